@@ -1,0 +1,78 @@
+// Package access decides who may do what. It is a table and a lookup.
+package access
+
+import "github.com/millrace/millrace/internal/domain/ids"
+
+// Role is what a person is in a team.
+type Role string
+
+// The roles of a team, from the least to the most.
+const (
+	Viewer Role = "viewer"
+	Member Role = "member"
+	Admin  Role = "admin"
+	Owner  Role = "owner"
+)
+
+// Known reports whether r is one of the roles.
+func (r Role) Known() bool { return allowed[r] != nil }
+
+// Action is something that not everybody may do.
+type Action string
+
+// The actions, in the words of the role table.
+const (
+	Read              Action = "read the team's work"
+	EditWorkflows     Action = "create or edit workflows"
+	DeleteAnyWorkflow Action = "delete anybody's workflow"
+	UploadFiles       Action = "upload files"
+	DeleteFiles       Action = "delete files"
+	DeleteAnyFile     Action = "delete anybody's file"
+	StartRuns         Action = "start runs"
+	CancelRuns        Action = "cancel runs"
+	CancelAnyRun      Action = "cancel anybody's run"
+	Analyze           Action = "analyze papers"
+	Chat              Action = "use the chat"
+	ManageSharing     Action = "manage share links"
+	ManageMembers     Action = "manage members and invitations"
+	ManageOwners      Action = "manage owners"
+	ManageBilling     Action = "manage billing"
+	ExportTeam        Action = "export the team's data"
+	EraseTeam         Action = "erase the team's data"
+)
+
+var (
+	viewerMay = []Action{Read, Analyze, Chat}
+	memberMay = append(viewerMay[:len(viewerMay):len(viewerMay)],
+		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns)
+	adminMay = append(memberMay[:len(memberMay):len(memberMay)],
+		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, ManageSharing, ManageMembers, ManageBilling, ExportTeam)
+	ownerMay = append(adminMay[:len(adminMay):len(adminMay)],
+		ManageOwners, EraseTeam)
+
+	allowed = map[Role]map[Action]bool{
+		Viewer: set(viewerMay), Member: set(memberMay), Admin: set(adminMay), Owner: set(ownerMay),
+	}
+)
+
+func set(actions []Action) map[Action]bool {
+	m := make(map[Action]bool, len(actions))
+	for _, a := range actions {
+		m[a] = true
+	}
+	return m
+}
+
+// May reports whether the role allows the action.
+func (r Role) May(a Action) bool { return allowed[r][a] }
+
+// Caller is whoever is asking, already authenticated and placed in one team.
+type Caller struct {
+	User ids.User
+	Name string
+	Team ids.Team
+	Role Role
+}
+
+// May reports whether the caller's role allows the action.
+func (c Caller) May(a Action) bool { return c.Role.May(a) }

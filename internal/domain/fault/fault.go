@@ -1,0 +1,111 @@
+// Package fault names the ways a request can fail, in the product's own words.
+// It knows nothing of HTTP: httpapi alone turns a Kind into a status.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Kind is what went wrong, seen from the caller's side.
+type Kind string
+
+// The kinds of failure. Each has one status, decided in httpapi.
+const (
+	KindInternal        Kind = "internal" // everything we did not foresee
+	KindInvalid         Kind = "invalid"
+	KindUnauthenticated Kind = "unauthenticated"
+	KindPayment         Kind = "payment_required"
+	KindForbidden       Kind = "forbidden"
+	KindNotFound        Kind = "not_found"
+	KindConflict        Kind = "conflict"
+	KindStale           Kind = "stale" // the caller's If-Match no longer matches
+	KindTooLarge        Kind = "too_large"
+	KindUnsupported     Kind = "unsupported_type"
+	KindLimited         Kind = "rate_limited"
+	KindUnavailable     Kind = "unavailable" // a part that the request needs is missing or down
+	KindNotBuilt        Kind = "not_built"
+)
+
+// Detail is one of several things wrong with what was sent.
+type Detail struct {
+	Path    string `json:"path"`
+	Message string `json:"message"`
+}
+
+// Error is a foreseen failure. Message is written for the caller and may be
+// shown as it stands; Cause is for our logs and never leaves the server.
+type Error struct {
+	Kind       Kind
+	Code       string // a word clients may switch on, such as "closed_access"; empty means the kind's own
+	Message    string
+	Details    []Detail
+	RetryAfter time.Duration // with KindLimited: when it is worth trying again
+	Cause      error
+}
+
+func (e *Error) Error() string {
+	if e.Cause == nil {
+		return e.Message
+	}
+	return e.Message + ": " + e.Cause.Error()
+}
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// WithCode gives the failure a word of its own for clients.
+func (e *Error) WithCode(code string) *Error {
+	e.Code = code
+	return e
+}
+
+// WithCause keeps what led here, for the log.
+func (e *Error) WithCause(err error) *Error {
+	e.Cause = err
+	return e
+}
+
+// The makers, one per kind that rooms return.
+func Invalid(format string, args ...any) *Error     { return newf(KindInvalid, format, args...) }
+func Forbidden(format string, args ...any) *Error   { return newf(KindForbidden, format, args...) }
+func Payment(format string, args ...any) *Error     { return newf(KindPayment, format, args...) }
+func NotFound(format string, args ...any) *Error    { return newf(KindNotFound, format, args...) }
+func Conflict(format string, args ...any) *Error    { return newf(KindConflict, format, args...) }
+func Stale(format string, args ...any) *Error       { return newf(KindStale, format, args...) }
+func TooLarge(format string, args ...any) *Error    { return newf(KindTooLarge, format, args...) }
+func Unsupported(format string, args ...any) *Error { return newf(KindUnsupported, format, args...) }
+func Unavailable(format string, args ...any) *Error { return newf(KindUnavailable, format, args...) }
+func Unauthenticated(format string, args ...any) *Error {
+	return newf(KindUnauthenticated, format, args...)
+}
+
+// Limited says that the caller should wait.
+func Limited(after time.Duration, format string, args ...any) *Error {
+	e := newf(KindLimited, format, args...)
+	e.RetryAfter = after
+	return e
+}
+
+// Problems is an invalid request with everything that is wrong with it.
+func Problems(details []Detail, format string, args ...any) *Error {
+	e := newf(KindInvalid, format, args...)
+	e.Details = details
+	return e
+}
+
+// KindOf reports the kind of the outermost foreseen failure in err. It is
+// meaningful for a non-nil err only.
+func KindOf(err error) Kind {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind
+	}
+	return KindInternal
+}
+
+// Is reports whether err is a foreseen failure of this kind.
+func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }
+
+func newf(kind Kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,37 @@
+// Package ids gives each kind of thing its own kind of name, so that a run can
+// never be looked up by a workflow's. Ids are opaque, carry a type prefix and
+// sort by creation.
+package ids
+
+import (
+	"encoding/hex"
+
+	"github.com/google/uuid"
+)
+
+// The kinds of names.
+type (
+	User       string
+	Team       string
+	Session    string
+	Invitation string
+	Workflow   string
+	Run        string
+	Analysis   string
+)
+
+// The makers, one per kind.
+func NewUser() User             { return User(made("user_")) }
+func NewTeam() Team             { return Team(made("team_")) }
+func NewSession() Session       { return Session(made("sess_")) }
+func NewInvitation() Invitation { return Invitation(made("inv_")) }
+func NewWorkflow() Workflow     { return Workflow(made("wf_")) }
+func NewRun() Run               { return Run(made("run_")) }
+func NewAnalysis() Analysis     { return Analysis(made("an_")) }
+
+// made is the prefix and a version 7 UUID in hex: the first half is the time,
+// so that newer ids sort after older ones and index well.
+func made(prefix string) string {
+	id := uuid.Must(uuid.NewV7()) // fails only when the system has no randomness
+	return prefix + hex.EncodeToString(id[:])
+}
