@@ -1,7 +1,10 @@
 // Package access decides who may do what. It is a table and a lookup.
 package access
 
-import "github.com/millrace/millrace/internal/domain/ids"
+import (
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
 
 // Role is what a person is in a team.
 type Role string
@@ -76,3 +79,11 @@ type Caller struct {
 
 // May reports whether the caller's role allows the action.
 func (c Caller) May(a Action) bool { return c.Role.May(a) }
+
+// Must is nil, or why the caller's role does not allow the action.
+func (c Caller) Must(a Action) error {
+	if c.May(a) {
+		return nil
+	}
+	return fault.Forbidden("your role in this team (%s) does not let you %s", c.Role, a)
+}

@@ -1,0 +1,335 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+	"github.com/oasdiff/yaml"
+
+	"github.com/millrace/millrace/api"
+)
+
+// routes is what the specification and the contract promise, written down
+// apart from the document so that neither can lose a line unseen.
+const routes = `
+GET /api/me
+GET DELETE /api/account/data
+GET /api/billing/credits
+GET /api/billing/usage
+GET /api/dashboard/usage
+POST /api/billing/estimate
+GET /api/billing/invoices
+GET POST /api/billing/topup
+POST /api/billing/checkout
+GET POST /api/workflows
+GET PUT DELETE /api/workflows/{id}
+GET POST /api/runs
+GET /api/runs/{id}
+POST /api/runs/{id}/cancel
+GET /api/runs/{id}/events
+GET /api/runs/{id}/outputs
+GET /api/runs/{id}/stream
+GET /api/files
+POST /api/files/presign
+POST /api/files/delete
+POST /api/files/delete-run
+POST /api/ai/analyze
+POST /api/ai/upload
+GET /api/ai/status
+POST /api/ai/proxy/v1/chat/completions
+POST /api/team/invite
+GET POST DELETE /api/collab/invites
+POST /api/collab/join
+POST /api/collab/token
+GET /api/health
+GET /api/health/ready
+GET /api/openapi.json
+GET /docs
+GET /api/workflows/{id}/revisions
+GET /api/workflows/{id}/revisions/{n}
+POST /api/workflows/{id}/revisions/{n}/restore
+POST /api/workflows/validate
+POST /api/runs/{id}/retry
+GET /api/runs/{id}/logs
+GET /api/ai/analyses
+POST /auth/sign-up
+POST /auth/sign-in
+POST /auth/sign-out
+POST /auth/token
+GET /auth/sessions
+DELETE /auth/sessions/{id}
+GET POST /auth/teams
+PATCH /auth/teams/{id}
+POST /auth/teams/{id}/activate
+POST /auth/teams/{id}/leave
+GET /auth/teams/{id}/members
+PATCH DELETE /auth/teams/{id}/members/{userId}
+POST /auth/teams/{id}/invitations/{invId}/resend
+DELETE /auth/teams/{id}/invitations/{invId}
+GET /auth/invitations/{token}
+POST /auth/invitations/{token}/accept
+POST /auth/verify
+POST /auth/reset
+POST /auth/reset/{token}
+POST /auth/password
+POST /auth/second-factor
+GET POST DELETE /auth/api-tokens
+GET /auth/oidc/{provider}/start
+GET /auth/oidc/{provider}/callback
+GET /auth/jwks.json
+GET /.well-known/oauth-authorization-server
+GET POST /oauth/authorize
+POST /oauth/token
+POST /oauth/revoke
+POST /oauth/device_authorization
+GET POST /device
+POST /webhooks/stripe
+GET POST /checkout/{secret}
+GET /invoices/{secret}
+GET /invoices/{secret}.pdf
+GET /editor/{room}
+`
+
+func document(t *testing.T) *openapi3.T {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData(api.JSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// operations calls check once for each operation, as a test of its own.
+func operations(t *testing.T, check func(t *testing.T, doc *openapi3.T, op *openapi3.Operation)) {
+	doc := document(t)
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			t.Run(method+" "+path, func(t *testing.T) { check(t, doc, op) })
+		}
+	}
+}
+
+func TestTheDocumentIsValid(t *testing.T) {
+	if err := document(t).Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEveryPromisedRouteIsDescribedAndNoOther(t *testing.T) {
+	var want, have []string
+	for line := range strings.Lines(strings.TrimSpace(routes)) {
+		words := strings.Fields(line)
+		for _, method := range words[:len(words)-1] {
+			want = append(want, method+" "+words[len(words)-1])
+		}
+	}
+	for path, item := range document(t).Paths.Map() {
+		for method := range item.Operations() {
+			have = append(have, method+" "+path)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(have)
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("promised (-) and described (+) differ:\n%s", diff)
+	}
+}
+
+func TestEveryOperationSaysWhatItIs(t *testing.T) {
+	doc := document(t)
+	seen := map[string]bool{}
+	operations(t, func(t *testing.T, _ *openapi3.T, op *openapi3.Operation) {
+		if op.OperationID == "" || seen[op.OperationID] {
+			t.Errorf("operationId %q is empty or taken", op.OperationID)
+		}
+		seen[op.OperationID] = true
+		if len(op.Tags) != 1 || doc.Tags.Get(op.Tags[0]) == nil {
+			t.Errorf("tags %v: want one of the document's", op.Tags)
+		}
+		if op.Summary == "" || op.Description == "" {
+			t.Error("no summary or description")
+		}
+		if op.Extensions["x-access"] == nil {
+			t.Error("does not say who may call it")
+		}
+	})
+}
+
+func TestEveryRequestIsClosedAndHasAnExample(t *testing.T) {
+	operations(t, func(t *testing.T, _ *openapi3.T, op *openapi3.Operation) {
+		if op.RequestBody == nil {
+			return
+		}
+		for kind, media := range op.RequestBody.Value.Content {
+			if media.Example == nil && kind != "multipart/form-data" {
+				t.Errorf("%s has no example", kind)
+			}
+			// Chat and payment events are other people's formats.
+			if op.OperationID == "completeChat" || op.OperationID == "receiveStripeEvent" {
+				continue
+			}
+			if extra := media.Schema.Value.AdditionalProperties.Has; kind == "application/json" && (extra == nil || *extra) {
+				t.Error("takes fields that nobody described")
+			}
+		}
+	})
+}
+
+func TestEverySuccessHasAnExample(t *testing.T) {
+	operations(t, func(t *testing.T, _ *openapi3.T, op *openapi3.Operation) {
+		succeeds := false
+		for status, response := range op.Responses.Map() {
+			if status >= "400" {
+				continue
+			}
+			succeeds = true
+			for kind, media := range response.Value.Content {
+				if media.Example == nil && len(media.Examples) == 0 {
+					t.Errorf("%s %s has no example", status, kind)
+				}
+			}
+		}
+		if !succeeds {
+			t.Error("never succeeds")
+		}
+	})
+}
+
+func TestEveryAnswerNamesItsRequest(t *testing.T) {
+	operations(t, func(t *testing.T, _ *openapi3.T, op *openapi3.Operation) {
+		for status, response := range op.Responses.Map() {
+			if response.Value.Headers["X-Request-Id"] == nil {
+				t.Errorf("%s has no X-Request-Id", status)
+			}
+		}
+	})
+}
+
+func TestEveryFailureHasTheSharedShape(t *testing.T) {
+	// Whoever speaks another protocol fails in its words.
+	foreign := []string{"#/components/schemas/ChatFailure", "#/components/schemas/OAuthFailure"}
+	operations(t, func(t *testing.T, _ *openapi3.T, op *openapi3.Operation) {
+		fails := false
+		for status, response := range op.Responses.Map() {
+			if status < "400" {
+				continue
+			}
+			fails = true
+			shape := response.Value.Content["application/json"].Schema.Ref
+			if shape != "#/components/schemas/Failure" && !slices.Contains(foreign, shape) {
+				t.Errorf("%s answers %q", status, shape)
+			}
+		}
+		if !fails {
+			t.Error("never fails")
+		}
+	})
+}
+
+func TestEveryCodeBelongsToADescribedFailure(t *testing.T) {
+	operations(t, func(t *testing.T, _ *openapi3.T, op *openapi3.Operation) {
+		codes, _ := op.Extensions["x-codes"].(map[string]any)
+		for status := range codes {
+			if op.Responses.Value(status) == nil {
+				t.Errorf("has codes for %s but no such answer", status)
+			}
+		}
+	})
+}
+
+func TestEveryExampleFitsItsSchema(t *testing.T) {
+	operations(t, func(t *testing.T, doc *openapi3.T, op *openapi3.Operation) {
+		contents := []openapi3.Content{}
+		if op.RequestBody != nil {
+			contents = append(contents, op.RequestBody.Value.Content)
+		}
+		for _, response := range op.Responses.Map() {
+			contents = append(contents, response.Value.Content)
+		}
+		for _, content := range contents {
+			for kind, media := range content {
+				for _, example := range examplesOf(media) {
+					if err := doc.ValidateSchemaJSON(media.Schema.Value, example, openapi3.EnableJSONSchema2020()); err != nil {
+						t.Errorf("%s: %v", kind, err)
+					}
+				}
+			}
+		}
+	})
+}
+
+func examplesOf(media *openapi3.MediaType) []any {
+	var all []any
+	if media.Example != nil {
+		all = append(all, media.Example)
+	}
+	for _, example := range media.Examples {
+		all = append(all, example.Value.Value)
+	}
+	return all
+}
+
+// TestASchemaRefusesWhatItShould keeps the test above honest: it would pass
+// with a validator that takes anything.
+func TestASchemaRefusesWhatItShould(t *testing.T) {
+	doc := document(t)
+	for name, tt := range map[string]struct{ schema, value string }{
+		"null where none is allowed":  {"Person", `{"id": "user_1", "name": null}`},
+		"a constant of another value": {"Deleted", `{"deleted": false, "id": "wf_1"}`},
+		"a field nobody described":    {"NewTeam", `{"name": "Red", "colour": "red"}`},
+		"a node with a bad id":        {"Definition", `{"version": 1, "nodes": [{"id": "a b", "type": "task"}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var value any
+			if err := json.Unmarshal([]byte(tt.value), &value); err != nil {
+				t.Fatal(err)
+			}
+			if doc.ValidateSchemaJSON(doc.Components.Schemas[tt.schema].Value, value, openapi3.EnableJSONSchema2020()) == nil {
+				t.Error("passed")
+			}
+		})
+	}
+}
+
+func TestTheJSONIsTheYAML(t *testing.T) {
+	text, err := os.ReadFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromYAML, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, have any
+	if err := json.Unmarshal(fromYAML, &want); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(api.JSON, &have); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("run make gen; openapi.yaml (-) and openapi.gen.json (+) differ:\n%s", diff)
+	}
+}
+
+func TestOnlyTheNamedRoutesAreBare(t *testing.T) {
+	bare := []string{"getCredits", "estimateCost", "getRun", "completeChat", "getOpenAPI", "getJWKS", "getOAuthMetadata", "exchangeToken", "authorizeDevice"}
+	operations(t, func(t *testing.T, _ *openapi3.T, op *openapi3.Operation) {
+		for _, status := range []int{http.StatusOK, http.StatusCreated, http.StatusAccepted} {
+			response := op.Responses.Status(status)
+			if response == nil || response.Value.Content["application/json"] == nil {
+				continue
+			}
+			enveloped := response.Value.Content["application/json"].Schema.Value.Properties["success"] != nil
+			if enveloped == slices.Contains(bare, op.OperationID) {
+				t.Errorf("%d: enveloped is %v", status, enveloped)
+			}
+		}
+	})
+}

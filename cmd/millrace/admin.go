@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/store"
+)
+
+// adminCommand works beside a running server, on the same database.
+type adminCommand struct {
+	User   userCommand   `cmd:"" help:"Accounts: list, create, set-password, disable, enable."`
+	Team   teamCommand   `cmd:"" help:"Teams: list, set-plan."`
+	Doctor doctorCommand `cmd:"" help:"Check the settings and everything they point to, and say what is wrong."`
+}
+
+type userCommand struct {
+	List        userList        `cmd:"" help:"List all accounts."`
+	Create      userCreate      `cmd:"" help:"Make an account with a team of its own."`
+	SetPassword userSetPassword `cmd:"" help:"Give an account another password and end its sessions."`
+	Disable     userDisable     `cmd:"" help:"Shut an account out at once."`
+	Enable      userEnable      `cmd:"" help:"Let a disabled account in again."`
+}
+
+// beside opens the database, runs the command and closes it.
+func (s *databaseSettings) beside(ctx context.Context, do func(*store.DB) error) error {
+	db, err := s.openBeside(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(db), db.Close())
+}
+
+type userList struct {
+	databaseSettings `embed:""`
+}
+
+// Run prints a table.
+func (c *userList) Run(w world) error {
+	return c.beside(w.ctx, func(db *store.DB) error {
+		list, err := db.Accounts(w.ctx)
+		if err != nil {
+			return err
+		}
+		t := tabwriter.NewWriter(w.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "ID\tEMAIL\tNAME\tSTATE")
+		for _, a := range list {
+			state := "active"
+			if a.Disabled {
+				state = "disabled"
+			} else if !a.EmailVerified {
+				state = "unverified"
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", a.ID, a.Email, a.Name, state)
+		}
+		return t.Flush()
+	})
+}
+
+type userCreate struct {
+	databaseSettings `embed:""`
+	Email            string `arg:"" help:"E-mail address."`
+	Name             string `required:"" help:"The person's name."`
+}
+
+// Run reads the password from standard input, so that it stays out of the
+// shell's history.
+func (c *userCreate) Run(w world) error {
+	password, err := askPassword(w)
+	if err != nil {
+		return err
+	}
+	return c.beside(w.ctx, func(db *store.DB) error {
+		system := builtin.New(builtin.Options{
+			Store: db, Passwords: builtin.NewPasswords(), Origins: []string{"admin"},
+			FirstPlan: string(credits.Free), Now: time.Now,
+		})
+		u, err := system.CreateAccount(w.ctx, builtin.SignUp{Email: c.Email, Password: password, Name: c.Name})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w.out, "made account %s for %s\n", u.ID, u.Email)
+		return err
+	})
+}
+
+func askPassword(w world) (string, error) {
+	fmt.Fprint(w.errOut, "Password (at least 10 characters): ")
+	line, err := bufio.NewReader(w.in).ReadString('\n')
+	password := strings.TrimRight(line, "\r\n")
+	if password == "" {
+		return "", fmt.Errorf("give the password on standard input: %w", err)
+	}
+	return password, nil
+}
+
+type userSetPassword struct {
+	databaseSettings `embed:""`
+	Email            string `arg:"" help:"E-mail address."`
+}
+
+// Run reads the new password from standard input.
+func (c *userSetPassword) Run(w world) error {
+	password, err := askPassword(w)
+	if err != nil {
+		return err
+	}
+	if err := builtin.CheckPassword(password); err != nil {
+		return err
+	}
+	return c.beside(w.ctx, func(db *store.DB) error {
+		if err := db.SetPassword(w.ctx, strings.ToLower(c.Email), builtin.NewPasswords().Hash(password)); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(w.out, "the password is set; all sessions of the account have ended")
+		return err
+	})
+}
+
+type userDisable struct {
+	databaseSettings `embed:""`
+	Email            string `arg:"" help:"E-mail address."`
+}
+
+// Run ends the account's sessions, too.
+func (c *userDisable) Run(w world) error {
+	return c.beside(w.ctx, func(db *store.DB) error {
+		return db.DisableAccount(w.ctx, strings.ToLower(c.Email), time.Now())
+	})
+}
+
+type userEnable struct {
+	databaseSettings `embed:""`
+	Email            string `arg:"" help:"E-mail address."`
+}
+
+// Run lets the person sign in again.
+func (c *userEnable) Run(w world) error {
+	return c.beside(w.ctx, func(db *store.DB) error { return db.EnableAccount(w.ctx, strings.ToLower(c.Email)) })
+}
+
+type teamCommand struct {
+	List    teamList    `cmd:"" help:"List all teams."`
+	SetPlan teamSetPlan `cmd:"" help:"Put a team on another plan."`
+}
+
+type teamList struct {
+	databaseSettings `embed:""`
+}
+
+// Run prints a table.
+func (c *teamList) Run(w world) error {
+	return c.beside(w.ctx, func(db *store.DB) error {
+		list, err := db.Teams(w.ctx)
+		if err != nil {
+			return err
+		}
+		t := tabwriter.NewWriter(w.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "ID\tNAME\tPLAN\tMEMBERS\tOWNERS")
+		for _, team := range list {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", team.ID, team.Name, team.Plan, team.Members, team.Owners)
+		}
+		return t.Flush()
+	})
+}
+
+type teamSetPlan struct {
+	databaseSettings `embed:""`
+	Team             string `arg:"" help:"Id of the team."`
+	Plan             string `arg:"" help:"free, pro or team."`
+}
+
+// Run checks the plan's name first.
+func (c *teamSetPlan) Run(w world) error {
+	if !slices.Contains(credits.Plans(), credits.Plan(c.Plan)) {
+		return fmt.Errorf("there is no plan %q; the plans are %v", c.Plan, credits.Plans())
+	}
+	return c.beside(w.ctx, func(db *store.DB) error {
+		if err := db.SetPlan(w.ctx, ids.Team(c.Team), c.Plan); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(w.out, "%s is on plan %s\n", c.Team, c.Plan)
+		return err
+	})
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/millrace/millrace/internal/store"
+)
+
+// embedded reports whether the database lives in the data folder.
+func (s *databaseSettings) embedded() bool { return s.DatabaseURL == "" }
+
+func (s *databaseSettings) url() string {
+	if s.embedded() {
+		return filepath.Join(s.Data, "millrace.db")
+	}
+	return s.DatabaseURL
+}
+
+// makeData makes the data folder, readable by its owner only.
+func (s *databaseSettings) makeData() error {
+	if err := os.MkdirAll(s.Data, 0o700); err != nil {
+		return fmt.Errorf("cannot make the data folder: %w", err)
+	}
+	return nil
+}
+
+// lockData makes this process the owner of an embedded database until
+// release. The lock is the kernel's: it ends with the process, however that
+// ends.
+func (s *databaseSettings) lockData() (release func(), err error) {
+	if !s.embedded() {
+		return func() {}, nil
+	}
+	path := filepath.Join(s.Data, "lock")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the data folder: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		owner, _ := io.ReadAll(io.LimitReader(f, 20)) // only to name it
+		f.Close()
+		return nil, fmt.Errorf("the data folder %s is in use by another server (process %s): stop that one, or give this one its own --data", s.Data, strings.TrimSpace(string(owner)))
+	}
+	if err := f.Truncate(0); err == nil {
+		_, err = fmt.Fprintln(f, os.Getpid())
+	}
+	return func() { f.Close() }, nil
+}
+
+// secretKey is the given one, or one that is made once and kept in the data
+// folder.
+func (s *databaseSettings) secretKey() (string, error) {
+	if s.SecretKey != "" {
+		return s.SecretKey, nil
+	}
+	path := filepath.Join(s.Data, "secret.key")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		return strings.TrimSpace(string(text)), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("cannot read the secret key: %w", err)
+	}
+	key := rand.Text() + rand.Text()
+	if err := writeOnce(path, key+"\n"); err != nil {
+		return "", fmt.Errorf("cannot keep a secret key: %w", err)
+	}
+	return key, nil
+}
+
+// writeOnce leaves a whole file or none, on disk before it returns.
+func writeOnce(path, text string) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".secret-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	if _, err = tmp.WriteString(text); err == nil {
+		err = tmp.Sync()
+	}
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// openStore opens a database whose schema is current.
+func (s *databaseSettings) openStore(ctx context.Context) (*store.DB, error) {
+	key, err := s.secretKey()
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(ctx, store.Options{URL: s.url(), SecretKey: key})
+}
+
+// openBeside opens the database for a command that runs beside a server: it
+// makes nothing and migrates nothing.
+func (s *databaseSettings) openBeside(ctx context.Context) (*store.DB, error) {
+	if s.embedded() {
+		if _, err := os.Stat(s.url()); err != nil {
+			return nil, fmt.Errorf("there is no database in %s: is --data (or MILLRACE_DATA) the folder of your server?", s.Data)
+		}
+	}
+	return s.openStore(ctx)
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+type doctorCommand struct {
+	settings `embed:""`
+}
+
+// finding is one thing the doctor looked at. A warning is worth knowing and
+// no reason to fail.
+type finding struct {
+	what    string
+	err     error
+	warning bool
+}
+
+// Run looks at everything, prints what it found, and fails if something must
+// be mended.
+func (c *doctorCommand) Run(w world) error {
+	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+	defer cancel()
+	var bad int
+	for _, f := range c.examine(ctx) {
+		sign := "ok     "
+		switch {
+		case f.err != nil && f.warning:
+			sign = "warning"
+		case f.err != nil:
+			sign = "WRONG  "
+			bad++
+		}
+		fmt.Fprintf(w.out, "%s  %s", sign, f.what)
+		if f.err != nil {
+			fmt.Fprintf(w.out, ": %v", f.err)
+		}
+		fmt.Fprintln(w.out)
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of these must be mended", bad)
+	}
+	return nil
+}
+
+func (c *doctorCommand) examine(ctx context.Context) []finding {
+	s := &c.settings
+	return []finding{
+		{what: "settings", err: s.problems()},
+		{what: "data folder " + s.Data, err: s.checkFolder()},
+		{what: "free disk space", err: s.checkDisk(), warning: true},
+		{what: "database", err: s.checkDatabase(ctx)},
+		{what: "mail", err: s.checkMail(ctx)},
+		{what: "public addresses", err: s.checkPublic(), warning: true},
+		{what: "bubblewrap (isolates tasks)", err: s.checkSandbox(ctx), warning: true},
+		{what: "pdftotext (reads papers)", err: checkTool("pdftotext", "poppler-utils"), warning: true},
+	}
+}
+
+func (s *settings) checkFolder() error {
+	info, err := os.Stat(s.Data)
+	if errors.Is(err, os.ErrNotExist) {
+		return errors.New("is not there yet; the server makes it when it starts")
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("others on this machine can look into it (%v): chmod 700", info.Mode().Perm())
+	}
+	return s.checkData(context.Background())
+}
+
+const enoughDisk = 1 << 30
+
+func (s *settings) checkDisk() error {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(s.Data, &fs); err != nil {
+		return err
+	}
+	if free := fs.Bavail * uint64(fs.Bsize); free < enoughDisk {
+		return fmt.Errorf("%d MB are left, less than 1 GB", free>>20)
+	}
+	return nil
+}
+
+func (s *settings) checkDatabase(ctx context.Context) error {
+	db, err := s.openBeside(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.Ping(ctx), db.Close())
+}
+
+func (s *settings) checkMail(ctx context.Context) error {
+	if s.SMTPURL == "" {
+		return nil
+	}
+	if _, err := s.carrier(); err != nil {
+		return err
+	}
+	u, err := url.Parse(s.SMTPURL)
+	if err != nil {
+		return err
+	}
+	port := u.Port()
+	if port == "" {
+		port = "25"
+	}
+	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return fmt.Errorf("the mail server does not answer: %w", err)
+	}
+	return conn.Close()
+}
+
+func (s *settings) checkPublic() error {
+	for _, text := range s.PublicURLs {
+		if u, err := url.Parse(text); err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) {
+			return fmt.Errorf("%s is not https: browsers will not keep people signed in", text)
+		}
+	}
+	return nil
+}
+
+// checkSandbox tries a real sandbox, because bubblewrap may be there and not
+// be allowed to work.
+func (s *settings) checkSandbox(ctx context.Context) error {
+	if s.Sandbox == "none" {
+		return errors.New("--sandbox none: tasks run without isolation")
+	}
+	if err := checkTool("bwrap", "bubblewrap"); err != nil {
+		return err
+	}
+	out, err := exec.CommandContext(ctx, "bwrap", "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "true").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("does not work here (are user namespaces allowed?): %w: %s", err, out)
+	}
+	return nil
+}
+
+func checkTool(name, pkg string) error {
+	if _, err := exec.LookPath(name); err != nil {
+		return fmt.Errorf("is missing: apt-get install %s", pkg)
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+// Command millrace is the whole service in one binary: the server, its
+// worker, and the commands that look after them.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set when the binary is built for release.
+var version = "dev"
+
+type commands struct {
+	Serve   serveCommand   `cmd:"" help:"Run the server: API, web app, editor sync and worker."`
+	Worker  workerCommand  `cmd:"" help:"Run a worker alone, beside servers on the same PostgreSQL database."`
+	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date."`
+	Admin   adminCommand   `cmd:"" help:"Look after accounts, teams and the installation."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// world is what a command may touch besides its settings.
+type world struct {
+	ctx    context.Context
+	in     io.Reader
+	out    io.Writer
+	errOut io.Writer
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(world{ctx: ctx, in: os.Stdin, out: os.Stdout, errOut: os.Stderr}, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// run is main without the process: it returns the exit status.
+func run(w world, args []string) int {
+	var c commands
+	exited := -1
+	parser, err := kong.New(&c,
+		kong.Name("millrace"),
+		kong.Description("Build workflows on a shared canvas, run them, watch them live.\n\nStart with: millrace serve"),
+		kong.DefaultEnvars("MILLRACE"),
+		kong.Writers(w.out, w.errOut),
+		kong.Exit(func(code int) { exited = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		return complain(w, err)
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 { // --help was asked for
+		return exited
+	}
+	if err != nil {
+		return complain(w, err)
+	}
+	if err := parsed.Run(w); err != nil {
+		return complain(w, err)
+	}
+	return 0
+}
+
+func complain(w world, err error) int {
+	fmt.Fprintln(w.errOut, "millrace:", err)
+	return 1
+}
+
+type versionCommand struct{}
+
+func (versionCommand) Run(w world) error {
+	_, err := fmt.Fprintln(w.out, "millrace", version)
+	return err
+}

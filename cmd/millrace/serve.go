@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace/millrace/internal/store"
+)
+
+type serveCommand struct {
+	settings `embed:""`
+}
+
+// Run serves until SIGTERM, then drains.
+func (c *serveCommand) Run(w world) error {
+	s := &c.settings
+	if err := s.problems(); err != nil {
+		return err
+	}
+	log := s.logger(w.errOut)
+	if err := s.makeData(); err != nil {
+		return err
+	}
+	release, err := s.lockData()
+	if err != nil {
+		return err
+	}
+	defer release()
+	db, err := migrated(w.ctx, &s.databaseSettings, log)
+	if err != nil {
+		return err
+	}
+	err = c.serve(w, db, log)
+	return errors.Join(err, db.Close())
+}
+
+// migrated opens the database after bringing its schema up to date.
+func migrated(ctx context.Context, s *databaseSettings, log *slog.Logger) (*store.DB, error) {
+	applied, err := store.Migrate(ctx, s.url())
+	if err != nil {
+		return nil, err
+	}
+	if len(applied) > 0 {
+		log.InfoContext(ctx, "migrated the database", slog.Int("steps", len(applied)))
+	}
+	return s.openStore(ctx)
+}
+
+func (c *serveCommand) serve(w world, db *store.DB, log *slog.Logger) error {
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)
+	}
+	defer l.Close()
+	origins := c.origins(l.Addr())
+	h, err := build(&c.settings, db, log, origins)
+	if err != nil {
+		return err
+	}
+	if err := h.accounts.Keys.Rotate(w.ctx); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(w.ctx)
+	h.background(ctx, g)
+	if err := c.serveAdmin(ctx, g, h.metrics); err != nil {
+		return err
+	}
+	srv := newServer(h.handler, log)
+	g.Go(func() error {
+		return serveHTTP(ctx, srv, l, func(l net.Listener) error {
+			if c.TLSCert != "" {
+				return srv.ServeTLS(l, c.TLSCert, c.TLSKey)
+			}
+			return srv.Serve(l)
+		}, c.Drain)
+	})
+	fmt.Fprintf(w.out, "Millrace %s is running at %s\n", version, origins[0])
+	err = g.Wait()
+	log.Info("stopped")
+	return err
+}
+
+func newServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// serveAdmin serves metrics and profiles on their own listener, if asked.
+func (s *settings) serveAdmin(ctx context.Context, g *errgroup.Group, metrics *prometheus.Registry) error {
+	if s.AdminListen == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", s.AdminListen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on --admin-listen %s: %w", s.AdminListen, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	g.Go(func() error { return serveHTTP(ctx, srv, l, srv.Serve, time.Second) })
+	return nil
+}
+
+type workerCommand struct {
+	settings `embed:""`
+}
+
+// Run does the work that waits in the database, without serving anybody.
+func (c *workerCommand) Run(w world) error {
+	s := &c.settings
+	if err := s.problems(); err != nil {
+		return err
+	}
+	if s.embedded() {
+		return errors.New("a worker of its own needs --database-url postgres://…: the embedded database belongs to `millrace serve`, which works by itself")
+	}
+	log := s.logger(w.errOut)
+	if err := s.makeData(); err != nil {
+		return err
+	}
+	db, err := s.openStore(w.ctx)
+	if err != nil {
+		return err
+	}
+	err = c.work(w, db, log)
+	return errors.Join(err, db.Close())
+}
+
+func (c *workerCommand) work(w world, db *store.DB, log *slog.Logger) error {
+	origins := c.PublicURLs
+	if len(origins) == 0 {
+		origins = []string{"http://" + c.Listen}
+	}
+	h, err := build(&c.settings, db, log, origins)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(w.ctx)
+	h.background(ctx, g)
+	if err := c.serveAdmin(ctx, g, h.metrics); err != nil {
+		return err
+	}
+	fmt.Fprintf(w.out, "Millrace %s works\n", version)
+	err = g.Wait()
+	log.Info("stopped")
+	return err
+}
+
+type migrateCommand struct {
+	databaseSettings `embed:""`
+}
+
+// Run migrates and says what it did.
+func (c *migrateCommand) Run(w world) error {
+	if err := c.makeData(); err != nil {
+		return err
+	}
+	release, err := c.lockData()
+	if err != nil {
+		return err
+	}
+	defer release()
+	applied, err := store.Migrate(w.ctx, c.url())
+	if err != nil {
+		return err
+	}
+	for _, name := range applied {
+		fmt.Fprintln(w.out, "applied", name)
+	}
+	fmt.Fprintln(w.out, "the database is up to date")
+	return nil
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/httpapi"
+	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/mail"
+	"github.com/millrace/millrace/internal/store"
+	"github.com/millrace/millrace/internal/workflows"
+	"github.com/millrace/millrace/web"
+)
+
+// house is the running parts, put together.
+type house struct {
+	log      *slog.Logger
+	db       *store.DB
+	postman  *mail.Postman
+	accounts *builtin.System
+	metrics  *prometheus.Registry
+	handler  http.Handler
+}
+
+// build puts the parts together; origins are where we are served.
+func build(s *settings, db *store.DB, log *slog.Logger, origins []string) (*house, error) {
+	carrier, err := s.carrier()
+	if err != nil {
+		return nil, err
+	}
+	proxies, err := s.proxies()
+	if err != nil {
+		return nil, err
+	}
+	h := &house{log: log, db: db, postman: mail.NewPostman(db, carrier, log, time.Now), metrics: newRegistry(db)}
+	h.accounts = builtin.New(builtin.Options{
+		Store: db, Post: h.postman, Passwords: builtin.NewPasswords(), Origins: origins,
+		SignUp: s.signUp(origins), FirstPlan: string(credits.Free), Now: time.Now,
+	})
+	api, err := httpapi.New(httpapi.Options{
+		Log: log, Identity: h.accounts, Accounts: h.accounts, Workflows: workflows.NewService(db, time.Now),
+		Limiter: db, Answers: db, Home: web.Home, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
+		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment},
+		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.handler = api.Handler()
+	return h, nil
+}
+
+func (s *settings) carrier() (mail.Carrier, error) {
+	if s.SMTPURL != "" {
+		return mail.NewSMTP(s.SMTPURL, time.Now)
+	}
+	return mail.NewFolder(filepath.Join(s.Data, "mail"), "Millrace <millrace@localhost>", time.Now)
+}
+
+func newRegistry(db *store.DB) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "millrace_database_connections", Help: "Open database connections for reading.",
+		}, func() float64 { return float64(db.Stats().OpenConnections) }))
+	return r
+}
+
+// checkData reports whether the data folder takes a file.
+func (s *settings) checkData(context.Context) error {
+	f, err := os.CreateTemp(s.Data, ".ready-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	return f.Close()
+}
+
+// checkEnvironment reports whether the settings hold together.
+func (s *settings) checkEnvironment(context.Context) error { return s.problems() }
+
+// background is what runs beside the requests, on every server and worker.
+func (h *house) background(ctx context.Context, g *errgroup.Group) {
+	g.Go(func() error { return h.postman.Run(ctx) })
+	g.Go(func() error { return h.janitor(ctx) })
+}
+
+const janitorRound = 10 * time.Minute
+
+// janitor clears away what has had its time and renews the signing keys.
+func (h *house) janitor(ctx context.Context) error {
+	tick := time.NewTicker(janitorRound)
+	defer tick.Stop()
+	for {
+		if err := h.db.Sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			h.log.ErrorContext(ctx, "cannot sweep the database", slog.Any("error", err))
+		}
+		if err := h.accounts.Keys.Rotate(ctx); err != nil && ctx.Err() == nil {
+			h.log.ErrorContext(ctx, "cannot renew the signing keys", slog.Any("error", err))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// serveHTTP answers on l until ctx ends, then lets open requests finish for
+// as long as drain.
+func serveHTTP(ctx context.Context, srv *http.Server, l net.Listener, serve func(net.Listener) error, drain time.Duration) error {
+	stopped := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer cancel()
+		err := srv.Shutdown(grace)
+		if err != nil {
+			err = srv.Close() // who is not done by now is cut off
+		}
+		stopped <- err
+	}()
+	if err := serve(l); err != http.ErrServerClosed {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return <-stopped
+}

@@ -1,0 +1,107 @@
+// Package httpapi speaks HTTP for the product: it reads requests, calls a
+// room, and writes the answer. It decides nothing about workflows or money.
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/limits"
+	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/identity"
+	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/workflows"
+)
+
+// Limiter counts requests, across all replicas.
+type Limiter interface {
+	TakeHit(ctx context.Context, bucket string, w limits.Window, now time.Time) (limits.Standing, error)
+}
+
+// Answers remembers what requests with an idempotency key were answered.
+type Answers interface {
+	Answer(ctx context.Context, k once.Key, now time.Time) (once.Record, error)
+}
+
+// Options are what the API is made of.
+type Options struct {
+	Log       *slog.Logger
+	Identity  identity.System
+	Accounts  *builtin.System
+	Workflows *workflows.Service
+	Limiter   Limiter
+	Answers   Answers
+	Checks    map[string]func(context.Context) error // what readiness asks, by name
+	Home      []byte                                 // the page at /
+	Metrics   *Metrics
+	Now       func() time.Time
+
+	PublicURLs     []string // the origins we are served on, base first
+	TrustedProxies []netip.Prefix
+	RunsPerMinute  int
+}
+
+// API is the whole HTTP surface.
+type API struct {
+	Options
+	inFlight inFlight
+	docs     docs
+}
+
+// New makes the API.
+func New(o Options) (*API, error) {
+	d, err := newDocs()
+	if err != nil {
+		return nil, err
+	}
+	return &API{Options: o, docs: d}, nil
+}
+
+// Handler builds the mux: every route of the table, and one answer for
+// everything else.
+func (a *API) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, rt := range a.routes() {
+		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) })
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		a.serve(route{pattern: "unknown", handle: a.unknown(mux)}, w, r)
+	})
+	return mux
+}
+
+// serve carries one exchange from the request to the access log.
+func (a *API) serve(rt route, w http.ResponseWriter, r *http.Request) {
+	x := a.begin(rt, w, r)
+	defer x.end()
+	if x.preflight() {
+		return
+	}
+	ans, err := x.answer()
+	if err != nil {
+		x.fail(err)
+		return
+	}
+	x.write(ans)
+}
+
+// answer runs the checks in the order of the contract: who, how often, which
+// team, which role, how large and of what type; the rest is the handler's.
+func (x *exchange) answer() (answer, error) {
+	if err := x.identify(); err != nil {
+		return answer{}, err
+	}
+	if err := x.limit(); err != nil {
+		return answer{}, err
+	}
+	if err := x.place(); err != nil {
+		return answer{}, err
+	}
+	if err := x.readBody(); err != nil {
+		return answer{}, err
+	}
+	return x.onlyOnce(x.rt.handle)
+}

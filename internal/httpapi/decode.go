@@ -1,0 +1,163 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+)
+
+// decode reads the body into a T, strictly: an unknown or repeated field, a
+// field in another case, text that is no UTF-8 and anything after the object
+// are refused, all problems at once.
+func decode[T any](x *exchange) (T, error) {
+	var v T
+	if len(x.body) == 0 {
+		return v, fault.Invalid("the body is empty; send a JSON object")
+	}
+	if err := json.Unmarshal(x.body, &v, json.RejectUnknownMembers(true)); err != nil {
+		wrong := everyProblem[T](x.body, err)
+		return v, fault.Problems(wrong, "%s", sentence(wrong[0])).WithCause(err)
+	}
+	return v, nil
+}
+
+func sentence(d fault.Detail) string {
+	if d.Path == "" {
+		return d.Message
+	}
+	return d.Path + " " + d.Message
+}
+
+// everyProblem tries the fields one by one, because the decoder stops at the
+// first that is wrong.
+func everyProblem[T any](body []byte, first error) (wrong []fault.Detail) {
+	var fields map[string]jsontext.Value
+	if json.Unmarshal(body, &fields) == nil {
+		for _, name := range sortedKeys(fields) {
+			one, err := json.Marshal(map[string]jsontext.Value{name: fields[name]})
+			if err != nil {
+				continue
+			}
+			var v T
+			if err := json.Unmarshal(one, &v, json.RejectUnknownMembers(true)); err != nil {
+				wrong = append(wrong, problem(err))
+			}
+		}
+	}
+	if len(wrong) == 0 {
+		wrong = append(wrong, problem(first))
+	}
+	return wrong
+}
+
+// problem says in plain words what the decoder did not like.
+func problem(err error) fault.Detail {
+	if e, ok := errors.AsType[*json.SemanticError](err); ok {
+		path := dotted(e.JSONPointer)
+		switch {
+		case errors.Is(err, json.ErrUnknownName):
+			return fault.Detail{Path: path, Message: "is not a field of this request"}
+		case path == "":
+			return fault.Detail{Message: "the body must be a JSON object"}
+		case e.GoType != nil:
+			return fault.Detail{Path: path, Message: "must be " + wanted(e.GoType.Kind().String()) + ", not " + given(e.JSONKind)}
+		default:
+			return fault.Detail{Path: path, Message: "has the wrong type"}
+		}
+	}
+	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return fault.Detail{Path: dotted(e.JSONPointer), Message: "appears twice"}
+		}
+		return fault.Detail{Message: "the body is not valid JSON, at byte " + strconv.FormatInt(e.ByteOffset, 10)}
+	}
+	return fault.Detail{Message: "the body is not the JSON object we expect"}
+}
+
+func wanted(kind string) string {
+	switch {
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+		return "a whole number in range"
+	case strings.HasPrefix(kind, "float"):
+		return "a number"
+	case kind == "bool":
+		return "true or false"
+	case kind == "slice":
+		return "a list"
+	case kind == "string":
+		return "text"
+	}
+	return "an object"
+}
+
+func given(k jsontext.Kind) string {
+	switch k {
+	case jsontext.KindString:
+		return "text"
+	case jsontext.KindNumber:
+		return "this number"
+	case jsontext.KindBeginObject:
+		return "an object"
+	case jsontext.KindBeginArray:
+		return "a list"
+	case jsontext.KindNull:
+		return "null"
+	}
+	return "true or false"
+}
+
+var isIndex = regexp.MustCompile(`^[0-9]+$`)
+
+// dotted turns a JSON pointer into the paths of our failures: nodes[2].name.
+func dotted(p jsontext.Pointer) string {
+	var b strings.Builder
+	for token := range p.Tokens() {
+		switch {
+		case isIndex.MatchString(token):
+			b.WriteString("[" + token + "]")
+		case b.Len() > 0:
+			b.WriteString("." + token)
+		default:
+			b.WriteString(token)
+		}
+	}
+	return b.String()
+}
+
+// number reads a whole number from the query, within its range; it is never
+// clamped.
+func number(r *http.Request, name string, least, most, otherwise int) (int, error) {
+	values, given := r.URL.Query()[name]
+	if !given {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(values[0])
+	if err != nil || n < least || n > most {
+		d := fault.Detail{Path: name, Message: "must be a whole number from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)}
+		return 0, fault.Problems([]fault.Detail{d}, "%s", sentence(d))
+	}
+	return n, nil
+}
+
+// cursor reads the opaque place where the last page ended.
+func cursor(r *http.Request) (string, error) {
+	text, err := base64.RawURLEncoding.DecodeString(r.URL.Query().Get("cursor"))
+	if err != nil || len(text) > 200 {
+		d := fault.Detail{Path: "cursor", Message: "is not one that an earlier page gave"}
+		return "", fault.Problems([]fault.Detail{d}, "%s", sentence(d))
+	}
+	return string(text), nil
+}
+
+func asCursor(place string) *string {
+	text := base64.RawURLEncoding.EncodeToString([]byte(place))
+	return &text
+}

@@ -1,0 +1,40 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/api/reference"
+)
+
+// docs is the contract as people read it, rendered once.
+type docs struct{ page []byte }
+
+func newDocs() (docs, error) {
+	page, err := reference.Page(api.JSON)
+	return docs{page}, err
+}
+
+func (a *API) openAPI(*exchange) (answer, error) {
+	return answer{media: jsonMedia, raw: api.JSON}.with("Cache-Control", "public, max-age=300"), nil
+}
+
+func (a *API) reference(x *exchange) (answer, error) {
+	return x.page(a.docs.page)
+}
+
+func (a *API) referenceCSS(*exchange) (answer, error) {
+	return answer{media: "text/css; charset=utf-8", raw: reference.CSS}.with("Cache-Control", "public, max-age=300"), nil
+}
+
+func (a *API) home(x *exchange) (answer, error) { return x.page(a.Home) }
+
+// page is HTML for a browser. One that came by another name of this machine
+// is sent to the public one, where cookies and tokens work.
+func (x *exchange) page(html []byte) (answer, error) {
+	if base := x.base(); hostOf(base) != x.r.Host && loopback(base) && loopback("http://"+x.r.Host) {
+		return answer{status: http.StatusTemporaryRedirect, media: "text/plain", raw: []byte{}}.with("Location", base+x.r.URL.Path), nil
+	}
+	return answer{media: "text/html; charset=utf-8", raw: html}.
+		with("Content-Security-Policy", pagePolicy).with("Cache-Control", "no-cache"), nil
+}

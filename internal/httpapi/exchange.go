@@ -1,0 +1,177 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/identity"
+)
+
+// exchange is one request and what is learnt of it on the way.
+type exchange struct {
+	api     *API
+	rt      route
+	r       *http.Request
+	w       *counted
+	id      string
+	started time.Time
+
+	presence   identity.Presence
+	membership identity.Membership
+	caller     access.Caller
+	body       []byte
+	key        *once.Key
+}
+
+var goodRequestID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
+
+func (a *API) begin(rt route, w http.ResponseWriter, r *http.Request) *exchange {
+	x := &exchange{api: a, rt: rt, r: r, w: &counted{ResponseWriter: w}, started: a.Now()}
+	x.id = r.Header.Get("X-Request-Id")
+	if !goodRequestID.MatchString(x.id) {
+		x.id = "req_" + strings.ToLower(rand.Text())
+	}
+	x.setHeaders()
+	return x
+}
+
+// end recovers from a panic of ours, then counts and logs the exchange. What
+// it logs names routes, never paths, queries, tokens or bodies.
+func (x *exchange) end() {
+	if p := recover(); p != nil {
+		x.api.Log.ErrorContext(x.ctx(), "request panicked", slog.String("route", x.rt.pattern),
+			slog.String("request_id", x.id), slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))
+		if x.w.status == 0 {
+			x.fail(errors.New("panic"))
+		}
+	}
+	took := x.api.Now().Sub(x.started)
+	x.api.Metrics.observe(x.r.Method, x.rt.pattern, x.w.status, took)
+	x.api.Log.LogAttrs(x.ctx(), slog.LevelInfo, "request",
+		slog.String("method", x.r.Method), slog.String("route", x.rt.pattern), slog.Int("status", x.w.status),
+		slog.Float64("took_ms", float64(took.Microseconds())/1000), slog.Int64("bytes", x.w.bytes), slog.String("request_id", x.id),
+		slog.String("address", x.address()), slog.String("user", string(x.presence.User.ID)), slog.String("team", string(x.caller.Team)))
+}
+
+func (x *exchange) ctx() context.Context { return x.r.Context() }
+
+// identify finds out who is calling, as far as the route wants to know.
+func (x *exchange) identify() error {
+	if x.rt.who == anybody {
+		return nil
+	}
+	cred, err := credential(x.r)
+	if err != nil {
+		return err
+	}
+	if x.presence, err = x.api.Identity.Identify(x.ctx(), cred); err != nil {
+		if x.rt.who == visitor && cred.Bearer == "" && fault.Is(err, fault.KindUnauthenticated) {
+			return nil // no cookie, or one that has had its time
+		}
+		return err
+	}
+	if x.presence.ByCookie {
+		return x.sameOrigin()
+	}
+	return nil
+}
+
+// credential reads what the request brings. An Authorization header that we
+// cannot read is a bad one, not an absent one.
+func credential(r *http.Request) (identity.Credential, error) {
+	if h := r.Header.Get("Authorization"); h != "" {
+		scheme, token, _ := strings.Cut(h, " ")
+		token = strings.TrimSpace(token)
+		if !strings.EqualFold(scheme, "Bearer") || token == "" {
+			return identity.Credential{}, fault.Unauthenticated("the Authorization header is not `Bearer <token>`").WithCode("invalid_token")
+		}
+		return identity.Credential{Bearer: token}, nil
+	}
+	if c, err := r.Cookie(sessionCookie); err == nil {
+		return identity.Credential{Cookie: c.Value}, nil
+	}
+	return identity.Credential{}, nil
+}
+
+// place puts the caller into a team and asks whether their role allows the
+// route.
+func (x *exchange) place() error {
+	present := x.presence.Session != ""
+	if x.rt.who != member && (x.rt.who != visitor || !present) {
+		return nil
+	}
+	var err error
+	if x.membership, err = x.presence.Place(ids.Team(x.r.Header.Get("X-Team-Id"))); err != nil {
+		return err
+	}
+	x.caller = x.presence.Caller(x.membership)
+	return x.caller.Must(x.rt.may)
+}
+
+// readBody reads a JSON body whole, within the route's limit.
+func (x *exchange) readBody() error {
+	if x.rt.body == 0 {
+		return nil
+	}
+	tooLarge := fault.TooLarge("the body is larger than the %d MB this route takes", x.rt.body>>20)
+	if x.r.ContentLength > x.rt.body {
+		return tooLarge
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, x.rt.body))
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		return tooLarge
+	}
+	if err != nil {
+		return fault.Invalid("the body did not arrive whole").WithCause(err)
+	}
+	x.body = body
+	if t := x.r.Header.Get("Content-Type"); t != "" && len(body) > 0 && !isJSON(t) {
+		return fault.Unsupported("send the body as application/json, not as %q", t)
+	}
+	return nil
+}
+
+func isJSON(contentType string) bool {
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+}
+
+// counted remembers what was written, for the log.
+type counted struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (c *counted) WriteHeader(status int) {
+	if c.status == 0 {
+		c.status = status
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	if c.status == 0 {
+		c.status = http.StatusOK
+	}
+	n, err := c.ResponseWriter.Write(b)
+	c.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -1,0 +1,58 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/api"
+)
+
+func (a *API) health(*exchange) (answer, error) { return ok(api.Health{Status: "ok"}) }
+
+const checkPatience = 5 * time.Second
+
+// ready asks every part at once. Its failure says which part is not there,
+// beside the shape that all failures have.
+func (a *API) ready(x *exchange) (answer, error) {
+	state := api.Readiness{Status: "ok", Checks: a.check(x.ctx())}
+	var wrong []string
+	for _, name := range sortedKeys(state.Checks) {
+		if said := state.Checks[name]; said != "ok" {
+			wrong = append(wrong, name+": "+said)
+		}
+	}
+	if len(wrong) == 0 {
+		return ok(state)
+	}
+	state.Status = "unavailable"
+	return answer{status: http.StatusServiceUnavailable, bare: true, data: struct {
+		api.Failure
+		Data api.Readiness `json:"data"`
+	}{api.Failure{Error: "not ready: " + strings.Join(wrong, "; "), Code: "not_ready", RequestID: x.id}, state}}, nil
+}
+
+func (a *API) check(ctx context.Context) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, checkPatience)
+	defer cancel()
+	said := make(map[string]string, len(a.Checks))
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for name, check := range a.Checks {
+		wg.Go(func() {
+			text := "ok"
+			if err := check(ctx); err != nil {
+				// The cause may name hosts and users: it goes to the log alone.
+				a.Log.WarnContext(ctx, "not ready", "check", name, "error", err)
+				text = "does not answer"
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			said[name] = text
+		})
+	}
+	wg.Wait()
+	return said
+}

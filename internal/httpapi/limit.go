@@ -1,0 +1,34 @@
+package httpapi
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/limits"
+)
+
+// addressLimit bounds how often one address may call a route.
+type addressLimit struct {
+	name   string
+	window limits.Window
+}
+
+// limit counts the request, whatever it will be answered, and says where the
+// caller stands.
+func (x *exchange) limit() error {
+	l := x.rt.limit
+	if l == nil {
+		return nil
+	}
+	s, err := x.api.Limiter.TakeHit(x.ctx(), l.name+" "+x.household(), l.window, x.api.Now())
+	if err != nil {
+		return err
+	}
+	h := x.w.Header()
+	h.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", l.name, l.window.Most, int(l.window.Per.Seconds())))
+	h.Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%s", l.name, s.Remaining, seconds(s.Reset)))
+	if !s.Allowed {
+		return fault.Limited(s.Reset, "at most %d requests a minute come through here from one address; wait and try again", l.window.Most)
+	}
+	return nil
+}

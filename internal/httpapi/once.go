@@ -1,0 +1,95 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"regexp"
+	"sync"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/once"
+)
+
+var goodKey = regexp.MustCompile(`^[\x21-\x7e]{1,255}$`)
+
+// onlyOnce lets a request with an Idempotency-Key act once, and repeats its
+// answer when it comes again.
+func (x *exchange) onlyOnce(handle handler) (answer, error) {
+	values, given := x.r.Header["Idempotency-Key"]
+	if !x.rt.once || !given {
+		return handle(x)
+	}
+	if !goodKey.MatchString(values[0]) {
+		return answer{}, fault.Invalid("Idempotency-Key needs 1 to 255 visible ASCII characters")
+	}
+	sum := sha256.Sum256(x.body)
+	x.key = &once.Key{
+		Scope: string(x.caller.User) + " " + string(x.caller.Team) + " " + x.rt.pattern,
+		Key:   values[0], Fingerprint: hex.EncodeToString(sum[:]),
+	}
+	release, free := x.api.inFlight.enter(*x.key)
+	if !free {
+		return answer{}, fault.Conflict("the same request is being carried out; try again").WithCode("idempotency_in_progress")
+	}
+	defer release()
+	if ans, err := x.replayed(); !fault.Is(err, fault.KindNotFound) {
+		return ans, err
+	}
+	ans, err := handle(x)
+	if fault.Is(err, fault.KindConflict) {
+		// Another server may have carried it out in this moment.
+		if again, err := x.replayed(); !fault.Is(err, fault.KindNotFound) {
+			return again, err
+		}
+	}
+	return ans, err
+}
+
+func (x *exchange) replayed() (answer, error) {
+	r, err := x.api.Answers.Answer(x.ctx(), *x.key, x.api.Now())
+	if err != nil {
+		return answer{}, err
+	}
+	if r.Fingerprint != x.key.Fingerprint {
+		return answer{}, fault.Conflict("this Idempotency-Key was used for another request: use a fresh one").WithCode("idempotency_conflict")
+	}
+	return answer{status: r.Status, media: jsonMedia, raw: r.Answer}.with("Idempotent-Replayed", "true"), nil
+}
+
+// record is the answer as it will be repeated, made before the effect so that
+// both are stored together. It is nil when the request has no key.
+func (x *exchange) record(a answer) (*once.Record, error) {
+	if x.key == nil {
+		return nil, nil //nolint:nilnil // no key, nothing to keep
+	}
+	_, body, err := a.encoded()
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	return &once.Record{Key: *x.key, Status: a.status, Answer: body}, err
+}
+
+// inFlight are the keyed requests that this server is carrying out.
+type inFlight struct {
+	mu   sync.Mutex
+	keys map[[2]string]bool
+}
+
+func (f *inFlight) enter(k once.Key) (release func(), free bool) {
+	name := [2]string{k.Scope, k.Key}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.keys[name] {
+		return nil, false
+	}
+	if f.keys == nil {
+		f.keys = map[[2]string]bool{}
+	}
+	f.keys[name] = true
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.keys, name)
+	}, true
+}

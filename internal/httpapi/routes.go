@@ -1,0 +1,133 @@
+package httpapi
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/limits"
+)
+
+type handler func(x *exchange) (answer, error)
+
+// route is one line of the API.
+type route struct {
+	pattern string
+	who     audience
+	may     access.Action // what a member's role must allow
+	body    int64         // the largest JSON body it takes; 0: it reads none
+	once    bool          // honours Idempotency-Key
+	limit   *addressLimit
+	failsAs failureFormat
+	handle  handler
+}
+
+// audience is who a route is for.
+type audience int
+
+const (
+	anybody audience = iota // no credential is looked at
+	visitor                 // signed in or not; a bad token is still 401
+	person                  // signed in, team or no team
+	member                  // signed in and placed in a team
+)
+
+// failureFormat is the language in which a route fails.
+type failureFormat int
+
+const (
+	envelope failureFormat = iota
+	chatFailure
+	oauthFailure
+)
+
+const (
+	smallBody = 1 << 20 // bytes of an ordinary body
+	graphBody = 8 << 20 // of one with a definition
+	chatBody  = 20 << 20
+)
+
+// routes is the API on one screen: what is built here, the rest in unbuilt.
+// A test holds both against the contract.
+func (a *API) routes() []route {
+	return append(a.unbuilt(), []route{
+		{pattern: "GET /api/health", handle: a.health},
+		{pattern: "GET /api/health/ready", handle: a.ready},
+		{pattern: "GET /api/openapi.json", handle: a.openAPI},
+		{pattern: "GET /docs", handle: a.reference},
+		{pattern: "GET /docs/reference.css", handle: a.referenceCSS},
+		{pattern: "GET /{$}", handle: a.home},
+
+		{pattern: "GET /api/me", who: member, may: access.Read, handle: a.me},
+		{pattern: "POST /api/team/invite", who: member, may: access.ManageMembers, body: smallBody, once: true, handle: a.inviteMember},
+
+		{pattern: "GET /api/workflows", who: member, may: access.Read, handle: a.listWorkflows},
+		{pattern: "POST /api/workflows", who: member, may: access.EditWorkflows, body: graphBody, once: true, handle: a.createWorkflow},
+		{pattern: "POST /api/workflows/validate", who: member, may: access.Read, body: graphBody, handle: a.validateDefinition},
+		{pattern: "GET /api/workflows/{id}", who: member, may: access.Read, handle: a.getWorkflow},
+		{pattern: "PUT /api/workflows/{id}", who: member, may: access.EditWorkflows, body: graphBody, handle: a.updateWorkflow},
+		{pattern: "DELETE /api/workflows/{id}", who: member, may: access.EditWorkflows, handle: a.deleteWorkflow},
+		{pattern: "GET /api/workflows/{id}/revisions", who: member, may: access.Read, handle: a.listRevisions},
+		{pattern: "GET /api/workflows/{id}/revisions/{n}", who: member, may: access.Read, handle: a.getRevision},
+		{pattern: "POST /api/workflows/{id}/revisions/{n}/restore", who: member, may: access.EditWorkflows, handle: a.restoreRevision},
+
+		{pattern: "POST /auth/sign-up", body: smallBody, handle: a.signUp},
+		{pattern: "POST /auth/sign-in", body: smallBody, handle: a.signIn},
+		{pattern: "POST /auth/sign-out", who: person, handle: a.signOut},
+		{pattern: "POST /auth/token", who: person, handle: a.createToken},
+		{pattern: "GET /auth/sessions", who: person, handle: a.listSessions},
+		{pattern: "DELETE /auth/sessions/{id}", who: person, handle: a.revokeSession},
+		{pattern: "GET /auth/teams", who: person, handle: a.listTeams},
+		{pattern: "POST /auth/teams", who: person, body: smallBody, handle: a.createTeam},
+		{pattern: "PATCH /auth/teams/{id}", who: person, body: smallBody, handle: a.renameTeam},
+		{pattern: "POST /auth/teams/{id}/activate", who: person, handle: a.activateTeam},
+		{pattern: "POST /auth/teams/{id}/leave", who: person, handle: a.leaveTeam},
+		{pattern: "GET /auth/teams/{id}/members", who: person, handle: a.listMembers},
+		{pattern: "PATCH /auth/teams/{id}/members/{userId}", who: person, body: smallBody, handle: a.changeRole},
+		{pattern: "DELETE /auth/teams/{id}/members/{userId}", who: person, handle: a.removeMember},
+		{pattern: "POST /auth/teams/{id}/invitations/{invId}/resend", who: person, handle: a.resendInvitation},
+		{pattern: "DELETE /auth/teams/{id}/invitations/{invId}", who: person, handle: a.revokeInvitation},
+		{pattern: "GET /auth/invitations/{token}", handle: a.getInvitation},
+		{pattern: "POST /auth/invitations/{token}/accept", who: person, handle: a.acceptInvitation},
+		{pattern: "GET /auth/jwks.json", failsAs: oauthFailure, handle: a.jwks},
+	}...)
+}
+
+func (a *API) runsLimit() *addressLimit {
+	return &addressLimit{name: "runs", window: limits.Window{Most: a.RunsPerMinute, Per: time.Minute}}
+}
+
+var knownMethods = map[string]bool{
+	http.MethodGet: true, http.MethodHead: true, http.MethodPost: true, http.MethodPut: true,
+	http.MethodPatch: true, http.MethodDelete: true, http.MethodOptions: true,
+}
+
+// unknown answers what no route takes: 405 where another method would do,
+// else 404.
+func (a *API) unknown(mux *http.ServeMux) handler {
+	return func(x *exchange) (answer, error) {
+		var allowed []string
+		for method := range knownMethods {
+			probe := x.r.Clone(x.ctx())
+			probe.Method = method
+			if _, pattern := mux.Handler(probe); pattern != "/" && pattern != "" {
+				allowed = append(allowed, method)
+			}
+		}
+		if len(allowed) == 0 {
+			return answer{}, fault.NotFound("there is nothing at this address")
+		}
+		slices.Sort(allowed)
+		x.w.Header().Set("Allow", strings.Join(allowed, ", "))
+		return answer{}, &fault.Error{Kind: kindMethod, Message: "this address takes " + strings.Join(allowed, ", ") + ", not " + x.r.Method}
+	}
+}
+
+// kindMethod is HTTP's own failure; no room knows of it.
+const kindMethod fault.Kind = "method_not_allowed"
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,146 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/identity"
+	"github.com/millrace/millrace/internal/identity/builtin"
+)
+
+func (x *exchange) team() ids.Team { return ids.Team(x.r.PathValue("id")) }
+
+func teamRow(m identity.Membership) api.TeamRow {
+	return api.TeamRow{ID: string(m.Team.ID), Name: m.Team.Name, Role: api.Role(m.Role), Plan: api.Plan(m.Team.Plan), JoinedAt: api.At(m.JoinedAt)}
+}
+
+func (a *API) listTeams(x *exchange) (answer, error) {
+	out := make([]api.TeamRow, len(x.presence.Memberships))
+	for i, m := range x.presence.Memberships {
+		out[i] = teamRow(m)
+	}
+	return ok(out)
+}
+
+func (a *API) createTeam(x *exchange) (answer, error) {
+	in, err := decode[api.NewTeam](x)
+	if err != nil {
+		return answer{}, err
+	}
+	m, err := a.Accounts.CreateTeam(x.ctx(), x.presence, in.Name)
+	return answer{status: http.StatusCreated, data: teamRow(m)}, err
+}
+
+func (a *API) renameTeam(x *exchange) (answer, error) {
+	if _, err := x.presence.In(x.team()); err != nil {
+		return answer{}, err
+	}
+	in, err := decode[api.TeamRename](x)
+	if err != nil {
+		return answer{}, err
+	}
+	m, err := a.Accounts.RenameTeam(x.ctx(), x.presence, x.team(), in.Name)
+	return answer{data: teamRow(m)}, err
+}
+
+func (a *API) activateTeam(x *exchange) (answer, error) {
+	m, err := a.Accounts.ActivateTeam(x.ctx(), x.presence, x.team())
+	return answer{data: teamOut(m)}, err
+}
+
+func (a *API) leaveTeam(x *exchange) (answer, error) {
+	err := a.Accounts.LeaveTeam(x.ctx(), x.presence, x.team())
+	return answer{data: map[string]any{"left": true, "id": x.team()}}, err
+}
+
+func memberOut(m builtin.Member) api.Member {
+	return api.Member{ID: string(m.ID), Name: m.Name, Email: m.Email, Role: api.Role(m.Role), JoinedAt: api.At(m.JoinedAt)}
+}
+
+func (a *API) listMembers(x *exchange) (answer, error) {
+	members, pending, err := a.Accounts.Members(x.ctx(), x.presence, x.team())
+	if err != nil {
+		return answer{}, err
+	}
+	out := api.Members{Members: []api.Member{}, Invitations: []api.TeamInvitation{}}
+	for _, m := range members {
+		out.Members = append(out.Members, memberOut(m))
+	}
+	for _, i := range pending {
+		out.Invitations = append(out.Invitations, x.invitation(i))
+	}
+	return ok(out)
+}
+
+func (a *API) changeRole(x *exchange) (answer, error) {
+	if _, err := x.presence.In(x.team()); err != nil {
+		return answer{}, err
+	}
+	in, err := decode[api.RoleChange](x)
+	if err != nil {
+		return answer{}, err
+	}
+	m, err := a.Accounts.ChangeRole(x.ctx(), x.presence, x.team(), ids.User(x.r.PathValue("userId")), access.Role(in.Role))
+	return answer{data: memberOut(m)}, err
+}
+
+func (a *API) removeMember(x *exchange) (answer, error) {
+	user := x.r.PathValue("userId")
+	err := a.Accounts.RemoveMember(x.ctx(), x.presence, x.team(), ids.User(user))
+	return answer{data: api.Deleted{Deleted: true, ID: user}}, err
+}
+
+func (x *exchange) invitation(i identity.Invitation) api.TeamInvitation {
+	return api.TeamInvitation{
+		ID: string(i.ID), Email: i.Email, Role: api.Role(i.Role), Status: api.InvitationStatus(i.Status(x.api.Now())),
+		CreatedAt: api.At(i.CreatedAt), ExpiresAt: api.At(i.ExpiresAt),
+		InvitedBy: api.Person{ID: string(i.InvitedBy), Name: i.InvitedByName},
+	}
+}
+
+// invitationLink is where a mail leads: the page of the frontend that the
+// inviting person uses.
+func (x *exchange) invitationLink(token string) string { return x.base() + "/invitations/" + token }
+
+func (a *API) inviteMember(x *exchange) (answer, error) {
+	in, err := decode[api.NewTeamInvitation](x)
+	if err != nil {
+		return answer{}, err
+	}
+	made := func(i identity.Invitation) answer {
+		return answer{status: http.StatusCreated, data: x.invitation(i)}
+	}
+	i, err := a.Identity.Invite(x.ctx(), x.caller, identity.NewInvitation{
+		Email: string(in.Email), Role: access.Role(in.Role), Link: x.invitationLink,
+		Once: func(i identity.Invitation) (*once.Record, error) { return x.record(made(i)) },
+	})
+	return made(i), err
+}
+
+func (a *API) resendInvitation(x *exchange) (answer, error) {
+	i, err := a.Accounts.ResendInvitation(x.ctx(), x.presence, x.team(), ids.Invitation(x.r.PathValue("invId")), x.invitationLink)
+	return answer{data: x.invitation(i)}, err
+}
+
+func (a *API) revokeInvitation(x *exchange) (answer, error) {
+	id := x.r.PathValue("invId")
+	err := a.Accounts.RevokeInvitation(x.ctx(), x.presence, x.team(), ids.Invitation(id))
+	return answer{data: map[string]any{"revoked": true, "id": id}}, err
+}
+
+func (a *API) getInvitation(x *exchange) (answer, error) {
+	i, err := a.Accounts.Invitation(x.ctx(), x.r.PathValue("token"))
+	return answer{data: api.InvitationView{
+		Team:  api.InvitingTeam{ID: string(i.Team.ID), Name: i.Team.Name},
+		Email: i.Email, Role: api.Role(i.Role), Status: api.InvitationStatus(i.Status(a.Now())),
+		InvitedBy: api.Person{ID: string(i.InvitedBy), Name: i.InvitedByName}, ExpiresAt: api.At(i.ExpiresAt),
+	}}, err
+}
+
+func (a *API) acceptInvitation(x *exchange) (answer, error) {
+	m, err := a.Accounts.AcceptInvitation(x.ctx(), x.presence, x.r.PathValue("token"))
+	return answer{data: teamOut(m)}, err
+}

@@ -1,0 +1,83 @@
+package httpapi
+
+import (
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+)
+
+// unbuilt is what the contract promises and nobody can use yet. Who may call
+// it is decided already; the table shrinks to nothing.
+func (a *API) unbuilt() []route {
+	table := []route{
+		{pattern: "GET /api/runs", who: member, may: access.Read},
+		{pattern: "POST /api/runs", who: member, may: access.StartRuns, body: smallBody, limit: a.runsLimit()},
+		{pattern: "GET /api/runs/{id}", who: member, may: access.Read},
+		{pattern: "POST /api/runs/{id}/cancel", who: member, may: access.CancelRuns},
+		{pattern: "POST /api/runs/{id}/retry", who: member, may: access.StartRuns, body: smallBody, limit: a.runsLimit()},
+		{pattern: "GET /api/runs/{id}/events", who: member, may: access.Read},
+		{pattern: "GET /api/runs/{id}/logs", who: member, may: access.Read},
+		{pattern: "GET /api/runs/{id}/outputs", who: member, may: access.Read},
+		{pattern: "GET /api/runs/{id}/stream", who: member, may: access.Read},
+
+		{pattern: "GET /api/files", who: member, may: access.Read},
+		{pattern: "POST /api/files/presign", who: member, may: access.UploadFiles, body: smallBody},
+		{pattern: "POST /api/files/delete", who: member, may: access.DeleteFiles, body: smallBody},
+		{pattern: "POST /api/files/delete-run", who: member, may: access.DeleteFiles, body: smallBody},
+
+		{pattern: "GET /api/billing/credits", who: member, may: access.Read},
+		{pattern: "GET /api/billing/usage", who: member, may: access.Read},
+		{pattern: "GET /api/dashboard/usage", who: member, may: access.Read},
+		{pattern: "POST /api/billing/estimate", who: member, may: access.Read, body: smallBody},
+		{pattern: "GET /api/billing/invoices", who: member, may: access.ManageBilling},
+		{pattern: "GET /api/billing/topup", who: member, may: access.ManageBilling},
+		{pattern: "POST /api/billing/topup", who: member, may: access.ManageBilling, body: smallBody},
+		{pattern: "POST /api/billing/checkout", who: member, may: access.ManageBilling, body: smallBody},
+		{pattern: "POST /webhooks/stripe"},
+		{pattern: "GET /checkout/{secret}"},
+		{pattern: "POST /checkout/{secret}"},
+		{pattern: "GET /invoices/{secret}"}, // and {secret}.pdf: a pattern takes whole segments
+
+		{pattern: "POST /api/ai/analyze", who: visitor, may: access.Analyze, body: smallBody},
+		{pattern: "POST /api/ai/upload", who: visitor, may: access.Analyze},
+		{pattern: "GET /api/ai/status", who: member, may: access.Read},
+		{pattern: "GET /api/ai/analyses", who: member, may: access.Read},
+		{pattern: "POST /api/ai/proxy/v1/chat/completions", who: member, may: access.Chat, body: chatBody, failsAs: chatFailure},
+
+		{pattern: "POST /api/collab/invites", who: member, may: access.ManageSharing, body: smallBody},
+		{pattern: "GET /api/collab/invites", who: member, may: access.ManageSharing},
+		{pattern: "DELETE /api/collab/invites", who: member, may: access.ManageSharing},
+		{pattern: "POST /api/collab/join", body: smallBody},
+		{pattern: "POST /api/collab/token", who: member, may: access.Read, body: smallBody},
+		{pattern: "GET /editor/{room}"},
+
+		{pattern: "GET /api/account/data", who: member, may: access.ExportTeam},
+		{pattern: "DELETE /api/account/data", who: member, may: access.EraseTeam, body: smallBody},
+
+		{pattern: "POST /auth/verify", body: smallBody},
+		{pattern: "POST /auth/reset", body: smallBody},
+		{pattern: "POST /auth/reset/{token}", body: smallBody},
+		{pattern: "POST /auth/password", who: person, body: smallBody},
+		{pattern: "POST /auth/second-factor", who: person, body: smallBody},
+		{pattern: "GET /auth/api-tokens", who: person},
+		{pattern: "POST /auth/api-tokens", who: person, body: smallBody},
+		{pattern: "DELETE /auth/api-tokens", who: person},
+		{pattern: "GET /auth/oidc/{provider}/start"},
+		{pattern: "GET /auth/oidc/{provider}/callback"},
+		{pattern: "GET /.well-known/oauth-authorization-server", failsAs: oauthFailure},
+		{pattern: "GET /oauth/authorize", failsAs: oauthFailure},
+		{pattern: "POST /oauth/authorize", failsAs: oauthFailure},
+		{pattern: "POST /oauth/token", failsAs: oauthFailure},
+		{pattern: "POST /oauth/revoke", failsAs: oauthFailure},
+		{pattern: "POST /oauth/device_authorization", failsAs: oauthFailure},
+		{pattern: "GET /device"},
+		{pattern: "POST /device"},
+	}
+	for i := range table {
+		table[i].handle = notBuilt
+	}
+	return table
+}
+
+func notBuilt(*exchange) (answer, error) {
+	return answer{}, &fault.Error{Kind: fault.KindNotBuilt, Message: "this part of the API is announced, but not built yet"}
+}

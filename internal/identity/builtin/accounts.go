@@ -1,0 +1,224 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"net/mail"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/limits"
+	"github.com/millrace/millrace/internal/identity"
+)
+
+// Visit is where a sign-in comes from.
+type Visit struct {
+	Origin    string // the frontend's origin
+	UserAgent string
+	Address   string
+}
+
+// SignUp is what a newcomer fills in.
+type SignUp struct {
+	Email      string
+	Password   string
+	Name       string
+	Invitation string // the token of an invitation that was followed
+}
+
+// SignedIn is a fresh session. Secret goes into the cookie and is kept nowhere.
+type SignedIn struct {
+	User   identity.User
+	Team   identity.Membership
+	Token  Token
+	Secret string
+	Until  time.Time
+}
+
+const (
+	minPassword = 10
+	maxPassword = 1024
+	maxName     = 200
+	maxEmail    = 254
+	sessionLife = 30 * 24 * time.Hour
+)
+
+// SignUp makes an account, its own team and a session.
+func (s *System) SignUp(ctx context.Context, in SignUp, v Visit) (SignedIn, error) {
+	if err := s.maySignUp(in); err != nil {
+		return SignedIn{}, err
+	}
+	if err := s.take(ctx, "sign-up "+v.Address, signUpsByAddress, "too many accounts were made from your address; try again later"); err != nil {
+		return SignedIn{}, err
+	}
+	a, err := s.account(in)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	session, secret := s.session(a.ID, v)
+	a.Session = &session
+	if in.Invitation != "" {
+		a.Invitation, a.EmailVerified = hashed(in.Invitation), true // the token reached this mailbox
+	}
+	if err := s.Store.SignUp(ctx, a); err != nil {
+		return SignedIn{}, signUpFault(err)
+	}
+	return s.signedIn(ctx, a.User, session, secret)
+}
+
+// CreateAccount makes an account for somebody, as an operator does.
+func (s *System) CreateAccount(ctx context.Context, in SignUp) (identity.User, error) {
+	a, err := s.account(in)
+	if err != nil {
+		return identity.User{}, err
+	}
+	return a.User, signUpFault(s.Store.SignUp(ctx, a))
+}
+
+func signUpFault(err error) error {
+	switch {
+	case fault.Is(err, fault.KindConflict):
+		return fault.Conflict("an account with this e-mail address exists: sign in, or reset the password").WithCode("email_taken")
+	case fault.Is(err, fault.KindNotFound):
+		return fault.Forbidden("this invitation is for another e-mail address, or it was used, revoked or has expired").WithCode("invitation_invalid")
+	}
+	return err
+}
+
+func (s *System) maySignUp(in SignUp) error {
+	switch {
+	case s.Options.SignUp == SignUpClosed:
+		return fault.Forbidden("accounts are made by the operator of this server").WithCode("sign_up_closed")
+	case s.Options.SignUp == SignUpInvite && in.Invitation == "":
+		return fault.Forbidden("signing up here needs an invitation: ask a team for one and follow the link in its mail").WithCode("sign_up_invite_only")
+	}
+	return nil
+}
+
+// account checks what was filled in and makes the rows.
+func (s *System) account(in SignUp) (NewAccount, error) {
+	var wrong []fault.Detail
+	note := func(path, message string) { wrong = append(wrong, fault.Detail{Path: path, Message: message}) }
+	email, ok := Email(in.Email)
+	if !ok {
+		note("email", "is not an e-mail address")
+	}
+	if err := CheckPassword(in.Password); err != nil {
+		note("password", err.Error())
+	}
+	name := strings.TrimSpace(in.Name)
+	if name == "" || utf8.RuneCountInString(name) > maxName || !utf8.ValidString(name) {
+		note("name", "needs 1 to 200 characters")
+	}
+	if len(wrong) > 0 {
+		return NewAccount{}, fault.Problems(wrong, "%s %s", wrong[0].Path, wrong[0].Message)
+	}
+	return NewAccount{
+		Account: Account{
+			User:         identity.User{ID: ids.NewUser(), Name: name, Email: email},
+			PasswordHash: s.Passwords.Hash(in.Password),
+		},
+		Team:      identity.Team{ID: ids.NewTeam(), Name: name + "'s team", Plan: s.FirstPlan},
+		CreatedAt: s.Now(),
+	}, nil
+}
+
+// CheckPassword says what is wrong with a new password.
+func CheckPassword(password string) error {
+	switch {
+	case utf8.RuneCountInString(password) < minPassword:
+		return errors.New("needs at least 10 characters")
+	case len(password) > maxPassword:
+		return errors.New("is longer than 1024 bytes")
+	}
+	return nil
+}
+
+// Email is the address in the form we keep: lower case, without a name.
+func Email(text string) (email string, ok bool) {
+	text = strings.TrimSpace(text)
+	a, err := mail.ParseAddress(text)
+	if err != nil || a.Address != text || len(text) > maxEmail || strings.ContainsAny(text, "\r\n") {
+		return "", false
+	}
+	return strings.ToLower(text), true
+}
+
+// Guessing is slowed per account and per address; failures count, successes
+// do not. Live sessions are not touched by it.
+var (
+	guessesByAccount = limits.Window{Most: 10, Per: 5 * time.Minute}
+	guessesByAddress = limits.Window{Most: 100, Per: 5 * time.Minute}
+	signUpsByAddress = limits.Window{Most: 1000, Per: time.Hour}
+)
+
+// SignIn makes a session for whoever knows the password.
+func (s *System) SignIn(ctx context.Context, email, password string, v Visit) (SignedIn, error) {
+	email = strings.ToLower(strings.TrimSpace(email))
+	if email == "" || password == "" || len(email) > maxEmail || len(password) > maxPassword {
+		return SignedIn{}, fault.Invalid("give an e-mail address and a password")
+	}
+	var a Account
+	err := s.guess(ctx, email, v.Address, func() (bool, error) {
+		var err error
+		if a, err = s.Store.Account(ctx, email); err != nil && !fault.Is(err, fault.KindNotFound) {
+			return false, err
+		}
+		return s.Passwords.Match(a.PasswordHash, password)
+	})
+	if err != nil {
+		return SignedIn{}, err
+	}
+	if a.Disabled {
+		return SignedIn{}, fault.Forbidden("this account is disabled: ask the operator of this server").WithCode("account_disabled")
+	}
+	session, secret := s.session(a.ID, v)
+	if err := s.Store.InsertSession(ctx, session); err != nil {
+		return SignedIn{}, err
+	}
+	return s.signedIn(ctx, a.User, session, secret)
+}
+
+// guess counts the attempt before it is made, so that a burst of parallel
+// guesses cannot slip through, and takes it back when it was right.
+func (s *System) guess(ctx context.Context, email, address string, right func() (bool, error)) error {
+	const wait = "too many failed attempts; wait and try again"
+	at := s.Now()
+	buckets := map[string]limits.Window{"guess account " + hashed(email): guessesByAccount, "guess address " + address: guessesByAddress}
+	for bucket, w := range buckets {
+		if err := s.takeAt(ctx, bucket, w, at, wait); err != nil {
+			return err
+		}
+	}
+	ok, err := right()
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fault.Unauthenticated("the e-mail address or the password is wrong").WithCode("wrong_credentials")
+	}
+	for bucket := range buckets {
+		if err := s.Store.ReturnHit(ctx, bucket, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *System) take(ctx context.Context, bucket string, w limits.Window, message string) error {
+	return s.takeAt(ctx, bucket, w, s.Now(), message)
+}
+
+func (s *System) takeAt(ctx context.Context, bucket string, w limits.Window, at time.Time, message string) error {
+	standing, err := s.Store.TakeHit(ctx, bucket, w, at)
+	if err != nil {
+		return err
+	}
+	if !standing.Allowed {
+		return fault.Limited(standing.Reset, "%s", message)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package builtin
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/identity"
+)
+
+const maxUserAgent = 400
+
+func (s *System) session(user ids.User, v Visit) (row Session, secret string) {
+	secret = newSecret()
+	now := s.Now()
+	return Session{
+		ID: ids.NewSession(), User: user, SecretHash: hashed(secret),
+		Origin: v.Origin, UserAgent: v.UserAgent[:min(len(v.UserAgent), maxUserAgent)], Address: v.Address,
+		CreatedAt: now, LastSeenAt: now, ExpiresAt: now.Add(sessionLife),
+	}, secret
+}
+
+func (s *System) signedIn(ctx context.Context, u identity.User, row Session, secret string) (SignedIn, error) {
+	token, err := s.tokens.mint(ctx, u.ID, row.ID, row.Origin)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	p, err := s.Store.PresenceBySession(ctx, row.ID, s.Now())
+	if err != nil {
+		return SignedIn{}, err
+	}
+	out := SignedIn{User: p.User, Token: token, Secret: secret, Until: row.ExpiresAt}
+	if len(p.Memberships) > 0 {
+		out.Team = p.Memberships[0]
+	}
+	return out, nil
+}
+
+// MintToken makes a fresh session token for a frontend.
+func (s *System) MintToken(ctx context.Context, p identity.Presence, origin string) (Token, error) {
+	if err := s.Store.TouchSession(ctx, p.Session, s.Now()); err != nil {
+		return Token{}, err
+	}
+	return s.tokens.mint(ctx, p.User.ID, p.Session, origin)
+}
+
+// SignOut ends the session; every token of it is dead with the next request.
+func (s *System) SignOut(ctx context.Context, p identity.Presence) error {
+	return s.Store.DeleteSession(ctx, p.User.ID, p.Session)
+}
+
+// Sessions are the person's live sessions, newest first.
+func (s *System) Sessions(ctx context.Context, p identity.Presence) ([]Session, error) {
+	return s.Store.Sessions(ctx, p.User.ID, s.Now())
+}
+
+// RevokeSession ends one of the person's sessions.
+func (s *System) RevokeSession(ctx context.Context, p identity.Presence, id ids.Session) error {
+	return s.Store.DeleteSession(ctx, p.User.ID, id)
+}

@@ -1,0 +1,132 @@
+package builtin
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/letters"
+	"github.com/millrace/millrace/internal/domain/limits"
+	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/identity"
+)
+
+// Store is what this room asks of the database, by subject.
+type Store interface {
+	AccountStore
+	SessionStore
+	TeamStore
+	InvitationStore
+	KeyStore
+	LimitStore
+}
+
+// AccountStore keeps people.
+type AccountStore interface {
+	// SignUp adds an account with its own team and first session, and takes
+	// up the invitation it names, all or nothing. A taken e-mail address is
+	// fault.KindConflict, a token that does not open for this address
+	// fault.KindNotFound.
+	SignUp(ctx context.Context, a NewAccount) error
+	// Account finds a person by e-mail address; nobody is fault.KindNotFound.
+	Account(ctx context.Context, email string) (Account, error)
+}
+
+// SessionStore keeps sessions. A session that is not there is dead.
+type SessionStore interface {
+	InsertSession(ctx context.Context, s Session) error
+	// PresenceBySecret and PresenceBySession find who a live session belongs
+	// to, with all memberships, in one look.
+	PresenceBySecret(ctx context.Context, secretHash string, now time.Time) (identity.Presence, error)
+	PresenceBySession(ctx context.Context, id ids.Session, now time.Time) (identity.Presence, error)
+	TouchSession(ctx context.Context, id ids.Session, now time.Time) error
+	Sessions(ctx context.Context, user ids.User, now time.Time) ([]Session, error)
+	DeleteSession(ctx context.Context, user ids.User, id ids.Session) error
+}
+
+// TeamStore keeps teams and who is in them.
+type TeamStore interface {
+	InsertTeam(ctx context.Context, t identity.Team, owner ids.User, now time.Time) error
+	RenameTeam(ctx context.Context, team ids.Team, name string) error
+	ActivateTeam(ctx context.Context, session ids.Session, team ids.Team) error
+	Members(ctx context.Context, team ids.Team) ([]Member, error)
+	// ChangeRole and RemoveMember ask allowed about the member's present role
+	// inside the transaction, and refuse with fault.KindConflict to leave a
+	// team without an owner.
+	ChangeRole(ctx context.Context, team ids.Team, user ids.User, role access.Role, allowed func(access.Role) error) (Member, error)
+	RemoveMember(ctx context.Context, team ids.Team, user ids.User, allowed func(access.Role) error) error
+}
+
+// InvitationStore keeps invitations with the letters that carry them.
+type InvitationStore interface {
+	InsertInvitation(ctx context.Context, in SentInvitation) error
+	// RenewInvitation gives an open invitation another token and letter.
+	RenewInvitation(ctx context.Context, in SentInvitation) error
+	RevokeInvitation(ctx context.Context, team ids.Team, id ids.Invitation, now time.Time) error
+	Invitation(ctx context.Context, team ids.Team, id ids.Invitation) (identity.Invitation, error)
+	InvitationByToken(ctx context.Context, tokenHash string) (identity.Invitation, error)
+	PendingInvitations(ctx context.Context, team ids.Team, now time.Time) ([]identity.Invitation, error)
+	// AcceptInvitation makes the user a member if the invitation is still
+	// open; a member stays what they are.
+	AcceptInvitation(ctx context.Context, id ids.Invitation, user ids.User, now time.Time) error
+}
+
+// KeyStore keeps the keys that sign session tokens.
+type KeyStore interface {
+	SigningKeys(ctx context.Context, now time.Time) ([]SigningKey, error)
+	// AddSigningKey adds the key unless one already signs from after this
+	// time on, so that replicas rotate once.
+	AddSigningKey(ctx context.Context, k SigningKey, after time.Time) error
+}
+
+// LimitStore counts, across all replicas.
+type LimitStore interface {
+	TakeHit(ctx context.Context, bucket string, w limits.Window, now time.Time) (limits.Standing, error)
+	ReturnHit(ctx context.Context, bucket string, at time.Time) error
+}
+
+// Account is a person with what proves it.
+type Account struct {
+	identity.User
+	PasswordHash string
+	Disabled     bool
+}
+
+// NewAccount is everything that signing up makes.
+type NewAccount struct {
+	Account
+	Team       identity.Team
+	Session    *Session // nil when an operator makes the account
+	Invitation string   // the hash of the token that was followed, or empty
+	CreatedAt  time.Time
+}
+
+// Session is one sign-in of one person in one frontend.
+type Session struct {
+	ID         ids.Session
+	User       ids.User
+	SecretHash string
+	Origin     string
+	UserAgent  string
+	Address    string
+	CreatedAt  time.Time
+	LastSeenAt time.Time
+	ExpiresAt  time.Time
+}
+
+// Member is somebody in a team.
+type Member struct {
+	identity.User
+	Role     access.Role
+	JoinedAt time.Time
+}
+
+// SentInvitation is an invitation with the secret part and its letter.
+type SentInvitation struct {
+	identity.Invitation
+	TokenHash string
+	Letter    letters.Letter
+	SentAt    time.Time
+	Once      *once.Record
+}

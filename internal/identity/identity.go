@@ -1,0 +1,155 @@
+// Package identity says who is calling: people, their sessions, and the teams
+// they belong to. How that is known is an identity system's business: builtin
+// keeps accounts itself, others ask a hosted service.
+package identity
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/once"
+)
+
+// System is an identity system.
+type System interface {
+	// Identify says whose credential this is. A missing, tampered, expired or
+	// revoked one is fault.KindUnauthenticated, from the very next request.
+	Identify(ctx context.Context, c Credential) (Presence, error)
+
+	// Invite asks somebody into the caller's team by mail.
+	Invite(ctx context.Context, caller access.Caller, in NewInvitation) (Invitation, error)
+}
+
+// Credential is what came with a request. A bearer token counts before a
+// cookie.
+type Credential struct {
+	Bearer string
+	Cookie string
+}
+
+// User is a person with an account.
+type User struct {
+	ID            ids.User
+	Name          string
+	Email         string
+	EmailVerified bool
+}
+
+// Team is an organization that owns workflows, runs and credits.
+type Team struct {
+	ID   ids.Team
+	Name string
+	Plan string
+}
+
+// Membership is a person's place in a team.
+type Membership struct {
+	Team     Team
+	Role     access.Role
+	JoinedAt time.Time
+}
+
+// Presence is a person who is here now.
+type Presence struct {
+	Session     ids.Session
+	User        User
+	ByCookie    bool
+	Active      ids.Team     // the session's chosen team, if any
+	Memberships []Membership // the earliest joined first
+}
+
+// Place picks the team a request is for: the wanted one (403 unless the
+// person belongs to it), else by cookie the session's active one, else the
+// earliest joined.
+func (p Presence) Place(wanted ids.Team) (Membership, error) {
+	if wanted != "" {
+		m, ok := p.member(wanted)
+		if !ok {
+			return Membership{}, fault.Forbidden("you do not belong to the team that X-Team-Id names").WithCode("not_a_member")
+		}
+		return m, nil
+	}
+	if len(p.Memberships) == 0 {
+		return Membership{}, fault.Forbidden("you belong to no team: create one, or ask for an invitation").WithCode("no_team")
+	}
+	if p.ByCookie {
+		if m, ok := p.member(p.Active); ok {
+			return m, nil
+		}
+	}
+	return p.Memberships[0], nil
+}
+
+// In is the person's place in a team that a path names. Somebody else's team
+// is not found.
+func (p Presence) In(team ids.Team) (Membership, error) {
+	m, ok := p.member(team)
+	if !ok {
+		return Membership{}, fault.NotFound("no such team")
+	}
+	return m, nil
+}
+
+func (p Presence) member(team ids.Team) (Membership, bool) {
+	for _, m := range p.Memberships {
+		if m.Team.ID == team {
+			return m, true
+		}
+	}
+	return Membership{}, false
+}
+
+// Caller is the person in the role of this membership.
+func (p Presence) Caller(m Membership) access.Caller {
+	return access.Caller{User: p.User.ID, Name: p.User.Name, Team: m.Team.ID, Role: m.Role}
+}
+
+// InvitationStatus is what became of an invitation.
+type InvitationStatus string
+
+// The states of an invitation; all but pending are final.
+const (
+	Pending  InvitationStatus = "pending"
+	Accepted InvitationStatus = "accepted"
+	Revoked  InvitationStatus = "revoked"
+	Expired  InvitationStatus = "expired"
+)
+
+// Invitation asks the owner of an e-mail address into a team.
+type Invitation struct {
+	ID            ids.Invitation
+	Team          Team
+	Email         string
+	Role          access.Role
+	InvitedBy     ids.User
+	InvitedByName string
+	CreatedAt     time.Time
+	ExpiresAt     time.Time
+	EndedAs       InvitationStatus // empty while it is open
+}
+
+// Status is what the invitation is worth at this moment.
+func (i Invitation) Status(now time.Time) InvitationStatus {
+	switch {
+	case i.EndedAs != "":
+		return i.EndedAs
+	case !now.Before(i.ExpiresAt):
+		return Expired
+	default:
+		return Pending
+	}
+}
+
+// NewInvitation is what an owner or admin asks for.
+type NewInvitation struct {
+	Email string
+	Role  access.Role
+
+	// Link turns the secret token into the address that the mail carries.
+	Link func(token string) string
+	// Once records the answer with the effect; nil without an idempotency key.
+	Once func(Invitation) (*once.Record, error)
+}

@@ -1,0 +1,104 @@
+// Package mail delivers letters that rooms left in the outbox: by SMTP, or as
+// .eml files in a folder where no mail server is configured.
+package mail
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/letters"
+)
+
+// Outbox is where letters wait.
+type Outbox interface {
+	ClaimLetters(ctx context.Context, most int, now time.Time, lease time.Duration) ([]letters.Letter, error)
+	LetterSent(ctx context.Context, id string) error
+	LetterFailed(ctx context.Context, id, why string) error
+}
+
+// Carrier takes a letter out of the house.
+type Carrier interface {
+	Carry(ctx context.Context, l letters.Letter) error
+}
+
+// Postman empties the outbox: at once when hurried, and every few seconds in
+// any case. A letter goes out at least once.
+type Postman struct {
+	outbox  Outbox
+	carrier Carrier
+	log     *slog.Logger
+	now     func() time.Time
+}
+
+// NewPostman makes one. Several, on several servers, do not get in each
+// other's way.
+func NewPostman(outbox Outbox, carrier Carrier, log *slog.Logger, now func() time.Time) *Postman {
+	return &Postman{outbox: outbox, carrier: carrier, log: log, now: now}
+}
+
+const (
+	round     = 15 * time.Second // between two looks
+	lease     = time.Minute      // until a letter that failed is tried again
+	batch     = 20
+	patience  = 30 * time.Second // with one letter
+	hurryTime = 3 * time.Second  // that somebody who asked waits
+)
+
+// Run delivers until ctx ends.
+func (p *Postman) Run(ctx context.Context) error {
+	tick := time.NewTicker(round)
+	defer tick.Stop()
+	for {
+		p.deliver(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Hurry delivers what waits, as far as a few seconds go. It goes on although
+// the one who asked has left.
+func (p *Postman) Hurry(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hurryTime)
+	defer cancel()
+	p.deliver(ctx)
+}
+
+func (p *Postman) deliver(ctx context.Context) {
+	for ctx.Err() == nil {
+		claimed, err := p.outbox.ClaimLetters(ctx, batch, p.now(), lease)
+		if err != nil {
+			if ctx.Err() == nil {
+				p.log.ErrorContext(ctx, "cannot read the outbox", slog.Any("error", err))
+			}
+			return
+		}
+		for _, l := range claimed {
+			p.carry(ctx, l)
+		}
+		if len(claimed) < batch {
+			return
+		}
+	}
+}
+
+func (p *Postman) carry(ctx context.Context, l letters.Letter) {
+	err := p.tryCarry(ctx, l)
+	if err == nil {
+		err = p.outbox.LetterSent(context.WithoutCancel(ctx), l.ID)
+	} else if noted := p.outbox.LetterFailed(context.WithoutCancel(ctx), l.ID, err.Error()); noted != nil {
+		p.log.ErrorContext(ctx, "cannot note a failed letter", slog.String("letter", l.ID), slog.Any("error", noted))
+	}
+	if err != nil {
+		p.log.WarnContext(ctx, "a letter did not go out; it is tried again", slog.String("letter", l.ID), slog.Any("error", err))
+	}
+}
+
+func (p *Postman) tryCarry(ctx context.Context, l letters.Letter) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return p.carrier.Carry(ctx, l)
+}

@@ -1,0 +1,139 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"github.com/millrace/millrace/internal/domain/letters"
+)
+
+var letter = letters.Letter{ID: "inv_1.a", To: "bob@example.org", Subject: "Ada invites you · Żółw",
+	Text: "Hello,\n\nhttp://127.0.0.1:8080/invitations/" + strings.Repeat("x", 90) + "?a=b\n"}
+
+func TestALetterInTheFolderKeepsItsLinkInOnePiece(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "mail")
+	f, err := NewFolder(dir, "Millrace <millrace@localhost>", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Carry(t.Context(), letter); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) != 1 || !strings.HasSuffix(files[0], ".eml") {
+		t.Fatalf("%v, %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"To: <bob@example.org>", "Subject: ", strings.Split(letter.Text, "\n")[2]} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+}
+
+// mailbox is a real SMTP server on loopback that keeps what it is sent, and
+// refuses recipients while refuse is set.
+type mailbox struct {
+	mu     sync.Mutex
+	got    []string
+	refuse bool
+}
+
+func (b *mailbox) NewSession(*smtp.Conn) (smtp.Session, error) { return b, nil }
+func (b *mailbox) Mail(string, *smtp.MailOptions) error        { return nil }
+func (b *mailbox) Reset()                                      {}
+func (b *mailbox) Logout() error                               { return nil }
+
+func (b *mailbox) Rcpt(string, *smtp.RcptOptions) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refuse {
+		return errors.New("come back later")
+	}
+	return nil
+}
+
+func (b *mailbox) Data(r io.Reader) error {
+	text, err := io.ReadAll(r)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.got = append(b.got, string(text))
+	return err
+}
+
+func (b *mailbox) serve(t *testing.T) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := smtp.NewServer(b)
+	s.Domain = "localhost"
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(l) }()
+	t.Cleanup(func() { s.Close(); <-done })
+	return "smtp://" + l.Addr().String() + "?from=millrace@example.org"
+}
+
+// drawer is an outbox in memory.
+type drawer struct {
+	waiting []letters.Letter
+	failed  []string
+	sent    []string
+}
+
+func (d *drawer) ClaimLetters(context.Context, int, time.Time, time.Duration) ([]letters.Letter, error) {
+	taken := d.waiting
+	d.waiting = nil
+	return taken, nil
+}
+func (d *drawer) LetterSent(_ context.Context, id string) error {
+	d.sent = append(d.sent, id)
+	return nil
+}
+func (d *drawer) LetterFailed(_ context.Context, _, why string) error {
+	d.failed = append(d.failed, why)
+	return nil
+}
+
+func TestALetterThatIsRefusedStaysInTheOutbox(t *testing.T) {
+	box := &mailbox{refuse: true}
+	carrier, err := NewSMTP(box.serve(t), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &drawer{waiting: []letters.Letter{letter}}
+	p := NewPostman(d, carrier, slog.New(slog.DiscardHandler), time.Now)
+	p.Hurry(t.Context())
+	if len(d.failed) != 1 || len(d.sent) != 0 {
+		t.Fatalf("failed %v, sent %v", d.failed, d.sent)
+	}
+	box.refuse = false
+	d.waiting = []letters.Letter{letter}
+	p.Hurry(t.Context())
+	if len(d.sent) != 1 || len(box.got) != 1 || !strings.Contains(box.got[0], strings.Repeat("x", 90)+"?a=b") {
+		t.Errorf("sent %v, got %q", d.sent, box.got)
+	}
+}
+
+func TestABadSMTPAddressIsExplained(t *testing.T) {
+	for _, address := range []string{"", "mail.example.org", "http://mail.example.org", "smtp://mail.example.org", "smtp://host:99999999999999999999?from=a@b.c"} {
+		if _, err := NewSMTP(address, time.Now); err == nil {
+			t.Errorf("%q is accepted", address)
+		}
+	}
+}

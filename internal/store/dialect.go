@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// dialect holds every way in which the two databases differ for us.
+type dialect struct {
+	name   string
+	driver string
+	goose  goose.Dialect
+
+	// forUpdate ends a SELECT whose row is about to be changed in the same
+	// transaction. SQLite has one writer and needs nothing.
+	forUpdate string
+
+	// skipLocked ends a SELECT that claims waiting rows, so that workers do
+	// not wait for one another.
+	skipLocked string
+
+	// lockKey makes the rest of the transaction the only one that holds this
+	// key, for checks that look at many rows.
+	lockKey func(ctx context.Context, q querier, key string) error
+
+	isDuplicate func(error) bool
+	isTransient func(error) bool // worth running the transaction again
+}
+
+var postgresDialect = dialect{
+	name: "postgres", driver: "pgx", goose: goose.DialectPostgres,
+	forUpdate:  "FOR UPDATE",
+	skipLocked: "FOR UPDATE SKIP LOCKED",
+	lockKey: func(ctx context.Context, q querier, key string) error {
+		_, err := q.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, key)
+		return err
+	},
+	isDuplicate: func(err error) bool { return pgCode(err) == "23505" },
+	isTransient: func(err error) bool {
+		code := pgCode(err)
+		return code == "40001" || code == "40P01" // serialization failure, deadlock
+	},
+}
+
+var sqliteDialect = dialect{
+	name: "sqlite", driver: "sqlite", goose: goose.DialectSQLite3,
+	lockKey: func(context.Context, querier, string) error { return nil },
+	isDuplicate: func(err error) bool {
+		e, ok := errors.AsType[*sqlite.Error](err)
+		return ok && (e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+	},
+	isTransient: func(error) bool { return false },
+}
+
+func pgCode(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+func dialectFor(url string) dialect {
+	if strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://") {
+		return postgresDialect
+	}
+	return sqliteDialect
+}
+
+// sqliteDSN adds the settings of one connection. Every commit is on disk
+// before it is answered: synchronous=FULL, with group commit to pay for it.
+func sqliteDSN(path string, readOnly bool) string {
+	dsn := "file:" + path + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)" +
+		"&_pragma=synchronous(full)&_pragma=foreign_keys(1)&_pragma=temp_store(memory)"
+	if readOnly {
+		dsn += "&_pragma=query_only(1)"
+	}
+	return dsn
+}

@@ -1,0 +1,219 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/identity"
+	"github.com/millrace/millrace/internal/identity/builtin"
+)
+
+var _ builtin.Store = (*DB)(nil)
+
+// SignUp adds an account with its own team and first session, and takes up
+// the invitation it names.
+func (db *DB) SignUp(ctx context.Context, a builtin.NewAccount) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		if err := tx.insertUser(ctx, a); err != nil {
+			return err
+		}
+		if err := tx.InsertTeam(ctx, a.Team, a.ID, a.CreatedAt); err != nil {
+			return err
+		}
+		if a.Invitation != "" {
+			if err := tx.followInvitation(ctx, a); err != nil {
+				return err
+			}
+		}
+		if a.Session == nil {
+			return nil
+		}
+		return tx.InsertSession(ctx, *a.Session)
+	})
+}
+
+func (db *DB) insertUser(ctx context.Context, a builtin.NewAccount) error {
+	var verified time.Time
+	if a.EmailVerified {
+		verified = a.CreatedAt
+	}
+	_, err := db.q.ExecContext(ctx, `
+		INSERT INTO users (id, email, name, password_hash, email_verified_at, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6)`,
+		a.ID, a.Email, a.Name, a.PasswordHash, microsOrNull(verified), micros(a.CreatedAt))
+	return db.foreseen(err, "account")
+}
+
+// followInvitation accepts an invitation while signing up: it must be open
+// and for this very address.
+func (db *DB) followInvitation(ctx context.Context, a builtin.NewAccount) error {
+	inv, err := db.InvitationByToken(ctx, a.Invitation)
+	if err != nil {
+		return err
+	}
+	if inv.Email != a.Email {
+		return fault.NotFound("no such invitation")
+	}
+	if err := db.AcceptInvitation(ctx, inv.ID, a.ID, a.CreatedAt); err != nil {
+		return fault.NotFound("no such invitation").WithCause(err)
+	}
+	return nil
+}
+
+// Account finds a person by e-mail address.
+func (db *DB) Account(ctx context.Context, email string) (builtin.Account, error) {
+	var a builtin.Account
+	err := db.q.QueryRowContext(ctx, `
+		SELECT id, name, email, email_verified_at IS NOT NULL, password_hash, disabled_at IS NOT NULL
+		FROM users
+		WHERE email = $1`, email).
+		Scan(&a.ID, &a.Name, &a.Email, &a.EmailVerified, &a.PasswordHash, &a.Disabled)
+	return a, db.foreseen(err, "account")
+}
+
+// Accounts lists people for the operator, oldest first.
+func (db *DB) Accounts(ctx context.Context) ([]builtin.Account, error) {
+	return all(ctx, db, func(r *sql.Rows, a *builtin.Account) error {
+		return r.Scan(&a.ID, &a.Name, &a.Email, &a.EmailVerified, &a.Disabled)
+	}, `
+		SELECT id, name, email, email_verified_at IS NOT NULL, disabled_at IS NOT NULL
+		FROM users
+		ORDER BY id`)
+}
+
+// SetPassword replaces a person's password and ends all their sessions.
+func (db *DB) SetPassword(ctx context.Context, email, hash string) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		n, err := tx.changed(ctx, `UPDATE users SET password_hash = $1 WHERE email = $2`, hash, email)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fault.NotFound("no account has the e-mail address %s", email)
+		}
+		return tx.endSessionsOf(ctx, email)
+	})
+}
+
+// DisableAccount shuts a person out, at once and until EnableAccount.
+func (db *DB) DisableAccount(ctx context.Context, email string, now time.Time) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		if err := tx.setDisabled(ctx, email, now); err != nil {
+			return err
+		}
+		return tx.endSessionsOf(ctx, email)
+	})
+}
+
+// EnableAccount lets a disabled person sign in again.
+func (db *DB) EnableAccount(ctx context.Context, email string) error {
+	return db.setDisabled(ctx, email, time.Time{})
+}
+
+func (db *DB) setDisabled(ctx context.Context, email string, at time.Time) error {
+	n, err := db.changed(ctx, `UPDATE users SET disabled_at = $1 WHERE email = $2`, microsOrNull(at), email)
+	if err == nil && n == 0 {
+		return fault.NotFound("no account has the e-mail address %s", email)
+	}
+	return err
+}
+
+func (db *DB) endSessionsOf(ctx context.Context, email string) error {
+	_, err := db.changed(ctx, `DELETE FROM sessions WHERE user_id = (SELECT id FROM users WHERE email = $1)`, email)
+	return err
+}
+
+// InsertSession adds a live session.
+func (db *DB) InsertSession(ctx context.Context, s builtin.Session) error {
+	_, err := db.changed(ctx, `
+		INSERT INTO sessions (id, user_id, secret_hash, origin, user_agent, address, created_at, last_seen_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		s.ID, s.User, s.SecretHash, s.Origin, s.UserAgent, s.Address,
+		micros(s.CreatedAt), micros(s.LastSeenAt), micros(s.ExpiresAt))
+	return err
+}
+
+// A session, its person and all their teams in one look: this runs on every
+// request.
+const presence = `
+	SELECT s.id, s.active_team, u.id, u.name, u.email, u.email_verified_at IS NOT NULL,
+	       t.id, t.name, t.plan, m.role, m.joined_at
+	FROM sessions s
+	JOIN users u ON u.id = s.user_id
+	LEFT JOIN memberships m ON m.user_id = u.id
+	LEFT JOIN teams t ON t.id = m.team_id
+	WHERE s.expires_at > $2 AND u.disabled_at IS NULL AND `
+
+// PresenceBySecret finds who a session cookie belongs to.
+func (db *DB) PresenceBySecret(ctx context.Context, secretHash string, now time.Time) (identity.Presence, error) {
+	return db.presence(ctx, presence+`s.secret_hash = $1 ORDER BY m.joined_at, m.team_id`, secretHash, now)
+}
+
+// PresenceBySession finds who a session belongs to.
+func (db *DB) PresenceBySession(ctx context.Context, id ids.Session, now time.Time) (identity.Presence, error) {
+	return db.presence(ctx, presence+`s.id = $1 ORDER BY m.joined_at, m.team_id`, string(id), now)
+}
+
+func (db *DB) presence(ctx context.Context, query, key string, now time.Time) (identity.Presence, error) {
+	rows, err := db.q.QueryContext(ctx, query, key, micros(now))
+	if err != nil {
+		return identity.Presence{}, err
+	}
+	defer rows.Close()
+	var p identity.Presence
+	for rows.Next() {
+		var team, name, plan, role sql.NullString
+		var joined sql.NullInt64
+		err := rows.Scan(&p.Session, &p.Active, &p.User.ID, &p.User.Name, &p.User.Email, &p.User.EmailVerified,
+			&team, &name, &plan, &role, &joined)
+		if err != nil {
+			return p, err
+		}
+		if team.Valid { // nobody is in no team but through the outer join
+			p.Memberships = append(p.Memberships, identity.Membership{
+				Team: identity.Team{ID: ids.Team(team.String), Name: name.String, Plan: plan.String},
+				Role: access.Role(role.String), JoinedAt: fromMicros(joined.Int64),
+			})
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return p, err
+	}
+	if p.Session == "" {
+		return p, fault.NotFound("no such session")
+	}
+	return p, nil
+}
+
+// TouchSession notes that a session is in use.
+func (db *DB) TouchSession(ctx context.Context, id ids.Session, now time.Time) error {
+	_, err := db.changed(ctx, `UPDATE sessions SET last_seen_at = $1 WHERE id = $2`, micros(now), id)
+	return err
+}
+
+// Sessions are a person's live sessions, newest first.
+func (db *DB) Sessions(ctx context.Context, user ids.User, now time.Time) ([]builtin.Session, error) {
+	return all(ctx, db, func(r *sql.Rows, s *builtin.Session) error {
+		var created, seen, expires int64
+		err := r.Scan(&s.ID, &s.User, &s.Origin, &s.UserAgent, &s.Address, &created, &seen, &expires)
+		s.CreatedAt, s.LastSeenAt, s.ExpiresAt = fromMicros(created), fromMicros(seen), fromMicros(expires)
+		return err
+	}, `
+		SELECT id, user_id, origin, user_agent, address, created_at, last_seen_at, expires_at
+		FROM sessions
+		WHERE user_id = $1 AND expires_at > $2
+		ORDER BY id DESC`, user, micros(now))
+}
+
+// DeleteSession ends a session of this person.
+func (db *DB) DeleteSession(ctx context.Context, user ids.User, id ids.Session) error {
+	n, err := db.changed(ctx, `DELETE FROM sessions WHERE id = $1 AND user_id = $2`, id, user)
+	if err == nil && n == 0 {
+		return fault.NotFound("no such session")
+	}
+	return err
+}

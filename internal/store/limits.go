@@ -1,0 +1,41 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/limits"
+)
+
+// TakeHit counts one more in a bucket unless its window is full. Askers for
+// one bucket take turns, so the limit is exact on any number of servers.
+func (db *DB) TakeHit(ctx context.Context, bucket string, w limits.Window, now time.Time) (limits.Standing, error) {
+	var s limits.Standing
+	err := db.inTx(ctx, func(tx *DB) error {
+		if err := tx.lock(ctx, "rate "+bucket); err != nil {
+			return err
+		}
+		var n int
+		var oldest int64
+		err := tx.q.QueryRowContext(ctx, `
+			SELECT COUNT(*), COALESCE(MIN(at), $3) FROM rate_hits WHERE bucket = $1 AND at > $2`,
+			bucket, micros(now.Add(-w.Per)), micros(now)).Scan(&n, &oldest)
+		if err != nil {
+			return err
+		}
+		s = limits.Standing{Allowed: n < w.Most, Remaining: max(0, w.Most-n-1), Reset: fromMicros(oldest).Add(w.Per).Sub(now)}
+		if !s.Allowed {
+			return nil
+		}
+		_, err = tx.q.ExecContext(ctx, `INSERT INTO rate_hits (bucket, at, expires_at) VALUES ($1, $2, $3)`,
+			bucket, micros(now), micros(now.Add(w.Per)))
+		return err
+	})
+	return s, err
+}
+
+// ReturnHit takes back what TakeHit counted at this time.
+func (db *DB) ReturnHit(ctx context.Context, bucket string, at time.Time) error {
+	_, err := db.changed(ctx, `DELETE FROM rate_hits WHERE bucket = $1 AND at = $2`, bucket, micros(at))
+	return err
+}

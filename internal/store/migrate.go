@@ -1,0 +1,95 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// Migrate brings the schema of the database up to date and says what it
+// applied. It may be called by several servers at once: PostgreSQL lets them
+// take turns, and a SQLite file belongs to one server.
+func Migrate(ctx context.Context, url string) (applied []string, err error) {
+	pool, err := migrationPool(url)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	p, err := migrations(pool, dialectFor(url))
+	if err != nil {
+		return nil, err
+	}
+	results, err := p.Up(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	for _, r := range results {
+		applied = append(applied, r.Source.Path)
+	}
+	return applied, nil
+}
+
+func migrationPool(url string) (*sql.DB, error) {
+	d := dialectFor(url)
+	if d.name == sqliteDialect.name {
+		pool, err := sql.Open(d.driver, sqliteDSN(strings.TrimPrefix(url, "sqlite://"), false))
+		if err == nil {
+			pool.SetMaxOpenConns(1)
+		}
+		return pool, err
+	}
+	return sql.Open(d.driver, url)
+}
+
+func migrations(pool *sql.DB, d dialect) (*goose.Provider, error) {
+	files, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	options := []goose.ProviderOption{goose.WithTableName("schema_versions"), goose.WithDisableGlobalRegistry(true)}
+	if d.name == postgresDialect.name {
+		locker, err := lock.NewPostgresSessionLocker()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, goose.WithSessionLocker(locker))
+	}
+	return goose.NewProvider(d.goose, pool, files, options...)
+}
+
+// checkSchema refuses a database that this binary does not know.
+func (db *DB) checkSchema(ctx context.Context) error {
+	want, err := latestVersion()
+	if err != nil {
+		return err
+	}
+	var have int64
+	err = db.q.QueryRowContext(ctx, `SELECT COALESCE(MAX(version_id), 0) FROM schema_versions WHERE is_applied`).Scan(&have)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the database has no schema yet (run `millrace migrate`): %w", err)
+	case have < want:
+		return fmt.Errorf("the database is at schema version %d, this program needs %d: run `millrace migrate`", have, want)
+	case have > want:
+		return fmt.Errorf("the database is at schema version %d, newer than this program knows (%d): use a newer millrace", have, want)
+	}
+	return nil
+}
+
+func latestVersion() (int64, error) {
+	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
+	if err != nil || len(names) == 0 {
+		return 0, errors.Join(err, errors.New("no migrations are embedded"))
+	}
+	return goose.NumericComponent(names[len(names)-1])
+}

@@ -1,0 +1,252 @@
+// Package store keeps everything in one SQL database, SQLite or PostgreSQL.
+// Each query is written once, in the SQL both understand; what differs lives
+// in dialect.go. Secrets are sealed before they reach the database.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the PostgreSQL driver
+
+	"github.com/millrace/millrace/internal/domain/fault"
+)
+
+// querier is the part of a pool, a connection and a transaction that our
+// queries use.
+type querier interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// DB is the open database. The zero value is not usable; call Open.
+type DB struct {
+	pool    *sql.DB
+	q       querier // the pool, or the transaction this DB is bound to
+	writer  *writer // SQLite's only writer; nil on PostgreSQL
+	inside  bool    // bound to a transaction
+	dialect dialect
+	sealer  *sealer
+}
+
+// Options say which database to open.
+type Options struct {
+	// URL is postgres://… or the path of a SQLite file.
+	URL string
+	// SecretKey seals what must not be readable in a stolen copy.
+	SecretKey string
+	// MaxConnections bounds the PostgreSQL pool; 0 is a sensible default.
+	MaxConnections int
+}
+
+// Open connects to a database whose schema is current (see Migrate) and
+// checks that its secrets can be unsealed.
+func Open(ctx context.Context, o Options) (*DB, error) {
+	sealer, err := newSealer(o.SecretKey)
+	if err != nil {
+		return nil, err
+	}
+	db, err := connect(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	db.sealer = sealer
+	if err := db.checkSchema(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	if err := db.checkSecretKey(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+func connect(ctx context.Context, o Options) (*DB, error) {
+	d := dialectFor(o.URL)
+	db := &DB{dialect: d}
+	var err error
+	if d.name == sqliteDialect.name {
+		err = db.connectSQLite(ctx, strings.TrimPrefix(o.URL, "sqlite://"))
+	} else {
+		err = db.connectPostgres(ctx, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+func (db *DB) connectSQLite(ctx context.Context, path string) error {
+	w, err := newWriter(ctx, path)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	pool, err := sql.Open(db.dialect.driver, sqliteDSN(path, true))
+	if err != nil {
+		return errors.Join(fmt.Errorf("open %s: %w", path, err), w.close())
+	}
+	readers := max(4, runtime.GOMAXPROCS(0))
+	pool.SetMaxOpenConns(readers)
+	pool.SetMaxIdleConns(readers)
+	db.pool, db.q, db.writer = pool, newPrepared(pool, pool), w
+	return nil
+}
+
+func (db *DB) connectPostgres(ctx context.Context, o Options) error {
+	pool, err := sql.Open(db.dialect.driver, o.URL)
+	if err != nil {
+		return fmt.Errorf("open postgres: %w", err)
+	}
+	n := o.MaxConnections
+	if n == 0 {
+		n = 20
+	}
+	pool.SetMaxOpenConns(n)
+	pool.SetMaxIdleConns(n)
+	pool.SetConnMaxIdleTime(5 * time.Minute)
+	db.pool, db.q = pool, pool
+	if err := pool.PingContext(ctx); err != nil {
+		return errors.Join(fmt.Errorf("connect to postgres: %w", err), pool.Close())
+	}
+	return nil
+}
+
+// Close ends every connection; writes that were accepted are finished first.
+func (db *DB) Close() error {
+	var err error
+	if db.writer != nil {
+		err = db.writer.close()
+	}
+	return errors.Join(err, db.pool.Close())
+}
+
+// Ping reports whether the database answers.
+func (db *DB) Ping(ctx context.Context) error {
+	var one int
+	return db.q.QueryRowContext(ctx, `SELECT 1`).Scan(&one)
+}
+
+// Stats describes the pool, for metrics.
+func (db *DB) Stats() sql.DBStats { return db.pool.Stats() }
+
+// inTx runs fn with a DB bound to one transaction and commits if fn returns
+// nil. It stays in this package: when two writes belong together, they are one
+// method here, named for what happens. fn may run more than once and does
+// nothing slow: on SQLite everybody waits for it.
+func (db *DB) inTx(ctx context.Context, fn func(tx *DB) error) error {
+	if db.inside {
+		return fn(db)
+	}
+	if db.writer != nil {
+		return db.writer.do(ctx, func(q querier) error { return fn(db.bound(q)) })
+	}
+	var err error
+	for range 5 {
+		if err = db.tryTx(ctx, fn); err == nil || !db.dialect.isTransient(err) {
+			return err
+		}
+	}
+	return err
+}
+
+func (db *DB) tryTx(ctx context.Context, fn func(tx *DB) error) error {
+	t, err := db.pool.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer t.Rollback() //nolint:errcheck // harmless after Commit
+	if err := fn(db.bound(t)); err != nil {
+		return err
+	}
+	return t.Commit()
+}
+
+func (db *DB) bound(q querier) *DB {
+	tx := *db
+	tx.q, tx.inside = q, true
+	return &tx
+}
+
+// changed runs one write and reports how many rows it touched.
+func (db *DB) changed(ctx context.Context, query string, args ...any) (n int64, err error) {
+	err = db.inTxIfNeeded(ctx, func(tx *DB) error {
+		res, err := tx.q.ExecContext(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		n, err = res.RowsAffected()
+		return err
+	})
+	return n, err
+}
+
+// inTxIfNeeded spares PostgreSQL the round trips of a transaction around a
+// single statement; SQLite's writes all go through its one writer.
+func (db *DB) inTxIfNeeded(ctx context.Context, fn func(*DB) error) error {
+	if db.writer == nil {
+		return fn(db)
+	}
+	return db.inTx(ctx, fn)
+}
+
+// lock makes the rest of this transaction the only one that holds key.
+func (db *DB) lock(ctx context.Context, key string) error {
+	return db.dialect.lockKey(ctx, db.q, key)
+}
+
+// foreseen turns what a driver says into the product's words. Anything it
+// does not know passes through and becomes an internal error.
+func (db *DB) foreseen(err error, what string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sql.ErrNoRows):
+		return fault.NotFound("no such %s", what)
+	case db.dialect.isDuplicate(err):
+		return fault.Conflict("this %s already exists", what).WithCause(err)
+	default:
+		return err
+	}
+}
+
+// all scans every row of a query.
+func all[T any](ctx context.Context, db *DB, scan func(*sql.Rows, *T) error, query string, args ...any) ([]T, error) {
+	rows, err := db.q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	list := []T{}
+	for rows.Next() {
+		var v T
+		if err := scan(rows, &v); err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, rows.Err()
+}
+
+// Times are stored as microseconds since 1970 UTC, so that both databases
+// compare, add and bucket them alike. No time is NULL.
+func micros(t time.Time) int64     { return t.UnixMicro() }
+func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }
+
+func microsOrNull(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixMicro()
+}
+
+func fromNull(n sql.NullInt64) time.Time {
+	if !n.Valid {
+		return time.Time{}
+	}
+	return fromMicros(n.Int64)
+}

@@ -1,0 +1,27 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Sweep deletes what has had its time: ended sessions, old answers, counted
+// requests, letters nobody took for a week, keys long retired.
+func (db *DB) Sweep(ctx context.Context, now time.Time) error {
+	week := 7 * 24 * time.Hour
+	for _, s := range []struct {
+		query string
+		by    time.Time
+	}{
+		{`DELETE FROM sessions WHERE expires_at <= $1`, now},
+		{`DELETE FROM answers WHERE created_at <= $1`, now.Add(-answerLife)},
+		{`DELETE FROM rate_hits WHERE expires_at <= $1`, now},
+		{`DELETE FROM outbox WHERE created_at <= $1`, now.Add(-week)},
+		{`DELETE FROM signing_keys WHERE retires_at <= $1`, now.Add(-week)},
+	} {
+		if _, err := db.changed(ctx, s.query, micros(s.by)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/workflows"
+)
+
+var _ workflows.Store = (*DB)(nil)
+
+// InsertWorkflow adds a workflow with its first revision.
+func (db *DB) InsertWorkflow(ctx context.Context, w workflows.Workflow, rev workflows.Revision, r *once.Record) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		if err := tx.record(ctx, r, w.CreatedAt); err != nil {
+			return err
+		}
+		_, err := tx.q.ExecContext(ctx, `
+			INSERT INTO workflows (id, team_id, name, description, revision, node_count, created_by, created_at, updated_at, version)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+			w.ID, w.Team, w.Name, w.Description, w.Revision, w.NodeCount, w.CreatedBy, micros(w.CreatedAt), micros(w.UpdatedAt), w.Version)
+		if err != nil {
+			return tx.foreseen(err, "workflow")
+		}
+		return tx.saveRevision(ctx, w, rev)
+	})
+}
+
+// Workflow is one workflow of a team with its current definition.
+func (db *DB) Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (workflows.Workflow, error) {
+	w := workflows.Workflow{Row: workflows.Row{ID: id, Team: team}}
+	var created, updated int64
+	var problems []byte
+	err := db.q.QueryRowContext(ctx, `
+		SELECT w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.version,
+		       r.definition, r.fingerprint, r.problems
+		FROM workflows w
+		JOIN users u ON u.id = w.created_by
+		JOIN workflow_revisions r ON r.workflow_id = w.id AND r.revision = w.revision
+		WHERE w.team_id = $1 AND w.id = $2`, team, id).
+		Scan(&w.Name, &w.Description, &w.Revision, &w.NodeCount, &w.CreatedBy, &w.CreatedByName, &created, &updated, &w.Version,
+			&w.Definition, &w.Fingerprint, &problems)
+	if err != nil {
+		return w, db.foreseen(err, "workflow")
+	}
+	w.CreatedAt, w.UpdatedAt = fromMicros(created), fromMicros(updated)
+	return w, json.Unmarshal(problems, &w.Problems)
+}
+
+// Workflows lists a team's workflows, newest first; ids sort by creation.
+func (db *DB) Workflows(ctx context.Context, team ids.Team, before ids.Workflow, limit int) ([]workflows.Row, error) {
+	if before == "" {
+		before = "~" // sorts after every id
+	}
+	return all(ctx, db, func(r *sql.Rows, w *workflows.Row) error {
+		var created, updated int64
+		err := r.Scan(&w.ID, &w.Name, &w.Description, &w.Revision, &w.NodeCount, &w.CreatedBy, &w.CreatedByName, &created, &updated)
+		w.Team, w.CreatedAt, w.UpdatedAt = team, fromMicros(created), fromMicros(updated)
+		return err
+	}, `
+		SELECT w.id, w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at
+		FROM workflows w
+		JOIN users u ON u.id = w.created_by
+		WHERE w.team_id = $1 AND w.id < $2
+		ORDER BY w.id DESC
+		LIMIT $3`, team, before, limit)
+}
+
+// SaveWorkflow writes what was changed, unless somebody saved in between.
+func (db *DB) SaveWorkflow(ctx context.Context, w workflows.Workflow, rev *workflows.Revision) (saved bool, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
+		n, err := tx.changed(ctx, `
+			UPDATE workflows SET name = $1, description = $2, revision = $3, node_count = $4, updated_at = $5, version = version + 1
+			WHERE team_id = $6 AND id = $7 AND version = $8`,
+			w.Name, w.Description, w.Revision, w.NodeCount, micros(w.UpdatedAt), w.Team, w.ID, w.Version)
+		saved = n == 1
+		if err != nil || !saved || rev == nil {
+			return err
+		}
+		return tx.saveRevision(ctx, w, *rev)
+	})
+	return saved, err
+}
+
+func (db *DB) saveRevision(ctx context.Context, w workflows.Workflow, rev workflows.Revision) error {
+	problems, err := json.Marshal(w.Problems)
+	if err != nil {
+		return err
+	}
+	_, err = db.q.ExecContext(ctx, `
+		INSERT INTO workflow_revisions (workflow_id, revision, definition, fingerprint, problems, summary, created_by, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+		ON CONFLICT (workflow_id, revision) DO UPDATE SET
+			definition = excluded.definition, fingerprint = excluded.fingerprint, problems = excluded.problems,
+			summary = excluded.summary, updated_at = excluded.updated_at`,
+		w.ID, rev.Number, string(w.Definition), w.Fingerprint, string(problems), rev.Summary, rev.CreatedBy, micros(rev.CreatedAt), micros(rev.UpdatedAt))
+	return err
+}
+
+// DeleteWorkflow removes a workflow and its revisions.
+func (db *DB) DeleteWorkflow(ctx context.Context, team ids.Team, id ids.Workflow) error {
+	n, err := db.changed(ctx, `DELETE FROM workflows WHERE team_id = $1 AND id = $2`, team, id)
+	if err == nil && n == 0 {
+		return fault.NotFound("no such workflow")
+	}
+	return err
+}
+
+const revision = `
+	SELECT r.revision, r.created_by, u.name, r.created_at, r.updated_at, r.summary, r.closed`
+
+func scanRevision(row scanner, r *workflows.Revision, more ...any) error {
+	var created, updated int64
+	into := append([]any{&r.Number, &r.CreatedBy, &r.CreatedByName, &created, &updated, &r.Summary, &r.Closed}, more...)
+	err := row.Scan(into...)
+	r.CreatedAt, r.UpdatedAt = fromMicros(created), fromMicros(updated)
+	return err
+}
+
+// Revisions lists a workflow's revisions, newest first.
+func (db *DB) Revisions(ctx context.Context, team ids.Team, id ids.Workflow, before, limit int) ([]workflows.Revision, error) {
+	return all(ctx, db, func(r *sql.Rows, rev *workflows.Revision) error { return scanRevision(r, rev) }, revision+`
+		FROM workflow_revisions r
+		JOIN workflows w ON w.id = r.workflow_id
+		JOIN users u ON u.id = r.created_by
+		WHERE w.team_id = $1 AND w.id = $2 AND r.revision < $3
+		ORDER BY r.revision DESC
+		LIMIT $4`, team, id, before, limit)
+}
+
+// Revision is one revision of a workflow with its definition.
+func (db *DB) Revision(ctx context.Context, team ids.Team, id ids.Workflow, number int) (workflows.Revision, error) {
+	var r workflows.Revision
+	err := scanRevision(db.q.QueryRowContext(ctx, revision+`, r.definition
+		FROM workflow_revisions r
+		JOIN workflows w ON w.id = r.workflow_id
+		JOIN users u ON u.id = r.created_by
+		WHERE w.team_id = $1 AND w.id = $2 AND r.revision = $3`, team, id, number), &r, &r.Definition)
+	return r, db.foreseen(err, "revision")
+}

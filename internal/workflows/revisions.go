@@ -1,0 +1,189 @@
+package workflows
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// Revision is a definition that was, or is, the workflow's.
+type Revision struct {
+	Number        int
+	CreatedBy     ids.User
+	CreatedByName string
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+	Summary       string
+	Definition    []byte // only when one is read
+	Closed        bool   // a run used it: the next edit opens another
+}
+
+// RevisionStore keeps revisions.
+type RevisionStore interface {
+	// Revisions lists at most limit revisions below the number before, newest
+	// first.
+	Revisions(ctx context.Context, team ids.Team, id ids.Workflow, before, limit int) ([]Revision, error)
+	Revision(ctx context.Context, team ids.Team, id ids.Workflow, number int) (Revision, error)
+}
+
+// sitting is how long one author's edits stay one revision.
+const sitting = 5 * time.Minute
+
+// Edit is what to change; nil stays as it is.
+type Edit struct {
+	Name        *string
+	Description *string
+	Definition  []byte
+
+	// IfMatch are the ETags the caller will overwrite; nil is any.
+	IfMatch []string
+}
+
+// Update changes a workflow. Two who edit different fields at once both win.
+func (s *Service) Update(ctx context.Context, caller access.Caller, id ids.Workflow, e Edit) (Workflow, error) {
+	if err := caller.Must(access.EditWorkflows); err != nil {
+		return Workflow{}, err
+	}
+	g, err := checked(e)
+	if err != nil {
+		return Workflow{}, err
+	}
+	return s.save(ctx, caller, id, func(w *Workflow) (*graph.Graph, string, error) {
+		if e.IfMatch != nil && !matches(e.IfMatch, w.ETag()) {
+			return nil, "", fault.Stale("the workflow has changed since you read it: read it again, then repeat your change").WithCode("stale")
+		}
+		if e.Name != nil {
+			w.Name = strings.TrimSpace(*e.Name)
+		}
+		if e.Description != nil {
+			w.Description = *e.Description
+		}
+		return g, "", nil
+	})
+}
+
+func matches(wanted []string, etag string) bool {
+	for _, t := range wanted {
+		if t == "*" || t == etag {
+			return true
+		}
+	}
+	return false
+}
+
+// Restore makes an earlier revision's definition the current one, as a new
+// revision.
+func (s *Service) Restore(ctx context.Context, caller access.Caller, id ids.Workflow, number int) (Workflow, error) {
+	if err := caller.Must(access.EditWorkflows); err != nil {
+		return Workflow{}, err
+	}
+	rev, err := s.store.Revision(ctx, caller.Team, id, number)
+	if err != nil {
+		return Workflow{}, err
+	}
+	g, malformed := graph.Parse(rev.Definition)
+	if len(malformed) > 0 {
+		return Workflow{}, fault.Problems(malformed, "revision %d cannot be restored: %s", number, first(malformed))
+	}
+	return s.save(ctx, caller, id, func(*Workflow) (*graph.Graph, string, error) {
+		return g, fmt.Sprintf("restored revision %d", number), nil
+	})
+}
+
+// save reads, changes and writes, again whenever somebody was faster. change
+// returns the definition (nil: the same) and a summary that makes it a
+// revision of its own.
+func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflow, change func(*Workflow) (*graph.Graph, string, error)) (Workflow, error) {
+	for {
+		before, err := s.store.Workflow(ctx, caller.Team, id)
+		if err != nil {
+			return Workflow{}, err
+		}
+		after := before
+		g, summary, err := change(&after)
+		if err != nil {
+			return Workflow{}, err
+		}
+		if g != nil {
+			after.define(g)
+		}
+		var rev *Revision
+		switch {
+		case !bytes.Equal(before.Definition, after.Definition):
+			if rev, err = s.revision(ctx, caller, before, g, summary); err != nil {
+				return Workflow{}, err
+			}
+			after.Revision = rev.Number
+		case after.Name == before.Name && after.Description == before.Description:
+			return before, nil
+		}
+		after.UpdatedAt = s.now()
+		if saved, err := s.store.SaveWorkflow(ctx, after, rev); err != nil || saved {
+			after.Version++
+			return after, err
+		}
+	}
+}
+
+// revision is the one that a new definition belongs to: the current one while
+// its author goes on within the sitting, else the next.
+func (s *Service) revision(ctx context.Context, caller access.Caller, w Workflow, g *graph.Graph, summary string) (*Revision, error) {
+	now := s.now()
+	current, err := s.store.Revision(ctx, w.Team, w.ID, w.Revision)
+	if err != nil {
+		return nil, err
+	}
+	rev := &Revision{Number: w.Revision + 1, CreatedBy: caller.User, CreatedAt: now}
+	if summary == "" && current.CreatedBy == caller.User && now.Sub(current.CreatedAt) < sitting && !current.Closed {
+		rev = &current
+	}
+	rev.UpdatedAt, rev.Summary = now, summary
+	if summary == "" {
+		rev.Summary, err = s.summary(ctx, w, rev.Number, g)
+	}
+	return rev, err
+}
+
+// summary says what a revision changed against the one before it.
+func (s *Service) summary(ctx context.Context, w Workflow, number int, g *graph.Graph) (string, error) {
+	if number == 1 {
+		return "created", nil
+	}
+	base := w.Definition
+	if number == w.Revision {
+		rev, err := s.store.Revision(ctx, w.Team, w.ID, number-1)
+		if err != nil {
+			return "", err
+		}
+		base = rev.Definition
+	}
+	old, _ := graph.Salvage(base)
+	return graph.Changes(old, g), nil
+}
+
+// Revisions lists a workflow's revisions, newest first.
+func (s *Service) Revisions(ctx context.Context, caller access.Caller, id ids.Workflow, before, limit int) (list []Revision, more bool, err error) {
+	if _, err := s.Workflow(ctx, caller, id); err != nil {
+		return nil, false, err
+	}
+	list, err = s.store.Revisions(ctx, caller.Team, id, before, limit+1)
+	if len(list) > limit {
+		return list[:limit], true, err
+	}
+	return list, false, err
+}
+
+// Revision is one of them, with its definition.
+func (s *Service) Revision(ctx context.Context, caller access.Caller, id ids.Workflow, number int) (Revision, error) {
+	if err := caller.Must(access.Read); err != nil {
+		return Revision{}, err
+	}
+	return s.store.Revision(ctx, caller.Team, id, number)
+}

@@ -1,0 +1,203 @@
+// Package workflows keeps a team's workflows: named definition graphs with
+// their revisions, which can be edited, shared and run.
+package workflows
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/once"
+)
+
+// Row is a workflow in a list.
+type Row struct {
+	ID            ids.Workflow
+	Team          ids.Team
+	Name          string
+	Description   string
+	Revision      int
+	NodeCount     int
+	CreatedBy     ids.User
+	CreatedByName string
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+}
+
+// Workflow is one workflow with its definition.
+type Workflow struct {
+	Row
+	Definition  []byte // JSON
+	Fingerprint string // of the definition, without positions and looks
+	Problems    []graph.Problem
+	Version     int // counts saves
+}
+
+// ETag changes with the name, the description and the definition, but not
+// with where its nodes are drawn.
+func (w Workflow) ETag() string {
+	h := sha256.New()
+	for _, part := range []string{w.Name, w.Description, w.Fingerprint} {
+		sum := sha256.Sum256([]byte(part))
+		h.Write(sum[:])
+	}
+	return `"` + hex.EncodeToString(h.Sum(nil)[:16]) + `"`
+}
+
+// Store is what this room asks of the database. Every method takes the team,
+// so a query across teams cannot be written by accident.
+type Store interface {
+	InsertWorkflow(ctx context.Context, w Workflow, rev Revision, r *once.Record) error
+	Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (Workflow, error)
+	// Workflows lists at most limit rows older than the cursor, newest first.
+	Workflows(ctx context.Context, team ids.Team, before ids.Workflow, limit int) ([]Row, error)
+	// SaveWorkflow writes w, and its definition as rev unless that is nil. When
+	// somebody has saved since w.Version was read, it writes nothing and says
+	// so.
+	SaveWorkflow(ctx context.Context, w Workflow, rev *Revision) (saved bool, err error)
+	DeleteWorkflow(ctx context.Context, team ids.Team, id ids.Workflow) error
+	RevisionStore
+}
+
+// Service answers the questions a team asks about its workflows.
+type Service struct {
+	store Store
+	now   func() time.Time
+}
+
+// NewService makes the room.
+func NewService(store Store, now func() time.Time) *Service {
+	return &Service{store: store, now: now}
+}
+
+// New is what a workflow starts as.
+type New struct {
+	Name        string
+	Description string
+	Definition  []byte // nil: an empty one
+
+	// Once records the answer with the effect; nil without an idempotency key.
+	Once func(Workflow) (*once.Record, error)
+}
+
+const (
+	maxName        = 200
+	maxDescription = 10_000
+)
+
+// Create adds a workflow to the caller's team.
+func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Workflow, error) {
+	if err := caller.Must(access.EditWorkflows); err != nil {
+		return Workflow{}, err
+	}
+	g, err := checked(Edit{Name: &in.Name, Description: &in.Description, Definition: in.Definition})
+	if err != nil {
+		return Workflow{}, err
+	}
+	if g == nil {
+		g = graph.Empty()
+	}
+	now := s.now()
+	w := Workflow{Row: Row{
+		ID: ids.NewWorkflow(), Team: caller.Team, Name: strings.TrimSpace(in.Name), Description: in.Description, Revision: 1,
+		CreatedBy: caller.User, CreatedByName: caller.Name, CreatedAt: now, UpdatedAt: now,
+	}, Version: 1}
+	w.define(g)
+	var record *once.Record
+	if in.Once != nil {
+		if record, err = in.Once(w); err != nil {
+			return Workflow{}, err
+		}
+	}
+	rev := Revision{Number: 1, CreatedBy: caller.User, CreatedAt: now, UpdatedAt: now, Summary: "created"}
+	return w, s.store.InsertWorkflow(ctx, w, rev, record)
+}
+
+func (w *Workflow) define(g *graph.Graph) {
+	w.Definition, w.Fingerprint, w.NodeCount, w.Problems = g.JSON(), g.Fingerprint(), g.NodeCount(), g.Incomplete()
+}
+
+// checked finds everything that is wrong with what was sent. The graph is nil
+// when no definition was.
+func checked(e Edit) (*graph.Graph, error) {
+	var wrong []fault.Detail
+	if e.Name != nil {
+		if n := utf8.RuneCountInString(strings.TrimSpace(*e.Name)); n == 0 || n > maxName {
+			wrong = append(wrong, fault.Detail{Path: "name", Message: "needs 1 to 200 characters"})
+		}
+	}
+	if e.Description != nil && utf8.RuneCountInString(*e.Description) > maxDescription {
+		wrong = append(wrong, fault.Detail{Path: "description", Message: "is longer than 10,000 characters"})
+	}
+	var g *graph.Graph
+	if e.Definition != nil {
+		parsed, malformed := graph.Parse(e.Definition)
+		wrong = append(wrong, malformed...)
+		g = parsed
+	}
+	if len(wrong) > 0 {
+		return nil, fault.Problems(wrong, "%s", first(wrong))
+	}
+	return g, nil
+}
+
+// first is the sentence that stands for all the problems.
+func first(wrong []fault.Detail) string {
+	text := wrong[0].Message
+	if wrong[0].Path != "" {
+		text = wrong[0].Path + ": " + text
+	}
+	if n := len(wrong) - 1; n > 0 {
+		text += " (and more; see details)"
+	}
+	return text
+}
+
+// Validate lists everything that keeps a definition from being saved or run.
+func Validate(definition []byte) []graph.Problem {
+	g, malformed := graph.Parse(definition)
+	if len(malformed) > 0 {
+		return malformed
+	}
+	return g.Incomplete()
+}
+
+// Workflow is one workflow of the caller's team.
+func (s *Service) Workflow(ctx context.Context, caller access.Caller, id ids.Workflow) (Workflow, error) {
+	if err := caller.Must(access.Read); err != nil {
+		return Workflow{}, err
+	}
+	return s.store.Workflow(ctx, caller.Team, id)
+}
+
+// Workflows lists the team's workflows, newest first, from the cursor on.
+func (s *Service) Workflows(ctx context.Context, caller access.Caller, before ids.Workflow, limit int) (rows []Row, more bool, err error) {
+	if err := caller.Must(access.Read); err != nil {
+		return nil, false, err
+	}
+	rows, err = s.store.Workflows(ctx, caller.Team, before, limit+1)
+	if len(rows) > limit {
+		return rows[:limit], true, err
+	}
+	return rows, false, err
+}
+
+// Delete removes a workflow. Members may delete only what they made.
+func (s *Service) Delete(ctx context.Context, caller access.Caller, id ids.Workflow) error {
+	w, err := s.store.Workflow(ctx, caller.Team, id)
+	if err != nil {
+		return err
+	}
+	mine := w.CreatedBy == caller.User && caller.May(access.EditWorkflows)
+	if !mine && !caller.May(access.DeleteAnyWorkflow) {
+		return fault.Forbidden("only an admin or owner may delete someone else's workflow")
+	}
+	return s.store.DeleteWorkflow(ctx, caller.Team, id)
+}
