@@ -1198,6 +1198,15 @@ type NodeResources = json.RawMessage
 // NodeStatus defines model for NodeStatus.
 type NodeStatus string
 
+// NotReadyAnswer A failure, with what readiness found beside it.
+type NotReadyAnswer struct {
+	Code      string    `json:"code"`
+	Data      Readiness `json:"data"`
+	Error     string    `json:"error"`
+	RequestID string    `json:"requestId"`
+	Success   bool      `json:"success"`
+}
+
 // OAuthFailure A failure as RFC 6749 words it.
 type OAuthFailure struct {
 	// Error Such as `invalid_grant`, `authorization_pending` or `slow_down`.
@@ -2077,6 +2086,9 @@ type NotBuilt = Failure
 
 // NotFound What every failing request answers, on bare routes too.
 type NotFound = Failure
+
+// NotReady A failure, with what readiness found beside it.
+type NotReady = NotReadyAnswer
 
 // OAuthRefused A failure as RFC 6749 words it.
 type OAuthRefused = OAuthFailure

@@ -409,7 +409,7 @@ type ClientInterface interface {
 
 	// GetReadiness Is it ready
 	//
-	// Readiness, with checks of the environment, the database and the storage. 503 when one of them fails; its body has the failure shape and names the checks that failed in `details`.
+	// Readiness, with checks of the environment, the database and the storage. 503 when one of them fails; its body has the failure shape, with the checks beside it in `data`.
 	//
 	// Corresponds with GET /api/health/ready (the `GetReadiness` operationId).
 	GetReadiness(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1690,7 +1690,7 @@ func (c *Client) GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (
 
 // GetReadiness Is it ready
 //
-// Readiness, with checks of the environment, the database and the storage. 503 when one of them fails; its body has the failure shape and names the checks that failed in `details`.
+// Readiness, with checks of the environment, the database and the storage. 503 when one of them fails; its body has the failure shape, with the checks beside it in `data`.
 //
 // Corresponds with GET /api/health/ready (the `GetReadiness` operationId).
 func (c *Client) GetReadiness(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7421,7 +7421,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetReadinessWithResponse Is it ready
 	//
-	// Readiness, with checks of the environment, the database and the storage. 503 when one of them fails; its body has the failure shape and names the checks that failed in `details`.
+	// Readiness, with checks of the environment, the database and the storage. 503 when one of them fails; its body has the failure shape, with the checks beside it in `data`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10801,7 +10801,7 @@ func (c *ClientWithResponses) GetHealthWithResponse(ctx context.Context, reqEdit
 
 // GetReadinessWithResponse Is it ready
 //
-// Readiness, with checks of the environment, the database and the storage. 503 when one of them fails; its body has the failure shape and names the checks that failed in `details`.
+// Readiness, with checks of the environment, the database and the storage. 503 when one of them fails; its body has the failure shape, with the checks beside it in `data`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

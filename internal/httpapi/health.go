@@ -17,7 +17,7 @@ const checkPatience = 5 * time.Second
 // ready asks every part at once. Its failure says which part is not there,
 // beside the shape that all failures have.
 func (a *API) ready(x *exchange) (answer, error) {
-	state := api.Readiness{Status: "ok", Checks: a.check(x.ctx())}
+	state := api.Readiness{Status: "ready", Checks: a.check(x.ctx())}
 	var wrong []string
 	for _, name := range sortedKeys(state.Checks) {
 		if said := state.Checks[name]; said != "ok" {
@@ -27,11 +27,10 @@ func (a *API) ready(x *exchange) (answer, error) {
 	if len(wrong) == 0 {
 		return ok(state)
 	}
-	state.Status = "unavailable"
-	return answer{status: http.StatusServiceUnavailable, bare: true, data: struct {
-		api.Failure
-		Data api.Readiness `json:"data"`
-	}{api.Failure{Error: "not ready: " + strings.Join(wrong, "; "), Code: "not_ready", RequestID: x.id}, state}}, nil
+	state.Status = "unready"
+	return answer{status: http.StatusServiceUnavailable, bare: true, data: api.NotReadyAnswer{
+		Error: "not ready: " + strings.Join(wrong, "; "), Code: "not_ready", RequestID: x.id, Data: state,
+	}}, nil
 }
 
 func (a *API) check(ctx context.Context) map[string]string {

@@ -132,7 +132,11 @@ func (x *exchange) failure(e *fault.Error) any {
 	if code == "" {
 		code = string(e.Kind)
 	}
-	switch x.rt.failsAs {
+	format := x.rt.failsAs
+	if e.Kind == fault.KindNotBuilt {
+		format = envelope // whoever asks too early is told so in one shape
+	}
+	switch format {
 	case chatFailure:
 		type chatError struct {
 			Message string `json:"message"`

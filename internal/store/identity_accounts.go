@@ -58,7 +58,8 @@ func (db *DB) followInvitation(ctx context.Context, a builtin.NewAccount) error 
 	if inv.Email != a.Email {
 		return fault.NotFound("no such invitation")
 	}
-	if err := db.AcceptInvitation(ctx, inv.ID, a.ID, a.CreatedAt); err != nil {
+	// Their own team is the one they joined first.
+	if err := db.AcceptInvitation(ctx, inv.ID, a.ID, a.CreatedAt.Add(time.Microsecond)); err != nil {
 		return fault.NotFound("no such invitation").WithCause(err)
 	}
 	return nil

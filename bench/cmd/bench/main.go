@@ -1,0 +1,226 @@
+// Bench measures the server beside its peers on this machine: listing and
+// creating workflows under load, time from start to ready on an empty data
+// folder, and memory when idle. Peers take turns inside every round, so that
+// what else the machine does falls on all of them; the medians of one run are
+// compared with each other and with the goals.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// settings are the flags of a run.
+type settings struct {
+	bin    string // folder with httpbare, httpload and the peers
+	out    string
+	only   string
+	rounds int
+	conns  int
+	length time.Duration
+	idle   time.Duration
+	rows   int
+}
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("bench: ")
+	var s settings
+	flag.StringVar(&s.bin, "bin", ".cache/bench/bin", "folder with the programs")
+	flag.StringVar(&s.out, "out", ".cache/bench", "folder for the results and the servers' logs")
+	flag.StringVar(&s.only, "only", "millrace,pocketbase,bare", "peers to measure")
+	flag.IntVar(&s.rounds, "rounds", 3, "rounds; medians are over these")
+	flag.IntVar(&s.conns, "conns", 32, "connections")
+	flag.DurationVar(&s.length, "for", 5*time.Second, "length of each load")
+	flag.DurationVar(&s.idle, "idle", 4*time.Second, "time from ready to the memory reading")
+	flag.IntVar(&s.rows, "rows", 1000, "workflows there are before listing")
+	flag.Parse()
+
+	if err := run(s); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(s settings) error {
+	chosen, err := choose(s)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(s.out, time.Now().UTC().Format("20060102-150405")+".jsonl")
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r := &results{file: f}
+
+	fmt.Printf("%d cores, load %s, %d rounds, %d connections, %s a load, %d workflows\n",
+		runtime.NumCPU(), loadAverage(), s.rounds, s.conns, s.length, s.rows)
+	if err := measureLoad(s, chosen, r); err != nil {
+		return err
+	}
+	if err := measureStart(s, chosen, r); err != nil {
+		return err
+	}
+	fmt.Println()
+	r.table(os.Stdout)
+	r.goals(os.Stdout)
+	fmt.Printf("\nevery measurement: %s\n", file)
+	return f.Close()
+}
+
+// measureLoad puts the load on one peer at a time while all of them run. All
+// lists come before the first create, so that all list the same number of rows.
+func measureLoad(s settings, chosen []peer, r *results) error {
+	type ready struct {
+		*process
+		session session
+	}
+	var all []ready
+	for _, p := range chosen {
+		proc, err := start(s, p)
+		if err != nil {
+			return err
+		}
+		defer proc.stop()
+		sess, err := p.signIn(s, proc)
+		if err != nil {
+			return fmt.Errorf("%s: %w (log: %s)", p.name, err, proc.log)
+		}
+		if err := seed(sess, s.rows); err != nil {
+			return fmt.Errorf("%s: %w (log: %s)", p.name, err, proc.log)
+		}
+		if err := sess.expectRows(50); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		all = append(all, ready{proc, sess})
+	}
+	time.Sleep(time.Second)
+
+	for _, op := range []string{"list", "create"} {
+		for round := range s.rounds {
+			for i := range all {
+				// A different peer begins each round.
+				one := all[(i+round)%len(all)]
+				m, err := load(s, one.process, one.session, op)
+				if err != nil {
+					return fmt.Errorf("%s: %s: %w (log: %s)", one.name, op, err, one.log)
+				}
+				m.add("name", one.name).add("op", op).add("round", round)
+				if err := r.keep(m); err != nil {
+					return err
+				}
+				fmt.Fprintf(os.Stderr, "%-7s %-11s %7.0f/s  p99 %6.1f ms  errors %.0f\n", op, one.name, m.number("rps"), m.number("p99_ms"), m.number("errors"))
+			}
+		}
+	}
+	return nil
+}
+
+func load(s settings, proc *process, sess session, op string) (measurement, error) {
+	auth, err := sess.authorization()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-conns", fmt.Sprint(s.conns), "-for", s.length.String(), "-header", "Authorization: " + auth}
+	if op == "list" {
+		args = append(args, "-url", sess.listURL)
+	} else {
+		args = append(args, "-method", "POST", "-url", sess.createURL, "-body", sess.body("a workflow of the load"))
+	}
+	cmd := exec.Command(filepath.Join(s.bin, "httpload"), args...)
+	cmd.Stderr = os.Stderr
+	before := proc.cpu()
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, err
+	}
+	used := proc.cpu() - before
+	m := measurement{}
+	if err := json.Unmarshal(bytes.TrimSpace(out), &m); err != nil {
+		return nil, err
+	}
+	if m.number("requests") == 0 {
+		return nil, fmt.Errorf("no good answer: %v", m["bad"])
+	}
+	return m.add("cpu_us", used.Seconds()*1e6/m.number("served")).add("rss_mb", proc.memory()), nil
+}
+
+// measureStart starts each peer on an empty folder, alone: a few times for the
+// time to ready, which is short and varies, then once more to read its memory.
+func measureStart(s settings, chosen []peer, r *results) error {
+	const starts = 4
+	for round := range s.rounds {
+		for i := range chosen {
+			p := chosen[(i+round)%len(chosen)]
+			for n := range starts {
+				m, err := measureOneStart(s, p, n == starts-1)
+				if err != nil {
+					return err
+				}
+				if err := r.keep(m.add("name", p.name).add("op", "start").add("round", round)); err != nil {
+					return err
+				}
+			}
+			fmt.Fprintf(os.Stderr, "%-7s %-11s %7.0f ms to ready, %.0f MB idle\n", "start", p.name, r.median(p.name, "start", "ready_ms"), r.median(p.name, "start", "rss_mb"))
+		}
+	}
+	return nil
+}
+
+func measureOneStart(s settings, p peer, memory bool) (measurement, error) {
+	proc, err := start(s, p)
+	if err != nil {
+		return nil, err
+	}
+	defer proc.stop()
+	m := measurement{}.add("ready_ms", float64(proc.ready.Microseconds())/1000)
+	if memory {
+		time.Sleep(s.idle)
+		m.add("rss_mb", proc.memory())
+	}
+	return m, nil
+}
+
+func loadAverage() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	first, _, _ := strings.Cut(string(b), " ")
+	return first
+}
+
+// results are the measurements of this run, also written out one by one.
+type results struct {
+	file io.Writer
+	all  []measurement
+}
+
+func (r *results) keep(m measurement) error {
+	r.all = append(r.all, m)
+	return json.NewEncoder(r.file).Encode(m)
+}
+
+// measurement is one line of the results.
+type measurement map[string]any
+
+func (m measurement) add(name string, value any) measurement {
+	m[name] = value
+	return m
+}
+
+func (m measurement) number(name string) float64 {
+	f, _ := m[name].(float64)
+	return f
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process is a peer that runs on a data folder of its own.
+type process struct {
+	name  string
+	base  string        // http://host:port
+	log   string        // file with its output
+	ready time.Duration // from start to the first good answer
+	cmd   *exec.Cmd
+	dir   string
+	ended chan struct{}
+}
+
+// start starts a peer on an empty folder and waits until it is ready.
+func start(s settings, p peer) (*process, error) {
+	dir, err := os.MkdirTemp("", "millrace-bench-")
+	if err != nil {
+		return nil, err
+	}
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	proc := &process{
+		name: p.name, base: "http://" + addr, log: filepath.Join(s.out, p.name+".log"), dir: dir,
+		ended: make(chan struct{}),
+	}
+	out, err := os.Create(proc.log)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+
+	args := p.command(addr, dir)
+	proc.cmd = exec.Command(filepath.Join(s.bin, args[0]), args[1:]...)
+	proc.cmd.Dir, proc.cmd.Stdout, proc.cmd.Stderr = dir, out, out
+	if proc.cmd.Path, err = filepath.Abs(proc.cmd.Path); err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	if err := proc.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		proc.cmd.Wait()
+		close(proc.ended)
+	}()
+	if err := proc.await(p.readyPath, begun); err != nil {
+		proc.stop()
+		return nil, err
+	}
+	return proc, nil
+}
+
+func (p *process) await(path string, begun time.Time) error {
+	client := http.Client{Timeout: time.Second}
+	defer client.CloseIdleConnections()
+	for time.Since(begun) < 30*time.Second {
+		select {
+		case <-p.ended:
+			return fmt.Errorf("%s ended before it was ready, see %s", p.name, p.log)
+		default:
+		}
+		if resp, err := client.Get(p.base + path); err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				p.ready = time.Since(begun)
+				return nil
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return fmt.Errorf("%s was not ready within 30 s, see %s", p.name, p.log)
+}
+
+func (p *process) stop() {
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+	case <-time.After(10 * time.Second):
+		p.cmd.Process.Kill()
+		<-p.ended
+	}
+	os.RemoveAll(p.dir)
+}
+
+// cpu is what the process has used so far.
+func (p *process) cpu() time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	// The fields are counted after the program's name, which may hold spaces.
+	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	const tick = 10 * time.Millisecond // USER_HZ is 100 on every Linux we run on
+	return time.Duration(user+system) * tick
+}
+
+// memory is the resident set in MB of the process and what it started.
+func (p *process) memory() float64 {
+	total := 0.0
+	for _, pid := range family(p.cmd.Process.Pid) {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(b), "VmRSS:")
+		if f := strings.Fields(rest); len(f) > 0 {
+			kb, _ := strconv.ParseFloat(f[0], 64)
+			total += kb / 1024
+		}
+	}
+	return total
+}
+
+func family(pid int) []int {
+	all := []int{pid}
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		b, _ := os.ReadFile(list)
+		for _, child := range strings.Fields(string(b)) {
+			if n, err := strconv.Atoi(child); err == nil {
+				all = append(all, family(n)...)
+			}
+		}
+	}
+	return all
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}

@@ -1,0 +1,54 @@
+package graph
+
+import "strings"
+
+// Incomplete lists what keeps a well-formed draft from running.
+func (g *Graph) Incomplete() []Problem {
+	var p problems
+	tasks := 0
+	for _, n := range g.Nodes {
+		if n.Type == Task {
+			tasks++
+			g.open(n, &p)
+		}
+	}
+	if tasks == 0 {
+		p.add((*where)(nil).field("nodes"), "there is no task to run yet")
+	}
+	for _, out := range g.Outputs {
+		if out.Node == "" {
+			p.add((*where)(nil).field("outputs").field(out.Name).field("from"), "the output comes from nowhere yet")
+		}
+	}
+	return p.all()
+}
+
+// open notes what a task still lacks.
+func (g *Graph) open(n *Node, p *problems) {
+	if strings.TrimSpace(n.Command) == "" {
+		p.add(n.at().field("command"), "the task has no command yet")
+	}
+	if n.Scatter != nil && n.Scatter.Over == "" {
+		p.add(n.at().field("scatter").field("over"), "nothing says yet what the task is scattered over")
+	}
+	for _, port := range n.Inputs {
+		if !port.Optional && port.From == "" && !g.fed(n, port.Name) {
+			p.add(n.at().field("inputs").field(port.Name), "nothing feeds this input yet")
+		}
+	}
+	for _, port := range n.Outputs {
+		if port.Path == "" {
+			p.add(n.at().field("outputs").field(port.Name).field("path"), "the output has no path yet")
+		}
+	}
+}
+
+// fed reports whether an edge carries files into the port.
+func (g *Graph) fed(n *Node, port string) bool {
+	for _, e := range g.incoming[n.ID] {
+		if e.Carries() && e.TargetHandle == port {
+			return true
+		}
+	}
+	return false
+}

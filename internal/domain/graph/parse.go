@@ -1,0 +1,190 @@
+package graph
+
+import (
+	"slices"
+	"strings"
+)
+
+// Parse reads a definition as strictly as saving one does. malformed holds
+// everything that makes it refused; when it is empty, the graph is usable.
+func Parse(data []byte) (g *Graph, malformed []Problem) {
+	g, malformed = build(data)
+	if len(malformed) > 0 {
+		return nil, malformed
+	}
+	return g, nil
+}
+
+// Salvage reads what live editing produced and never refuses: it leaves out
+// the edges that lead nowhere, keeps the rest as it is, and returns every
+// problem that Parse would have raised. Of bytes that are no definition at all
+// nothing is left but an empty one.
+func Salvage(data []byte) (*Graph, []Problem) {
+	g, malformed := build(data)
+	if g == nil {
+		return Empty(), malformed
+	}
+	return g, malformed
+}
+
+// build returns no graph only when data is not a JSON object.
+func build(data []byte) (*Graph, []Problem) {
+	c := &checker{}
+	root, ok := read(data, nil, &c.p)
+	if !ok {
+		return nil, c.p.all()
+	}
+	if root.kind != object {
+		c.p.add(nil, "a definition is an object, not %s", kindNames[root.kind])
+		return nil, c.p.all()
+	}
+	c.g = &Graph{root: root, size: len(data)}
+	c.top()
+	c.index()
+	c.connect()
+	c.references()
+	order := c.g.sorted()
+	c.cycles(order)
+	c.expressions(order)
+	c.g.place(order)
+	return c.g, c.p.all()
+}
+
+// checker fills a graph from its JSON and notes what is wrong on the way. It
+// fills in what it can of a malformed one, so that all problems come at once.
+type checker struct {
+	p problems
+	g *Graph
+}
+
+var topFields = []string{"version", "parameters", "inputs", "nodes", "edges", "outputs"}
+
+func (c *checker) top() {
+	for i := range c.g.root.items {
+		f := &c.g.root.items[i]
+		switch f.name {
+		case "version":
+			if n, ok := integer(f.text); f.kind != number || !ok || n != 1 {
+				c.p.add(at(f, nil), "the version must be 1")
+			}
+		case "parameters":
+			c.parameters(f)
+		case "inputs":
+			c.entries(f, nil, c.input)
+		case "nodes":
+			c.list(f, MaxNodes, c.node)
+		case "edges":
+			c.list(f, MaxEdges, c.edge)
+		case "outputs":
+			c.entries(f, nil, c.output)
+		default:
+			c.unknown(f, nil, topFields)
+		}
+	}
+	slices.SortFunc(c.g.Inputs, func(a, b Input) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.g.Outputs, func(a, b Output) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// list walks a top-level array up to its limit.
+func (c *checker) list(f *value, most int, each func(v *value, i int)) {
+	if f.kind != array {
+		c.wrong(f, nil, "an array")
+		return
+	}
+	if len(f.items) > most {
+		c.p.add(at(f, nil), "there are %d %s; at most %d are allowed", len(f.items), f.name, most)
+	}
+	for i := range f.items[:min(len(f.items), most)] {
+		each(&f.items[i], i)
+	}
+}
+
+var inputFields = []string{"type", "required", "description"}
+
+func (c *checker) input(v *value, in *where) {
+	here := at(v, in)
+	input := Input{Name: v.name, Required: true}
+	for i := range v.items {
+		f := &v.items[i]
+		switch f.name {
+		case "type":
+			if !f.is("file") && !f.is("files") {
+				c.p.add(at(f, here), "the type of an input is `file` or `files`")
+			}
+			input.Many = f.is("files")
+		case "required":
+			input.Required = c.boolean(f, here)
+		case "description":
+			input.Description = c.text(f, here, maxProse)
+		default:
+			c.unknown(f, here, inputFields)
+		}
+	}
+	c.g.Inputs = append(c.g.Inputs, input)
+}
+
+var outputFields = []string{"from"}
+
+func (c *checker) output(v *value, in *where) {
+	here := at(v, in)
+	output := Output{Name: v.name}
+	for i := range v.items {
+		f := &v.items[i]
+		if f.name != "from" {
+			c.unknown(f, here, outputFields)
+			continue
+		}
+		from := c.text(f, here, 2*maxName+1)
+		node, port, ok := strings.Cut(from, ".")
+		switch {
+		case from == "":
+		case !ok || !validName(node) || !validName(port):
+			c.p.add(at(f, here), "`%s` is not of the form `<node>.<port>`", short(from))
+		default:
+			output.Node, output.Port = node, port
+		}
+	}
+	c.g.Outputs = append(c.g.Outputs, output)
+}
+
+// index makes nodes findable by their id.
+func (c *checker) index() {
+	c.g.byID = make(map[string]*Node, len(c.g.Nodes))
+	for _, n := range c.g.Nodes {
+		if n.ID == "" {
+			continue
+		}
+		if first, taken := c.g.byID[n.ID]; taken {
+			c.p.add(n.at().field("id"), "`%s` is already the id of nodes[%d]", short(n.ID), first.Index)
+			continue
+		}
+		c.g.byID[n.ID] = n
+	}
+}
+
+// references checks the names by which ports and outputs point at each other.
+func (c *checker) references() {
+	inputs := make([]string, 0, len(c.g.Inputs))
+	for _, in := range c.g.Inputs {
+		inputs = append(inputs, in.Name)
+	}
+	for _, n := range c.g.Nodes {
+		for _, port := range n.Inputs {
+			if _, ok := c.g.Input(port.From); port.From != "" && !ok {
+				c.p.add(n.at().field("inputs").field(port.Name).field("from"),
+					"the workflow has no input `%s`%s", port.From, meant(port.From, inputs))
+			}
+		}
+	}
+	for _, out := range c.g.Outputs {
+		if out.Node == "" {
+			continue
+		}
+		from := (*where)(nil).field("outputs").field(out.Name).field("from")
+		if n, ok := c.g.byID[out.Node]; !ok {
+			c.p.add(from, "there is no node `%s`", out.Node)
+		} else if _, ok := n.Output(out.Port); !ok {
+			c.p.add(from, "node `%s` has no output `%s`%s", out.Node, out.Port, meant(out.Port, n.outputNames()))
+		}
+	}
+}

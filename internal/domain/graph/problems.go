@@ -1,0 +1,133 @@
+package graph
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+)
+
+// Problem is one thing wrong, at a path such as `nodes[2].inputs.reads`.
+type Problem = fault.Detail
+
+// problems collects what is wrong, up to a bound: beyond it they are counted.
+type problems struct {
+	list []Problem
+	more int
+}
+
+func (p *problems) add(at *where, format string, args ...any) {
+	if len(p.list) >= maxProblems {
+		p.more++
+		return
+	}
+	p.list = append(p.list, Problem{Path: at.String(), Message: fmt.Sprintf(format, args...)})
+}
+
+func (p *problems) none() bool { return len(p.list) == 0 }
+
+func (p *problems) all() []Problem {
+	if p.more == 0 {
+		return p.list
+	}
+	return append(p.list[:len(p.list):len(p.list)], Problem{Message: fmt.Sprintf("and %d more problems", p.more)})
+}
+
+// where is a place in the definition. It becomes text only when something is
+// wrong there, which keeps a sound definition free of that work. Nil is the
+// definition itself.
+type where struct {
+	up    *where
+	name  string
+	index int // counts when name is empty
+}
+
+func (w *where) field(name string) *where { return &where{up: w, name: name, index: -1} }
+func (w *where) item(i int) *where        { return &where{up: w, index: i} }
+
+func (w *where) String() string {
+	if w == nil {
+		return ""
+	}
+	above := w.up.String()
+	switch {
+	case w.index >= 0 && w.name == "":
+		return above + "[" + strconv.Itoa(w.index) + "]"
+	case !plain(w.name):
+		return above + `["` + short(w.name) + `"]`
+	case above == "":
+		return w.name
+	}
+	return above + "." + w.name
+}
+
+// plain reports whether a name reads well in a path without quotes.
+func plain(name string) bool {
+	for i := range len(name) {
+		if !nameByte(name[i]) && name[i] != '-' && name[i] != '$' {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 80
+}
+
+// short makes what an author wrote fit to be quoted in a message.
+func short(s string) string {
+	const most = 60
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n == most {
+			return b.String() + "…"
+		}
+		if !unicode.IsPrint(r) {
+			r = utf8.RuneError
+		}
+		b.WriteRune(r)
+		n++
+	}
+	return b.String()
+}
+
+// meant ends a message with the known name nearest to what was written, or
+// with nothing when none is near.
+func meant(written string, known []string) string {
+	best, least := "", 3
+	for _, k := range known {
+		if d := distance(strings.ToLower(written), strings.ToLower(k), least); d < least {
+			best, least = k, d
+		}
+	}
+	if best == "" || least >= len(best) {
+		return ""
+	}
+	return "; did you mean `" + best + "`?"
+}
+
+// distance counts the single-character edits between a and b, giving up with
+// most once it cannot be less.
+func distance(a, b string, most int) int {
+	if len(a) > 80 || len(a)-len(b) >= most || len(b)-len(a) >= most {
+		return most
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,48 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/fault"
+)
+
+// FuzzDecode gives anything to every request body we read: it is decoded, or
+// refused with a sentence and a place.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(`{"name":"a","description":"b","definition":{"nodes":[{"id":"a"}]}}`))
+	f.Add([]byte(`{"email":"a@b.c","password":"correct horse","name":"A","invitation":"x"}`))
+	f.Add([]byte(`{"role":"admin","name":null,"name":3}`))
+	f.Add([]byte(strings.Repeat("[", 20_000)))
+	f.Add([]byte(`{"name":1e999,"a/b":{"~":[1,2]}}`))
+	f.Add([]byte(`{"definition":` + strings.Repeat(`{"a":`, 5000) + `1` + strings.Repeat(`}`, 5000) + `}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		x := &exchange{body: body}
+		holds(t, body, func() (any, error) { return decode[api.NewWorkflow](x) })
+		holds(t, body, func() (any, error) { return decode[api.WorkflowEdit](x) })
+		holds(t, body, func() (any, error) { return decode[api.ValidateRequest](x) })
+		holds(t, body, func() (any, error) { return decode[api.SignUp](x) })
+		holds(t, body, func() (any, error) { return decode[api.SignIn](x) })
+		holds(t, body, func() (any, error) { return decode[api.NewTeam](x) })
+		holds(t, body, func() (any, error) { return decode[api.RoleChange](x) })
+		holds(t, body, func() (any, error) { return decode[api.NewTeamInvitation](x) })
+	})
+}
+
+func holds(t *testing.T, body []byte, decode func() (any, error)) {
+	t.Helper()
+	_, err := decode()
+	if err == nil {
+		if !json.Valid(body) {
+			t.Errorf("%q was accepted", body)
+		}
+		return
+	}
+	e, ok := errors.AsType[*fault.Error](err)
+	if !ok || e.Kind != fault.KindInvalid || e.Message == "" {
+		t.Errorf("%q is refused with %v", body, err)
+	}
+}

@@ -1,0 +1,310 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/letters"
+	"github.com/millrace/millrace/internal/httpapi"
+	"github.com/millrace/millrace/internal/identity"
+	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/mail"
+	"github.com/millrace/millrace/internal/store"
+	"github.com/millrace/millrace/internal/store/storetest"
+	"github.com/millrace/millrace/internal/workflows"
+)
+
+const (
+	base  = "http://127.0.0.1:8080"
+	cloud = "https://cloud.millrace.example"
+)
+
+// house is the real API over a real database, with a clock the test turns.
+type house struct {
+	t        *testing.T
+	db       *store.DB
+	mux      *http.ServeMux
+	accounts *builtin.System
+	mailbox  string
+	log      *bytes.Buffer
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (h *house) clock() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = h.now.Add(time.Microsecond) // two things never happen at once
+	return h.now
+}
+
+func (h *house) pass(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = h.now.Add(d)
+}
+
+// newHouse opens one on SQLite; options may be changed before it is built.
+func newHouse(t *testing.T, change ...func(*httpapi.Options, *builtin.Options)) *house {
+	t.Helper()
+	return houseOn(t, storetest.SQLite(t), change...)
+}
+
+// eachHouse runs the test over both databases.
+func eachHouse(t *testing.T, test func(t *testing.T, h *house)) {
+	t.Helper()
+	storetest.EachURL(t, func(t *testing.T, url string) { test(t, houseOn(t, url)) })
+}
+
+func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin.Options)) *house {
+	t.Helper()
+	h := &house{t: t, db: storetest.Open(t, url), mailbox: t.TempDir(), now: time.Now().Truncate(time.Second), log: &bytes.Buffer{}}
+	log := slog.New(slog.NewTextHandler(&locked{w: h.log}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	folder, err := mail.NewFolder(h.mailbox, "millrace@localhost", h.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ido := builtin.Options{
+		Store: h.db, Post: mail.NewPostman(h.db, folder, log, h.clock), Passwords: builtin.NewPasswordsOfCost(64, 1),
+		Origins: []string{base, cloud}, SignUp: builtin.SignUpOpen, FirstPlan: "free", Now: h.clock,
+	}
+	o := httpapi.Options{
+		Log: log, Workflows: workflows.NewService(h.db, h.clock), Limiter: h.db, Answers: h.db, Home: []byte("home"),
+		Checks:  map[string]func(context.Context) error{"database": h.db.Ping},
+		Metrics: httpapi.NewMetrics(prometheus.NewRegistry()), Now: h.clock,
+		PublicURLs: []string{base, cloud}, RunsPerMinute: 30,
+	}
+	for _, c := range change {
+		c(&o, &ido)
+	}
+	h.accounts = builtin.New(ido)
+	o.Identity, o.Accounts = h.accounts, h.accounts
+	if err := h.accounts.Keys.Rotate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a, err := httpapi.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.mux = a.Handler().(*http.ServeMux)
+	return h
+}
+
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *locked) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
+// reply is an answer, already held against the contract.
+type reply struct {
+	t      *testing.T
+	status int
+	header http.Header
+	body   string
+}
+
+// at digs a value out of the JSON body: at("data", "id").
+func (r reply) at(path ...string) any {
+	r.t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(r.body), &v); err != nil {
+		r.t.Fatalf("no JSON: %v in %q", err, r.body)
+	}
+	for _, name := range path {
+		m, ok := v.(map[string]any)
+		if !ok {
+			r.t.Fatalf("no %v in %s", path, r.body)
+		}
+		v = m[name]
+	}
+	return v
+}
+
+func (r reply) text(path ...string) string {
+	r.t.Helper()
+	s, ok := r.at(path...).(string)
+	if !ok {
+		r.t.Fatalf("no text at %v in %s", path, r.body)
+	}
+	return s
+}
+
+func (r reply) want(status int) reply {
+	r.t.Helper()
+	if r.status != status {
+		r.t.Errorf("got %d, want %d: %s", r.status, status, r.body)
+	}
+	return r
+}
+
+func (r reply) wantCode(status int, code string) reply {
+	r.t.Helper()
+	r.want(status)
+	if got := r.at("code"); got != code {
+		r.t.Errorf("got code %v, want %q: %s", got, code, r.body)
+	}
+	return r
+}
+
+// change adjusts a request before it is sent.
+type change func(*http.Request)
+
+func bearer(token string) change { return header("Authorization", "Bearer "+token) }
+func header(name, value string) change {
+	return func(r *http.Request) { r.Header.Set(name, value) }
+}
+func cookie(secret string) change {
+	return func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "millrace_session", Value: secret}) }
+}
+func from(address string) change { return func(r *http.Request) { r.RemoteAddr = address } }
+
+// call sends a request and holds the answer against the contract.
+func (h *house) call(method, path, body string, changes ...change) reply {
+	h.t.Helper()
+	r := httptest.NewRequest(method, base+path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, c := range changes {
+		c(r)
+	}
+	w := httptest.NewRecorder()
+	_, pattern := h.mux.Handler(r)
+	h.mux.ServeHTTP(w, r)
+	got := reply{t: h.t, status: w.Code, header: w.Header(), body: w.Body.String()}
+	if got.header.Get("X-Request-Id") == "" {
+		h.t.Errorf("%s %s carries no request id", method, path)
+	}
+	h.holdAgainstContract(pattern, got)
+	return got
+}
+
+var contract = sync.OnceValues(func() (*openapi3.T, error) {
+	return openapi3.NewLoader().LoadFromData(api.JSON)
+})
+
+func (h *house) holdAgainstContract(pattern string, got reply) {
+	h.t.Helper()
+	doc, err := contract()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if !strings.HasPrefix(got.header.Get("Content-Type"), "application/json") {
+		return
+	}
+	schema := doc.Components.Schemas["Failure"]
+	method, path, known := strings.Cut(pattern, " ")
+	if item := doc.Paths.Value(path); known && item != nil {
+		response := item.GetOperation(method).Responses.Status(got.status)
+		if response == nil {
+			h.t.Errorf("the contract knows no %d for %s: %s", got.status, pattern, got.body)
+			return
+		}
+		media := response.Value.Content.Get("application/json")
+		if media == nil {
+			h.t.Errorf("the contract promises no JSON with %d for %s", got.status, pattern)
+			return
+		}
+		schema = media.Schema
+	}
+	if err := schema.Value.VisitJSON(got.at(), openapi3.EnableJSONSchema2020(), openapi3.MultiErrors()); err != nil {
+		h.t.Errorf("%s answers %d against the contract: %v\n%s", pattern, got.status, err, got.body)
+	}
+}
+
+// someone is a person with a session.
+type someone struct {
+	id     ids.User
+	email  string
+	team   ids.Team
+	token  string
+	secret string
+}
+
+// signUp makes an account through the API.
+func (h *house) signUp(name string) someone {
+	h.t.Helper()
+	email := strings.ToLower(name) + "@example.org"
+	r := h.call("POST", "/auth/sign-up", fmt.Sprintf(`{"email":%q,"password":"correct horse","name":%q}`, email, name)).want(201)
+	c, err := http.ParseSetCookie(r.header.Get("Set-Cookie"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return someone{
+		id: ids.User(r.text("data", "user", "id")), email: email, team: ids.Team(r.text("data", "team", "id")),
+		token: r.text("data", "token"), secret: c.Value,
+	}
+}
+
+// join brings a person into a team through the back door.
+func (h *house) join(who someone, host someone, role access.Role) {
+	h.t.Helper()
+	id := ids.NewInvitation()
+	now := h.clock()
+	sent := builtin.SentInvitation{
+		Invitation: identity.Invitation{ID: id, Team: identity.Team{ID: host.team}, Email: who.email, Role: role,
+			InvitedBy: host.id, CreatedAt: now, ExpiresAt: now.Add(time.Hour)},
+		TokenHash: string(id), SentAt: now, Letter: letters.Letter{ID: string(id), To: who.email},
+	}
+	if err := h.db.InsertInvitation(h.t.Context(), sent); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := h.db.AcceptInvitation(h.t.Context(), id, who.id, now); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// letter is the newest mail to an address.
+func (h *house) letter(to string) string {
+	h.t.Helper()
+	files, err := filepath.Glob(filepath.Join(h.mailbox, "*.eml"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for i := len(files) - 1; i >= 0; i-- {
+		text, err := os.ReadFile(files[i])
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if strings.Contains(string(text), "To: <"+to+">") {
+			return string(text)
+		}
+	}
+	h.t.Fatalf("no letter to %s", to)
+	return ""
+}
+
+// invitationToken follows the link in the newest mail to an address.
+func (h *house) invitationToken(to string) string {
+	h.t.Helper()
+	_, rest, found := strings.Cut(h.letter(to), "/invitations/")
+	if !found {
+		h.t.Fatal("the letter has no link")
+	}
+	return strings.Fields(rest)[0]
+}
