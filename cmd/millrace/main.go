@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -33,6 +34,11 @@ type world struct {
 }
 
 func main() {
+	// A server's live heap is a few MB: collecting less often costs little
+	// memory and saves a tenth of the time. GOGC has the last word.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(world{ctx: ctx, in: os.Stdin, out: os.Stdout, errOut: os.Stderr}, os.Args[1:])
 	stop()

@@ -169,7 +169,7 @@ func (db *DB) presence(ctx context.Context, query, key string, now time.Time) (i
 	for rows.Next() {
 		var team, name, plan, role sql.NullString
 		var joined sql.NullInt64
-		err := rows.Scan(&p.Session, &p.Active, &p.User.ID, &p.User.Name, &p.User.Email, &p.User.EmailVerified,
+		err := rows.Scan((*string)(&p.Session), (*string)(&p.Active), (*string)(&p.User.ID), &p.User.Name, &p.User.Email, &p.User.EmailVerified,
 			&team, &name, &plan, &role, &joined)
 		if err != nil {
 			return p, err

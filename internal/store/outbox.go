@@ -31,7 +31,7 @@ func (db *DB) ClaimLetters(ctx context.Context, most int, now time.Time, lease t
 		claimed = nil
 		rows, err := tx.q.QueryContext(ctx, `
 			UPDATE outbox SET next_at = $1, attempts = attempts + 1
-			WHERE id IN (SELECT id FROM outbox WHERE next_at <= $2 ORDER BY next_at LIMIT $3 `+tx.dialect.skipLocked+`)
+			WHERE id IN (SELECT id FROM outbox WHERE next_at <= $2 ORDER BY next_at LIMIT $3 + 0 `+tx.dialect.skipLocked+`)
 			RETURNING id, sealed`, micros(now.Add(lease)), micros(now), most)
 		if err != nil {
 			return err

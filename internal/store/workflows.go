@@ -58,7 +58,8 @@ func (db *DB) Workflows(ctx context.Context, team ids.Team, before ids.Workflow,
 	}
 	return all(ctx, db, func(r *sql.Rows, w *workflows.Row) error {
 		var created, updated int64
-		err := r.Scan(&w.ID, &w.Name, &w.Description, &w.Revision, &w.NodeCount, &w.CreatedBy, &w.CreatedByName, &created, &updated)
+		// Plain strings spare the reflection that named ones cost.
+		err := r.Scan((*string)(&w.ID), &w.Name, &w.Description, &w.Revision, &w.NodeCount, (*string)(&w.CreatedBy), &w.CreatedByName, &created, &updated)
 		w.Team, w.CreatedAt, w.UpdatedAt = team, fromMicros(created), fromMicros(updated)
 		return err
 	}, `
@@ -67,7 +68,7 @@ func (db *DB) Workflows(ctx context.Context, team ids.Team, before ids.Workflow,
 		JOIN users u ON u.id = w.created_by
 		WHERE w.team_id = $1 AND w.id < $2
 		ORDER BY w.id DESC
-		LIMIT $3`, team, before, limit)
+		LIMIT $3 + 0`, team, before, limit)
 }
 
 // SaveWorkflow writes what was changed, unless somebody saved in between.
@@ -129,7 +130,7 @@ func (db *DB) Revisions(ctx context.Context, team ids.Team, id ids.Workflow, bef
 		JOIN users u ON u.id = r.created_by
 		WHERE w.team_id = $1 AND w.id = $2 AND r.revision < $3
 		ORDER BY r.revision DESC
-		LIMIT $4`, team, id, before, limit)
+		LIMIT $4 + 0`, team, id, before, limit)
 }
 
 // Revision is one revision of a workflow with its definition.

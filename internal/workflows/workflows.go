@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -101,15 +102,13 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 	if err != nil {
 		return Workflow{}, err
 	}
-	if g == nil {
-		g = graph.Empty()
+	w := blank()
+	if g != nil {
+		w.define(g)
 	}
 	now := s.now()
-	w := Workflow{Row: Row{
-		ID: ids.NewWorkflow(), Team: caller.Team, Name: strings.TrimSpace(in.Name), Description: in.Description, Revision: 1,
-		CreatedBy: caller.User, CreatedByName: caller.Name, CreatedAt: now, UpdatedAt: now,
-	}, Version: 1}
-	w.define(g)
+	w.ID, w.Team, w.Name, w.Description = ids.NewWorkflow(), caller.Team, strings.TrimSpace(in.Name), in.Description
+	w.CreatedBy, w.CreatedByName, w.CreatedAt, w.UpdatedAt = caller.User, caller.Name, now, now
 	var record *once.Record
 	if in.Once != nil {
 		if record, err = in.Once(w); err != nil {
@@ -119,6 +118,13 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 	rev := Revision{Number: 1, CreatedBy: caller.User, CreatedAt: now, UpdatedAt: now, Summary: "created"}
 	return w, s.store.InsertWorkflow(ctx, w, rev, record)
 }
+
+// blank is what a workflow is before anybody has drawn anything.
+var blank = sync.OnceValue(func() Workflow {
+	w := Workflow{Row: Row{Revision: 1}, Version: 1}
+	w.define(graph.Empty())
+	return w
+})
 
 func (w *Workflow) define(g *graph.Graph) {
 	w.Definition, w.Fingerprint, w.NodeCount, w.Problems = g.JSON(), g.Fingerprint(), g.NodeCount(), g.Incomplete()

@@ -7,6 +7,7 @@ package graph
 import (
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -132,10 +133,12 @@ type Scatter struct {
 }
 
 // Empty is a definition with nothing in it.
-func Empty() *Graph {
+func Empty() *Graph { return empty() }
+
+var empty = sync.OnceValue(func() *Graph {
 	g, _ := Parse([]byte(`{"version":1,"parameters":{},"inputs":{},"nodes":[],"edges":[],"outputs":{}}`))
 	return g
-}
+})
 
 // Node finds a node by its id.
 func (g *Graph) Node(id string) (*Node, bool) {
