@@ -10,7 +10,6 @@ import (
 	"net/http/pprof"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
@@ -72,7 +71,7 @@ func (c *serveCommand) serve(w world, db *store.DB, log *slog.Logger) error {
 	}
 	g, ctx := errgroup.WithContext(w.ctx)
 	h.background(ctx, g)
-	if err := c.serveAdmin(ctx, g, h.metrics); err != nil {
+	if err := c.serveAdmin(ctx, w, g, h); err != nil {
 		return err
 	}
 	srv := newServer(h.handler, log)
@@ -84,7 +83,7 @@ func (c *serveCommand) serve(w world, db *store.DB, log *slog.Logger) error {
 			return srv.Serve(l)
 		}, c.Drain)
 	})
-	fmt.Fprintf(w.out, "Millrace %s is running at %s\n", version, origins[0])
+	fmt.Fprintf(w.out, "Millrace %s is running at %s (listening on %s)\n", version, origins[0], l.Addr())
 	err = g.Wait()
 	log.Info("stopped")
 	return err
@@ -98,7 +97,7 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 }
 
 // serveAdmin serves metrics and profiles on their own listener, if asked.
-func (s *settings) serveAdmin(ctx context.Context, g *errgroup.Group, metrics *prometheus.Registry) error {
+func (s *settings) serveAdmin(ctx context.Context, w world, g *errgroup.Group, h *house) error {
 	if s.AdminListen == "" {
 		return nil
 	}
@@ -107,11 +106,12 @@ func (s *settings) serveAdmin(ctx context.Context, g *errgroup.Group, metrics *p
 		return fmt.Errorf("cannot listen on --admin-listen %s: %w", s.AdminListen, err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(h.metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	fmt.Fprintf(w.out, "Metrics are at http://%s/metrics\n", l.Addr())
 	g.Go(func() error { return serveHTTP(ctx, srv, l, srv.Serve, time.Second) })
 	return nil
 }
@@ -152,7 +152,7 @@ func (c *workerCommand) work(w world, db *store.DB, log *slog.Logger) error {
 	}
 	g, ctx := errgroup.WithContext(w.ctx)
 	h.background(ctx, g)
-	if err := c.serveAdmin(ctx, g, h.metrics); err != nil {
+	if err := c.serveAdmin(ctx, w, g, h); err != nil {
 		return err
 	}
 	fmt.Fprintf(w.out, "Millrace %s works\n", version)

@@ -48,15 +48,12 @@ func build(s *settings, db *store.DB, log *slog.Logger, origins []string) (*hous
 		Store: db, Post: h.postman, Passwords: builtin.NewPasswords(), Origins: origins,
 		SignUp: s.signUp(origins), FirstPlan: string(credits.Free), Now: time.Now,
 	})
-	api, err := httpapi.New(httpapi.Options{
+	api := httpapi.New(httpapi.Options{
 		Log: log, Identity: h.accounts, Accounts: h.accounts, Workflows: workflows.NewService(db, time.Now),
 		Limiter: db, Answers: db, Home: web.Home, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
 		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment},
 		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute,
 	})
-	if err != nil {
-		return nil, err
-	}
 	h.handler = api.Handler()
 	return h, nil
 }

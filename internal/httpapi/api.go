@@ -48,17 +48,10 @@ type Options struct {
 type API struct {
 	Options
 	inFlight inFlight
-	docs     docs
 }
 
 // New makes the API.
-func New(o Options) (*API, error) {
-	d, err := newDocs()
-	if err != nil {
-		return nil, err
-	}
-	return &API{Options: o, docs: d}, nil
-}
+func New(o Options) *API { return &API{Options: o} }
 
 // Handler builds the mux: every route of the table, and one answer for
 // everything else.

@@ -297,10 +297,7 @@ func TestOurMistakesAreAnsweredAndLoggedOnce(t *testing.T) {
 	o := httpapi.Options{}
 	broken := newHouse(t, func(opts *httpapi.Options, _ *builtin.Options) { o = *opts })
 	o.Identity, o.Accounts = explosive{}, broken.accounts
-	a, err := httpapi.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := httpapi.New(o)
 	broken.mux = a.Handler().(*http.ServeMux)
 	r := broken.call("GET", "/api/me", "").wantCode(500, "internal")
 	if strings.Contains(r.body, "secret") {

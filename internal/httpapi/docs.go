@@ -2,25 +2,26 @@ package httpapi
 
 import (
 	"net/http"
+	"sync"
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/api/reference"
 )
 
-// docs is the contract as people read it, rendered once.
-type docs struct{ page []byte }
-
-func newDocs() (docs, error) {
-	page, err := reference.Page(api.JSON)
-	return docs{page}, err
-}
+// renderReference makes the page when somebody first reads it: it takes as
+// long as the rest of starting up.
+var renderReference = sync.OnceValues(func() ([]byte, error) { return reference.Page(api.JSON) })
 
 func (a *API) openAPI(*exchange) (answer, error) {
 	return answer{media: jsonMedia, raw: api.JSON}.with("Cache-Control", "public, max-age=300"), nil
 }
 
 func (a *API) reference(x *exchange) (answer, error) {
-	return x.page(a.docs.page)
+	html, err := renderReference()
+	if err != nil {
+		return answer{}, err
+	}
+	return x.page(html)
 }
 
 func (a *API) referenceCSS(*exchange) (answer, error) {

@@ -101,10 +101,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	if err := h.accounts.Keys.Rotate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	a, err := httpapi.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := httpapi.New(o)
 	h.mux = a.Handler().(*http.ServeMux)
 	return h
 }

@@ -70,12 +70,3 @@ CREATE TABLE invitations (
 );
 -- A person has one open invitation to a team at a time.
 CREATE UNIQUE INDEX invitations_open ON invitations (team_id, email) WHERE ended_as = '';
-
--- +goose Down
-DROP TABLE invitations;
-DROP TABLE sessions;
-DROP TABLE memberships;
-DROP TABLE teams;
-DROP TABLE users;
-DROP TABLE signing_keys;
-DROP TABLE secret_check;

@@ -31,8 +31,3 @@ CREATE TABLE outbox (
     last_error TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX outbox_by_turn ON outbox (next_at);
-
--- +goose Down
-DROP TABLE outbox;
-DROP TABLE answers;
-DROP TABLE rate_hits;

@@ -29,7 +29,3 @@ CREATE TABLE workflow_revisions (
     closed      BOOLEAN NOT NULL DEFAULT FALSE, -- the next edit opens a new one
     PRIMARY KEY (workflow_id, revision)
 );
-
--- +goose Down
-DROP TABLE workflow_revisions;
-DROP TABLE workflows;

@@ -1,0 +1,199 @@
+// Package arch holds the test that keeps the house in order: which way
+// imports point, and how large a room may grow.
+package arch
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/millrace/millrace/"
+
+// mayImport lists, for each floor, the floors it may look down on. A package
+// also sees the rest of its own home; rooms do not see one another.
+var mayImport = map[string][]string{
+	"domain":   {},
+	"rooms":    {"domain"},
+	"engine":   {"domain", "rooms"},
+	"adapters": {"domain", "rooms"},
+	"contract": {},
+	"httpapi":  {"domain", "rooms", "contract"},
+	"client":   {"contract"},
+	"cli":      {"client", "contract"},
+	"cmd":      {"domain", "rooms", "engine", "adapters", "httpapi", "contract", "cli", "web"},
+	"web":      {},
+	"arch":     {},
+}
+
+// floorOf says where each home is.
+var floorOf = map[string]string{
+	"domain": "domain",
+
+	"workflows": "rooms", "runs": "rooms", "files": "rooms", "billing": "rooms",
+	"ai": "rooms", "sharing": "rooms", "identity": "rooms", "account": "rooms",
+
+	"engine": "engine",
+
+	"store": "adapters", "objects": "adapters", "payments": "adapters", "mail": "adapters",
+	"llm": "adapters", "papers": "adapters", "collab": "adapters",
+
+	"httpapi": "httpapi", "api": "contract", "client": "client", "cli": "cli",
+	"cmd": "cmd", "web": "web", "arch": "arch",
+}
+
+// impure would let the world into the domain.
+var impure = []string{"context", "os", "os/exec", "io/fs", "net", "net/http", "database/sql", "log/slog"}
+
+// domainLibraries are the libraries a part of the domain is built on.
+var domainLibraries = map[string][]string{
+	"internal/domain/ids": {"github.com/google/uuid"},
+	"internal/domain/graph": {
+		"github.com/google/cel-go", "github.com/santhosh-tekuri/jsonschema",
+		"github.com/go-json-experiment/json", "golang.org/x/text",
+	},
+}
+
+// drivers belong to one home each; a room that needs one is a room that knows
+// too much.
+var drivers = map[string]string{
+	"database/sql":                  "store",
+	"github.com/jackc/":             "store",
+	"modernc.org/":                  "store",
+	"github.com/pressly/goose":      "store",
+	"github.com/wneessen/go-mail":   "mail",
+	"github.com/minio/":             "objects",
+	"github.com/stripe/":            "payments",
+	"github.com/prometheus/":        "httpapi cmd",
+	"net/http":                      "httpapi client api cli cmd objects payments papers llm collab identity",
+	"github.com/alecthomas/kong":    "cmd cli",
+	"github.com/lmittmann/tint":     "cmd",
+	"github.com/oapi-codegen/":      "client api",
+	"github.com/golang-jwt/jwt":     "identity",
+	"golang.org/x/crypto":           "identity",
+	"github.com/coder/websocket":    "collab",
+	"github.com/clerk/clerk-sdk-go": "identity",
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, p := range packages(t) {
+		from := floorOf[home(p.ImportPath)]
+		if from == "" {
+			t.Errorf("%s is in no room: add it to floorOf or move it", p.ImportPath)
+			continue
+		}
+		for _, imported := range p.Imports {
+			checkImport(t, p.ImportPath, from, imported)
+		}
+	}
+}
+
+func checkImport(t *testing.T, importer, from, imported string) {
+	t.Helper()
+	if strings.HasPrefix(imported, module) {
+		to := floorOf[home(imported)]
+		if home(imported) != home(importer) && !slices.Contains(mayImport[from], to) {
+			t.Errorf("%s (%s) imports %s (%s)", importer, from, imported, to)
+		}
+		return
+	}
+	if from == "domain" && slices.Contains(impure, imported) {
+		t.Errorf("%s imports %s: the domain does no I/O", importer, imported)
+	}
+	if library := strings.Contains(strings.Split(imported, "/")[0], "."); from == "domain" && library {
+		allowed := domainLibraries[strings.TrimPrefix(importer, module)]
+		if !slices.ContainsFunc(allowed, func(a string) bool { return strings.HasPrefix(imported, a) }) {
+			t.Errorf("%s imports %s: the domain stands on few libraries", importer, imported)
+		}
+	}
+	for driver, homes := range drivers {
+		if strings.HasPrefix(imported, driver) && !slices.Contains(strings.Fields(homes), home(importer)) && from != "domain" {
+			t.Errorf("%s imports %s, which belongs to %s", importer, imported, homes)
+		}
+	}
+}
+
+const maxFile = 400 // lines, tests and generated files aside
+
+// maxLines bounds a package. The store and the API are flat, one file per
+// room, and may be larger.
+func maxLines(dir string) int {
+	switch filepath.Base(dir) {
+	case "store", "httpapi":
+		return 5000
+	case "graph":
+		return 4000 // one subject, many rules
+	default:
+		return 3000
+	}
+}
+
+func TestNothingIsTooBig(t *testing.T) {
+	room := map[string]int{}
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && path != "../..") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".gen.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		n := bytes.Count(text, []byte("\n"))
+		if n > maxFile {
+			t.Errorf("%s has %d lines; find the second subject in it", path, n)
+		}
+		room[filepath.Dir(path)] += n
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir, n := range room {
+		if n > maxLines(dir) {
+			t.Errorf("%s has %d lines; it is two rooms", dir, n)
+		}
+	}
+}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+func packages(t *testing.T) (all []pkg) {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := dec.Decode(&p); err == io.EOF {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+// home is the top folder of a package: "store" for internal/store/storetest.
+func home(path string) string {
+	path = strings.TrimPrefix(path, module)
+	path = strings.TrimPrefix(path, "internal/")
+	top, _, _ := strings.Cut(path, "/")
+	return top
+}
