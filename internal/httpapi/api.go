@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"path"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/limits"
@@ -53,17 +54,45 @@ type API struct {
 // New makes the API.
 func New(o Options) *API { return &API{Options: o} }
 
+// Mux takes every request to its route. What is not spelled as a route is
+// spelled goes to none: the standard mux would redirect it past our headers.
+type Mux struct {
+	*http.ServeMux
+	lost http.Handler
+}
+
+func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if misspelled(r.URL.Path) {
+		m.lost.ServeHTTP(w, r)
+		return
+	}
+	m.ServeMux.ServeHTTP(w, r)
+}
+
+// Handler finds what serves a request, and its pattern.
+func (m *Mux) Handler(r *http.Request) (h http.Handler, pattern string) {
+	if misspelled(r.URL.Path) {
+		return m.lost, ""
+	}
+	return m.ServeMux.Handler(r)
+}
+
+func misspelled(p string) bool {
+	return !printable(p) || (p != path.Clean(p) && p != path.Clean(p)+"/")
+}
+
 // Handler builds the mux: every route of the table, and one answer for
 // everything else.
-func (a *API) Handler() http.Handler {
+func (a *API) Handler() *Mux {
 	mux := http.NewServeMux()
 	for _, rt := range a.routes() {
 		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) })
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		a.serve(route{pattern: "unknown", handle: a.unknown(mux)}, w, r)
-	})
-	return mux
+	to := func(handle handler) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) { a.serve(route{pattern: "unknown", handle: handle}, w, r) }
+	}
+	mux.Handle("/", to(a.unknown(mux)))
+	return &Mux{mux, to(nowhere)}
 }
 
 // serve carries one exchange from the request to the access log.

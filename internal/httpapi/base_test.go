@@ -80,6 +80,9 @@ func TestUnknownAddressesAndMethods(t *testing.T) {
 		t.Errorf("Allow: %s", got)
 	}
 	h.call("BREW", "/api/workflows", "").want(405)
+	for _, odd := range []string{"/api//me", "/api/../api/me", "/api/./me", "//api/me", "/api/me/", "/api/workflows/wf_%00", "/api/workflows/wf_%ff", "/api/workflows/%2e%2e"} {
+		h.call("GET", odd, "").want(404)
+	}
 }
 
 func TestRequestIdsAreKeptWhenWellFormed(t *testing.T) {
@@ -298,7 +301,7 @@ func TestOurMistakesAreAnsweredAndLoggedOnce(t *testing.T) {
 	broken := newHouse(t, func(opts *httpapi.Options, _ *builtin.Options) { o = *opts })
 	o.Identity, o.Accounts = explosive{}, broken.accounts
 	a := httpapi.New(o)
-	broken.mux = a.Handler().(*http.ServeMux)
+	broken.mux = a.Handler()
 	r := broken.call("GET", "/api/me", "").wantCode(500, "internal")
 	if strings.Contains(r.body, "secret") {
 		t.Errorf("the cause leaks: %s", r.body)
@@ -360,4 +363,26 @@ func TestAPageUnderAnotherNameOfThisMachineMovesToThePublicOne(t *testing.T) {
 	}
 	as("127.0.0.1:8080").want(200)
 	as("evil.example").want(200)
+}
+
+// PostgreSQL takes no NUL and nothing but UTF-8; whoever sends either is told
+// so, or it is left out, on both databases.
+func TestOddBytesReachNoDatabase(t *testing.T) {
+	eachHouse(t, func(t *testing.T, h *house) {
+		ada := h.signUp("Ada")
+		as := bearer(ada.token)
+		for _, body := range []string{`{"name":"a\u0000b"}`, `{"name":"a\nb"}`, `{"name":"a","description":"\u0000"}`, `{"name":"a","definition":{"x-a":"\u0000"}}`} {
+			h.call("POST", "/api/workflows", body, as).want(400)
+		}
+		h.call("POST", "/auth/teams", `{"name":"a\u0000b"}`, as).want(400)
+		h.call("POST", "/auth/sign-up", `{"email":"b@example.org","password":"correct horse","name":"\u0000"}`).want(400)
+		h.call("POST", "/auth/sign-up", `{"email":"\u0000@example.org","password":"correct horse","name":"B"}`).want(400)
+		h.call("POST", "/api/team/invite", `{"email":"\"\u0000\"@example.org","role":"member"}`, as).want(400)
+		h.call("POST", "/auth/sign-in", `{"email":"\u0000","password":"correct horse"}`).want(401)
+		h.call("GET", "/api/workflows?cursor="+"AA", "", as).want(400) // one NUL
+		h.call("POST", "/auth/sign-in", `{"email":"ada@example.org","password":"correct horse"}`,
+			header("User-Agent", "a\xff\x01"+strings.Repeat("é", 300)), header("Origin", "http://\xff")).want(200)
+		h.call("GET", "/api/me", "", as, header("X-Team-Id", "\x00\xff")).want(403)
+		h.call("POST", "/api/workflows", `{"name":"a"}`, as, header("X-Request-Id", "\xff")).want(201)
+	})
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -150,11 +152,17 @@ func number(r *http.Request, name string, least, most, otherwise int) (int, erro
 // cursor reads the opaque place where the last page ended.
 func cursor(r *http.Request) (string, error) {
 	text, err := base64.RawURLEncoding.DecodeString(r.URL.Query().Get("cursor"))
-	if err != nil || len(text) > 200 {
+	if err != nil || len(text) > 200 || !printable(string(text)) {
 		d := fault.Detail{Path: "cursor", Message: "is not one that an earlier page gave"}
 		return "", fault.Problems([]fault.Detail{d}, "%s", sentence(d))
 	}
 	return string(text), nil
+}
+
+// printable reports whether text is valid and free of control characters,
+// which no id has and no database takes.
+func printable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 func asCursor(place string) *string {

@@ -41,7 +41,7 @@ const (
 type house struct {
 	t        *testing.T
 	db       *store.DB
-	mux      *http.ServeMux
+	mux      *httpapi.Mux
 	accounts *builtin.System
 	mailbox  string
 	log      *bytes.Buffer
@@ -102,7 +102,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		t.Fatal(err)
 	}
 	a := httpapi.New(o)
-	h.mux = a.Handler().(*http.ServeMux)
+	h.mux = a.Handler()
 	return h
 }
 

@@ -1,6 +1,9 @@
 package httpapi
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // What a page may do on our origin; user content never gets that far.
 const (
@@ -18,7 +21,7 @@ func (x *exchange) setHeaders() {
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	h.Set("Content-Security-Policy", apiPolicy)
 	h.Set("Cache-Control", "no-store")
-	if x.r.TLS != nil || !loopback(x.base()) {
+	if strings.HasPrefix(x.base(), "https://") {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}
 	h.Add("Vary", "Origin")

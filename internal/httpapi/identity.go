@@ -22,7 +22,7 @@ func teamOut(m identity.Membership) api.MeTeam {
 }
 
 func (x *exchange) visit() builtin.Visit {
-	return builtin.Visit{Origin: x.origin(), UserAgent: x.r.UserAgent(), Address: x.address()}
+	return builtin.Visit{Origin: x.origin(), UserAgent: x.r.UserAgent(), Address: x.address(), Household: x.household()}
 }
 
 func (a *API) signUp(x *exchange) (answer, error) {

@@ -36,7 +36,7 @@ func (x *exchange) origin() string {
 	if o == "" {
 		return x.api.PublicURLs[0]
 	}
-	if u, err := url.Parse(o); err != nil || u.Host == "" || len(o) > 300 {
+	if u, err := url.Parse(o); err != nil || u.Host == "" || len(o) > 300 || !printable(o) {
 		return "null"
 	}
 	return o

@@ -114,17 +114,21 @@ func (a *API) unknown(mux *http.ServeMux) handler {
 		for method := range knownMethods {
 			probe := x.r.Clone(x.ctx())
 			probe.Method = method
-			if _, pattern := mux.Handler(probe); pattern != "/" && pattern != "" {
+			if _, pattern := mux.Handler(probe); strings.HasPrefix(pattern, method+" ") || method == http.MethodHead && strings.HasPrefix(pattern, "GET ") {
 				allowed = append(allowed, method)
 			}
 		}
 		if len(allowed) == 0 {
-			return answer{}, fault.NotFound("there is nothing at this address")
+			return nowhere(x)
 		}
 		slices.Sort(allowed)
 		x.w.Header().Set("Allow", strings.Join(allowed, ", "))
 		return answer{}, &fault.Error{Kind: kindMethod, Message: "this address takes " + strings.Join(allowed, ", ") + ", not " + x.r.Method}
 	}
+}
+
+func nowhere(*exchange) (answer, error) {
+	return answer{}, fault.NotFound("there is nothing at this address")
 }
 
 // kindMethod is HTTP's own failure; no room knows of it.

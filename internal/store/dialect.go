@@ -75,7 +75,7 @@ func dialectFor(url string) dialect {
 // sqliteDSN adds the settings of one connection. Every commit is on disk
 // before it is answered: synchronous=FULL, with group commit to pay for it.
 func sqliteDSN(path string, readOnly bool) string {
-	dsn := "file:" + path + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)" +
+	dsn := "file:" + strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path) + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)" +
 		"&_pragma=synchronous(full)&_pragma=foreign_keys(1)&_pragma=temp_store(memory)"
 	if readOnly {
 		dsn += "&_pragma=query_only(1)"

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -135,12 +136,15 @@ func (w *Workflow) define(g *graph.Graph) {
 func checked(e Edit) (*graph.Graph, error) {
 	var wrong []fault.Detail
 	if e.Name != nil {
-		if n := utf8.RuneCountInString(strings.TrimSpace(*e.Name)); n == 0 || n > maxName {
-			wrong = append(wrong, fault.Detail{Path: "name", Message: "needs 1 to 200 characters"})
+		name := strings.TrimSpace(*e.Name)
+		if n := utf8.RuneCountInString(name); n == 0 || n > maxName || strings.ContainsFunc(name, unicode.IsControl) {
+			wrong = append(wrong, fault.Detail{Path: "name", Message: "needs 1 to 200 characters in one line"})
 		}
 	}
-	if e.Description != nil && utf8.RuneCountInString(*e.Description) > maxDescription {
-		wrong = append(wrong, fault.Detail{Path: "description", Message: "is longer than 10,000 characters"})
+	if e.Description != nil {
+		if n := utf8.RuneCountInString(*e.Description); n > maxDescription || strings.ContainsRune(*e.Description, 0) {
+			wrong = append(wrong, fault.Detail{Path: "description", Message: "needs at most 10,000 characters, none of them NUL"})
+		}
 	}
 	var g *graph.Graph
 	if e.Definition != nil {

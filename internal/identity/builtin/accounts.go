@@ -6,6 +6,7 @@ import (
 	"net/mail"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -19,6 +20,7 @@ type Visit struct {
 	Origin    string // the frontend's origin
 	UserAgent string
 	Address   string
+	Household string // the address as it is counted
 }
 
 // SignUp is what a newcomer fills in.
@@ -51,7 +53,7 @@ func (s *System) SignUp(ctx context.Context, in SignUp, v Visit) (SignedIn, erro
 	if err := s.maySignUp(in); err != nil {
 		return SignedIn{}, err
 	}
-	if err := s.take(ctx, "sign-up "+v.Address, signUpsByAddress, "too many accounts were made from your address; try again later"); err != nil {
+	if err := s.take(ctx, "sign-up "+v.Household, signUpsByAddress, "too many accounts were made from your address; try again later"); err != nil {
 		return SignedIn{}, err
 	}
 	a, err := s.account(in)
@@ -109,9 +111,9 @@ func (s *System) account(in SignUp) (NewAccount, error) {
 	if err := CheckPassword(in.Password); err != nil {
 		note("password", err.Error())
 	}
-	name := strings.TrimSpace(in.Name)
-	if name == "" || utf8.RuneCountInString(name) > maxName || !utf8.ValidString(name) {
-		note("name", "needs 1 to 200 characters")
+	name, ok := line(in.Name)
+	if !ok {
+		note("name", "needs 1 to 200 characters in one line")
 	}
 	if len(wrong) > 0 {
 		return NewAccount{}, fault.Problems(wrong, "%s %s", wrong[0].Path, wrong[0].Message)
@@ -124,6 +126,13 @@ func (s *System) account(in SignUp) (NewAccount, error) {
 		Team:      identity.Team{ID: ids.NewTeam(), Name: name + "'s team", Plan: s.FirstPlan},
 		CreatedAt: s.Now(),
 	}, nil
+}
+
+// line is a name as we keep it: one line of 1 to 200 characters.
+func line(text string) (string, bool) {
+	text = strings.TrimSpace(text)
+	n := utf8.RuneCountInString(text)
+	return text, n > 0 && n <= maxName && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // CheckPassword says what is wrong with a new password.
@@ -141,7 +150,7 @@ func CheckPassword(password string) error {
 func Email(text string) (email string, ok bool) {
 	text = strings.TrimSpace(text)
 	a, err := mail.ParseAddress(text)
-	if err != nil || a.Address != text || len(text) > maxEmail || strings.ContainsAny(text, "\r\n") {
+	if err != nil || a.Address != text || len(text) > maxEmail || strings.ContainsFunc(text, unicode.IsControl) {
 		return "", false
 	}
 	return strings.ToLower(text), true
@@ -157,17 +166,19 @@ var (
 
 // SignIn makes a session for whoever knows the password.
 func (s *System) SignIn(ctx context.Context, email, password string, v Visit) (SignedIn, error) {
-	email = strings.ToLower(strings.TrimSpace(email))
-	if email == "" || password == "" || len(email) > maxEmail || len(password) > maxPassword {
+	if email == "" || password == "" || len(password) > maxPassword {
 		return SignedIn{}, fault.Invalid("give an e-mail address and a password")
 	}
+	address, isAddress := Email(email)
 	var a Account
-	err := s.guess(ctx, email, v.Address, func() (bool, error) {
-		var err error
-		if a, err = s.Store.Account(ctx, email); err != nil && !fault.Is(err, fault.KindNotFound) {
-			return false, err
+	err := s.guess(ctx, address, v.Household, func() (bool, error) {
+		if isAddress {
+			var err error
+			if a, err = s.Store.Account(ctx, address); err != nil && !fault.Is(err, fault.KindNotFound) {
+				return false, err
+			}
 		}
-		return s.Passwords.Match(a.PasswordHash, password)
+		return s.Passwords.Match(a.PasswordHash, password) // takes as long when there is nobody
 	})
 	if err != nil {
 		return SignedIn{}, err
@@ -184,10 +195,10 @@ func (s *System) SignIn(ctx context.Context, email, password string, v Visit) (S
 
 // guess counts the attempt before it is made, so that a burst of parallel
 // guesses cannot slip through, and takes it back when it was right.
-func (s *System) guess(ctx context.Context, email, address string, right func() (bool, error)) error {
+func (s *System) guess(ctx context.Context, email, household string, right func() (bool, error)) error {
 	const wait = "too many failed attempts; wait and try again"
 	at := s.Now()
-	buckets := map[string]limits.Window{"guess account " + hashed(email): guessesByAccount, "guess address " + address: guessesByAddress}
+	buckets := map[string]limits.Window{"guess account " + hashed(email): guessesByAccount, "guess address " + household: guessesByAddress}
 	for bucket, w := range buckets {
 		if err := s.takeAt(ctx, bucket, w, at, wait); err != nil {
 			return err

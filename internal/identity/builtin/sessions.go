@@ -2,19 +2,31 @@ package builtin
 
 import (
 	"context"
+	"strings"
+	"unicode"
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/identity"
 )
 
-const maxUserAgent = 400
+// agent is what a browser calls itself, cut to a size we keep.
+func agent(text string) string {
+	const most = 400
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	return strings.ToValidUTF8(clean[:min(len(clean), most)], "")
+}
 
 func (s *System) session(user ids.User, v Visit) (row Session, secret string) {
 	secret = newSecret()
 	now := s.Now()
 	return Session{
 		ID: ids.NewSession(), User: user, SecretHash: hashed(secret),
-		Origin: v.Origin, UserAgent: v.UserAgent[:min(len(v.UserAgent), maxUserAgent)], Address: v.Address,
+		Origin: v.Origin, UserAgent: agent(v.UserAgent), Address: v.Address,
 		CreatedAt: now, LastSeenAt: now, ExpiresAt: now.Add(sessionLife),
 	}, secret
 }

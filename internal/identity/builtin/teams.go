@@ -2,8 +2,6 @@ package builtin
 
 import (
 	"context"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -35,9 +33,9 @@ func (s *System) RenameTeam(ctx context.Context, p identity.Presence, team ids.T
 }
 
 func teamName(name string) (string, error) {
-	name = strings.TrimSpace(name)
-	if name == "" || utf8.RuneCountInString(name) > maxName {
-		return "", fault.Problems([]fault.Detail{{Path: "name", Message: "needs 1 to 200 characters"}}, "a team's name needs 1 to 200 characters")
+	name, ok := line(name)
+	if !ok {
+		return "", fault.Problems([]fault.Detail{{Path: "name", Message: "needs 1 to 200 characters in one line"}}, "a team's name needs 1 to 200 characters in one line")
 	}
 	return name, nil
 }
