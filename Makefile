@@ -33,7 +33,7 @@ dev: setup-run ## Start the server and restart it whenever a source file changes
 build: ## Build bin/millrace
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/millrace ./cmd/millrace
 
-test: setup-test format vet tidy ## Run everything on SQLite and PostgreSQL, with the race detector
+test: setup-test format vet lint tidy ## Run everything on SQLite and PostgreSQL, with the race detector
 	scripts/with-postgres go test $(RACE) -timeout 15m ./...
 
 check: format vet lint ## Run what a commit needs: formatting, vet, lint, tests on SQLite

@@ -50,9 +50,9 @@ func (s *databaseSettings) lockData() (release func(), err error) {
 		f.Close()
 		return nil, fmt.Errorf("the data folder %s is in use by another server (process %s): stop that one, or give this one its own --data", s.Data, strings.TrimSpace(string(owner)))
 	}
-	if err := f.Truncate(0); err == nil {
-		_, err = fmt.Fprintln(f, os.Getpid())
-	}
+	// The number only names the owner to others; the lock does not need it.
+	_ = f.Truncate(0)
+	_, _ = fmt.Fprintln(f, os.Getpid())
 	return func() { f.Close() }, nil
 }
 

@@ -19,7 +19,7 @@ func (s *logSettings) logger(out io.Writer) *slog.Logger {
 	if s.LogFormat == "json" || (s.LogFormat == "auto" && !terminal) {
 		return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level}))
 	}
-	return slog.New(tint.NewHandler(out, &tint.Options{
+	return slog.New(tint.NewTextHandler(out, &tint.Options{
 		Level: level, TimeFormat: time.TimeOnly, NoColor: !terminal || os.Getenv("NO_COLOR") != "",
 	}))
 }

@@ -22,15 +22,19 @@ type rights struct {
 func everybody(status int) rights {
 	return rights{owner: status, admin: status, member: status, viewer: status, nobody: 401}
 }
+
 func writers(status int) rights {
 	return rights{owner: status, admin: status, member: status, viewer: 403, nobody: 401}
 }
+
 func admins(status int) rights {
 	return rights{owner: status, admin: status, member: 403, viewer: 403, nobody: 401}
 }
+
 func owners(status int) rights {
 	return rights{owner: status, admin: 403, member: 403, viewer: 403, nobody: 401}
 }
+
 func open(status int) rights {
 	r := everybody(status)
 	r.nobody = status

@@ -175,6 +175,7 @@ func bearer(token string) change { return header("Authorization", "Bearer "+toke
 func header(name, value string) change {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
+
 func cookie(secret string) change {
 	return func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "millrace_session", Value: secret}) }
 }
@@ -264,8 +265,10 @@ func (h *house) join(who someone, host someone, role access.Role) {
 	id := ids.NewInvitation()
 	now := h.clock()
 	sent := builtin.SentInvitation{
-		Invitation: identity.Invitation{ID: id, Team: identity.Team{ID: host.team}, Email: who.email, Role: role,
-			InvitedBy: host.id, CreatedAt: now, ExpiresAt: now.Add(time.Hour)},
+		Invitation: identity.Invitation{
+			ID: id, Team: identity.Team{ID: host.team}, Email: who.email, Role: role,
+			InvitedBy: host.id, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+		},
 		TokenHash: string(id), SentAt: now, Letter: letters.Letter{ID: string(id), To: who.email},
 	}
 	if err := h.db.InsertInvitation(h.t.Context(), sent); err != nil {

@@ -76,8 +76,10 @@ func (a *API) createWorkflow(x *exchange) (answer, error) {
 		ans.status = http.StatusCreated
 		return ans
 	}
-	n := workflows.New{Name: in.Name, Definition: in.Definition,
-		Once: func(w workflows.Workflow) (*once.Record, error) { return x.record(made(w)) }}
+	n := workflows.New{
+		Name: in.Name, Definition: in.Definition,
+		Once: func(w workflows.Workflow) (*once.Record, error) { return x.record(made(w)) },
+	}
 	if in.Description != nil {
 		n.Description = *in.Description
 	}
@@ -164,8 +166,10 @@ func (a *API) listRevisions(x *exchange) (answer, error) {
 }
 
 func revisionRow(r workflows.Revision) api.RevisionRow {
-	return api.RevisionRow{Revision: r.Number, Summary: r.Summary, CreatedAt: api.At(r.CreatedAt),
-		CreatedBy: api.Person{ID: string(r.CreatedBy), Name: r.CreatedByName}}
+	return api.RevisionRow{
+		Revision: r.Number, Summary: r.Summary, CreatedAt: api.At(r.CreatedAt),
+		CreatedBy: api.Person{ID: string(r.CreatedBy), Name: r.CreatedByName},
+	}
 }
 
 // revisionNumber reads a number; what is none names no revision.
@@ -187,8 +191,10 @@ func (a *API) getRevision(x *exchange) (answer, error) {
 		return answer{}, err
 	}
 	row := revisionRow(r)
-	return ok(api.Revision{Revision: row.Revision, Summary: row.Summary, CreatedAt: row.CreatedAt, CreatedBy: row.CreatedBy,
-		Definition: json.RawMessage(r.Definition)})
+	return ok(api.Revision{
+		Revision: row.Revision, Summary: row.Summary, CreatedAt: row.CreatedAt, CreatedBy: row.CreatedBy,
+		Definition: json.RawMessage(r.Definition),
+	})
 }
 
 func (a *API) restoreRevision(x *exchange) (answer, error) {

@@ -18,8 +18,10 @@ import (
 	"github.com/millrace/millrace/internal/domain/letters"
 )
 
-var letter = letters.Letter{ID: "inv_1.a", To: "bob@example.org", Subject: "Ada invites you · Żółw",
-	Text: "Hello,\n\nhttp://127.0.0.1:8080/invitations/" + strings.Repeat("x", 90) + "?a=b\n"}
+var letter = letters.Letter{
+	ID: "inv_1.a", To: "bob@example.org", Subject: "Ada invites you · Żółw",
+	Text: "Hello,\n\nhttp://127.0.0.1:8080/invitations/" + strings.Repeat("x", 90) + "?a=b\n",
+}
 
 func TestALetterInTheFolderKeepsItsLinkInOnePiece(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mail")
@@ -101,10 +103,12 @@ func (d *drawer) ClaimLetters(context.Context, int, time.Time, time.Duration) ([
 	d.waiting = nil
 	return taken, nil
 }
+
 func (d *drawer) LetterSent(_ context.Context, id string) error {
 	d.sent = append(d.sent, id)
 	return nil
 }
+
 func (d *drawer) LetterFailed(_ context.Context, _, why string) error {
 	d.failed = append(d.failed, why)
 	return nil

@@ -243,10 +243,3 @@ func microsOrNull(t time.Time) any {
 	}
 	return t.UnixMicro()
 }
-
-func fromNull(n sql.NullInt64) time.Time {
-	if !n.Valid {
-		return time.Time{}
-	}
-	return fromMicros(n.Int64)
-}

@@ -145,8 +145,10 @@ func join(t *testing.T, db *store.DB, host, guest builtin.NewAccount, role acces
 func invitation(host builtin.NewAccount, email string) builtin.SentInvitation {
 	id := ids.NewInvitation()
 	return builtin.SentInvitation{
-		Invitation: identity.Invitation{ID: id, Team: host.Team, Email: email, Role: access.Member, InvitedBy: host.ID,
-			InvitedByName: host.Name, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)},
+		Invitation: identity.Invitation{
+			ID: id, Team: host.Team, Email: email, Role: access.Member, InvitedBy: host.ID,
+			InvitedByName: host.Name, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour),
+		},
 		TokenHash: string(id), SentAt: noon,
 		Letter: letters.Letter{ID: string(id), To: email, Subject: "come", Text: "a secret link"},
 	}

@@ -75,7 +75,9 @@ func Conflict(format string, args ...any) *Error    { return newf(KindConflict, 
 func Stale(format string, args ...any) *Error       { return newf(KindStale, format, args...) }
 func TooLarge(format string, args ...any) *Error    { return newf(KindTooLarge, format, args...) }
 func Unsupported(format string, args ...any) *Error { return newf(KindUnsupported, format, args...) }
+
 func Unavailable(format string, args ...any) *Error { return newf(KindUnavailable, format, args...) }
+
 func Unauthenticated(format string, args ...any) *Error {
 	return newf(KindUnauthenticated, format, args...)
 }

@@ -207,7 +207,7 @@ func (r *reader) unquote(raw jsontext.Value) (string, error) {
 
 // fits notes a number whose value would be lost when somebody computes with it.
 func (r *reader) fits(lit string) {
-	if len(lit) < 16 && strings.IndexAny(lit, "eE") < 0 {
+	if len(lit) < 16 && !strings.ContainsAny(lit, "eE") {
 		return
 	}
 	if len(lit) > maxNumber {
