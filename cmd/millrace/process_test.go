@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -166,6 +168,53 @@ func TestANewcomersFirstMinuteSurvivesAPowerCut(t *testing.T) {
 	other := start(t, "--data", data, "--public-urls", "http://elsewhere.example")
 	other.want(401, "GET", "/api/me", "", "Authorization", bearer(token)) // minted for another frontend
 	other.want(200, "GET", "/api/me", "", "Cookie", cookie)
+}
+
+// Many write at once while the power goes: what was acknowledged is there, and
+// what is there is whole.
+func TestNoAcknowledgedWriteIsLostInTheMiddleOfALoad(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	s := start(t, "--data", data)
+	token, cookie, _ := s.signUp("ada")
+	acknowledged := make(chan string, 10_000)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for {
+				r, err := http.NewRequest("POST", s.base+"/api/workflows", strings.NewReader(`{"name":"kept"}`))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r.Header.Set("Authorization", bearer(token))
+				resp, err := http.DefaultClient.Do(r)
+				if err != nil {
+					return // the server is dead
+				}
+				var answer struct{ Data struct{ ID string } }
+				err = json.NewDecoder(resp.Body).Decode(&answer)
+				resp.Body.Close()
+				if err != nil || resp.StatusCode != 201 {
+					return
+				}
+				acknowledged <- answer.Data.ID
+			}
+		})
+	}
+	for len(acknowledged) < 200 {
+		runtime.Gosched()
+	}
+	s.kill()
+	wg.Wait()
+	close(acknowledged)
+	again := start(t, "--data", data)
+	fresh := again.want(200, "POST", "/auth/token", "", "Cookie", cookie)["token"].(string)
+	for id := range acknowledged {
+		if got := again.want(200, "GET", "/api/workflows/"+id, "", "Authorization", bearer(fresh)); got["name"] != "kept" {
+			t.Fatalf("%s is %v", id, got)
+		}
+	}
 }
 
 func TestASecondServerOnTheSameFolderIsTold(t *testing.T) {
@@ -333,9 +382,14 @@ func TestTheDoctorSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Every setting of the contract is a flag, a variable and a line of help.
+// Every setting of the contract is a flag, a variable, a line of help and one
+// of the documentation.
 func TestSettingsAreFlagsVariablesAndHelp(t *testing.T) {
 	t.Parallel()
+	page, err := os.ReadFile("../../docs/operating/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, err := millrace(t, "serve", "--help").CombinedOutput()
 	if err != nil {
 		t.Fatal(err)
@@ -348,6 +402,11 @@ func TestSettingsAreFlagsVariablesAndHelp(t *testing.T) {
 		variable := "$MILLRACE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 		if !strings.Contains(string(out), "--"+name) || !strings.Contains(string(out), variable) {
 			t.Errorf("--%s and %s are not both in the help", name, variable)
+		}
+	}
+	for _, flag := range regexp.MustCompile(`(?m)^ +--([a-z-]+)`).FindAllStringSubmatch(string(out), -1) {
+		if !strings.Contains(string(page), "| `--"+flag[1]+"` |") {
+			t.Errorf("--%s is not in docs/operating/settings.md", flag[1])
 		}
 	}
 	c := millrace(t, "serve")

@@ -1533,7 +1533,7 @@ export interface paths {
         };
         /**
          * Is it ready
-         * @description Readiness, with checks of the environment, the database and the storage. 503 when one of them fails; its body has the failure shape and names the checks that failed in `details`.
+         * @description Readiness, with checks of the environment, the database and the storage. 503 when one of them fails; its body has the failure shape, with the checks beside it in `data`.
          */
         get: operations["getReadiness"];
         put?: never;
@@ -1637,6 +1637,15 @@ export interface components {
         Health: {
             /** @constant */
             status: "ok";
+        };
+        /** @description A failure, with what readiness found beside it. */
+        NotReadyAnswer: {
+            /** @constant */
+            success: false;
+            error: string;
+            code: string;
+            requestId: string;
+            data: components["schemas"]["Readiness"];
         };
         Readiness: {
             /** @enum {string} */
@@ -1971,7 +1980,10 @@ export interface components {
         Name: string;
         /** @description The graph that a workflow runs. Fields whose names start with `x-`, and `ui`, are kept as they are at every level. */
         Definition: {
-            /** @constant */
+            /**
+             * @default 1
+             * @constant
+             */
             version: 1;
             parameters?: {
                 [key: string]: components["schemas"]["Parameter"];
@@ -1986,7 +1998,7 @@ export interface components {
                 [key: string]: components["schemas"]["GraphOutput"];
             };
             /** @description What the editor keeps for itself. */
-            ui?: Record<string, never>;
+            ui?: unknown;
         } & {
             [key: string]: unknown;
         };
@@ -2009,7 +2021,7 @@ export interface components {
             /** @default true */
             required: boolean;
             description?: string;
-            ui?: Record<string, never>;
+            ui?: unknown;
         } & {
             [key: string]: unknown;
         };
@@ -2017,7 +2029,10 @@ export interface components {
         Node: {
             id: components["schemas"]["Name"];
             name?: string;
-            /** @enum {string} */
+            /**
+             * @default task
+             * @enum {string}
+             */
             type: "task" | "note";
             position?: {
                 x?: number;
@@ -2058,7 +2073,7 @@ export interface components {
              * @default false
              */
             allowFailure: boolean;
-            ui?: Record<string, never>;
+            ui?: unknown;
         } & {
             [key: string]: unknown;
         };
@@ -2067,13 +2082,13 @@ export interface components {
             from?: string;
             /** @default false */
             optional: boolean;
-            ui?: Record<string, never>;
+            ui?: unknown;
         } & {
             [key: string]: unknown;
         };
         OutputPort: {
             /** @description Relative to the working folder and never outside it. */
-            path: string;
+            path?: string;
             /**
              * @description The path is a pattern for several files.
              * @default false
@@ -2081,7 +2096,7 @@ export interface components {
             many: boolean;
             /** @default false */
             optional: boolean;
-            ui?: Record<string, never>;
+            ui?: unknown;
         } & {
             [key: string]: unknown;
         };
@@ -2117,7 +2132,7 @@ export interface components {
         };
         Scatter: {
             /** @description A CEL expression that gives a list of at most 10,000 items; each is a shard with `ITEM` and `ITEM_INDEX`. */
-            over: string;
+            over?: string;
             maxParallel?: number;
         } & {
             [key: string]: unknown;
@@ -2127,11 +2142,11 @@ export interface components {
             id: components["schemas"]["Name"];
             source: components["schemas"]["Name"];
             /** @description An output port of the source. */
-            sourceHandle?: string;
+            sourceHandle?: string | null;
             target: components["schemas"]["Name"];
             /** @description An input port of the target; it need not be declared there. */
-            targetHandle?: string;
-            ui?: Record<string, never>;
+            targetHandle?: string | null;
+            ui?: unknown;
         } & {
             [key: string]: unknown;
         };
@@ -3194,6 +3209,31 @@ export interface components {
                  *     }
                  */
                 "application/json": components["schemas"]["Failure"];
+            };
+        };
+        /** @description A part of the service does not answer. */
+        NotReady: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestID"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "success": false,
+                 *       "error": "not ready: database: does not answer",
+                 *       "code": "not_ready",
+                 *       "requestId": "req_019557b2d6e87f01a2b3c4d5e6f70819",
+                 *       "data": {
+                 *         "status": "unready",
+                 *         "checks": {
+                 *           "database": "does not answer",
+                 *           "storage": "ok"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["NotReadyAnswer"];
             };
         };
         /** @description A failure in the chat-completions format. */
@@ -5057,7 +5097,7 @@ export interface operations {
             415: components["responses"]["ChatFailed"];
             429: components["responses"]["ChatLimited"];
             500: components["responses"]["ChatFailed"];
-            501: components["responses"]["ChatFailed"];
+            501: components["responses"]["NotBuilt"];
             503: components["responses"]["ChatFailed"];
         };
     };
@@ -6851,7 +6891,7 @@ export interface operations {
                 };
             };
             500: components["responses"]["Internal"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["NotReady"];
         };
     };
     getOpenAPI: {
