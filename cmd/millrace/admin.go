@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/identity/builtin"
@@ -19,7 +19,7 @@ import (
 // adminCommand works beside a running server, on the same database.
 type adminCommand struct {
 	User   userCommand   `cmd:"" help:"Accounts: list, create, set-password, disable, enable."`
-	Team   teamCommand   `cmd:"" help:"Teams: list, set-plan."`
+	Team   teamCommand   `cmd:"" help:"Teams: list, set-plan, grant."`
 	Doctor doctorCommand `cmd:"" help:"Check the settings and everything they point to, and say what is wrong."`
 }
 
@@ -33,7 +33,7 @@ type userCommand struct {
 
 // beside opens the database, runs the command and closes it.
 func (s *databaseSettings) beside(ctx context.Context, do func(*store.DB) error) error {
-	db, err := s.openBeside(ctx)
+	db, err := s.openBeside(ctx, credits.DefaultCatalog())
 	if err != nil {
 		return err
 	}
@@ -151,6 +151,7 @@ func (c *userEnable) Run(w world) error {
 type teamCommand struct {
 	List    teamList    `cmd:"" help:"List all teams."`
 	SetPlan teamSetPlan `cmd:"" help:"Put a team on another plan."`
+	Grant   teamGrant   `cmd:"" help:"Give a team credits that do not expire, or take some back."`
 }
 
 type teamList struct {
@@ -175,20 +176,60 @@ func (c *teamList) Run(w world) error {
 
 type teamSetPlan struct {
 	databaseSettings `embed:""`
+	moneySettings    `embed:""`
 	Team             string `arg:"" help:"Id of the team."`
-	Plan             string `arg:"" help:"free, pro or team."`
+	Plan             string `arg:"" help:"free, pro, team, or one of --plans-file."`
 }
 
 // Run checks the plan's name first.
 func (c *teamSetPlan) Run(w world) error {
-	if !slices.Contains(credits.Plans(), credits.Plan(c.Plan)) {
-		return fmt.Errorf("there is no plan %q; the plans are %v", c.Plan, credits.Plans())
+	catalog, err := c.catalog()
+	if err != nil {
+		return err
+	}
+	if _, ok := catalog.Terms(credits.Plan(c.Plan)); !ok {
+		return fmt.Errorf("there is no plan %q; the plans are %v", c.Plan, catalog.PlanNames())
+	}
+	db, err := c.openBeside(w.ctx, catalog)
+	if err != nil {
+		return err
+	}
+	err = db.SetPlan(w.ctx, ids.Team(c.Team), credits.Plan(c.Plan), time.Now())
+	if err == nil {
+		_, err = fmt.Fprintf(w.out, "%s is on plan %s\n", c.Team, c.Plan)
+	}
+	return errors.Join(err, db.Close())
+}
+
+type teamGrant struct {
+	databaseSettings `embed:""`
+	Team             string `arg:"" help:"Id of the team."`
+	Credits          string `arg:"" help:"How many; negative takes back (write -- before it)."`
+	Reason           string `default:"granted by the operator" help:"What the team reads in its usage."`
+}
+
+// Run books credits that do not expire.
+func (c *teamGrant) Run(w world) error {
+	amount, err := credits.ParseAmount(c.Credits)
+	if err != nil || amount == 0 {
+		return fmt.Errorf("%q is not a number of credits", c.Credits)
+	}
+	e := billing.Entry{
+		Team: ids.Team(c.Team), Type: billing.GrantEntry, Source: "admin", SourceID: ids.NewEntry(), Credits: amount,
+		Description: c.Reason, CreatedAt: time.Now(),
+	}
+	if amount < 0 {
+		e.Type = billing.AdjustmentEntry
 	}
 	return c.beside(w.ctx, func(db *store.DB) error {
-		if err := db.SetPlan(w.ctx, ids.Team(c.Team), c.Plan); err != nil {
+		if err := db.Grant(w.ctx, e); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(w.out, "%s is on plan %s\n", c.Team, c.Plan)
+		b, err := db.Balance(w.ctx, e.Team, e.CreatedAt)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w.out, "%s has %s credits\n", c.Team, b.Remaining())
 		return err
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/store"
 )
 
@@ -94,21 +95,21 @@ func writeOnce(path, text string) error {
 }
 
 // openStore opens a database whose schema is current.
-func (s *databaseSettings) openStore(ctx context.Context) (*store.DB, error) {
+func (s *databaseSettings) openStore(ctx context.Context, c credits.Catalog) (*store.DB, error) {
 	key, err := s.secretKey()
 	if err != nil {
 		return nil, err
 	}
-	return store.Open(ctx, store.Options{URL: s.url(), SecretKey: key})
+	return store.Open(ctx, store.Options{URL: s.url(), SecretKey: key, Catalog: c})
 }
 
 // openBeside opens the database for a command that runs beside a server: it
 // makes nothing and migrates nothing.
-func (s *databaseSettings) openBeside(ctx context.Context) (*store.DB, error) {
+func (s *databaseSettings) openBeside(ctx context.Context, c credits.Catalog) (*store.DB, error) {
 	if s.embedded() {
 		if _, err := os.Stat(s.url()); err != nil {
 			return nil, fmt.Errorf("there is no database in %s: is --data (or MILLRACE_DATA) the folder of your server?", s.Data)
 		}
 	}
-	return s.openStore(ctx)
+	return s.openStore(ctx, c)
 }

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
+
+	"github.com/millrace/millrace/internal/domain/credits"
 )
 
 type doctorCommand struct {
@@ -93,7 +95,7 @@ func (s *settings) checkDisk() error {
 }
 
 func (s *settings) checkDatabase(ctx context.Context) error {
-	db, err := s.openBeside(ctx)
+	db, err := s.openBeside(ctx, credits.DefaultCatalog())
 	if err != nil {
 		return err
 	}

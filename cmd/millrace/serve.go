@@ -35,7 +35,7 @@ func (c *serveCommand) Run(w world) error {
 		return err
 	}
 	defer release()
-	db, err := migrated(w.ctx, &s.databaseSettings, log)
+	db, err := migrated(w.ctx, s, log)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (c *serveCommand) Run(w world) error {
 }
 
 // migrated opens the database after bringing its schema up to date.
-func migrated(ctx context.Context, s *databaseSettings, log *slog.Logger) (*store.DB, error) {
+func migrated(ctx context.Context, s *settings, log *slog.Logger) (*store.DB, error) {
 	applied, err := store.Migrate(ctx, s.url())
 	if err != nil {
 		return nil, err
@@ -52,7 +52,11 @@ func migrated(ctx context.Context, s *databaseSettings, log *slog.Logger) (*stor
 	if len(applied) > 0 {
 		log.InfoContext(ctx, "migrated the database", slog.Int("steps", len(applied)))
 	}
-	return s.openStore(ctx)
+	catalog, err := s.catalog()
+	if err != nil {
+		return nil, err
+	}
+	return s.openStore(ctx, catalog)
 }
 
 func (c *serveCommand) serve(w world, db *store.DB, log *slog.Logger) error {
@@ -62,12 +66,17 @@ func (c *serveCommand) serve(w world, db *store.DB, log *slog.Logger) error {
 	}
 	defer l.Close()
 	origins := c.origins(l.Addr())
-	h, err := build(&c.settings, db, log, origins)
+	h, err := build(w.ctx, &c.settings, db, log, origins)
 	if err != nil {
 		return err
 	}
 	if err := h.accounts.Keys.Rotate(w.ctx); err != nil {
 		return err
+	}
+	if c.embedded() { // nobody else can be receiving anything
+		if err := h.files.Recover(w.ctx); err != nil {
+			return err
+		}
 	}
 	g, ctx := errgroup.WithContext(w.ctx)
 	h.background(ctx, g)
@@ -135,7 +144,11 @@ func (c *workerCommand) Run(w world) error {
 	if err := s.makeData(); err != nil {
 		return err
 	}
-	db, err := s.openStore(w.ctx)
+	catalog, err := s.catalog()
+	if err != nil {
+		return err
+	}
+	db, err := s.openStore(w.ctx, catalog)
 	if err != nil {
 		return err
 	}
@@ -148,7 +161,7 @@ func (c *workerCommand) work(w world, db *store.DB, log *slog.Logger) error {
 	if len(origins) == 0 {
 		origins = []string{"http://" + c.Listen}
 	}
-	h, err := build(&c.settings, db, log, origins)
+	h, err := build(w.ctx, &c.settings, db, log, origins)
 	if err != nil {
 		return err
 	}

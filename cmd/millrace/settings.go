@@ -17,6 +17,7 @@ import (
 // variable MILLRACE_<NAME> and a line of `millrace serve --help`.
 type settings struct {
 	databaseSettings `embed:""`
+	moneySettings    `embed:""`
 	logSettings      `embed:""`
 
 	Listen      string   `default:"127.0.0.1:8080" help:"Address to listen on." group:"serving"`
@@ -61,8 +62,6 @@ type settings struct {
 	StripeSecretKey     string `help:"Stripe's secret key." group:"money"`
 	StripeWebhookSecret string `help:"Secret of the Stripe webhook." group:"money"`
 	StripeAPIURL        string `name:"stripe-api-url" default:"https://api.stripe.com" help:"Stripe's API." group:"money"`
-	PlansFile           string `help:"File that replaces the built-in plans, rates and packages." group:"money"`
-	PlanFreeRunSeconds  int    `default:"3600" help:"How long a run of the free plan may take." group:"money"`
 	RunsPerMinute       int    `default:"30" help:"Runs one address may start a minute." group:"money"`
 }
 
@@ -71,6 +70,12 @@ type databaseSettings struct {
 	Data        string `default:"./millrace-data" help:"Folder of the embedded default: database, objects, mail, keys. One server owns it." group:"storage"`
 	DatabaseURL string `name:"database-url" help:"postgres://… for several replicas; default: SQLite in --data." group:"storage"`
 	SecretKey   string `help:"Seals keys in the database; all replicas share it. Default: made in --data." group:"storage"`
+}
+
+// moneySettings say what things cost.
+type moneySettings struct {
+	PlansFile          string `help:"File that replaces the built-in plans, rates and packages." group:"money"`
+	PlanFreeRunSeconds int    `default:"3600" help:"How long a run of the free plan may take." group:"money"`
 }
 
 type logSettings struct {
@@ -91,6 +96,9 @@ func (s *settings) problems() error {
 		}
 	}
 	if _, err := s.proxies(); err != nil {
+		note(err)
+	}
+	if _, err := s.catalog(); err != nil {
 		note(err)
 	}
 	if _, err := parseSize(s.TaskDisk); err != nil {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/mail"
@@ -29,12 +30,13 @@ type house struct {
 	db       *store.DB
 	postman  *mail.Postman
 	accounts *builtin.System
+	files    *files.Service
 	metrics  *prometheus.Registry
 	handler  http.Handler
 }
 
 // build puts the parts together; origins are where we are served.
-func build(s *settings, db *store.DB, log *slog.Logger, origins []string) (*house, error) {
+func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, origins []string) (*house, error) {
 	carrier, err := s.carrier()
 	if err != nil {
 		return nil, err
@@ -44,15 +46,26 @@ func build(s *settings, db *store.DB, log *slog.Logger, origins []string) (*hous
 		return nil, err
 	}
 	h := &house{log: log, db: db, postman: mail.NewPostman(db, carrier, log, time.Now), metrics: newRegistry(db)}
+	keep, doors, err := s.openObjects(ctx, db.Key("object addresses"))
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := s.catalog()
+	if err != nil {
+		return nil, err
+	}
+	h.files = files.NewService(db, keep, catalog, time.Now)
+	money, pages := s.billing(db, catalog, origins)
 	h.accounts = builtin.New(builtin.Options{
 		Store: db, Post: h.postman, Passwords: builtin.NewPasswords(), Origins: origins,
 		SignUp: s.signUp(origins), FirstPlan: string(credits.Free), Now: time.Now,
 	})
 	api := httpapi.New(httpapi.Options{
 		Log: log, Identity: h.accounts, Accounts: h.accounts, Workflows: workflows.NewService(db, time.Now),
+		Files: h.files, Transfers: doors, Billing: money, Pages: pages,
 		Limiter: db, Answers: db, Home: web.Home, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
 		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment},
-		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute,
+		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute, AnalysesPerDay: s.AnalysesPerDay,
 	})
 	h.handler = api.Handler()
 	return h, nil
@@ -95,16 +108,26 @@ func (h *house) background(ctx context.Context, g *errgroup.Group) {
 
 const janitorRound = 10 * time.Minute
 
-// janitor clears away what has had its time and renews the signing keys.
+// janitor clears away what has had its time, and keeps keys and accounts in
+// order.
 func (h *house) janitor(ctx context.Context) error {
 	tick := time.NewTicker(janitorRound)
 	defer tick.Stop()
+	chores := []struct {
+		name string
+		do   func() error
+	}{
+		{"sweep the database", func() error { return h.db.Sweep(ctx, time.Now()) }},
+		{"renew the signing keys", func() error { return h.accounts.Keys.Rotate(ctx) }},
+		{"clean up files", func() error { return h.files.Clean(ctx) }},
+		{"measure storage", func() error { return h.db.SampleStorage(ctx, time.Now()) }},
+		{"charge storage", func() error { return h.db.ChargeStorage(ctx, time.Now()) }},
+	}
 	for {
-		if err := h.db.Sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			h.log.ErrorContext(ctx, "cannot sweep the database", slog.Any("error", err))
-		}
-		if err := h.accounts.Keys.Rotate(ctx); err != nil && ctx.Err() == nil {
-			h.log.ErrorContext(ctx, "cannot renew the signing keys", slog.Any("error", err))
+		for _, c := range chores {
+			if err := c.do(); err != nil && ctx.Err() == nil {
+				h.log.ErrorContext(ctx, "a chore failed; it is tried again", slog.String("chore", c.name), slog.Any("error", err))
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -71,6 +71,8 @@ var drivers = map[string]string{
 	"github.com/wneessen/go-mail":   "mail",
 	"github.com/minio/":             "objects",
 	"github.com/stripe/":            "payments",
+	"codeberg.org/go-pdf/":          "payments",
+	"github.com/go-fonts/":          "payments",
 	"github.com/prometheus/":        "httpapi cmd",
 	"net/http":                      "httpapi client api cli cmd objects payments papers llm collab identity",
 	"github.com/alecthomas/kong":    "cmd cli",

@@ -10,8 +10,10 @@ import (
 	"path"
 	"time"
 
+	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/workflows"
@@ -33,6 +35,10 @@ type Options struct {
 	Identity  identity.System
 	Accounts  *builtin.System
 	Workflows *workflows.Service
+	Files     *files.Service
+	Transfers Transfers // nil where the object store is spoken to directly
+	Billing   *billing.Service
+	Pages     Pages // nil without the sandbox
 	Limiter   Limiter
 	Answers   Answers
 	Checks    map[string]func(context.Context) error // what readiness asks, by name
@@ -43,6 +49,7 @@ type Options struct {
 	PublicURLs     []string // the origins we are served on, base first
 	TrustedProxies []netip.Prefix
 	RunsPerMinute  int
+	AnalysesPerDay int
 }
 
 // API is the whole HTTP surface.

@@ -173,5 +173,16 @@ func (c *counted) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// ReadFrom lets a file go from the disk to the network without passing
+// through us.
+func (c *counted) ReadFrom(r io.Reader) (int64, error) {
+	if c.status == 0 {
+		c.status = http.StatusOK
+	}
+	n, err := io.Copy(c.ResponseWriter, r)
+	c.bytes += n
+	return n, err
+}
+
 // Unwrap lets http.ResponseController reach the connection.
 func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -20,13 +20,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/letters"
+	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/mail"
+	"github.com/millrace/millrace/internal/objects"
+	"github.com/millrace/millrace/internal/objects/disk"
+	"github.com/millrace/millrace/internal/payments/sandbox"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
 	"github.com/millrace/millrace/internal/workflows"
@@ -45,6 +51,9 @@ type house struct {
 	accounts *builtin.System
 	mailbox  string
 	log      *bytes.Buffer
+
+	keeper    *disk.Store
+	filesRoom *files.Service
 
 	mu  sync.Mutex
 	now time.Time
@@ -87,7 +96,17 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		Store: h.db, Post: mail.NewPostman(h.db, folder, log, h.clock), Passwords: builtin.NewPasswordsOfCost(64, 1),
 		Origins: []string{base, cloud}, SignUp: builtin.SignUpOpen, FirstPlan: "free", Now: h.clock,
 	}
+	signer := disk.NewSigner(h.db.Key("objects"))
+	keeper, err := disk.Open(t.Context(), t.TempDir(), signer, h.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalog := credits.DefaultCatalog()
+	h.keeper, h.filesRoom = keeper, files.NewService(h.db, objects.Kept{Store: keeper}, catalog, h.clock)
 	o := httpapi.Options{
+		Files: h.filesRoom, Transfers: signer,
+		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
+		Pages:   sandbox.Sandbox{}, AnalysesPerDay: 20,
 		Log: log, Workflows: workflows.NewService(h.db, h.clock), Limiter: h.db, Answers: h.db, Home: []byte("home"),
 		Checks:  map[string]func(context.Context) error{"database": h.db.Ping},
 		Metrics: httpapi.NewMetrics(prometheus.NewRegistry()), Now: h.clock,

@@ -155,6 +155,18 @@ func TestTheKeysRotateAndOldTokensGoOn(t *testing.T) {
 	}
 }
 
+func TestAServerThatRestedForMonthsSignsAtOnce(t *testing.T) {
+	for _, rest := range []time.Duration{30*24*time.Hour + 23*time.Hour, 90 * 24 * time.Hour} {
+		h := newHouse(t)
+		h.pass(rest)
+		if err := h.accounts.Keys.Rotate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ada := h.signUp("Ada")
+		h.call("GET", "/api/me", "", bearer(ada.token)).want(200)
+	}
+}
+
 func TestSessionsAreListedAndRevokedOneByOne(t *testing.T) {
 	h := newHouse(t)
 	ada := h.signUp("Ada")

@@ -24,6 +24,7 @@ type answer struct {
 	header http.Header // what this answer adds
 	media  string      // with raw: its content type
 	raw    []byte      // sent as it is
+	stream func(w http.ResponseWriter, r *http.Request)
 }
 
 func ok(data any) (answer, error) { return answer{data: data}, nil }
@@ -59,6 +60,10 @@ func (a answer) encoded() (media string, body []byte, err error) {
 }
 
 func (x *exchange) write(a answer) {
+	if a.stream != nil {
+		a.stream(x.w, x.r)
+		return
+	}
 	media, body, err := a.encoded()
 	if err != nil {
 		x.fail(err)

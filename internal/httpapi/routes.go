@@ -75,6 +75,26 @@ func (a *API) routes() []route {
 		{pattern: "GET /api/workflows/{id}/revisions/{n}", who: member, may: access.Read, handle: a.getRevision},
 		{pattern: "POST /api/workflows/{id}/revisions/{n}/restore", who: member, may: access.EditWorkflows, handle: a.restoreRevision},
 
+		{pattern: "GET /api/files", who: member, may: access.Read, handle: a.listFiles},
+		{pattern: "POST /api/files/presign", who: member, may: access.UploadFiles, body: smallBody, handle: a.presignUpload},
+		{pattern: "POST /api/files/delete", who: member, may: access.DeleteFiles, body: smallBody, handle: a.deleteFile},
+		{pattern: "GET /objects/{key...}", handle: a.sendObject},
+		{pattern: "PUT /objects/{key...}", handle: a.receiveObject},
+
+		{pattern: "GET /api/billing/credits", who: member, may: access.Read, handle: a.getCredits},
+		{pattern: "GET /api/billing/usage", who: member, may: access.Read, handle: a.listUsage},
+		{pattern: "GET /api/dashboard/usage", who: member, may: access.Read, handle: a.dashboardUsage},
+		{pattern: "POST /api/billing/estimate", who: member, may: access.Read, body: smallBody, handle: a.estimateCost},
+		{pattern: "GET /api/billing/invoices", who: member, may: access.ManageBilling, handle: a.listInvoices},
+		{pattern: "GET /api/billing/topup", who: member, may: access.ManageBilling, handle: a.listPackages},
+		{pattern: "POST /api/billing/topup", who: member, may: access.ManageBilling, body: smallBody, once: true, handle: a.startTopUp},
+		{pattern: "POST /api/billing/checkout", who: member, may: access.ManageBilling, body: smallBody, once: true, handle: a.startTopUp},
+		{pattern: "POST /webhooks/stripe", handle: a.stripeWebhook},
+		{pattern: "GET /checkout/sandbox.css", handle: a.checkoutCSS},
+		{pattern: "GET /checkout/{secret}", handle: a.showCheckout},
+		{pattern: "POST /checkout/{secret}", handle: a.decideCheckout},
+		{pattern: "GET /invoices/{secret}", handle: a.showInvoice}, // and {secret}.pdf: a pattern takes whole segments
+
 		{pattern: "POST /auth/sign-up", body: smallBody, handle: a.signUp},
 		{pattern: "POST /auth/sign-in", body: smallBody, handle: a.signIn},
 		{pattern: "POST /auth/sign-out", who: person, handle: a.signOut},

@@ -19,23 +19,7 @@ func (a *API) unbuilt() []route {
 		{pattern: "GET /api/runs/{id}/outputs", who: member, may: access.Read},
 		{pattern: "GET /api/runs/{id}/stream", who: member, may: access.Read},
 
-		{pattern: "GET /api/files", who: member, may: access.Read},
-		{pattern: "POST /api/files/presign", who: member, may: access.UploadFiles, body: smallBody},
-		{pattern: "POST /api/files/delete", who: member, may: access.DeleteFiles, body: smallBody},
 		{pattern: "POST /api/files/delete-run", who: member, may: access.DeleteFiles, body: smallBody},
-
-		{pattern: "GET /api/billing/credits", who: member, may: access.Read},
-		{pattern: "GET /api/billing/usage", who: member, may: access.Read},
-		{pattern: "GET /api/dashboard/usage", who: member, may: access.Read},
-		{pattern: "POST /api/billing/estimate", who: member, may: access.Read, body: smallBody},
-		{pattern: "GET /api/billing/invoices", who: member, may: access.ManageBilling},
-		{pattern: "GET /api/billing/topup", who: member, may: access.ManageBilling},
-		{pattern: "POST /api/billing/topup", who: member, may: access.ManageBilling, body: smallBody},
-		{pattern: "POST /api/billing/checkout", who: member, may: access.ManageBilling, body: smallBody},
-		{pattern: "POST /webhooks/stripe"},
-		{pattern: "GET /checkout/{secret}"},
-		{pattern: "POST /checkout/{secret}"},
-		{pattern: "GET /invoices/{secret}"}, // and {secret}.pdf: a pattern takes whole segments
 
 		{pattern: "POST /api/ai/analyze", who: visitor, may: access.Analyze, body: smallBody},
 		{pattern: "POST /api/ai/upload", who: visitor, may: access.Analyze},

@@ -38,14 +38,15 @@ func (db *DB) SigningKeys(ctx context.Context, now time.Time) ([]builtin.Signing
 }
 
 // AddSigningKey adds a key unless another server has added one that signs
-// from later than after.
+// from later than after and has not retired.
 func (db *DB) AddSigningKey(ctx context.Context, k builtin.SigningKey, after time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.lock(ctx, "signing keys"); err != nil {
 			return err
 		}
 		var newer int
-		err := tx.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM signing_keys WHERE active_from > $1`, micros(after)).Scan(&newer)
+		err := tx.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM signing_keys WHERE active_from > $1 AND retires_at > $2`,
+			micros(after), micros(k.ActiveFrom)).Scan(&newer)
 		if err != nil || newer > 0 {
 			return err
 		}

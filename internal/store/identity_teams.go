@@ -38,11 +38,6 @@ func (db *DB) RenameTeam(ctx context.Context, team ids.Team, name string) error 
 	return db.mustTouchTeam(ctx, `UPDATE teams SET name = $1 WHERE id = $2`, name, team)
 }
 
-// SetPlan puts a team on another plan.
-func (db *DB) SetPlan(ctx context.Context, team ids.Team, plan string) error {
-	return db.mustTouchTeam(ctx, `UPDATE teams SET plan = $1 WHERE id = $2`, plan, team)
-}
-
 func (db *DB) mustTouchTeam(ctx context.Context, query string, args ...any) error {
 	n, err := db.changed(ctx, query, args...)
 	if err == nil && n == 0 {

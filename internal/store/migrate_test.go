@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/rand"
 	"database/sql"
 	"fmt"
 	"os"
@@ -20,24 +21,7 @@ func TestBothDatabasesMigrateAlikeWithRowsInEveryTable(t *testing.T) {
 	if server == "" {
 		t.Skip("MILLRACE_TEST_POSTGRES is not set: `make test` starts a server")
 	}
-	admin, err := sql.Open("pgx", server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Close()
-	if _, err := admin.Exec("CREATE DATABASE migrated"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		admin, err := sql.Open("pgx", server)
-		if err == nil {
-			_, err = admin.Exec("DROP DATABASE migrated WITH (FORCE)")
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	})
-	post := schemaOf(t, strings.Replace(server, "/postgres?", "/migrated?", 1))
+	post := schemaOf(t, freshDatabase(t, server))
 	if diff := cmp.Diff(lite, post); diff != "" {
 		t.Errorf("SQLite and PostgreSQL differ:\n%s", diff)
 	}
@@ -109,4 +93,25 @@ func tablesOf(t *testing.T, pool *sql.DB, url string) (tables []string) {
 		tables = append(tables, name)
 	}
 	return tables
+}
+
+// freshDatabase is an empty one until the test ends.
+func freshDatabase(t *testing.T, server string) string {
+	t.Helper()
+	name := "s_" + strings.ToLower(rand.Text())
+	asAdmin(t, server, "CREATE DATABASE "+name)
+	t.Cleanup(func() { asAdmin(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
+	return strings.Replace(server, "/postgres?", "/"+name+"?", 1)
+}
+
+func asAdmin(t *testing.T, server, statement string) {
+	t.Helper()
+	admin, err := sql.Open("pgx", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	if _, err := admin.Exec(statement); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -15,7 +15,10 @@ import (
 
 // sealer encrypts what must not be readable in a stolen copy of the database:
 // private keys, waiting mail, recorded answers.
-type sealer struct{ aead cipher.AEAD }
+type sealer struct {
+	aead   cipher.AEAD
+	secret []byte
+}
 
 const minSecretKey = 16
 
@@ -35,7 +38,17 @@ func newSealer(secret string) (*sealer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sealer{aead}, nil
+	return &sealer{aead: aead, secret: []byte(secret)}, nil
+}
+
+// Key is a key for one purpose, the same on every server that has the secret
+// key.
+func (db *DB) Key(purpose string) []byte {
+	key, err := hkdf.Key(sha256.New, db.sealer.secret, nil, "millrace "+purpose, 32)
+	if err != nil { // only for lengths that no hash can give
+		panic(err)
+	}
+	return key
 }
 
 // seal binds the text to its place, so that a sealed value cannot be moved to

@@ -14,6 +14,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the PostgreSQL driver
 
+	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 )
 
@@ -33,6 +34,7 @@ type DB struct {
 	inside  bool    // bound to a transaction
 	dialect dialect
 	sealer  *sealer
+	catalog credits.Catalog
 }
 
 // Options say which database to open.
@@ -41,6 +43,8 @@ type Options struct {
 	URL string
 	// SecretKey seals what must not be readable in a stolen copy.
 	SecretKey string
+	// Catalog says what each plan grants; the zero one is the default.
+	Catalog credits.Catalog
 	// MaxConnections bounds the PostgreSQL pool; 0 is a sensible default.
 	MaxConnections int
 }
@@ -56,7 +60,10 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.sealer = sealer
+	db.sealer, db.catalog = sealer, o.Catalog
+	if len(db.catalog.Plans) == 0 {
+		db.catalog = credits.DefaultCatalog()
+	}
 	if err := db.checkSchema(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -29,6 +29,12 @@ func NewWorkflow() Workflow     { return Workflow(made("wf_")) }
 func NewRun() Run               { return Run(made("run_")) }
 func NewAnalysis() Analysis     { return Analysis(made("an_")) }
 
+// Names of things that nobody looks up by mistake.
+func NewEntry() string   { return made("le_") } // of a ledger
+func NewOrder() string   { return made("ord_") }
+func NewFile() string    { return made("file_") }
+func NewInvoice() string { return made("in_") }
+
 // made is the prefix and a version 7 UUID in hex: the first half is the time,
 // so that newer ids sort after older ones and index well.
 func made(prefix string) string {

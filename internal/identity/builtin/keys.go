@@ -59,7 +59,11 @@ func (r *Keyring) Rotate(ctx context.Context) error {
 	}
 	from, after := now, time.Time{}
 	if newest != nil {
-		from, after = now.Add(keyNotice), newest.ActiveFrom
+		after = newest.ActiveFrom
+		// One that is overdue, after a long rest, does not wait for anybody.
+		if now.Before(after.Add(keyLife)) {
+			from = now.Add(keyNotice)
+		}
 	}
 	_, private, err := ed25519.GenerateKey(nil)
 	if err != nil {

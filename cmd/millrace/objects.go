@@ -1,0 +1,24 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/millrace/millrace/internal/httpapi"
+	"github.com/millrace/millrace/internal/objects"
+	"github.com/millrace/millrace/internal/objects/disk"
+	"github.com/millrace/millrace/internal/objects/s3"
+)
+
+// openObjects opens the store that the settings name. Transfers is nil where
+// clients speak to it directly.
+func (s *settings) openObjects(ctx context.Context, signingKey []byte) (objects.Kept, httpapi.Transfers, error) {
+	if s.StorageURL != "" {
+		store, err := s3.Open(ctx, s.StorageURL, time.Now)
+		return objects.Kept{Store: store}, nil, err
+	}
+	signer := disk.NewSigner(signingKey)
+	store, err := disk.Open(ctx, filepath.Join(s.Data, "objects"), signer, time.Now)
+	return objects.Kept{Store: store}, signer, err
+}

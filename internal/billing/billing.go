@@ -1,0 +1,176 @@
+// Package billing keeps a team's credits: what it has, what it used, what a
+// size costs, and how it buys more. The ledger is append-only; everything
+// shown is its sum.
+package billing
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// Balance is what a team has at one moment.
+type Balance struct {
+	Plan    credits.Plan
+	Period  time.Time      // start of the month
+	Granted credits.Amount // monthly credits of the month
+	Spent   credits.Amount // in the month, of either kind
+	Purse   credits.Purse
+	Held    credits.Amount
+	Stored  int64 // bytes kept and reserved
+}
+
+// Remaining is what can still be promised away.
+func (b Balance) Remaining() credits.Amount { return max(0, b.Purse.Left()-b.Held) }
+
+// EntryType says what an entry of the ledger is.
+type EntryType string
+
+// The types of entries.
+const (
+	RunEntry        EntryType = "run"
+	StorageEntry    EntryType = "storage"
+	TopUpEntry      EntryType = "topup"
+	GrantEntry      EntryType = "grant"
+	RefundEntry     EntryType = "refund"
+	ExpiryEntry     EntryType = "expiry"
+	AdjustmentEntry EntryType = "adjustment"
+)
+
+// Actor is who caused an entry.
+type Actor struct {
+	Type string // user or guest
+	ID   string
+	Name string
+}
+
+// Entry is one line of a team's ledger. Source and SourceID name what it is
+// for; nothing is booked twice.
+type Entry struct {
+	ID          string
+	Team        ids.Team
+	Type        EntryType
+	Source      string
+	SourceID    string
+	Credits     credits.Amount // spending is negative
+	Run         ids.Run
+	Workflow    ids.Workflow
+	Actor       Actor
+	Quantity    float64 // with Unit
+	Unit        string
+	Description string
+	CreatedAt   time.Time
+}
+
+// Day is what a team used on one day.
+type Day struct {
+	Date    time.Time
+	Runs    int
+	Compute credits.Amount
+	Storage credits.Amount
+}
+
+// LedgerStore keeps balances and ledgers.
+type LedgerStore interface {
+	// Balance is what the team has, in this month: the first look at a new
+	// month lets the old credits expire and grants the new ones.
+	Balance(ctx context.Context, team ids.Team, now time.Time) (Balance, error)
+	// Entries lists at most limit entries before the id, newest first.
+	Entries(ctx context.Context, team ids.Team, before string, limit int) ([]Entry, error)
+	// Days sums up what was used since from; days without use are left out.
+	Days(ctx context.Context, team ids.Team, from time.Time) ([]Day, error)
+}
+
+// Service answers a team's questions about its credits.
+type Service struct {
+	ledger  LedgerStore
+	orders  OrderStore
+	history History
+	catalog credits.Catalog
+	pay     Payments      // nil: no payments here
+	sandbox bool          // we show checkouts and invoices ourselves
+	events  PaymentEvents // nil: the provider sends none
+	now     func() time.Time
+}
+
+// Options are what the room is made of.
+type Options struct {
+	Ledger   LedgerStore
+	Orders   OrderStore
+	History  History // nil: nobody has run anything yet
+	Catalog  credits.Catalog
+	Payments Payments
+	Sandbox  bool // Payments is the built-in one
+	Events   PaymentEvents
+	Now      func() time.Time
+}
+
+// NewService makes the room.
+func NewService(o Options) *Service {
+	return &Service{ledger: o.Ledger, orders: o.Orders, history: o.History, catalog: o.Catalog, pay: o.Payments, events: o.Events, sandbox: o.Sandbox, now: o.Now}
+}
+
+// Balance is what the caller's team has.
+func (s *Service) Balance(ctx context.Context, caller access.Caller) (Balance, credits.PlanTerms, error) {
+	if err := caller.Must(access.Read); err != nil {
+		return Balance{}, credits.PlanTerms{}, err
+	}
+	b, err := s.ledger.Balance(ctx, caller.Team, s.now())
+	return b, s.terms(b.Plan), err
+}
+
+// terms are a plan's; one that the operator has taken away is the free one.
+func (s *Service) terms(plan credits.Plan) credits.PlanTerms {
+	t, ok := s.catalog.Terms(plan)
+	if !ok {
+		t, _ = s.catalog.Terms(credits.Free)
+	}
+	return t
+}
+
+// Usage lists the ledger, newest first.
+func (s *Service) Usage(ctx context.Context, caller access.Caller, before string, limit int) (list []Entry, more bool, err error) {
+	if err := caller.Must(access.Read); err != nil {
+		return nil, false, err
+	}
+	list, err = s.ledger.Entries(ctx, caller.Team, before, limit+1)
+	if len(list) > limit {
+		return list[:limit], true, err
+	}
+	return list, false, err
+}
+
+// dashboardDays are the ranges a dashboard shows.
+var dashboardDays = map[int]bool{7: true, 30: true, 90: true, 180: true}
+
+// Dashboard is what was used on each of the last days, today last, days
+// without use included.
+func (s *Service) Dashboard(ctx context.Context, caller access.Caller, days int) ([]Day, error) {
+	if err := caller.Must(access.Read); err != nil {
+		return nil, err
+	}
+	if !dashboardDays[days] {
+		d := fault.Detail{Path: "days", Message: "must be 7, 30, 90 or 180"}
+		return nil, fault.Problems([]fault.Detail{d}, "days must be 7, 30, 90 or 180")
+	}
+	today := s.now().UTC().Truncate(24 * time.Hour)
+	first := today.AddDate(0, 0, 1-days)
+	used, err := s.ledger.Days(ctx, caller.Team, first)
+	if err != nil {
+		return nil, err
+	}
+	series := make([]Day, days)
+	for i := range series {
+		series[i].Date = first.AddDate(0, 0, i)
+	}
+	for _, d := range used {
+		if i := int(d.Date.Sub(first).Hours() / 24); i >= 0 && i < days {
+			series[i] = d
+		}
+	}
+	return series, nil
+}

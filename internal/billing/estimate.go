@@ -1,0 +1,76 @@
+package billing
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// Typical is what earlier runs of a workflow took.
+type Typical struct {
+	P50Seconds int64
+	P90Seconds int64
+}
+
+// History knows earlier runs. Without any, known is false; a workflow that is
+// not the team's is fault.KindNotFound.
+type History interface {
+	Typical(ctx context.Context, team ids.Team, id ids.Workflow) (t Typical, known bool, err error)
+}
+
+// Question is what an estimate is asked for.
+type Question struct {
+	Custom   *credits.Custom
+	Profile  string
+	Workflow ids.Workflow // empty: of no workflow in particular
+}
+
+// Estimate is what a size costs this team.
+type Estimate struct {
+	Allowed   bool
+	Reason    string
+	PerSecond credits.Amount
+	PerHour   credits.Amount
+	Size      credits.Size
+	Terms     credits.PlanTerms
+	Lasts     int64 // seconds that the remaining credits pay for
+	Typical   *Typical
+	Costs     credits.Amount // of a typical run
+}
+
+// Estimate says what a size costs and whether the team may and can use it.
+func (s *Service) Estimate(ctx context.Context, caller access.Caller, q Question) (Estimate, error) {
+	b, terms, err := s.Balance(ctx, caller)
+	if err != nil {
+		return Estimate{}, err
+	}
+	size, wrong := credits.Resolve(q.Custom, q.Profile)
+	if len(wrong) > 0 {
+		return Estimate{}, fault.Problems(wrong, "%s %s", wrong[0].Path, wrong[0].Message)
+	}
+	rates := s.catalog.Rates
+	e := Estimate{
+		PerSecond: rates.PerSecond(size), PerHour: rates.PerHour(size), Size: size, Terms: terms,
+		Lasts: rates.Lasts(size, b.Remaining()),
+	}
+	e.Reason, e.Allowed = terms.Allows(size)
+	if e.Allowed && e.Lasts == 0 {
+		e.Allowed, e.Reason = false, "no credits are left this month: buy a top-up, or wait for the next month"
+	}
+	return e, s.addTypical(ctx, caller.Team, q.Workflow, &e)
+}
+
+func (s *Service) addTypical(ctx context.Context, team ids.Team, workflow ids.Workflow, e *Estimate) error {
+	if workflow == "" || s.history == nil {
+		return nil
+	}
+	t, known, err := s.history.Typical(ctx, team, workflow)
+	if err != nil || !known {
+		return err
+	}
+	e.Typical, e.Costs = &t, s.catalog.Rates.Cost(e.Size, t.P50Seconds)
+	return nil
+}

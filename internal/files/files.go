@@ -1,0 +1,270 @@
+// Package files keeps a team's files: uploads on their way and arrived, and
+// what runs have produced. Bytes travel by signed addresses; this room decides
+// what may travel and what it counts.
+package files
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// Source says where a file comes from.
+type Source string
+
+// The sources.
+const (
+	FromUpload Source = "upload"
+	FromRun    Source = "output"
+)
+
+// File is a file that is there, whole.
+type File struct {
+	Key         string
+	Team        ids.Team
+	ID          string // sorts by creation
+	Source      Source
+	Name        string
+	ContentType string
+	Size        int64
+	Blob        string // the key of its bytes
+	SHA256      string // empty until known
+	Run         ids.Run
+	CreatedBy   ids.User
+	CreatedAt   time.Time
+}
+
+// Reservation is an upload that was allowed and has not arrived.
+type Reservation struct {
+	Key         string
+	Team        ids.Team
+	ID          string
+	Name        string
+	ContentType string
+	Size        int64
+	CreatedBy   ids.User
+	CreatedAt   time.Time
+	ExpiresAt   time.Time
+}
+
+// Place is where a page of the list ended.
+type Place struct {
+	Source Source
+	ID     string
+}
+
+// Blob is what a keeper of bytes says of some.
+type Blob struct {
+	Key    string
+	Size   int64
+	SHA256 string
+	Mark   string // changes whenever the bytes do
+
+	ModifiedAt time.Time
+}
+
+// Upload and Download are what an address allows.
+type (
+	Upload struct {
+		Key         string
+		ContentType string
+		Size        int64
+		Expires     time.Time
+		Base        string
+	}
+	Download struct {
+		Key         string
+		Name        string
+		ContentType string
+		Expires     time.Time
+		Base        string
+	}
+)
+
+// Objects keeps bytes.
+type Objects interface {
+	PresignPut(ctx context.Context, u Upload) (string, error)
+	PresignGet(ctx context.Context, d Download) (string, error)
+	// Arrived settles an upload: from then on nothing sent to its address
+	// changes the bytes. While they are not there it is fault.KindNotFound.
+	Arrived(ctx context.Context, key string) (Blob, error)
+	Put(ctx context.Context, key, contentType string, r io.Reader, size int64) (Blob, error)
+	Stat(ctx context.Context, key string) (Blob, error)
+	Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error)
+	Keeper
+}
+
+// Keeper is the part of Objects that cleaning up needs.
+type Keeper interface {
+	Delete(ctx context.Context, key string) error
+	// Keys lists keys below the prefix after the given one, in order, with the
+	// time since which each is there.
+	Keys(ctx context.Context, prefix, after string, limit int) (keys []string, since []time.Time, err error)
+	// SweepUploads removes what uploads that began before this time left
+	// behind.
+	SweepUploads(ctx context.Context, before time.Time) error
+}
+
+// Store is what this room asks of the database.
+type Store interface {
+	// Reserve counts an upload against the quota, if it fits under limit bytes
+	// (0: no limit); else it is fault.KindPayment.
+	Reserve(ctx context.Context, r Reservation, limit int64) error
+	// Begin claims a reservation for bytes that are arriving: one at a time,
+	// while it is open.
+	Begin(ctx context.Context, key string, now, until time.Time) (Reservation, error)
+	// Abandon gives a claim back after bytes stopped arriving.
+	Abandon(ctx context.Context, key string) error
+	// Keep turns a reservation into a file. Kept before, it changes nothing.
+	Keep(ctx context.Context, key string, b Blob, now time.Time) error
+	// Drop ends a reservation and what it counts.
+	Drop(ctx context.Context, key string) error
+	ListStore
+	CleaningStore
+}
+
+// ListStore reads.
+type ListStore interface {
+	Files(ctx context.Context, team ids.Team, after Place, limit int) ([]File, error)
+	File(ctx context.Context, team ids.Team, source Source, key string) (File, error)
+	Reservations(ctx context.Context, team ids.Team) ([]Reservation, error)
+	PlanOf(ctx context.Context, team ids.Team) (credits.Plan, error)
+	// DeleteFile removes the row; its bytes are doomed with the last row that
+	// points to them.
+	DeleteFile(ctx context.Context, team ids.Team, key string) error
+}
+
+// CleaningStore says what may be cleaned up.
+type CleaningStore interface {
+	ExpiredReservations(ctx context.Context, now time.Time, limit int) ([]Reservation, error)
+	ResetUploads(ctx context.Context) error
+	Doomed(ctx context.Context, limit int) ([]string, error)
+	Undoom(ctx context.Context, key string) error
+	// Unknown returns those of the keys that no row knows, doomed ones aside.
+	Unknown(ctx context.Context, keys []string) ([]string, error)
+}
+
+// Service answers a team's questions about its files.
+type Service struct {
+	store   Store
+	objects Objects
+	catalog credits.Catalog
+	now     func() time.Time
+}
+
+// NewService makes the room.
+func NewService(store Store, objects Objects, catalog credits.Catalog, now func() time.Time) *Service {
+	return &Service{store: store, objects: objects, catalog: catalog, now: now}
+}
+
+const (
+	maxSize      = 5 * credits.GB
+	uploadLife   = 5 * time.Minute
+	downloadLife = 15 * time.Minute
+)
+
+// Presign is what somebody wants to upload.
+type Presign struct {
+	Name        string
+	ContentType string
+	Size        int64
+	Base        string // the public URL they came by
+}
+
+// Presigned is where it may be sent.
+type Presigned struct {
+	Key       string
+	URL       string
+	ExpiresAt time.Time
+}
+
+// Presign allows one upload: its type, size and room are checked before any
+// byte moves.
+func (s *Service) Presign(ctx context.Context, caller access.Caller, in Presign) (Presigned, error) {
+	if err := caller.Must(access.UploadFiles); err != nil {
+		return Presigned{}, err
+	}
+	if err := check(in); err != nil {
+		return Presigned{}, err
+	}
+	plan, err := s.store.PlanOf(ctx, caller.Team)
+	if err != nil {
+		return Presigned{}, err
+	}
+	terms, _ := s.catalog.Terms(plan)
+	now := s.now()
+	id := ids.NewFile()
+	r := Reservation{
+		Key: "teams/" + string(caller.Team) + "/uploads/" + id + "/" + in.Name, Team: caller.Team, ID: id, Name: in.Name,
+		ContentType: in.ContentType, Size: in.Size, CreatedBy: caller.User, CreatedAt: now, ExpiresAt: now.Add(uploadLife),
+	}
+	if err := s.store.Reserve(ctx, r, terms.StorageBytes); err != nil {
+		return Presigned{}, err
+	}
+	url, err := s.objects.PresignPut(ctx, Upload{Key: r.Key, ContentType: r.ContentType, Size: r.Size, Expires: r.ExpiresAt, Base: in.Base})
+	return Presigned{Key: r.Key, URL: url, ExpiresAt: r.ExpiresAt}, err
+}
+
+// Listed is a file with where it is downloaded.
+type Listed struct {
+	File
+	URL       string
+	ExpiresAt time.Time
+}
+
+// Files lists the team's files, uploads first, each kind newest first, with
+// download addresses on the caller's public URL.
+func (s *Service) Files(ctx context.Context, caller access.Caller, after Place, limit int, base string) (list []Listed, more bool, err error) {
+	if err := caller.Must(access.Read); err != nil {
+		return nil, false, err
+	}
+	if err := s.settle(ctx, caller.Team); err != nil {
+		return nil, false, err
+	}
+	found, err := s.store.Files(ctx, caller.Team, after, limit+1)
+	if err != nil {
+		return nil, false, err
+	}
+	if more = len(found) > limit; more {
+		found = found[:limit]
+	}
+	list = make([]Listed, len(found))
+	for i, f := range found {
+		if list[i], err = s.listed(ctx, f, base); err != nil {
+			return nil, false, err
+		}
+	}
+	return list, more, nil
+}
+
+func (s *Service) listed(ctx context.Context, f File, base string) (Listed, error) {
+	until := s.now().Add(downloadLife)
+	url, err := s.objects.PresignGet(ctx, Download{Key: f.Blob, Name: f.Name, ContentType: f.ContentType, Expires: until, Base: base})
+	return Listed{File: f, URL: url, ExpiresAt: until}, err
+}
+
+// Delete removes one file. Members may delete only what they brought.
+func (s *Service) Delete(ctx context.Context, caller access.Caller, source Source, key string) error {
+	if err := caller.Must(access.DeleteFiles); err != nil {
+		return err
+	}
+	if err := s.settle(ctx, caller.Team); err != nil {
+		return err
+	}
+	f, err := s.store.File(ctx, caller.Team, source, key)
+	if err != nil {
+		return err
+	}
+	if f.CreatedBy != caller.User && !caller.May(access.DeleteAnyFile) {
+		return fault.Forbidden("only an admin or owner may delete someone else's file")
+	}
+	if err := s.store.DeleteFile(ctx, caller.Team, key); err != nil {
+		return err
+	}
+	return s.bury(ctx)
+}

@@ -1,0 +1,141 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// transferLife is how long an upload that began in time may go on.
+const transferLife = 6 * time.Hour
+
+// Transfer is what a signed address of ours allows.
+type Transfer struct {
+	Key         string
+	ContentType string
+	Size        int64  // of an upload
+	Disposition string // of a download
+}
+
+// Receive takes the bytes of an upload whose address was checked, where we
+// serve uploads ourselves. They become a file when they are whole and are no
+// program; until then nobody sees them.
+func (s *Service) Receive(ctx context.Context, key string, body io.Reader) error {
+	now := s.now()
+	r, err := s.store.Begin(ctx, key, now, now.Add(transferLife))
+	if err != nil {
+		return err
+	}
+	blob, err := s.take(ctx, r, body)
+	// What became of the bytes is noted although the sender has left.
+	ctx = context.WithoutCancel(ctx)
+	switch {
+	case err == nil:
+		return s.store.Keep(ctx, key, blob, s.now())
+	case fault.Is(err, fault.KindUnsupported):
+		return errors.Join(err, s.store.Drop(ctx, key))
+	default:
+		return errors.Join(err, s.store.Abandon(ctx, key))
+	}
+}
+
+func (s *Service) take(ctx context.Context, r Reservation, body io.Reader) (Blob, error) {
+	head := make([]byte, min(sniffed, r.Size))
+	if _, err := io.ReadFull(body, head); err != nil {
+		return Blob{}, fault.Invalid("the body ended before its announced length").WithCause(err)
+	}
+	if program(head) {
+		return Blob{}, errProgram
+	}
+	rest := &watched{Reader: body}
+	b, err := s.objects.Put(ctx, r.Key, r.ContentType, io.MultiReader(bytes.NewReader(head), rest), r.Size)
+	if rest.broke != nil {
+		return b, fault.Invalid("the upload broke off before its end; send it again").WithCause(rest.broke)
+	}
+	return b, err
+}
+
+// watched tells a sender that hung up from a store that failed.
+type watched struct {
+	io.Reader
+	broke error
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.broke = err
+	}
+	return n, err
+}
+
+// settle looks after uploads that went past us, straight to the object store:
+// it tells nobody that a PUT has ended.
+func (s *Service) settle(ctx context.Context, team ids.Team) error {
+	open, err := s.store.Reservations(ctx, team)
+	if err != nil {
+		return err
+	}
+	for _, r := range open {
+		if err := s.settleOne(ctx, r); err != nil && !fault.Is(err, fault.KindNotFound) && !fault.Is(err, fault.KindUnsupported) {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleOne keeps an upload that has arrived and is what it was announced as.
+func (s *Service) settleOne(ctx context.Context, r Reservation) error {
+	blob, err := s.objects.Arrived(ctx, r.Key)
+	if err != nil {
+		return err
+	}
+	isProgram, err := s.sniff(ctx, r.Key)
+	if err != nil {
+		return err
+	}
+	if isProgram || blob.Size != r.Size {
+		return errors.Join(s.objects.Delete(ctx, r.Key), s.store.Drop(ctx, r.Key), errProgram)
+	}
+	return s.store.Keep(ctx, r.Key, blob, s.now())
+}
+
+func (s *Service) sniff(ctx context.Context, key string) (isProgram bool, err error) {
+	f, err := s.objects.Open(ctx, key, 0, sniffed)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, sniffed))
+	return program(head), err
+}
+
+// Content is a file's bytes, where we serve downloads ourselves. The caller
+// closes it.
+type Content struct {
+	io.ReadSeekCloser
+	Mark       string
+	ModifiedAt time.Time
+}
+
+// Content opens bytes whose address was checked.
+func (s *Service) Content(ctx context.Context, key string) (Content, error) {
+	b, err := s.objects.Stat(ctx, key)
+	if err != nil {
+		return Content{}, err
+	}
+	f, err := s.objects.Open(ctx, key, 0, -1)
+	if err != nil {
+		return Content{}, err
+	}
+	seekable, ok := f.(io.ReadSeekCloser)
+	if !ok {
+		return Content{}, errors.Join(errors.New("the object store gives no files"), f.Close())
+	}
+	return Content{seekable, b.Mark, b.ModifiedAt}, nil
+}

@@ -1,0 +1,330 @@
+package httpapi_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/credits"
+)
+
+// uploaded is a file that went all the way.
+type uploaded struct{ key, url string }
+
+func (h *house) presign(who someone, name, contentType string, size int) reply {
+	h.t.Helper()
+	return h.call("POST", "/api/files/presign", fmt.Sprintf(`{"filename":%q,"contentType":%q,"size":%d}`, name, contentType, size), bearer(who.token))
+}
+
+// put sends bytes to a signed address, as a browser would.
+func (h *house) put(address, contentType, body string, changes ...change) reply {
+	h.t.Helper()
+	return h.raw("PUT", address, body, append([]change{header("Content-Type", contentType)}, changes...)...)
+}
+
+// raw sends a request to an absolute address.
+func (h *house) raw(method, address, body string, changes ...change) reply {
+	h.t.Helper()
+	r := httptest.NewRequest(method, address, strings.NewReader(body))
+	for _, c := range changes {
+		c(r)
+	}
+	w := httptest.NewRecorder()
+	h.mux.ServeHTTP(w, r)
+	return reply{t: h.t, status: w.Code, header: w.Header(), body: w.Body.String()}
+}
+
+func (h *house) upload(who someone, name, contentType, body string) uploaded {
+	h.t.Helper()
+	r := h.presign(who, name, contentType, len(body)).want(200)
+	h.put(r.text("data", "url"), contentType, body).want(200)
+	return uploaded{r.text("data", "key"), r.text("data", "url")}
+}
+
+func (h *house) files(who someone) []map[string]any {
+	h.t.Helper()
+	var list []map[string]any
+	for _, f := range h.call("GET", "/api/files", "", bearer(who.token)).want(200).at("data").([]any) {
+		list = append(list, f.(map[string]any))
+	}
+	return list
+}
+
+func (h *house) stored(who someone) float64 {
+	h.t.Helper()
+	return h.call("GET", "/api/billing/credits", "", bearer(who.token)).want(200).at("storage", "usedBytes").(float64)
+}
+
+func TestAFileEndToEnd(t *testing.T) {
+	eachHouse(t, func(t *testing.T, h *house) {
+		ada := h.signUp("Ada")
+		const body = "sample,reads\na,1\n"
+		p := h.presign(ada, "räksmörgås 1.csv", "text/csv", len(body)).want(200)
+		if p.text("data", "method") != "PUT" || !strings.HasPrefix(p.text("data", "url"), base) {
+			t.Errorf("%s", p.body)
+		}
+		if len(h.files(ada)) != 0 || h.stored(ada) != float64(len(body)) {
+			t.Error("a reservation is listed, or not counted")
+		}
+		h.put(p.text("data", "url"), "text/csv", body).want(200)
+		list := h.files(ada)
+		if len(list) != 1 || list[0]["key"] != p.text("data", "key") || list[0]["name"] != "räksmörgås 1.csv" || list[0]["source"] != "upload" || list[0]["runId"] != nil {
+			t.Fatalf("%v", list)
+		}
+		sum := sha256.Sum256([]byte(body))
+		if list[0]["sha256"] != hex.EncodeToString(sum[:]) {
+			t.Errorf("sha256 is %v", list[0]["sha256"])
+		}
+		address := list[0]["url"].(string)
+		got := h.raw("GET", address, "").want(200)
+		if got.body != body || !strings.HasPrefix(got.header.Get("Content-Disposition"), "attachment") ||
+			got.header.Get("Content-Security-Policy") != "sandbox; default-src 'none'" || got.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%q %v", got.body, got.header)
+		}
+		if r := h.raw("GET", address, "", header("Range", "bytes=0-5")).want(206); r.body != "sample" {
+			t.Errorf("a range gives %q", r.body)
+		}
+		h.raw("GET", address, "", header("If-None-Match", got.header.Get("ETag"))).want(304)
+		h.raw("HEAD", address, "").want(200)
+		h.raw("GET", strings.Replace(address, base, cloud, 1), "").want(200) // both origins alike
+		h.put(p.text("data", "url"), "text/csv", body).want(409)             // a PUT works once
+		r := h.call("POST", "/api/files/delete", fmt.Sprintf(`{"key":%q,"source":"upload"}`, p.text("data", "key")), bearer(ada.token)).want(200)
+		if r.at("data", "deleted") != true || len(h.files(ada)) != 0 || h.stored(ada) != 0 {
+			t.Errorf("%s, %v left, %v counted", r.body, h.files(ada), h.stored(ada))
+		}
+		h.raw("GET", address, "").want(404)
+		h.put(p.text("data", "url"), "text/csv", body).want(409)
+	})
+}
+
+func TestASignedAddressWorksAsSignedOnly(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	down := h.files2(ada)
+	p := h.presign(ada, "a.csv", "text/csv", 3).want(200).text("data", "url")
+	for name, r := range map[string]reply{
+		"another type":       h.put(p, "text/plain", "abc"),
+		"no type":            h.raw("PUT", p, "abc"),
+		"shorter":            h.put(p, "text/csv", "ab"),
+		"longer":             h.put(p, "text/csv", "abcd"),
+		"unknown length":     h.put(p, "text/csv", "abc", func(r *http.Request) { r.ContentLength = -1 }),
+		"a GET of an upload": h.raw("GET", p, ""),
+		"a PUT to a file":    h.put(down, "text/csv", "abc"),
+		"unsigned":           h.raw("GET", base+"/objects/teams/x", ""),
+	} {
+		if r.status != 403 {
+			t.Errorf("%s: %d %s", name, r.status, r.body)
+		}
+	}
+	for _, address := range []string{p, down} {
+		method := map[bool]string{true: "PUT", false: "GET"}[address == p]
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, values := range u.Query() {
+			for _, bent := range []string{"", values[0] + "0", "9" + values[0]} {
+				q := u.Query()
+				q.Set(name, bent)
+				v := *u
+				v.RawQuery = q.Encode()
+				if r := h.raw(method, v.String(), "abc", header("Content-Type", "text/csv")); r.status != 403 {
+					t.Errorf("%s with %s=%q: %d", method, name, bent, r.status)
+				}
+			}
+			q := u.Query()
+			q.Add(name, values[0])
+			v := *u
+			v.RawQuery = q.Encode()
+			if r := h.raw(method, v.String(), "abc", header("Content-Type", "text/csv")); r.status != 403 {
+				t.Errorf("%s with %s twice: %d", method, name, r.status)
+			}
+		}
+		other := *u
+		other.Path += "x"
+		if r := h.raw(method, other.String(), "abc", header("Content-Type", "text/csv")); r.status != 403 {
+			t.Errorf("%s of another key: %d", method, r.status)
+		}
+	}
+	h.pass(5*time.Minute + time.Second)
+	h.put(p, "text/csv", "abc").want(403)
+	h.pass(11 * time.Minute)
+	h.raw("GET", down, "").want(403)
+}
+
+// files2 uploads a file and returns where it is downloaded.
+func (h *house) files2(who someone) string {
+	h.t.Helper()
+	h.upload(who, "b.csv", "text/csv", "xyz")
+	return h.files(who)[0]["url"].(string)
+}
+
+func TestWhatMayBeUploaded(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	for _, name := range []string{"a.exe", "A.EXE", "a.sh", "a.py", "a.js", "a.tar.jar", "a.R", "a.sh.", "lib.so", "x.ps1"} {
+		h.presign(ada, name, "application/octet-stream", 1).wantCode(415, "unsupported_type")
+	}
+	for _, media := range []string{"application/x-sh", "text/javascript", "application/x-msdownload; charset=binary", "APPLICATION/JAVASCRIPT"} {
+		h.presign(ada, "a.txt", media, 1).want(415)
+	}
+	for _, name := range []string{"", ".", "..", "../a", "a/b", `a\b`, "a\x00b", "a\nb", " a", strings.Repeat("x", 201)} {
+		body := fmt.Sprintf(`{"filename":%s,"contentType":"text/plain","size":1}`, jsonText(name))
+		h.call("POST", "/api/files/presign", body, bearer(ada.token)).want(400)
+	}
+	for _, body := range []string{
+		`{"filename":"a","contentType":"nonsense","size":1}`, `{"filename":"a","contentType":"text/plain","size":-1}`,
+		`{"filename":"a","contentType":"text/plain","size":1.5}`, `{"filename":"a","contentType":"text/plain","size":1e99}`,
+		`{"filename":"a","contentType":"text/plain\r\nX: y","size":1}`, `{"contentType":"text/plain","size":1}`,
+	} {
+		h.call("POST", "/api/files/presign", body, bearer(ada.token)).want(400)
+	}
+	h.presign(ada, "big", "text/plain", int(5*credits.GB)+1).want(413)
+	h.presign(ada, "big", "text/plain", int(5*credits.GB)).want(200)
+	h.presign(ada, "one more", "text/plain", 1).wantCode(402, "storage_limit")
+	h.presign(ada, "nothing", "text/plain", 0).want(200)
+	if err := h.db.SetPlan(t.Context(), ada.team, credits.Pro, h.clock()); err != nil {
+		t.Fatal(err)
+	}
+	h.presign(ada, "one more", "text/plain", 1).want(200)
+}
+
+func jsonText(text string) string {
+	b := []byte{'"'}
+	for _, c := range []byte(text) {
+		switch {
+		case c < 0x20:
+			b = append(b, fmt.Sprintf(`\u%04x`, c)...)
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		default:
+			b = append(b, c)
+		}
+	}
+	return string(append(b, '"'))
+}
+
+func TestProgramsInDisguiseAreRefusedOnArrival(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	for _, body := range []string{"\x7fELF\x02\x01\x01", "MZ\x90\x00", "#!/bin/sh\n", "\xef\xbb\xbf#!/bin/sh", "\xcf\xfa\xed\xfe\x07", "\xca\xfe\xba\xbe"} {
+		p := h.presign(ada, "data.csv", "text/csv", len(body)).want(200)
+		h.put(p.text("data", "url"), "text/csv", body).want(415)
+		h.put(p.text("data", "url"), "text/csv", strings.Repeat("x", len(body))).want(409)
+	}
+	if n := len(h.files(ada)); n != 0 || h.stored(ada) != 0 {
+		t.Errorf("%d files are there, %v bytes counted", n, h.stored(ada))
+	}
+	h.upload(ada, "empty.txt", "text/plain", "")
+	h.upload(ada, "M.txt", "text/plain", "M")
+}
+
+func TestHTMLFromAUserNeverRunsHere(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	for _, media := range []string{"text/html", "image/svg+xml", "application/xhtml+xml"} {
+		h.upload(ada, "a", media, "<script>alert(1)</script>")
+		r := h.raw("GET", h.files(ada)[0]["url"].(string), "").want(200)
+		if !strings.HasPrefix(r.header.Get("Content-Disposition"), "attachment") || !strings.HasPrefix(r.header.Get("Content-Security-Policy"), "sandbox;") || r.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", media, r.header)
+		}
+	}
+}
+
+// broken sends some bytes and hangs up.
+type broken struct{ left int }
+
+func (b *broken) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n := min(len(p), b.left)
+	b.left -= n
+	return n, nil
+}
+
+func TestAnUploadThatBreaksOffMayBeTriedAgain(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	p := h.presign(ada, "a.bin", "application/octet-stream", 2000).want(200)
+	h.put(p.text("data", "url"), "application/octet-stream", "", func(r *http.Request) {
+		r.Body, r.ContentLength = io.NopCloser(&broken{1500}), 2000
+	}).want(400)
+	if n := len(h.files(ada)); n != 0 {
+		t.Errorf("half an upload is listed: %d", n)
+	}
+	h.put(p.text("data", "url"), "application/octet-stream", strings.Repeat("x", 2000)).want(200)
+	if n := len(h.files(ada)); n != 1 || h.stored(ada) != 2000 {
+		t.Errorf("%d files, %v bytes", n, h.stored(ada))
+	}
+}
+
+func TestReservationsExpireAndOrphansGo(t *testing.T) {
+	eachHouse(t, func(t *testing.T, h *house) {
+		ada := h.signUp("Ada")
+		h.presign(ada, "never.txt", "text/plain", 1000).want(200)
+		kept := h.upload(ada, "kept.txt", "text/plain", "kept")
+		if _, err := h.keeper.Put(t.Context(), "teams/"+string(ada.team)+"/uploads/file_x/orphan", "text/plain", strings.NewReader("orphan"), 6); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.filesRoom.Clean(t.Context()); err != nil || h.stored(ada) != 1004 {
+			t.Errorf("too early: %v, %v", err, h.stored(ada))
+		}
+		h.pass(72 * time.Hour)
+		ada = h.signIn(ada)
+		if err := h.filesRoom.Clean(t.Context()); err != nil || h.stored(ada) != 4 {
+			t.Errorf("%v, %v bytes counted, want 4", err, h.stored(ada))
+		}
+		left, err := h.keeper.List(t.Context(), "teams/", "", 100)
+		if err != nil || len(left) != 1 || left[0].Key != kept.key {
+			t.Errorf("%+v, %v", left, err)
+		}
+	})
+}
+
+func TestFilesPageUploadsFirst(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	for i := range 5 {
+		h.upload(ada, fmt.Sprintf("f%d", i), "text/plain", "x")
+	}
+	var names []string
+	path := "/api/files?limit=2"
+	for {
+		r := h.call("GET", path, "", bearer(ada.token)).want(200)
+		for _, f := range r.at("data").([]any) {
+			names = append(names, f.(map[string]any)["name"].(string))
+		}
+		if r.at("page", "hasMore") == false {
+			break
+		}
+		path = "/api/files?limit=2&cursor=" + r.text("page", "nextCursor")
+	}
+	if got := strings.Join(names, " "); got != "f4 f3 f2 f1 f0" {
+		t.Error(got)
+	}
+	for _, q := range []string{"limit=0", "limit=2001", "cursor=!"} {
+		h.call("GET", "/api/files?"+q, "", bearer(ada.token)).want(400)
+	}
+}
+
+func TestMembersDeleteTheirOwnFiles(t *testing.T) {
+	w := &world{house: newHouse(t)}
+	host, who := w.team(access.Member)
+	in := header("X-Team-Id", string(host.team))
+	theirs := w.upload(host, "a.txt", "text/plain", "x")
+	w.call("POST", "/api/files/delete", fmt.Sprintf(`{"key":%q,"source":"upload"}`, theirs.key), bearer(who.token), in).want(403)
+	p := w.call("POST", "/api/files/presign", `{"filename":"b.txt","contentType":"text/plain","size":1}`, bearer(who.token), in).want(200)
+	w.put(p.text("data", "url"), "text/plain", "x").want(200)
+	w.call("POST", "/api/files/delete", fmt.Sprintf(`{"key":%q,"source":"output"}`, p.text("data", "key")), bearer(who.token), in).want(404)
+	w.call("POST", "/api/files/delete", fmt.Sprintf(`{"key":%q,"source":"upload"}`, p.text("data", "key")), bearer(who.token), in).want(200)
+	w.call("POST", "/api/files/delete", `{"key":"x","source":"elsewhere"}`, bearer(who.token), in).want(400)
+}

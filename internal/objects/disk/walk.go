@@ -1,0 +1,153 @@
+package disk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/millrace/millrace/internal/objects"
+)
+
+// List walks the folders below prefix, past those that come before the page.
+func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]objects.Object, error) {
+	if err := objects.CheckPage(prefix, after, limit); err != nil {
+		return nil, err
+	}
+	var page []objects.Object
+	err := s.walk(ctx, prefix, after, func(o objects.Object) error {
+		page = append(page, o)
+		if len(page) == limit {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if errors.Is(err, fs.SkipAll) {
+		err = nil
+	}
+	return page, err
+}
+
+// Delete removes the file and the folders that it leaves empty.
+func (s *Store) Delete(_ context.Context, key string) error {
+	if err := objects.CheckKey(key); err != nil {
+		return err
+	}
+	info, err := s.root.Lstat(path.Join(whole, key))
+	if err != nil || info.IsDir() {
+		return ignoreAbsent(err)
+	}
+	return s.remove(key)
+}
+
+// DeletePrefix removes file by file.
+func (s *Store) DeletePrefix(ctx context.Context, prefix string) (n int, err error) {
+	if err := objects.CheckPrefix(prefix); err != nil {
+		return 0, err
+	}
+	err = s.walk(ctx, prefix, "", func(o objects.Object) error {
+		n++
+		return s.remove(o.Key)
+	})
+	return n, err
+}
+
+// Sweep removes temporary files that nobody has written to since.
+func (s *Store) Sweep(ctx context.Context, before time.Time) (n int, err error) {
+	entries, err := s.entries(temporary)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		name := path.Join(temporary, e.Name())
+		info, err := s.root.Lstat(name)
+		if err == nil && info.ModTime().Before(before) {
+			err = s.root.RemoveAll(name)
+			n++
+		}
+		if ignoreAbsent(err) != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// remove may meet others on the same way: what is gone is gone.
+func (s *Store) remove(key string) error {
+	name := path.Join(whole, key)
+	if err := s.root.Remove(name); err != nil {
+		return ignoreAbsent(err)
+	}
+	for dir := path.Dir(name); dir != whole; dir = path.Dir(dir) {
+		if s.root.Remove(dir) != nil {
+			break // most likely there is more in it
+		}
+	}
+	return nil
+}
+
+// walk visits the objects whose keys begin with prefix and come after the
+// given one, in the order of their keys.
+func (s *Store) walk(ctx context.Context, prefix, after string, visit func(objects.Object) error) error {
+	entries, err := s.entries(path.Join(whole, prefix))
+	if err != nil {
+		return ignoreAbsent(err)
+	}
+	// The key of what is in a folder goes on with a slash, and so it sorts.
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(sortName(a), sortName(b)) })
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		key := prefix + sortName(e)
+		switch {
+		case e.IsDir() && (key > after || strings.HasPrefix(after, key)):
+			err = s.walk(ctx, key, after, visit)
+		case e.Type().IsRegular() && key > after:
+			err = s.visit(key, visit)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) visit(key string, visit func(objects.Object) error) error {
+	info, err := s.root.Lstat(path.Join(whole, key))
+	if err != nil {
+		return ignoreAbsent(err)
+	}
+	return visit(describe(key, info))
+}
+
+func (s *Store) entries(dir string) ([]fs.DirEntry, error) {
+	f, err := s.root.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := f.ReadDir(-1)
+	return entries, errors.Join(err, f.Close())
+}
+
+func sortName(e fs.DirEntry) string {
+	if e.IsDir() {
+		return e.Name() + "/"
+	}
+	return e.Name()
+}
+
+func ignoreAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,58 @@
+package objects
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/millrace/millrace/internal/files"
+)
+
+// Kept is a store in the words of the rooms.
+type Kept struct{ Store }
+
+var _ files.Objects = Kept{}
+
+// PresignPut signs an upload.
+func (k Kept) PresignPut(ctx context.Context, u files.Upload) (string, error) {
+	return k.Store.PresignPut(ctx, Upload(u))
+}
+
+// PresignGet signs a download.
+func (k Kept) PresignGet(ctx context.Context, d files.Download) (string, error) {
+	return k.Store.PresignGet(ctx, Download(d))
+}
+
+// Arrived settles an upload.
+func (k Kept) Arrived(ctx context.Context, key string) (files.Blob, error) {
+	return blob(k.Store.Arrived(ctx, key))
+}
+
+// Stat describes an object.
+func (k Kept) Stat(ctx context.Context, key string) (files.Blob, error) {
+	return blob(k.Store.Stat(ctx, key))
+}
+
+// Put streams into an object.
+func (k Kept) Put(ctx context.Context, key, contentType string, r io.Reader, size int64) (files.Blob, error) {
+	return blob(k.Store.Put(ctx, key, contentType, r, size))
+}
+
+func blob(o Object, err error) (files.Blob, error) {
+	return files.Blob{Key: o.Key, Size: o.Size, SHA256: o.SHA256, Mark: o.Mark, ModifiedAt: o.ModifiedAt}, err
+}
+
+// Keys lists what is kept, with the time since which it is there.
+func (k Kept) Keys(ctx context.Context, prefix, after string, limit int) (keys []string, since []time.Time, err error) {
+	list, err := k.List(ctx, prefix, after, limit)
+	for _, o := range list {
+		keys, since = append(keys, o.Key), append(since, o.ModifiedAt)
+	}
+	return keys, since, err
+}
+
+// SweepUploads removes what unfinished uploads left behind.
+func (k Kept) SweepUploads(ctx context.Context, before time.Time) error {
+	_, err := k.Sweep(ctx, before)
+	return err
+}

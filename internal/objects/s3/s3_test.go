@@ -1,0 +1,219 @@
+package s3
+
+import (
+	"crypto/rand"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/objects"
+	"github.com/millrace/millrace/internal/objects/objectstest"
+)
+
+// server is the address of a real bucket. Without one the test is skipped,
+// except in CI, where nothing may be missed.
+func server(t *testing.T) *url.URL {
+	t.Helper()
+	address := os.Getenv("MILLRACE_TEST_S3")
+	if address == "" {
+		if os.Getenv("CI") != "" {
+			t.Fatal("MILLRACE_TEST_S3 is not set: use `make test`")
+		}
+		t.Skip("MILLRACE_TEST_S3 is not set: scripts/with-s3 starts a server")
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// with changes a parameter of the address.
+func with(u *url.URL, name, value string) *url.URL {
+	changed := *u
+	q := u.Query()
+	q.Set(name, value)
+	changed.RawQuery = q.Encode()
+	return &changed
+}
+
+func fresh(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), with(server(t), "prefix", "t-"+rand.Text()).String(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestABucketKeepsThePromisesOfAStore(t *testing.T) {
+	objectstest.Run(t, func(t *testing.T) (objects.Store, string) { return fresh(t), "" })
+}
+
+func TestAStrayUploadIsSweptWhenItIsOld(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	address, err := s.PresignPut(t.Context(), objects.Upload{Key: "a/k", ContentType: "text/csv", Size: 5, Expires: time.Now().Add(time.Minute)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, address, "first")
+	if _, err := s.Arrived(t.Context(), "a/k"); err != nil {
+		t.Fatal(err)
+	}
+	send(t, address, "stray")
+	for _, tt := range []struct {
+		before time.Duration
+		want   int
+	}{{-time.Hour, 0}, {time.Hour, 1}, {time.Hour, 0}} {
+		if n, err := s.Sweep(t.Context(), time.Now().Add(tt.before)); err != nil || n != tt.want {
+			t.Errorf("swept %d, %v; want %d", n, err, tt.want)
+		}
+	}
+	if _, err := s.Stat(t.Context(), "a/k"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnUploadThatWasCutOffIsSweptWhenItIsOld(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	name := s.prefix + settled + "a/k"
+	id, err := s.client.NewMultipartUpload(t.Context(), s.bucket, name, minio.PutObjectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.client.PutObjectPart(t.Context(), s.bucket, name, id, 1, strings.NewReader("part"), 4, minio.PutObjectPartOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		before time.Duration
+		want   int
+	}{{-time.Hour, 0}, {time.Hour, 1}, {time.Hour, 0}} {
+		if n, err := s.Sweep(t.Context(), time.Now().Add(tt.before)); err != nil || n != tt.want {
+			t.Errorf("swept %d, %v; want %d", n, err, tt.want)
+		}
+	}
+}
+
+func TestALargeObjectIsLinkedInParts(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	s.copied = 5 << 20 // the least that S3 takes
+	text := strings.Repeat("0123456789abcdef", 12<<16)
+	if _, err := s.Put(t.Context(), "a/k", "text/csv", strings.NewReader(text), int64(len(text))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Link(t.Context(), "a/k", "b/k"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Open(t.Context(), "b/k", 0, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if got, err := io.ReadAll(r); err != nil || string(got) != text {
+		t.Errorf("%d bytes of %d, or others; %v", len(got), len(text), err)
+	}
+	if o, err := s.Stat(t.Context(), "b/k"); err != nil || o.ContentType != "text/csv" {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+func send(t *testing.T, address, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, address, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "text/csv")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status)
+	}
+}
+
+func TestAWrongAddressIsExplained(t *testing.T) {
+	t.Parallel()
+	right := server(t)
+	bucket := *right
+	bucket.Host = "no-such-bucket"
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		address *url.URL
+		want    string
+	}{
+		"another bucket":  {&bucket, `there is no bucket "no-such-bucket"`},
+		"another key":     {with(right, "access-key", "nobody"), "access key"},
+		"another secret":  {with(right, "secret-key", "wrong"), "does not let us use the bucket"},
+		"another server":  {with(right, "endpoint", "http://"+closed.Addr().String()), "does not answer"},
+		"half the secret": {with(right, "secret-key", ""), "needs both or none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Open(t.Context(), tt.address.String(), time.Now)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestAnAddressThatMakesNoSenseIsRefused(t *testing.T) {
+	for _, address := range []string{
+		"", "bucket", "s3://", "https://bucket?region=x", "s3://bucket/folder", "s3://user:hidden@bucket",
+		"s3://bucket?endpoint=127.0.0.1:7070", "s3://bucket?endpoint=ftp://host", "s3://bucket?endpoint=http://host/path",
+		"s3://bucket?regoin=x", "s3://bucket?region=a&region=b", "s3://bucket?prefix=../a", "s3://bucket?secret-key=hidden;x",
+	} {
+		_, err := Open(t.Context(), address, time.Now)
+		if err == nil || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY"} {
+		t.Setenv(name, "")
+	}
+	if _, err := Open(t.Context(), "s3://bucket", time.Now); err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
+		t.Error(err)
+	}
+}
+
+func TestCredentialsMayComeFromTheEnvironment(t *testing.T) {
+	right := server(t)
+	q := right.Query()
+	t.Setenv("AWS_ACCESS_KEY_ID", q.Get("access-key"))
+	t.Setenv("AWS_SECRET_ACCESS_KEY", q.Get("secret-key"))
+	q.Del("access-key")
+	q.Del("secret-key")
+	right.RawQuery = q.Encode()
+	if _, err := Open(t.Context(), right.String(), time.Now); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALinkThatHasExpiredIsNotMade(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	_, err := s.PresignGet(t.Context(), objects.Download{Key: "k", ContentType: "text/csv", Expires: time.Now()})
+	if !fault.Is(err, fault.KindInvalid) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,302 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/internal/billing"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+var _ billing.LedgerStore = (*DB)(nil)
+
+// Balance is what a team has this month.
+func (db *DB) Balance(ctx context.Context, team ids.Team, now time.Time) (billing.Balance, error) {
+	b, err := db.balanceRow(ctx, team)
+	if err != nil || !b.current(now) {
+		err = db.inTx(ctx, func(tx *DB) error {
+			b, err = tx.openPurse(ctx, team, now)
+			return err
+		})
+	}
+	return b.Balance, err
+}
+
+// purse is a balance inside a transaction that may change it.
+type purse struct {
+	billing.Balance
+	team  ids.Team
+	known bool // has a row
+}
+
+func (p *purse) current(now time.Time) bool {
+	start, _ := credits.Period(now)
+	return p.known && !p.Period.Before(start)
+}
+
+func (db *DB) balanceRow(ctx context.Context, team ids.Team) (*purse, error) {
+	p := &purse{team: team}
+	var period, granted, spent, monthly, topUp, held, stored sql.NullInt64
+	err := db.q.QueryRowContext(ctx, `
+		SELECT t.plan, b.period, b.granted, b.spent, b.monthly, b.top_up, b.held, s.bytes
+		FROM teams t
+		LEFT JOIN balances b ON b.team_id = t.id
+		LEFT JOIN storage s ON s.team_id = t.id
+		WHERE t.id = $1`, team).
+		Scan((*string)(&p.Plan), &period, &granted, &spent, &monthly, &topUp, &held, &stored)
+	if err != nil {
+		return p, db.foreseen(err, "team")
+	}
+	p.known = period.Valid
+	p.Period, p.Granted, p.Spent = fromMicros(period.Int64), credits.Amount(granted.Int64), credits.Amount(spent.Int64)
+	p.Purse = credits.Purse{Monthly: credits.Amount(monthly.Int64), TopUp: credits.Amount(topUp.Int64)}
+	p.Held, p.Stored = credits.Amount(held.Int64), stored.Int64
+	return p, nil
+}
+
+// openPurse reads a team's balance for changing: nobody else changes it before
+// the transaction ends. In a new month it lets what was left expire and grants
+// what the plan gives.
+func (db *DB) openPurse(ctx context.Context, team ids.Team, now time.Time) (*purse, error) {
+	if err := db.lock(ctx, "purse "+string(team)); err != nil {
+		return &purse{}, err
+	}
+	p, err := db.balanceRow(ctx, team)
+	if err != nil || p.current(now) {
+		return p, err
+	}
+	start, end := credits.Period(now)
+	if p.known {
+		if err := db.expire(ctx, p, start); err != nil {
+			return p, err
+		}
+	}
+	p.Period, p.Granted, p.Spent = start, 0, 0
+	terms, ok := db.catalog.Terms(p.Plan)
+	if !ok {
+		terms, _ = db.catalog.Terms(credits.Free)
+	}
+	return p, db.grantMonthly(ctx, p, terms.MonthlyCredits, "month", start.Format("2006-01"),
+		fmt.Sprintf("monthly credits of the %s plan, until %s", terms.Name, end.Format("2 January 2006")), now)
+}
+
+func (db *DB) expire(ctx context.Context, p *purse, at time.Time) error {
+	rest, gone := p.Purse.Expire()
+	p.Purse = rest
+	if gone == 0 {
+		return nil
+	}
+	_, err := db.book(ctx, p, billing.Entry{
+		Type: billing.ExpiryEntry, Source: "expiry", SourceID: p.Period.Format("2006-01"), CreatedAt: at,
+		Description: "monthly credits of " + p.Period.Format("January 2006") + " that were not used",
+	}, credits.Split{Monthly: -gone})
+	return err
+}
+
+// grantMonthly adds to the month's credits.
+func (db *DB) grantMonthly(ctx context.Context, p *purse, amount credits.Amount, source, id, why string, now time.Time) error {
+	p.Granted += amount
+	p.Purse.Monthly += amount
+	_, err := db.book(ctx, p, billing.Entry{
+		Type: billing.GrantEntry, Source: source, SourceID: id, Description: why, CreatedAt: now,
+	}, credits.Split{Monthly: amount})
+	return err
+}
+
+// book appends an entry and writes the balance that p has become. Booked is
+// false, and nothing changes, when this source stands in the ledger already.
+func (db *DB) book(ctx context.Context, p *purse, e billing.Entry, parts credits.Split) (booked bool, err error) {
+	n, err := db.changed(ctx, `
+		INSERT INTO ledger (id, team_id, type, source, source_id, monthly, top_up, run_id, workflow_id,
+			actor_type, actor_id, actor_name, quantity, unit, description, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+		ON CONFLICT (team_id, source, source_id) DO NOTHING`,
+		ids.NewEntry(), p.team, e.Type, e.Source, e.SourceID, parts.Monthly, parts.TopUp, e.Run, e.Workflow,
+		e.Actor.Type, e.Actor.ID, e.Actor.Name, quantity(e), e.Unit, e.Description, micros(e.CreatedAt))
+	if err != nil || n == 0 {
+		return false, err
+	}
+	_, err = db.changed(ctx, `
+		INSERT INTO balances (team_id, period, granted, spent, monthly, top_up, held)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (team_id) DO UPDATE SET period = excluded.period, granted = excluded.granted, spent = excluded.spent,
+			monthly = excluded.monthly, top_up = excluded.top_up, held = excluded.held`,
+		p.team, micros(p.Period), p.Granted, p.Spent, p.Purse.Monthly, p.Purse.TopUp, p.Held)
+	p.known = true
+	return true, err
+}
+
+func quantity(e billing.Entry) any {
+	if e.Unit == "" {
+		return nil
+	}
+	return e.Quantity
+}
+
+// spend books a cost. What the purse does not have is given back by an
+// adjustment, so that the balance never falls below zero.
+func (db *DB) spend(ctx context.Context, p *purse, e billing.Entry, cost credits.Amount) error {
+	before := *p
+	rest, split := p.Purse.Spend(cost)
+	p.Purse, p.Spent = rest, p.Spent+cost-split.Short
+	booked, err := db.book(ctx, p, e, credits.Split{Monthly: -split.Monthly, TopUp: -split.TopUp - split.Short})
+	if err != nil || !booked {
+		*p = before
+		return err
+	}
+	return db.forgive(ctx, p, e, split.Short)
+}
+
+// forgive books what was short.
+func (db *DB) forgive(ctx context.Context, p *purse, e billing.Entry, short credits.Amount) error {
+	if short == 0 {
+		return nil
+	}
+	e.Type, e.Source, e.Description = billing.AdjustmentEntry, "adjustment "+e.Source, "beyond the credits that were left: "+e.Description
+	e.Quantity, e.Unit = 0, ""
+	_, err := db.book(ctx, p, e, credits.Split{TopUp: short})
+	return err
+}
+
+// Grant gives a team credits that do not expire, or takes some back; booked
+// before, it changes nothing.
+func (db *DB) Grant(ctx context.Context, e billing.Entry) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		p, err := tx.openPurse(ctx, e.Team, e.CreatedAt)
+		if err != nil {
+			return err
+		}
+		if e.Credits < 0 {
+			return tx.takeBack(ctx, p, e, -e.Credits)
+		}
+		p.Purse.TopUp += e.Credits
+		_, err = tx.book(ctx, p, e, credits.Split{TopUp: e.Credits})
+		return err
+	})
+}
+
+// takeBack books credits that leave, bought ones first.
+func (db *DB) takeBack(ctx context.Context, p *purse, e billing.Entry, amount credits.Amount) error {
+	before := *p
+	rest, split := p.Purse.TakeBack(amount)
+	p.Purse = rest
+	booked, err := db.book(ctx, p, e, credits.Split{Monthly: -split.Monthly, TopUp: -split.TopUp - split.Short})
+	if err != nil || !booked {
+		*p = before
+		return err
+	}
+	return db.forgive(ctx, p, e, split.Short)
+}
+
+// Hold sets credits aside. The check and the hold are one statement, so two
+// can never both have the last credits.
+func (db *DB) Hold(ctx context.Context, team ids.Team, id string, amount credits.Amount, now time.Time) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		if _, err := tx.openPurse(ctx, team, now); err != nil {
+			return err
+		}
+		n, err := tx.changed(ctx, `
+			UPDATE balances SET held = held + $1
+			WHERE team_id = $2 AND monthly + top_up - held >= $1`, amount, team)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fault.Payment("the team has not enough credits left for this: buy a top-up, choose a smaller size, or wait for the next month").WithCode("insufficient_credits")
+		}
+		return tx.growHold(ctx, team, id, amount, now)
+	})
+}
+
+func (db *DB) growHold(ctx context.Context, team ids.Team, id string, amount credits.Amount, now time.Time) error {
+	_, err := db.changed(ctx, `
+		INSERT INTO holds (id, team_id, amount, created_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (id) DO UPDATE SET amount = holds.amount + excluded.amount`, id, team, amount, micros(now))
+	return err
+}
+
+// Settle ends a hold and books what it came to. Settled before, it changes
+// nothing.
+func (db *DB) Settle(ctx context.Context, id string, e billing.Entry, cost credits.Amount) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		p, err := tx.openPurse(ctx, e.Team, e.CreatedAt)
+		if err != nil {
+			return err
+		}
+		var held credits.Amount
+		err = tx.q.QueryRowContext(ctx, `DELETE FROM holds WHERE id = $1 AND team_id = $2 RETURNING amount`, id, e.Team).Scan(&held)
+		if err = tx.foreseen(err, "hold"); fault.Is(err, fault.KindNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := tx.changed(ctx, `UPDATE balances SET held = held - $1 WHERE team_id = $2`, held, e.Team); err != nil {
+			return err
+		}
+		p.Held -= held
+		if cost == 0 {
+			return nil
+		}
+		return tx.spend(ctx, p, e, cost)
+	})
+}
+
+// Entries lists a team's ledger, newest first.
+func (db *DB) Entries(ctx context.Context, team ids.Team, before string, limit int) ([]billing.Entry, error) {
+	if before == "" {
+		before = "~"
+	}
+	return all(ctx, db, func(r *sql.Rows, e *billing.Entry) error {
+		var created int64
+		var q sql.NullFloat64
+		err := r.Scan(&e.ID, &e.Type, &e.Source, &e.SourceID, &e.Credits, &e.Run, &e.Workflow,
+			&e.Actor.Type, &e.Actor.ID, &e.Actor.Name, &q, &e.Unit, &e.Description, &created)
+		e.Team, e.Quantity, e.CreatedAt = team, q.Float64, fromMicros(created)
+		return err
+	}, `
+		SELECT id, type, source, source_id, monthly + top_up, run_id, workflow_id,
+		       actor_type, actor_id, actor_name, quantity, unit, description, created_at
+		FROM ledger
+		WHERE team_id = $1 AND id < $2
+		ORDER BY id DESC
+		LIMIT $3 + 0`, team, before, limit)
+}
+
+const dayMicros = int64(24 * time.Hour / time.Microsecond)
+
+// Days sums up what a team used since from, by day and kind.
+func (db *DB) Days(ctx context.Context, team ids.Team, from time.Time) ([]billing.Day, error) {
+	type sum struct {
+		day, count int64
+		kind       billing.EntryType
+		used       credits.Amount
+	}
+	sums, err := all(ctx, db, func(r *sql.Rows, s *sum) error { return r.Scan(&s.day, &s.kind, &s.used, &s.count) }, `
+		SELECT created_at / 86400000000, type, -SUM(monthly + top_up), COUNT(*)
+		FROM ledger
+		WHERE team_id = $1 AND created_at >= $2 AND type IN ('run', 'storage')
+		GROUP BY 1, 2
+		ORDER BY 1`, team, micros(from))
+	if err != nil {
+		return nil, err
+	}
+	var days []billing.Day
+	for _, s := range sums {
+		date := fromMicros(s.day * dayMicros)
+		if len(days) == 0 || !days[len(days)-1].Date.Equal(date) {
+			days = append(days, billing.Day{Date: date})
+		}
+		d := &days[len(days)-1]
+		if s.kind == billing.RunEntry {
+			d.Compute, d.Runs = s.used, int(s.count)
+		} else {
+			d.Storage = s.used
+		}
+	}
+	return days, nil
+}

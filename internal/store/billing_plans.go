@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/internal/billing"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// SetPlan puts a team on another plan. What a larger plan grants beyond this
+// month's credits is granted at once; a smaller one counts from the next month.
+func (db *DB) SetPlan(ctx context.Context, team ids.Team, plan credits.Plan, now time.Time) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		p, err := tx.openPurse(ctx, team, now)
+		if err != nil {
+			return err
+		}
+		if err := tx.mustTouchTeam(ctx, `UPDATE teams SET plan = $1 WHERE id = $2`, plan, team); err != nil {
+			return err
+		}
+		terms, ok := tx.catalog.Terms(plan)
+		if more := terms.MonthlyCredits - p.Granted; ok && more > 0 {
+			return tx.grantMonthly(ctx, p, more, "plan", p.Period.Format("2006-01")+" "+string(plan),
+				fmt.Sprintf("the rest of this month's credits of the %s plan", plan), now)
+		}
+		return nil
+	})
+}
+
+// planTold follows a team's subscription, unless newer news of it was heard.
+func (db *DB) planTold(ctx context.Context, e billing.PaymentEvent, now time.Time) error {
+	if _, err := db.balanceRow(ctx, e.Team); fault.Is(err, fault.KindNotFound) {
+		return nil // of a team that is gone
+	}
+	n, err := db.changed(ctx, `
+		INSERT INTO subscriptions (team_id, plan, told_at) VALUES ($1, $2, $3)
+		ON CONFLICT (team_id) DO UPDATE SET plan = excluded.plan, told_at = excluded.told_at
+		WHERE subscriptions.told_at < excluded.told_at`, e.Team, e.Plan, micros(e.Created))
+	if err != nil || n == 0 {
+		return err
+	}
+	return db.SetPlan(ctx, e.Team, e.Plan, now)
+}
+
+// SampleStorage notes, once an hour, what every team keeps.
+func (db *DB) SampleStorage(ctx context.Context, now time.Time) error {
+	hour := micros(now.UTC().Truncate(time.Hour))
+	teams, err := all(ctx, db, func(r *sql.Rows, s *storedTeam) error { return r.Scan(&s.team, &s.plan, &s.bytes) }, `
+		SELECT t.id, t.plan, s.bytes
+		FROM storage s JOIN teams t ON t.id = s.team_id
+		WHERE s.bytes > 0 AND NOT EXISTS (SELECT 1 FROM storage_hours h WHERE h.team_id = t.id AND h.hour = $1)`, hour)
+	if err != nil {
+		return err
+	}
+	for _, t := range teams {
+		terms, _ := db.catalog.Terms(t.plan)
+		_, err := db.changed(ctx, `
+			INSERT INTO storage_hours (team_id, hour, bytes, metered) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (team_id, hour) DO NOTHING`, t.team, hour, t.bytes, terms.StorageMetered)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type storedTeam struct {
+	team  ids.Team
+	plan  credits.Plan
+	bytes int64
+}
+
+// ChargeStorage books the storage of every day that is over. The samples go in
+// the transaction that books them, so that no hour is charged twice.
+func (db *DB) ChargeStorage(ctx context.Context, now time.Time) error {
+	today := now.UTC().Truncate(24 * time.Hour)
+	type teamDay struct {
+		team ids.Team
+		day  int64
+	}
+	due, err := all(ctx, db, func(r *sql.Rows, d *teamDay) error { return r.Scan(&d.team, &d.day) }, `
+		SELECT DISTINCT team_id, hour / 86400000000 AS day FROM storage_hours WHERE hour < $1 ORDER BY day`, micros(today))
+	if err != nil {
+		return err
+	}
+	for _, d := range due {
+		err := db.inTx(ctx, func(tx *DB) error { return tx.chargeDay(ctx, d.team, fromMicros(d.day*dayMicros), now) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (db *DB) chargeDay(ctx context.Context, team ids.Team, day, now time.Time) error {
+	p, err := db.openPurse(ctx, team, now)
+	if err != nil {
+		return err
+	}
+	samples, err := all(ctx, db, func(r *sql.Rows, n *int64) error { return r.Scan(n) }, `
+		DELETE FROM storage_hours WHERE team_id = $1 AND hour >= $2 AND hour < $3
+		RETURNING CASE WHEN metered THEN bytes ELSE 0 END`, team, micros(day), micros(day)+dayMicros)
+	if err != nil || len(samples) == 0 { // another server has charged it
+		return err
+	}
+	var carry credits.Carry
+	err = db.q.QueryRowContext(ctx, `SELECT COALESCE(MAX(carry), 0) FROM storage_carry WHERE team_id = $1`, team).Scan(&carry)
+	if err != nil {
+		return err
+	}
+	cost, carry := db.catalog.Rates.StorageDay(day, samples, carry)
+	_, err = db.changed(ctx, `
+		INSERT INTO storage_carry (team_id, carry) VALUES ($1, $2)
+		ON CONFLICT (team_id) DO UPDATE SET carry = excluded.carry`, team, carry)
+	if err != nil || cost == 0 {
+		return err
+	}
+	return db.spend(ctx, p, storageEntry(day, samples, now), cost)
+}
+
+func storageEntry(day time.Time, samples []int64, now time.Time) billing.Entry {
+	var byteHours float64
+	for _, n := range samples {
+		byteHours += float64(n)
+	}
+	return billing.Entry{
+		Type: billing.StorageEntry, Source: "storage", SourceID: day.Format(time.DateOnly), CreatedAt: now,
+		Quantity: byteHours / float64(credits.GB), Unit: "GB-hours", Description: "storage on " + day.Format("2 January 2006"),
+	}
+}

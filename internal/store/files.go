@@ -1,0 +1,235 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/files"
+)
+
+var _ files.Store = (*DB)(nil)
+
+// PlanOf is the plan a team is on.
+func (db *DB) PlanOf(ctx context.Context, team ids.Team) (plan credits.Plan, err error) {
+	err = db.q.QueryRowContext(ctx, `SELECT plan FROM teams WHERE id = $1`, team).Scan(&plan)
+	return plan, db.foreseen(err, "team")
+}
+
+// Reserve counts an upload against the quota. The check and the count are one
+// statement, so two uploads can never both have the last room.
+func (db *DB) Reserve(ctx context.Context, r files.Reservation, limit int64) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		fits, err := tx.addStorage(ctx, r.Team, r.Size, limit)
+		if err != nil {
+			return err
+		}
+		if !fits {
+			return fault.Payment("this file does not fit into the %d GB of storage that the team's plan includes: delete files, or change to a larger plan", limit/credits.GB).WithCode("storage_limit")
+		}
+		_, err = tx.changed(ctx, `
+			INSERT INTO reservations (key, team_id, id, name, content_type, size, created_by, created_at, expires_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+			r.Key, r.Team, r.ID, r.Name, r.ContentType, r.Size, r.CreatedBy, micros(r.CreatedAt), micros(r.ExpiresAt))
+		return tx.foreseen(err, "upload")
+	})
+}
+
+// addStorage counts bytes, if they fit under limit (0: any number does).
+func (db *DB) addStorage(ctx context.Context, team ids.Team, size, limit int64) (fits bool, err error) {
+	_, err = db.changed(ctx, `INSERT INTO storage (team_id, bytes) VALUES ($1, 0) ON CONFLICT (team_id) DO NOTHING`, team)
+	if err != nil {
+		return false, err
+	}
+	n, err := db.changed(ctx, `
+		UPDATE storage SET bytes = bytes + $1
+		WHERE team_id = $2 AND (CAST($3 AS BIGINT) = 0 OR bytes + $1 <= $3)`, size, team, limit)
+	return n == 1, err
+}
+
+const reservation = `SELECT key, team_id, id, name, content_type, size, created_by, created_at, expires_at FROM reservations WHERE `
+
+func scanReservation(row scanner, r *files.Reservation) error {
+	var created, expires int64
+	err := row.Scan(&r.Key, &r.Team, &r.ID, &r.Name, &r.ContentType, &r.Size, &r.CreatedBy, &created, &expires)
+	r.CreatedAt, r.ExpiresAt = fromMicros(created), fromMicros(expires)
+	return err
+}
+
+// Begin claims a reservation for bytes that are arriving.
+func (db *DB) Begin(ctx context.Context, key string, now, until time.Time) (r files.Reservation, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
+		n, err := tx.changed(ctx, `
+			UPDATE reservations SET busy_until = $1 WHERE key = $2 AND expires_at > $3 AND busy_until <= $3`,
+			micros(until), key, micros(now))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fault.Conflict("this address has been used, is being used, or has expired: ask for another one").WithCode("upload_closed")
+		}
+		return scanReservation(tx.q.QueryRowContext(ctx, reservation+`key = $1`, key), &r)
+	})
+	return r, err
+}
+
+// Abandon gives a claim back.
+func (db *DB) Abandon(ctx context.Context, key string) error {
+	_, err := db.changed(ctx, `UPDATE reservations SET busy_until = 0 WHERE key = $1`, key)
+	return err
+}
+
+// ResetUploads gives all claims back.
+func (db *DB) ResetUploads(ctx context.Context) error {
+	_, err := db.changed(ctx, `UPDATE reservations SET busy_until = 0 WHERE busy_until > 0`)
+	return err
+}
+
+// Keep turns a reservation into a file; what it counts stays counted.
+func (db *DB) Keep(ctx context.Context, key string, b files.Blob, now time.Time) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		var r files.Reservation
+		err := scanReservation(tx.q.QueryRowContext(ctx, reservation+`key = $1 `+tx.dialect.forUpdate, key), &r)
+		if err = tx.foreseen(err, "upload"); fault.Is(err, fault.KindNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := tx.changed(ctx, `DELETE FROM reservations WHERE key = $1`, key); err != nil {
+			return err
+		}
+		_, err = tx.changed(ctx, `
+			INSERT INTO blobs (key, team_id, size, sha256, mark, refs, created_at) VALUES ($1, $2, $3, $4, $5, 1, $6)`,
+			key, r.Team, b.Size, b.SHA256, b.Mark, micros(now))
+		if err != nil {
+			return err
+		}
+		_, err = tx.changed(ctx, `
+			INSERT INTO files (key, team_id, source, rank, id, name, content_type, size, blob_key, created_by, created_at)
+			VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $1, $8, $9)`,
+			key, r.Team, files.FromUpload, r.ID, r.Name, r.ContentType, b.Size, r.CreatedBy, micros(now))
+		return err
+	})
+}
+
+// Drop ends a reservation and what it counts.
+func (db *DB) Drop(ctx context.Context, key string) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		var team ids.Team
+		var size int64
+		err := tx.q.QueryRowContext(ctx, `DELETE FROM reservations WHERE key = $1 RETURNING team_id, size`, key).Scan(&team, &size)
+		if err = tx.foreseen(err, "upload"); fault.Is(err, fault.KindNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		_, err = tx.addStorage(ctx, team, -size, 0)
+		return err
+	})
+}
+
+// Reservations are a team's open ones.
+func (db *DB) Reservations(ctx context.Context, team ids.Team) ([]files.Reservation, error) {
+	return all(ctx, db, func(r *sql.Rows, v *files.Reservation) error { return scanReservation(r, v) },
+		reservation+`team_id = $1 AND busy_until = 0`, team)
+}
+
+// ExpiredReservations are those whose time was over by then, and into which
+// nothing is arriving.
+func (db *DB) ExpiredReservations(ctx context.Context, by time.Time, limit int) ([]files.Reservation, error) {
+	return all(ctx, db, func(r *sql.Rows, v *files.Reservation) error { return scanReservation(r, v) },
+		reservation+`expires_at <= $1 AND busy_until <= $1 LIMIT $2 + 0`, micros(by), limit)
+}
+
+const file = `
+	SELECT f.key, f.id, f.source, f.name, f.content_type, f.size, f.blob_key, b.sha256, f.run_id, f.created_by, f.created_at
+	FROM files f JOIN blobs b ON b.key = f.blob_key
+	WHERE f.team_id = $1 AND `
+
+func scanFile(row scanner, f *files.File) error {
+	var created int64
+	err := row.Scan(&f.Key, &f.ID, (*string)(&f.Source), &f.Name, &f.ContentType, &f.Size, &f.Blob, &f.SHA256,
+		(*string)(&f.Run), (*string)(&f.CreatedBy), &created)
+	f.CreatedAt = fromMicros(created)
+	return err
+}
+
+// Files lists a team's files, uploads first, each kind newest first.
+func (db *DB) Files(ctx context.Context, team ids.Team, after files.Place, limit int) ([]files.File, error) {
+	rank, id := 0, "~"
+	if after.ID != "" {
+		id = after.ID
+		if after.Source == files.FromRun {
+			rank = 1
+		}
+	}
+	return all(ctx, db, func(r *sql.Rows, f *files.File) error {
+		f.Team = team
+		return scanFile(r, f)
+	}, file+`(f.rank > $2 OR (f.rank = $2 AND f.id < $3)) ORDER BY f.rank, f.id DESC LIMIT $4 + 0`, team, rank, id, limit)
+}
+
+// File is one file of a team.
+func (db *DB) File(ctx context.Context, team ids.Team, source files.Source, key string) (files.File, error) {
+	f := files.File{Team: team}
+	err := scanFile(db.q.QueryRowContext(ctx, file+`f.key = $2 AND f.source = $3`, team, key, source), &f)
+	return f, db.foreseen(err, "file")
+}
+
+// DeleteFile removes a file's row, and dooms its bytes if it was the last that
+// pointed to them.
+func (db *DB) DeleteFile(ctx context.Context, team ids.Team, key string) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		var blob string
+		err := tx.q.QueryRowContext(ctx, `DELETE FROM files WHERE team_id = $1 AND key = $2 RETURNING blob_key`, team, key).Scan(&blob)
+		if err != nil {
+			return tx.foreseen(err, "file")
+		}
+		var refs, size int64
+		err = tx.q.QueryRowContext(ctx, `UPDATE blobs SET refs = refs - 1 WHERE key = $1 RETURNING refs, size`, blob).Scan(&refs, &size)
+		if err != nil || refs > 0 {
+			return err
+		}
+		if _, err := tx.changed(ctx, `DELETE FROM blobs WHERE key = $1`, blob); err != nil {
+			return err
+		}
+		if _, err := tx.changed(ctx, `INSERT INTO doomed_blobs (key) VALUES ($1)`, blob); err != nil {
+			return err
+		}
+		_, err = tx.addStorage(ctx, team, -size, 0)
+		return err
+	})
+}
+
+// Doomed are bytes to delete.
+func (db *DB) Doomed(ctx context.Context, limit int) ([]string, error) {
+	return all(ctx, db, func(r *sql.Rows, key *string) error { return r.Scan(key) },
+		`SELECT key FROM doomed_blobs LIMIT $1 + 0`, limit)
+}
+
+// Undoom forgets bytes that are deleted.
+func (db *DB) Undoom(ctx context.Context, key string) error {
+	_, err := db.changed(ctx, `DELETE FROM doomed_blobs WHERE key = $1`, key)
+	return err
+}
+
+// Unknown returns those of the keys that no row knows.
+func (db *DB) Unknown(ctx context.Context, keys []string) (unknown []string, err error) {
+	for _, key := range keys {
+		var n int
+		err := db.q.QueryRowContext(ctx, `
+			SELECT (SELECT COUNT(*) FROM blobs WHERE key = $1) + (SELECT COUNT(*) FROM reservations WHERE key = $1)`, key).Scan(&n)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			unknown = append(unknown, key)
+		}
+	}
+	return unknown, nil
+}
