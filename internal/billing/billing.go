@@ -101,7 +101,7 @@ type Service struct {
 type Options struct {
 	Ledger   LedgerStore
 	Orders   OrderStore
-	History  History // nil: nobody has run anything yet
+	History  History
 	Catalog  credits.Catalog
 	Payments Payments
 	Sandbox  bool // Payments is the built-in one

@@ -15,8 +15,7 @@ type Typical struct {
 	P90Seconds int64
 }
 
-// History knows earlier runs. Without any, known is false; a workflow that is
-// not the team's is fault.KindNotFound.
+// History knows earlier runs. Without any, known is false.
 type History interface {
 	Typical(ctx context.Context, team ids.Team, id ids.Workflow) (t Typical, known bool, err error)
 }
@@ -64,7 +63,7 @@ func (s *Service) Estimate(ctx context.Context, caller access.Caller, q Question
 }
 
 func (s *Service) addTypical(ctx context.Context, team ids.Team, workflow ids.Workflow, e *Estimate) error {
-	if workflow == "" || s.history == nil {
+	if workflow == "" {
 		return nil
 	}
 	t, known, err := s.history.Typical(ctx, team, workflow)

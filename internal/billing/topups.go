@@ -174,7 +174,7 @@ func (s *Service) Invoices(ctx context.Context, caller access.Caller, base strin
 
 // address says where we show an invoice that no provider shows.
 func (s *Service) address(i *Invoice, base string) {
-	if i.HostedURL == "" && s.sandbox {
+	if i.HostedURL == "" && i.Secret != "" && s.sandbox {
 		i.HostedURL = base + "/invoices/" + i.Secret
 		i.PDFURL = i.HostedURL + ".pdf"
 	}

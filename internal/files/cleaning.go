@@ -2,6 +2,9 @@ package files
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -21,13 +24,16 @@ const (
 // the one owner of an embedded database calls it, before it serves.
 func (s *Service) Recover(ctx context.Context) error { return s.store.ResetUploads(ctx) }
 
-// Clean ends uploads whose time is over, deletes doomed bytes, and removes
-// bytes that nobody knows. It never deletes what a row points to.
+// Clean ends uploads whose time is over, deletes doomed bytes, hashes what
+// went past us, and removes bytes that nobody knows. It never deletes what a row points to.
 func (s *Service) Clean(ctx context.Context) error {
 	if err := s.endUploads(ctx); err != nil {
 		return err
 	}
 	if err := s.bury(ctx); err != nil {
+		return err
+	}
+	if err := s.hash(ctx); err != nil {
 		return err
 	}
 	if err := s.objects.SweepUploads(ctx, s.now().Add(-orphanAge)); err != nil {
@@ -51,6 +57,37 @@ func (s *Service) endUploads(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// hash reads blobs that clients sent straight to the object store.
+func (s *Service) hash(ctx context.Context) error {
+	keys, err := s.store.Unhashed(ctx, cleaningBatch)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		sum, err := s.sum(ctx, key)
+		if err != nil {
+			return err
+		}
+		if err := s.store.SetHash(ctx, key, sum); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Service) sum(ctx context.Context, key string) (string, error) {
+	f, err := s.objects.Open(ctx, key, 0, -1)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // bury deletes bytes whose last row is gone.

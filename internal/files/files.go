@@ -145,6 +145,9 @@ type CleaningStore interface {
 	ResetUploads(ctx context.Context) error
 	Doomed(ctx context.Context, limit int) ([]string, error)
 	Undoom(ctx context.Context, key string) error
+	// Unhashed are blobs whose hash nobody has taken yet.
+	Unhashed(ctx context.Context, limit int) ([]string, error)
+	SetHash(ctx context.Context, key, sha256 string) error
 	// Unknown returns those of the keys that no row knows, doomed ones aside.
 	Unknown(ctx context.Context, keys []string) ([]string, error)
 }

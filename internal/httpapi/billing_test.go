@@ -16,7 +16,7 @@ import (
 )
 
 // spend lets a team use credits as a run would.
-func (h *house) spend(team ids.Team, cost credits.Amount) {
+func (h *house) spend(team ids.Team, cost credits.Amount, change ...func(*billing.Entry)) {
 	h.t.Helper()
 	run := ids.NewRun()
 	now := h.clock()
@@ -26,6 +26,9 @@ func (h *house) spend(team ids.Team, cost credits.Amount) {
 	e := billing.Entry{
 		Team: team, Type: billing.RunEntry, Source: "run", SourceID: string(run), Run: run, CreatedAt: now,
 		Quantity: 60, Unit: "seconds", Description: "a run", Actor: billing.Actor{Type: "user", ID: "user_1", Name: "Ada"},
+	}
+	for _, c := range change {
+		c(&e)
 	}
 	if err := h.db.Settle(h.t.Context(), string(run), e, cost); err != nil {
 		h.t.Fatal(err)
@@ -118,7 +121,18 @@ func TestEstimates(t *testing.T) {
 		ask(bad).want(400)
 	}
 	ask(`{"workflowId":"wf_nowhere"}`).want(404)
-	h.spend(ada.team, 500*credits.Credit)
+	w := h.call("POST", "/api/workflows", `{"name":"w"}`, bearer(ada.token)).want(201).text("data", "id")
+	if r = ask(`{"workflowId":"` + w + `"}`).want(200); r.at("typical") != nil {
+		t.Errorf("nothing has run: %s", r.body)
+	}
+	for _, seconds := range []float64{10, 100, 20, 30, 40} {
+		h.spend(ada.team, credits.Credit, func(e *billing.Entry) { e.Workflow, e.Quantity = ids.Workflow(w), seconds })
+	}
+	r = ask(`{"workflowId":"` + w + `"}`).want(200)
+	if r.at("typical", "p50Seconds") != 30.0 || r.at("typical", "p90Seconds") != 40.0 || r.at("typical", "credits") != 0.084 {
+		t.Errorf("%s", r.body)
+	}
+	h.spend(ada.team, 495*credits.Credit)
 	if r = ask(`{}`).want(200); r.at("allowed") != false || r.at("affordableSeconds") != 0.0 {
 		t.Errorf("%s", r.body)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/billing"
@@ -12,7 +13,10 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 )
 
-var _ billing.LedgerStore = (*DB)(nil)
+var (
+	_ billing.LedgerStore = (*DB)(nil)
+	_ billing.History     = (*DB)(nil)
+)
 
 // Balance is what a team has this month.
 func (db *DB) Balance(ctx context.Context, team ids.Team, now time.Time) (billing.Balance, error) {
@@ -265,6 +269,22 @@ func (db *DB) Entries(ctx context.Context, team ids.Team, before string, limit i
 		WHERE team_id = $1 AND id < $2
 		ORDER BY id DESC
 		LIMIT $3 + 0`, team, before, limit)
+}
+
+// Typical is what the newest runs of a workflow took, of those that were
+// billed.
+func (db *DB) Typical(ctx context.Context, team ids.Team, id ids.Workflow) (t billing.Typical, known bool, err error) {
+	seconds, err := all(ctx, db, func(r *sql.Rows, s *float64) error { return r.Scan(s) }, `
+		SELECT quantity FROM ledger
+		WHERE team_id = $1 AND workflow_id = $2 AND type = 'run' AND quantity IS NOT NULL
+		ORDER BY id DESC
+		LIMIT 100`, team, id)
+	if err != nil || len(seconds) == 0 {
+		return t, false, err
+	}
+	slices.Sort(seconds)
+	at := func(percent int) int64 { return int64(seconds[(len(seconds)-1)*percent/100]) }
+	return billing.Typical{P50Seconds: at(50), P90Seconds: at(90)}, true, nil
 }
 
 const dayMicros = int64(24 * time.Hour / time.Microsecond)

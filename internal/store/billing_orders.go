@@ -91,15 +91,21 @@ func (db *DB) CancelOrder(ctx context.Context, id string) error {
 // with them. So events may come twice, at once and in any order.
 func (db *DB) Told(ctx context.Context, e billing.PaymentEvent, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		if e.Kind == billing.PlanChanged {
+		switch {
+		case e.Kind == billing.PlanChanged:
 			return tx.planTold(ctx, e, now)
+		case e.Kind == billing.InvoicePaid && e.Order == "":
+			return tx.subscriptionBilled(ctx, e, now)
 		}
 		o, err := tx.orderTold(ctx, e)
 		if fault.Is(err, fault.KindNotFound) && e.Order != "" {
 			return nil // of another shop, or of a team that is gone
 		}
+		if fault.Is(err, fault.KindNotFound) {
+			return fault.Unavailable("nothing is known of this payment yet: send the event again later")
+		}
 		if err != nil {
-			return err // not found by its payment yet: the provider sends it again
+			return err
 		}
 		p, err := tx.openPurse(ctx, o.Team, now) // from here on, one at a time
 		if err != nil {
@@ -216,13 +222,28 @@ func (db *DB) noteInvoice(ctx context.Context, o orderRow, ref billing.InvoiceRe
 	return err
 }
 
+// subscriptionBilled keeps the invoice of a subscription, which the provider
+// shows.
+func (db *DB) subscriptionBilled(ctx context.Context, e billing.PaymentEvent, now time.Time) error {
+	if _, err := db.balanceRow(ctx, e.Team); fault.Is(err, fault.KindNotFound) {
+		return nil // of another shop, or of a team that is gone
+	}
+	_, err := db.changed(ctx, `
+		INSERT INTO invoices (id, team_id, provider_id, number, status, amount, currency, description, pdf_url, hosted_url, created_at, paid_at)
+		VALUES ($1, $2, $3, $4, 'paid', $5, $6, 'subscription', $7, $8, $9, $9)
+		ON CONFLICT (provider_id) DO NOTHING`,
+		ids.NewInvoice(), e.Team, e.Invoice.ID, e.Invoice.Number, e.Amount, e.Currency, e.Invoice.PDFURL, e.Invoice.HostedURL, micros(now))
+	return err
+}
+
 const invoice = `
-	SELECT i.id, i.team_id, t.name, u.email, i.order_id, o.secret, o.refunded, i.number, i.status, i.amount, i.currency, i.description, o.credits,
+	SELECT i.id, i.team_id, t.name, COALESCE(u.email, ''), COALESCE(i.order_id, ''), o.secret, COALESCE(o.refunded, 0),
+	       i.number, i.status, i.amount, i.currency, i.description, COALESCE(o.credits, 0),
 	       i.pdf_url, i.hosted_url, i.created_at, i.paid_at
 	FROM invoices i
 	JOIN teams t ON t.id = i.team_id
-	JOIN orders o ON o.id = i.order_id
-	JOIN users u ON u.id = o.buyer_id
+	LEFT JOIN orders o ON o.id = i.order_id
+	LEFT JOIN users u ON u.id = o.buyer_id
 	WHERE `
 
 func (db *DB) scanInvoice(row scanner, i *billing.Invoice) error {
@@ -238,6 +259,9 @@ func (db *DB) scanInvoice(row scanner, i *billing.Invoice) error {
 	i.CreatedAt = fromMicros(created)
 	if paid.Valid {
 		i.PaidAt = fromMicros(paid.Int64)
+	}
+	if orderID == "" {
+		return nil
 	}
 	secret, err := db.sealer.open(orderPlace(orderID), sealed)
 	i.Secret = string(secret)

@@ -35,7 +35,10 @@ func (db *DB) SetPlan(ctx context.Context, team ids.Team, plan credits.Plan, now
 // planTold follows a team's subscription, unless newer news of it was heard.
 func (db *DB) planTold(ctx context.Context, e billing.PaymentEvent, now time.Time) error {
 	if _, err := db.balanceRow(ctx, e.Team); fault.Is(err, fault.KindNotFound) {
-		return nil // of a team that is gone
+		return nil // of another shop, or of a team that is gone
+	}
+	if _, ok := db.catalog.Terms(e.Plan); !ok {
+		return nil // a product of the account that is no plan of ours
 	}
 	n, err := db.changed(ctx, `
 		INSERT INTO subscriptions (team_id, plan, told_at) VALUES ($1, $2, $3)

@@ -233,3 +233,15 @@ func (db *DB) Unknown(ctx context.Context, keys []string) (unknown []string, err
 	}
 	return unknown, nil
 }
+
+// Unhashed are blobs whose hash nobody has taken yet.
+func (db *DB) Unhashed(ctx context.Context, limit int) ([]string, error) {
+	return all(ctx, db, func(r *sql.Rows, key *string) error { return r.Scan(key) },
+		`SELECT key FROM blobs WHERE sha256 = '' LIMIT $1 + 0`, limit)
+}
+
+// SetHash notes a blob's hash.
+func (db *DB) SetHash(ctx context.Context, key, sum string) error {
+	_, err := db.changed(ctx, `UPDATE blobs SET sha256 = $1 WHERE key = $2`, sum, key)
+	return err
+}

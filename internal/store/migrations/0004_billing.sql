@@ -34,6 +34,7 @@ CREATE TABLE ledger (
 );
 CREATE INDEX ledger_by_team ON ledger (team_id, id);
 CREATE INDEX ledger_by_day ON ledger (team_id, created_at);
+CREATE INDEX ledger_by_workflow ON ledger (team_id, workflow_id, id);
 
 CREATE TABLE holds (
     id         TEXT PRIMARY KEY, -- of what the credits are held for
@@ -70,7 +71,8 @@ CREATE INDEX orders_by_payment ON orders (payment_id);
 CREATE TABLE invoices (
     id          TEXT PRIMARY KEY,
     team_id     TEXT NOT NULL REFERENCES teams (id) ON DELETE CASCADE,
-    order_id    TEXT NOT NULL UNIQUE REFERENCES orders (id) ON DELETE CASCADE,
+    order_id    TEXT UNIQUE REFERENCES orders (id) ON DELETE CASCADE, -- none: of a subscription
+    provider_id TEXT UNIQUE, -- of a subscription's: the provider's name for it
     number      TEXT NOT NULL,
     status      TEXT NOT NULL,
     amount      BIGINT NOT NULL,
