@@ -66,6 +66,9 @@ func (c *serveCommand) serve(w world, db *store.DB, log *slog.Logger) error {
 	}
 	defer l.Close()
 	origins := c.origins(l.Addr())
+	if len(c.PublicURLs) == 0 && !c.private(origins) {
+		log.Warn("others can reach this server, but --public-urls does not say under which address: browsers cannot sign in", slog.String("assumed", origins[0]))
+	}
 	h, err := build(w.ctx, &c.settings, db, log, origins)
 	if err != nil {
 		return err
