@@ -1,0 +1,136 @@
+// Package runs is what a team may ask about its runs: start one, list them,
+// follow what happens, call one off. Carrying them out is the engine's
+// business.
+package runs
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/once"
+)
+
+// Starter is who started a run.
+type Starter struct {
+	Type string // user or guest
+	ID   string
+	Name string
+}
+
+// Run is one execution of a definition, as it was when it was started.
+type Run struct {
+	ID              ids.Run
+	Team            ids.Team
+	Workflow        ids.Workflow
+	WorkflowName    string
+	Revision        int
+	Definition      []byte
+	Parameters      []byte
+	Inputs          []byte
+	Size            credits.Size
+	Price           credits.Amount // a second
+	Starter         Starter
+	RetryOf         ids.Run
+	Status          lifecycle.Status
+	ErrorCode       lifecycle.ErrorCode
+	ErrorMessage    string
+	CancelRequested time.Time
+	TotalNodes      int
+	DoneNodes       int
+	Progress        int // percent
+	Seq             int64
+	Fence           int64
+	Losses          int
+	CreditsUsed     credits.Amount
+	CreatedAt       time.Time
+	StartedAt       time.Time
+	FinishedAt      time.Time
+
+	Carried      time.Duration // by earlier workers
+	CarriedSince time.Time     // while a worker holds it
+}
+
+// Took is how long the run has been carried until now, or was.
+func (r Run) Took(now time.Time) time.Duration {
+	if r.CarriedSince.IsZero() {
+		return r.Carried
+	}
+	return r.Carried + now.Sub(r.CarriedSince)
+}
+
+// Costs is what the run has come to: every started second counts.
+func (r Run) Costs(now time.Time) credits.Amount {
+	return r.Price * credits.Amount(credits.StartedSeconds(r.Took(now)))
+}
+
+// Event is one thing that happened to a run.
+type Event struct {
+	Seq      int64
+	Type     lifecycle.EventType
+	At       time.Time
+	Node     string
+	NodeName string
+	Shard    *int
+	Attempt  *int
+	Message  string
+	Data     []byte // a JSON object; nil is an empty one
+}
+
+// Filter narrows a list.
+type Filter struct {
+	Status   lifecycle.Status
+	Workflow ids.Workflow
+	Since    time.Time
+}
+
+// Store is what this room asks of the database.
+type Store interface {
+	// SubmitRun accepts a run: the row, its hold, its first event and the
+	// answer to repeat are one transaction.
+	SubmitRun(ctx context.Context, r Run, hold credits.Amount, record *once.Record) error
+	Run(ctx context.Context, team ids.Team, id ids.Run) (Run, error)
+	// Runs lists lean rows before the cursor, newest first.
+	Runs(ctx context.Context, team ids.Team, f Filter, before ids.Run, limit int) ([]Run, error)
+	Events(ctx context.Context, team ids.Team, id ids.Run, after int64, limit int) ([]Event, error)
+	// CancelRun ends a queued run at once and asks for the end of a running
+	// one; a terminal one stays.
+	CancelRun(ctx context.Context, team ids.Team, id ids.Run, by Starter, now time.Time) (lifecycle.Status, error)
+}
+
+// Service answers a team's questions about its runs.
+type Service struct {
+	store Store
+	now   func() time.Time
+}
+
+// NewService makes the room.
+func NewService(store Store, now func() time.Time) *Service { return &Service{store: store, now: now} }
+
+// Run is one run of the caller's team.
+func (s *Service) Run(ctx context.Context, caller access.Caller, id ids.Run) (Run, error) {
+	if err := caller.Must(access.Read); err != nil {
+		return Run{}, err
+	}
+	return s.store.Run(ctx, caller.Team, id)
+}
+
+// Cancel calls a run off. Members may cancel what they started. A terminal run
+// stays what it is.
+func (s *Service) Cancel(ctx context.Context, caller access.Caller, id ids.Run) (lifecycle.Status, error) {
+	if err := caller.Must(access.CancelRuns); err != nil {
+		return "", err
+	}
+	r, err := s.store.Run(ctx, caller.Team, id)
+	if err != nil {
+		return "", err
+	}
+	if r.Starter.ID != string(caller.User) && !caller.May(access.CancelAnyRun) {
+		return "", fault.Forbidden("only an admin or owner may cancel someone else's run")
+	}
+	return s.store.CancelRun(ctx, caller.Team, id, Starter{Type: "user", ID: string(caller.User), Name: caller.Name}, s.now())
+}

@@ -1,0 +1,192 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/millrace/millrace/internal/billing"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+var _ runs.Store = (*DB)(nil)
+
+// SubmitRun accepts a run. What it promises is on disk before it returns: the
+// row, the credits held for it, its first event and the answer to repeat.
+func (db *DB) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, record *once.Record) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		if err := tx.record(ctx, record, r.CreatedAt); err != nil {
+			return err
+		}
+		if err := tx.Hold(ctx, r.Team, string(r.ID), hold, r.CreatedAt); err != nil {
+			return err
+		}
+		// A revision that a run used is closed: the next edit opens another.
+		if _, err := tx.changed(ctx, `UPDATE workflow_revisions SET closed = TRUE WHERE workflow_id = $1 AND revision = $2`, r.Workflow, r.Revision); err != nil {
+			return err
+		}
+		_, err := tx.q.ExecContext(ctx, `
+			INSERT INTO runs (id, team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, inputs, vcpu, ram_gb, gpu,
+				price, starter_type, starter_id, starter_name, retry_of, status, total_nodes, seq, created_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19)`,
+			r.ID, r.Team, r.Workflow, r.WorkflowName, r.Revision, string(r.Definition), string(r.Parameters), string(r.Inputs),
+			r.Size.VCPU, r.Size.RAMGB, r.Size.GPU, r.Price, r.Starter.Type, r.Starter.ID, r.Starter.Name, r.RetryOf,
+			lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt))
+		if err != nil {
+			return tx.foreseen(err, "run")
+		}
+		return tx.tell(ctx, r.ID, runs.Event{Type: lifecycle.RunQueued, At: r.CreatedAt, Message: "the run waits for its turn"})
+	})
+}
+
+// tell appends events to a run's log. The row counts them, so that their
+// numbers have no gap and no repeat, whoever writes.
+func (db *DB) tell(ctx context.Context, id ids.Run, events ...runs.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	var seq int64
+	err := db.q.QueryRowContext(ctx, `UPDATE runs SET seq = seq + $1 WHERE id = $2 RETURNING seq`, len(events), id).Scan(&seq)
+	if err != nil {
+		return db.foreseen(err, "run")
+	}
+	for i, e := range events {
+		data := string(e.Data)
+		if data == "" {
+			data = "{}"
+		}
+		_, err := db.q.ExecContext(ctx, `
+			INSERT INTO run_events (run_id, seq, type, at, node_id, node_name, shard, attempt, message, data)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+			id, seq-int64(len(events)-1-i), e.Type, micros(e.At), e.Node, e.NodeName, e.Shard, e.Attempt, e.Message, data)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const runRow = `
+	SELECT id, team_id, workflow_id, workflow_name, workflow_revision, vcpu, ram_gb, gpu, price, starter_type, starter_id, starter_name,
+	       retry_of, status, error_code, error_message, cancel_requested, total_nodes, done_nodes, progress, seq, fence, losses,
+	       carried_since, carried, credits_used, created_at, started_at, finished_at`
+
+func scanRun(row scanner, r *runs.Run, more ...any) error {
+	var cancel, since, started, finished sql.NullInt64
+	var carried, created int64
+	err := row.Scan(append([]any{
+		(*string)(&r.ID), (*string)(&r.Team), (*string)(&r.Workflow), &r.WorkflowName, &r.Revision, &r.Size.VCPU, &r.Size.RAMGB, &r.Size.GPU,
+		&r.Price, &r.Starter.Type, &r.Starter.ID, &r.Starter.Name, (*string)(&r.RetryOf), (*string)(&r.Status), (*string)(&r.ErrorCode),
+		&r.ErrorMessage, &cancel, &r.TotalNodes, &r.DoneNodes, &r.Progress, &r.Seq, &r.Fence, &r.Losses,
+		&since, &carried, &r.CreditsUsed, &created, &started, &finished,
+	}, more...)...)
+	r.CancelRequested, r.CarriedSince, r.StartedAt, r.FinishedAt = fromNull(cancel), fromNull(since), fromNull(started), fromNull(finished)
+	r.Carried, r.CreatedAt = time.Duration(carried)*time.Microsecond, fromMicros(created)
+	return err
+}
+
+func fromNull(n sql.NullInt64) time.Time {
+	if !n.Valid {
+		return time.Time{}
+	}
+	return fromMicros(n.Int64)
+}
+
+// Run is one run of a team with all that it was given.
+func (db *DB) Run(ctx context.Context, team ids.Team, id ids.Run) (runs.Run, error) {
+	var r runs.Run
+	err := scanRun(db.q.QueryRowContext(ctx, runRow+`, definition, parameters, inputs FROM runs WHERE team_id = $1 AND id = $2`, team, id),
+		&r, &r.Definition, &r.Parameters, &r.Inputs)
+	return r, db.foreseen(err, "run")
+}
+
+// Runs lists a team's runs, newest first.
+func (db *DB) Runs(ctx context.Context, team ids.Team, f runs.Filter, before ids.Run, limit int) ([]runs.Run, error) {
+	if before == "" {
+		before = "~"
+	}
+	return all(ctx, db, func(r *sql.Rows, v *runs.Run) error { return scanRun(r, v) }, runRow+`
+		FROM runs
+		WHERE team_id = $1 AND id < $2 AND ($3 = '' OR status = $3) AND ($4 = '' OR workflow_id = $4) AND created_at >= $5
+		ORDER BY id DESC
+		LIMIT $6 + 0`, team, before, string(f.Status), string(f.Workflow), max(0, f.Since.UnixMicro()), limit)
+}
+
+// Events are a run's events after a number, in order.
+func (db *DB) Events(ctx context.Context, team ids.Team, id ids.Run, after int64, limit int) ([]runs.Event, error) {
+	return all(ctx, db, func(r *sql.Rows, e *runs.Event) error {
+		var at int64
+		err := r.Scan(&e.Seq, &e.Type, &at, &e.Node, &e.NodeName, &e.Shard, &e.Attempt, &e.Message, &e.Data)
+		e.At = fromMicros(at)
+		return err
+	}, `
+		SELECT e.seq, e.type, e.at, e.node_id, e.node_name, e.shard, e.attempt, e.message, e.data
+		FROM run_events e JOIN runs r ON r.id = e.run_id
+		WHERE r.team_id = $1 AND r.id = $2 AND e.seq > $3
+		ORDER BY e.seq
+		LIMIT $4 + 0`, team, id, after, limit)
+}
+
+// CancelRun ends a queued run at once, with its hold, and asks for the end of
+// a running one.
+func (db *DB) CancelRun(ctx context.Context, team ids.Team, id ids.Run, by runs.Starter, now time.Time) (status lifecycle.Status, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
+		r, err := tx.lockedRun(ctx, id)
+		if err == nil && r.Team != team {
+			err = fault.NotFound("no such run")
+		}
+		if err != nil {
+			return err
+		}
+		status = r.Status
+		switch {
+		case r.Status == lifecycle.Queued:
+			status = lifecycle.Cancelled
+			return tx.end(ctx, r, runs.Ending{Status: lifecycle.Cancelled, Message: by.Name + " cancelled the run"}, now)
+		case r.Status == lifecycle.Running && r.CancelRequested.IsZero():
+			if _, err := tx.changed(ctx, `UPDATE runs SET cancel_requested = $1 WHERE id = $2`, micros(now), id); err != nil {
+				return err
+			}
+			return tx.tell(ctx, id, runs.Event{Type: lifecycle.RunCancelRequested, At: now, Message: by.Name + " asked for the run to be cancelled"})
+		}
+		return nil
+	})
+	return status, err
+}
+
+// lockedRun reads a run that the transaction is about to change.
+func (db *DB) lockedRun(ctx context.Context, id ids.Run) (runs.Run, error) {
+	var r runs.Run
+	err := scanRun(db.q.QueryRowContext(ctx, runRow+` FROM runs WHERE id = $1 `+db.dialect.forUpdate, id), &r)
+	return r, db.foreseen(err, "run")
+}
+
+// end writes the terminal state, its event and the settlement together.
+func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time) error {
+	if !r.Status.MayBecome(e.Status) {
+		return fault.Conflict("the run is %s and stays so", r.Status)
+	}
+	cost := r.Costs(now)
+	_, err := db.changed(ctx, `
+		UPDATE runs SET status = $1, error_code = $2, error_message = $3, finished_at = $4, credits_used = $5, carried = $6,
+			carried_since = NULL, owner = '', lease_until = 0, progress = CASE WHEN $1 = 'completed' THEN 100 ELSE progress END
+		WHERE id = $7`,
+		e.Status, e.Code, e.Message, micros(now), cost, r.Took(now).Microseconds(), r.ID)
+	if err != nil {
+		return err
+	}
+	event := runs.Event{Type: lifecycle.Ended(e.Status), At: now, Message: e.Message}
+	if err := db.tell(ctx, r.ID, event); err != nil {
+		return err
+	}
+	return db.Settle(ctx, string(r.ID), billing.Entry{
+		Team: r.Team, Type: billing.RunEntry, Source: "run", SourceID: string(r.ID), Run: r.ID, Workflow: r.Workflow,
+		Actor:    billing.Actor{Type: r.Starter.Type, ID: r.Starter.ID, Name: r.Starter.Name},
+		Quantity: float64(credits.StartedSeconds(r.Took(now))), Unit: "seconds", Description: "run of " + r.WorkflowName, CreatedAt: now,
+	}, cost)
+}

@@ -1,0 +1,264 @@
+package store
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/billing"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+func newRun(team ids.Team) runs.Run {
+	return runs.Run{
+		ID: ids.NewRun(), Team: team, Workflow: "wf_1", WorkflowName: "align", Revision: 1, Definition: []byte(`{}`), Parameters: []byte(`{}`),
+		Inputs: []byte(`{}`), Size: credits.DefaultSize(), Price: 2800, Starter: runs.Starter{Type: "user", ID: "user_1", Name: "Ada"}, CreatedAt: august,
+	}
+}
+
+func submit(t *testing.T, db *DB, team ids.Team) runs.Run {
+	t.Helper()
+	r := newRun(team)
+	if err := db.SubmitRun(t.Context(), r, 60*r.Price, nil); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// history is a run's events, checked to be numbered from 1 without gaps.
+func history(t *testing.T, db *DB, r runs.Run) (types []lifecycle.EventType) {
+	t.Helper()
+	events, err := db.Events(t.Context(), r.Team, r.ID, 0, 500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range events {
+		if e.Seq != int64(i+1) {
+			t.Fatalf("event %d has number %d", i+1, e.Seq)
+		}
+		types = append(types, e.Type)
+	}
+	return types
+}
+
+func TestARunFromItsAcceptanceToItsBill(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		r := submit(t, db, team)
+		claimed, err := db.ClaimRuns(ctx, "w1", 10, august, august.Add(30*time.Second))
+		if err != nil || len(claimed) != 1 || claimed[0].Fence != 1 || claimed[0].Status != lifecycle.Running {
+			t.Fatalf("%+v, %v", claimed, err)
+		}
+		if again, err := db.ClaimRuns(ctx, "w2", 10, august, august); err != nil || len(again) != 0 {
+			t.Fatalf("claimed twice: %+v, %v", again, err)
+		}
+		end := august.Add(90*time.Second + time.Millisecond) // 91 started seconds
+		for i := range 3 {
+			err := db.EndRun(ctx, r.ID, 1, runs.Ending{Status: lifecycle.Completed, Message: "done"}, end)
+			if (err == nil) != (i == 0) {
+				t.Errorf("ending it %d times: %v", i+1, err)
+			}
+		}
+		got, err := db.Run(ctx, team, r.ID)
+		if err != nil || got.Status != lifecycle.Completed || got.CreditsUsed != 91*2800 || got.Progress != 100 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		b, err := db.Balance(ctx, team, end)
+		if err != nil || b.Spent != 91*2800 || b.Held != 0 {
+			t.Errorf("%+v, %v", b, err)
+		}
+		check(t, db, team)
+		if got := fmt.Sprint(history(t, db, r)); got != "[run.queued run.started run.completed]" {
+			t.Error(got)
+		}
+		if _, err := db.Run(ctx, "team_other", r.ID); !fault.Is(err, fault.KindNotFound) {
+			t.Errorf("another team reads it: %v", err)
+		}
+	})
+}
+
+func TestARunThatCannotBePaidIsNotAccepted(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		team, _ := newTeam(t, db)
+		r := newRun(team)
+		if err := db.SubmitRun(t.Context(), r, 501*credits.Credit, nil); !fault.Is(err, fault.KindPayment) {
+			t.Fatalf("got %v", err)
+		}
+		if _, err := db.Run(t.Context(), team, r.ID); !fault.Is(err, fault.KindNotFound) {
+			t.Errorf("the row is there: %v", err)
+		}
+		check(t, db, team)
+	})
+}
+
+func TestCancellingIsImmediateForAQueuedRunAndAWishForARunningOne(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		by := runs.Starter{Type: "user", ID: "user_1", Name: "Ada"}
+		queued := submit(t, db, team)
+		for range 3 {
+			if s, err := db.CancelRun(ctx, team, queued.ID, by, august); err != nil || s != lifecycle.Cancelled {
+				t.Errorf("%s, %v", s, err)
+			}
+		}
+		running := submit(t, db, team)
+		if _, err := db.ClaimRuns(ctx, "w1", 10, august, august); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if s, err := db.CancelRun(ctx, team, running.ID, by, august); err != nil || s != lifecycle.Running {
+				t.Errorf("%s, %v", s, err)
+			}
+		}
+		if err := db.EndRun(ctx, running.ID, 1, runs.Ending{Status: lifecycle.Cancelled}, august); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(history(t, db, queued), history(t, db, running)); got != "[run.queued run.cancelled] [run.queued run.started run.cancel_requested run.cancelled]" {
+			t.Error(got)
+		}
+		if _, err := db.CancelRun(ctx, "team_other", running.ID, by, august); !fault.Is(err, fault.KindNotFound) {
+			t.Errorf("another team cancels it: %v", err)
+		}
+		entries, err := db.Entries(ctx, team, "", 10)
+		for _, e := range entries {
+			if err != nil || e.Type == billing.RunEntry {
+				t.Errorf("nothing ran, yet %+v was booked (%v)", e, err)
+			}
+		}
+		check(t, db, team)
+	})
+}
+
+func TestAStaleWorkerChangesNothing(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		r := submit(t, db, team)
+		lease := 30 * time.Second
+		if _, err := db.ClaimRuns(ctx, "w1", 1, august, august.Add(lease)); err != nil {
+			t.Fatal(err)
+		}
+		if early, err := db.TakeOver(ctx, "w2", august.Add(lease-time.Second), august, august); err != nil || len(early) != 0 {
+			t.Fatalf("taken before its lease ended: %+v, %v", early, err)
+		}
+		later := august.Add(time.Minute)
+		taken, err := db.TakeOver(ctx, "w2", later, later, later.Add(lease))
+		if err != nil || len(taken) != 1 || taken[0].Fence != 2 {
+			t.Fatalf("%+v, %v", taken, err)
+		}
+		if kept, err := db.RenewLeases(ctx, "w1", later.Add(lease)); err != nil || len(kept) != 0 {
+			t.Errorf("the first worker keeps %v, %v", kept, err)
+		}
+		for _, err := range []error{
+			db.TellRun(ctx, r.ID, 1, runs.Event{Type: lifecycle.NodeStarted, At: later}),
+			db.EndRun(ctx, r.ID, 1, runs.Ending{Status: lifecycle.Failed}, later),
+			db.RequeueRun(ctx, r.ID, 1, later, later),
+		} {
+			if !fault.Is(err, fault.KindConflict) {
+				t.Errorf("a stale write gives %v", err)
+			}
+		}
+		if err := db.TellRun(ctx, r.ID, 2, runs.Event{Type: lifecycle.RunResumed, At: later}); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(history(t, db, r)); got != "[run.queued run.started run.resumed]" {
+			t.Error(got)
+		}
+	})
+}
+
+// Time in which nobody carried the run is not billed, and the third loss ends
+// it.
+func TestALostRunComesBackTwice(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		r := submit(t, db, team)
+		now := august
+		for round := range 3 {
+			claimed, err := db.ClaimRuns(ctx, "w", 1, now, now)
+			if err != nil || len(claimed) != 1 {
+				t.Fatalf("round %d: %+v, %v", round, claimed, err)
+			}
+			heard := now.Add(10 * time.Second)
+			now = now.Add(time.Hour)
+			if err := db.RequeueRun(ctx, r.ID, claimed[0].Fence, heard, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := db.Run(ctx, team, r.ID)
+		if err != nil || got.Status != lifecycle.Interrupted || got.ErrorCode != lifecycle.WorkerLost || got.CreditsUsed != 30*2800 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		check(t, db, team)
+	})
+}
+
+func TestTeamsTakeTurns(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		busy, _ := newTeam(t, db)
+		calm, _ := newTeam(t, db)
+		for range 20 {
+			submit(t, db, busy)
+		}
+		submit(t, db, calm)
+		submit(t, db, calm)
+		var mu sync.Mutex
+		count := map[ids.Team]int{}
+		seen := map[ids.Run]bool{}
+		var wg sync.WaitGroup
+		for i := range 2 {
+			wg.Go(func() {
+				claimed, err := db.ClaimRuns(ctx, fmt.Sprint("w", i), 2, august, august)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				for _, r := range claimed {
+					if seen[r.ID] {
+						t.Errorf("%s was claimed twice", r.ID)
+					}
+					seen[r.ID] = true
+					count[r.Team]++
+				}
+			})
+		}
+		wg.Wait()
+		if count[busy] != 2 || count[calm] != 2 {
+			t.Errorf("of 4 claimed, %d are the busy team's and %d the calm one's", count[busy], count[calm])
+		}
+	})
+}
+
+func TestEventsOfManyWritersHaveNoGap(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		r := submit(t, db, team)
+		if _, err := db.ClaimRuns(ctx, "w", 1, august, august); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				e := runs.Event{Type: lifecycle.NodeStarted, At: august}
+				if err := db.TellRun(ctx, r.ID, 1, e, e, e); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := len(history(t, db, r)); n != 62 {
+			t.Errorf("%d events, want 62", n)
+		}
+	})
+}
