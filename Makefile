@@ -47,7 +47,7 @@ gen: ## Generate code from the API description
 	npm ci --prefix web/tools --no-audit --no-fund --loglevel=error
 	npm run --prefix web/tools --silent gen
 
-bench: ## Measure the server beside PocketBase and a bare net/http program
+bench: ## Measure the server beside PocketBase, nginx, versitygw and bare programs
 	bench/run
 
 # Twice: where gofumpt adds an empty line, the alignment around it changes.

@@ -77,6 +77,7 @@ func (a *API) sendObject(x *exchange) (answer, error) {
 		h.Set("Content-Security-Policy", userContent)
 		h.Set("Cache-Control", "private, max-age=900")
 		h.Set("ETag", `"`+content.Mark+`"`)
-		http.ServeContent(w, r, "", content.ModifiedAt, content)
+		// The file itself, not what wraps it: only that goes out with sendfile.
+		http.ServeContent(w, r, "", content.ModifiedAt, content.ReadSeekCloser)
 	}}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash"
 	"io"
+	"sync"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 )
@@ -35,12 +36,65 @@ func Measure(ctx context.Context, r io.Reader, size int64) *Measured {
 // that reads just as much as was announced so never completes an object whose
 // source is longer.
 func (m *Measured) Read(p []byte) (int, error) {
+	n, err := m.next(p)
+	m.hash.Write(p[:n])
+	return n, err
+}
+
+// WriteTo copies everything, and hashes each piece while the next one is read
+// and written. What w gets when reading fails is incomplete.
+func (m *Measured) WriteTo(w io.Writer) (int64, error) {
+	const pieces = 4
+	size := int64(256 << 10)
+	if m.want >= 0 {
+		size = min(size, max(m.want, 1))
+	}
+	full, empty := make(chan []byte, pieces), make(chan []byte, pieces)
+	for range pieces {
+		empty <- make([]byte, size)
+	}
+	var hashing sync.WaitGroup
+	hashing.Go(func() {
+		for piece := range full {
+			m.hash.Write(piece)
+			empty <- piece[:size]
+		}
+	})
+	defer hashing.Wait()
+	defer close(full)
+	var written int64
+	for {
+		piece := <-empty
+		n, err := m.fill(piece)
+		full <- piece[:n]
+		k, failed := w.Write(piece[:n])
+		written += int64(k)
+		if failed != nil {
+			return written, failed
+		}
+		if err != nil {
+			return written, m.Err()
+		}
+	}
+}
+
+// fill reads until the piece is full, as writing many small ones is slow.
+func (m *Measured) fill(piece []byte) (n int, err error) {
+	for n < len(piece) && err == nil {
+		var read int
+		read, err = m.next(piece[n:])
+		n += read
+	}
+	return n, err
+}
+
+// next reads without hashing.
+func (m *Measured) next(p []byte) (int, error) {
 	if m.err != nil || len(p) == 0 {
 		return 0, m.err
 	}
 	n, err := m.read(p)
 	m.size += int64(n)
-	m.hash.Write(p[:n])
 	if err == nil && m.size == m.want {
 		err = m.peek()
 	}

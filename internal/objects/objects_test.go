@@ -71,3 +71,25 @@ func TestWhyASourceFailedIsRemembered(t *testing.T) {
 		}
 	}
 }
+
+func TestCopyingMeasuresLikeReading(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("GATTACA", 300_000) // several pieces, the last one not full
+	var nothing strings.Builder
+	if _, err := objects.Measure(t.Context(), strings.NewReader(""), 0).WriteTo(&nothing); err != nil || nothing.Len() > 0 {
+		t.Errorf("an empty object: %v", err)
+	}
+	for name, size := range map[string]int{"as announced": len(text), "too long": len(text) - 1, "too short": len(text) + 1, "any length": -1} {
+		read := objects.Measure(t.Context(), strings.NewReader(text), int64(size))
+		_, wantErr := io.Copy(io.Discard, struct{ io.Reader }{read})
+		copied := objects.Measure(t.Context(), iotest.HalfReader(strings.NewReader(text)), int64(size))
+		var b strings.Builder
+		_, err := copied.WriteTo(&b)
+		if (err == nil) != (wantErr == nil) || fault.KindOf(err) != fault.KindOf(wantErr) {
+			t.Errorf("%s: %v instead of %v", name, err, wantErr)
+		}
+		if err == nil && (b.String() != text || copied.Object("k", "t") != read.Object("k", "t")) {
+			t.Errorf("%s: another content or hash", name)
+		}
+	}
+}

@@ -1,8 +1,8 @@
 // Bench measures the server beside its peers on this machine: listing and
 // creating workflows under load, time from start to ready on an empty data
-// folder, and memory when idle. Peers take turns inside every round, so that
-// what else the machine does falls on all of them; the medians of one run are
-// compared with each other and with the goals.
+// folder, and memory when idle; then the transfer of a large file. Peers take
+// turns inside every round, so that what else the machine does falls on all of
+// them; the medians of one run are compared with each other and with the goals.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,12 +25,15 @@ import (
 type settings struct {
 	bin    string // folder with httpbare, httpload and the peers
 	out    string
+	store  string // folder for the peers' data, or "" for the system's temporary one
+	part   string
 	only   string
 	rounds int
 	conns  int
 	length time.Duration
 	idle   time.Duration
 	rows   int
+	size   int64 // of a file, in MiB
 }
 
 func main() {
@@ -38,12 +42,14 @@ func main() {
 	var s settings
 	flag.StringVar(&s.bin, "bin", ".cache/bench/bin", "folder with the programs")
 	flag.StringVar(&s.out, "out", ".cache/bench", "folder for the results and the servers' logs")
-	flag.StringVar(&s.only, "only", "millrace,pocketbase,bare", "peers to measure")
+	flag.StringVar(&s.part, "part", "http,files", "parts to measure")
+	flag.StringVar(&s.only, "only", "", "peers to measure, for example millrace,bare (default all)")
 	flag.IntVar(&s.rounds, "rounds", 3, "rounds; medians are over these")
 	flag.IntVar(&s.conns, "conns", 32, "connections")
 	flag.DurationVar(&s.length, "for", 5*time.Second, "length of each load")
 	flag.DurationVar(&s.idle, "idle", 4*time.Second, "time from ready to the memory reading")
 	flag.IntVar(&s.rows, "rows", 1000, "workflows there are before listing")
+	flag.Int64Var(&s.size, "size", 1024, "size of the file, in MiB")
 	flag.Parse()
 
 	if err := run(s); err != nil {
@@ -51,32 +57,81 @@ func main() {
 	}
 }
 
+// part is what is measured of one set of peers.
+type part struct {
+	name    string
+	peers   []peer
+	rows    []row
+	goals   []goal
+	about   func(settings) string
+	measure func(settings, []peer, *results) error
+}
+
+var parts = []part{
+	{"http", apiPeers, apiRows, apiGoals, func(s settings) string {
+		return fmt.Sprintf("%d connections, %s a load, %d workflows", s.conns, s.length, s.rows)
+	}, measureAPI},
+	{"files", filePeers, fileRows, fileGoals, func(s settings) string {
+		return fmt.Sprintf("a file of %d MiB", s.size)
+	}, measureFiles},
+}
+
 func run(s settings) error {
-	chosen, err := choose(s)
-	if err != nil {
-		return err
-	}
 	file := filepath.Join(s.out, time.Now().UTC().Format("20060102-150405")+".jsonl")
 	f, err := os.Create(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	r := &results{file: f}
 
-	fmt.Printf("%d cores, load %s, %d rounds, %d connections, %s a load, %d workflows\n",
-		runtime.NumCPU(), loadAverage(), s.rounds, s.conns, s.length, s.rows)
+	measured := false
+	for _, p := range parts {
+		if !slices.Contains(strings.Split(s.part, ","), p.name) {
+			continue
+		}
+		chosen := choose(s, p.peers)
+		if len(chosen) == 0 {
+			continue
+		}
+		measured = true
+		fmt.Printf("\n%s: %d cores, load %s, %d rounds, %s\n", p.name, runtime.NumCPU(), loadAverage(), s.rounds, p.about(s))
+		r := &results{file: f}
+		if err := p.measure(s, chosen, r); err != nil {
+			return err
+		}
+		fmt.Println()
+		r.table(os.Stdout, p.rows)
+		r.goals(os.Stdout, p.goals)
+	}
+	if !measured {
+		return fmt.Errorf("there is nothing to measure with -part %q -only %q", s.part, s.only)
+	}
+	fmt.Printf("\nevery measurement: %s\n", file)
+	return f.Close()
+}
+
+// choose leaves out what was not asked for, and what is not there.
+func choose(s settings, all []peer) []peer {
+	var chosen []peer
+	for _, p := range all {
+		if s.only != "" && !slices.Contains(strings.Split(s.only, ","), p.name) {
+			continue
+		}
+		program := p.command("", "")[0]
+		if _, err := os.Stat(filepath.Join(s.bin, program)); err != nil {
+			fmt.Printf("%s is not here and is left out\n", program)
+			continue
+		}
+		chosen = append(chosen, p)
+	}
+	return chosen
+}
+
+func measureAPI(s settings, chosen []peer, r *results) error {
 	if err := measureLoad(s, chosen, r); err != nil {
 		return err
 	}
-	if err := measureStart(s, chosen, r); err != nil {
-		return err
-	}
-	fmt.Println()
-	r.table(os.Stdout)
-	r.goals(os.Stdout)
-	fmt.Printf("\nevery measurement: %s\n", file)
-	return f.Close()
+	return measureStart(s, chosen, r)
 }
 
 // measureLoad puts the load on one peer at a time while all of them run. All

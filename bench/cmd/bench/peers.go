@@ -19,7 +19,9 @@ type peer struct {
 	name      string
 	readyPath string
 	command   func(addr, dir string) []string
+	prepare   func(addr, dir string) error // what it finds in its folder, if anything
 	signIn    func(s settings, p *process) (session, error)
+	shelf     func(p *process) (shelf, error) // for the files part
 }
 
 // session is a signed-in user of a running peer.
@@ -37,21 +39,11 @@ const (
 	bareToken   = "tok_0123456789abcdef0123456789abcdef"
 )
 
-func choose(s settings) ([]peer, error) {
-	all := map[string]peer{"millrace": millrace, "pocketbase": pocketbase, "bare": bare}
-	var chosen []peer
-	for name := range strings.SplitSeq(s.only, ",") {
-		p, ok := all[name]
-		if !ok {
-			return nil, fmt.Errorf("there is no peer %q", name)
-		}
-		chosen = append(chosen, p)
-	}
-	return chosen, nil
-}
+// apiPeers are the servers that the http part measures.
+var apiPeers = []peer{millrace, pocketbase, bare}
 
 var millrace = peer{
-	name:      "millrace",
+	name:      us,
 	readyPath: "/api/health/ready",
 	command: func(addr, dir string) []string {
 		return []string{"millrace", "serve", "--listen", addr, "--data", filepath.Join(dir, "data")}
@@ -251,6 +243,19 @@ func (c *caller) post(url string, send, receive any) error {
 		return err
 	}
 	return json.Unmarshal(answer, receive)
+}
+
+func (c *caller) get(url string, receive any) error {
+	answer, err := c.do(http.MethodGet, url, "")
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(answer, receive)
+}
+
+func (c *caller) delete(url string) error {
+	_, err := c.do(http.MethodDelete, url, "")
+	return err
 }
 
 func (c *caller) do(method, url, body string) ([]byte, error) {

@@ -26,13 +26,21 @@ type process struct {
 
 // start starts a peer on an empty folder and waits until it is ready.
 func start(s settings, p peer) (*process, error) {
-	dir, err := os.MkdirTemp("", "millrace-bench-")
+	dir, err := os.MkdirTemp(s.store, "millrace-bench-")
 	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
 	addr, err := freeAddress()
 	if err != nil {
 		return nil, err
+	}
+	if p.prepare != nil {
+		if err := p.prepare(addr, dir); err != nil {
+			return nil, err
+		}
 	}
 	proc := &process{
 		name: p.name, base: "http://" + addr, log: filepath.Join(s.out, p.name+".log"), dir: dir,
@@ -115,17 +123,32 @@ func (p *process) cpu() time.Duration {
 func (p *process) memory() float64 {
 	total := 0.0
 	for _, pid := range family(p.cmd.Process.Pid) {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if err != nil {
-			continue
-		}
-		_, rest, _ := strings.Cut(string(b), "VmRSS:")
-		if f := strings.Fields(rest); len(f) > 0 {
-			kb, _ := strconv.ParseFloat(f[0], 64)
-			total += kb / 1024
-		}
+		total += memoryOf(pid, "VmRSS:")
 	}
 	return total
+}
+
+// forgetPeak lets the kernel measure the peak anew.
+func (p *process) forgetPeak() {
+	const resetPeak = "5"
+	os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte(resetPeak), 0)
+}
+
+// peak is the largest resident set in MB since forgetPeak.
+func (p *process) peak() float64 { return memoryOf(p.cmd.Process.Pid, "VmHWM:") }
+
+func memoryOf(pid int, field string) float64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(b), field)
+	f := strings.Fields(rest)
+	if len(f) == 0 {
+		return 0
+	}
+	kb, _ := strconv.ParseFloat(f[0], 64)
+	return kb / 1024
 }
 
 func family(pid int) []int {

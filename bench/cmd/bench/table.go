@@ -12,7 +12,7 @@ type row struct {
 	digits           int
 }
 
-var rows = []row{
+var apiRows = []row{
 	{"list", "rps", "list 50: requests/s", 0},
 	{"list", "p50_ms", "list 50: p50 ms", 1},
 	{"list", "p99_ms", "list 50: p99 ms", 1},
@@ -35,7 +35,7 @@ type goal struct {
 	label           string
 }
 
-var allGoals = []goal{
+var apiGoals = []goal{
 	{"list", "rps", "pocketbase", true, 4, "list: requests/s at least 4 × PocketBase"},
 	{"list", "rps", "bare", true, 0.6, "list: requests/s at least 0.6 × bare"},
 	{"list", "p99_ms", "pocketbase", false, 0.25, "list: p99 at most 1/4 of PocketBase"},
@@ -48,7 +48,7 @@ var allGoals = []goal{
 const us = "millrace"
 
 // table prints the medians, and ours as a multiple of each peer's.
-func (r *results) table(w io.Writer) {
+func (r *results) table(w io.Writer, rows []row) {
 	names := r.names()
 	var against []string
 	if slices.Contains(names, us) {
@@ -79,25 +79,33 @@ func (r *results) table(w io.Writer) {
 	}
 	var failed []string
 	for _, name := range names {
-		sum := 0.0
-		for _, m := range r.all {
-			if m["name"] == name {
-				sum += m.number("errors")
-			}
+		if sum, counted := r.errors(name); counted {
+			failed = append(failed, fmt.Sprintf("%.0f", sum))
 		}
-		failed = append(failed, fmt.Sprintf("%.0f", sum))
 	}
-	line("failed requests, all rounds", failed)
+	if len(failed) > 0 {
+		line("failed requests, all rounds", failed)
+	}
+}
+
+// errors adds up those of a peer whose loads go on after a failure.
+func (r *results) errors(name string) (sum float64, counted bool) {
+	for _, m := range r.all {
+		if n, ok := m["errors"].(float64); ok && m["name"] == name {
+			sum, counted = sum+n, true
+		}
+	}
+	return sum, counted
 }
 
 // goals prints those whose peers were measured.
-func (r *results) goals(w io.Writer) {
+func (r *results) goals(w io.Writer, goals []goal) {
 	names := r.names()
 	if !slices.Contains(names, us) {
 		return
 	}
 	fmt.Fprintln(w)
-	for _, g := range allGoals {
+	for _, g := range goals {
 		if g.peer != "" && !slices.Contains(names, g.peer) {
 			continue
 		}
@@ -121,6 +129,16 @@ func (r *results) names() []string {
 		}
 	}
 	return names
+}
+
+// latest is the last value, or 0.
+func (r *results) latest(name, op, field string) float64 {
+	for _, m := range slices.Backward(r.all) {
+		if m["name"] == name && m["op"] == op {
+			return m.number(field)
+		}
+	}
+	return 0
 }
 
 func (r *results) median(name, op, field string) float64 {

@@ -48,7 +48,7 @@ func (s *Store) write(tmp string, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if _, err = io.Copy(f, r); err == nil {
+	if _, err = io.Copy(&early{file: f}, r); err == nil {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())

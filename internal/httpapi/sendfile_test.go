@@ -1,0 +1,16 @@
+package httpapi
+
+import (
+	"io"
+	"net/http"
+	"testing"
+)
+
+// What stands between a file and the network must let the kernel do the
+// copying.
+func TestTheWriterOfAnswersTakesFilesWhole(t *testing.T) {
+	var w http.ResponseWriter = &counted{}
+	if _, ok := w.(io.ReaderFrom); !ok {
+		t.Error("an answer copies files through memory")
+	}
+}
