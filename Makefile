@@ -30,7 +30,10 @@ run: setup-run build ## Start the server with its embedded defaults; it prints i
 dev: setup-run ## Start the server and restart it whenever a source file changes
 	scripts/dev
 
+SHIM := internal/engine/executor/shim
+
 build: ## Build bin/millrace
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o $(SHIM)/embedded/bin/millrace-shim ./$(SHIM)/cmd/millrace-shim
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/millrace ./cmd/millrace
 
 test: setup-test format vet lint tidy ## Run everything on SQLite and PostgreSQL, with the race detector

@@ -109,6 +109,9 @@ func (s *settings) problems() error {
 			note(fmt.Errorf("%s must be at least 1", name))
 		}
 	}
+	if s.Executor != "local" {
+		note(fmt.Errorf("--executor %s is announced, but not built yet; use local", s.Executor))
+	}
 	if s.Identity == "clerk" {
 		note(errors.New("--identity clerk is announced, but not built yet; use builtin"))
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -15,10 +17,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/mail"
+	"github.com/millrace/millrace/internal/objects"
+	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/workflows"
 	"github.com/millrace/millrace/web"
@@ -31,6 +37,9 @@ type house struct {
 	postman  *mail.Postman
 	accounts *builtin.System
 	files    *files.Service
+	engine   *engine.Engine
+	driver   *local.Driver
+	hub      runs.Hub
 	metrics  *prometheus.Registry
 	handler  http.Handler
 }
@@ -55,6 +64,9 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		return nil, err
 	}
 	h.files = files.NewService(db, keep, catalog, time.Now)
+	if err := h.buildEngine(ctx, s, keep, catalog); err != nil {
+		return nil, err
+	}
 	money, pages := s.billing(db, catalog, origins)
 	h.accounts = builtin.New(builtin.Options{
 		Store: db, Post: h.postman, Passwords: builtin.NewPasswords(), Origins: origins,
@@ -62,13 +74,45 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	})
 	api := httpapi.New(httpapi.Options{
 		Log: log, Identity: h.accounts, Accounts: h.accounts, Workflows: workflows.NewService(db, time.Now),
-		Files: h.files, Transfers: doors, Billing: money, Pages: pages,
+		Runs: runs.NewService(runs.Options{
+			Store: db, Details: db, Submit: db, Objects: keep, Workshop: h.engine, Catalog: catalog, Now: time.Now,
+		}),
+		Feed: &h.hub, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
 		Limiter: db, Answers: db, Home: web.Home, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
 		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment},
 		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute, AnalysesPerDay: s.AnalysesPerDay,
 	})
 	h.handler = api.Handler()
 	return h, nil
+}
+
+// How long a task may go on without its server: contract and shim agree on it.
+const (
+	awayEmbedded = 10 * time.Minute
+	awayShared   = time.Minute
+)
+
+// buildEngine makes what carries runs out, on this machine.
+func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept, c credits.Catalog) (err error) {
+	folder := filepath.Join(s.Data, "attempts")
+	h.driver, err = local.New(ctx, local.Config{Folder: folder, Log: h.log, Now: time.Now, Sandbox: local.Sandbox(s.Sandbox)})
+	if err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	away := awayShared
+	if s.embedded() {
+		away = awayEmbedded
+	}
+	h.engine = engine.New(engine.Options{
+		Queue: h.db, Journal: h.db, Purse: h.db, Objects: keep, Files: h.db, Driver: h.driver, Catalog: c,
+		Dir: folder, Owner: host + " " + rand.Text(), Host: host, Embedded: s.embedded(), Away: away,
+		Changed: h.hub.Changed, Log: h.log, Now: time.Now,
+	})
+	return nil
 }
 
 func (s *settings) carrier() (mail.Carrier, error) {
@@ -103,6 +147,7 @@ func (s *settings) checkEnvironment(context.Context) error { return s.problems()
 // background is what runs beside the requests, on every server and worker.
 func (h *house) background(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return h.postman.Run(ctx) })
+	g.Go(func() error { return errors.Join(h.engine.Run(ctx), h.driver.Close()) })
 	g.Go(func() error { return h.janitor(ctx) })
 }
 

@@ -137,6 +137,9 @@ type ListStore interface {
 	// DeleteFile removes the row; its bytes are doomed with the last row that
 	// points to them.
 	DeleteFile(ctx context.Context, team ids.Team, key string) error
+	// FilesOfRun are what a run produced and consumed, with who started it. A
+	// run that has not ended is fault.KindConflict.
+	FilesOfRun(ctx context.Context, team ids.Team, run ids.Run) (list []File, starter string, err error)
 }
 
 // CleaningStore says what may be cleaned up.
@@ -270,4 +273,29 @@ func (s *Service) Delete(ctx context.Context, caller access.Caller, source Sourc
 		return err
 	}
 	return s.bury(ctx)
+}
+
+// DeleteRun deletes every file that a run produced or consumed. Members may do
+// that for runs they started, as far as the files are theirs.
+func (s *Service) DeleteRun(ctx context.Context, caller access.Caller, run ids.Run) (files int, bytes int64, err error) {
+	if err := caller.Must(access.DeleteFiles); err != nil {
+		return 0, 0, err
+	}
+	list, starter, err := s.store.FilesOfRun(ctx, caller.Team, run)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, f := range list {
+		mine := starter == string(caller.User) && (f.Source == FromRun || f.CreatedBy == caller.User)
+		if !mine && !caller.May(access.DeleteAnyFile) {
+			return 0, 0, fault.Forbidden("only an admin or owner may delete the files of someone else's run")
+		}
+	}
+	for _, f := range list {
+		if err := s.store.DeleteFile(ctx, caller.Team, f.Key); err != nil {
+			return files, bytes, err
+		}
+		files, bytes = files+1, bytes+f.Size
+	}
+	return files, bytes, s.bury(ctx)
 }

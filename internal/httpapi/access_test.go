@@ -75,19 +75,19 @@ var routeRows = map[string]rights{
 	"GET /api/workflows/{id}/revisions":                everybody(200).elsewhere(404),
 	"GET /api/workflows/{id}/revisions/{n}":            everybody(200).elsewhere(404),
 	"POST /api/workflows/{id}/revisions/{n}/restore":   writers(200).elsewhere(404),
-	"GET /api/runs":                                    everybody(501),
-	"POST /api/runs":                                   writers(501).with(`{"workflowId":"{wf}"}`),
-	"GET /api/runs/{id}":                               everybody(501),
-	"POST /api/runs/{id}/cancel":                       writers(501),
-	"POST /api/runs/{id}/retry":                        writers(501),
-	"GET /api/runs/{id}/events":                        everybody(501),
-	"GET /api/runs/{id}/logs":                          everybody(501),
-	"GET /api/runs/{id}/outputs":                       everybody(501),
-	"GET /api/runs/{id}/stream":                        everybody(501),
+	"GET /api/runs":                                    everybody(200),
+	"POST /api/runs":                                   writers(202).with(`{"workflowId":"{runnable}"}`).elsewhere(404),
+	"GET /api/runs/{id}":                               everybody(200).elsewhere(404),
+	"POST /api/runs/{id}/cancel":                       admins(200).elsewhere(404), /* a member's own: TestMembersCancelWhatTheyStarted */
+	"POST /api/runs/{id}/retry":                        writers(202).elsewhere(404),
+	"GET /api/runs/{id}/events":                        everybody(200).elsewhere(404),
+	"GET /api/runs/{id}/logs":                          everybody(200).elsewhere(404),
+	"GET /api/runs/{id}/outputs":                       everybody(200).elsewhere(404),
+	"GET /api/runs/{id}/stream":                        everybody(200).elsewhere(404),
 	"GET /api/files":                                   everybody(200),
 	"POST /api/files/presign":                          writers(200).with(`{"filename":"a.csv","contentType":"text/csv","size":1}`),
 	"POST /api/files/delete":                           admins(200).with(`{"key":"{file}","source":"upload"}`).elsewhere(404),
-	"POST /api/files/delete-run":                       writers(501),
+	"POST /api/files/delete-run":                       admins(200).with(`{"runId":"{run}"}`).elsewhere(404),
 	"POST /api/billing/estimate":                       everybody(200).with(`{}`),
 	"GET /api/billing/topup":                           admins(200),
 	"POST /api/billing/topup":                          admins(200).with(`{"packageIndex":0}`),
@@ -180,7 +180,9 @@ func (w *world) fill(text string, host someone) string {
 		"{session}": func() string {
 			return w.call("GET", "/auth/sessions", "", bearer(host.token)).want(200).at("data").([]any)[0].(map[string]any)["id"].(string)
 		},
-		"{file}": func() string { return w.upload(host, "a.csv", "text/csv", "x").key },
+		"{runnable}": func() string { return w.runnable(host) },
+		"{run}":      func() string { return w.finished(host) },
+		"{file}":     func() string { return w.upload(host, "a.csv", "text/csv", "x").key },
 		"{userId}": func() string {
 			other := w.newcomer()
 			w.join(other, host, access.Member)
@@ -207,6 +209,8 @@ func (w *world) request(pattern, body string, host someone) (method, path, fille
 	switch {
 	case strings.HasPrefix(path, "/api/workflows/{id}"):
 		path = strings.Replace(path, "{id}", "{wf}", 1)
+	case strings.HasPrefix(path, "/api/runs/{id}"):
+		path = strings.Replace(path, "{id}", "{run}", 1)
 	case strings.HasPrefix(path, "/auth/teams/{id}"):
 		path = strings.Replace(path, "{id}", "{team}", 1)
 	case strings.HasPrefix(path, "/auth/sessions/{id}"):

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/workflows"
 )
 
@@ -35,6 +36,8 @@ type Options struct {
 	Identity  identity.System
 	Accounts  *builtin.System
 	Workflows *workflows.Service
+	Runs      *runs.Service
+	Feed      Feed
 	Files     *files.Service
 	Transfers Transfers // nil where the object store is spoken to directly
 	Billing   *billing.Service

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/files"
 )
 
@@ -75,4 +76,16 @@ func (a *API) deleteFile(x *exchange) (answer, error) {
 	}
 	err = a.Files.Delete(x.ctx(), x.caller, source, in.Key)
 	return answer{data: api.FileDeleted{Deleted: true, Key: in.Key, Source: in.Source}}, err
+}
+
+func (a *API) deleteRunFiles(x *exchange) (answer, error) {
+	in, err := decode[api.DeleteRunFiles](x)
+	if err != nil {
+		return answer{}, err
+	}
+	if !printable(in.RunID) {
+		return answer{}, fault.NotFound("no such run")
+	}
+	n, bytes, err := a.Files.DeleteRun(x.ctx(), x.caller, ids.Run(in.RunID))
+	return answer{data: api.RunFilesDeleted{Deleted: true, RunID: in.RunID, Files: n, Bytes: bytes}}, err
 }

@@ -25,6 +25,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/letters"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/executor/dummy"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity"
@@ -33,6 +35,7 @@ import (
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/objects/disk"
 	"github.com/millrace/millrace/internal/payments/sandbox"
+	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
 	"github.com/millrace/millrace/internal/workflows"
@@ -52,6 +55,7 @@ type house struct {
 	mailbox  string
 	log      *bytes.Buffer
 
+	hub       runs.Hub
 	keeper    *disk.Store
 	filesRoom *files.Service
 
@@ -103,7 +107,12 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	}
 	catalog := credits.DefaultCatalog()
 	h.keeper, h.filesRoom = keeper, files.NewService(h.db, objects.Kept{Store: keeper}, catalog, h.clock)
+	work := engineOf(t, h)
 	o := httpapi.Options{
+		Runs: runs.NewService(runs.Options{
+			Store: h.db, Details: h.db, Submit: h.db, Objects: objects.Kept{Store: keeper}, Workshop: work, Catalog: catalog, Now: h.clock,
+		}),
+		Feed:  &h.hub,
 		Files: h.filesRoom, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
 		Pages:   sandbox.Sandbox{}, AnalysesPerDay: 20,
@@ -123,6 +132,32 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	a := httpapi.New(o)
 	h.mux = a.Handler()
 	return h
+}
+
+// engineOf carries the house's runs, by an executor that does as it is told.
+func engineOf(t *testing.T, h *house) *engine.Engine {
+	t.Helper()
+	dir := t.TempDir()
+	driver, err := dummy.New(dir, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := engine.New(engine.Options{
+		Queue: h.db, Journal: h.db, Purse: h.db, Objects: objects.Kept{Store: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
+		Dir: dir, Owner: "test", Host: "here", Embedded: true, Away: time.Minute, Changed: h.hub.Changed,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: h.clock,
+	})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		driver.Close()
+	})
+	return e
 }
 
 type locked struct {

@@ -75,9 +75,20 @@ func (a *API) routes() []route {
 		{pattern: "GET /api/workflows/{id}/revisions/{n}", who: member, may: access.Read, handle: a.getRevision},
 		{pattern: "POST /api/workflows/{id}/revisions/{n}/restore", who: member, may: access.EditWorkflows, handle: a.restoreRevision},
 
+		{pattern: "GET /api/runs", who: member, may: access.Read, handle: a.listRuns},
+		{pattern: "POST /api/runs", who: member, may: access.StartRuns, body: smallBody, once: true, limit: a.runsLimit(), handle: a.startRun},
+		{pattern: "GET /api/runs/{id}", who: member, may: access.Read, handle: a.getRun},
+		{pattern: "POST /api/runs/{id}/cancel", who: member, may: access.CancelRuns, handle: a.cancelRun},
+		{pattern: "POST /api/runs/{id}/retry", who: member, may: access.StartRuns, body: smallBody, once: true, limit: a.runsLimit(), handle: a.retryRun},
+		{pattern: "GET /api/runs/{id}/events", who: member, may: access.Read, handle: a.listEvents},
+		{pattern: "GET /api/runs/{id}/logs", who: member, may: access.Read, handle: a.readLogs},
+		{pattern: "GET /api/runs/{id}/outputs", who: member, may: access.Read, handle: a.listOutputs},
+		{pattern: "GET /api/runs/{id}/stream", who: member, may: access.Read, handle: a.streamRun},
+
 		{pattern: "GET /api/files", who: member, may: access.Read, handle: a.listFiles},
 		{pattern: "POST /api/files/presign", who: member, may: access.UploadFiles, body: smallBody, handle: a.presignUpload},
 		{pattern: "POST /api/files/delete", who: member, may: access.DeleteFiles, body: smallBody, handle: a.deleteFile},
+		{pattern: "POST /api/files/delete-run", who: member, may: access.DeleteFiles, body: smallBody, handle: a.deleteRunFiles},
 		{pattern: "GET /objects/{key...}", handle: a.sendObject},
 		{pattern: "PUT /objects/{key...}", handle: a.receiveObject},
 

@@ -9,18 +9,6 @@ import (
 // it is decided already; the table shrinks to nothing.
 func (a *API) unbuilt() []route {
 	table := []route{
-		{pattern: "GET /api/runs", who: member, may: access.Read},
-		{pattern: "POST /api/runs", who: member, may: access.StartRuns, body: smallBody, limit: a.runsLimit()},
-		{pattern: "GET /api/runs/{id}", who: member, may: access.Read},
-		{pattern: "POST /api/runs/{id}/cancel", who: member, may: access.CancelRuns},
-		{pattern: "POST /api/runs/{id}/retry", who: member, may: access.StartRuns, body: smallBody, limit: a.runsLimit()},
-		{pattern: "GET /api/runs/{id}/events", who: member, may: access.Read},
-		{pattern: "GET /api/runs/{id}/logs", who: member, may: access.Read},
-		{pattern: "GET /api/runs/{id}/outputs", who: member, may: access.Read},
-		{pattern: "GET /api/runs/{id}/stream", who: member, may: access.Read},
-
-		{pattern: "POST /api/files/delete-run", who: member, may: access.DeleteFiles, body: smallBody},
-
 		{pattern: "POST /api/ai/analyze", who: visitor, may: access.Analyze, body: smallBody},
 		{pattern: "POST /api/ai/upload", who: visitor, may: access.Analyze},
 		{pattern: "GET /api/ai/status", who: member, may: access.Read},

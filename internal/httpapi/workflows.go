@@ -19,8 +19,20 @@ func workflowRow(w workflows.Row) api.WorkflowRow {
 	return api.WorkflowRow{
 		ID: string(w.ID), Name: w.Name, Description: w.Description, Revision: w.Revision, NodeCount: w.NodeCount,
 		CreatedBy: api.Person{ID: string(w.CreatedBy), Name: w.CreatedByName},
-		CreatedAt: api.At(w.CreatedAt), UpdatedAt: api.At(w.UpdatedAt), LastRuns: []api.RunBrief{},
+		CreatedAt: api.At(w.CreatedAt), UpdatedAt: api.At(w.UpdatedAt), LastRuns: lastRuns(w.LastRuns),
 	}
+}
+
+func lastRuns(list []workflows.LastRun) []api.RunBrief {
+	out := make([]api.RunBrief, len(list))
+	for i, r := range list {
+		out[i] = api.RunBrief{ID: string(r.ID), Status: api.RunStatus(r.Status), FinishedAt: timeOrNull(r.FinishedAt)}
+		if !r.FinishedAt.IsZero() {
+			ms := r.Took.Milliseconds()
+			out[i].DurationMs = &ms
+		}
+	}
+	return out
 }
 
 func workflowOut(w workflows.Workflow) answer {

@@ -6,12 +6,16 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/files"
+	"github.com/millrace/millrace/internal/runs"
 )
 
 // Kept is a store in the words of the rooms.
 type Kept struct{ Store }
 
-var _ files.Objects = Kept{}
+var (
+	_ files.Objects = Kept{}
+	_ runs.Objects  = Kept{}
+)
 
 // PresignPut signs an upload.
 func (k Kept) PresignPut(ctx context.Context, u files.Upload) (string, error) {
@@ -55,4 +59,15 @@ func (k Kept) Keys(ctx context.Context, prefix, after string, limit int) (keys [
 func (k Kept) SweepUploads(ctx context.Context, before time.Time) error {
 	_, err := k.Sweep(ctx, before)
 	return err
+}
+
+// StatOutput describes the bytes of an output.
+func (k Kept) StatOutput(ctx context.Context, key string) (runs.Stored, error) {
+	o, err := k.Store.Stat(ctx, key)
+	return runs.Stored{Size: o.Size, Mark: o.Mark}, err
+}
+
+// PresignOutput signs the download of an output.
+func (k Kept) PresignOutput(ctx context.Context, o runs.Output, until time.Time, base string) (string, error) {
+	return k.Store.PresignGet(ctx, Download{Key: o.Blob, Name: o.Name, ContentType: o.ContentType, Expires: until, Base: base})
 }

@@ -102,14 +102,65 @@ type Store interface {
 	CancelRun(ctx context.Context, team ids.Team, id ids.Run, by Starter, now time.Time) (lifecycle.Status, error)
 }
 
+// DetailStore reads what a run has come to.
+type DetailStore interface {
+	NodesOf(ctx context.Context, id ids.Run) ([]Node, error)
+	OutputsOf(ctx context.Context, id ids.Run) ([]Output, error)
+	LogTail(ctx context.Context, team ids.Team, id ids.Run, most int64) (LogPage, error)
+	LogFrom(ctx context.Context, team ids.Team, id ids.Run, offset, most int64) (LogPage, error)
+	NodeLog(ctx context.Context, team ids.Team, id ids.Run, node string, shard int, offset, most int64) (LogPage, error)
+}
+
 // Service answers a team's questions about its runs.
 type Service struct {
-	store Store
-	now   func() time.Time
+	store    Store
+	details  DetailStore
+	submit   SubmitStore
+	objects  Objects
+	workshop Workshop
+	catalog  credits.Catalog
+	now      func() time.Time
+}
+
+// Options are what the room is made of.
+type Options struct {
+	Store    Store
+	Details  DetailStore
+	Submit   SubmitStore
+	Objects  Objects
+	Workshop Workshop
+	Catalog  credits.Catalog
+	Now      func() time.Time
 }
 
 // NewService makes the room.
-func NewService(store Store, now func() time.Time) *Service { return &Service{store: store, now: now} }
+func NewService(o Options) *Service {
+	return &Service{store: o.Store, details: o.Details, submit: o.Submit, objects: o.Objects, workshop: o.Workshop, catalog: o.Catalog, now: o.Now}
+}
+
+// Runs lists the team's runs, newest first.
+func (s *Service) Runs(ctx context.Context, caller access.Caller, f Filter, before ids.Run, limit int) (list []Run, more bool, err error) {
+	if err := caller.Must(access.Read); err != nil {
+		return nil, false, err
+	}
+	list, err = s.store.Runs(ctx, caller.Team, f, before, limit+1)
+	if len(list) > limit {
+		return list[:limit], true, err
+	}
+	return list, false, err
+}
+
+// Events are what happened to a run after a number, in order.
+func (s *Service) Events(ctx context.Context, caller access.Caller, id ids.Run, after int64, limit int) (list []Event, more bool, err error) {
+	if _, err := s.Run(ctx, caller, id); err != nil {
+		return nil, false, err
+	}
+	list, err = s.store.Events(ctx, caller.Team, id, after, limit+1)
+	if len(list) > limit {
+		return list[:limit], true, err
+	}
+	return list, false, err
+}
 
 // Run is one run of the caller's team.
 func (s *Service) Run(ctx context.Context, caller access.Caller, id ids.Run) (Run, error) {
@@ -132,5 +183,9 @@ func (s *Service) Cancel(ctx context.Context, caller access.Caller, id ids.Run) 
 	if r.Starter.ID != string(caller.User) && !caller.May(access.CancelAnyRun) {
 		return "", fault.Forbidden("only an admin or owner may cancel someone else's run")
 	}
-	return s.store.CancelRun(ctx, caller.Team, id, Starter{Type: "user", ID: string(caller.User), Name: caller.Name}, s.now())
+	status, err := s.store.CancelRun(ctx, caller.Team, id, Starter{Type: "user", ID: string(caller.User), Name: caller.Name}, s.now())
+	if status == lifecycle.Running {
+		s.workshop.Cancel(id)
+	}
+	return status, err
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -244,4 +245,36 @@ func (db *DB) Unhashed(ctx context.Context, limit int) ([]string, error) {
 func (db *DB) SetHash(ctx context.Context, key, sum string) error {
 	_, err := db.changed(ctx, `UPDATE blobs SET sha256 = $1 WHERE key = $2`, sum, key)
 	return err
+}
+
+// FilesOfRun are what a run that has ended produced and consumed.
+func (db *DB) FilesOfRun(ctx context.Context, team ids.Team, run ids.Run) (list []files.File, starter string, err error) {
+	r, err := db.Run(ctx, team, run)
+	if err != nil {
+		return nil, "", err
+	}
+	if !r.Status.Terminal() {
+		return nil, "", fault.Conflict("the run is still %s: cancel it, or wait for its end", r.Status)
+	}
+	var inputs map[string][]string
+	if err := json.Unmarshal(r.Inputs, &inputs); err != nil {
+		return nil, "", err
+	}
+	list, err = all(ctx, db, func(rows *sql.Rows, f *files.File) error {
+		f.Team = team
+		return scanFile(rows, f)
+	}, file+`f.run_id = $2`, team, run)
+	for _, keys := range inputs {
+		for _, key := range keys {
+			f := files.File{Team: team}
+			found := db.foreseen(scanFile(db.q.QueryRowContext(ctx, file+`f.key = $2`, team, key), &f), "file")
+			switch {
+			case found == nil && f.Run != run:
+				list = append(list, f)
+			case found != nil && !fault.Is(found, fault.KindNotFound):
+				return nil, "", found
+			}
+		}
+	}
+	return list, r.Starter.ID, err
 }

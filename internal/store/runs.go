@@ -190,3 +190,28 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 		Quantity: float64(credits.StartedSeconds(r.Took(now))), Unit: "seconds", Description: "run of " + r.WorkflowName, CreatedAt: now,
 	}, cost)
 }
+
+// RunSource is the workflow that a run is made of.
+func (db *DB) RunSource(ctx context.Context, team ids.Team, id ids.Workflow) (runs.Source, error) {
+	var s runs.Source
+	err := db.q.QueryRowContext(ctx, `
+		SELECT w.name, w.revision, r.definition
+		FROM workflows w JOIN workflow_revisions r ON r.workflow_id = w.id AND r.revision = w.revision
+		WHERE w.team_id = $1 AND w.id = $2`, team, id).Scan(&s.Name, &s.Revision, &s.Definition)
+	return s, db.foreseen(err, "workflow")
+}
+
+// MissingFiles are those of the keys that are not the team's files.
+func (db *DB) MissingFiles(ctx context.Context, team ids.Team, keys []string) (missing []string, err error) {
+	for _, key := range keys {
+		var n int
+		err := db.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM files WHERE team_id = $1 AND key = $2`, team, key).Scan(&n)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			missing = append(missing, key)
+		}
+	}
+	return missing, nil
+}

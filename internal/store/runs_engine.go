@@ -5,14 +5,10 @@ import (
 	"database/sql"
 	"time"
 
-	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
 )
-
-// ErrFenced is a write of a worker that has lost the run.
-var errFenced = fault.Conflict("another worker carries this run").WithCode("fenced")
 
 // ClaimRuns hands queued runs to a worker, at most so many: fair between
 // teams (who has fewer running goes first), then by age. Claims take turns.
@@ -111,7 +107,7 @@ func (db *DB) fenced(ctx context.Context, id ids.Run, fence int64, fn func(tx *D
 			return err
 		}
 		if r.Fence != fence || r.Status != lifecycle.Running {
-			return errFenced
+			return runs.ErrFenced
 		}
 		return fn(tx, r)
 	})
@@ -138,8 +134,10 @@ func (db *DB) RequeueRun(ctx context.Context, id ids.Run, fence int64, heard, no
 		r.Carried = r.Took(maxTime(heard, r.CarriedSince))
 		r.CarriedSince = time.Time{}
 		if r.Losses+1 >= maxLosses {
-			return tx.end(ctx, r, runs.Ending{Status: lifecycle.Interrupted, Code: lifecycle.WorkerLost,
-				Message: "the run was lost three times: the machines it ran on keep going away"}, now)
+			return tx.end(ctx, r, runs.Ending{
+				Status: lifecycle.Interrupted, Code: lifecycle.WorkerLost,
+				Message: "the run was lost three times: the machines it ran on keep going away",
+			}, now)
 		}
 		_, err := tx.changed(ctx, `
 			UPDATE runs SET status = 'queued', owner = '', lease_until = 0, losses = losses + 1, carried = $1, carried_since = NULL

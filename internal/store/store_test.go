@@ -306,7 +306,7 @@ func TestWorkflowsStayInTheirTeam(t *testing.T) {
 		notFound("reading", err)
 		_, err = db.Revision(ctx, bob.Team.ID, w.ID, 1)
 		notFound("reading a revision of", err)
-		notFound("deleting", db.DeleteWorkflow(ctx, bob.Team.ID, w.ID))
+		notFound("deleting", db.DeleteWorkflow(ctx, bob.Team.ID, w.ID, "Bob", noon))
 		theirs := w
 		theirs.Team = bob.Team.ID
 		if saved, err := db.SaveWorkflow(ctx, theirs, nil); saved || err != nil {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/workflows"
 )
 
@@ -48,7 +50,13 @@ func (db *DB) Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (wor
 		return w, db.foreseen(err, "workflow")
 	}
 	w.CreatedAt, w.UpdatedAt = fromMicros(created), fromMicros(updated)
-	return w, json.Unmarshal(problems, &w.Problems)
+	if err := json.Unmarshal(problems, &w.Problems); err != nil {
+		return w, err
+	}
+	one := []workflows.Row{w.Row}
+	err = db.lastRuns(ctx, team, one)
+	w.LastRuns = one[0].LastRuns
+	return w, err
 }
 
 // Workflows lists a team's workflows, newest first; ids sort by creation.
@@ -56,7 +64,7 @@ func (db *DB) Workflows(ctx context.Context, team ids.Team, before ids.Workflow,
 	if before == "" {
 		before = "~" // sorts after every id
 	}
-	return all(ctx, db, func(r *sql.Rows, w *workflows.Row) error {
+	list, err := all(ctx, db, func(r *sql.Rows, w *workflows.Row) error {
 		var created, updated int64
 		// Plain strings spare the reflection that named ones cost.
 		err := r.Scan((*string)(&w.ID), &w.Name, &w.Description, &w.Revision, &w.NodeCount, (*string)(&w.CreatedBy), &w.CreatedByName, &created, &updated)
@@ -69,6 +77,10 @@ func (db *DB) Workflows(ctx context.Context, team ids.Team, before ids.Workflow,
 		WHERE w.team_id = $1 AND w.id < $2
 		ORDER BY w.id DESC
 		LIMIT $3 + 0`, team, before, limit)
+	if err != nil {
+		return nil, err
+	}
+	return list, db.lastRuns(ctx, team, list)
 }
 
 // SaveWorkflow writes what was changed, unless somebody saved in between.
@@ -102,11 +114,55 @@ func (db *DB) saveRevision(ctx context.Context, w workflows.Workflow, rev workfl
 	return err
 }
 
-// DeleteWorkflow removes a workflow and its revisions.
-func (db *DB) DeleteWorkflow(ctx context.Context, team ids.Team, id ids.Workflow) error {
-	n, err := db.changed(ctx, `DELETE FROM workflows WHERE team_id = $1 AND id = $2`, team, id)
-	if err == nil && n == 0 {
-		return fault.NotFound("no such workflow")
+// DeleteWorkflow removes a workflow and its revisions, and calls its runs off.
+func (db *DB) DeleteWorkflow(ctx context.Context, team ids.Team, id ids.Workflow, by string, now time.Time) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		n, err := tx.changed(ctx, `DELETE FROM workflows WHERE team_id = $1 AND id = $2`, team, id)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fault.NotFound("no such workflow")
+		}
+		open, err := all(ctx, tx, func(r *sql.Rows, run *ids.Run) error { return r.Scan((*string)(run)) },
+			`SELECT id FROM runs WHERE workflow_id = $1 AND status IN ('queued', 'running')`, id)
+		for _, run := range open {
+			if _, err := tx.CancelRun(ctx, team, run, runs.Starter{Type: "user", Name: by}, now); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+}
+
+// lastRuns adds the newest ten runs to each of the workflows.
+func (db *DB) lastRuns(ctx context.Context, team ids.Team, list []workflows.Row) error {
+	if len(list) == 0 {
+		return nil
+	}
+	at := make(map[ids.Workflow]int, len(list))
+	for i, w := range list {
+		at[w.ID] = i
+	}
+	type last struct {
+		workflow ids.Workflow
+		run      workflows.LastRun
+	}
+	found, err := all(ctx, db, func(r *sql.Rows, l *last) error {
+		var carried int64
+		var finished sql.NullInt64
+		err := r.Scan((*string)(&l.workflow), (*string)(&l.run.ID), &l.run.Status, &carried, &finished)
+		l.run.Took, l.run.FinishedAt = time.Duration(carried)*time.Microsecond, fromNull(finished)
+		return err
+	}, `
+		SELECT w.id, r.id, r.status, r.carried, r.finished_at
+		FROM workflows w
+		JOIN runs r ON r.id IN (SELECT n.id FROM runs n WHERE n.workflow_id = w.id ORDER BY n.id DESC LIMIT 10)
+		WHERE w.team_id = $1 AND w.id >= $2 AND w.id <= $3
+		ORDER BY r.id DESC`, team, list[len(list)-1].ID, list[0].ID)
+	for _, l := range found {
+		w := &list[at[l.workflow]]
+		w.LastRuns = append(w.LastRuns, l.run)
 	}
 	return err
 }

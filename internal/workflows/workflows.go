@@ -31,6 +31,15 @@ type Row struct {
 	CreatedByName string
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
+	LastRuns      []LastRun // the newest first
+}
+
+// LastRun is how a run of a workflow went, for a glance.
+type LastRun struct {
+	ID         ids.Run
+	Status     string
+	Took       time.Duration
+	FinishedAt time.Time
 }
 
 // Workflow is one workflow with its definition.
@@ -64,7 +73,9 @@ type Store interface {
 	// somebody has saved since w.Version was read, it writes nothing and says
 	// so.
 	SaveWorkflow(ctx context.Context, w Workflow, rev *Revision) (saved bool, err error)
-	DeleteWorkflow(ctx context.Context, team ids.Team, id ids.Workflow) error
+	// DeleteWorkflow removes a workflow and calls its runs off; they stay
+	// listed.
+	DeleteWorkflow(ctx context.Context, team ids.Team, id ids.Workflow, by string, now time.Time) error
 	RevisionStore
 }
 
@@ -209,5 +220,5 @@ func (s *Service) Delete(ctx context.Context, caller access.Caller, id ids.Workf
 	if !mine && !caller.May(access.DeleteAnyWorkflow) {
 		return fault.Forbidden("only an admin or owner may delete someone else's workflow")
 	}
-	return s.store.DeleteWorkflow(ctx, caller.Team, id)
+	return s.store.DeleteWorkflow(ctx, caller.Team, id, caller.Name, s.now())
 }

@@ -55,6 +55,12 @@ func (s *System) MintToken(ctx context.Context, p identity.Presence, origin stri
 	return s.tokens.mint(ctx, p.User.ID, p.Session, origin)
 }
 
+// Present is who a session belongs to at this moment, if it lives.
+func (s *System) Present(ctx context.Context, id ids.Session) (identity.Presence, error) {
+	p, err := s.Store.PresenceBySession(ctx, id, s.Now())
+	return p, orDead(err)
+}
+
 // SignOut ends the session; every token of it is dead with the next request.
 func (s *System) SignOut(ctx context.Context, p identity.Presence) error {
 	return s.Store.DeleteSession(ctx, p.User.ID, p.Session)

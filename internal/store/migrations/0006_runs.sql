@@ -92,3 +92,24 @@ CREATE TABLE run_attempts (
     ended_at   BIGINT,
     PRIMARY KEY (run_id, node_id, shard, attempt)
 );
+
+-- Which node's port, and which shard of it, an output came from.
+ALTER TABLE files ADD COLUMN node_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE files ADD COLUMN port TEXT NOT NULL DEFAULT '';
+ALTER TABLE files ADD COLUMN shard BIGINT NOT NULL DEFAULT 0;
+CREATE INDEX files_by_run ON files (run_id, key);
+
+-- What commands have written, in pieces, in the order it was seen.
+CREATE TABLE run_logs (
+    run_id     TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    start      BIGINT NOT NULL, -- in the log of the whole run
+    node_id    TEXT NOT NULL,
+    shard      BIGINT NOT NULL,
+    attempt    BIGINT NOT NULL,
+    node_start BIGINT NOT NULL, -- in the log of this shard of the node
+    size       BIGINT NOT NULL,
+    text       BYTEA NOT NULL,
+    PRIMARY KEY (run_id, start)
+);
+CREATE INDEX run_logs_by_node ON run_logs (run_id, node_id, shard, node_start);
+ALTER TABLE runs ADD COLUMN log_size BIGINT NOT NULL DEFAULT 0;

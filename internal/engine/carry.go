@@ -1,0 +1,357 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// carrier takes one run from where it is to its end. One goroutine owns it;
+// others only leave notes.
+type carrier struct {
+	e       *Engine
+	r       runs.Run
+	g       *graph.Graph
+	plan    *Plan
+	values  graph.Values
+	inputs  map[string][]string // keys by workflow input
+	nodes   map[string]*node
+	live    map[executor.Key]*try
+	outputs []runs.Output
+	abandon context.CancelCauseFunc
+
+	seen     chan sight
+	wish     chan struct{} // somebody wants it cancelled
+	paidTill time.Time
+	limit    time.Duration // of the plan; 0: none
+}
+
+func newCarrier(e *Engine, r runs.Run) *carrier {
+	return &carrier{
+		e: e, r: r, nodes: map[string]*node{}, live: map[executor.Key]*try{},
+		seen: make(chan sight, 1), wish: make(chan struct{}, 1),
+	}
+}
+
+// sight is a look at our attempts. It knows nothing of one that was submitted
+// after it began.
+type sight struct {
+	at   time.Time
+	list []executor.Seen
+}
+
+// tell leaves the newest look; an older one that was not read yet is
+// worthless.
+func (c *carrier) tell(s sight) {
+	select {
+	case <-c.seen:
+	default:
+	}
+	select {
+	case c.seen <- s:
+	default:
+	}
+}
+
+func (c *carrier) cancel() {
+	select {
+	case c.wish <- struct{}{}:
+	default:
+	}
+}
+
+// run carries until the run has ended, or until it is not ours to carry.
+func (c *carrier) run(ctx context.Context, resumed bool) {
+	err := c.start(ctx, resumed)
+	for err == nil {
+		if err = c.round(ctx); err != nil {
+			break
+		}
+		err = c.wait(ctx)
+	}
+	c.leave(ctx, err)
+}
+
+var errEnded = errors.New("the run has ended")
+
+// leave decides what becomes of a run that we stop carrying.
+func (c *carrier) leave(ctx context.Context, err error) {
+	clean := context.WithoutCancel(ctx)
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(err, errEnded):
+	case errors.Is(cause, errDraining): // the next worker adopts what lives
+	case errors.Is(cause, errLost), errors.Is(err, runs.ErrFenced):
+		c.stopAll(clean)
+	default:
+		c.e.Log.ErrorContext(clean, "cannot carry a run", slog.String("run", string(c.r.ID)), slog.Any("error", err))
+		c.stopAll(clean)
+		ending := runs.Ending{Status: lifecycle.Interrupted, Code: lifecycle.Internal, Message: "something went wrong on our side while the run was carried"}
+		c.e.complain(clean, "cannot end a run", c.e.Journal.EndRun(clean, c.r.ID, c.r.Fence, ending, c.e.Now()))
+	}
+}
+
+// start reads the definition and what is known of the run.
+func (c *carrier) start(ctx context.Context, resumed bool) error {
+	var problems []graph.Problem
+	if c.g, problems = graph.Parse(c.r.Definition); len(problems) > 0 {
+		return fmt.Errorf("the stored definition: %s: %s", problems[0].Path, problems[0].Message)
+	}
+	if c.values, problems = c.g.CheckParameters(c.r.Parameters); len(problems) > 0 {
+		return fmt.Errorf("the stored parameters: %s: %s", problems[0].Path, problems[0].Message)
+	}
+	if err := json.Unmarshal(c.r.Inputs, &c.inputs); err != nil {
+		return fmt.Errorf("the stored inputs: %w", err)
+	}
+	plan, err := c.e.Purse.PlanOf(ctx, c.r.Team)
+	if err != nil {
+		return err
+	}
+	if terms, ok := c.e.Catalog.Terms(plan); ok {
+		c.limit = time.Duration(terms.MaxRunSeconds) * time.Second
+	}
+	c.paidTill = c.r.CarriedSince.Add(holdAhead - c.r.Carried)
+	rec, err := c.e.Journal.RecordOf(ctx, c.r.ID)
+	if err != nil {
+		return err
+	}
+	c.restore(rec)
+	if resumed {
+		return c.resume(ctx)
+	}
+	return nil
+}
+
+// resume adopts attempts that still live or have ended in order. If a worker
+// took all of them with it, the run goes back to the queue.
+func (c *carrier) resume(ctx context.Context) error {
+	seen, err := c.e.Driver.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.outwait(ctx); err != nil {
+		return err
+	}
+	known := map[executor.Key]executor.Seen{}
+	for _, s := range seen {
+		known[s.Key] = s
+	}
+	event := runs.Event{Type: lifecycle.RunResumed, At: c.e.Now(), Message: "another worker goes on with the run"}
+	step := runs.Step{Events: []runs.Event{event}}
+	adopted := 0
+	for key, t := range c.live {
+		s, ok := known[key]
+		switch {
+		case ok && s.Fence == t.row.Fence && s.Phase != executor.Gone:
+			t.handle = s.Handle
+			adopted++
+		case t.row.Host == c.e.Host && (!ok || s.Reason == executor.NeverStarted):
+			c.unstart(ctx, t, s, &step)
+		}
+	}
+	if adopted == 0 && len(c.live) > 0 {
+		return c.requeue(ctx)
+	}
+	return c.advance(ctx, step)
+}
+
+// unstart takes back an attempt of which nothing ever ran: nothing is lost.
+func (c *carrier) unstart(ctx context.Context, t *try, s executor.Seen, step *runs.Step) {
+	delete(c.live, c.key(t))
+	t.shard.state = lifecycle.NodeQueued
+	t.shard.untried++
+	t.row.State, t.row.EndedAt, t.row.Reason = runs.AttemptLost, c.e.Now(), string(executor.NeverStarted)
+	step.Attempts = append(step.Attempts, t.row)
+	if s.ID != "" {
+		c.e.complain(ctx, "cannot release an attempt", c.e.Driver.Release(ctx, s.Handle))
+	}
+}
+
+// outwait lets the shims of another host end what they run before anybody may
+// start it here: they were last renewed before we took over.
+func (c *carrier) outwait(ctx context.Context) error {
+	for _, t := range c.live {
+		if t.row.Host == c.e.Host {
+			continue
+		}
+		timer := time.NewTimer(c.e.Away)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return nil
+		}
+	}
+	return nil
+}
+
+// requeue gives the run back. What its attempts did last is when its worker
+// was last known to work; what came after is not billed.
+func (c *carrier) requeue(ctx context.Context) error {
+	heard := c.r.CarriedSince
+	var step runs.Step
+	for _, t := range c.live {
+		if t.row.StartedAt.After(heard) {
+			heard = t.row.StartedAt
+		}
+		t.row.State, t.row.EndedAt, t.row.Reason = runs.AttemptLost, c.e.Now(), string(executor.Lost)
+		step.Attempts = append(step.Attempts, t.row)
+	}
+	if err := c.advance(ctx, step); err != nil {
+		return err
+	}
+	if err := c.e.Queue.RequeueRun(ctx, c.r.ID, c.r.Fence, heard, c.e.Now()); err != nil {
+		return err
+	}
+	return errEnded
+}
+
+// advance writes a step with how far the run has come.
+func (c *carrier) advance(ctx context.Context, s runs.Step) error {
+	done, total := c.plan.Progress()
+	s.Done = done
+	if total > 0 {
+		s.Progress = done * 99 / total // the last percent is the verified end
+	}
+	err := c.e.Journal.Advance(ctx, c.r.ID, c.r.Fence, s, c.e.Now())
+	c.e.Changed(c.r.ID)
+	return err
+}
+
+// holdAhead is how much of a run is paid in advance.
+const holdAhead = time.Minute
+
+// round does all that can be done now.
+func (c *carrier) round(ctx context.Context) error {
+	if err := c.pay(ctx); err != nil {
+		return err
+	}
+	for {
+		start, skip := c.plan.Next()
+		if len(start) == 0 && len(skip) == 0 {
+			break
+		}
+		if err := c.open(ctx, start, skip); err != nil {
+			return err
+		}
+	}
+	if err := c.startTasks(ctx); err != nil {
+		return err
+	}
+	if c.plan.Failed() != nil {
+		if err := c.giveUp(ctx); err != nil {
+			return err
+		}
+	}
+	if c.plan.Over() && len(c.live) == 0 {
+		return c.finish(ctx)
+	}
+	return nil
+}
+
+// giveUp ends nodes that wait for something to start after a failure: running
+// tasks finish, nothing new starts.
+func (c *carrier) giveUp(ctx context.Context) error {
+	busy := map[*node]bool{}
+	for _, t := range c.live {
+		busy[t.node] = true
+	}
+	var step runs.Step
+	for _, n := range c.nodes {
+		if !n.row.State.Terminal() && !busy[n] {
+			n.row.State, n.row.FinishedAt = lifecycle.NodeCancelled, c.e.Now()
+			c.plan.Set(n.ID, n.row.State)
+			step.Nodes = append(step.Nodes, n.row)
+		}
+	}
+	if len(step.Nodes) == 0 {
+		return nil
+	}
+	return c.advance(ctx, step)
+}
+
+// pay holds the next minute before it begins, and ends what cannot be paid or
+// has had its time.
+func (c *carrier) pay(ctx context.Context) error {
+	now := c.e.Now()
+	if c.limit > 0 && c.r.Took(now) >= c.limit {
+		return c.interrupt(ctx, lifecycle.PlanTimeLimit, c.overtime())
+	}
+	for now.Add(renewal).After(c.paidTill) {
+		err := c.e.Purse.Hold(ctx, c.r.Team, string(c.r.ID), c.r.Price*credits.Amount(holdAhead/time.Second), now)
+		if fault.Is(err, fault.KindPayment) {
+			if now.Before(c.paidTill) {
+				return nil // what is paid is used up first
+			}
+			return c.interrupt(ctx, lifecycle.CreditsExhausted, "the team has no credits left: buy a top-up, then retry the run")
+		}
+		if err != nil {
+			return err
+		}
+		c.paidTill = c.paidTill.Add(holdAhead)
+	}
+	return nil
+}
+
+func (c *carrier) overtime() string {
+	return fmt.Sprintf("the run took longer than the %s that the team's plan allows", c.limit)
+}
+
+// interrupt ends the run for the platform's reasons.
+func (c *carrier) interrupt(ctx context.Context, code lifecycle.ErrorCode, why string) error {
+	if err := c.halt(ctx); err != nil {
+		return err
+	}
+	return c.end(ctx, runs.Ending{Status: lifecycle.Interrupted, Code: code, Message: why})
+}
+
+func (c *carrier) end(ctx context.Context, e runs.Ending) error {
+	if err := c.e.Journal.EndRun(ctx, c.r.ID, c.r.Fence, e, c.e.Now()); err != nil {
+		return err
+	}
+	return errEnded
+}
+
+// wait sleeps until something happens to the run.
+func (c *carrier) wait(ctx context.Context) error {
+	timer := time.NewTimer(c.untilNext())
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	case <-c.wish:
+		if err := c.halt(ctx); err != nil {
+			return err
+		}
+		return c.end(ctx, runs.Ending{Status: lifecycle.Cancelled, Message: "the run was cancelled"})
+	case seen := <-c.seen:
+		return c.settle(ctx, seen)
+	}
+}
+
+// untilNext is when the clock alone makes something happen: a retry, or the
+// next payment.
+func (c *carrier) untilNext() time.Duration {
+	wait := time.Second
+	for _, n := range c.nodes {
+		for _, s := range n.shards {
+			if !s.retryAt.IsZero() {
+				wait = min(wait, s.retryAt.Sub(c.e.Now()))
+			}
+		}
+	}
+	return max(wait, 10*time.Millisecond)
+}

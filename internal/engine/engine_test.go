@@ -1,0 +1,353 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/billing"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/executor/dummy"
+	"github.com/millrace/millrace/internal/identity"
+	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/objects"
+	"github.com/millrace/millrace/internal/objects/disk"
+	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/store"
+	"github.com/millrace/millrace/internal/store/storetest"
+)
+
+// shop is an engine over a real database and object store, with an executor
+// that does as it is told.
+type shop struct {
+	t    *testing.T
+	db   *store.DB
+	kept objects.Kept
+	dir  string
+	team ids.Team
+	user ids.User
+
+	mu      sync.Mutex
+	changed chan struct{}
+}
+
+func newShop(t *testing.T, url string) *shop {
+	t.Helper()
+	s := &shop{t: t, db: storetest.Open(t, url), dir: t.TempDir(), changed: make(chan struct{})}
+	keeper, err := disk.Open(t.Context(), t.TempDir(), disk.NewSigner(make([]byte, 32)), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.kept = objects.Kept{Store: keeper}
+	a := builtin.NewAccount{
+		Account: builtin.Account{User: identity.User{ID: ids.NewUser(), Email: string(ids.NewUser()) + "@example.org"}},
+		Team:    identity.Team{ID: ids.NewTeam(), Plan: "free"}, CreatedAt: time.Now(),
+	}
+	if err := s.db.SignUp(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	s.team, s.user = a.Team.ID, a.ID
+	return s
+}
+
+// open starts an engine and returns how to stop it.
+func (s *shop) open(owner string) (stop func()) {
+	s.t.Helper()
+	driver, err := dummy.New(s.dir, time.Now)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	e := engine.New(engine.Options{
+		Queue: s.db, Journal: s.db, Purse: s.db, Objects: s.kept, Files: s.db, Driver: driver, Catalog: credits.DefaultCatalog(),
+		Dir: s.dir, Owner: owner, Host: "here", Embedded: true, Away: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Now: time.Now,
+		Changed: func(ids.Run) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			close(s.changed)
+			s.changed = make(chan struct{})
+		},
+	})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.t.Error(err)
+		}
+		driver.Close()
+	})
+	s.t.Cleanup(stop)
+	return stop
+}
+
+// submit accepts a run of a definition.
+func (s *shop) submit(definition, parameters string) ids.Run {
+	s.t.Helper()
+	g, problems := graph.Parse([]byte(definition))
+	if len(problems) > 0 {
+		s.t.Fatal(problems)
+	}
+	r := runs.Run{
+		ID: ids.NewRun(), Team: s.team, Workflow: "wf_1", WorkflowName: "w", Revision: 1, Definition: g.JSON(), Parameters: []byte(parameters), Inputs: []byte(`{}`),
+		Size: credits.DefaultSize(), Price: 2800, Starter: runs.Starter{Type: "user", ID: string(s.user), Name: "Ada"}, TotalNodes: len(g.Order()), CreatedAt: time.Now(),
+	}
+	if err := s.db.SubmitRun(s.t.Context(), r, 60*r.Price, nil); err != nil {
+		s.t.Fatal(err)
+	}
+	return r.ID
+}
+
+// await returns when the run satisfies the condition.
+func (s *shop) await(id ids.Run, until func(runs.Run) bool) runs.Run {
+	s.t.Helper()
+	deadline := time.After(60 * time.Second)
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		s.mu.Unlock()
+		r, err := s.db.Run(s.t.Context(), s.team, id)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if until(r) {
+			return r
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			s.t.Fatalf("still %s: %s\n%s", r.Status, r.ErrorMessage, s.story(id))
+		}
+	}
+}
+
+func terminal(r runs.Run) bool { return r.Status.Terminal() }
+
+// story is the run's events in short, checked to have no gap.
+func (s *shop) story(id ids.Run) string {
+	s.t.Helper()
+	events, err := s.db.Events(s.t.Context(), s.team, id, 0, 500)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var words []string
+	for i, e := range events {
+		if e.Seq != int64(i+1) {
+			s.t.Errorf("event %d has number %d", i+1, e.Seq)
+		}
+		word := string(e.Type)
+		if e.Node != "" {
+			word += ":" + e.Node
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+func (s *shop) outputs(id ids.Run) map[string]string {
+	s.t.Helper()
+	list, err := s.db.OutputsOf(s.t.Context(), id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, o := range list {
+		r, err := s.kept.Open(s.t.Context(), o.Blob, 0, -1)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		r.Close()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		found[fmt.Sprintf("%s.%s[%d]", o.Node, o.Port, o.Shard)] = string(text)
+	}
+	return found
+}
+
+func each(t *testing.T, test func(t *testing.T, s *shop)) {
+	t.Helper()
+	storetest.EachURL(t, func(t *testing.T, url string) { test(t, newShop(t, url)) })
+}
+
+func TestAChainRunsToItsEnd(t *testing.T) {
+	each(t, func(t *testing.T, s *shop) {
+		s.open("w1")
+		id := s.submit(`{"nodes":[
+			{"id":"a","command":"# dummy: print=hello output:a.txt=one","outputs":{"o":{"path":"a.txt"}}},
+			{"id":"b","command":"# dummy: printenv=INPUT_in output:b.txt=two","outputs":{"o":{"path":"b.txt"}}}],
+			"edges":[{"id":"e","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}`, `{}`)
+		r := s.await(id, terminal)
+		if r.Status != lifecycle.Completed || r.Progress != 100 || r.DoneNodes != 2 || r.CreditsUsed < 2800 {
+			t.Errorf("%+v", r)
+		}
+		want := "run.queued run.started node.started:a node.succeeded:a node.started:b node.succeeded:b output.verified run.completed"
+		if got := s.story(id); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		if got := s.outputs(id); got["a.o[0]"] != "one" || got["b.o[0]"] != "two" {
+			t.Errorf("%v", got)
+		}
+		entries, err := s.db.Entries(t.Context(), s.team, "", 10)
+		var n int
+		for _, e := range entries {
+			if e.Type == billing.RunEntry {
+				n++
+			}
+		}
+		if err != nil || n != 1 {
+			t.Errorf("%d usage entries, %v", n, err)
+		}
+	})
+}
+
+func TestFailuresRetriesAndWhatFollows(t *testing.T) {
+	for name, tt := range map[string]struct {
+		definition string
+		status     lifecycle.Status
+		code       lifecycle.ErrorCode
+		message    string
+		story      string
+	}{
+		"a failed node fails the run and names itself": {
+			`{"nodes":[{"id":"boom","command":"# dummy: exit=3"},{"id":"after","command":"true"}],"edges":[{"id":"e","source":"boom","target":"after"}]}`,
+			lifecycle.Failed, lifecycle.NodeFailedCode, "Node boom exited with status 3", "node.failed:boom node.skipped:after run.failed",
+		},
+		"one that lies about its outputs is found out": {
+			`{"nodes":[{"id":"liar","command":"true","outputs":{"o":{"path":"never.txt"}}}]}`,
+			lifecycle.Failed, lifecycle.OutputMissing, "Node liar did not produce never.txt", "node.failed:liar run.failed",
+		},
+		"retries are used up": {
+			`{"nodes":[{"id":"a","command":"# dummy: exit=1","retries":{"max":2,"backoffSeconds":0.01}}]}`,
+			lifecycle.Failed, lifecycle.NodeFailedCode, "Node a exited with status 1", "node.started:a node.retrying:a node.started:a node.retrying:a node.started:a node.failed:a run.failed",
+		},
+		"out of memory is told apart": {
+			`{"nodes":[{"id":"a","command":"# dummy: oom"}]}`,
+			lifecycle.Failed, lifecycle.OutOfMemory, "Node a ran out of its 4 GB of memory", "node.failed:a run.failed",
+		},
+		"after a failure what has not started is given up": {
+			`{"nodes":[{"id":"boom","command":"# dummy: exit=1"},{"id":"many","command":"# dummy: sleep=50ms","scatter":{"over":"[1,2,3,4,5,6]","maxParallel":1}}]}`,
+			lifecycle.Failed, lifecycle.NodeFailedCode, "Node boom exited with status 1", "run.failed",
+		},
+		"an allowed failure is left out": {
+			`{"nodes":[{"id":"a","command":"# dummy: exit=1","allowFailure":true},{"id":"b","command":"true"}],"edges":[{"id":"e","source":"a","target":"b"}]}`,
+			lifecycle.Completed, "", "", "node.failed:a node.started:b node.succeeded:b output.verified run.completed",
+		},
+		"a condition that is not met skips": {
+			`{"parameters":{"n":{"type":"integer","default":0}},"nodes":[{"id":"a","command":"true","when":"params.n > 0"},{"id":"b","command":"true"}],"edges":[{"id":"e","source":"a","target":"b"}]}`,
+			lifecycle.Completed, "", "", "node.skipped:a node.skipped:b output.verified run.completed",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t, storetest.SQLite(t))
+			s.open("w1")
+			id := s.submit(tt.definition, `{}`)
+			r := s.await(id, terminal)
+			if r.Status != tt.status || r.ErrorCode != tt.code || (tt.message != "" && tt.status != lifecycle.Completed && r.ErrorMessage != tt.message) {
+				t.Errorf("%s %s %q, want %s %s %q", r.Status, r.ErrorCode, r.ErrorMessage, tt.status, tt.code, tt.message)
+			}
+			if got := s.story(id); !strings.HasSuffix(got, tt.story) {
+				t.Errorf("got  %s\nwant … %s", got, tt.story)
+			}
+		})
+	}
+}
+
+func TestAScatterGathersInOrder(t *testing.T) {
+	each(t, func(t *testing.T, s *shop) {
+		s.open("w1")
+		id := s.submit(`{"parameters":{"xs":{"type":"array","items":{"type":"string"}}},"nodes":[
+			{"id":"map","command":"# dummy: printenv=ITEM output:o.txt=x","scatter":{"over":"params.xs"},"outputs":{"o":{"path":"o.txt"}}},
+			{"id":"reduce","command":"# dummy: printenv=INPUT_in"}],
+			"edges":[{"id":"e","source":"map","sourceHandle":"o","target":"reduce","targetHandle":"in"}]}`, `{"xs":["a","b","c"]}`)
+		if r := s.await(id, terminal); r.Status != lifecycle.Completed {
+			t.Fatalf("%s: %s", r.Status, r.ErrorMessage)
+		}
+		nodes, err := s.db.NodesOf(t.Context(), id)
+		if err != nil || len(nodes) != 2 || nodes[0].ID != "map" || *nodes[0].Shards != 3 || nodes[0].ShardsDone != 3 {
+			t.Errorf("%+v, %v", nodes, err)
+		}
+		if got := s.outputs(id); len(got) != 3 {
+			t.Errorf("%v", got)
+		}
+		empty := s.submit(`{"nodes":[{"id":"map","command":"# dummy: exit=1","scatter":{"over":"[]"},"outputs":{"o":{"path":"o.txt"}}}]}`, `{}`)
+		if r := s.await(empty, terminal); r.Status != lifecycle.Completed {
+			t.Errorf("an empty scatter ends %s: %s", r.Status, r.ErrorMessage)
+		}
+	})
+}
+
+func TestCancellingEndsWhatRuns(t *testing.T) {
+	each(t, func(t *testing.T, s *shop) {
+		s.open("w1")
+		id := s.submit(`{"nodes":[{"id":"long","command":"# dummy: sleep=1h"}]}`, `{}`)
+		s.await(id, func(r runs.Run) bool { return strings.Contains(s.story(id), "node.started") })
+		by := runs.Starter{Type: "user", ID: string(s.user), Name: "Ada"}
+		if _, err := s.db.CancelRun(t.Context(), s.team, id, by, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if r := s.await(id, terminal); r.Status != lifecycle.Cancelled {
+			t.Errorf("%s", r.Status)
+		}
+		if got := s.story(id); !strings.HasSuffix(got, "run.cancel_requested run.cancelled") {
+			t.Error(got)
+		}
+	})
+}
+
+func TestTheNextWorkerAdoptsWhatStillRuns(t *testing.T) {
+	each(t, func(t *testing.T, s *shop) {
+		stop := s.open("w1")
+		id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: output:a=1","outputs":{"o":{"path":"a"}}},{"id":"b","command":"# dummy: sleep=1s output:b=2","outputs":{"o":{"path":"b"}}}],
+			"edges":[{"id":"e","source":"a","target":"b"}]}`, `{}`)
+		s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "node.started:b") })
+		stop()
+		s.open("w2")
+		if r := s.await(id, terminal); r.Status != lifecycle.Completed || r.Losses != 0 {
+			t.Errorf("%+v", r)
+		}
+		want := "node.started:a node.succeeded:a node.started:b run.resumed node.succeeded:b output.verified run.completed"
+		if got := s.story(id); !strings.HasSuffix(got, want) {
+			t.Errorf("got  %s\nwant … %s", got, want)
+		}
+	})
+}
+
+func TestALostTaskIsTriedAgainAndFinishedOnesAreNot(t *testing.T) {
+	s := newShop(t, storetest.SQLite(t))
+	s.open("w1")
+	id := s.submit(`{"nodes":[{"id":"a","command":"true"},{"id":"b","command":"# dummy: lose"}],"edges":[{"id":"e","source":"a","target":"b"}]}`, `{}`)
+	r := s.await(id, terminal)
+	if r.Status != lifecycle.Interrupted || r.ErrorCode != lifecycle.WorkerLost {
+		t.Errorf("%s %s %s", r.Status, r.ErrorCode, r.ErrorMessage)
+	}
+	if got := s.story(id); strings.Count(got, "node.started:a") != 1 || strings.Count(got, "node.retrying:b") != 2 {
+		t.Error(got)
+	}
+}
+
+func TestLogsAreKeptInOrder(t *testing.T) {
+	s := newShop(t, storetest.SQLite(t))
+	s.open("w1")
+	id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: print=first sleep=300ms print=second"}]}`, `{}`)
+	s.await(id, terminal)
+	page, err := s.db.LogTail(t.Context(), s.team, id, 1<<20)
+	if err != nil || !strings.Contains(string(page.Text), "first\nsecond") {
+		t.Errorf("%q, %v", page.Text, err)
+	}
+	if _, err := json.Marshal(page); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,155 @@
+// Package drivertest says what a driver is, as tests that every one of them
+// must pass. Its commands are for bash, and carry comments that tell the dummy
+// the same.
+package drivertest
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/executor"
+)
+
+// Subject is a driver under test.
+type Subject struct {
+	executor.Driver
+	// Leave makes the driver go as if its process had ended: attempts go on.
+	Leave func()
+	// Lose ends a running attempt so that nothing is left to tell how.
+	Lose func(t *testing.T, s executor.Spec)
+}
+
+// Maker makes a driver on a folder, which an earlier one may have used.
+type Maker func(t *testing.T, folder string) Subject
+
+// patience bounds every wait, with time to spare on a busy machine.
+const patience = 60 * time.Second
+
+// Bench is a driver on a folder of its own.
+type Bench struct {
+	Subject
+	Folder string
+	made   atomic.Int64
+}
+
+// NewBench makes one for a test.
+func NewBench(t *testing.T, make Maker) *Bench {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "attempts")
+	return &Bench{Subject: make(t, folder), Folder: folder}
+}
+
+// Spec is an attempt that runs a command in bash, with its folder prepared.
+func (b *Bench) Spec(t *testing.T, command string) executor.Spec {
+	t.Helper()
+	s := executor.Spec{
+		Key:         executor.Key{Run: ids.NewRun(), Node: "node", Attempt: 1},
+		Fence:       "fence-" + strconv.FormatInt(b.made.Add(1), 10),
+		Interpreter: "bash", Command: command,
+		VCPU: 1, MemoryBytes: 256 << 20, Grace: 200 * time.Millisecond,
+	}
+	s.Dir = filepath.Join(b.Folder, s.Key.Folder())
+	if err := os.MkdirAll(s.Work(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Submit submits, and fails the test if that fails.
+func (b *Bench) Submit(t *testing.T, s executor.Spec) executor.Handle {
+	t.Helper()
+	h, err := b.Driver.Submit(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// See is what a snapshot says about an attempt.
+func (b *Bench) See(t *testing.T, h executor.Handle) (executor.Seen, bool) {
+	t.Helper()
+	all, err := b.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, seen := range all {
+		if seen.Key == h.Key {
+			return seen, true
+		}
+	}
+	return executor.Seen{}, false
+}
+
+// Await looks until an attempt is as it should be.
+func (b *Bench) Await(t *testing.T, h executor.Handle, want func(executor.Seen) bool) executor.Seen {
+	t.Helper()
+	var last executor.Seen
+	Eventually(t, func() bool {
+		seen, ok := b.See(t, h)
+		last = seen
+		return ok && want(seen)
+	}, func() string {
+		return "last seen " + string(last.Phase) + ", " + string(last.Reason) + " " + last.Detail
+	})
+	return last
+}
+
+// End waits for the end of an attempt.
+func (b *Bench) End(t *testing.T, h executor.Handle) executor.Seen {
+	t.Helper()
+	return b.Await(t, h, func(s executor.Seen) bool { return s.Phase.Final() })
+}
+
+// Do runs a command to its end.
+func (b *Bench) Do(t *testing.T, s executor.Spec) executor.Seen {
+	t.Helper()
+	return b.End(t, b.Submit(t, s))
+}
+
+// Log is the log from an offset on.
+func (b *Bench) Log(t *testing.T, h executor.Handle, offset int64) string {
+	t.Helper()
+	r, err := b.Logs(t.Context(), h, offset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Eventually looks again and again, and fails the test when patience ends.
+func Eventually(t *testing.T, ok func() bool, otherwise func() string) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for !ok() {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			t.Fatal("waited in vain: " + otherwise())
+		}
+	}
+}
+
+func (b *Bench) want(t *testing.T, seen executor.Seen, reason executor.Reason) {
+	t.Helper()
+	if seen.Reason != reason {
+		t.Fatalf("ended as %s (%s %+v), want %s; log: %s", seen.Reason, seen.Detail, seen.Exit, reason, b.Log(t, seen.Handle, 0))
+	}
+	if seen.Phase == executor.Ended && seen.Exit == nil {
+		t.Fatal("ended without a record")
+	}
+}

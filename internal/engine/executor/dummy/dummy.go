@@ -1,0 +1,242 @@
+// Package dummy carries out attempts without processes. The text of a command
+// tells it what to make of them, in comments that a real interpreter skips:
+//
+//	# dummy: print=hello sleep=50ms output:plots/a.png=text exit=3
+//
+// The steps are sleep=DURATION, print=TEXT, printenv=NAME, longline=BYTES and
+// output:PATH=TEXT; the endings exit=STATUS, signal=NUMBER, oom and lose;
+// ignoreterm makes it deaf to TERM. What an attempt is doing follows from its
+// command, its start and the clock alone, so that it is the same every time and
+// for every driver on the folder.
+package dummy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
+)
+
+// Name is what handles of this driver carry.
+const Name = "dummy"
+
+// lifeFile is all that a later driver has to know.
+const lifeFile = "dummy.json"
+
+// Driver is an executor.Driver and Watcher.
+type Driver struct {
+	folder string
+	now    func() time.Time
+
+	mu       sync.Mutex
+	closed   bool
+	lives    map[executor.Key]*life
+	watchers map[chan executor.Seen]bool
+}
+
+var (
+	_ executor.Driver  = (*Driver)(nil)
+	_ executor.Watcher = (*Driver)(nil)
+)
+
+// New adopts what an earlier driver left in the folder. The caller closes it.
+func New(folder string, now func() time.Time) (*Driver, error) {
+	d := &Driver{folder: folder, now: now, lives: map[executor.Key]*life{}, watchers: map[chan executor.Seen]bool{}}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	found, err := filepath.Glob(filepath.Join(folder, "*", lifeFile))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range found {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		l := new(life)
+		if err := json.Unmarshal(text, l); err != nil {
+			return nil, err
+		}
+		l.plan = parse(l.Spec.Command)
+		d.lives[l.Spec.Key] = l
+		d.follow(l)
+	}
+	return d, nil
+}
+
+// Close ends the watching. Attempts go on, as far as that can be said of them,
+// for the next driver on the folder.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	for w := range d.watchers {
+		delete(d.watchers, w)
+		close(w)
+	}
+	return nil
+}
+
+// Capabilities has room for everything.
+func (d *Driver) Capabilities(context.Context) (executor.Caps, error) {
+	return executor.Caps{Ready: true, Images: true, VCPU: 1 << 20, MemoryBytes: 1 << 60, GPU: 1 << 20}, nil
+}
+
+// Submit begins an attempt at once.
+func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l := d.lives[s.Key]; l != nil {
+		if l.Spec.Fence != s.Fence {
+			return executor.Handle{}, fault.Conflict("this attempt was submitted before, under another fence")
+		}
+		return handle(s.Key), nil
+	}
+	l := &life{Spec: s, Start: d.now(), plan: parse(s.Command)}
+	if err := l.save(); err != nil {
+		return executor.Handle{}, err
+	}
+	d.lives[s.Key] = l
+	d.follow(l)
+	return handle(s.Key), nil
+}
+
+// follow tells the watchers when the attempt is due to end.
+func (d *Driver) follow(l *life) {
+	time.AfterFunc(max(0, l.end().Sub(d.now())), func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.closed || d.lives[l.Spec.Key] != l {
+			return
+		}
+		seen, err := l.seen(d.now())
+		if err != nil {
+			return // a snapshot meets it again, and tells
+		}
+		for w := range d.watchers {
+			select {
+			case w <- seen:
+			default: // a snapshot will tell
+			}
+		}
+	})
+}
+
+// Snapshot lists what was submitted and not released.
+func (d *Driver) Snapshot(context.Context) ([]executor.Seen, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []executor.Seen
+	for _, l := range d.lives {
+		seen, err := l.seen(d.now())
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, seen)
+	}
+	return all, nil
+}
+
+// Watch tells when attempts end.
+func (d *Driver) Watch(ctx context.Context) <-chan executor.Seen {
+	w := make(chan executor.Seen, 1024)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.watchers[w] = true
+	context.AfterFunc(ctx, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.watchers[w] {
+			delete(d.watchers, w)
+			close(w)
+		}
+	})
+	return w
+}
+
+// Stop ends an attempt, after the grace if it ignores TERM.
+func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.lives[h.Key]
+	if l == nil || !l.end().After(d.now()) || !l.Stop.IsZero() && d.now().Add(grace).After(l.Stop.Add(l.Grace)) {
+		return nil
+	}
+	l.Stop, l.Grace = d.now(), grace
+	if err := l.save(); err != nil {
+		return err
+	}
+	d.follow(l)
+	return nil
+}
+
+// Logs is what the command has printed by now.
+func (d *Driver) Logs(_ context.Context, h executor.Handle, offset int64) (io.ReadCloser, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.lives[h.Key]
+	if l == nil {
+		return nil, fault.NotFound("there is no attempt %s", h.ID)
+	}
+	text := l.log(d.now())
+	return io.NopCloser(bytes.NewReader(text[min(int64(len(text)), offset):])), nil
+}
+
+// Release forgets an attempt that has ended.
+func (d *Driver) Release(_ context.Context, h executor.Handle) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.lives[h.Key]
+	if l == nil {
+		return nil
+	}
+	if l.end().After(d.now()) {
+		return fault.Conflict("the attempt still runs")
+	}
+	delete(d.lives, h.Key)
+	return os.RemoveAll(l.Spec.Dir)
+}
+
+func handle(k executor.Key) executor.Handle {
+	return executor.Handle{Driver: Name, Key: k, ID: k.Folder()}
+}
+
+func (l *life) save() error {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(l.Spec.Dir, lifeFile), text, 0o600)
+}
+
+// record leaves the outputs and the record of an attempt that has ended, once.
+func (l *life) record() (*executor.Exit, error) {
+	folder := shim.Folder(l.Spec.Dir)
+	exit, err := folder.Exit()
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return exit, err
+	}
+	for path, text := range l.plan.outputs(l.end().Sub(l.Start)) {
+		file := filepath.Join(l.Spec.Work(), path)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	made := l.outcome()
+	made.Outputs, made.Missing = shim.Collect(l.Spec.Work(), l.Spec.Outputs)
+	return &made, folder.Record(made)
+}

@@ -1,0 +1,150 @@
+// Package executor says what it takes to carry out one attempt of a task,
+// wherever that happens. A driver only starts, lists and stops; the truth about
+// how an attempt ended is the exit record that the shim leaves beside the
+// command, whatever an engine remembers. Which attempts there are, and what is
+// tried again, is decided by the engine above.
+package executor
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
+)
+
+// The words that drivers share with the shim.
+type (
+	Exit          = shim.Exit
+	Output        = shim.Output
+	OutputPattern = shim.OutputPattern
+	Usage         = shim.Usage
+	Mark          = shim.Mark
+)
+
+// Key names one attempt of one shard of one node of one run. It is the same
+// for every submission of that attempt, before and after a restart.
+type Key struct {
+	Run     ids.Run `json:"run"`
+	Node    string  `json:"node"`
+	Shard   int     `json:"shard"`
+	Attempt int     `json:"attempt"`
+}
+
+// Folder is the name of the attempt's folder, unique to the key and safe on
+// every file system.
+func (k Key) Folder() string {
+	return strings.Join([]string{string(k.Run), k.Node, strconv.Itoa(k.Shard), strconv.Itoa(k.Attempt)}, ".")
+}
+
+// Spec is an attempt, ready to be carried out.
+type Spec struct {
+	Key   Key    `json:"key"`
+	Fence string `json:"fence"` // of this attempt alone; an exit record without it counts for nothing
+
+	// Dir belongs to the attempt. The engine makes it, with the staged inputs
+	// under work/, which becomes the working folder of the command.
+	Dir string `json:"dir"`
+	// ReadOnly are folders below work/, such as inputs that share their bytes
+	// with the object store. A sandboxed command cannot change them.
+	ReadOnly []string `json:"readOnly,omitempty"`
+	// Root is an unpacked image, or empty for the executor's own programs.
+	Root string `json:"root,omitempty"`
+
+	Interpreter string            `json:"interpreter"`
+	Command     string            `json:"command"`
+	Env         map[string]string `json:"env,omitempty"` // for the command alone, never for shim or sandbox
+
+	VCPU        float64       `json:"vcpu"`
+	MemoryBytes int64         `json:"memoryBytes"`         // 0: no limit
+	DiskBytes   int64         `json:"diskBytes,omitempty"` // beyond the staged inputs; 0: no limit
+	GPU         int           `json:"gpu,omitempty"`
+	Network     bool          `json:"network,omitempty"`
+	Timeout     time.Duration `json:"timeout,omitempty"` // 0: none
+	Grace       time.Duration `json:"grace"`             // between TERM and KILL
+	// Away is how long the attempt may go on without a Renew. It has ended by
+	// then, grace included, so that nobody else can start a second copy.
+	// 0: for ever.
+	Away time.Duration `json:"away,omitempty"`
+
+	Outputs []OutputPattern `json:"outputs,omitempty"`
+}
+
+// Work is the folder that the command works in, seen from outside.
+func (s Spec) Work() string { return filepath.Join(s.Dir, shim.WorkFolder) }
+
+// Handle finds an attempt again. It can be stored.
+type Handle struct {
+	Driver string `json:"driver"`
+	Key    Key    `json:"key"`
+	ID     string `json:"id"` // the engine's own name for it
+}
+
+// Caps is what a driver can do on its machine or cluster.
+type Caps struct {
+	Ready   bool   // whether Submit accepts anything
+	Problem string // when not: a sentence that says what to do
+
+	// Workdir is where the command finds its working folder; empty means that
+	// it sees Spec.Work() itself.
+	Workdir     string
+	Images      bool // Spec.Root is honoured
+	VCPU        float64
+	MemoryBytes int64
+	GPU         int
+	NotEnforced []string // limits that are asked for but not held, as words: "cpu", "memory", "disk", "network"
+}
+
+// Driver carries out attempts. All methods may be called at the same time.
+type Driver interface {
+	Capabilities(ctx context.Context) (Caps, error)
+
+	// Submit accepts an attempt and returns before it ends, often before it
+	// starts. A second call with the same key and fence changes nothing and
+	// returns the same handle; with another fence it is a fault.KindConflict.
+	Submit(ctx context.Context, s Spec) (Handle, error)
+
+	// Snapshot lists every attempt that was submitted and not released,
+	// including those of an earlier life of this process.
+	Snapshot(ctx context.Context) ([]Seen, error)
+
+	// Stop ends an attempt: TERM to the whole tree, KILL after the grace. It
+	// returns at once; a Snapshot tells when it has ended. Stopping what has
+	// ended, or was never there, is no error.
+	Stop(ctx context.Context, h Handle, grace time.Duration) error
+
+	// Logs is what the command has written so far, from offset on. It ends
+	// where the log ends at the moment; the caller closes it.
+	Logs(ctx context.Context, h Handle, offset int64) (io.ReadCloser, error)
+
+	// Release forgets an attempt that has ended and removes its folder. It
+	// refuses, with fault.KindConflict, one that still runs. It may be called
+	// twice.
+	Release(ctx context.Context, h Handle) error
+}
+
+// Watcher is a driver that tells of changes before anybody asks. What it says
+// is a hint: it may repeat itself, and drops what a slow reader leaves lying.
+type Watcher interface {
+	// Watch ends its channel when ctx ends.
+	Watch(ctx context.Context) <-chan Seen
+}
+
+// Keeper is a driver whose attempts end when nobody renews them, as
+// Spec.Away says.
+type Keeper interface {
+	Renew(ctx context.Context, handles ...Handle) error
+}
+
+// Meter is a driver that knows what a running attempt uses.
+type Meter interface {
+	// Usage is the last sample; a fault.KindNotFound while there is none.
+	Usage(ctx context.Context, h Handle) (Usage, error)
+	// Marks say when, and on which stream, the log from offset on was
+	// written.
+	Marks(ctx context.Context, h Handle, offset int64) ([]Mark, error)
+}

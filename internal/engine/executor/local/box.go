@@ -1,0 +1,210 @@
+package local
+
+import (
+	"bytes"
+	"errors"
+	"hash/fnv"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
+)
+
+// box is what stands around a command.
+type box struct {
+	sandbox  Sandbox
+	program  string // bubblewrap
+	etc      string // what is shown as /etc
+	stage    string // where the shim of a root server binds what the task may see; empty for a plain user
+	firstUID uint32
+	flat     bool // the sandbox can forbid namespaces inside
+}
+
+const (
+	workdir = "/work"
+	path    = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	// inlineCommand is what fits on a command line with room to spare.
+	inlineCommand = 100 << 10
+	commandFile   = "command"
+)
+
+func newBox(c Config, folder string, idle bool) (box, error) {
+	if c.Sandbox == None {
+		return box{sandbox: None}, nil
+	}
+	b := box{sandbox: Bubblewrap, program: c.Program}
+	var err error
+	if b.program == "" {
+		b.program = "bwrap"
+	}
+	if b.program, err = exec.LookPath(b.program); err != nil {
+		return b, err
+	}
+	help, err := exec.Command(b.program, "--help").CombinedOutput()
+	if err != nil {
+		return b, err
+	}
+	b.flat = bytes.Contains(help, []byte("--disable-userns"))
+	if b.etc, err = freshEtc(folder, idle); err != nil {
+		return b, err
+	}
+	if os.Geteuid() != 0 {
+		return b, nil
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(folder))
+	b.firstUID = firstUser + sum.Sum32()%50_000*userBlock
+	b.stage, err = findStage(folder)
+	return b, err
+}
+
+// findStage is a folder that every system has and that may be hidden from the
+// task's own mount namespace.
+func findStage(folder string) (string, error) {
+	for _, dir := range []string{"/mnt", "/media", "/srv", "/home"} {
+		info, err := os.Lstat(dir)
+		if err == nil && info.IsDir() && !strings.HasPrefix(folder+"/", dir+"/") {
+			return dir, nil
+		}
+	}
+	return "", errors.New("none of /mnt, /media, /srv and /home is free to be used as a mount point")
+}
+
+func (b box) contained() bool { return b.sandbox == Bubblewrap }
+
+func (b box) workdir() string {
+	if b.contained() {
+		return workdir
+	}
+	return ""
+}
+
+func (b box) remove() {
+	if b.etc != "" {
+		_ = os.RemoveAll(b.etc)
+	}
+}
+
+// fill says what is run, and as whom.
+func (b box) fill(l *shim.Launch, s executor.Spec, devices []int) error {
+	env := environment(s, devices)
+	if !b.contained() {
+		return b.bare(l, s, env)
+	}
+	if b.stage != "" {
+		l.User = b.firstUID + uint32(l.Slot)%userBlock
+		if err := handOver(s.Dir, int(l.User)); err != nil {
+			return err
+		}
+	}
+	v := view{box: b, spec: s, launch: l}
+	argv, err := v.command()
+	if err != nil {
+		return err
+	}
+	l.Sandboxed, l.Dir = true, "/"
+	l.Args = v.args(env, devices)
+	l.Argv = append([]string{b.program, "--args", strconv.Itoa(shim.ArgsFD), "--"}, argv...)
+	return nil
+}
+
+// bare runs the command as the server's own user, without a sandbox.
+func (b box) bare(l *shim.Launch, s executor.Spec, env map[string]string) error {
+	temp := filepath.Join(s.Dir, shim.TempFolder)
+	for _, name := range []string{"HOME", "TMPDIR"} {
+		if s.Env[name] == "" {
+			env[name] = temp
+		}
+	}
+	argv, script := commandLine(s, filepath.Join(s.Dir, commandFile))
+	if script {
+		if err := os.WriteFile(filepath.Join(s.Dir, commandFile), []byte(s.Command), 0o600); err != nil {
+			return err
+		}
+	}
+	program, err := lookPath(argv[0], env["PATH"])
+	if err != nil {
+		return err
+	}
+	argv[0] = program
+	for name, value := range env {
+		l.Env = append(l.Env, name+"="+value)
+	}
+	l.Argv, l.Dir = argv, s.Work()
+	l.NotEnforced = append(l.NotEnforced, "isolation")
+	if !s.Network {
+		l.NotEnforced = append(l.NotEnforced, "network")
+	}
+	return nil
+}
+
+// lookPath searches the command's path, not the server's.
+func lookPath(name, path string) (string, error) {
+	for _, dir := range filepath.SplitList(path) {
+		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return found, nil
+		}
+	}
+	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
+}
+
+// commandLine is how an interpreter is given its command, and whether that has
+// to be in a file.
+func commandLine(s executor.Spec, file string) (argv []string, script bool) {
+	argv = []string{s.Interpreter}
+	if s.Interpreter == "bash" {
+		argv = append(argv, "-euo", "pipefail")
+	}
+	if shell := s.Interpreter == "bash" || s.Interpreter == "sh"; shell && len(s.Command) < inlineCommand {
+		return append(argv, "-c", s.Command), false
+	}
+	return append(argv, file), true
+}
+
+// environment is all that the command gets.
+func environment(s executor.Spec, devices []int) map[string]string {
+	env := map[string]string{"PATH": path, "HOME": "/tmp", "TMPDIR": "/tmp", "USER": taskUser}
+	if s.GPU > 0 {
+		list := make([]string, len(devices))
+		for i, device := range devices {
+			list[i] = strconv.Itoa(device)
+		}
+		env["CUDA_VISIBLE_DEVICES"] = strings.Join(list, ",")
+	}
+	maps.Copy(env, s.Env)
+	return env
+}
+
+// handOver makes the task's user the owner of what it may change. Files with a
+// second name belong to somebody else, such as the object store.
+func handOver(dir string, user int) error {
+	for _, folder := range []string{shim.WorkFolder, shim.TempFolder} {
+		err := filepath.WalkDir(filepath.Join(dir, folder), func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			if stat, ok := info.Sys().(*syscall.Stat_t); ok && !d.IsDir() && stat.Nlink > 1 {
+				return nil
+			}
+			return os.Lchown(path, user, user)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sorted(env map[string]string) []string { return slices.Sorted(maps.Keys(env)) }

@@ -1,0 +1,234 @@
+package local_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/drivertest"
+	"github.com/millrace/millrace/internal/engine/executor/local"
+)
+
+// hungry needs some 300 MB and keeps them.
+const hungry = `x=$(head -c 300000000 /dev/zero | tr '\0' x); echo got it; sleep 600`
+
+func ungrouped(t *testing.T, folder string) drivertest.Subject {
+	t.Helper()
+	return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 200, NoGroup: true})
+}
+
+var makers = map[string]drivertest.Maker{"in a sandbox": boxed, "without a sandbox": bare, "without groups": ungrouped}
+
+func TestATaskThatNeedsTooMuchMemoryIsToldApart(t *testing.T) {
+	t.Parallel()
+	for name, maker := range makers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := drivertest.NewBench(t, maker)
+			s := b.Spec(t, hungry)
+			s.MemoryBytes = 64 << 20
+			seen := b.Do(t, s)
+			if seen.Reason != executor.OutOfMemory || seen.Exit.Code == 0 {
+				t.Fatalf("%s: %+v", seen.Reason, seen.Exit)
+			}
+			if slices.Contains(seen.Exit.NotEnforced, "memory") {
+				t.Errorf("not enforced: %v", seen.Exit.NotEnforced)
+			}
+			// The group served a task that ran out of memory; the next one is
+			// not to blame for that.
+			if seen := b.Do(t, b.Spec(t, "kill -9 $$")); seen.Reason != executor.Signaled {
+				t.Errorf("then: %s", seen.Reason)
+			}
+		})
+	}
+}
+
+func TestATaskCannotFillTheDisk(t *testing.T) {
+	t.Parallel()
+	for name, command := range map[string]string{
+		"with one file":              "head -c 300000000 /dev/zero > big",
+		"with many files":            "i=0; while :; do head -c 1000000 /dev/zero > f$i; i=$((i+1)); sleep 0.001; done",
+		"with temporary files":       "i=0; while :; do head -c 1000000 /dev/zero > $TMPDIR/f$i; i=$((i+1)); sleep 0.001; done",
+		"with files of another name": "i=0; while :; do head -c 1000000 /dev/zero > f$i; ln f$i g$i; i=$((i+1)); sleep 0.001; done",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := drivertest.NewBench(t, bare)
+			s := b.Spec(t, command)
+			s.DiskBytes = 20 << 20
+			if seen := b.Do(t, s); seen.Reason != executor.OutOfDisk {
+				t.Errorf("%s: %+v", seen.Reason, seen.Exit)
+			}
+		})
+	}
+}
+
+func TestATaskEndsWhenItsServerStaysAway(t *testing.T) {
+	t.Parallel()
+	for name, maker := range makers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := drivertest.NewBench(t, maker)
+			left, kept := b.Spec(t, "trap '' TERM; while :; do sleep 0.02; done"), b.Spec(t, "sleep 600")
+			left.Away, kept.Away = 2*time.Second, 2*time.Second
+			began := time.Now()
+			gone, here := b.Submit(t, left), b.Submit(t, kept)
+			seen := b.Await(t, gone, func(s executor.Seen) bool {
+				if err := b.Driver.(executor.Keeper).Renew(t.Context(), here); err != nil {
+					t.Fatal(err)
+				}
+				return s.Phase.Final()
+			})
+			if seen.Reason != executor.Abandoned {
+				t.Fatalf("ended as %s", seen.Reason)
+			}
+			if took := seen.Exit.End.Sub(began); took < time.Second || took > 3*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			if seen, _ := b.See(t, here); seen.Phase != executor.Running {
+				t.Errorf("the renewed one is %s, %s", seen.Phase, seen.Reason)
+			}
+		})
+	}
+}
+
+func TestTasksWaitUntilTheMachineHasRoom(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, func(t *testing.T, folder string) drivertest.Subject {
+		return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 2, MemoryBytes: 1 << 30})
+	})
+	submit := func(vcpu float64, memory int64) executor.Handle {
+		s := b.Spec(t, "sleep 600")
+		s.VCPU, s.MemoryBytes = vcpu, memory
+		return b.Submit(t, s)
+	}
+	is := func(h executor.Handle, phase executor.Phase, reason executor.Reason) {
+		t.Helper()
+		if seen, _ := b.See(t, h); seen.Phase != phase || seen.Reason != reason {
+			t.Errorf("%s, %s; want %s, %s", seen.Phase, seen.Reason, phase, reason)
+		}
+	}
+	end := func(h executor.Handle) {
+		t.Helper()
+		if err := b.Stop(t.Context(), h, 0); err != nil {
+			t.Fatal(err)
+		}
+		b.End(t, h)
+	}
+	started := func(h executor.Handle) {
+		t.Helper()
+		b.Await(t, h, func(s executor.Seen) bool { return s.Phase == executor.Running })
+	}
+	const some = 128 << 20
+	first, second := submit(1, some), submit(1, some)
+	third, huge, last := submit(1, some), submit(99, 1<<40), submit(1, some)
+	is(first, executor.Running, executor.Executing)
+	is(second, executor.Running, executor.Executing)
+	is(third, executor.Pending, executor.Queued)
+	end(first)
+	started(third)
+	end(second)
+	is(huge, executor.Pending, executor.Queued)
+	is(last, executor.Pending, executor.Queued) // there is room, but it is not its turn
+	end(third)
+	started(huge)
+	is(last, executor.Pending, executor.Queued) // the huge one runs alone
+	end(last)
+	is(last, executor.Ended, executor.Cancelled)
+	end(huge)
+}
+
+func TestAGPUThatIsNotThereIsNoCapacity(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, bare)
+	s := b.Spec(t, "true")
+	s.GPU = 1000
+	if _, err := b.Driver.Submit(t.Context(), s); !fault.Is(err, fault.KindConflict) {
+		t.Errorf("submitted: %v", err)
+	}
+}
+
+func TestWhatARunningTaskUsesIsSampled(t *testing.T) {
+	t.Parallel()
+	for name, maker := range makers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := drivertest.NewBench(t, maker)
+			h := b.Submit(t, b.Spec(t, "while :; do :; done"))
+			var u executor.Usage
+			drivertest.Eventually(t, func() bool {
+				u, _ = b.Driver.(executor.Meter).Usage(t.Context(), h)
+				return u.CPU > 0 && u.Memory > 0
+			}, func() string {
+				seen, _ := b.See(t, h)
+				return fmt.Sprintf("%+v of %+v", u, seen)
+			})
+			if u.Memory > 200<<20 {
+				t.Errorf("a loop uses %d bytes", u.Memory)
+			}
+		})
+	}
+}
+
+func TestTheLogKnowsItsStreams(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, bare)
+	h := b.Submit(t, b.Spec(t, "echo out; sleep 0.3; echo err >&2"))
+	b.End(t, h)
+	marks, err := b.Driver.(executor.Meter).Marks(t.Context(), h, 0)
+	if err != nil || len(marks) != 2 || marks[0].Stderr || !marks[1].Stderr || marks[1].Offset != 4 || marks[0].At.After(marks[1].At) {
+		t.Errorf("%v, %+v", err, marks)
+	}
+	later, err := b.Driver.(executor.Meter).Marks(t.Context(), h, 5)
+	if err != nil || len(later) != 1 || later[0] != marks[1] {
+		t.Errorf("%v, %+v", err, later)
+	}
+}
+
+func TestAMachineThatGoesDownTakesItsTasksBack(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	s := b.Spec(t, "sleep 600")
+	h := b.Submit(t, s)
+	drivertest.Eventually(t, func() bool { // a shim that measures listens as well
+		_, err := b.Driver.(executor.Meter).Usage(t.Context(), h)
+		return err == nil
+	}, func() string { return "no usage" })
+	signalShim(t, s, syscall.SIGTERM)
+	if seen := b.End(t, h); seen.Reason != executor.Preempted {
+		t.Errorf("ended as %s", seen.Reason)
+	}
+}
+
+func TestAnOutputCannotBeSomebodyElsesFile(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, bare)
+	s := b.Spec(t, `ln -s /etc/passwd outside; mkfifo pipe; mkdir folder; echo x > real; ln -s real inside`)
+	for _, name := range []string{"outside", "pipe", "folder", "inside"} {
+		s.Outputs = append(s.Outputs, executor.OutputPattern{Port: name, Path: name})
+	}
+	seen := b.Do(t, s)
+	if got := strings.Join(seen.Exit.Missing, " "); got != "outside pipe folder" || len(seen.Exit.Outputs) != 1 {
+		t.Errorf("missing %s, found %+v", got, seen.Exit.Outputs)
+	}
+}
+
+func TestAFolderThatATaskHasClosedIsReleased(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	s := b.Spec(t, "mkdir -p a/b; touch a/b/c; chmod 0 a/b a")
+	h := b.Submit(t, s)
+	b.End(t, h)
+	if err := b.Release(t.Context(), h); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(s.Dir); !os.IsNotExist(err) {
+		t.Errorf("left: %v", err)
+	}
+}

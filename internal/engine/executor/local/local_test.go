@@ -1,0 +1,144 @@
+package local_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/drivertest"
+	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
+)
+
+// smallShim names a small shim to test with.
+const smallShim = "MILLRACE_TEST_SHIM"
+
+// Without one the test program is its own shim. It leaves the short way, since the race
+// detector would hold up every task for a second.
+func TestMain(m *testing.M) {
+	if shim.Asked(os.Args) {
+		syscall.Exit(shim.Main(os.Args))
+	}
+	if folder := os.Getenv(serverFolder); folder != "" {
+		serve(folder)
+	}
+	os.Exit(m.Run())
+}
+
+func open(t *testing.T, c local.Config) *local.Driver {
+	t.Helper()
+	c.Log, c.Now, c.Shim = slog.New(slog.DiscardHandler), time.Now, os.Getenv(smallShim)
+	d, err := local.New(context.WithoutCancel(t.Context()), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// endAll leaves nothing running when a test is over.
+func endAll(t *testing.T, d *local.Driver) {
+	ctx := context.Background()
+	for range 3000 {
+		all, _ := d.Snapshot(ctx)
+		left := 0
+		for _, seen := range all {
+			if !seen.Phase.Final() {
+				left++
+				_ = d.Stop(ctx, seen.Handle, 0)
+			}
+		}
+		if left == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func subject(t *testing.T, c local.Config) drivertest.Subject {
+	t.Helper()
+	d, left := open(t, c), false
+	t.Cleanup(func() {
+		if !left {
+			endAll(t, d)
+		}
+	})
+	return drivertest.Subject{Driver: d, Lose: killShim, Leave: func() {
+		left = true
+		d.Close()
+	}}
+}
+
+// killShim ends the shim in a way that it cannot notice.
+func killShim(t *testing.T, s executor.Spec) {
+	t.Helper()
+	signalShim(t, s, syscall.SIGKILL)
+}
+
+func signalShim(t *testing.T, s executor.Spec, sig syscall.Signal) {
+	t.Helper()
+	pid, err := strconv.Atoi(shimPID(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func shimPID(t *testing.T, s executor.Spec) string {
+	t.Helper()
+	text, err := os.ReadFile(s.Dir + "/started")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(text))[0]
+}
+
+func boxed(t *testing.T, folder string) drivertest.Subject {
+	t.Helper()
+	s := subject(t, local.Config{Folder: folder, VCPU: 200})
+	needSandbox(t, s)
+	return s
+}
+
+func bare(t *testing.T, folder string) drivertest.Subject {
+	t.Helper()
+	return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 200})
+}
+
+// needSandbox skips loudly on a developer's machine, and fails where it must
+// not be missing.
+func needSandbox(t *testing.T, d executor.Driver) {
+	t.Helper()
+	caps, err := d.Capabilities(t.Context())
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case !caps.Ready && os.Getenv("CI") != "":
+		t.Fatal(caps.Problem)
+	case !caps.Ready:
+		t.Skip(caps.Problem)
+	}
+}
+
+func TestTheLocalDriverIsADriver(t *testing.T) {
+	t.Parallel()
+	t.Run("in a sandbox", func(t *testing.T) {
+		t.Parallel()
+		drivertest.Run(t, boxed)
+	})
+	t.Run("without a sandbox", func(t *testing.T) {
+		t.Parallel()
+		drivertest.Run(t, bare)
+	})
+}

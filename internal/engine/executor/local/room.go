@@ -1,0 +1,97 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+)
+
+// room is what attempts share.
+type room struct {
+	vcpu   float64
+	memory int64
+}
+
+// fits reports whether an attempt can run beside those that do. One that is
+// larger than the machine runs alone.
+func (d *Driver) fits(s executor.Spec) bool {
+	if s.GPU > d.gpus-len(d.devices) {
+		return false
+	}
+	const rounding = 1e-9
+	together := d.used.vcpu+s.VCPU <= d.machine.vcpu+rounding && d.used.memory+s.MemoryBytes <= d.machine.memory
+	return together || d.running == 0
+}
+
+// place gives an attempt its room, a slot nobody else has, and its devices.
+func (d *Driver) place(a *attempt) {
+	for d.slots[a.slot] {
+		a.slot++
+	}
+	for device := 0; len(a.devices) < a.spec.GPU; device++ {
+		if !d.devices[device] {
+			a.devices = append(a.devices, device)
+		}
+	}
+	d.occupy(a)
+}
+
+func (d *Driver) occupy(a *attempt) {
+	a.placed = true
+	d.running++
+	d.slots[a.slot] = true
+	d.used.vcpu += a.spec.VCPU
+	d.used.memory += a.spec.MemoryBytes
+	for _, device := range a.devices {
+		d.devices[device] = true
+	}
+}
+
+func (d *Driver) vacate(a *attempt) {
+	if !a.placed {
+		return
+	}
+	a.placed = false
+	d.running--
+	delete(d.slots, a.slot)
+	d.used.vcpu -= a.spec.VCPU
+	d.used.memory -= a.spec.MemoryBytes
+	for _, device := range a.devices {
+		delete(d.devices, device)
+	}
+	a.slot, a.devices = 0, nil
+	if d.running == 0 {
+		d.used = room{} // sums of fractions drift
+	}
+}
+
+func machineRoom(c Config) room {
+	r := room{vcpu: c.VCPU, memory: c.MemoryBytes}
+	if r.vcpu == 0 {
+		r.vcpu = float64(runtime.NumCPU())
+	}
+	if r.memory == 0 {
+		r.memory = totalMemory()
+	}
+	return r
+}
+
+func totalMemory() int64 {
+	text, _ := os.ReadFile("/proc/meminfo")
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == "MemTotal:" {
+			kb, _ := strconv.ParseInt(f[1], 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}
+
+func countGPUs() int {
+	found, _ := filepath.Glob("/dev/nvidia[0-9]*")
+	return len(found)
+}

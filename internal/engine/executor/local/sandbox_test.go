@@ -1,0 +1,290 @@
+package local_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/drivertest"
+	"github.com/millrace/millrace/internal/engine/executor/local"
+)
+
+// probe runs a command in the sandbox and returns what it printed.
+func probe(t *testing.T, b *drivertest.Bench, s executor.Spec) string {
+	t.Helper()
+	h := b.Submit(t, s)
+	seen := b.End(t, h)
+	if seen.Reason != executor.ExitedZero {
+		t.Fatalf("%s: %+v, log: %s", seen.Reason, seen.Exit, b.Log(t, h, 0))
+	}
+	return b.Log(t, h, 0)
+}
+
+func TestATaskCannotLeaveItsSandbox(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	other := b.Spec(t, "true")
+	if err := os.WriteFile(filepath.Join(other.Work(), "secret"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(t.TempDir(), "socket")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for name, command := range map[string]string{
+		"write to the programs":          "touch /usr/written",
+		"make them writable":             "mount -o remount,rw,bind /usr && touch /usr/written",
+		"make the root writable":         "mount -o remount,rw,bind / && touch /written",
+		"mount anything":                 "mount -t tmpfs none /run",
+		"gain capabilities in a new one": "unshare --user --map-root-user true",
+		"read the passwords":             "cat /etc/shadow",
+		"see the root's home":            "ls /root",
+		"see the server's folder":        "ls " + b.Folder,
+		"read another task's files":      "cat " + filepath.Join(other.Work(), "secret"),
+		"see the server's process":       "ls /proc/" + strconv.Itoa(os.Getpid()) + "/exe",
+		"reach a socket by its path":     "ls " + socket,
+		"make a device":                  "mknod /tmp/null c 1 3",
+		"write to the root":              "touch /written",
+		"write to the devices":           "touch /dev/written",
+		"change its own limits":          "ulimit -c unlimited",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := b.Submit(t, b.Spec(t, command))
+			if seen := b.End(t, h); seen.Reason != executor.ExitedNonZero {
+				t.Errorf("it could: %s, %s", seen.Reason, b.Log(t, h, 0))
+			}
+		})
+	}
+}
+
+func TestATaskSeesOnlyWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	for name, tt := range map[string]struct{ command, want string }{
+		"its folder is empty":         {"pwd; ls -A", "/work\n"},
+		"nothing listens":             {"find / -path /usr -prune -o -path /proc -prune -o -type s -print", ""},
+		"its places are fresh":        {"ls -A /run /var /home /tmp", "/home:\n\n/run:\n\n/tmp:\n\n/var:\ntmp\n"},
+		"it has no capability":        {"grep -E 'Cap(Eff|Prm|Bnd|Amb)' /proc/self/status | grep -v 0000000000000000 || true", ""},
+		"it can gain none":            {"grep NoNewPrivs /proc/self/status | tr -d '\\t '", "NoNewPrivs:1\n"},
+		"it is a plain user":          {"id -un; id -u; id -G", "task\n1000\n1000\n"},
+		"it is alone":                 {"echo /proc/[0-9]*", "/proc/1 /proc/2\n"},
+		"it has only its environment": {"env | cut -d= -f1 | grep -vE '^(_|PWD|SHLVL)$' | sort | tr '\\n' ' '", "HOME PATH TMPDIR USER "},
+		"its temporary files work":    {"mktemp > /dev/null; touch /tmp/x /run/x /dev/shm/x /var/tmp/y; echo ok", "ok\n"},
+		"usual programs work":         {"printf 'b\\na\\n' | sort | awk '{print NR $0}'", "1a\n2b\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := probe(t, b, b.Spec(t, tt.command)); got != tt.want {
+				t.Errorf("%s prints %q, want %q", tt.command, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestTheNetworkIsClosedUnlessAskedFor(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	s := b.Spec(t, "exec 3<>/dev/tcp/127.0.0.1/"+port)
+	if seen := b.Do(t, s); seen.Reason != executor.ExitedNonZero {
+		t.Errorf("reached the host: %s", seen.Reason)
+	}
+	s = b.Spec(t, s.Command)
+	s.Network = true
+	if seen := b.Do(t, s); seen.Reason != executor.ExitedZero {
+		t.Errorf("with the network: %s", seen.Reason)
+	}
+}
+
+func TestReadOnlyInputsStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	stored := filepath.Join(t.TempDir(), "stored")
+	if err := os.WriteFile(stored, []byte("original"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := b.Spec(t, "cat in/0/a; chmod 666 in/0/a || true; echo changed > in/0/a || true; rm -f in/0/a || true; echo new > out")
+	s.ReadOnly = []string{"in"}
+	if err := os.MkdirAll(filepath.Join(s.Work(), "in", "0"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(stored, filepath.Join(s.Work(), "in", "0", "a")); err != nil {
+		t.Fatal(err)
+	}
+	if log := probe(t, b, s); !strings.HasPrefix(log, "original") {
+		t.Errorf("the task read %q", log)
+	}
+	text, err := os.ReadFile(stored)
+	info, serr := os.Stat(stored)
+	if err != nil || serr != nil || string(text) != "original" || info.Mode().Perm() != 0o644 {
+		t.Errorf("the stored file is %q, %v, %v", text, err, serr)
+	}
+}
+
+func TestAnImageIsTheWholeRoot(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	s := b.Spec(t, "echo /*; echo done > out; read x < /etc/issue; echo $x")
+	s.Interpreter, s.Root = "sh", smallRoot(t)
+	s.Outputs = []executor.OutputPattern{{Port: "out", Path: "out"}}
+	log := probe(t, b, s)
+	if strings.Contains(log, "/usr") || !strings.Contains(log, "/work") || !strings.HasSuffix(log, "small\n") {
+		t.Errorf("the task saw %q", log)
+	}
+}
+
+// smallRoot is a root file system of a shell alone, in a folder that the
+// task's user could not enter.
+func smallRoot(t *testing.T) string {
+	t.Helper()
+	libraries, err := exec.Command("ldd", "/bin/sh").Output()
+	if err != nil {
+		t.Skip("ldd does not tell what a shell needs")
+	}
+	root := filepath.Join(t.TempDir(), "closed", "root")
+	files := []string{"/bin/sh"}
+	for word := range strings.FieldsSeq(string(libraries)) {
+		if strings.HasPrefix(word, "/") {
+			files = append(files, word)
+		}
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		place(t, filepath.Join(root, file), string(text), 0o755)
+	}
+	place(t, filepath.Join(root, "etc/issue"), "small\n", 0o644)
+	if err := os.Chmod(filepath.Dir(root), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func place(t *testing.T, file, text string, mode os.FileMode) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOtherInterpretersReadTheirCommandFromAFile(t *testing.T) {
+	t.Parallel()
+	for name, maker := range map[string]drivertest.Maker{"in a sandbox": boxed, "without": bare} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := drivertest.NewBench(t, maker)
+			s := b.Spec(t, "print 6 * 7, \"\\n\";")
+			s.Interpreter = "perl"
+			if got := probe(t, b, s); got != "42\n" {
+				t.Errorf("perl prints %q", got)
+			}
+			s = b.Spec(t, "#"+strings.Repeat("x", 200<<10)+"\necho long")
+			if got := probe(t, b, s); got != "long\n" {
+				t.Errorf("a long command prints %.100q", got)
+			}
+			s = b.Spec(t, "true")
+			s.Interpreter = "no-such-program"
+			if seen := b.Do(t, s); seen.Reason != executor.StartFailed || seen.Detail == "" {
+				t.Errorf("a missing interpreter: %s, %q", seen.Reason, seen.Detail)
+			}
+		})
+	}
+}
+
+func TestTheEnvironmentIsForTheCommandAlone(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	const secret = "b6a1f0-for-the-command-alone"
+	s := b.Spec(t, "echo up; sleep 600")
+	s.Env = map[string]string{"SECRET": secret}
+	h := b.Submit(t, s)
+	drivertest.Eventually(t, func() bool { return b.Log(t, h, 0) == "up\n" }, func() string { return "no log" })
+	pid := shimPID(t, s)
+	for _, p := range append([]string{pid}, childrenOf(t, pid)...) {
+		for _, file := range []string{"environ", "cmdline"} {
+			if text, err := os.ReadFile("/proc/" + p + "/" + file); err != nil || strings.Contains(string(text), secret) {
+				t.Errorf("/proc/%s/%s has it: %v", p, file, err)
+			}
+		}
+	}
+}
+
+func childrenOf(t *testing.T, pid string) []string {
+	t.Helper()
+	lists, _ := filepath.Glob("/proc/" + pid + "/task/*/children")
+	var pids []string
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		pids = append(pids, strings.Fields(string(text))...)
+	}
+	if len(pids) != 1 {
+		t.Fatalf("the shim has the children %v", pids)
+	}
+	return pids
+}
+
+func TestWithoutAWorkingSandboxNothingStarts(t *testing.T) {
+	t.Parallel()
+	for name, program := range map[string]string{"it is missing": "/nowhere/bwrap", "it is broken": "/bin/false", "it does nothing": "/bin/true"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := drivertest.NewBench(t, func(t *testing.T, folder string) drivertest.Subject {
+				return subject(t, local.Config{Folder: folder, Program: program})
+			})
+			caps, err := b.Capabilities(t.Context())
+			if err != nil || caps.Ready || !strings.Contains(caps.Problem, "--sandbox none") {
+				t.Errorf("%v, %+v", err, caps)
+			}
+			s := b.Spec(t, "true")
+			if _, err := b.Driver.Submit(t.Context(), s); !fault.Is(err, fault.KindUnavailable) {
+				t.Errorf("submitted: %v", err)
+			}
+			if _, err := os.Stat(filepath.Join(s.Dir, "started")); err == nil {
+				t.Error("something ran")
+			}
+		})
+	}
+}
+
+func TestATaskOfARootServerHasAUserOfItsOwn(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("the server is a plain user, and its tasks are the same one")
+	}
+	b := drivertest.NewBench(t, boxed)
+	first, second := b.Spec(t, "touch made; sleep 600"), b.Spec(t, "touch made; sleep 600")
+	b.Submit(t, first)
+	b.Submit(t, second)
+	owner := func(s executor.Spec) (user uint32) {
+		drivertest.Eventually(t, func() bool {
+			var made syscall.Stat_t
+			err := syscall.Stat(filepath.Join(s.Work(), "made"), &made)
+			user = made.Uid
+			return err == nil
+		}, func() string { return "the task makes no file" })
+		return user
+	}
+	if one, other := owner(first), owner(second); one < 1_900_000_000 || other < 1_900_000_000 || one == other {
+		t.Errorf("the users are %d and %d", one, other)
+	}
+}

@@ -1,0 +1,163 @@
+package local_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/drivertest"
+	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
+)
+
+// The variables by which the test program is told to be a server.
+const (
+	serverFolder  = "MILLRACE_TEST_SERVER_FOLDER"
+	serverSandbox = "MILLRACE_TEST_SERVER_SANDBOX"
+	serverSpec    = "MILLRACE_TEST_SERVER_SPEC"
+)
+
+// serve is a server that submits one attempt and then waits to be killed.
+func serve(folder string) {
+	d, err := local.New(context.Background(), local.Config{
+		Folder: folder, Sandbox: local.Sandbox(os.Getenv(serverSandbox)), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+	})
+	var spec executor.Spec
+	if err == nil {
+		err = json.Unmarshal([]byte(os.Getenv(serverSpec)), &spec)
+	}
+	if err == nil {
+		_, err = d.Submit(context.Background(), spec)
+	}
+	if err != nil {
+		os.Stdout.WriteString(err.Error() + "\n")
+		os.Exit(1)
+	}
+	os.Stdout.WriteString("submitted\n")
+	select {}
+}
+
+func TestATaskOutlivesItsServer(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		maker   drivertest.Maker
+		sandbox local.Sandbox
+	}{"in a sandbox": {boxed, local.Bubblewrap}, "without a sandbox": {bare, local.None}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := drivertest.NewBench(t, tt.maker) // skips where there is no sandbox
+			b.Leave()
+			s := b.Spec(t, "echo up; while [ ! -e go ]; do sleep 0.01; done; echo $((1+1)) > out; exit 4")
+			s.Outputs = []executor.OutputPattern{{Port: "out", Path: "out"}}
+			killServer(t, b.Folder, tt.sandbox, s)
+
+			b.Subject = tt.maker(t, b.Folder)
+			h := executor.Handle{Driver: local.Name, Key: s.Key, ID: s.Key.Folder()}
+			if seen, ok := b.See(t, h); !ok || seen.Phase != executor.Running || seen.Fence != s.Fence {
+				t.Fatalf("the next server sees %+v", seen)
+			}
+			b.Submit(t, s)
+			if err := os.WriteFile(filepath.Join(s.Work(), "go"), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			seen := b.End(t, h)
+			if seen.Reason != executor.ExitedNonZero || seen.Exit.Code != 4 || len(seen.Exit.Outputs) != 1 {
+				t.Errorf("%s: %+v", seen.Reason, seen.Exit)
+			}
+			if log := b.Log(t, h, 0); log != "up\n" {
+				t.Errorf("the log of one run is %q", log)
+			}
+		})
+	}
+}
+
+// killServer runs a server until its attempt prints something, and then kills
+// it.
+func killServer(t *testing.T, folder string, sandbox local.Sandbox, s executor.Spec) {
+	t.Helper()
+	spec, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := exec.Command(self)
+	server.Env = append(os.Environ(), serverFolder+"="+folder, serverSandbox+"="+string(sandbox), serverSpec+"="+string(spec))
+	out, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Wait() //nolint:errcheck // it is killed
+	defer server.Process.Kill()
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "submitted\n" {
+		t.Fatalf("the server says %q, %v", line, err)
+	}
+	drivertest.Eventually(t, func() bool {
+		text, _ := os.ReadFile(shim.Folder(s.Dir).Log())
+		return string(text) == "up\n"
+	}, func() string { return "the task does not start" })
+}
+
+func TestAnAttemptThatNeverStartedIsSubmittedAgain(t *testing.T) {
+	t.Parallel()
+	narrow := func(t *testing.T, folder string) drivertest.Subject {
+		return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 1})
+	}
+	b := drivertest.NewBench(t, narrow)
+	first, second := b.Spec(t, "sleep 600"), b.Spec(t, "exit 3")
+	first.VCPU, second.VCPU = 1, 1
+	running, waiting := b.Submit(t, first), b.Submit(t, second)
+	drivertest.Eventually(t, shim.Folder(first.Dir).Held, func() string { return "no shim" })
+	b.Leave()
+	b.Subject = narrow(t, b.Folder)
+	if seen, _ := b.See(t, waiting); seen.Phase != executor.Gone || seen.Reason != executor.NeverStarted {
+		t.Fatalf("%s, %s", seen.Phase, seen.Reason)
+	}
+	b.Submit(t, second)
+	if seen, _ := b.See(t, waiting); seen.Reason != executor.Queued {
+		t.Errorf("the adopted one takes no room: %s", seen.Reason)
+	}
+	if err := b.Stop(t.Context(), running, 0); err != nil {
+		t.Fatal(err)
+	}
+	if seen := b.End(t, waiting); seen.Exit == nil || seen.Exit.Code != 3 {
+		t.Errorf("%s: %+v", seen.Reason, seen.Exit)
+	}
+}
+
+func TestASecondShimLeavesAnAttemptAlone(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, bare)
+	s := b.Spec(t, "echo ran; sleep 0.3")
+	h := b.Submit(t, s)
+	drivertest.Eventually(t, shim.Folder(s.Dir).Held, func() string { return "no shim" })
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := func(when string) {
+		argv := shim.Command(self, s.Dir, false)
+		second := exec.Command(argv[0], argv[1:]...)
+		if err := second.Run(); second.ProcessState.ExitCode() != shim.Doubled {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	again("while it runs")
+	b.End(t, h)
+	again("when it is over")
+	if log := b.Log(t, h, 0); log != "ran\n" {
+		t.Errorf("the log of one run is %q", log)
+	}
+}

@@ -1,0 +1,124 @@
+package local
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
+)
+
+// await follows a shim that this driver started.
+func (d *Driver) await(a *attempt, process *os.Process) {
+	state, err := process.Wait()
+	if err == nil && state.ExitCode() == shim.Doubled {
+		// An earlier server's shim has the attempt.
+		a.folder.Await()
+	}
+	d.settle(a)
+}
+
+// adopted follows a shim that an earlier server started.
+func (d *Driver) adopted(a *attempt) {
+	a.folder.Await()
+	d.settle(a)
+}
+
+// settle decides how an attempt ended whose shim is gone, and lets the next one
+// in.
+func (d *Driver) settle(a *attempt) {
+	exit, word := d.read(a)
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return // the next driver on the folder decides
+	}
+	if word.Phase == executor.Gone {
+		// A shim that was killed took a sandbox with it, but not what ran
+		// without one.
+		killGroup(a.group)
+	}
+	if exit != nil && a.group.Held() && slices.Contains(exit.NotEnforced, "cpu") {
+		d.groups.forget(a.slot) // somebody has removed them
+	}
+	d.vacate(a)
+	d.conclude(a, exit, word)
+	d.mu.Unlock()
+	d.fill()
+}
+
+// conclude gives an attempt its last phase. The lock is held.
+func (d *Driver) conclude(a *attempt, exit *executor.Exit, word executor.Word) {
+	phase, reason := executor.Verdict(a.spec.Fence, exit, word)
+	if _, asked := a.folder.StopAsked(); asked && reason == executor.NeverStarted {
+		if err := d.cancelled(a); err == nil {
+			return
+		}
+	}
+	if phase == executor.Ended && exit != nil {
+		a.exit, a.detail = exit, exit.StartFailed
+	}
+	d.move(a, phase, reason)
+}
+
+// read looks at what the shim left.
+func (d *Driver) read(a *attempt) (*executor.Exit, executor.Word) {
+	exit, err := a.folder.Exit()
+	if err == nil {
+		return exit, executor.Word{}
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		d.log.Error("cannot read an exit record", slog.String("attempt", a.spec.Key.Folder()), slog.Any("error", err))
+	}
+	if !a.folder.Started() {
+		return nil, executor.Word{Phase: executor.Gone, Reason: executor.NeverStarted}
+	}
+	return nil, executor.Word{Phase: executor.Gone, Reason: executor.Lost}
+}
+
+// adopt takes over what lies in the folder. The attempts that still run are
+// returned, to be followed.
+func (d *Driver) adopt() (running []*attempt, err error) {
+	entries, err := os.ReadDir(d.folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() || entry.Name()[0] == '.' {
+			continue
+		}
+		spec, err := readSpec(d.folder + "/" + entry.Name())
+		if err != nil || spec.Key.Folder() != entry.Name() {
+			continue // prepared, and never submitted
+		}
+		if a := d.takeOver(spec); a.placed {
+			running = append(running, a)
+		}
+	}
+	return running, nil
+}
+
+func (d *Driver) takeOver(s executor.Spec) *attempt {
+	s.Dir = d.dir(s.Key)
+	a := d.attemptOf(s)
+	d.attempts[s.Key] = a
+	// In this order: a shim writes its record before it lets go.
+	held := a.folder.Held()
+	exit, word := d.read(a)
+	if !held || exit != nil {
+		d.conclude(a, exit, word)
+		return a
+	}
+	a.phase, a.reason = executor.Running, executor.Executing
+	if _, asked := a.folder.StopAsked(); asked {
+		a.reason = executor.Stopping
+	}
+	if launch, err := a.folder.Launch(); err == nil {
+		a.slot, a.group = launch.Slot, launch.Cgroup
+	}
+	d.occupy(a)
+	return a
+}

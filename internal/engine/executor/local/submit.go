@@ -1,0 +1,134 @@
+package local
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/engine/executor"
+)
+
+// Submit takes an attempt in, and starts it when it is its turn.
+func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, error) {
+	if err := d.check(s); err != nil {
+		return executor.Handle{}, err
+	}
+	if err := d.enqueue(s); err != nil {
+		return executor.Handle{}, err
+	}
+	d.fill()
+	return d.handle(s.Key), nil
+}
+
+func (d *Driver) check(s executor.Spec) error {
+	switch {
+	case d.problem != "":
+		return fault.Unavailable("%s", d.problem).WithCode("no_sandbox")
+	case filepath.Clean(s.Dir) != d.dir(s.Key):
+		return fault.Invalid("the folder of an attempt must be %s", d.dir(s.Key))
+	case s.Interpreter == "" || s.Fence == "":
+		return fault.Invalid("an attempt needs an interpreter and a fence")
+	case s.GPU > d.gpus:
+		return fault.Conflict("the task asks for %d GPUs, and this machine has %d", s.GPU, d.gpus).WithCode("no_capacity")
+	case s.Root != "" && !d.box.contained():
+		return fault.Unavailable("without a sandbox a task cannot run in an image").WithCode("no_sandbox")
+	}
+	for _, folder := range s.ReadOnly {
+		if !filepath.IsLocal(folder) {
+			return fault.Invalid("a read-only folder must be below the working folder")
+		}
+	}
+	info, err := os.Lstat(s.Work())
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fault.Invalid("the working folder of an attempt must be a folder")
+	}
+	return nil
+}
+
+func (d *Driver) enqueue(s executor.Spec) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return fault.Unavailable("the executor is shutting down")
+	}
+	a := d.attempts[s.Key]
+	switch {
+	case a == nil:
+		a = d.attemptOf(s)
+	case a.spec.Fence != s.Fence:
+		return fault.Conflict("this attempt was submitted before, under another fence")
+	case a.reason != executor.NeverStarted:
+		return nil
+	default:
+		a.spec = s
+	}
+	if err := writeSpec(s); err != nil {
+		return err
+	}
+	d.attempts[s.Key] = a
+	d.queue = append(d.queue, a)
+	d.move(a, executor.Pending, executor.Queued)
+	return nil
+}
+
+// fill starts what there is room for.
+func (d *Driver) fill() {
+	for {
+		d.mu.Lock()
+		a := d.next()
+		d.mu.Unlock()
+		if a == nil {
+			return
+		}
+		d.start(a)
+	}
+}
+
+// next places the attempt that came first, if it fits. Nothing overtakes it, so
+// that a large one gets its turn. The lock is held.
+func (d *Driver) next() *attempt {
+	if d.closed || len(d.queue) == 0 || !d.fits(d.queue[0].spec) {
+		return nil
+	}
+	a := d.queue[0]
+	d.queue = slices.Delete(d.queue, 0, 1)
+	d.place(a)
+	d.move(a, executor.Pending, executor.Starting)
+	return a
+}
+
+// Stop asks the shim to end its command; what waits has ended at once.
+func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a := d.attempts[h.Key]
+	if a == nil || a.phase.Final() {
+		return nil
+	}
+	if i := slices.Index(d.queue, a); i >= 0 {
+		d.queue = slices.Delete(d.queue, i, i+1)
+		return d.cancelled(a)
+	}
+	if err := a.folder.Stop(grace); err != nil {
+		return err
+	}
+	d.move(a, a.phase, executor.Stopping)
+	return nil
+}
+
+// cancelled ends an attempt that has never run. The lock is held.
+func (d *Driver) cancelled(a *attempt) error {
+	exit := executor.Exit{Fence: a.spec.Fence, Code: 143, Stopped: true, Start: d.now(), End: d.now()}
+	if err := a.folder.Record(exit); err != nil {
+		return err
+	}
+	a.exit = &exit
+	d.move(a, executor.Ended, executor.Cancelled)
+	return nil
+}

@@ -1,0 +1,166 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
+)
+
+const (
+	taskUser   = "task"
+	taskUID    = "1000"
+	scriptPath = "/run/millrace/command"
+
+	smallTmpfs = 16 << 20 // bytes of /run
+	sharedMem  = 1 << 30  // bytes of /dev/shm where no memory is set
+)
+
+// view is what one command sees of the machine.
+type view struct {
+	box    box
+	spec   executor.Spec
+	launch *shim.Launch
+}
+
+// show is the path under which the sandbox finds something. A task's own user
+// cannot reach into the server's folder, so the shim binds it elsewhere first.
+func (v view) show(from, name string) string {
+	if v.box.stage == "" {
+		return from
+	}
+	v.launch.Stage = v.box.stage
+	v.launch.Binds = append(v.launch.Binds, shim.Bind{From: from, Name: name})
+	return filepath.Join(v.box.stage, name)
+}
+
+func (v view) command() ([]string, error) {
+	argv, script := commandLine(v.spec, scriptPath)
+	if !script {
+		return argv, nil
+	}
+	file := filepath.Join(v.spec.Dir, commandFile)
+	if err := os.WriteFile(file, []byte(v.spec.Command), 0o600); err != nil {
+		return nil, err
+	}
+	return argv, os.Chmod(file, 0o644)
+}
+
+// args build the sandbox: an empty root, and then only what is needed.
+func (v view) args(env map[string]string, devices []int) []string {
+	args := []string{
+		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+		"--uid", taskUID, "--gid", taskUID, "--hostname", "millrace",
+		"--die-with-parent", "--new-session", "--cap-drop", "ALL", "--json-status-fd", strconv.Itoa(shim.StatusFD),
+		"--clearenv",
+	}
+	if v.box.flat {
+		args = append(args, "--disable-userns")
+	}
+	for _, name := range sorted(env) {
+		args = append(args, "--setenv", name, env[name])
+	}
+	if !v.spec.Network {
+		args = append(args, "--unshare-net")
+	}
+	args = append(args, v.root()...)
+	args = append(args, v.fresh()...)
+	args = append(args, v.devices(devices)...)
+	args = append(args, v.folders()...)
+	return append(args, "--remount-ro", "/", "--chdir", workdir)
+}
+
+// root is the programs: the host's, or those of an image.
+func (v view) root() []string {
+	if v.spec.Root == "" {
+		args := programs("/", []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}, "/")
+		args = append(args, "--ro-bind", v.show(v.box.etc, "etc"), "/etc", "--dir", "/home", "--dir", "/var")
+		return append(append(args, "--symlink", "/tmp", "/var/tmp"), v.names()...)
+	}
+	entries, _ := os.ReadDir(v.spec.Root)
+	var names []string
+	for _, entry := range entries {
+		if own := []string{"proc", "dev", "sys", "run", "tmp", workdir[1:]}; !slices.Contains(own, entry.Name()) {
+			names = append(names, entry.Name())
+		}
+	}
+	return append(programs(v.spec.Root, names, v.show(v.spec.Root, "root")), v.names()...)
+}
+
+// programs shows folders of a root, which is seen at another place.
+func programs(root string, names []string, seen string) []string {
+	var args []string
+	for _, name := range names {
+		if target, err := os.Readlink(filepath.Join(root, name)); err == nil {
+			args = append(args, "--symlink", target, "/"+name)
+			continue
+		}
+		args = append(args, "--ro-bind-try", filepath.Join(seen, name), "/"+name)
+	}
+	return args
+}
+
+// names lets a command that may use the network look up names. The mount needs
+// a file to cover, which an image may not have.
+func (v view) names() []string {
+	const file = "/etc/resolv.conf"
+	covered := filepath.Join(v.spec.Root, file)
+	if v.spec.Root == "" {
+		covered = filepath.Join(v.box.etc, "resolv.conf")
+	}
+	source, err := filepath.EvalSymlinks(file)
+	info, lerr := os.Lstat(covered)
+	if !v.spec.Network || err != nil || lerr != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	return []string{"--ro-bind", source, file}
+}
+
+// fresh are the folders that must not be the host's: sockets of its services
+// are in /run, and its processes in /proc.
+func (v view) fresh() []string {
+	shared := v.spec.MemoryBytes
+	if shared == 0 {
+		shared = sharedMem
+	}
+	return []string{
+		"--proc", "/proc", "--dev", "/dev",
+		"--size", strconv.FormatInt(shared, 10), "--tmpfs", "/dev/shm",
+		"--size", strconv.Itoa(smallTmpfs), "--tmpfs", "/run",
+	}
+}
+
+func (v view) devices(devices []int) []string {
+	if len(devices) == 0 {
+		return []string{"--remount-ro", "/dev"}
+	}
+	var args []string
+	names := []string{"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset"}
+	for _, device := range devices {
+		names = append(names, "nvidia"+strconv.Itoa(device))
+	}
+	for _, name := range names {
+		args = append(args, "--dev-bind-try", "/dev/"+name, "/dev/"+name)
+	}
+	return append(args, "--remount-ro", "/dev")
+}
+
+// folders are the attempt's own. Its /tmp is on disk, where large temporary
+// files belong, and counts as disk.
+func (v view) folders() []string {
+	work := v.show(v.spec.Work(), "work")
+	args := []string{
+		"--bind", v.show(filepath.Join(v.spec.Dir, shim.TempFolder), "tmp"), "/tmp",
+		"--bind", work, workdir,
+	}
+	for _, folder := range v.spec.ReadOnly {
+		args = append(args, "--ro-bind", filepath.Join(work, folder), filepath.Join(workdir, folder))
+	}
+	if _, script := commandLine(v.spec, scriptPath); script {
+		args = append(args, "--ro-bind", v.show(filepath.Join(v.spec.Dir, commandFile), commandFile), scriptPath)
+	}
+	return args
+}

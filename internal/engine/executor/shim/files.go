@@ -1,0 +1,62 @@
+package shim
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// The package reads and writes its small files without the standard library's
+// poller, whose setting up would be a good part of what a short task costs.
+
+func readFile(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	text := make([]byte, 0, 2048)
+	for {
+		n, err := unix.Read(fd, text[len(text):cap(text)])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "read", Path: path, Err: err}
+		}
+		if n == 0 {
+			return text, nil
+		}
+		if text = text[:len(text)+n]; len(text) == cap(text) {
+			text = append(text, make([]byte, len(text))...)[:len(text)]
+		}
+	}
+}
+
+// writeFile opens with the flags and writes all of text.
+func writeFile(path string, flags int, text []byte) error {
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC|flags, 0o600)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	_, err = writeAll(fd, text)
+	if err != nil {
+		return &os.PathError{Op: "write", Path: path, Err: err}
+	}
+	return nil
+}
+
+func writeAll(fd int, text []byte) (written int, err error) {
+	for written < len(text) {
+		n, err := unix.Write(fd, text[written:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return written, err
+		}
+		written += n
+	}
+	return written, nil
+}

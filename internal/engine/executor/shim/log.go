@@ -1,0 +1,192 @@
+package shim
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The marks that stand for what is left out.
+const (
+	lineCut = " [line cut at 32 KB]\n"
+	logCut  = "\n[log cut: this is the most that is kept]\n"
+)
+
+// markEvery bounds how exactly the time of a line is known.
+const markEvery = 100 * time.Millisecond
+
+// log takes what the command writes on both streams, as it comes.
+type log struct {
+	folder  Folder
+	most    int64
+	streams []*stream
+
+	file, marks int // descriptors, once something is written
+	size        int64
+	full        bool
+	stderr      bool // of the last mark
+	marked      time.Time
+}
+
+func newLog(f Folder, most int64) *log {
+	if most == 0 {
+		most = defaultLog
+	}
+	return &log{folder: f, most: most, file: -1, marks: -1}
+}
+
+// stream is one of the command's streams, seen from the end of its pipe.
+type stream struct {
+	fd     int // -1 when it has ended
+	stderr bool
+	cutter cutter
+	chunk  []byte
+}
+
+// stream is the end of a pipe for the command to write to: 1 for its output, 2
+// for its errors. The caller closes it once the command has it.
+func (l *log) stream(number int) (in int, err error) {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return -1, os.NewSyscallError("pipe2", err)
+	}
+	if err := unix.SetNonblock(ends[0], true); err != nil {
+		return -1, os.NewSyscallError("fcntl", err)
+	}
+	l.streams = append(l.streams, &stream{fd: ends[0], stderr: number == 2})
+	return ends[1], nil
+}
+
+// read takes over what is there and reports whether there may be more. It never
+// stops reading, whatever becomes of the text: a command must not hang because
+// its log is full.
+func (s *stream) read(l *log) bool {
+	if s.fd < 0 {
+		return false
+	}
+	if s.chunk == nil {
+		s.chunk = make([]byte, 8<<10)
+	}
+	n, err := unix.Read(s.fd, s.chunk)
+	switch {
+	case err == unix.EINTR:
+		return true
+	case err == unix.EAGAIN:
+		return false
+	case err != nil || n == 0:
+		unix.Close(s.fd)
+		s.fd = -1
+		return false
+	}
+	l.write(s.cutter.cut(s.chunk[:n]), s.stderr)
+	if n == len(s.chunk) && n < 256<<10 {
+		s.chunk = make([]byte, 4*n) // a chatty command: fewer, larger writes
+	}
+	return true
+}
+
+func (l *log) write(text []byte, stderr bool) {
+	if l.full || len(text) == 0 || !l.open() {
+		return
+	}
+	if l.size+int64(len(text)) > l.most {
+		text = append(text[:l.most-l.size:l.most-l.size], logCut...)
+		l.full = true
+	}
+	if now := time.Now(); stderr != l.stderr || now.Sub(l.marked) >= markEvery {
+		l.mark(now, stderr)
+	}
+	n, _ := writeAll(l.file, text)
+	l.size += int64(n)
+}
+
+func (l *log) open() bool {
+	if l.file >= 0 {
+		return true
+	}
+	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND | unix.O_CLOEXEC
+	var err error
+	if l.file, err = unix.Open(l.folder.Log(), flags, 0o600); err != nil {
+		return false
+	}
+	l.marks, err = unix.Open(l.folder.path(marksFile), flags, 0o600)
+	return err == nil
+}
+
+func (l *log) mark(now time.Time, stderr bool) {
+	stream := " 1\n"
+	if stderr {
+		stream = " 2\n"
+	}
+	line := strconv.AppendInt(nil, l.size, 10)
+	line = strconv.AppendInt(append(line, ' '), now.UnixMilli(), 10)
+	if _, err := writeAll(l.marks, append(line, stream...)); err == nil {
+		l.stderr, l.marked = stderr, now
+	}
+}
+
+// close reads the streams to their end, which comes with the last process that
+// holds them; one that even KILL could not end does not hold up the record for
+// longer than until.
+func (l *log) close(until time.Time) {
+	for _, s := range l.streams {
+		for s.fd >= 0 && time.Now().Before(until) {
+			if !s.read(l) && s.fd >= 0 {
+				_, _ = unix.Poll([]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}, 10)
+			}
+		}
+	}
+}
+
+// Shorten cuts the lines of a whole log as the shim does.
+func Shorten(text []byte) []byte {
+	var c cutter
+	return c.cut(text)
+}
+
+// cutter shortens endless lines of one stream.
+type cutter struct {
+	column int
+	cutNow bool // the rest of this line is left out
+}
+
+func (c *cutter) cut(text []byte) []byte {
+	if end := bytes.IndexByte(text, '\n'); c.column+len(text) <= maxLine && !c.cutNow && end < 0 {
+		c.column += len(text)
+		return text
+	}
+	kept := make([]byte, 0, len(text)+len(lineCut))
+	for len(text) > 0 {
+		line, whole := text, false
+		if end := bytes.IndexByte(text, '\n'); end >= 0 {
+			line, whole = text[:end+1], true
+		}
+		text = text[len(line):]
+		kept = c.line(kept, line, whole)
+	}
+	return kept
+}
+
+// line adds a line, or a part of one, as far as it fits.
+func (c *cutter) line(kept, line []byte, whole bool) []byte {
+	body := len(line)
+	if whole {
+		body--
+	}
+	switch {
+	case c.cutNow:
+	case c.column+body > maxLine:
+		kept = append(append(kept, line[:maxLine-c.column]...), lineCut...)
+		c.cutNow = true
+	default:
+		kept = append(kept, line...)
+		c.column += body
+	}
+	if whole {
+		c.column, c.cutNow = 0, false
+	}
+	return kept
+}

@@ -1,0 +1,207 @@
+package shim
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+type excess int
+
+const (
+	within excess = iota
+	overMemory
+	overDisk
+)
+
+// sampleEvery is how often usage is written down; what must not be exceeded is
+// looked at with every tick.
+const sampleEvery = time.Second
+
+// meter watches what the command uses.
+type meter struct {
+	folder Folder
+	launch Launch
+
+	cpu0, oom0 int64 // of the group, which has served others before
+	disk0      int64
+	peak       int64
+	sampled    time.Time
+	walkAt     time.Time
+}
+
+func newMeter(f Folder, l Launch) *meter {
+	m := &meter{folder: f, launch: l}
+	if l.Cgroup.Held() {
+		m.cpu0 = groupCPU(l.Cgroup.CPU)
+		m.oom0 = line(l.Cgroup.OOM, "oom_kill")
+	}
+	if l.Disk > 0 {
+		m.disk0 = m.disk()
+	}
+	return m
+}
+
+func (m *meter) look(now time.Time) excess {
+	sample := now.Sub(m.sampled) >= sampleEvery
+	alone := m.launch.Memory > 0 && m.launch.Cgroup.Memory == "" // no group holds the memory
+	if sample || alone {
+		u := m.usage(now)
+		m.peak = max(m.peak, u.Memory)
+		if sample {
+			m.sampled = now
+			_ = m.folder.sample(u)
+		}
+		if alone && u.Memory > m.launch.Memory && proportional(u.Memory) > m.launch.Memory {
+			return overMemory
+		}
+	}
+	if m.launch.Disk > 0 && now.After(m.walkAt) {
+		began := time.Now()
+		used := m.disk() - m.disk0
+		// A folder of very many files must not keep the shim busy.
+		m.walkAt = now.Add(20 * time.Since(began))
+		if used > m.launch.Disk {
+			return overDisk
+		}
+	}
+	return within
+}
+
+// usage asks the group where it knows, and otherwise sums up the processes. A
+// group of version 1 may take its time to know of a small process.
+func (m *meter) usage(now time.Time) Usage {
+	u := Usage{At: now}
+	g := m.launch.Cgroup
+	if g.CPU != "" {
+		u.CPU = time.Duration(groupCPU(g.CPU) - m.cpu0)
+	}
+	u.Memory = line(g.Memory, g.MemoryKey)
+	if g.CPU != "" && u.Memory > 0 {
+		return u
+	}
+	var sum Usage
+	for _, pid := range descendants() {
+		cpu, memory := processUsage(pid)
+		sum.CPU += cpu
+		sum.Memory += memory
+	}
+	if g.CPU == "" {
+		u.CPU = sum.CPU
+	}
+	if u.Memory == 0 {
+		u.Memory = sum.Memory
+	}
+	return u
+}
+
+// finish adds to the record what the meter knows better.
+func (m *meter) finish(e *Exit) {
+	e.MaxRSS = max(e.MaxRSS, m.peak)
+	g := m.launch.Cgroup
+	if g.CPU != "" {
+		e.CPUTime = max(e.CPUTime, time.Duration(groupCPU(g.CPU)-m.cpu0))
+	}
+	// A group outlives its tasks, so only a kill since the start counts.
+	if g.OOM != "" && line(g.OOM, "oom_kill") > m.oom0 && e.Code != 0 {
+		e.OOM = true
+	}
+	if m.launch.Disk > 0 && e.Code != 0 && m.disk()-m.disk0 >= m.launch.Disk {
+		e.OutOfDisk = true
+	}
+}
+
+// disk is what the folders that the command may write to take up, each file
+// once.
+func (m *meter) disk() int64 {
+	type inode struct{ dev, ino uint64 }
+	seen := map[inode]bool{}
+	var sum int64
+	for _, folder := range []string{WorkFolder, TempFolder} {
+		_ = filepath.WalkDir(m.folder.path(folder), func(_ string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return nil //nolint:nilerr // what is removed while we look takes up nothing
+			}
+			info, err := d.Info()
+			if err != nil {
+				return nil //nolint:nilerr // as above
+			}
+			if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+				if stat.Nlink > 1 && !d.IsDir() {
+					if seen[inode{stat.Dev, stat.Ino}] {
+						return nil
+					}
+					seen[inode{stat.Dev, stat.Ino}] = true
+				}
+				sum += stat.Blocks * 512
+			}
+			return nil
+		})
+	}
+	return sum
+}
+
+// groupCPU reads both versions: a bare number of nanoseconds, or a line of
+// microseconds.
+func groupCPU(file string) int64 {
+	text, _ := readFile(file)
+	if n := numbers(string(text)); len(n) == 1 {
+		return n[0]
+	}
+	return line(file, "usage_usec") * 1000
+}
+
+// line is the number behind a key, or 0.
+func line(file, key string) int64 {
+	if file == "" {
+		return 0
+	}
+	text, _ := readFile(file)
+	for l := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(l), " "); ok && name == key {
+			n, _ := strconv.ParseInt(value, 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// clockTicks is USER_HZ, 100 on every architecture that Go runs on.
+const clockTicks = 100
+
+func processUsage(pid int) (cpu time.Duration, memory int64) {
+	text, _ := readFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	// The name, in parentheses, may hold anything.
+	_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')')+1:]), " ")
+	f := strings.Fields(rest)
+	if len(f) < 22 {
+		return 0, 0
+	}
+	at := func(i int) int64 { n, _ := strconv.ParseInt(f[i], 10, 64); return n }
+	// Own time and that of children waited for; fields are counted from the state.
+	ticks := at(11) + at(12) + at(13) + at(14)
+	return time.Duration(ticks) * time.Second / clockTicks, at(21) * int64(os.Getpagesize())
+}
+
+// proportional is the memory of the whole tree with shared pages counted once,
+// or otherwise where the kernel does not tell.
+func proportional(otherwise int64) int64 {
+	var sum int64
+	for _, pid := range descendants() {
+		text, _ := readFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+		for l := range strings.Lines(string(text)) {
+			if value, ok := strings.CutPrefix(l, "Pss:"); ok {
+				n, _ := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
+				sum += n << 10
+			}
+		}
+	}
+	if sum == 0 {
+		return otherwise
+	}
+	return sum
+}

@@ -1,0 +1,62 @@
+package shim
+
+import "time"
+
+// Exit is how an attempt ended. It is written last, by rename, so that whoever
+// finds it finds all of it.
+type Exit struct {
+	Fence string `json:"fence"`
+
+	Code   int `json:"code"`             // as a shell counts: 128 and more is a signal
+	Signal int `json:"signal,omitempty"` // that ended the command
+
+	StartFailed string `json:"startFailed,omitempty"` // why the command never ran
+	OOM         bool   `json:"oom,omitempty"`         // went over its memory
+	OutOfDisk   bool   `json:"outOfDisk,omitempty"`   // went over its disk
+	TimedOut    bool   `json:"timedOut,omitempty"`
+	Stopped     bool   `json:"stopped,omitempty"`   // as its server asked
+	Abandoned   bool   `json:"abandoned,omitempty"` // its server stayed away too long
+	Preempted   bool   `json:"preempted,omitempty"` // the machine asked it to end
+
+	MaxRSS  int64         `json:"maxRSS"`  // bytes
+	CPUTime time.Duration `json:"cpuTime"` // of the whole tree, as far as it is known
+	Start   time.Time     `json:"start"`
+	End     time.Time     `json:"end"`
+
+	Outputs []Output `json:"outputs,omitempty"`
+	Missing []string `json:"missing,omitempty"` // ports that are not optional and have no file
+
+	LogBytes    int64    `json:"logBytes"`
+	NotEnforced []string `json:"notEnforced,omitempty"` // limits that were asked for and not held
+}
+
+// Output is one file that the command left.
+type Output struct {
+	Port   string `json:"port"`
+	Path   string `json:"path"` // below the working folder; open it with OpenOutput
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"` // in hex
+}
+
+// OutputPattern says where a port's files are expected.
+type OutputPattern struct {
+	Port     string `json:"port"`
+	Path     string `json:"path"`               // below the working folder, a pattern as of path.Match if Many
+	Many     bool   `json:"many,omitempty"`     // any number of files, but at least one
+	Optional bool   `json:"optional,omitempty"` // nothing is fine too
+}
+
+// Usage is a sample of what a whole attempt uses.
+type Usage struct {
+	CPU    time.Duration // since it began
+	Memory int64         // bytes
+	At     time.Time
+}
+
+// Mark says that the log from Offset on, up to the next mark, was written at
+// about At.
+type Mark struct {
+	Offset int64
+	At     time.Time
+	Stderr bool
+}

@@ -1,0 +1,66 @@
+package executor
+
+// Word is what an engine says about an attempt. The zero Word is an engine
+// that knows nothing.
+type Word struct {
+	Phase  Phase
+	Reason Reason
+}
+
+// Verdict settles where an attempt stands. A record under the right fence
+// outweighs anything; then the engine is believed, as far as it can know; what
+// neither explains is lost.
+func Verdict(fence string, record *Exit, word Word) (Phase, Reason) {
+	if record != nil && record.Fence == fence {
+		return Ended, ReasonOf(record)
+	}
+	switch word.Phase {
+	case Pending, Running, Gone:
+		return word.Phase, word.Reason
+	case Ended:
+		if knowable(word.Reason) {
+			return Ended, word.Reason
+		}
+	}
+	return Gone, Lost
+}
+
+// ReasonOf reads a record. What the platform did comes before what the command
+// made of it: a command that catches TERM and exits with zero was stopped all
+// the same.
+func ReasonOf(e *Exit) Reason {
+	switch {
+	case e.StartFailed != "":
+		return StartFailed
+	case e.OOM:
+		return OutOfMemory
+	case e.OutOfDisk:
+		return OutOfDisk
+	case e.TimedOut:
+		return TimedOut
+	case e.Stopped:
+		return Cancelled
+	case e.Abandoned:
+		return Abandoned
+	case e.Preempted:
+		return Preempted
+	case e.Signal != 0:
+		return Signaled
+	case e.Code != 0:
+		return ExitedNonZero
+	case len(e.Missing) > 0:
+		return OutputMissing
+	}
+	return ExitedZero
+}
+
+// knowable are endings that an engine brings about or observes itself. That a
+// command succeeded is not among them: without a record nobody has seen its
+// outputs.
+func knowable(r Reason) bool {
+	switch r {
+	case OutOfMemory, TimedOut, Cancelled, Preempted, StartFailed, ImageUnavailable:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,318 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+func (x *exchange) runID() ids.Run { return ids.Run(x.r.PathValue("id")) }
+
+const maxRuns = 50
+
+func (a *API) listRuns(x *exchange) (answer, error) {
+	limit, err := number(x.r, "limit", 1, maxRuns, maxRuns)
+	if err != nil {
+		return answer{}, err
+	}
+	before, err := cursor(x.r)
+	if err != nil {
+		return answer{}, err
+	}
+	f, err := runFilter(x.r)
+	if err != nil {
+		return answer{}, err
+	}
+	list, more, err := a.Runs.Runs(x.ctx(), x.caller, f, ids.Run(before), limit)
+	if err != nil {
+		return answer{}, err
+	}
+	out := make([]api.RunRow, len(list))
+	for i, r := range list {
+		out[i] = a.runRow(r)
+	}
+	page := &api.Page{HasMore: more}
+	if more {
+		page.NextCursor = asCursor(out[limit-1].ID)
+	}
+	return answer{data: out, page: page}, nil
+}
+
+func runFilter(r *http.Request) (runs.Filter, error) {
+	q := r.URL.Query()
+	f := runs.Filter{Status: lifecycle.Status(q.Get("status")), Workflow: ids.Workflow(q.Get("workflowId"))}
+	var wrong []fault.Detail
+	known := false
+	for _, s := range lifecycle.Statuses() {
+		known = known || s == f.Status
+	}
+	if q.Has("status") && !known {
+		wrong = append(wrong, fault.Detail{Path: "status", Message: "is not the status of a run"})
+	}
+	if !printable(q.Get("workflowId")) {
+		wrong = append(wrong, fault.Detail{Path: "workflowId", Message: "is not an id"})
+	}
+	if q.Has("since") {
+		since, err := time.Parse(time.RFC3339, q.Get("since"))
+		if err != nil {
+			wrong = append(wrong, fault.Detail{Path: "since", Message: "is not a time such as 2026-08-01T00:00:00Z"})
+		}
+		f.Since = since
+	}
+	if len(wrong) > 0 {
+		return f, fault.Problems(wrong, "%s", sentence(wrong[0]))
+	}
+	return f, nil
+}
+
+func (a *API) runRow(r runs.Run) api.RunRow {
+	return api.RunRow{
+		ID: string(r.ID), WorkflowID: string(r.Workflow), WorkflowName: r.WorkflowName, WorkflowRevision: r.Revision, Status: api.RunStatus(r.Status),
+		ProgressPercent: float64(r.Progress), Compute: api.Compute{Vcpu: r.Size.VCPU, RAMGb: r.Size.RAMGB, Gpu: r.Size.GPU},
+		StartedBy: api.StartedBy{Type: api.StartedByType(r.Starter.Type), ID: r.Starter.ID, Name: r.Starter.Name},
+		ErrorCode: orNull(string(r.ErrorCode)), ErrorMessage: errorMessage(r), DurationMs: a.duration(r), CreditsUsed: a.creditsUsed(r).Float(),
+		CreatedAt: api.At(r.CreatedAt), StartedAt: timeOrNull(r.StartedAt), FinishedAt: timeOrNull(r.FinishedAt),
+	}
+}
+
+// errorMessage is what went wrong; a run that completed has none.
+func errorMessage(r runs.Run) *string {
+	if r.Status == lifecycle.Completed {
+		return nil
+	}
+	return orNull(r.ErrorMessage)
+}
+
+func (a *API) duration(r runs.Run) *int64 {
+	if r.StartedAt.IsZero() {
+		return nil
+	}
+	ms := r.Took(a.Now()).Milliseconds()
+	return &ms
+}
+
+// creditsUsed is live while the run goes.
+func (a *API) creditsUsed(r runs.Run) credits.Amount {
+	if r.Status.Terminal() {
+		return r.CreditsUsed
+	}
+	return r.Costs(a.Now())
+}
+
+func timeOrNull(t time.Time) *api.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return api.AtOrNull(&t)
+}
+
+func (a *API) getRun(x *exchange) (answer, error) {
+	d, err := a.Runs.Detailed(x.ctx(), x.caller, x.runID())
+	if err != nil {
+		return answer{}, err
+	}
+	row := a.runRow(d.Run)
+	out := api.Run{
+		ID: row.ID, WorkflowID: row.WorkflowID, WorkflowName: row.WorkflowName, WorkflowRevision: row.WorkflowRevision, Status: row.Status,
+		ProgressPercent: row.ProgressPercent, Compute: row.Compute, StartedBy: row.StartedBy, ErrorCode: row.ErrorCode, ErrorMessage: row.ErrorMessage,
+		DurationMs: row.DurationMs, CreditsUsed: row.CreditsUsed, CreatedAt: row.CreatedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt,
+		CancelRequested: !d.CancelRequested.IsZero(), Definition: json.RawMessage(d.Definition), Nodes: []api.RunNode{},
+		Logs: logText(d.Log.Text), LogsTruncated: d.Log.Offset > 0, OutputLocation: outputLocation(d.Run),
+	}
+	if err := json.Unmarshal(d.Parameters, &out.Parameters); err != nil {
+		return answer{}, err
+	}
+	if err := json.Unmarshal(d.Inputs, &out.Inputs); err != nil {
+		return answer{}, err
+	}
+	for _, n := range d.Nodes {
+		out.Nodes = append(out.Nodes, nodeOut(n, a.Now()))
+	}
+	return answer{data: out, bare: true}, nil
+}
+
+// outputLocation is where a run's outputs are kept.
+func outputLocation(r runs.Run) *string {
+	if r.Status != lifecycle.Completed {
+		return nil
+	}
+	return orNull("teams/" + string(r.Team) + "/runs/" + string(r.ID) + "/")
+}
+
+// logText is what a command wrote, as JSON can carry it.
+func logText(text []byte) string { return strings.ToValidUTF8(string(text), "�") }
+
+func nodeOut(n runs.Node, now time.Time) api.RunNode {
+	out := api.RunNode{
+		ID: n.ID, Name: n.Name, Status: api.NodeStatus(n.State), Attempt: n.Attempt, Cached: n.Cached, CacheMiss: orNull(n.CacheMiss),
+		ExitCode: n.ExitCode, StartedAt: timeOrNull(n.StartedAt), FinishedAt: timeOrNull(n.FinishedAt),
+	}
+	if !n.StartedAt.IsZero() {
+		end := n.FinishedAt
+		if end.IsZero() {
+			end = now
+		}
+		ms := end.Sub(n.StartedAt).Milliseconds()
+		out.DurationMs = &ms
+	}
+	if n.PeakMemory > 0 {
+		out.PeakMemBytes = &n.PeakMemory
+	}
+	if n.CPU > 0 {
+		seconds := n.CPU.Seconds()
+		out.CPUSeconds = &seconds
+	}
+	if n.Shards != nil {
+		out.Shards = &api.Shards{Total: *n.Shards, Done: n.ShardsDone, Failed: n.ShardsFailed}
+	}
+	return out
+}
+
+func (a *API) startRun(x *exchange) (answer, error) {
+	in, err := decode[api.StartRun](x)
+	if err != nil {
+		return answer{}, err
+	}
+	if !printable(in.WorkflowID) || in.WorkflowID == "" {
+		return answer{}, fault.NotFound("no such workflow")
+	}
+	n := runs.New{Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs, Once: x.startedOnce}
+	if in.ResourceProfile != nil {
+		n.Profile = string(*in.ResourceProfile)
+	}
+	if n.Parameters, err = parametersOf(in.Parameters); err != nil {
+		return answer{}, err
+	}
+	r, err := a.Runs.Submit(x.ctx(), x.caller, n)
+	return started(r), err
+}
+
+func (a *API) retryRun(x *exchange) (answer, error) {
+	if _, err := a.Runs.Run(x.ctx(), x.caller, x.runID()); err != nil {
+		return answer{}, err
+	}
+	var in api.RetryRun
+	if len(x.body) > 0 {
+		var err error
+		if in, err = decode[api.RetryRun](x); err != nil {
+			return answer{}, err
+		}
+	}
+	n := runs.New{Custom: custom(in.Compute), Once: x.startedOnce}
+	if in.Parameters != nil {
+		var err error
+		if n.Parameters, err = parametersOf(in.Parameters); err != nil {
+			return answer{}, err
+		}
+	}
+	r, err := a.Runs.Retry(x.ctx(), x.caller, x.runID(), n)
+	return started(r), err
+}
+
+func custom(c *api.ComputeSize) *credits.Custom {
+	if c == nil {
+		return nil
+	}
+	return &credits.Custom{VCPU: c.Vcpu, RAMGB: c.RAMGb}
+}
+
+func parametersOf(p api.Parameters) ([]byte, error) {
+	if p == nil {
+		return []byte("{}"), nil
+	}
+	return json.Marshal(p)
+}
+
+func started(r runs.Run) answer {
+	return answer{status: http.StatusAccepted, data: api.StartedRun{RunID: string(r.ID), Status: "queued"}}
+}
+
+func (x *exchange) startedOnce(r runs.Run) (*once.Record, error) { return x.record(started(r)) }
+
+func (a *API) cancelRun(x *exchange) (answer, error) {
+	status, err := a.Runs.Cancel(x.ctx(), x.caller, x.runID())
+	return answer{data: api.CancelledRun{RunID: string(x.runID()), Status: api.RunStatus(status)}}, err
+}
+
+func (a *API) listEvents(x *exchange) (answer, error) {
+	after, err := number(x.r, "after_seq", 0, math.MaxInt32, 0)
+	if err != nil {
+		return answer{}, err
+	}
+	limit, err := number(x.r, "limit", 1, usageMost, usageDefault)
+	if err != nil {
+		return answer{}, err
+	}
+	list, more, err := a.Runs.Events(x.ctx(), x.caller, x.runID(), int64(after), limit)
+	if err != nil {
+		return answer{}, err
+	}
+	out := api.RunEvents{Events: []api.RunEvent{}, LastSeq: int64(after), HasMore: more}
+	for _, e := range list {
+		out.Events = append(out.Events, eventOut(e))
+		out.LastSeq = e.Seq
+	}
+	return ok(out)
+}
+
+func eventOut(e runs.Event) api.RunEvent {
+	return api.RunEvent{
+		Seq: e.Seq, Type: string(e.Type), At: api.At(e.At), Level: string(e.Type.Level()), NodeID: orNull(e.Node), NodeName: orNull(e.NodeName),
+		Shard: e.Shard, Attempt: e.Attempt, Message: e.Message, Data: json.RawMessage(e.Data),
+	}
+}
+
+const (
+	logDefault = 256 << 10
+	logMost    = 1 << 20
+)
+
+func (a *API) readLogs(x *exchange) (answer, error) {
+	offset, err := number(x.r, "offset", 0, math.MaxInt32, 0)
+	if err != nil {
+		return answer{}, err
+	}
+	limit, err := number(x.r, "limit", 1, logMost, logDefault)
+	if err != nil {
+		return answer{}, err
+	}
+	shard, err := number(x.r, "shard", 0, math.MaxInt32, 0)
+	if err != nil {
+		return answer{}, err
+	}
+	node := x.r.URL.Query().Get("nodeId")
+	if !printable(node) {
+		return answer{}, fault.NotFound("no such node")
+	}
+	p, err := a.Runs.Log(x.ctx(), x.caller, x.runID(), node, shard, int64(offset), int64(limit))
+	if err != nil {
+		return answer{}, err
+	}
+	next := p.Offset + int64(len(p.Text))
+	return ok(api.RunLogs{Text: logText(p.Text), Offset: p.Offset, NextOffset: next, Size: p.Size, EOF: next >= p.Size})
+}
+
+func (a *API) listOutputs(x *exchange) (answer, error) {
+	list, err := a.Runs.Outputs(x.ctx(), x.caller, x.runID(), x.base())
+	if err != nil {
+		return answer{}, err
+	}
+	out := make([]api.Output, len(list))
+	for i, o := range list {
+		out[i] = api.Output{
+			Key: o.Key, Name: o.Name, NodeID: o.Node, Port: o.Port, Index: &o.Shard, URL: o.URL, Sha256: o.SHA256, Size: o.Size,
+			ContentType: o.ContentType, ExpiresAt: api.At(o.ExpiresAt),
+		}
+	}
+	return ok(out)
+}

@@ -1,0 +1,137 @@
+package runs
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// tailSize is how much of the log a run shows of itself.
+const tailSize = 256 << 10
+
+// Detailed is a run with what it has come to.
+type Detailed struct {
+	Run
+	Nodes []Node
+	Log   LogPage
+}
+
+// Detailed is one run of the caller's team with its nodes and the end of its
+// log.
+func (s *Service) Detailed(ctx context.Context, caller access.Caller, id ids.Run) (Detailed, error) {
+	r, err := s.Run(ctx, caller, id)
+	if err != nil {
+		return Detailed{}, err
+	}
+	d := Detailed{Run: r}
+	known, err := s.details.NodesOf(ctx, id)
+	if err != nil {
+		return d, err
+	}
+	d.Nodes = allNodes(r, known)
+	d.Log, err = s.details.LogTail(ctx, caller.Team, id, tailSize)
+	return d, err
+}
+
+// allNodes lists the tasks of the definition in their order; those without a
+// state wait.
+func allNodes(r Run, known []Node) []Node {
+	g, _ := graph.Salvage(r.Definition)
+	byID := map[string]Node{}
+	for _, n := range known {
+		byID[n.ID] = n
+	}
+	var list []Node
+	for _, n := range g.Order() {
+		row, ok := byID[n.ID]
+		if !ok {
+			row = Node{ID: n.ID, Name: n.Name, State: "pending"}
+		}
+		list = append(list, row)
+	}
+	return list
+}
+
+// Log is a stretch of a run's log, or of one shard of one of its nodes.
+func (s *Service) Log(ctx context.Context, caller access.Caller, id ids.Run, node string, shard int, offset, most int64) (LogPage, error) {
+	if _, err := s.Run(ctx, caller, id); err != nil {
+		return LogPage{}, err
+	}
+	if node == "" {
+		return s.details.LogFrom(ctx, caller.Team, id, offset, most)
+	}
+	return s.details.NodeLog(ctx, caller.Team, id, node, shard, offset, most)
+}
+
+// Stored is what the object store says of an output.
+type Stored struct {
+	Size int64
+	Mark string
+}
+
+// Objects is where outputs are kept.
+type Objects interface {
+	StatOutput(ctx context.Context, key string) (Stored, error)
+	PresignOutput(ctx context.Context, o Output, until time.Time, base string) (string, error)
+}
+
+// Listed is an output with where it is downloaded.
+type Listed struct {
+	Output
+	URL       string
+	ExpiresAt time.Time
+}
+
+const downloadLife = 15 * time.Minute
+
+// Outputs are what a run hands over, verified again now: the declared ones,
+// or every node's where none are declared.
+func (s *Service) Outputs(ctx context.Context, caller access.Caller, id ids.Run, base string) ([]Listed, error) {
+	r, err := s.Run(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.details.OutputsOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out := []Listed{}
+	for _, o := range declared(r, list) {
+		kept, err := s.objects.StatOutput(ctx, o.Blob)
+		if fault.Is(err, fault.KindNotFound) || (err == nil && (kept.Size != o.Size || kept.Mark != o.Mark)) {
+			return nil, fault.Conflict("the output %s of node %s is missing or has changed since it was verified", o.Name, o.Node).WithCode("invalid_outputs")
+		}
+		if err != nil {
+			return nil, err
+		}
+		until := s.now().Add(downloadLife)
+		url, err := s.objects.PresignOutput(ctx, o, until, base)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Listed{Output: o, URL: url, ExpiresAt: until})
+	}
+	return out, nil
+}
+
+func declared(r Run, list []Output) []Output {
+	g, _ := graph.Salvage(r.Definition)
+	if len(g.Outputs) == 0 {
+		return list
+	}
+	wanted := map[string]bool{}
+	for _, o := range g.Outputs {
+		wanted[o.Node+"."+o.Port] = true
+	}
+	var chosen []Output
+	for _, o := range list {
+		if wanted[o.Node+"."+o.Port] {
+			chosen = append(chosen, o)
+		}
+	}
+	return chosen
+}

@@ -1,0 +1,239 @@
+package runs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/once"
+)
+
+// Source is the workflow that a run is made of.
+type Source struct {
+	Name       string
+	Revision   int
+	Definition []byte
+}
+
+// SubmitStore is what starting a run asks of the database.
+type SubmitStore interface {
+	RunSource(ctx context.Context, team ids.Team, id ids.Workflow) (Source, error)
+	PlanOf(ctx context.Context, team ids.Team) (credits.Plan, error)
+	// MissingFiles are those of the keys that are not the team's files.
+	MissingFiles(ctx context.Context, team ids.Team, keys []string) ([]string, error)
+}
+
+// Workshop carries runs out.
+type Workshop interface {
+	// Serves reports whether a size can ever be served, and if not, why.
+	Serves(s credits.Size) (reason string, ok bool)
+	Wake()
+	Cancel(id ids.Run)
+}
+
+// New is what somebody wants to run.
+type New struct {
+	Workflow   ids.Workflow
+	Custom     *credits.Custom
+	Profile    string
+	Parameters []byte // a JSON object; nil is an empty one
+	Inputs     map[string]json.RawMessage
+
+	// Once records the answer with the effect; nil without an idempotency key.
+	Once func(Run) (*once.Record, error)
+}
+
+// holdSeconds is how much of a run is set aside when it starts.
+const holdSeconds = 60
+
+// Submit accepts a run, or says everything that is wrong with it. What it
+// accepts is carried out, whatever happens to this process.
+func (s *Service) Submit(ctx context.Context, caller access.Caller, in New) (Run, error) {
+	if err := caller.Must(access.StartRuns); err != nil {
+		return Run{}, err
+	}
+	src, err := s.submit.RunSource(ctx, caller.Team, in.Workflow)
+	if err != nil {
+		return Run{}, err
+	}
+	r := Run{
+		ID: ids.NewRun(), Team: caller.Team, Workflow: in.Workflow, WorkflowName: src.Name, Revision: src.Revision, Definition: src.Definition,
+		Starter: Starter{Type: "user", ID: string(caller.User), Name: caller.Name}, Status: lifecycle.Queued, CreatedAt: s.now(),
+	}
+	return r, s.accept(ctx, &r, in)
+}
+
+// Retry starts a run again as it was, or with other parameters and another
+// size.
+func (s *Service) Retry(ctx context.Context, caller access.Caller, id ids.Run, in New) (Run, error) {
+	if err := caller.Must(access.StartRuns); err != nil {
+		return Run{}, err
+	}
+	old, err := s.store.Run(ctx, caller.Team, id)
+	if err != nil {
+		return Run{}, err
+	}
+	if !old.Status.Terminal() {
+		return Run{}, fault.Conflict("the run is still %s: cancel it, or wait for its end", old.Status)
+	}
+	if in.Parameters == nil {
+		in.Parameters = old.Parameters
+	}
+	if in.Custom == nil && in.Profile == "" {
+		in.Custom = &credits.Custom{VCPU: old.Size.VCPU, RAMGB: old.Size.RAMGB}
+		if old.Size.GPU > 0 {
+			in.Custom, in.Profile = nil, credits.GPUProfile
+		}
+	}
+	if err := json.Unmarshal(old.Inputs, &in.Inputs); err != nil {
+		return Run{}, err
+	}
+	r := old
+	r.ID, r.RetryOf, r.CreatedAt, r.Status = ids.NewRun(), old.ID, s.now(), lifecycle.Queued
+	r.Starter = Starter{Type: "user", ID: string(caller.User), Name: caller.Name}
+	r.ErrorCode, r.ErrorMessage, r.CreditsUsed, r.Progress, r.DoneNodes, r.Carried = "", "", 0, 0, 0, 0
+	r.StartedAt, r.FinishedAt, r.CarriedSince, r.CancelRequested = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	return r, s.accept(ctx, &r, in)
+}
+
+// accept checks what the run was given and stores it.
+func (s *Service) accept(ctx context.Context, r *Run, in New) error {
+	g, err := s.check(ctx, r, in)
+	if err != nil {
+		return err
+	}
+	r.TotalNodes = len(g.Order())
+	r.Price = s.catalog.Rates.PerSecond(r.Size)
+	if reason, ok := s.workshop.Serves(r.Size); !ok {
+		return fault.Conflict("%s", reason).WithCode("no_capacity")
+	}
+	plan, err := s.submit.PlanOf(ctx, r.Team)
+	if err != nil {
+		return err
+	}
+	terms, _ := s.catalog.Terms(plan)
+	if reason, ok := terms.Allows(r.Size); !ok {
+		return fault.Payment("%s", reason).WithCode("plan_limit")
+	}
+	var record *once.Record
+	if in.Once != nil {
+		if record, err = in.Once(*r); err != nil {
+			return err
+		}
+	}
+	if err := s.store.SubmitRun(ctx, *r, holdSeconds*r.Price, record); err != nil {
+		return err
+	}
+	s.workshop.Wake()
+	return nil
+}
+
+// check finds everything that is wrong with the definition, the size, the
+// parameters and the inputs.
+func (s *Service) check(ctx context.Context, r *Run, in New) (*graph.Graph, error) {
+	g, wrong := graph.Parse(r.Definition)
+	if len(wrong) == 0 {
+		wrong = g.Incomplete()
+	}
+	if len(wrong) > 0 {
+		return nil, fault.Problems(wrong, "the workflow cannot run yet: %s", wrong[0].Message).WithCode("incomplete_workflow")
+	}
+	var sizeWrong, valuesWrong []fault.Detail
+	r.Size, sizeWrong = credits.Resolve(in.Custom, in.Profile)
+	values, valuesWrong := g.CheckParameters(in.Parameters)
+	wrong = append(sizeWrong, valuesWrong...)
+	inputs, inputsWrong := readInputs(g, in.Inputs)
+	wrong = append(wrong, inputsWrong...)
+	if len(sizeWrong) == 0 {
+		wrong = append(wrong, tooLarge(g, r.Size)...)
+	}
+	if len(wrong) > 0 {
+		return nil, fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
+	}
+	r.Parameters = values.JSON()
+	return g, s.checkFiles(ctx, r, inputs)
+}
+
+func (s *Service) checkFiles(ctx context.Context, r *Run, inputs map[string][]string) error {
+	var keys []string
+	for _, list := range inputs {
+		keys = append(keys, list...)
+	}
+	missing, err := s.submit.MissingFiles(ctx, r.Team, keys)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return fault.NotFound("the team has no file with the key %q", missing[0])
+	}
+	r.Inputs, err = json.Marshal(inputs)
+	return err
+}
+
+// readInputs takes a key, or a list of keys, for each input.
+func readInputs(g *graph.Graph, given map[string]json.RawMessage) (map[string][]string, []fault.Detail) {
+	var wrong []fault.Detail
+	note := func(name, message string) {
+		wrong = append(wrong, fault.Detail{Path: "inputs." + name, Message: message})
+	}
+	inputs := map[string][]string{}
+	for name, raw := range given {
+		in, known := g.Input(name)
+		if !known {
+			note(name, "is not an input of this workflow")
+			continue
+		}
+		keys, ok := keysOf(raw)
+		switch {
+		case !ok:
+			note(name, "must be the key of a file, or a list of keys")
+		case !in.Many && len(keys) > 1:
+			note(name, "takes one file")
+		default:
+			inputs[name] = keys
+		}
+	}
+	for _, in := range g.Inputs {
+		if _, there := given[in.Name]; in.Required && !there {
+			note(in.Name, "is missing")
+		}
+	}
+	sort.Slice(wrong, func(i, j int) bool { return wrong[i].Path < wrong[j].Path })
+	return inputs, wrong
+}
+
+func keysOf(raw json.RawMessage) ([]string, bool) {
+	var one string
+	if json.Unmarshal(raw, &one) == nil && !bytes.Equal(raw, []byte("null")) {
+		return []string{one}, one != ""
+	}
+	var many []string
+	if json.Unmarshal(raw, &many) != nil || many == nil {
+		return nil, false
+	}
+	for _, key := range many {
+		if key == "" {
+			return nil, false
+		}
+	}
+	return many, true
+}
+
+// tooLarge finds nodes that ask for more than the run has.
+func tooLarge(g *graph.Graph, size credits.Size) (wrong []fault.Detail) {
+	for _, n := range g.Order() {
+		if r := n.Resources; r.VCPU > float64(size.VCPU) || r.RAMGB > float64(size.RAMGB) || r.GPU > size.GPU {
+			wrong = append(wrong, fault.Detail{Path: fmt.Sprintf("nodes[%d].resources", n.Index), Message: fmt.Sprintf("%s asks for more than the run's %d vCPU, %d GB and %d GPU", n.ID, size.VCPU, size.RAMGB, size.GPU)})
+		}
+	}
+	return wrong
+}
