@@ -62,6 +62,13 @@ func TestARealRunInItsSandbox(t *testing.T) {
 		t.Errorf("%v", outputs)
 	}
 
+	gpu := fmt.Sprintf(`{"workflowId":%q,"resourceProfile":"gpu"}`, w)
+	if e := s.want(409, "POST", "/api/runs", strings.Replace(gpu, "}", fmt.Sprintf(`,"inputs":{"numbers":%q}}`, key), 1), "Authorization", bearer(token)); e["code"] != "no_capacity" {
+		t.Errorf("%v", e)
+	}
+	if e := s.want(200, "POST", "/api/billing/estimate", gpu, "Authorization", bearer(token)); e["allowed"] != false {
+		t.Errorf("%v", e)
+	}
 	fails := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, s.workflow(token, `{"nodes":[{"id":"boom","command":"echo before; exit 3"}]}`)))
 	if r := s.ended(token, fails); r["status"] != "failed" || r["errorMessage"] != "Node boom exited with status 3" || r["errorCode"] != "node_failed" {
 		t.Errorf("%v", r)

@@ -67,7 +67,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err := h.buildEngine(ctx, s, keep, catalog); err != nil {
 		return nil, err
 	}
-	money, pages := s.billing(db, catalog, origins)
+	money, pages := s.billing(db, catalog, h.engine, origins)
 	h.accounts = builtin.New(builtin.Options{
 		Store: db, Post: h.postman, Passwords: builtin.NewPasswords(), Origins: origins,
 		SignUp: s.signUp(origins), FirstPlan: string(credits.Free), Now: time.Now,
@@ -94,7 +94,10 @@ const (
 
 // buildEngine makes what carries runs out, on this machine.
 func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept, c credits.Catalog) (err error) {
-	folder := filepath.Join(s.Data, "attempts")
+	folder, err := filepath.Abs(filepath.Join(s.Data, "attempts"))
+	if err != nil {
+		return err
+	}
 	h.driver, err = local.New(ctx, local.Config{Folder: folder, Log: h.log, Now: time.Now, Sandbox: local.Sandbox(s.Sandbox)})
 	if err != nil {
 		return err
@@ -109,7 +112,7 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	}
 	h.engine = engine.New(engine.Options{
 		Queue: h.db, Journal: h.db, Purse: h.db, Objects: keep, Files: h.db, Driver: h.driver, Catalog: c,
-		Dir: folder, Owner: host + " " + rand.Text(), Host: host, Embedded: s.embedded(), Away: away,
+		Dir: folder, Owner: host + " " + rand.Text(), Host: host + ":" + folder, Embedded: s.embedded(), Away: away,
 		Changed: h.hub.Changed, Log: h.log, Now: time.Now,
 	})
 	return nil

@@ -87,14 +87,15 @@ type LedgerStore interface {
 
 // Service answers a team's questions about its credits.
 type Service struct {
-	ledger  LedgerStore
-	orders  OrderStore
-	history History
-	catalog credits.Catalog
-	pay     Payments      // nil: no payments here
-	sandbox bool          // we show checkouts and invoices ourselves
-	events  PaymentEvents // nil: the provider sends none
-	now     func() time.Time
+	ledger   LedgerStore
+	orders   OrderStore
+	history  History
+	capacity Capacity
+	catalog  credits.Catalog
+	pay      Payments      // nil: no payments here
+	sandbox  bool          // we show checkouts and invoices ourselves
+	events   PaymentEvents // nil: the provider sends none
+	now      func() time.Time
 }
 
 // Options are what the room is made of.
@@ -102,6 +103,7 @@ type Options struct {
 	Ledger   LedgerStore
 	Orders   OrderStore
 	History  History
+	Capacity Capacity
 	Catalog  credits.Catalog
 	Payments Payments
 	Sandbox  bool // Payments is the built-in one
@@ -111,7 +113,7 @@ type Options struct {
 
 // NewService makes the room.
 func NewService(o Options) *Service {
-	return &Service{ledger: o.Ledger, orders: o.Orders, history: o.History, catalog: o.Catalog, pay: o.Payments, events: o.Events, sandbox: o.Sandbox, now: o.Now}
+	return &Service{ledger: o.Ledger, orders: o.Orders, history: o.History, capacity: o.Capacity, catalog: o.Catalog, pay: o.Payments, events: o.Events, sandbox: o.Sandbox, now: o.Now}
 }
 
 // Balance is what the caller's team has.

@@ -20,6 +20,11 @@ type History interface {
 	Typical(ctx context.Context, team ids.Team, id ids.Workflow) (t Typical, known bool, err error)
 }
 
+// Capacity knows what can ever be served here.
+type Capacity interface {
+	Serves(s credits.Size) (reason string, ok bool)
+}
+
 // Question is what an estimate is asked for.
 type Question struct {
 	Custom   *credits.Custom
@@ -55,7 +60,10 @@ func (s *Service) Estimate(ctx context.Context, caller access.Caller, q Question
 		PerSecond: rates.PerSecond(size), PerHour: rates.PerHour(size), Size: size, Terms: terms,
 		Lasts: rates.Lasts(size, b.Remaining()),
 	}
-	e.Reason, e.Allowed = terms.Allows(size)
+	e.Reason, e.Allowed = s.capacity.Serves(size)
+	if e.Allowed {
+		e.Reason, e.Allowed = terms.Allows(size)
+	}
 	if e.Allowed && e.Lasts == 0 {
 		e.Allowed, e.Reason = false, "no credits are left this month: buy a top-up, or wait for the next month"
 	}

@@ -68,8 +68,11 @@ func (c *carrier) startFailed(ctx context.Context, t *try, err error) error {
 	}
 	c.e.complain(ctx, "cannot remove an attempt's folder", os.RemoveAll(filepath.Join(c.e.Dir, c.key(t).Folder())))
 	code := lifecycle.NodeFailedCode
-	if fault.Is(err, fault.KindNotFound) {
+	switch {
+	case fault.Is(err, fault.KindNotFound):
 		code = lifecycle.InputMissing
+	case fault.Is(err, fault.KindUnavailable) && t.node.Image != "":
+		code = lifecycle.ImageUnavailable
 	}
 	return c.fail(ctx, t, failure{code: code, message: fmt.Sprintf("Node %s cannot start: %s", t.node.ID, err)})
 }

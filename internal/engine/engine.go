@@ -66,7 +66,7 @@ type Options struct {
 	Catalog  credits.Catalog
 	Dir      string // where attempts have their folders
 	Owner    string // this worker, unique for its life
-	Host     string // this machine
+	Host     string // this machine and folder: who finds its attempts again
 	Embedded bool   // no other worker exists: what is running was ours
 	Away     time.Duration
 	Changed  func(ids.Run) // told whenever a run has moved

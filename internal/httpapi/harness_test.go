@@ -114,7 +114,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		}),
 		Feed:  &h.hub,
 		Files: h.filesRoom, Transfers: signer,
-		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
+		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
 		Pages:   sandbox.Sandbox{}, AnalysesPerDay: 20,
 		Log: log, Workflows: workflows.NewService(h.db, h.clock), Limiter: h.db, Answers: h.db, Home: []byte("home"),
 		Checks:  map[string]func(context.Context) error{"database": h.db.Ping},

@@ -150,9 +150,11 @@ func (s *stream) progress(ctx context.Context, r *runs.Run) error {
 	}
 	if n := len(events); n > 0 {
 		last := events[n-1]
-		frame["nodeId"], frame["nodeName"], frame["attempt"] = orNull(last.Node), orNull(last.NodeName), last.Attempt
-		frame["nodeStatus"] = orNull(strings.TrimPrefix(string(last.Type), "node."))
 		frame["currentStep"] = last.Message
+		if last.Node != "" {
+			frame["nodeId"], frame["nodeName"], frame["attempt"] = last.Node, last.NodeName, last.Attempt
+			frame["nodeStatus"] = strings.TrimPrefix(string(last.Type), "node.")
+		}
 		s.seq = last.Seq
 	}
 	s.log += int64(len(page.Text))
