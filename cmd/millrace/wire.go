@@ -38,7 +38,7 @@ type house struct {
 	accounts *builtin.System
 	files    *files.Service
 	engine   *engine.Engine
-	driver   *local.Driver
+	driver   *lateDriver
 	hub      runs.Hub
 	metrics  *prometheus.Registry
 	handler  http.Handler
@@ -98,10 +98,7 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	if err != nil {
 		return err
 	}
-	h.driver, err = local.New(ctx, local.Config{Folder: folder, Log: h.log, Now: time.Now, Sandbox: local.Sandbox(s.Sandbox)})
-	if err != nil {
-		return err
-	}
+	h.driver = openDriver(ctx, local.Config{Folder: folder, Log: h.log, Now: time.Now, Sandbox: local.Sandbox(s.Sandbox)})
 	host, err := os.Hostname()
 	if err != nil {
 		return err

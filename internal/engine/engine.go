@@ -138,7 +138,11 @@ func (e *Engine) Run(ctx context.Context) error {
 	hints := e.hints(ctx)
 	for {
 		select {
-		case <-hints:
+		case _, open := <-hints:
+			if !open {
+				hints = nil // looking from time to time must do
+				continue
+			}
 			e.observe(ctx)
 		case <-ctx.Done():
 			stop(errDraining)

@@ -30,6 +30,9 @@ func (db *DB) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, re
 		if _, err := tx.changed(ctx, `UPDATE workflow_revisions SET closed = TRUE WHERE workflow_id = $1 AND revision = $2`, r.Workflow, r.Revision); err != nil {
 			return err
 		}
+		if _, err := tx.changed(ctx, `UPDATE workflows SET ran = TRUE WHERE id = $1 AND NOT ran`, r.Workflow); err != nil {
+			return err
+		}
 		_, err := tx.q.ExecContext(ctx, `
 			INSERT INTO runs (id, team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, inputs, vcpu, ram_gb, gpu,
 				price, starter_type, starter_id, starter_name, retry_of, status, total_nodes, seq, created_at)

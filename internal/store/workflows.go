@@ -64,21 +64,24 @@ func (db *DB) Workflows(ctx context.Context, team ids.Team, before ids.Workflow,
 	if before == "" {
 		before = "~" // sorts after every id
 	}
+	anyRan := false
 	list, err := all(ctx, db, func(r *sql.Rows, w *workflows.Row) error {
 		var created, updated int64
+		var ran bool
 		// Plain strings spare the reflection that named ones cost.
-		err := r.Scan((*string)(&w.ID), &w.Name, &w.Description, &w.Revision, &w.NodeCount, (*string)(&w.CreatedBy), &w.CreatedByName, &created, &updated)
+		err := r.Scan((*string)(&w.ID), &w.Name, &w.Description, &w.Revision, &w.NodeCount, (*string)(&w.CreatedBy), &w.CreatedByName, &created, &updated, &ran)
+		anyRan = anyRan || ran
 		w.Team, w.CreatedAt, w.UpdatedAt = team, fromMicros(created), fromMicros(updated)
 		return err
 	}, `
-		SELECT w.id, w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at
+		SELECT w.id, w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.ran
 		FROM workflows w
 		JOIN users u ON u.id = w.created_by
 		WHERE w.team_id = $1 AND w.id < $2
 		ORDER BY w.id DESC
 		LIMIT $3 + 0`, team, before, limit)
-	if err != nil {
-		return nil, err
+	if err != nil || !anyRan {
+		return list, err
 	}
 	return list, db.lastRuns(ctx, team, list)
 }

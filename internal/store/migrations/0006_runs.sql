@@ -113,3 +113,6 @@ CREATE TABLE run_logs (
 );
 CREATE INDEX run_logs_by_node ON run_logs (run_id, node_id, shard, node_start);
 ALTER TABLE runs ADD COLUMN log_size BIGINT NOT NULL DEFAULT 0;
+
+-- Whether a workflow has ever run: most lists need not look for runs at all.
+ALTER TABLE workflows ADD COLUMN ran BOOLEAN NOT NULL DEFAULT FALSE;

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/local"
+)
+
+// lateDriver is the local executor while it tries its sandbox: that takes
+// longer than everything else at the start, and nobody but a run has to wait
+// for it.
+type lateDriver struct {
+	ready  chan struct{}
+	driver *local.Driver
+	err    error
+}
+
+var (
+	_ executor.Driver  = (*lateDriver)(nil)
+	_ executor.Keeper  = (*lateDriver)(nil)
+	_ executor.Watcher = (*lateDriver)(nil)
+)
+
+func openDriver(ctx context.Context, c local.Config) *lateDriver {
+	d := &lateDriver{ready: make(chan struct{})}
+	go func() {
+		defer close(d.ready)
+		d.driver, d.err = local.New(ctx, c)
+	}()
+	return d
+}
+
+func (d *lateDriver) await(ctx context.Context) (*local.Driver, error) {
+	select {
+	case <-d.ready:
+		return d.driver, d.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Close ends the driver, if it ever began.
+func (d *lateDriver) Close() error {
+	if <-d.ready; d.err != nil {
+		return d.err
+	}
+	return d.driver.Close()
+}
+
+func (d *lateDriver) Capabilities(ctx context.Context) (executor.Caps, error) {
+	driver, err := d.await(ctx)
+	if err != nil {
+		return executor.Caps{}, err
+	}
+	return driver.Capabilities(ctx)
+}
+
+func (d *lateDriver) Submit(ctx context.Context, s executor.Spec) (executor.Handle, error) {
+	driver, err := d.await(ctx)
+	if err != nil {
+		return executor.Handle{}, err
+	}
+	return driver.Submit(ctx, s)
+}
+
+func (d *lateDriver) Snapshot(ctx context.Context) ([]executor.Seen, error) {
+	driver, err := d.await(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return driver.Snapshot(ctx)
+}
+
+func (d *lateDriver) Stop(ctx context.Context, h executor.Handle, grace time.Duration) error {
+	driver, err := d.await(ctx)
+	if err != nil {
+		return err
+	}
+	return driver.Stop(ctx, h, grace)
+}
+
+func (d *lateDriver) Logs(ctx context.Context, h executor.Handle, offset int64) (io.ReadCloser, error) {
+	driver, err := d.await(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return driver.Logs(ctx, h, offset)
+}
+
+func (d *lateDriver) Release(ctx context.Context, h executor.Handle) error {
+	driver, err := d.await(ctx)
+	if err != nil {
+		return err
+	}
+	return driver.Release(ctx, h)
+}
+
+func (d *lateDriver) Renew(ctx context.Context, handles ...executor.Handle) error {
+	driver, err := d.await(ctx)
+	if err != nil {
+		return err
+	}
+	return driver.Renew(ctx, handles...)
+}
+
+// Watch begins when the driver does; until then there is nothing to see.
+func (d *lateDriver) Watch(ctx context.Context) <-chan executor.Seen {
+	hints := make(chan executor.Seen)
+	go func() {
+		defer close(hints)
+		driver, err := d.await(ctx)
+		if err != nil {
+			return
+		}
+		for s := range driver.Watch(ctx) {
+			select {
+			case hints <- s:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return hints
+}
