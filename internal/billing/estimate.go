@@ -22,7 +22,7 @@ type History interface {
 
 // Capacity knows what can ever be served here.
 type Capacity interface {
-	Serves(s credits.Size) (reason string, ok bool)
+	Serves(ctx context.Context, s credits.Size) (reason string, ok bool)
 }
 
 // Question is what an estimate is asked for.
@@ -60,7 +60,7 @@ func (s *Service) Estimate(ctx context.Context, caller access.Caller, q Question
 		PerSecond: rates.PerSecond(size), PerHour: rates.PerHour(size), Size: size, Terms: terms,
 		Lasts: rates.Lasts(size, b.Remaining()),
 	}
-	e.Reason, e.Allowed = s.capacity.Serves(size)
+	e.Reason, e.Allowed = s.capacity.Serves(ctx, size)
 	if e.Allowed {
 		e.Reason, e.Allowed = terms.Allows(size)
 	}

@@ -120,7 +120,13 @@ func (c *carrier) start(ctx context.Context, resumed bool) error {
 	if terms, ok := c.e.Catalog.Terms(plan); ok {
 		c.limit = time.Duration(terms.MaxRunSeconds) * time.Second
 	}
-	c.paidTill = c.r.CarriedSince.Add(holdAhead - c.r.Carried)
+	held, err := c.e.Purse.HeldFor(ctx, string(c.r.ID))
+	if err != nil {
+		return err
+	}
+	if c.r.Price > 0 { // an earlier worker may have held more than the first minute
+		c.paidTill = c.r.CarriedSince.Add(time.Duration(held/c.r.Price)*time.Second - c.r.Carried)
+	}
 	rec, err := c.e.Journal.RecordOf(ctx, c.r.ID)
 	if err != nil {
 		return err
@@ -288,7 +294,7 @@ func (c *carrier) pay(ctx context.Context) error {
 	if c.limit > 0 && c.r.Took(now) >= c.limit {
 		return c.interrupt(ctx, lifecycle.PlanTimeLimit, c.overtime())
 	}
-	for now.Add(renewal).After(c.paidTill) {
+	for c.r.Price > 0 && now.Add(renewal).After(c.paidTill) {
 		err := c.e.Purse.Hold(ctx, c.r.Team, string(c.r.ID), c.r.Price*credits.Amount(holdAhead/time.Second), now)
 		if fault.Is(err, fault.KindPayment) {
 			if now.Before(c.paidTill) {

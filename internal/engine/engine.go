@@ -39,6 +39,8 @@ type Journal interface {
 // Purse pays for runs while they go.
 type Purse interface {
 	Hold(ctx context.Context, team ids.Team, id string, amount credits.Amount, now time.Time) error
+	// HeldFor is what is held in all; nothing is no error.
+	HeldFor(ctx context.Context, id string) (credits.Amount, error)
 	PlanOf(ctx context.Context, team ids.Team) (credits.Plan, error)
 }
 
@@ -102,8 +104,8 @@ func New(o Options) *Engine {
 
 // Serves reports whether a size can ever be served here. CPU and memory above
 // the machine are no obstacle: such a run runs alone.
-func (e *Engine) Serves(s credits.Size) (reason string, ok bool) {
-	caps, err := e.Driver.Capabilities(context.Background())
+func (e *Engine) Serves(ctx context.Context, s credits.Size) (reason string, ok bool) {
+	caps, err := e.Driver.Capabilities(ctx)
 	switch {
 	case err != nil, !caps.Ready:
 		return "no task can start on this server: " + caps.Problem, false

@@ -314,7 +314,22 @@ func TestTheNextWorkerAdoptsWhatStillRuns(t *testing.T) {
 			"edges":[{"id":"e","source":"a","target":"b"}]}`, `{}`)
 		s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "node.started:b") })
 		stop()
+		// The run has been paid for an hour ahead: the next worker knows that.
+		if err := s.db.Hold(t.Context(), s.team, string(id), 3600*2800, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		before, err := s.db.HeldFor(t.Context(), string(id))
+		if err != nil {
+			t.Fatal(err)
+		}
 		s.open("w2")
+		s.await(id, func(r runs.Run) bool {
+			held, err := s.db.HeldFor(t.Context(), string(id))
+			if err != nil || (held != before && !r.Status.Terminal() && held != 0) {
+				t.Errorf("%v is held after the change of workers, %v before (%v)", held, before, err)
+			}
+			return terminal(r)
+		})
 		if r := s.await(id, terminal); r.Status != lifecycle.Completed || r.Losses != 0 {
 			t.Errorf("%+v", r)
 		}

@@ -23,7 +23,7 @@ func TestACommandSeesWhatItMentionsAndNothingElse(t *testing.T) {
 	}
 	node, _ := g.Node("n")
 	task := Task{
-		Run: "run_1", Node: node, Attempt: 2, Values: values, VCPU: 1.5, RAMGB: 4, Progress: "/work/.in/progress",
+		Run: "run_1", Node: node, Attempt: 2, Values: values, VCPU: 1.5, RAMGB: 4, Progress: "/in/progress",
 		Inputs: map[string][]string{"reads": {"/in/0/a.fq", "/in/1/b.fq"}, "many": {strings.Repeat("x", 70_000)}},
 		Lists:  map[string]string{"reads": "/in/reads.list", "many": "/in/many.list"},
 		Item:   "s1", Index: 3, Shard: true,
@@ -31,7 +31,7 @@ func TestACommandSeesWhatItMentionsAndNothingElse(t *testing.T) {
 	want := map[string]string{
 		"PARAM_q": "25", "PARAM_qq": "true", "PARAM_list": `[1,"a"]`, "LIST": "$PARAM_list", "LC_ALL": "C", "RUN_ID": "run_1", "NODE_ID": "n", "ATTEMPT": "2",
 		"INPUT_reads": "/in/0/a.fq /in/1/b.fq", "INPUT_reads_LIST": "/in/reads.list", "INPUT_many": "/in/many.list", "INPUT_many_LIST": "/in/many.list",
-		"ITEM": "s1", "ITEM_INDEX": "3", "VCPU": "1.5", "RAM_GB": "4", "PROGRESS_FILE": "/work/.in/progress",
+		"ITEM": "s1", "ITEM_INDEX": "3", "VCPU": "1.5", "RAM_GB": "4", "PROGRESS_FILE": "/in/progress",
 	}
 	if diff := cmp.Diff(want, task.Environment()); diff != "" {
 		t.Error(diff)

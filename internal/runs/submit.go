@@ -35,7 +35,7 @@ type SubmitStore interface {
 // Workshop carries runs out.
 type Workshop interface {
 	// Serves reports whether a size can ever be served, and if not, why.
-	Serves(s credits.Size) (reason string, ok bool)
+	Serves(ctx context.Context, s credits.Size) (reason string, ok bool)
 	Wake()
 	Cancel(id ids.Run)
 }
@@ -113,7 +113,7 @@ func (s *Service) accept(ctx context.Context, r *Run, in New) error {
 	}
 	r.TotalNodes = len(g.Order())
 	r.Price = s.catalog.Rates.PerSecond(r.Size)
-	if reason, ok := s.workshop.Serves(r.Size); !ok {
+	if reason, ok := s.workshop.Serves(ctx, r.Size); !ok {
 		return fault.Conflict("%s", reason).WithCode("no_capacity")
 	}
 	plan, err := s.submit.PlanOf(ctx, r.Team)

@@ -223,6 +223,12 @@ func (db *DB) growHold(ctx context.Context, team ids.Team, id string, amount cre
 	return err
 }
 
+// HeldFor is what is held for something; nothing is no error.
+func (db *DB) HeldFor(ctx context.Context, id string) (held credits.Amount, err error) {
+	err = db.q.QueryRowContext(ctx, `SELECT COALESCE(SUM(amount), 0) FROM holds WHERE id = $1`, id).Scan(&held)
+	return held, err
+}
+
 // Settle ends a hold and books what it came to. Settled before, it changes
 // nothing.
 func (db *DB) Settle(ctx context.Context, id string, e billing.Entry, cost credits.Amount) error {
