@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
@@ -106,6 +109,15 @@ func (s *shop) submit(definition, parameters string) ids.Run {
 		s.t.Fatal(err)
 	}
 	return r.ID
+}
+
+// letGo lets a task go on that waits for the file go.
+func (s *shop) letGo(k executor.Key) {
+	s.t.Helper()
+	at := executor.Spec{Dir: filepath.Join(s.dir, k.Folder())}
+	if err := os.WriteFile(filepath.Join(at.Work(), "go"), nil, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // await returns when the run satisfies the condition.
@@ -310,7 +322,7 @@ func TestCancellingEndsWhatRuns(t *testing.T) {
 func TestTheNextWorkerAdoptsWhatStillRuns(t *testing.T) {
 	each(t, func(t *testing.T, s *shop) {
 		stop := s.open("w1")
-		id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: output:a=1","outputs":{"o":{"path":"a"}}},{"id":"b","command":"# dummy: sleep=1s output:b=2","outputs":{"o":{"path":"b"}}}],
+		id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: output:a=1","outputs":{"o":{"path":"a"}}},{"id":"b","command":"# dummy: await=go output:b=2","outputs":{"o":{"path":"b"}}}],
 			"edges":[{"id":"e","source":"a","target":"b"}]}`, `{}`)
 		s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "node.started:b") })
 		stop()
@@ -323,6 +335,8 @@ func TestTheNextWorkerAdoptsWhatStillRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.open("w2")
+		s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "run.resumed") })
+		s.letGo(executor.Key{Run: id, Node: "b", Attempt: 1})
 		s.await(id, func(r runs.Run) bool {
 			held, err := s.db.HeldFor(t.Context(), string(id))
 			if err != nil || (held != before && !r.Status.Terminal() && held != 0) {

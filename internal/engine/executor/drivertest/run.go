@@ -176,7 +176,7 @@ func fenced(t *testing.T, b *Bench, _ Maker) {
 }
 
 func adopted(t *testing.T, b *Bench, make Maker) {
-	s := b.Spec(t, "echo up; sleep 0.7; echo done > out; exit 4 # dummy: print=up sleep=700ms output:out=done exit=4")
+	s := b.Spec(t, "echo up; while [ ! -e go ]; do sleep 0.01; done; echo done > out; exit 4 # dummy: print=up await=go output:out=done exit=4")
 	s.Outputs = []executor.OutputPattern{{Port: "out", Path: "out"}}
 	h := b.Submit(t, s)
 	b.awaitLog(t, h, "up\n")
@@ -187,6 +187,7 @@ func adopted(t *testing.T, b *Bench, make Maker) {
 		t.Errorf("the next driver sees %+v", seen)
 	}
 	b.Submit(t, s) // as an engine does that is not sure
+	letGo(t, s)
 	seen = b.End(t, h)
 	b.want(t, seen, executor.ExitedNonZero)
 	if seen.Exit.Code != 4 || len(seen.Exit.Outputs) != 1 {
@@ -194,6 +195,14 @@ func adopted(t *testing.T, b *Bench, make Maker) {
 	}
 	if log := b.Log(t, h, 0); log != "up\n" {
 		t.Errorf("the log of one run is %q", log)
+	}
+}
+
+// letGo lets a task go on that waits for the file go.
+func letGo(t *testing.T, s executor.Spec) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(s.Work(), "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -225,15 +234,13 @@ func lost(t *testing.T, b *Bench, make Maker) {
 }
 
 func logs(t *testing.T, b *Bench, _ Maker) {
-	s := b.Spec(t, `echo one; while [ ! -e go ]; do sleep 0.01; done; echo two >&2 # dummy: print=one sleep=500ms print=two`)
+	s := b.Spec(t, `echo one; while [ ! -e go ]; do sleep 0.01; done; echo two >&2 # dummy: print=one await=go print=two`)
 	h := b.Submit(t, s)
 	b.awaitLog(t, h, "one\n")
 	if seen, _ := b.See(t, h); seen.Phase != executor.Running {
 		t.Errorf("%s while it is read", seen.Phase)
 	}
-	if err := os.WriteFile(filepath.Join(s.Work(), "go"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	letGo(t, s)
 	b.want(t, b.End(t, h), executor.ExitedZero)
 	if rest := b.Log(t, h, 4); rest != "two\n" {
 		t.Errorf("from offset 4 on: %q", rest)

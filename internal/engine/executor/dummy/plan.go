@@ -1,6 +1,8 @@
 package dummy
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +19,12 @@ type plan struct {
 	signal     int
 	oom, lose  bool
 	ignoreTERM bool
+	gate       string        // the file that it waits for
+	gateAt     time.Duration // from when on
 }
+
+// closed is how long a gate stays shut that nobody opens.
+const closed = time.Hour
 
 // step happens so long after the start.
 type step struct {
@@ -48,6 +55,9 @@ func (p *plan) add(word string) {
 	case "sleep":
 		length, _ := time.ParseDuration(value)
 		p.length += length
+	case "await":
+		p.gate, p.gateAt = value, p.length
+		p.length += closed
 	case "exit":
 		p.exit = number
 	case "signal":
@@ -69,6 +79,17 @@ func (p *plan) add(word string) {
 		s.content = value
 	}
 	p.steps = append(p.steps, s)
+}
+
+// pass goes through the gate: what comes after it comes at once.
+func (p *plan) pass() {
+	for i := range p.steps {
+		if p.steps[i].at > p.gateAt {
+			p.steps[i].at -= closed
+		}
+	}
+	p.length -= closed
+	p.gate = ""
 }
 
 // outputs are the files that are there so long after the start.
@@ -158,8 +179,19 @@ func (l *life) outcome() executor.Exit {
 	return e
 }
 
+// look goes through the gate if it is open by now.
+func (l *life) look() {
+	if l.plan.gate == "" {
+		return
+	}
+	if _, err := os.Stat(filepath.Join(l.Spec.Work(), l.plan.gate)); err == nil {
+		l.plan.pass()
+	}
+}
+
 // seen leaves the record the first time that the end is noticed.
 func (l *life) seen(now time.Time) (executor.Seen, error) {
+	l.look()
 	s := executor.Seen{Handle: handle(l.Spec.Key), Fence: l.Spec.Fence, At: now}
 	if l.end().After(now) {
 		s.Phase, s.Reason = executor.Running, executor.Executing

@@ -140,7 +140,7 @@ func TestAnAttemptThatNeverStartedIsSubmittedAgain(t *testing.T) {
 func TestASecondShimLeavesAnAttemptAlone(t *testing.T) {
 	t.Parallel()
 	b := drivertest.NewBench(t, bare)
-	s := b.Spec(t, "echo ran; sleep 0.3")
+	s := b.Spec(t, "echo ran; while [ ! -e go ]; do sleep 0.01; done")
 	h := b.Submit(t, s)
 	drivertest.Eventually(t, shim.Folder(s.Dir).Held, func() string { return "no shim" })
 	self, err := os.Executable()
@@ -155,6 +155,9 @@ func TestASecondShimLeavesAnAttemptAlone(t *testing.T) {
 		}
 	}
 	again("while it runs")
+	if err := os.WriteFile(filepath.Join(s.Work(), "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	b.End(t, h)
 	again("when it is over")
 	if log := b.Log(t, h, 0); log != "ran\n" {
