@@ -5,12 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/store"
@@ -34,6 +35,25 @@ func (s *databaseSettings) makeData() error {
 	return nil
 }
 
+// takeLock takes the lock, or says who has it. A process that was killed while
+// it started another one leaves the lock to that one until it has become what
+// it is to be: a moment, which is waited for.
+func takeLock(f *os.File) (owner string, ok bool) {
+	for range 250 {
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			return "", true
+		}
+		text := make([]byte, 20)
+		n, _ := f.ReadAt(text, 0)
+		owner = strings.TrimSpace(string(text[:n]))
+		if pid, err := strconv.Atoi(owner); err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return owner, false
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return owner, false
+}
+
 // lockData makes this process the owner of an embedded database until
 // release. The lock is the kernel's: it ends with the process, however that
 // ends.
@@ -46,10 +66,9 @@ func (s *databaseSettings) lockData() (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the data folder: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		owner, _ := io.ReadAll(io.LimitReader(f, 20)) // only to name it
+	if owner, ok := takeLock(f); !ok {
 		f.Close()
-		return nil, fmt.Errorf("the data folder %s is in use by another server (process %s): stop that one, or give this one its own --data", s.Data, strings.TrimSpace(string(owner)))
+		return nil, fmt.Errorf("the data folder %s is in use by another server (process %s): stop that one, or give this one its own --data", s.Data, owner)
 	}
 	// The number only names the owner to others; the lock does not need it.
 	_ = f.Truncate(0)

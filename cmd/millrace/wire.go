@@ -74,8 +74,8 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	})
 	api := httpapi.New(httpapi.Options{
 		Log: log, Identity: h.accounts, Accounts: h.accounts, Workflows: workflows.NewService(db, time.Now),
-		Runs: runs.NewService(runs.Options{
-			Store: db, Details: db, Submit: db, Objects: keep, Workshop: h.engine, Catalog: catalog, Now: time.Now,
+		Life: ctx, Runs: runs.NewService(runs.Options{
+			Store: db, Details: db, Logs: db, Submit: db, Objects: keep, Workshop: h.engine, Catalog: catalog, Now: time.Now,
 		}),
 		Feed: &h.hub, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
 		Limiter: db, Answers: db, Home: web.Home, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
@@ -107,10 +107,15 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	if s.embedded() {
 		away = awayEmbedded
 	}
+	space, err := parseSize(s.TaskDisk)
+	if err != nil {
+		return err
+	}
 	h.engine = engine.New(engine.Options{
-		Queue: h.db, Journal: h.db, Purse: h.db, Objects: keep, Files: h.db, Driver: h.driver, Catalog: c,
+		Network: s.TaskNetwork, Disk: space,
+		Queue: h.db, Journal: h.db, Archive: h.db, Purse: h.db, Objects: keep, Files: h.db, Driver: h.driver, Catalog: c,
 		Dir: folder, Owner: host + " " + rand.Text(), Host: host + ":" + folder, Embedded: s.embedded(), Away: away,
-		Changed: h.hub.Changed, Log: h.log, Now: time.Now,
+		Changed: h.hub.Changed, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,
 	})
 	return nil
 }

@@ -2,80 +2,16 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/runs"
 )
-
-// startTask tries a shard once more. The attempt is in the journal before
-// anything runs, so that it is never started twice.
-func (c *carrier) startTask(ctx context.Context, n *node, s *shard) error {
-	now := c.e.Now()
-	s.attempt++
-	s.state, s.retryAt = lifecycle.NodeRunning, time.Time{}
-	t := &try{node: n, shard: s, row: runs.Attempt{
-		Node: n.ID, Shard: s.index, Number: s.attempt, Fence: fmt.Sprintf("%d-%s", c.r.Fence, strings.ToLower(rand.Text()[:12])),
-		Host: c.e.Host, State: runs.AttemptStarted, Item: s.item, StartedAt: now, AwayUntil: now.Add(c.e.Away),
-	}}
-	t.vcpu, t.ramGB, t.gpu = c.resources(n, s)
-	step := runs.Step{Attempts: []runs.Attempt{t.row}}
-	if n.row.State != lifecycle.NodeRunning {
-		n.row.State = lifecycle.NodeRunning
-		step.Events = append(step.Events, c.event(t, lifecycle.NodeStarted, n.Name+" has started"))
-	}
-	n.row.Attempt = max(n.row.Attempt, s.attempt)
-	c.plan.Set(n.ID, n.row.State)
-	step.Nodes = append(step.Nodes, n.row)
-	if err := c.advance(ctx, step); err != nil {
-		return err
-	}
-	c.live[c.key(t)] = t
-	spec, err := c.prepare(ctx, t)
-	if err == nil {
-		t.handle, err = c.e.Driver.Submit(ctx, spec)
-	}
-	t.since = c.e.Now()
-	if err != nil {
-		return c.startFailed(ctx, t, err)
-	}
-	return nil
-}
-
-// event is one about a try; of a node that is not scattered it names no shard.
-func (c *carrier) event(t *try, kind lifecycle.EventType, message string) runs.Event {
-	e := runs.Event{Type: kind, At: c.e.Now(), Node: t.node.ID, NodeName: t.node.Name, Message: message, Attempt: &t.row.Number}
-	if t.node.Scatter != nil {
-		e.Shard = &t.shard.index
-	}
-	return e
-}
-
-// startFailed ends a try that could not even begin: what was foreseen is the
-// node's failure, the rest is ours.
-func (c *carrier) startFailed(ctx context.Context, t *try, err error) error {
-	if fault.KindOf(err) == fault.KindInternal {
-		return err
-	}
-	c.e.complain(ctx, "cannot remove an attempt's folder", os.RemoveAll(filepath.Join(c.e.Dir, c.key(t).Folder())))
-	code := lifecycle.NodeFailedCode
-	switch {
-	case fault.Is(err, fault.KindNotFound):
-		code = lifecycle.InputMissing
-	case fault.Is(err, fault.KindUnavailable) && t.node.Image != "":
-		code = lifecycle.ImageUnavailable
-	}
-	return c.fail(ctx, t, failure{code: code, message: fmt.Sprintf("Node %s cannot start: %s", t.node.ID, err)})
-}
 
 // settle takes in a look at our attempts.
 func (c *carrier) settle(ctx context.Context, look sight) error {
@@ -94,7 +30,7 @@ func (c *carrier) settle(ctx context.Context, look sight) error {
 		if s.Fence != "" && s.Fence != t.row.Fence {
 			continue // somebody else's; ours is told of elsewhere
 		}
-		if err := c.readLog(ctx, t); err != nil {
+		if err := c.readLog(ctx, t, s.Phase.Final()); err != nil {
 			return err
 		}
 		if s.Phase.Final() {
@@ -103,66 +39,40 @@ func (c *carrier) settle(ctx context.Context, look sight) error {
 			}
 		}
 	}
+	c.feel(ctx)
 	return nil
 }
 
-const (
-	logPiece = 64 << 10
-	maxLog   = 64 << 20 // of one attempt
-)
-
-// readLog takes what the command has written since the last look.
-func (c *carrier) readLog(ctx context.Context, t *try) error {
-	r, err := c.e.Driver.Logs(ctx, t.handle, t.logged)
-	if err != nil {
-		return nil // there is none yet, or none any more
-	}
-	defer r.Close()
-	var pieces []runs.LogPiece
-	for t.logged < maxLog {
-		text := make([]byte, logPiece)
-		n, err := readFull(r, text)
-		if n > 0 {
-			pieces = append(pieces, runs.LogPiece{Node: t.node.ID, Shard: t.shard.index, Attempt: t.row.Number, Text: text[:n]})
-			t.logged += int64(n)
-		}
-		if err != nil || n == 0 {
-			break
-		}
-	}
-	if len(pieces) == 0 {
-		return nil
-	}
-	err = c.e.Journal.AppendLog(ctx, c.r.ID, c.r.Fence, pieces)
-	c.e.Changed(c.r.ID)
-	return err
+// close ends a try in the journal.
+func (c *carrier) close(t *try, state runs.AttemptState, reason string) {
+	delete(c.live, c.key(t))
+	t.row.State, t.row.EndedAt, t.row.Reason = state, c.e.Now(), reason
+	c.step.Attempts = append(c.step.Attempts, t.row)
 }
 
-// ended records how a try ended, and lets go of it.
+// ended notes how a try ended.
 func (c *carrier) ended(ctx context.Context, t *try, s executor.Seen) error {
 	if s.Exit != nil {
 		t.node.row.PeakMemory = max(t.node.row.PeakMemory, s.Exit.MaxRSS)
 		t.node.row.CPU += s.Exit.CPUTime
 		code := s.Exit.Code
 		t.node.row.ExitCode = &code
+		c.dirty[t.node] = true
 	}
-	var err error
 	switch {
 	case s.Reason == executor.ExitedZero:
-		err = c.succeed(ctx, t, s.Exit)
+		if err := c.succeed(ctx, t, s.Exit); err != nil {
+			return err
+		}
 	case s.Reason == executor.NeverStarted:
-		step := runs.Step{}
-		c.unstart(ctx, t, s, &step)
-		return c.advance(ctx, step)
+		c.unstart(t, s)
+		return nil
 	case s.Phase == executor.Gone, s.Reason == executor.Abandoned, s.Reason == executor.Preempted:
-		err = c.lose(ctx, t)
+		c.lose(ctx, t)
 	default:
-		err = c.fail(ctx, t, c.explain(t, s))
+		c.fail(ctx, t, c.explain(t, s))
 	}
-	if err != nil {
-		return err
-	}
-	c.e.complain(ctx, "cannot release an attempt", c.e.Driver.Release(ctx, t.handle))
+	c.over = append(c.over, t.handle)
 	return nil
 }
 
@@ -171,16 +81,16 @@ const maxLost = 3
 
 // lose tries again what the platform has lost; that does not count as the
 // node's own failure until it happens again and again.
-func (c *carrier) lose(ctx context.Context, t *try) error {
+func (c *carrier) lose(ctx context.Context, t *try) {
 	t.shard.lost++
 	t.shard.untried++
 	if t.shard.lost >= maxLost {
-		return c.fail(ctx, t, failure{code: lifecycle.WorkerLost, message: fmt.Sprintf("Node %s was lost %d times", t.node.ID, t.shard.lost)})
+		c.fail(ctx, t, failure{code: lifecycle.WorkerLost, message: fmt.Sprintf("Node %s was lost %d times", t.node.ID, t.shard.lost)})
+		return
 	}
-	delete(c.live, c.key(t))
-	t.shard.state = lifecycle.NodeQueued
-	t.row.State, t.row.EndedAt, t.row.Reason = runs.AttemptLost, c.e.Now(), string(executor.Lost)
-	return c.advance(ctx, runs.Step{Attempts: []runs.Attempt{t.row}, Events: []runs.Event{c.event(t, lifecycle.NodeRetried, t.node.Name+" was lost with its machine and is tried again")}})
+	c.close(t, runs.AttemptLost, string(executor.Lost))
+	c.await(t.node, t.shard)
+	c.tellOf(c.event(t, lifecycle.NodeRetried, t.node.Name+" was lost with its machine and is tried again"))
 }
 
 // failure is why a try failed, for people and for the retry rules.
@@ -208,6 +118,8 @@ func (c *carrier) explain(t *try, s executor.Seen) failure {
 		return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s was ended by signal %d", id, s.Exit.Signal)}
 	case executor.ExitedNonZero:
 		return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s exited with status %d", id, s.Exit.Code)}
+	case executor.OutOfDisk:
+		return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s wrote more than the disk space a task may use: %s", id, s.Detail)}
 	}
 	return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s failed: %s %s", id, s.Reason, s.Detail)}
 }
@@ -227,28 +139,35 @@ func (c *carrier) missing(t *try, e *executor.Exit) string {
 const tail = 4 << 10
 
 // fail tries a shard again, or gives it up.
-func (c *carrier) fail(ctx context.Context, t *try, f failure) error {
-	now := c.e.Now()
-	delete(c.live, c.key(t))
-	t.row.State, t.row.EndedAt, t.row.Reason = runs.AttemptFailed, now, string(f.code)
+func (c *carrier) fail(ctx context.Context, t *try, f failure) {
 	s := t.shard
+	t.row.Message = f.message
 	counted := s.attempt - s.untried
 	if f.why != "" && t.node.Retries.Again(counted, f.why) {
-		wait := t.node.Retries.Wait(counted)
-		s.state, s.retryAt = lifecycle.NodeRetrying, now.Add(wait)
-		if f.why == graph.OnOOM && t.node.Retries.MemoryFactor > 1 {
-			s.memory = t.ramGB * t.node.Retries.MemoryFactor
-		}
-		t.row.RetryAt = s.retryAt
-		t.node.row.State = c.stateOf(t.node)
-		c.plan.Set(t.node.ID, t.node.row.State)
-		e := c.event(t, lifecycle.NodeRetried, fmt.Sprintf("%s; it is tried again in %s", f.message, wait))
-		return c.advance(ctx, runs.Step{Nodes: []runs.Node{t.node.row}, Attempts: []runs.Attempt{t.row}, Events: []runs.Event{e}})
+		c.retry(t, f, t.node.Retries.Wait(counted))
+		return
 	}
-	s.state = lifecycle.NodeFailed
 	e := c.event(t, lifecycle.NodeFailedEvent, f.message)
 	e.Data = c.failureData(ctx, t, f)
-	return c.shardDone(ctx, t, runs.Step{Attempts: []runs.Attempt{t.row}, Events: []runs.Event{e}}, f)
+	c.tellOf(e)
+	c.close(t, runs.AttemptFailed, string(f.code))
+	if t.node.failure.code == "" {
+		t.node.failure = f
+	}
+	c.shardDone(t, false)
+}
+
+func (c *carrier) retry(t *try, f failure, wait time.Duration) {
+	s := t.shard
+	s.state, s.retryAt = lifecycle.NodeRetrying, c.e.Now().Add(wait)
+	if f.why == graph.OnOOM && t.node.Retries.MemoryFactor > 1 {
+		s.memory = t.ramGB * t.node.Retries.MemoryFactor
+	}
+	t.row.RetryAt = s.retryAt
+	c.tellOf(c.event(t, lifecycle.NodeRetried, fmt.Sprintf("%s; it is tried again in %s", f.message, wait)))
+	c.close(t, runs.AttemptFailed, string(f.code))
+	c.waits[s] = t.node
+	c.set(t.node, c.stateOf(t.node))
 }
 
 // failureData is what a person needs to see first: the status and the last of
@@ -270,42 +189,41 @@ func (c *carrier) failureData(ctx context.Context, t *try, f failure) []byte {
 
 // stateOf is what the shards of a node add up to while some are at work.
 func (c *carrier) stateOf(n *node) lifecycle.NodeState {
-	state := lifecycle.NodeRetrying
-	for _, s := range n.shards {
-		if s.state == lifecycle.NodeRunning || s.state == lifecycle.NodeQueued {
-			state = lifecycle.NodeRunning
+	if len(n.waiting) > 0 {
+		return lifecycle.NodeRunning
+	}
+	for _, t := range c.live {
+		if t.node == n {
+			return lifecycle.NodeRunning
 		}
 	}
-	return state
+	return lifecycle.NodeRetrying
 }
 
 // shardDone counts a shard that has ended, and with the last one its node.
-func (c *carrier) shardDone(ctx context.Context, t *try, step runs.Step, f failure) error {
+func (c *carrier) shardDone(t *try, ok bool) {
 	n := t.node
-	done, failed := 0, 0
-	for _, s := range n.shards {
-		switch s.state {
-		case lifecycle.NodeSucceeded:
-			done++
-		case lifecycle.NodeFailed:
-			failed++
-		}
+	t.shard.state = lifecycle.NodeSucceeded
+	n.done++
+	if !ok {
+		t.shard.state = lifecycle.NodeFailed
+		n.failed++
 	}
-	n.row.ShardsDone, n.row.ShardsFailed = done+failed, failed
-	if done+failed == len(n.shards) {
-		n.row.State, n.row.FinishedAt = lifecycle.NodeSucceeded, c.e.Now()
-		if failed > 0 {
-			n.row.State = lifecycle.NodeFailed
-		} else {
-			step.Events = append(step.Events, c.event(t, lifecycle.NodeDone, n.Name+" has succeeded"))
-		}
+	n.row.ShardsDone, n.row.ShardsFailed = n.done, n.failed
+	c.dirty[n] = true
+	if n.done < len(n.shards) {
+		return
 	}
-	if f.code != "" && n.failure.code == "" {
-		n.failure = f
+	if n.failed > 0 {
+		c.set(n, lifecycle.NodeFailed)
+		return
 	}
-	c.plan.Set(n.ID, n.row.State)
-	step.Nodes = append(step.Nodes, n.row)
-	return c.advance(ctx, step)
+	c.set(n, lifecycle.NodeSucceeded)
+	kind, message := lifecycle.NodeDone, n.Name+" has succeeded"
+	if n.row.Cached = n.cached == len(n.shards); n.row.Cached {
+		kind, message = lifecycle.NodeCached, n.Name+" was computed before and is used again"
+	}
+	c.tellOf(c.event(t, kind, message))
 }
 
 // stopAll asks for the end of everything that we started.
@@ -323,8 +241,6 @@ func (c *carrier) halt(ctx context.Context) error {
 	c.stopAll(ctx)
 	forced := time.NewTimer(forcedAfter)
 	defer forced.Stop()
-	now := c.e.Now()
-	var step runs.Step
 	for len(c.live) > 0 {
 		select {
 		case <-ctx.Done():
@@ -332,20 +248,16 @@ func (c *carrier) halt(ctx context.Context) error {
 		case <-forced.C:
 			clear(c.live)
 		case look := <-c.seen:
-			c.halted(ctx, look, &step)
+			c.halted(ctx, look)
 		}
 	}
-	for _, n := range c.nodes {
-		if !n.row.State.Terminal() {
-			n.row.State, n.row.FinishedAt = lifecycle.NodeCancelled, now
-			step.Nodes = append(step.Nodes, n.row)
-			c.plan.Set(n.ID, n.row.State)
-		}
+	for len(c.open) > 0 {
+		c.set(c.open[0], lifecycle.NodeCancelled)
 	}
-	return c.advance(ctx, step)
+	return c.flush(ctx)
 }
 
-func (c *carrier) halted(ctx context.Context, look sight, step *runs.Step) {
+func (c *carrier) halted(ctx context.Context, look sight) {
 	over := map[executor.Key]bool{}
 	for key, t := range c.live {
 		over[key] = look.at.After(t.since) // one that is not listed is gone
@@ -360,10 +272,8 @@ func (c *carrier) halted(ctx context.Context, look sight, step *runs.Step) {
 		if !gone {
 			continue
 		}
-		c.e.complain(ctx, "cannot keep a log", c.readLog(ctx, t))
-		t.row.State, t.row.EndedAt = runs.AttemptCancelled, c.e.Now()
-		step.Attempts = append(step.Attempts, t.row)
-		delete(c.live, key)
-		c.e.complain(ctx, "cannot release an attempt", c.e.Driver.Release(ctx, t.handle))
+		c.e.complain(ctx, "cannot keep a log", c.readLog(ctx, t, true))
+		c.close(t, runs.AttemptCancelled, "")
+		c.over = append(c.over, t.handle)
 	}
 }

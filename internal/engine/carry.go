@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -26,9 +27,19 @@ type carrier struct {
 	values  graph.Values
 	inputs  map[string][]string // keys by workflow input
 	nodes   map[string]*node
+	open    []*node          // those that have begun and not ended, as defined
+	waits   map[*shard]*node // for the time of their next attempt
 	live    map[executor.Key]*try
-	outputs []runs.Output
+	made    made
 	abandon context.CancelCauseFunc
+
+	step  runs.Step // what the next write says
+	dirty map[*node]bool
+	over  []executor.Handle // let go of once that is written
+	text  []byte            // of the log that is being read
+
+	felt time.Time // when its pulse was taken
+	told int       // percent
 
 	seen     chan sight
 	wish     chan struct{} // somebody wants it cancelled
@@ -38,7 +49,7 @@ type carrier struct {
 
 func newCarrier(e *Engine, r runs.Run) *carrier {
 	return &carrier{
-		e: e, r: r, nodes: map[string]*node{}, live: map[executor.Key]*try{},
+		e: e, r: r, nodes: map[string]*node{}, waits: map[*shard]*node{}, live: map[executor.Key]*try{}, dirty: map[*node]bool{}, made: made{},
 		seen: make(chan sight, 1), wish: make(chan struct{}, 1),
 	}
 }
@@ -152,8 +163,7 @@ func (c *carrier) resume(ctx context.Context) error {
 	for _, s := range seen {
 		known[s.Key] = s
 	}
-	event := runs.Event{Type: lifecycle.RunResumed, At: c.e.Now(), Message: "another worker goes on with the run"}
-	step := runs.Step{Events: []runs.Event{event}}
+	c.tellOf(runs.Event{Type: lifecycle.RunResumed, At: c.e.Now(), Message: "another worker goes on with the run"})
 	adopted := 0
 	for key, t := range c.live {
 		s, ok := known[key]
@@ -162,24 +172,22 @@ func (c *carrier) resume(ctx context.Context) error {
 			t.handle = s.Handle
 			adopted++
 		case t.row.Host == c.e.Host && (!ok || s.Reason == executor.NeverStarted):
-			c.unstart(ctx, t, s, &step)
+			c.unstart(t, s)
 		}
 	}
 	if adopted == 0 && len(c.live) > 0 {
 		return c.requeue(ctx)
 	}
-	return c.advance(ctx, step)
+	return c.flush(ctx)
 }
 
 // unstart takes back an attempt of which nothing ever ran: nothing is lost.
-func (c *carrier) unstart(ctx context.Context, t *try, s executor.Seen, step *runs.Step) {
-	delete(c.live, c.key(t))
-	t.shard.state = lifecycle.NodeQueued
+func (c *carrier) unstart(t *try, s executor.Seen) {
 	t.shard.untried++
-	t.row.State, t.row.EndedAt, t.row.Reason = runs.AttemptLost, c.e.Now(), string(executor.NeverStarted)
-	step.Attempts = append(step.Attempts, t.row)
+	c.close(t, runs.AttemptLost, string(executor.NeverStarted))
+	c.await(t.node, t.shard)
 	if s.ID != "" {
-		c.e.complain(ctx, "cannot release an attempt", c.e.Driver.Release(ctx, s.Handle))
+		c.over = append(c.over, s.Handle)
 	}
 }
 
@@ -206,15 +214,14 @@ func (c *carrier) outwait(ctx context.Context) error {
 // was last known to work; what came after is not billed.
 func (c *carrier) requeue(ctx context.Context) error {
 	heard := c.r.CarriedSince
-	var step runs.Step
+	c.step.Events = nil // it is requeued, not resumed
 	for _, t := range c.live {
 		if t.row.StartedAt.After(heard) {
 			heard = t.row.StartedAt
 		}
-		t.row.State, t.row.EndedAt, t.row.Reason = runs.AttemptLost, c.e.Now(), string(executor.Lost)
-		step.Attempts = append(step.Attempts, t.row)
+		c.close(t, runs.AttemptLost, string(executor.Lost))
 	}
-	if err := c.advance(ctx, step); err != nil {
+	if err := c.flush(ctx); err != nil {
 		return err
 	}
 	if err := c.e.Queue.RequeueRun(ctx, c.r.ID, c.r.Fence, heard, c.e.Now()); err != nil {
@@ -223,16 +230,44 @@ func (c *carrier) requeue(ctx context.Context) error {
 	return errEnded
 }
 
-// advance writes a step with how far the run has come.
-func (c *carrier) advance(ctx context.Context, s runs.Step) error {
-	done, total := c.plan.Progress()
-	s.Done = done
-	if total > 0 {
-		s.Progress = done * 99 / total // the last percent is the verified end
+// tellOf adds to what the next write says happened.
+func (c *carrier) tellOf(e runs.Event) { c.step.Events = append(c.step.Events, e) }
+
+// set brings a node to a state.
+func (c *carrier) set(n *node, state lifecycle.NodeState) {
+	n.row.State = state
+	c.plan.Set(n.ID, state)
+	c.dirty[n] = true
+	if state.Terminal() {
+		n.row.FinishedAt = c.e.Now()
+		c.open = slices.DeleteFunc(c.open, func(o *node) bool { return o == n })
 	}
-	err := c.e.Journal.Advance(ctx, c.r.ID, c.r.Fence, s, c.e.Now())
+}
+
+// flush writes all that has happened since the last write, at once: one
+// transaction ends tasks and opens what follows them. Only then are their
+// folders let go.
+func (c *carrier) flush(ctx context.Context) error {
+	s := c.step
+	for n := range c.dirty {
+		s.Nodes = append(s.Nodes, n.row)
+	}
+	if s.Empty() && c.percent() <= c.told {
+		return nil
+	}
+	s.Done, _ = c.plan.Progress()
+	s.Progress = c.percent()
+	if err := c.e.Journal.Advance(ctx, c.r.ID, c.r.Fence, s, c.e.Now()); err != nil {
+		return err
+	}
+	c.step, c.told = runs.Step{}, s.Progress
+	clear(c.dirty)
+	for _, h := range c.over {
+		c.e.complain(ctx, "cannot release an attempt", c.e.Driver.Release(ctx, h))
+	}
+	c.over = nil
 	c.e.Changed(c.r.ID)
-	return err
+	return nil
 }
 
 // holdAhead is how much of a run is paid in advance.
@@ -243,22 +278,27 @@ func (c *carrier) round(ctx context.Context) error {
 	if err := c.pay(ctx); err != nil {
 		return err
 	}
-	for {
-		start, skip := c.plan.Next()
-		if len(start) == 0 && len(skip) == 0 {
-			break
-		}
-		if err := c.open(ctx, start, skip); err != nil {
+	for again := true; again; {
+		begun := c.begin()
+		tries, reused, err := c.pick(ctx)
+		if err != nil {
 			return err
 		}
-	}
-	if err := c.startTasks(ctx); err != nil {
-		return err
+		if err := c.flush(ctx); err != nil {
+			return err
+		}
+		for _, t := range tries {
+			if err := c.launch(ctx, t); err != nil {
+				return err
+			}
+		}
+		again = begun || reused || len(tries) > 0
 	}
 	if c.plan.Failed() != nil {
-		if err := c.giveUp(ctx); err != nil {
-			return err
-		}
+		c.giveUp()
+	}
+	if err := c.flush(ctx); err != nil {
+		return err
 	}
 	if c.plan.Over() && len(c.live) == 0 {
 		return c.finish(ctx)
@@ -268,23 +308,16 @@ func (c *carrier) round(ctx context.Context) error {
 
 // giveUp ends nodes that wait for something to start after a failure: running
 // tasks finish, nothing new starts.
-func (c *carrier) giveUp(ctx context.Context) error {
+func (c *carrier) giveUp() {
 	busy := map[*node]bool{}
 	for _, t := range c.live {
 		busy[t.node] = true
 	}
-	var step runs.Step
-	for _, n := range c.nodes {
-		if !n.row.State.Terminal() && !busy[n] {
-			n.row.State, n.row.FinishedAt = lifecycle.NodeCancelled, c.e.Now()
-			c.plan.Set(n.ID, n.row.State)
-			step.Nodes = append(step.Nodes, n.row)
+	for _, n := range slices.Clone(c.open) {
+		if !busy[n] {
+			c.set(n, lifecycle.NodeCancelled)
 		}
 	}
-	if len(step.Nodes) == 0 {
-		return nil
-	}
-	return c.advance(ctx, step)
 }
 
 // pay holds the next minute before it begins, and ends what cannot be paid or
@@ -352,12 +385,8 @@ func (c *carrier) wait(ctx context.Context) error {
 // next payment.
 func (c *carrier) untilNext() time.Duration {
 	wait := time.Second
-	for _, n := range c.nodes {
-		for _, s := range n.shards {
-			if !s.retryAt.IsZero() {
-				wait = min(wait, s.retryAt.Sub(c.e.Now()))
-			}
-		}
+	for s := range c.waits {
+		wait = min(wait, s.retryAt.Sub(c.e.Now()))
 	}
 	return max(wait, 10*time.Millisecond)
 }

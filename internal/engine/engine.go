@@ -29,11 +29,18 @@ type Queue interface {
 type Journal interface {
 	RecordOf(ctx context.Context, id ids.Run) (runs.Record, error)
 	Advance(ctx context.Context, id ids.Run, fence int64, s runs.Step, now time.Time) error
-	AppendLog(ctx context.Context, id ids.Run, fence int64, pieces []runs.LogPiece) error
 	EndRun(ctx context.Context, id ids.Run, fence int64, e runs.Ending, now time.Time) error
 	Cancelling(ctx context.Context, owner string) ([]ids.Run, error)
 	// LiveFences are those of the attempts that should be at work on a host.
 	LiveFences(ctx context.Context, host string) (map[string]bool, error)
+}
+
+// Archive knows what was computed before, and from what.
+type Archive interface {
+	// Computed finds the files of an earlier attempt with the same key, of any
+	// run of the team or of one run only.
+	Computed(ctx context.Context, team ids.Team, key string, of ids.Run) ([]runs.Output, bool, error)
+	LastParts(ctx context.Context, team ids.Team, workflow ids.Workflow, node string, shard int) ([]byte, error)
 }
 
 // Purse pays for runs while they go.
@@ -61,6 +68,7 @@ type Files interface {
 type Options struct {
 	Queue    Queue
 	Journal  Journal
+	Archive  Archive
 	Purse    Purse
 	Objects  Objects
 	Files    Files
@@ -71,7 +79,10 @@ type Options struct {
 	Host     string // this machine and folder: who finds its attempts again
 	Embedded bool   // no other worker exists: what is running was ours
 	Away     time.Duration
-	Changed  func(ids.Run) // told whenever a run has moved
+	Network  bool                      // whether tasks may use it
+	Disk     int64                     // bytes that one may write; 0: no limit
+	Changed  func(ids.Run)             // told whenever a run has moved
+	Pulse    func(ids.Run, runs.Pulse) // told what a running one uses
 	Log      *slog.Logger
 	Now      func() time.Time
 }

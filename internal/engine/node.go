@@ -1,15 +1,15 @@
 package engine
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -20,6 +20,10 @@ type node struct {
 	row     runs.Node
 	failure failure // the first of its shards
 	shards  []*shard
+	waiting []*shard // those that want to start, in order
+	done    int      // shards that have ended
+	failed  int
+	cached  int
 }
 
 // shard is one piece of a node's work.
@@ -32,6 +36,7 @@ type shard struct {
 	untried int // those, and ones of which nothing ran: they do not count
 	retryAt time.Time
 	memory  float64 // GB, after attempts that ran out of it; 0: as asked
+	logged  int64   // bytes of its log, over all attempts
 }
 
 // try is an attempt that lives.
@@ -41,62 +46,18 @@ type try struct {
 	row     runs.Attempt
 	handle  executor.Handle
 	since   time.Time // when it was submitted
-	logged  int64
+	logged  int64     // bytes of its log that are in the journal
+	inline  int64     // those at the end of them that are not in an object
 	vcpu    float64
 	ramGB   float64
 	gpu     int
 	stopped bool
-}
+	used    usage   // the last sample
+	cpu     float64 // percent of one core, between the last two
+	share   float64 // of its work that is done, as it says itself
+	err     error   // why it cannot start
 
-// restore rebuilds what an earlier worker knew.
-func (c *carrier) restore(rec runs.Record) {
-	states := map[string]lifecycle.NodeState{}
-	for _, row := range rec.Nodes {
-		n, ok := c.g.Node(row.ID)
-		if !ok {
-			continue
-		}
-		states[row.ID] = row.State
-		c.nodes[row.ID] = &node{Node: n, row: row}
-	}
-	c.plan, c.outputs = NewPlan(c.g, states), rec.Outputs
-	for _, a := range rec.Attempts {
-		n := c.nodes[a.Node]
-		if n == nil {
-			continue
-		}
-		s := n.shard(a.Shard)
-		s.item, s.attempt = a.Item, max(s.attempt, a.Number)
-		switch a.State {
-		case runs.AttemptStarted:
-			s.state = lifecycle.NodeRunning
-			t := &try{node: n, shard: s, row: a}
-			c.live[c.key(t)] = t
-		case runs.AttemptSucceeded:
-			s.state = lifecycle.NodeSucceeded
-		case runs.AttemptLost:
-			s.state, s.untried = lifecycle.NodeQueued, s.untried+1
-			if a.Reason != string(executor.NeverStarted) {
-				s.lost++
-			}
-		default:
-			s.state = lifecycle.NodeFailed
-			if !a.RetryAt.IsZero() {
-				s.state, s.retryAt = lifecycle.NodeRetrying, a.RetryAt
-			} else if n.failure.code == "" {
-				n.failure = failure{code: lifecycle.ErrorCode(a.Reason), message: "Node " + n.ID + " failed: " + a.Reason}
-			}
-		}
-	}
-	for _, n := range c.nodes { // shards that nobody has tried yet
-		switch {
-		case n.row.State.Terminal():
-		case n.Scatter != nil:
-			c.refill(n)
-		default:
-			n.shard(0)
-		}
-	}
+	files map[string]files.File // that come into it, by key
 }
 
 func (n *node) shard(index int) *shard {
@@ -106,19 +67,17 @@ func (n *node) shard(index int) *shard {
 	return n.shards[index]
 }
 
-// refill gives a scattered node the shards that were not tried before; the
-// values are computed again, which gives the same ones.
-func (c *carrier) refill(n *node) {
-	items, err := c.g.EvalOver(n.Node, c.scope())
-	if err != nil {
-		return // it was evaluated before; what is known must do
-	}
-	for i, item := range items {
-		s := n.shard(i)
-		if s.item == "" {
-			s.item = encoded(item)
-		}
-	}
+// await puts a shard into the line.
+func (c *carrier) await(n *node, s *shard) {
+	s.state = lifecycle.NodeQueued
+	n.waiting = append(n.waiting, s)
+}
+
+// enter adds a node to those that have begun.
+func (c *carrier) enter(n *node) {
+	c.nodes[n.ID] = n
+	at, _ := slices.BinarySearchFunc(c.open, n, func(a, b *node) int { return a.Index - b.Index })
+	c.open = slices.Insert(c.open, at, n)
 }
 
 func (c *carrier) key(t *try) executor.Key {
@@ -127,66 +86,61 @@ func (c *carrier) key(t *try) executor.Key {
 
 // scope is what expressions see.
 func (c *carrier) scope() graph.Scope {
-	s := graph.Scope{Parameters: c.values, Inputs: c.inputs, Outputs: map[string]map[string][]string{}}
-	for _, o := range c.outputs {
-		if s.Outputs[o.Node] == nil {
-			s.Outputs[o.Node] = map[string][]string{}
-		}
-		s.Outputs[o.Node][o.Port] = append(s.Outputs[o.Node][o.Port], o.Key)
-	}
-	return s
+	return graph.Scope{Parameters: c.values, Inputs: c.inputs, Outputs: c.made.keys()}
 }
 
-// open lets nodes begin: they are skipped, or get their shards.
-func (c *carrier) open(ctx context.Context, start, skip []*graph.Node) error {
-	var step runs.Step
-	now := c.e.Now()
-	for _, n := range skip {
-		c.skip(n, "something it needs was left out", now, &step)
-	}
-	for _, n := range start {
-		if err := c.begin(n, now, &step); err != nil {
-			return err
+// begin lets nodes begin that wait for nobody: they are skipped, or get their
+// shards. It reports whether there were any.
+func (c *carrier) begin() (any bool) {
+	for {
+		start, skip := c.plan.Next()
+		if len(start) == 0 && len(skip) == 0 {
+			return any
+		}
+		any = true
+		for _, n := range skip {
+			c.skip(n, "something it needs was left out")
+		}
+		for _, n := range start {
+			c.beginNode(n)
 		}
 	}
-	return c.advance(ctx, step)
 }
 
-func (c *carrier) skip(n *graph.Node, why string, now time.Time, step *runs.Step) {
-	row := runs.Node{ID: n.ID, Name: n.Name, State: lifecycle.NodeSkipped, FinishedAt: now}
-	c.nodes[n.ID] = &node{Node: n, row: row}
-	c.plan.Set(n.ID, lifecycle.NodeSkipped)
-	step.Nodes = append(step.Nodes, row)
-	step.Events = append(step.Events, runs.Event{Type: lifecycle.NodeSkippedEvent, At: now, Node: n.ID, NodeName: n.Name, Message: n.Name + " is skipped: " + why})
+func (c *carrier) skip(n *graph.Node, why string) {
+	skipped := &node{Node: n, row: runs.Node{ID: n.ID, Name: n.Name}}
+	c.nodes[n.ID] = skipped
+	c.set(skipped, lifecycle.NodeSkipped)
+	c.tellOf(c.eventOf(skipped, lifecycle.NodeSkippedEvent, n.Name+" is skipped: "+why))
 }
 
-func (c *carrier) begin(n *graph.Node, now time.Time, step *runs.Step) error {
+func (c *carrier) beginNode(n *graph.Node) {
 	if n.When != "" {
 		wanted, err := c.g.EvalWhen(n, c.scope())
 		if err != nil {
-			c.failAtStart(n, "its condition cannot be evaluated: "+err.Error(), now, step)
-			return nil
+			c.failAtStart(n, "its condition cannot be evaluated: "+err.Error())
+			return
 		}
 		if !wanted {
-			c.skip(n, "its condition is not met", now, step)
-			return nil
+			c.skip(n, "its condition is not met")
+			return
 		}
 	}
-	started := &node{Node: n, row: runs.Node{ID: n.ID, Name: n.Name, State: lifecycle.NodeQueued, StartedAt: now}}
+	begun := &node{Node: n, row: runs.Node{ID: n.ID, Name: n.Name, StartedAt: c.e.Now()}}
 	if n.Scatter == nil {
-		started.shard(0)
-	} else if err := c.scatter(started); err != nil {
-		c.failAtStart(n, "what it is scattered over cannot be evaluated: "+err.Error(), now, step)
-		return nil
+		begun.shard(0)
+	} else if err := c.scatter(begun); err != nil {
+		c.failAtStart(n, "what it is scattered over cannot be evaluated: "+err.Error())
+		return
 	}
-	c.nodes[n.ID] = started
-	if len(started.shards) == 0 { // an empty scatter succeeds with nothing
-		started.row.State, started.row.FinishedAt = lifecycle.NodeSucceeded, now
-		step.Events = append(step.Events, runs.Event{Type: lifecycle.NodeDone, At: now, Node: n.ID, NodeName: n.Name, Message: n.Name + " has nothing to do"})
+	c.enter(begun)
+	if len(begun.shards) == 0 { // an empty scatter succeeds with nothing
+		c.set(begun, lifecycle.NodeSucceeded)
+		c.tellOf(c.eventOf(begun, lifecycle.NodeDone, n.Name+" has nothing to do"))
+		return
 	}
-	c.plan.Set(n.ID, started.row.State)
-	step.Nodes = append(step.Nodes, started.row)
-	return nil
+	begun.waiting = slices.Clone(begun.shards)
+	c.set(begun, lifecycle.NodeQueued)
 }
 
 func (c *carrier) scatter(n *node) error {
@@ -214,64 +168,27 @@ func encoded(item any) string {
 	return string(text)
 }
 
-func (c *carrier) failAtStart(n *graph.Node, why string, now time.Time, step *runs.Step) {
-	row := runs.Node{ID: n.ID, Name: n.Name, State: lifecycle.NodeFailed, StartedAt: now, FinishedAt: now}
-	c.nodes[n.ID] = &node{Node: n, row: row}
-	c.plan.Set(n.ID, lifecycle.NodeFailed)
-	step.Nodes = append(step.Nodes, row)
-	step.Events = append(step.Events, runs.Event{Type: lifecycle.NodeFailedEvent, At: now, Node: n.ID, NodeName: n.Name, Message: "Node " + n.ID + ": " + why})
+func (c *carrier) failAtStart(n *graph.Node, why string) {
+	failed := &node{Node: n, row: runs.Node{ID: n.ID, Name: n.Name, StartedAt: c.e.Now()}}
+	failed.failure = failure{code: lifecycle.NodeFailedCode, message: "Node " + n.ID + ": " + why}
+	c.nodes[n.ID] = failed
+	c.set(failed, lifecycle.NodeFailed)
+	c.tellOf(c.eventOf(failed, lifecycle.NodeFailedEvent, failed.failure.message))
 }
 
-// startTasks starts shards while the run has room for them.
-func (c *carrier) startTasks(ctx context.Context) error {
-	for _, id := range c.order() {
-		n := c.nodes[id]
-		for _, s := range n.shards {
-			if !c.startable(n, s) {
-				continue
-			}
-			if err := c.startTask(ctx, n, s); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+// eventOf is one about a node as a whole.
+func (c *carrier) eventOf(n *node, kind lifecycle.EventType, message string) runs.Event {
+	return runs.Event{Type: kind, At: c.e.Now(), Node: n.ID, NodeName: n.Name, Message: message}
 }
 
-// order is the nodes that may have something to start, as in the definition.
-func (c *carrier) order() []string {
-	var list []string
-	for id, n := range c.nodes {
-		if !n.row.State.Terminal() {
-			list = append(list, id)
-		}
+// event is one about a try; of a node that is not scattered it names no shard.
+func (c *carrier) event(t *try, kind lifecycle.EventType, message string) runs.Event {
+	e := c.eventOf(t.node, kind, message)
+	e.Attempt = &t.row.Number
+	if t.node.Scatter != nil {
+		e.Shard = &t.shard.index
 	}
-	sort.Slice(list, func(i, j int) bool { return c.nodes[list[i]].Index < c.nodes[list[j]].Index })
-	return list
-}
-
-func (c *carrier) startable(n *node, s *shard) bool {
-	switch {
-	case s.state == lifecycle.NodeRetrying && c.e.Now().Before(s.retryAt):
-		return false
-	case s.state != lifecycle.NodeQueued && s.state != lifecycle.NodeRetrying:
-		return false
-	case c.plan.Failed() != nil:
-		return false // nothing new after a failure
-	}
-	vcpu, ram, gpu := c.resources(n, s)
-	running := 0
-	for _, t := range c.live {
-		vcpu, ram, gpu = vcpu+t.vcpu, ram+t.ramGB, gpu+t.gpu
-		if t.node == n {
-			running++
-		}
-	}
-	if n.Scatter != nil && n.Scatter.MaxParallel > 0 && running >= n.Scatter.MaxParallel {
-		return false
-	}
-	size := c.r.Size
-	return len(c.live) == 0 || (vcpu <= float64(size.VCPU) && ram <= float64(size.RAMGB) && gpu <= size.GPU)
+	return e
 }
 
 // resources are what a shard takes of the run's size: by default one vCPU and

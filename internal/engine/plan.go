@@ -4,30 +4,74 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 )
 
-// Plan is a definition with the state that each of its nodes is in.
+// Plan is a definition with the state that each of its nodes is in. It keeps
+// count, so that a run of thousands of nodes looks only at those that an ending
+// may have freed.
 type Plan struct {
 	graph  *graph.Graph
 	states map[string]lifecycle.NodeState
+	done   int                    // nodes that have ended
+	active int                    // neither pending nor ended
+	failed *graph.Node            // the first, as defined, whose failure ends the run
+	next   map[string]*graph.Node // pending ones that are worth a look
 }
 
 // NewPlan makes a plan; a node without a state is pending.
 func NewPlan(g *graph.Graph, states map[string]lifecycle.NodeState) *Plan {
-	p := &Plan{graph: g, states: make(map[string]lifecycle.NodeState, len(g.Nodes))}
+	p := &Plan{graph: g, states: make(map[string]lifecycle.NodeState, len(g.Nodes)), next: map[string]*graph.Node{}}
 	for _, n := range g.Order() {
 		p.states[n.ID] = lifecycle.NodePending
-		if s, ok := states[n.ID]; ok {
-			p.states[n.ID] = s
-		}
+		p.next[n.ID] = n
+	}
+	for id, s := range states {
+		p.Set(id, s)
 	}
 	return p
 }
 
 // Set notes the state that a node has come to.
-func (p *Plan) Set(id string, s lifecycle.NodeState) { p.states[id] = s }
+func (p *Plan) Set(id string, s lifecycle.NodeState) {
+	before, known := p.states[id]
+	if !known || before == s {
+		return
+	}
+	p.count(before, -1)
+	p.count(s, 1)
+	p.states[id] = s
+	if !s.Terminal() {
+		return
+	}
+	if n, _ := p.graph.Node(id); s == lifecycle.NodeFailed && !n.AllowFailure && (p.failed == nil || n.Index < p.failed.Index) {
+		p.failed = n
+	}
+	for _, e := range p.graph.Outgoing(id) {
+		if n, ok := p.graph.Node(e.Target); ok && p.states[n.ID] == lifecycle.NodePending {
+			p.next[n.ID] = n
+		}
+	}
+}
+
+// Unset takes back an ending that could not be written. Nobody has acted on it.
+func (p *Plan) Unset(id string, s lifecycle.NodeState) {
+	p.count(p.states[id], -1)
+	p.count(s, 1)
+	p.states[id] = s
+}
+
+func (p *Plan) count(s lifecycle.NodeState, by int) {
+	switch {
+	case s.Terminal():
+		p.done += by
+	case s != lifecycle.NodePending:
+		p.active += by
+	}
+}
 
 // State is the one that a node is in.
 func (p *Plan) State(id string) lifecycle.NodeState { return p.states[id] }
@@ -36,20 +80,25 @@ func (p *Plan) State(id string) lifecycle.NodeState { return p.states[id] }
 // those that never will because something they need was left out. After a
 // failure nothing starts any more. In the order of the definition.
 func (p *Plan) Next() (start, skip []*graph.Node) {
-	failed := p.Failed() != nil
-	for _, n := range p.graph.Order() {
-		if p.states[n.ID] != lifecycle.NodePending {
+	for id, n := range p.next {
+		if p.states[id] != lifecycle.NodePending {
+			delete(p.next, id)
 			continue
 		}
 		switch p.outlook(n) {
-		case fed:
-			if !failed {
-				start = append(start, n)
-			}
+		case waiting:
+			delete(p.next, id) // the next ending before it brings it back
 		case starved:
 			skip = append(skip, n)
+		case fed:
+			if p.failed == nil {
+				start = append(start, n)
+			}
 		}
 	}
+	asDefined := func(a, b *graph.Node) int { return a.Index - b.Index }
+	slices.SortFunc(start, asDefined)
+	slices.SortFunc(skip, asDefined)
 	return start, skip
 }
 
@@ -103,33 +152,17 @@ func (p *Plan) brings(e *graph.Edge) (there, known bool) {
 }
 
 // Failed is the first node whose failure ends the run, or nil.
-func (p *Plan) Failed() *graph.Node {
-	for _, n := range p.graph.Order() {
-		if p.states[n.ID] == lifecycle.NodeFailed && !n.AllowFailure {
-			return n
-		}
-	}
-	return nil
-}
+func (p *Plan) Failed() *graph.Node { return p.failed }
 
 // Over reports whether nothing runs and nothing can start: the run ends as
 // Failed says.
 func (p *Plan) Over() bool {
-	for _, s := range p.states {
-		if !s.Terminal() && s != lifecycle.NodePending {
-			return false
-		}
+	if p.active > 0 {
+		return false
 	}
 	start, skip := p.Next()
 	return len(start) == 0 && len(skip) == 0
 }
 
 // Progress is how many nodes are done, of how many.
-func (p *Plan) Progress() (done, total int) {
-	for _, s := range p.states {
-		if s.Terminal() {
-			done++
-		}
-	}
-	return done, len(p.states)
-}
+func (p *Plan) Progress() (done, total int) { return p.done, len(p.states) }

@@ -48,6 +48,7 @@ type Options struct {
 	Home      []byte                                 // the page at /
 	Metrics   *Metrics
 	Now       func() time.Time
+	Life      context.Context // ends when the server is told to stop; nil: never
 
 	PublicURLs     []string // the origins we are served on, base first
 	TrustedProxies []netip.Prefix
@@ -59,6 +60,15 @@ type Options struct {
 type API struct {
 	Options
 	inFlight inFlight
+	watched  broadcasts
+}
+
+// life ends when the server is told to stop.
+func (a *API) life() context.Context {
+	if a.Life == nil {
+		return context.Background()
+	}
+	return a.Life
 }
 
 // New makes the API.

@@ -58,6 +58,7 @@ type house struct {
 	hub       runs.Hub
 	keeper    *disk.Store
 	filesRoom *files.Service
+	attempts  string // the executor's folder
 
 	mu  sync.Mutex
 	now time.Time
@@ -110,9 +111,9 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	work := engineOf(t, h)
 	o := httpapi.Options{
 		Runs: runs.NewService(runs.Options{
-			Store: h.db, Details: h.db, Submit: h.db, Objects: objects.Kept{Store: keeper}, Workshop: work, Catalog: catalog, Now: h.clock,
+			Store: h.db, Details: h.db, Logs: h.db, Submit: h.db, Objects: objects.Kept{Store: keeper}, Workshop: work, Catalog: catalog, Now: h.clock,
 		}),
-		Feed:  &h.hub,
+		Feed: &h.hub, Life: t.Context(),
 		Files: h.filesRoom, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
 		Pages:   sandbox.Sandbox{}, AnalysesPerDay: 20,
@@ -138,13 +139,14 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 func engineOf(t *testing.T, h *house) *engine.Engine {
 	t.Helper()
 	dir := t.TempDir()
+	h.attempts = dir
 	driver, err := dummy.New(dir, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := engine.New(engine.Options{
-		Queue: h.db, Journal: h.db, Purse: h.db, Objects: objects.Kept{Store: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
-		Dir: dir, Owner: "test", Host: "here", Embedded: true, Away: time.Minute, Changed: h.hub.Changed,
+		Queue: h.db, Journal: h.db, Archive: h.db, Purse: h.db, Objects: objects.Kept{Store: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
+		Dir: dir, Owner: "test", Host: "here", Embedded: true, Away: time.Minute, Changed: h.hub.Changed, Pulse: h.hub.Feel,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: h.clock,
 	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

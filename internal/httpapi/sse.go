@@ -1,180 +1,296 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// Feed tells when a run has moved.
+// Feed tells when a run has moved, and what it uses.
 type Feed interface {
 	Watch(id ids.Run) (moved <-chan struct{}, stop func())
+	Pulse(id ids.Run) runs.Pulse
 }
 
 // The rhythm of a stream.
 const (
 	heartbeat    = 25 * time.Second
 	framePause   = 250 * time.Millisecond // at most four frames a second
-	presenceLook = 2 * time.Second        // at whether the caller may still watch, and for what other servers did
-	frameTime    = 20 * time.Second       // in which a client must take a frame
+	presenceLook = 2 * time.Second
+	frameTime    = 20 * time.Second // in which a client must take a frame
+	maxBehind    = 1 << 20          // bytes of log; beyond that a fresh snapshot is shorter
+	maxWaiting   = 16               // frames that one client may leave lying
 )
+
+// watcher is who is behind a stream.
+type watcher struct {
+	session ids.Session
+	may     access.Action
+}
+
+// client is one stream. Frames are shared between clients; one that does not
+// keep up is given a fresh snapshot in place of those it missed.
+type client struct {
+	who  watcher
+	wake chan struct{}
+
+	mu      sync.Mutex
+	waiting []*frame
+	lagging bool
+	done    bool
+}
+
+// hand leaves a frame for the client.
+func (c *client) hand(f *frame) {
+	c.mu.Lock()
+	switch {
+	case len(c.waiting) < maxWaiting:
+		c.waiting = append(c.waiting, f)
+	case f.last: // how it ended is in the snapshot too, but this one closes the stream
+		c.waiting[len(c.waiting)-1], c.lagging = f, true
+	default:
+		c.lagging = true
+	}
+	c.mu.Unlock()
+	c.nudge()
+}
+
+// finish ends the stream once what lies there is sent.
+func (c *client) finish() {
+	c.mu.Lock()
+	c.done = true
+	c.mu.Unlock()
+	c.nudge()
+}
+
+func (c *client) nudge() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take is what lies there for the client.
+func (c *client) take() (frames []*frame, lagging, done bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	frames, lagging, done = c.waiting, c.lagging, c.done
+	c.waiting, c.lagging = nil, false
+	return frames, lagging, done
+}
 
 // streamRun follows a run until it ends, or until the caller may not watch any
 // more.
 func (a *API) streamRun(x *exchange) (answer, error) {
-	d, err := a.Runs.Detailed(x.ctx(), x.caller, x.runID())
+	if _, err := a.Runs.Run(x.ctx(), x.caller, x.runID()); err != nil {
+		return answer{}, err
+	}
+	c := &client{who: watcher{x.presence.Session, x.rt.may}, wake: make(chan struct{}, 1)}
+	b, first, err := a.join(x.ctx(), x.caller.Team, x.runID(), c)
 	if err != nil {
 		return answer{}, err
 	}
-	s := &stream{x: x, seq: d.Seq, log: d.Log.Offset + int64(len(d.Log.Text))}
-	s.honour(x.r.Header.Get("Last-Event-ID"))
-	return answer{stream: func(w http.ResponseWriter, r *http.Request) { s.serve(w, d) }}, nil
+	s := &stream{b: b, c: c, first: first, since: lastPlace(x.r.Header.Get("Last-Event-ID"), first.to)}
+	return answer{stream: func(w http.ResponseWriter, r *http.Request) { s.serve(a.life(), w, r) }}, nil
 }
 
-// stream is one client of one run, and how far it has been told.
-type stream struct {
-	x   *exchange
-	out *http.ResponseController
-	w   http.ResponseWriter
-	seq int64
-	log int64
-}
-
-// honour goes on where an earlier stream of this client ended.
-func (s *stream) honour(last string) {
+// lastPlace is where an earlier stream of this client ended, or where this one
+// begins.
+func lastPlace(last string, now place) place {
 	seq, log, _ := strings.Cut(last, ":")
 	n, seqErr := strconv.ParseInt(seq, 10, 64)
 	o, logErr := strconv.ParseInt(log, 10, 64)
-	if seqErr == nil && logErr == nil && n >= 0 && o >= 0 && n <= s.seq && o <= s.log {
-		s.seq, s.log = n, o
+	if seqErr == nil && logErr == nil && n >= 0 && o >= 0 && n <= now.seq && o <= now.log && now.log-o <= maxBehind {
+		return place{n, o}
 	}
+	return now
 }
 
-func (s *stream) serve(w http.ResponseWriter, d runs.Detailed) {
-	s.w, s.out = w, http.NewResponseController(w)
+// stream sends to one client.
+type stream struct {
+	b     *broadcast
+	c     *client
+	first *frame
+	since place
+	write func([]byte) error
+}
+
+// serve takes the connection over where it can: a client then costs a small
+// goroutine, and not the buffers of a whole request.
+func (s *stream) serve(life context.Context, w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	// Subscribed before the first look, so that nothing falls in between.
-	moved, stop := s.x.api.Feed.Watch(d.ID)
-	defer stop()
-	if s.line("retry: 3000\n\n") != nil || s.frame(map[string]any{"type": "connected", "runId": d.ID}) != nil || s.snapshot(d) != nil {
-		return
+	out := http.NewResponseController(w)
+	if r.ProtoMajor == 1 {
+		if conn, buffered, err := out.Hijack(); err == nil && buffered.Reader.Buffered() == 0 {
+			s.seize(life, conn, w)
+			return
+		}
 	}
-	s.follow(s.x.ctx(), moved, d.Run)
+	w.WriteHeader(http.StatusOK)
+	s.write = func(text []byte) error {
+		_ = out.SetWriteDeadline(time.Now().Add(frameTime))
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+		return out.Flush()
+	}
+	s.run(r.Context())
 }
 
-// follow sends what is new until the run has ended.
-func (s *stream) follow(ctx context.Context, moved <-chan struct{}, r runs.Run) {
-	beat, look := time.NewTicker(heartbeat), time.NewTicker(presenceLook)
-	defer beat.Stop()
-	defer look.Stop()
+// seize goes on with the bare connection. Nothing more is read from it.
+func (s *stream) seize(life context.Context, conn net.Conn, w http.ResponseWriter) {
+	_ = conn.SetReadDeadline(time.Time{})
+	if c, ok := w.(*counted); ok {
+		c.status = http.StatusOK // for the log
+	}
+	h := w.Header()
+	h.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	h.Set("Connection", "close")
+	var head bytes.Buffer
+	head.WriteString("HTTP/1.1 200 OK\r\n")
+	_ = h.Write(&head)
+	head.WriteString("\r\n")
+	s.write = func(text []byte) error {
+		_ = conn.SetWriteDeadline(time.Now().Add(frameTime))
+		_, err := conn.Write(text)
+		return err
+	}
+	go func(head []byte) {
+		defer conn.Close()
+		if s.write(head) == nil {
+			s.run(life)
+		}
+	}(head.Bytes())
+}
+
+// run sends how the run stands, and then whatever is new.
+func (s *stream) run(ctx context.Context) {
+	defer s.b.leave(s.c)
+	if s.begin(ctx) != nil {
+		return
+	}
+	if s.first.last {
+		_ = s.bid(ctx)
+		return
+	}
+	s.first = nil
 	for {
-		if s.progress(ctx, &r) != nil {
-			return
-		}
-		if r.Status.Terminal() {
-			_ = s.frame(map[string]any{"type": "done", "runId": r.ID, "status": r.Status})
-			return
-		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-beat.C:
-			if s.line(": heartbeat\n\n") != nil {
+		case <-s.c.wake:
+		}
+		frames, lagging, done := s.c.take()
+		if lagging {
+			frames = s.catchUp(ctx, frames)
+		}
+		for _, f := range frames {
+			if s.write(f.text) != nil || f.last {
 				return
 			}
-		case <-look.C:
-			if !s.allowed(ctx) {
-				return
-			}
-		case <-moved:
-			pause := time.NewTimer(framePause)
-			select {
-			case <-ctx.Done():
-			case <-pause.C:
-			}
-			pause.Stop()
+		}
+		if done {
+			return
 		}
 	}
 }
 
-// allowed asks again who is watching: signing out, losing the membership or
-// the role ends a stream; a token that has run out does not.
-func (s *stream) allowed(ctx context.Context) bool {
-	p, err := s.x.api.Accounts.Present(ctx, s.x.presence.Session)
+// begin greets a client, and replays what it missed since its last stream.
+func (s *stream) begin(ctx context.Context) error {
+	hello, err := newFrame(s.since, map[string]any{"type": "connected", "runId": s.b.id})
 	if err != nil {
-		return false
+		return err
 	}
-	m, err := p.In(s.x.caller.Team)
-	return err == nil && m.Role.May(s.x.rt.may)
+	if err := s.write(append([]byte("retry: 3000\n\n"), hello.text...)); err != nil {
+		return err
+	}
+	if err := s.write(s.first.text); err != nil {
+		return err
+	}
+	return s.replay(ctx, s.since, s.first.to)
 }
 
-func (s *stream) snapshot(d runs.Detailed) error {
-	a := s.x.api
-	return s.frame(map[string]any{
-		"type": "snapshot", "runId": d.ID, "status": d.Status, "logs": logText(d.Log.Text), "durationMs": a.duration(d.Run),
-		"creditsUsed": a.creditsUsed(d.Run).Float(), "errorMessage": errorMessage(d.Run), "outputLocation": outputLocation(d.Run),
-		"progressPercent": d.Progress, "completedNodes": d.DoneNodes, "totalNodes": d.TotalNodes, "seq": d.Seq,
-	})
-}
-
-// progress sends what has happened since the client was last told.
-func (s *stream) progress(ctx context.Context, r *runs.Run) error {
-	a := s.x.api
-	now, err := a.Runs.Run(ctx, s.x.caller, r.ID)
-	if err != nil {
-		return err
-	}
-	*r = now
-	events, _, err := a.Runs.Events(ctx, s.x.caller, r.ID, s.seq, usageMost)
-	if err != nil {
-		return err
-	}
-	page, err := a.Runs.Log(ctx, s.x.caller, r.ID, "", 0, s.log, logDefault)
-	if err != nil || (len(events) == 0 && len(page.Text) == 0) {
-		return err
-	}
-	frame := map[string]any{
-		"type": "progress", "runId": r.ID, "status": r.Status, "progressPercent": r.Progress, "completedNodes": r.DoneNodes, "totalNodes": r.TotalNodes,
-		"durationMs": a.duration(*r), "creditsUsed": a.creditsUsed(*r).Float(), "logs": logText(page.Text), "logOffset": s.log,
-	}
-	if n := len(events); n > 0 {
-		last := events[n-1]
-		frame["currentStep"] = last.Message
-		if last.Node != "" {
-			frame["nodeId"], frame["nodeName"], frame["attempt"] = last.Node, last.NodeName, last.Attempt
-			frame["nodeStatus"] = strings.TrimPrefix(string(last.Type), "node.")
+// replay sends what happened between two places.
+func (s *stream) replay(ctx context.Context, from, to place) error {
+	for from.seq < to.seq || from.log < to.log {
+		n, err := s.b.api.Runs.News(ctx, s.b.team, s.b.id, from.seq, from.log, min(logDefault, max(1, to.log-from.log)))
+		if err != nil {
+			return err
 		}
-		s.seq = last.Seq
+		next := from
+		for k := 0; k < len(n.Events) && n.Events[k].Seq <= to.seq; k++ {
+			next.seq = n.Events[k].Seq
+		}
+		n.Events = n.Events[:next.seq-from.seq]
+		if from.log < to.log {
+			next.log += int64(len(n.Log.Text))
+		} else {
+			n.Log.Text = nil
+		}
+		if next == from {
+			return nil
+		}
+		f, err := newFrame(next, s.b.api.progressOf(n, from, next, runs.Pulse{}))
+		if err != nil {
+			return err
+		}
+		if err := s.write(f.text); err != nil {
+			return err
+		}
+		from = next
 	}
-	s.log += int64(len(page.Text))
-	frame["seq"] = s.seq
-	return s.frame(frame)
+	return nil
 }
 
-// frame sends one message; a client that does not take it in time is gone.
-func (s *stream) frame(v any) error {
-	text, err := json.Marshal(v)
+// bid ends the stream of a run that had ended before it began.
+func (s *stream) bid(ctx context.Context) error {
+	n, err := s.b.api.Runs.Standing(ctx, s.b.team, s.b.id, 0)
 	if err != nil {
 		return err
 	}
-	return s.line(fmt.Sprintf("id: %d:%d\ndata: %s\n\n", s.seq, s.log, text))
-}
-
-func (s *stream) line(text string) error {
-	_ = s.out.SetWriteDeadline(s.x.api.Now().Add(frameTime))
-	if _, err := s.w.Write([]byte(text)); err != nil {
+	f, err := newFrame(s.first.to, map[string]any{"type": "done", "runId": s.b.id, "status": n.Run.Status})
+	if err != nil {
 		return err
 	}
-	return s.out.Flush()
+	return s.write(f.text)
+}
+
+// catchUp replaces what a slow client has missed by how the run stands.
+func (s *stream) catchUp(ctx context.Context, frames []*frame) []*frame {
+	s.b.mu.Lock()
+	now, err := s.b.stand(ctx)
+	s.b.mu.Unlock()
+	if err != nil {
+		return frames
+	}
+	fresh := []*frame{{text: now.text, to: now.to}}
+	for _, f := range frames {
+		if f.last || f.to.seq > now.to.seq || f.to.log > now.to.log {
+			fresh = append(fresh, f)
+		}
+	}
+	return fresh
+}
+
+// mayWatch asks again who is watching; a token that has run out does not end a
+// stream.
+func (a *API) mayWatch(ctx context.Context, w watcher, team ids.Team) bool {
+	p, err := a.Accounts.Present(ctx, w.session)
+	if err != nil {
+		return ctx.Err() != nil
+	}
+	m, err := p.In(team)
+	return err == nil && m.Role.May(w.may)
 }

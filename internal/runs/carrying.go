@@ -56,7 +56,12 @@ type Attempt struct {
 	Host      string
 	State     AttemptState
 	Reason    string
+	Message   string // why it failed, for people
 	Item      string // a shard's value, as JSON
+	Memory    int64  // bytes that it was given
+	CacheKey  string // what it computes, and from what; empty: nobody asks
+	Parts     []byte // of the key, a JSON object
+	Outputs   int    // files that it made
 	AwayUntil time.Time
 	RetryAt   time.Time
 	StartedAt time.Time
@@ -75,6 +80,7 @@ type Output struct {
 	SHA256      string
 	Mark        string
 	Blob        string
+	Reused      bool // the bytes are those of an earlier run
 }
 
 // Step is what a worker writes at once: it is all there, or nothing is.
@@ -82,24 +88,70 @@ type Step struct {
 	Nodes    []Node
 	Attempts []Attempt
 	Outputs  []Output
+	Logs     []LogPiece
+	Sealed   []Sealed
 	Events   []Event
 	Done     int // nodes that have ended
 	Progress int // percent
 }
+
+// Empty reports whether there is nothing to write.
+func (s Step) Empty() bool {
+	return len(s.Nodes)+len(s.Attempts)+len(s.Outputs)+len(s.Logs)+len(s.Sealed)+len(s.Events) == 0
+}
+
+// ErrGone is what a worker hears that wants to reuse files which somebody has
+// deleted meanwhile: nothing was written.
+var ErrGone = fault.Conflict("what was to be used again is gone").WithCode("gone")
 
 // Record is what is known of a run that somebody else began to carry.
 type Record struct {
 	Nodes    []Node
 	Attempts []Attempt
 	Outputs  []Output
+	Logged   []Logged
 }
 
-// LogPiece is some text that a command wrote.
-type LogPiece struct {
+// Logged is how much of an attempt's log is kept, and where the log of its
+// shard ends.
+type Logged struct {
 	Node    string
 	Shard   int
 	Attempt int
-	Text    []byte
+	Size    int64
+	End     int64
+	Inline  int64 // bytes at the end of it that are not in an object
+}
+
+// LogPiece is some text that a command wrote. Its bytes are in the row, or in
+// an object from a place on.
+type LogPiece struct {
+	Node        string
+	Shard       int
+	Attempt     int
+	Start       int64 // in the log of the run
+	NodeStart   int64 // in the log of this shard of the node
+	Size        int64
+	Text        []byte
+	Object      string
+	ObjectStart int64
+	Marks       []LogMark
+}
+
+// Sealed is a stretch of a shard's log that was moved into an object.
+type Sealed struct {
+	Node     string
+	Shard    int
+	From, To int64 // in the log of this shard of the node
+	Object   string
+}
+
+// LogMark says when the text from an offset on was written, and whether as an
+// error.
+type LogMark struct {
+	Offset int64     `json:"o"` // in the log of this shard of the node
+	At     time.Time `json:"t"`
+	Stderr bool      `json:"e,omitempty"`
 }
 
 // LogPage is a stretch of a log.
@@ -107,4 +159,5 @@ type LogPage struct {
 	Text   []byte
 	Offset int64
 	Size   int64 // of the whole log, so far
+	Marks  []LogMark
 }

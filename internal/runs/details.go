@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -9,9 +10,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 )
-
-// tailSize is how much of the log a run shows of itself.
-const tailSize = 256 << 10
 
 // Detailed is a run with what it has come to.
 type Detailed struct {
@@ -33,7 +31,8 @@ func (s *Service) Detailed(ctx context.Context, caller access.Caller, id ids.Run
 		return d, err
 	}
 	d.Nodes = allNodes(r, known)
-	d.Log, err = s.details.LogTail(ctx, caller.Team, id, tailSize)
+	now, err := s.Standing(ctx, caller.Team, id, -1)
+	d.Log = now.Log
 	return d, err
 }
 
@@ -56,17 +55,6 @@ func allNodes(r Run, known []Node) []Node {
 	return list
 }
 
-// Log is a stretch of a run's log, or of one shard of one of its nodes.
-func (s *Service) Log(ctx context.Context, caller access.Caller, id ids.Run, node string, shard int, offset, most int64) (LogPage, error) {
-	if _, err := s.Run(ctx, caller, id); err != nil {
-		return LogPage{}, err
-	}
-	if node == "" {
-		return s.details.LogFrom(ctx, caller.Team, id, offset, most)
-	}
-	return s.details.NodeLog(ctx, caller.Team, id, node, shard, offset, most)
-}
-
 // Stored is what the object store says of an output.
 type Stored struct {
 	Size int64
@@ -77,6 +65,8 @@ type Stored struct {
 type Objects interface {
 	StatOutput(ctx context.Context, key string) (Stored, error)
 	PresignOutput(ctx context.Context, o Output, until time.Time, base string) (string, error)
+	// OpenLog reads a stretch of a log that lies in an object.
+	OpenLog(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error)
 }
 
 // Listed is an output with where it is downloaded.

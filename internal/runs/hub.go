@@ -2,15 +2,48 @@ package runs
 
 import (
 	"sync"
+	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
 )
+
+// Pulse is what a running run uses now, and what its tasks say of themselves.
+// It is news, not history: nobody keeps it.
+type Pulse struct {
+	At         time.Time
+	CPUPercent float64 // of one core
+	MemBytes   int64
+	Node       string // that says how far it has come
+	NodeName   string
+	Step       string
+}
 
 // Hub tells those who watch a run that it has moved. It carries no news
 // itself: who is told looks, and who is slow misses nothing.
 type Hub struct {
 	mu       sync.Mutex
 	watchers map[ids.Run]map[chan struct{}]bool
+	pulses   map[ids.Run]Pulse // of those that somebody watches
+}
+
+// Feel takes the pulse of a run, for those who watch it.
+func (h *Hub) Feel(id ids.Run, p Pulse) {
+	h.mu.Lock()
+	watched := len(h.watchers[id]) > 0
+	if watched {
+		h.pulses[id] = p
+	}
+	h.mu.Unlock()
+	if watched {
+		h.Changed(id)
+	}
+}
+
+// Pulse is the last one of a run that is watched.
+func (h *Hub) Pulse(id ids.Run) Pulse {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pulses[id]
 }
 
 // Changed wakes everybody who watches the run.
@@ -31,7 +64,7 @@ func (h *Hub) Watch(id ids.Run) (moved <-chan struct{}, stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.watchers == nil {
-		h.watchers = map[ids.Run]map[chan struct{}]bool{}
+		h.watchers, h.pulses = map[ids.Run]map[chan struct{}]bool{}, map[ids.Run]Pulse{}
 	}
 	if h.watchers[id] == nil {
 		h.watchers[id] = map[chan struct{}]bool{}
@@ -43,6 +76,7 @@ func (h *Hub) Watch(id ids.Run) (moved <-chan struct{}, stop func()) {
 		delete(h.watchers[id], w)
 		if len(h.watchers[id]) == 0 {
 			delete(h.watchers, id)
+			delete(h.pulses, id)
 		}
 	}
 }

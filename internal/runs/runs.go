@@ -104,17 +104,17 @@ type Store interface {
 
 // DetailStore reads what a run has come to.
 type DetailStore interface {
+	// LeanRun is a run without what it was given.
+	LeanRun(ctx context.Context, team ids.Team, id ids.Run) (Run, error)
 	NodesOf(ctx context.Context, id ids.Run) ([]Node, error)
 	OutputsOf(ctx context.Context, id ids.Run) ([]Output, error)
-	LogTail(ctx context.Context, team ids.Team, id ids.Run, most int64) (LogPage, error)
-	LogFrom(ctx context.Context, team ids.Team, id ids.Run, offset, most int64) (LogPage, error)
-	NodeLog(ctx context.Context, team ids.Team, id ids.Run, node string, shard int, offset, most int64) (LogPage, error)
 }
 
 // Service answers a team's questions about its runs.
 type Service struct {
 	store    Store
 	details  DetailStore
+	logs     LogStore
 	submit   SubmitStore
 	objects  Objects
 	workshop Workshop
@@ -126,6 +126,7 @@ type Service struct {
 type Options struct {
 	Store    Store
 	Details  DetailStore
+	Logs     LogStore
 	Submit   SubmitStore
 	Objects  Objects
 	Workshop Workshop
@@ -135,7 +136,7 @@ type Options struct {
 
 // NewService makes the room.
 func NewService(o Options) *Service {
-	return &Service{store: o.Store, details: o.Details, submit: o.Submit, objects: o.Objects, workshop: o.Workshop, catalog: o.Catalog, now: o.Now}
+	return &Service{store: o.Store, details: o.Details, logs: o.Logs, submit: o.Submit, objects: o.Objects, workshop: o.Workshop, catalog: o.Catalog, now: o.Now}
 }
 
 // Runs lists the team's runs, newest first.

@@ -224,7 +224,8 @@ func (db *DB) Unknown(ctx context.Context, keys []string) (unknown []string, err
 	for _, key := range keys {
 		var n int
 		err := db.q.QueryRowContext(ctx, `
-			SELECT (SELECT COUNT(*) FROM blobs WHERE key = $1) + (SELECT COUNT(*) FROM reservations WHERE key = $1)`, key).Scan(&n)
+			SELECT (SELECT COUNT(*) FROM blobs WHERE key = $1) + (SELECT COUNT(*) FROM reservations WHERE key = $1)
+			     + (SELECT COUNT(*) FROM run_logs WHERE object = $1 AND object <> '')`, key).Scan(&n)
 		if err != nil {
 			return nil, err
 		}

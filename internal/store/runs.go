@@ -108,6 +108,13 @@ func (db *DB) Run(ctx context.Context, team ids.Team, id ids.Run) (runs.Run, err
 	return r, db.foreseen(err, "run")
 }
 
+// LeanRun is one run of a team without what it was given.
+func (db *DB) LeanRun(ctx context.Context, team ids.Team, id ids.Run) (runs.Run, error) {
+	var r runs.Run
+	err := scanRun(db.q.QueryRowContext(ctx, runRow+` FROM runs WHERE team_id = $1 AND id = $2`, team, id), &r)
+	return r, db.foreseen(err, "run")
+}
+
 // Runs lists a team's runs, newest first.
 func (db *DB) Runs(ctx context.Context, team ids.Team, f runs.Filter, before ids.Run, limit int) ([]runs.Run, error) {
 	if before == "" {

@@ -29,6 +29,9 @@ func (db *DB) Advance(ctx context.Context, id ids.Run, fence int64, s runs.Step,
 				return err
 			}
 		}
+		if err := tx.appendLogs(ctx, id, s); err != nil {
+			return err
+		}
 		_, err := tx.changed(ctx, `
 			UPDATE runs SET done_nodes = $1, progress = CASE WHEN progress > $2 THEN progress ELSE $2 END WHERE id = $3`, s.Done, s.Progress, id)
 		if err != nil {
@@ -58,29 +61,46 @@ func (db *DB) saveAttempt(ctx context.Context, id ids.Run, a runs.Attempt) error
 		retry = micros(a.RetryAt)
 	}
 	_, err := db.q.ExecContext(ctx, `
-		INSERT INTO run_attempts (run_id, node_id, shard, attempt, fence, host, state, reason, item, away_until, retry_at, started_at, ended_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+		INSERT INTO run_attempts (run_id, node_id, shard, attempt, fence, host, state, reason, message, item, memory, cache_key, cache_parts, outputs,
+			away_until, retry_at, started_at, ended_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 		ON CONFLICT (run_id, node_id, shard, attempt) DO UPDATE SET
-			state = excluded.state, reason = excluded.reason, away_until = excluded.away_until, retry_at = excluded.retry_at, ended_at = excluded.ended_at`,
-		id, a.Node, a.Shard, a.Number, a.Fence, a.Host, a.State, a.Reason, a.Item, micros(a.AwayUntil), retry, micros(a.StartedAt), microsOrNull(a.EndedAt))
+			state = excluded.state, reason = excluded.reason, message = excluded.message, outputs = excluded.outputs,
+			away_until = excluded.away_until, retry_at = excluded.retry_at, ended_at = excluded.ended_at`,
+		id, a.Node, a.Shard, a.Number, a.Fence, a.Host, a.State, a.Reason, a.Message, a.Item, a.Memory, a.CacheKey, string(a.Parts), a.Outputs,
+		micros(a.AwayUntil), retry, micros(a.StartedAt), microsOrNull(a.EndedAt))
 	return err
 }
 
 // insertOutput makes a file of what a node produced; its bytes are there.
 func (db *DB) insertOutput(ctx context.Context, r runs.Run, o runs.Output, now time.Time) error {
+	if err := db.referTo(ctx, r.Team, o, now); err != nil {
+		return err
+	}
 	_, err := db.q.ExecContext(ctx, `
-		INSERT INTO blobs (key, team_id, size, sha256, mark, refs, created_at) VALUES ($1, $2, $3, $4, $5, 1, $6)`,
-		o.Blob, r.Team, o.Size, o.SHA256, o.Mark, micros(now))
-	if err != nil {
-		return err
-	}
-	if _, err := db.addStorage(ctx, r.Team, o.Size, 0); err != nil {
-		return err
-	}
-	_, err = db.q.ExecContext(ctx, `
 		INSERT INTO files (key, team_id, source, rank, id, name, content_type, size, blob_key, run_id, node_id, port, shard, created_by, created_at)
 		VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
 		o.Key, r.Team, files.FromRun, ids.NewFile(), o.Name, o.ContentType, o.Size, o.Blob, r.ID, o.Node, o.Port, o.Shard, r.Starter.ID, micros(now))
+	return err
+}
+
+// referTo counts a file's bytes: new ones against the quota, those of an
+// earlier run once more.
+func (db *DB) referTo(ctx context.Context, team ids.Team, o runs.Output, now time.Time) error {
+	if o.Reused {
+		found, err := db.changed(ctx, `UPDATE blobs SET refs = refs + 1 WHERE key = $1 AND team_id = $2`, o.Blob, team)
+		if err == nil && found == 0 {
+			err = runs.ErrGone
+		}
+		return err
+	}
+	_, err := db.q.ExecContext(ctx, `
+		INSERT INTO blobs (key, team_id, size, sha256, mark, refs, created_at) VALUES ($1, $2, $3, $4, $5, 1, $6)`,
+		o.Blob, team, o.Size, o.SHA256, o.Mark, micros(now))
+	if err != nil {
+		return err
+	}
+	_, err = db.addStorage(ctx, team, o.Size, 0)
 	return err
 }
 
@@ -92,19 +112,22 @@ func (db *DB) RecordOf(ctx context.Context, id ids.Run) (rec runs.Record, err er
 	rec.Attempts, err = all(ctx, db, func(r *sql.Rows, a *runs.Attempt) error {
 		var away, retry, started int64
 		var ended sql.NullInt64
-		err := r.Scan(&a.Node, &a.Shard, &a.Number, &a.Fence, &a.Host, &a.State, &a.Reason, &a.Item, &away, &retry, &started, &ended)
+		err := r.Scan(&a.Node, &a.Shard, &a.Number, &a.Fence, &a.Host, &a.State, &a.Reason, &a.Message, &a.Item, &a.Memory, &a.CacheKey, &a.Parts, &away, &retry, &started, &ended)
 		a.AwayUntil, a.StartedAt, a.EndedAt = fromMicros(away), fromMicros(started), fromNull(ended)
 		if retry > 0 {
 			a.RetryAt = fromMicros(retry)
 		}
 		return err
 	}, `
-		SELECT node_id, shard, attempt, fence, host, state, reason, item, away_until, retry_at, started_at, ended_at
+		SELECT node_id, shard, attempt, fence, host, state, reason, message, item, memory, cache_key, cache_parts, away_until, retry_at, started_at, ended_at
 		FROM run_attempts WHERE run_id = $1 ORDER BY node_id, shard, attempt`, id)
 	if err != nil {
 		return rec, err
 	}
-	rec.Outputs, err = db.OutputsOf(ctx, id)
+	if rec.Outputs, err = db.OutputsOf(ctx, id); err != nil {
+		return rec, err
+	}
+	rec.Logged, err = db.logged(ctx, id)
 	return rec, err
 }
 
@@ -122,15 +145,18 @@ func (db *DB) NodesOf(ctx context.Context, id ids.Run) ([]runs.Node, error) {
 		FROM run_nodes WHERE run_id = $1 ORDER BY node_id`, id)
 }
 
+const output = `
+	SELECT f.key, f.node_id, f.port, f.shard, f.name, f.content_type, f.size, b.sha256, b.mark, f.blob_key
+	FROM files f JOIN blobs b ON b.key = f.blob_key
+	WHERE `
+
+func scanOutput(r *sql.Rows, o *runs.Output) error {
+	return r.Scan(&o.Key, &o.Node, &o.Port, &o.Shard, &o.Name, &o.ContentType, &o.Size, &o.SHA256, &o.Mark, &o.Blob)
+}
+
 // OutputsOf are the files that a run's nodes have produced, in order.
 func (db *DB) OutputsOf(ctx context.Context, id ids.Run) ([]runs.Output, error) {
-	return all(ctx, db, func(r *sql.Rows, o *runs.Output) error {
-		return r.Scan(&o.Key, &o.Node, &o.Port, &o.Shard, &o.Name, &o.ContentType, &o.Size, &o.SHA256, &o.Mark, &o.Blob)
-	}, `
-		SELECT f.key, f.node_id, f.port, f.shard, f.name, f.content_type, f.size, b.sha256, b.mark, f.blob_key
-		FROM files f JOIN blobs b ON b.key = f.blob_key
-		WHERE f.run_id = $1 AND f.source = 'output'
-		ORDER BY f.key`, id)
+	return all(ctx, db, scanOutput, output+`f.run_id = $1 AND f.source = 'output' ORDER BY f.key`, id)
 }
 
 // FilesByKey are those of a team's files, by key.
@@ -145,27 +171,6 @@ func (db *DB) FilesByKey(ctx context.Context, team ids.Team, keys []string) (map
 		found[key] = f
 	}
 	return found, nil
-}
-
-// AppendLog adds text to a run's log. What is there is never rewritten.
-func (db *DB) AppendLog(ctx context.Context, id ids.Run, fence int64, pieces []runs.LogPiece) error {
-	return db.fenced(ctx, id, fence, func(tx *DB, _ runs.Run) error {
-		for _, p := range pieces {
-			var end int64
-			err := tx.q.QueryRowContext(ctx, `UPDATE runs SET log_size = log_size + $1 WHERE id = $2 RETURNING log_size`, len(p.Text), id).Scan(&end)
-			if err != nil {
-				return err
-			}
-			_, err = tx.q.ExecContext(ctx, `
-				INSERT INTO run_logs (run_id, start, node_id, shard, attempt, node_start, size, text)
-				VALUES ($1, $2, $3, $4, $5, (SELECT COALESCE(SUM(size), 0) FROM run_logs WHERE run_id = $1 AND node_id = $3 AND shard = $4), $6, $7)`,
-				id, end-int64(len(p.Text)), p.Node, p.Shard, p.Attempt, len(p.Text), p.Text)
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // LetGo gives back the runs of a worker that stops on purpose: another takes

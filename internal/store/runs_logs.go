@@ -3,68 +3,98 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// LogTail is the newest part of the log of a whole run.
-func (db *DB) LogTail(ctx context.Context, team ids.Team, id ids.Run, most int64) (runs.LogPage, error) {
-	size, err := db.logSize(ctx, team, id)
-	if err != nil {
-		return runs.LogPage{}, err
+// appendLogs adds text to a run's log, and notes which of it lies in objects
+// now. The text itself is never rewritten.
+func (db *DB) appendLogs(ctx context.Context, id ids.Run, s runs.Step) error {
+	for _, p := range s.Logs {
+		var end int64
+		err := db.q.QueryRowContext(ctx, `UPDATE runs SET log_size = log_size + $1 WHERE id = $2 RETURNING log_size`, p.Size, id).Scan(&end)
+		if err != nil {
+			return err
+		}
+		marks := ""
+		if len(p.Marks) > 0 {
+			text, err := json.Marshal(p.Marks)
+			if err != nil {
+				return err
+			}
+			marks = string(text)
+		}
+		text := p.Text
+		if p.Object != "" {
+			text = []byte{}
+		}
+		_, err = db.q.ExecContext(ctx, `
+			INSERT INTO run_logs (run_id, start, node_id, shard, attempt, node_start, size, text, object, object_start, marks)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+			id, end-p.Size, p.Node, p.Shard, p.Attempt, p.NodeStart, p.Size, text, p.Object, p.ObjectStart, marks)
+		if err != nil {
+			return err
+		}
 	}
-	return db.LogFrom(ctx, team, id, max(0, size-most), most)
+	for _, m := range s.Sealed {
+		_, err := db.changed(ctx, `
+			UPDATE run_logs SET text = $1, object = $2, object_start = node_start - $3
+			WHERE run_id = $4 AND node_id = $5 AND shard = $6 AND node_start >= $3 AND node_start < $7 AND object = ''`,
+			[]byte{}, m.Object, m.From, id, m.Node, m.Shard, m.To)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (db *DB) logSize(ctx context.Context, team ids.Team, id ids.Run) (size int64, err error) {
+// logged is how far the logs of a run's attempts are kept.
+func (db *DB) logged(ctx context.Context, id ids.Run) ([]runs.Logged, error) {
+	return all(ctx, db, func(r *sql.Rows, l *runs.Logged) error {
+		return r.Scan(&l.Node, &l.Shard, &l.Attempt, &l.Size, &l.End, &l.Inline)
+	}, `
+		SELECT node_id, shard, attempt, SUM(size), MAX(node_start + size), SUM(CASE WHEN object = '' THEN size ELSE 0 END)
+		FROM run_logs WHERE run_id = $1 GROUP BY node_id, shard, attempt`, id)
+}
+
+// LogSize is how long the log of a whole run is.
+func (db *DB) LogSize(ctx context.Context, team ids.Team, id ids.Run) (size int64, err error) {
 	err = db.q.QueryRowContext(ctx, `SELECT log_size FROM runs WHERE team_id = $1 AND id = $2`, team, id).Scan(&size)
 	return size, db.foreseen(err, "run")
 }
 
-type logRow struct {
-	start int64
-	text  []byte
+// NodeLogSize is how long the log of one shard of a node is.
+func (db *DB) NodeLogSize(ctx context.Context, team ids.Team, id ids.Run, node string, shard int) (size int64, err error) {
+	err = db.q.QueryRowContext(ctx, `
+		SELECT COALESCE(MAX(l.node_start + l.size), 0) FROM run_logs l JOIN runs r ON r.id = l.run_id
+		WHERE r.team_id = $1 AND l.run_id = $2 AND l.node_id = $3 AND l.shard = $4`, team, id, node, shard).Scan(&size)
+	return size, err
 }
 
-// LogFrom is the log of a whole run from an offset on.
-func (db *DB) LogFrom(ctx context.Context, team ids.Team, id ids.Run, offset, most int64) (runs.LogPage, error) {
-	size, err := db.logSize(ctx, team, id)
-	if err != nil {
-		return runs.LogPage{}, err
+const logPiece = `
+	SELECT l.node_id, l.shard, l.attempt, l.start, l.node_start, l.size, l.text, l.object, l.object_start, l.marks
+	FROM run_logs l JOIN runs r ON r.id = l.run_id
+	WHERE r.team_id = $1 AND l.run_id = $2 AND `
+
+func scanLogPiece(r *sql.Rows, p *runs.LogPiece) error {
+	var marks string
+	err := r.Scan(&p.Node, &p.Shard, &p.Attempt, &p.Start, &p.NodeStart, &p.Size, &p.Text, &p.Object, &p.ObjectStart, &marks)
+	if err == nil && marks != "" {
+		err = json.Unmarshal([]byte(marks), &p.Marks)
 	}
-	rows, err := all(ctx, db, func(r *sql.Rows, l *logRow) error { return r.Scan(&l.start, &l.text) }, `
-		SELECT start, text FROM run_logs
-		WHERE run_id = $1 AND start + size > $2 AND start < $3
-		ORDER BY start`, id, offset, offset+most)
-	return pageOf(rows, offset, most, size), err
+	return err
 }
 
-// NodeLog is the log of one shard of a node from an offset on.
-func (db *DB) NodeLog(ctx context.Context, team ids.Team, id ids.Run, node string, shard int, offset, most int64) (runs.LogPage, error) {
-	if _, err := db.logSize(ctx, team, id); err != nil {
-		return runs.LogPage{}, err
-	}
-	var size int64
-	err := db.q.QueryRowContext(ctx, `SELECT COALESCE(SUM(size), 0) FROM run_logs WHERE run_id = $1 AND node_id = $2 AND shard = $3`, id, node, shard).Scan(&size)
-	if err != nil {
-		return runs.LogPage{}, err
-	}
-	rows, err := all(ctx, db, func(r *sql.Rows, l *logRow) error { return r.Scan(&l.start, &l.text) }, `
-		SELECT node_start, text FROM run_logs
-		WHERE run_id = $1 AND node_id = $2 AND shard = $3 AND node_start + size > $4 AND node_start < $5
-		ORDER BY node_start`, id, node, shard, offset, offset+most)
-	return pageOf(rows, offset, most, size), err
+// LogPieces are those that hold a stretch of the log of a whole run.
+func (db *DB) LogPieces(ctx context.Context, team ids.Team, id ids.Run, from, to int64) ([]runs.LogPiece, error) {
+	return all(ctx, db, scanLogPiece, logPiece+`l.start + l.size > $3 AND l.start < $4 ORDER BY l.start`, team, id, from, to)
 }
 
-// pageOf cuts what was asked for out of the pieces that hold it.
-func pageOf(rows []logRow, offset, most, size int64) runs.LogPage {
-	p := runs.LogPage{Offset: offset, Size: size, Text: []byte{}}
-	for _, l := range rows {
-		from, to := max(0, offset-l.start), min(int64(len(l.text)), offset+most-l.start)
-		if from < to {
-			p.Text = append(p.Text, l.text[from:to]...)
-		}
-	}
-	return p
+// NodeLogPieces are those that hold a stretch of the log of one shard of a
+// node.
+func (db *DB) NodeLogPieces(ctx context.Context, team ids.Team, id ids.Run, node string, shard int, from, to int64) ([]runs.LogPiece, error) {
+	return all(ctx, db, scanLogPiece, logPiece+`l.node_id = $3 AND l.shard = $4 AND l.node_start + l.size > $5 AND l.node_start < $6 ORDER BY l.node_start`,
+		team, id, node, shard, from, to)
 }

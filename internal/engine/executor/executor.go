@@ -92,7 +92,8 @@ type Caps struct {
 	// Workdir is where the command finds its working folder; empty means that
 	// it sees Spec.Work() itself.
 	Workdir     string
-	Images      bool // Spec.Root is honoured
+	Images      bool   // Spec.Root is honoured
+	Root        string // names the programs that a task finds without an image
 	VCPU        float64
 	MemoryBytes int64
 	GPU         int

@@ -90,7 +90,7 @@ func (d *Driver) Close() error {
 
 // Capabilities has room for everything.
 func (d *Driver) Capabilities(context.Context) (executor.Caps, error) {
-	return executor.Caps{Ready: true, Images: true, VCPU: 1 << 20, MemoryBytes: 1 << 60, GPU: 1 << 20}, nil
+	return executor.Caps{Ready: true, Images: true, Root: Name, VCPU: 1 << 20, MemoryBytes: 1 << 60, GPU: 1 << 20}, nil
 }
 
 // Submit begins an attempt at once.

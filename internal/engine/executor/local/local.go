@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,6 +60,7 @@ type Driver struct {
 	machine room
 	gpus    int
 	problem string // why nothing can start; empty when all is well
+	root    string // names the system that tasks find around them
 
 	mu       sync.Mutex
 	closed   bool
@@ -88,7 +91,7 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{
-		folder: folder, log: c.Log, now: c.Now, gpus: countGPUs(), machine: machineRoom(c),
+		folder: folder, log: c.Log, now: c.Now, root: system(), gpus: countGPUs(), machine: machineRoom(c),
 		attempts: map[executor.Key]*attempt{}, slots: map[int]bool{}, devices: map[int]bool{},
 		watchers: map[chan executor.Seen]bool{},
 	}
@@ -119,11 +122,22 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 	return d, nil
 }
 
+// system names what /usr holds, as far as a system says it.
+func system() string {
+	text, _ := os.ReadFile("/etc/os-release")
+	for line := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); ok {
+			return strings.Trim(name, `"`)
+		}
+	}
+	return runtime.GOOS
+}
+
 // Capabilities tells what the machine has, and why nothing can start if
 // nothing can.
 func (d *Driver) Capabilities(context.Context) (executor.Caps, error) {
 	return executor.Caps{
-		Ready: d.problem == "", Problem: d.problem, Workdir: d.box.workdir(), Images: d.box.contained(),
+		Ready: d.problem == "", Problem: d.problem, Workdir: d.box.workdir(), Images: d.box.contained(), Root: d.root,
 		VCPU: d.machine.vcpu, MemoryBytes: d.machine.memory, GPU: d.gpus, NotEnforced: d.notEnforced(),
 	}, nil
 }

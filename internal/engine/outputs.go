@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/files"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// made is what the nodes of a run have produced, by node and port.
+type made map[string]map[string]produced
+
+// produced are the files of one port, in the order of the shards.
+type produced []runs.Output
+
+func (m made) add(o runs.Output) {
+	if m[o.Node] == nil {
+		m[o.Node] = map[string]produced{}
+	}
+	list := m[o.Node][o.Port]
+	at, _ := slices.BinarySearchFunc(list, o, func(a, b runs.Output) int { return strings.Compare(a.Key, b.Key) })
+	m[o.Node][o.Port] = slices.Insert(list, at, o)
+}
+
+func (p produced) keys() []string {
+	var keys []string
+	for _, o := range p {
+		keys = append(keys, o.Key)
+	}
+	return keys
+}
+
+// keys are those of all files, as expressions see them.
+func (m made) keys() map[string]map[string][]string {
+	all := map[string]map[string][]string{}
+	for node, ports := range m {
+		all[node] = map[string][]string{}
+		for port, list := range ports {
+			all[node][port] = list.keys()
+		}
+	}
+	return all
+}
+
+func (m made) count() (n int) {
+	for _, ports := range m {
+		for _, list := range ports {
+			n += len(list)
+		}
+	}
+	return n
+}
+
+// find is the file of this run with a key.
+func (m made) find(key string) (runs.Output, bool) {
+	for _, ports := range m {
+		for _, list := range ports {
+			at, ok := slices.BinarySearchFunc(list, key, func(o runs.Output, key string) int { return strings.Compare(o.Key, key) })
+			if ok {
+				return list[at], true
+			}
+		}
+	}
+	return runs.Output{}, false
+}
+
+// succeed keeps a try's outputs. The bytes are safe before the journal says
+// so, and hashed again on the way: what the shim saw is what is kept.
+func (c *carrier) succeed(ctx context.Context, t *try, exit *executor.Exit) error {
+	var kept []runs.Output
+	for i, o := range exit.Outputs {
+		out, err := c.keep(ctx, t, i, o)
+		if fault.Is(err, fault.KindInvalid) {
+			c.fail(ctx, t, failure{code: lifecycle.OutputMismatch, message: fmt.Sprintf("Node %s: %s changed while it was collected", t.node.ID, o.Path)})
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		kept = append(kept, out)
+	}
+	t.row.Outputs = len(kept)
+	for _, o := range kept {
+		c.made.add(o)
+	}
+	c.step.Outputs = append(c.step.Outputs, kept...)
+	c.close(t, runs.AttemptSucceeded, "")
+	c.shardDone(t, true)
+	return nil
+}
+
+// keep stores one output under a key that carries attempt and fence, so that
+// nobody else can write it.
+func (c *carrier) keep(ctx context.Context, t *try, i int, o executor.Output) (runs.Output, error) {
+	f, err := shim.OpenOutput(filepath.Join(c.e.Dir, c.key(t).Folder()), o.Path)
+	if err != nil {
+		return runs.Output{}, fault.Invalid("%s is not there any more", o.Path).WithCause(err)
+	}
+	defer f.Close()
+	name := path.Base(o.Path)
+	media := mime.TypeByExtension(path.Ext(name))
+	if media == "" {
+		media = "application/octet-stream"
+	}
+	key := c.outputKey(t, i, o.Port, name)
+	blob, err := c.e.Objects.Put(ctx, key, media, f, o.Size)
+	if fault.Is(err, fault.KindConflict) {
+		blob, err = c.kept(ctx, key)
+	}
+	if err == nil && blob.SHA256 != o.SHA256 {
+		err = fault.Invalid("%s has changed", o.Path)
+	}
+	return runs.Output{
+		Key: key, Blob: key, Node: t.node.ID, Port: o.Port, Shard: t.shard.index, Name: name, ContentType: media,
+		Size: blob.Size, SHA256: blob.SHA256, Mark: blob.Mark,
+	}, err
+}
+
+func (c *carrier) outputKey(t *try, i int, port, name string) string {
+	return fmt.Sprintf("teams/%s/runs/%s/%s/%06d/%d-%s/%s/%06d/%s", c.r.Team, c.r.ID, t.node.ID, t.shard.index, t.row.Number, t.row.Fence, port, i, name)
+}
+
+// kept is what an earlier worker had stored of this very attempt when it went
+// down; it is read again before it is believed.
+func (c *carrier) kept(ctx context.Context, key string) (files.Blob, error) {
+	blob, err := c.e.Objects.Stat(ctx, key)
+	if err != nil {
+		return blob, err
+	}
+	r, err := c.e.Objects.Open(ctx, key, 0, -1)
+	if err != nil {
+		return blob, err
+	}
+	defer r.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, r)
+	blob.SHA256 = hex.EncodeToString(h.Sum(nil))
+	return blob, err
+}
+
+// finish ends a run in which nothing is left to do.
+func (c *carrier) finish(ctx context.Context) error {
+	if n := c.plan.Failed(); n != nil {
+		f := c.nodes[n.ID].failure
+		if f.code == "" {
+			f = failure{code: lifecycle.NodeFailedCode, message: "Node " + n.ID + " failed"}
+		}
+		return c.end(ctx, runs.Ending{Status: f.code.Ends(), Code: f.code, Message: f.message})
+	}
+	c.tellOf(runs.Event{Type: lifecycle.OutputVerified, At: c.e.Now(), Message: fmt.Sprintf("%d output files are kept and verified", c.made.count())})
+	if err := c.flush(ctx); err != nil {
+		return err
+	}
+	return c.end(ctx, runs.Ending{Status: lifecycle.Completed, Message: "the run has completed"})
+}
+
+// readFull reads until the buffer is full or the text ends.
+func readFull(r io.Reader, text []byte) (int, error) {
+	n, err := io.ReadFull(r, text)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	return n, err
+}

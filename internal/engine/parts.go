@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// parts are what a task is computed from, by name. The same parts give the
+// same result; that is the author's promise with `cache`.
+type parts map[string]string
+
+// unknownContent stands for a file that nobody has hashed yet.
+const unknownContent = "?"
+
+// known reports whether every part can be named.
+func (p parts) known() bool {
+	for _, value := range p {
+		if value == unknownContent {
+			return false
+		}
+	}
+	return true
+}
+
+// key is the hash of the canonical form: JSON with sorted names.
+func (p parts) key() string {
+	sum := sha256.Sum256(p.json())
+	return hex.EncodeToString(sum[:])
+}
+
+func (p parts) json() []byte {
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // text only
+	}
+	return text
+}
+
+// longPart is the length beyond which only a part's hash is stored.
+const longPart = 200
+
+// stored is the form in which a later miss can be explained.
+func (p parts) stored() []byte {
+	short := maps.Clone(p)
+	for name, value := range short {
+		if len(value) > longPart {
+			sum := sha256.Sum256([]byte(value))
+			short[name] = "sha256:" + hex.EncodeToString(sum[:])
+		}
+	}
+	return short.json()
+}
+
+// miss says in words why a key differs from the last one.
+func miss(last, now []byte) string {
+	if len(last) == 0 {
+		return "it has not succeeded before"
+	}
+	var was, is parts
+	if json.Unmarshal(last, &was) != nil || json.Unmarshal(now, &is) != nil {
+		return "what it was computed from last time is not known"
+	}
+	names := slices.Sorted(maps.Keys(is))
+	for name := range was {
+		if _, ok := is[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	var why []string
+	for _, name := range names {
+		if was[name] != is[name] {
+			why = append(why, difference(name, was, is))
+		}
+	}
+	if len(why) == 0 {
+		return "its earlier outputs are gone"
+	}
+	return strings.Join(why, "; ")
+}
+
+func difference(name string, was, is parts) string {
+	before, had := was[name]
+	after, has := is[name]
+	port := strings.TrimPrefix(name, "input.")
+	switch {
+	case name == "command", name == "interpreter":
+		return "the " + name + " has changed"
+	case name == "root":
+		return fmt.Sprintf("the image or system was %s, is %s", before, after)
+	case port != name:
+		return fmt.Sprintf("the files of the input `%s` have changed", port)
+	case strings.HasPrefix(name, "output."):
+		return fmt.Sprintf("the output `%s` is declared differently", strings.TrimPrefix(name, "output."))
+	case !had:
+		return fmt.Sprintf("`%s` is new", name)
+	case !has:
+		return fmt.Sprintf("`%s` is not set any more", name)
+	case strings.HasPrefix(before, "sha256:") || strings.HasPrefix(after, "sha256:"):
+		return fmt.Sprintf("`%s` has changed", name)
+	}
+	return fmt.Sprintf("`%s` was %s, is %s", strings.TrimPrefix(name, "env."), before, after)
+}

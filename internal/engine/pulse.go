@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"context"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// pulseEvery is how often it is worth knowing what a run uses.
+const pulseEvery = time.Second
+
+// usage is a sample of what a try has used.
+type usage struct {
+	cpu time.Duration
+	at  time.Time
+}
+
+// feel takes the pulse of a run: what its tasks use, and how far they say they
+// have come.
+func (c *carrier) feel(ctx context.Context) {
+	now := c.e.Now()
+	if len(c.live) == 0 || now.Sub(c.felt) < pulseEvery {
+		return
+	}
+	c.felt = now
+	pulse := runs.Pulse{At: now}
+	meter, measured := c.e.Driver.(executor.Meter)
+	for _, t := range c.live {
+		if measured {
+			c.measure(ctx, meter, t, &pulse)
+		}
+		if done, total, ok := progressOf(filepath.Join(c.e.Dir, c.key(t).Folder())); ok {
+			t.share = max(t.share, done/total)
+			pulse.Node, pulse.NodeName = t.node.ID, t.node.Name
+			pulse.Step = t.node.Name + ": " + strconv.FormatFloat(done, 'f', -1, 64) + "/" + strconv.FormatFloat(total, 'f', -1, 64)
+		}
+	}
+	c.e.Pulse(c.r.ID, pulse)
+}
+
+func (c *carrier) measure(ctx context.Context, m executor.Meter, t *try, pulse *runs.Pulse) {
+	u, err := m.Usage(ctx, t.handle)
+	if err != nil {
+		return // it has only just begun, or has ended
+	}
+	pulse.MemBytes += u.Memory
+	if took := u.At.Sub(t.used.at); !t.used.at.IsZero() && took > 0 {
+		t.cpu = 100 * float64(u.CPU-t.used.cpu) / float64(took)
+	}
+	if u.At.After(t.used.at) {
+		t.used = usage{u.CPU, u.At}
+	}
+	pulse.CPUPercent += max(0, t.cpu)
+}
+
+// progressOf reads what a command says of itself: "done/total".
+func progressOf(dir string) (done, total float64, ok bool) {
+	f, err := shim.OpenOutput(dir, hidden+"/"+progressFile)
+	if err != nil {
+		return 0, 0, false
+	}
+	defer f.Close()
+	text := make([]byte, 64)
+	n, _ := readFull(f, text)
+	before, after, found := strings.Cut(strings.TrimSpace(string(text[:n])), "/")
+	done, err1 := strconv.ParseFloat(strings.TrimSpace(before), 64)
+	total, err2 := strconv.ParseFloat(strings.TrimSpace(after), 64)
+	return done, total, found && err1 == nil && err2 == nil && done >= 0 && total > 0 && done <= total
+}
+
+// percent is how far the run has come; the last percent is the verified end.
+func (c *carrier) percent() int {
+	done, total := c.plan.Progress()
+	if total == 0 {
+		return 0
+	}
+	share := float64(done)
+	for _, n := range c.open {
+		share += float64(n.done) / float64(max(1, len(n.shards)))
+	}
+	for _, t := range c.live {
+		share += t.share / float64(max(1, len(t.node.shards)))
+	}
+	return int(share * 99 / float64(total))
+}

@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// pick chooses the shards that the run has room for. What was computed before
+// need not run; the rest is in the journal before anything runs, so that it is
+// never started twice.
+func (c *carrier) pick(ctx context.Context) (tries []*try, reused bool, err error) {
+	if c.plan.Failed() != nil { // nothing new after a failure
+		return nil, false, nil
+	}
+	c.wake()
+	if c.full() {
+		return nil, false, nil
+	}
+	for _, n := range slices.Clone(c.open) {
+		for len(n.waiting) > 0 && c.fits(n, n.waiting[0]) {
+			s := n.waiting[0]
+			n.waiting = n.waiting[1:]
+			t := c.attempt(n, s)
+			if t.err = c.identify(ctx, t); t.err == nil {
+				again, err := c.reuse(ctx, t)
+				if err != nil {
+					return nil, false, err
+				}
+				if again {
+					reused = true
+					continue
+				}
+			}
+			c.commence(t)
+			tries = append(tries, t)
+		}
+		if c.full() {
+			break
+		}
+	}
+	return tries, reused, nil
+}
+
+// wake puts shards back into the line whose time has come.
+func (c *carrier) wake() {
+	for s, n := range c.waits {
+		if !c.e.Now().Before(s.retryAt) {
+			delete(c.waits, s)
+			s.retryAt = time.Time{}
+			c.await(n, s)
+		}
+	}
+}
+
+// full reports whether the run has no CPU left to give.
+func (c *carrier) full() bool {
+	used := 0.0
+	for _, t := range c.live {
+		used += t.vcpu
+	}
+	return used >= float64(c.r.Size.VCPU)
+}
+
+// fits reports whether the run has room for a shard; alone it always has.
+func (c *carrier) fits(n *node, s *shard) bool {
+	vcpu, ram, gpu := c.resources(n, s)
+	running := 0
+	for _, t := range c.live {
+		vcpu, ram, gpu = vcpu+t.vcpu, ram+t.ramGB, gpu+t.gpu
+		if t.node == n {
+			running++
+		}
+	}
+	if n.Scatter != nil && n.Scatter.MaxParallel > 0 && running >= n.Scatter.MaxParallel {
+		return false
+	}
+	size := c.r.Size
+	return len(c.live) == 0 || (vcpu <= float64(size.VCPU) && ram <= float64(size.RAMGB) && gpu <= size.GPU)
+}
+
+// attempt is the next try of a shard.
+func (c *carrier) attempt(n *node, s *shard) *try {
+	now := c.e.Now()
+	t := &try{node: n, shard: s}
+	t.vcpu, t.ramGB, t.gpu = c.resources(n, s)
+	t.row = runs.Attempt{
+		Node: n.ID, Shard: s.index, Number: s.attempt + 1, Fence: fmt.Sprintf("%d-%s", c.r.Fence, strings.ToLower(rand.Text()[:12])),
+		Host: c.e.Host, State: runs.AttemptStarted, Item: s.item, Memory: int64(t.ramGB * (1 << 30)), StartedAt: now, AwayUntil: now.Add(c.e.Away),
+	}
+	return t
+}
+
+// commence notes that a try is about to start.
+func (c *carrier) commence(t *try) {
+	n := t.node
+	t.shard.attempt, t.shard.state = t.row.Number, lifecycle.NodeRunning
+	n.row.Attempt = max(n.row.Attempt, t.row.Number)
+	if n.row.State != lifecycle.NodeRunning {
+		c.tellOf(c.event(t, lifecycle.NodeStarted, n.Name+" has started"))
+	}
+	c.set(n, lifecycle.NodeRunning)
+	c.step.Attempts = append(c.step.Attempts, t.row)
+	c.live[c.key(t)] = t
+}
+
+// launch has a try carried out that is in the journal.
+func (c *carrier) launch(ctx context.Context, t *try) error {
+	err := t.err
+	if err == nil {
+		spec, failed := c.prepare(ctx, t)
+		if err = failed; err == nil {
+			t.handle, err = c.e.Driver.Submit(ctx, spec)
+		}
+	}
+	t.since = c.e.Now()
+	if err != nil {
+		return c.startFailed(ctx, t, err)
+	}
+	return nil
+}
+
+// startFailed ends a try that could not even begin: what was foreseen is the
+// node's failure, the rest is ours.
+func (c *carrier) startFailed(ctx context.Context, t *try, err error) error {
+	if fault.KindOf(err) == fault.KindInternal {
+		return err
+	}
+	c.e.complain(ctx, "cannot remove an attempt's folder", os.RemoveAll(filepath.Join(c.e.Dir, c.key(t).Folder())))
+	code := lifecycle.NodeFailedCode
+	switch {
+	case fault.Is(err, fault.KindNotFound):
+		code = lifecycle.InputMissing
+	case fault.Is(err, fault.KindUnavailable) && t.node.Image != "":
+		code = lifecycle.ImageUnavailable
+	}
+	c.fail(ctx, t, failure{code: code, message: fmt.Sprintf("Node %s cannot start: %s", t.node.ID, err)})
+	return nil
+}

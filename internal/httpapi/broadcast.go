@@ -1,0 +1,321 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// broadcasts are the runs that somebody watches.
+type broadcasts struct {
+	mu  sync.Mutex
+	all map[ids.Run]*broadcast
+}
+
+// broadcast follows one run for everybody who watches it: it looks once and
+// writes a frame once, however many there are.
+type broadcast struct {
+	api  *API
+	team ids.Team
+	id   ids.Run
+
+	mu       sync.Mutex
+	clients  map[*client]bool
+	place    place
+	snapshot *frame // of this place, once somebody needs it
+	over     bool
+}
+
+// place is how far a client has been told.
+type place struct{ seq, log int64 }
+
+func (p place) String() string { return fmt.Sprintf("%d:%d", p.seq, p.log) }
+
+// frame is a message as it goes over the wire, and how far it tells.
+type frame struct {
+	text []byte
+	to   place
+	last bool
+}
+
+func newFrame(to place, v any) (*frame, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return &frame{text: fmt.Appendf(nil, "id: %s\ndata: %s\n\n", to, text), to: to}, nil
+}
+
+// join adds a client to those who watch a run. What it has to be told first is
+// how the run stands at that place.
+func (a *API) join(ctx context.Context, team ids.Team, id ids.Run, c *client) (*broadcast, *frame, error) {
+	a.watched.mu.Lock()
+	if a.watched.all == nil {
+		a.watched.all = map[ids.Run]*broadcast{}
+	}
+	b := a.watched.all[id]
+	if b == nil {
+		b = &broadcast{api: a, team: team, id: id, clients: map[*client]bool{}, place: place{-1, -1}}
+		a.watched.all[id] = b
+		go b.follow(a.life())
+	}
+	b.mu.Lock()
+	a.watched.mu.Unlock()
+	defer b.mu.Unlock()
+	f, err := b.stand(ctx)
+	if err == nil {
+		b.clients[c] = true
+	}
+	return b, f, err
+}
+
+// stand is a frame with how the run stands, at the place where the next frame
+// goes on. It is made once for all who come before that; those who are there
+// already are told what is new first.
+func (b *broadcast) stand(ctx context.Context) (*frame, error) {
+	if b.snapshot == nil && b.place.seq >= 0 {
+		b.news(ctx)
+	}
+	if b.snapshot != nil {
+		return b.snapshot, nil
+	}
+	n, err := b.api.Runs.Standing(ctx, b.team, b.id, b.place.log)
+	if err != nil {
+		return nil, err
+	}
+	if b.place.seq < 0 {
+		b.place = place{n.Run.Seq, n.Log.Size}
+	}
+	f, err := newFrame(b.place, b.api.snapshotOf(n))
+	if err != nil {
+		return nil, err
+	}
+	f.last = n.Run.Status.Terminal()
+	b.snapshot = f
+	return f, nil
+}
+
+// leave ends a client's part in it. The last one takes the broadcast along.
+func (b *broadcast) leave(c *client) {
+	b.mu.Lock()
+	delete(b.clients, c)
+	b.mu.Unlock()
+}
+
+// follow looks whenever the run has moved, at most four times a second, until
+// nobody watches or the run has ended.
+func (b *broadcast) follow(ctx context.Context) {
+	defer b.close()
+	moved, stop := b.api.Feed.Watch(b.id)
+	defer stop()
+	beat, look := time.NewTicker(heartbeat), time.NewTicker(presenceLook)
+	defer beat.Stop()
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-beat.C:
+			b.tell(&frame{text: []byte(": heartbeat\n\n")})
+			continue
+		case <-look.C: // at who watches, and for what other servers did
+			if b.empty() {
+				return
+			}
+			b.dismiss(ctx)
+		case <-moved:
+		}
+		for more := true; more; {
+			b.mu.Lock()
+			more = b.news(ctx)
+			over := b.over
+			b.mu.Unlock()
+			if over || !pause(ctx, framePause) {
+				return
+			}
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// empty reports whether nobody watches any more; then nobody else can join.
+func (b *broadcast) empty() bool {
+	b.api.watched.mu.Lock()
+	defer b.api.watched.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.clients) == 0 {
+		delete(b.api.watched.all, b.id)
+	}
+	return len(b.clients) == 0
+}
+
+// close lets the clients go when there is nothing more to tell.
+func (b *broadcast) close() {
+	b.api.watched.mu.Lock()
+	if b.api.watched.all[b.id] == b {
+		delete(b.api.watched.all, b.id)
+	}
+	b.api.watched.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+	for c := range b.clients {
+		c.finish()
+	}
+}
+
+// news looks for what is new and tells it, and reports whether there is more.
+func (b *broadcast) news(ctx context.Context) (more bool) {
+	if b.over || len(b.clients) == 0 || b.place.seq < 0 {
+		return false
+	}
+	n, err := b.api.Runs.News(ctx, b.team, b.id, b.place.seq, b.place.log, logDefault)
+	if err != nil {
+		b.over = ctx.Err() == nil // it is gone; a client that comes back hears why
+		return false
+	}
+	if n.Log.Size-b.place.log > maxBehind { // a flood: the end of it is what counts
+		b.skip(ctx, n)
+	} else if err := b.progress(n); err != nil {
+		b.over = true
+		return false
+	}
+	if n.Run.Seq > b.place.seq || n.Log.Size > b.place.log {
+		return true
+	}
+	if n.Run.Status.Terminal() {
+		b.done(n.Run)
+	}
+	return false
+}
+
+// progress passes on what is new, if anything is.
+func (b *broadcast) progress(n runs.News) error {
+	pulse := b.api.Feed.Pulse(b.id)
+	if len(n.Events) == 0 && len(n.Log.Text) == 0 && !b.fresh(pulse) {
+		return nil
+	}
+	to := b.place
+	if k := len(n.Events); k > 0 {
+		to.seq = n.Events[k-1].Seq
+	}
+	to.log += int64(len(n.Log.Text))
+	f, err := newFrame(to, b.api.progressOf(n, b.place, to, pulse))
+	if err != nil {
+		return err
+	}
+	b.place, b.snapshot = to, nil
+	b.pass(f)
+	return nil
+}
+
+// skip goes to the end of what there is, by a fresh snapshot for everybody.
+func (b *broadcast) skip(ctx context.Context, n runs.News) {
+	b.place = place{n.Run.Seq, n.Log.Size}
+	now, err := b.api.Runs.Standing(ctx, b.team, b.id, b.place.log)
+	if err != nil {
+		return
+	}
+	if f, err := newFrame(b.place, b.api.snapshotOf(now)); err == nil {
+		b.snapshot = f
+		b.pass(f)
+	}
+}
+
+// fresh reports whether a pulse was just taken.
+func (b *broadcast) fresh(p runs.Pulse) bool {
+	return !p.At.IsZero() && b.api.Now().Sub(p.At) < 2*framePause
+}
+
+// done tells the end, after everything before it.
+func (b *broadcast) done(r runs.Run) {
+	b.over = true
+	if f, err := newFrame(b.place, map[string]any{"type": "done", "runId": r.ID, "status": r.Status}); err == nil {
+		f.last = true
+		b.pass(f)
+	}
+}
+
+func (b *broadcast) tell(f *frame) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pass(f)
+}
+
+// pass hands a frame to everybody, without waiting for anybody.
+func (b *broadcast) pass(f *frame) {
+	for c := range b.clients {
+		c.hand(f)
+	}
+}
+
+// dismiss ends the streams of those who may not watch any more: they signed
+// out, or lost the membership or the role. Each is asked about once, however
+// many windows they have open.
+func (b *broadcast) dismiss(ctx context.Context) {
+	b.mu.Lock()
+	asked := map[watcher][]*client{}
+	for c := range b.clients {
+		asked[c.who] = append(asked[c.who], c)
+	}
+	b.mu.Unlock()
+	for who, clients := range asked {
+		if b.api.mayWatch(ctx, who, b.team) {
+			continue
+		}
+		for _, c := range clients {
+			c.finish()
+		}
+	}
+}
+
+func (a *API) snapshotOf(n runs.News) map[string]any {
+	r := n.Run
+	return map[string]any{
+		"type": "snapshot", "runId": r.ID, "status": r.Status, "logs": logText(n.Log.Text), "durationMs": a.duration(r),
+		"creditsUsed": a.creditsUsed(r).Float(), "errorMessage": errorMessage(r), "outputLocation": outputLocation(r),
+		"progressPercent": r.Progress, "completedNodes": r.DoneNodes, "totalNodes": r.TotalNodes, "seq": r.Seq,
+	}
+}
+
+// progressOf is a frame with what has happened between two places.
+func (a *API) progressOf(n runs.News, from, to place, pulse runs.Pulse) map[string]any {
+	r := n.Run
+	m := map[string]any{
+		"type": "progress", "runId": r.ID, "status": r.Status, "progressPercent": r.Progress, "completedNodes": r.DoneNodes, "totalNodes": r.TotalNodes,
+		"durationMs": a.duration(r), "creditsUsed": a.creditsUsed(r).Float(), "logs": logText(n.Log.Text), "logOffset": from.log, "seq": to.seq,
+	}
+	if pulse.Step != "" {
+		m["nodeId"], m["nodeName"], m["currentStep"] = pulse.Node, pulse.NodeName, pulse.Step
+	}
+	if !pulse.At.IsZero() && !r.Status.Terminal() {
+		m["resources"] = map[string]any{"cpuPercent": pulse.CPUPercent, "memBytes": pulse.MemBytes}
+	}
+	if k := len(n.Events); k > 0 {
+		last := n.Events[k-1]
+		m["currentStep"] = last.Message
+		if last.Node != "" {
+			m["nodeId"], m["nodeName"], m["attempt"] = last.Node, last.NodeName, last.Attempt
+			m["nodeStatus"] = strings.TrimPrefix(string(last.Type), "node.")
+		}
+	}
+	return m
+}

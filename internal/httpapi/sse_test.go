@@ -1,0 +1,166 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/executor"
+)
+
+// gated runs until somebody opens its gate.
+const gated = `{"nodes":[{"id":"a","command":"# dummy: print=before await=go print=after"}]}`
+
+// letGo opens the gate of the node a of a run, once it is there.
+func (h *house) letGo(run string) {
+	h.t.Helper()
+	k := executor.Key{Run: ids.Run(run), Node: "a", Attempt: 1}
+	at := executor.Spec{Dir: filepath.Join(h.attempts, k.Folder())}
+	for deadline := time.Now().Add(time.Minute); ; {
+		err := os.WriteFile(filepath.Join(at.Work(), "go"), nil, 0o600)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			h.t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// line is one stream over a bare connection.
+type line struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (h *house) dial(server *httptest.Server, who someone, run, last string) *line {
+	h.t.Helper()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
+	fmt.Fprintf(conn, "GET /api/runs/%s/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nLast-Event-ID: %s\r\n\r\n", run, who.token, last)
+	return &line{conn, bufio.NewReader(conn)}
+}
+
+// next is the next message with its id, or nothing at the end.
+func (l *line) next(t *testing.T) (id string, m map[string]any) {
+	for {
+		text, err := l.r.ReadString('\n')
+		if err != nil {
+			return "", nil
+		}
+		if after, ok := strings.CutPrefix(text, "id: "); ok {
+			id = strings.TrimSpace(after)
+		}
+		if data, ok := strings.CutPrefix(text, "data: "); ok {
+			if err := json.Unmarshal([]byte(data), &m); err != nil {
+				t.Fatal(err)
+			}
+			return id, m
+		}
+	}
+}
+
+// until reads up to a message of a type, and returns its id and what was
+// logged on the way.
+func (l *line) until(t *testing.T, kind string) (id, log string) {
+	t.Helper()
+	for {
+		at, m := l.next(t)
+		if m == nil {
+			t.Fatalf("the stream ended before %q", kind)
+		}
+		if text, ok := m["logs"].(string); ok && m["type"] == "progress" {
+			log += text
+		}
+		if m["type"] == kind {
+			return at, log
+		}
+	}
+}
+
+func TestAThousandClientsHearTheEndAndASlowOneSlowsNobody(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	id := h.start(ada, `{"workflowId":"`+h.workflow(ada, gated)+`"}`)
+	server := httptest.NewServer(h.mux)
+	defer server.Close()
+	h.dial(server, ada, id, "") // it never reads
+	var ready, done sync.WaitGroup
+	for range 1000 {
+		l := h.dial(server, ada, id, "")
+		ready.Add(1)
+		done.Go(func() {
+			l.until(t, "snapshot")
+			ready.Done()
+			l.until(t, "done")
+			if _, m := l.next(t); m != nil {
+				t.Error("the stream goes on after done")
+			}
+		})
+	}
+	ready.Wait()
+	h.letGo(id)
+	done.Wait()
+}
+
+func TestAStreamGoesOnWhereItEnded(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	id := h.start(ada, `{"workflowId":"`+h.workflow(ada, gated)+`"}`)
+	server := httptest.NewServer(h.mux)
+	defer server.Close()
+	first := h.dial(server, ada, id, "")
+	last := ""
+	for log := ""; log != "before\n"; { // it may stand in the snapshot already
+		at, m := first.next(t)
+		last = at
+		if text, ok := m["logs"].(string); ok {
+			log += text
+		}
+	}
+	first.Close()
+	h.letGo(id)
+	h.await(ada, id)
+
+	again := h.dial(server, ada, id, last)
+	again.until(t, "snapshot")
+	seen, log := map[float64]bool{}, ""
+	for {
+		_, m := again.next(t)
+		if m == nil {
+			t.Fatal("the stream ended without done")
+		}
+		if m["type"] == "done" {
+			break
+		}
+		if seq := m["seq"].(float64); seen[seq] && m["logs"] == "" {
+			t.Errorf("%v is told twice", seq)
+		} else {
+			seen[seq] = true
+		}
+		log += m["logs"].(string)
+	}
+	if log != "after\n" || len(seen) == 0 {
+		t.Errorf("it was told %q and %v", log, seen)
+	}
+	// What makes no sense is as good as nothing.
+	for _, odd := range []string{"x", "9:9:9", "-1:-1", "999999:0", "0:999999"} {
+		if _, log := h.dial(server, ada, id, odd).until(t, "done"); log != "" {
+			t.Errorf("after %q: %q", odd, log)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package runs
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// News is what has happened to a run since somebody last looked.
+type News struct {
+	Run    Run // without what it was given
+	Events []Event
+	Log    LogPage
+}
+
+// eventsAtOnce is how many events one look takes in.
+const eventsAtOnce = 500
+
+// News is what has happened to a run of a team after an event, and from an
+// offset of its log on. Who may know is decided before anybody watches.
+func (s *Service) News(ctx context.Context, team ids.Team, id ids.Run, seq, offset, most int64) (News, error) {
+	var n News
+	var err error
+	if n.Run, err = s.details.LeanRun(ctx, team, id); err != nil {
+		return n, err
+	}
+	if n.Run.Seq > seq {
+		if n.Events, err = s.store.Events(ctx, team, id, seq, eventsAtOnce); err != nil {
+			return n, err
+		}
+	}
+	size, err := s.logs.LogSize(ctx, team, id)
+	if err != nil {
+		return n, err
+	}
+	n.Log = LogPage{Offset: offset, Size: size}
+	if size > offset {
+		n.Log, err = s.page(ctx, team, id, size, offset, most)
+	}
+	return n, err
+}
+
+// Standing is how a run stands, with the newest of its log: up to an offset,
+// or all of it if that is negative.
+func (s *Service) Standing(ctx context.Context, team ids.Team, id ids.Run, end int64) (News, error) {
+	r, err := s.details.LeanRun(ctx, team, id)
+	if err != nil {
+		return News{}, err
+	}
+	if end < 0 {
+		if end, err = s.logs.LogSize(ctx, team, id); err != nil {
+			return News{}, err
+		}
+	}
+	start := max(0, end-tailSize)
+	page, err := s.page(ctx, team, id, end, start, end-start)
+	return News{Run: r, Log: page}, err
+}

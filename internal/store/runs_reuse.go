@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// Computed finds what an earlier attempt of the team made under this key, the
+// newest first; with a run, only of that one. It is found as long as all its
+// files are there.
+func (db *DB) Computed(ctx context.Context, team ids.Team, key string, of ids.Run) ([]runs.Output, bool, error) {
+	var run, node string
+	var shard, outputs int
+	err := db.q.QueryRowContext(ctx, `
+		SELECT a.run_id, a.node_id, a.shard, a.outputs
+		FROM run_attempts a JOIN runs r ON r.id = a.run_id
+		WHERE a.cache_key = $1 AND a.cache_key <> '' AND a.state = 'succeeded' AND r.team_id = $2 AND ($3 = '' OR a.run_id = $3)
+		  AND a.outputs = (SELECT COUNT(*) FROM files f WHERE f.run_id = a.run_id AND f.node_id = a.node_id AND f.shard = a.shard AND f.source = 'output')
+		ORDER BY a.run_id DESC
+		LIMIT 1`, key, team, of).Scan(&run, &node, &shard, &outputs)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	list, err := all(ctx, db, scanOutput, output+`f.run_id = $1 AND f.source = 'output' AND f.node_id = $2 AND f.shard = $3 ORDER BY f.key`, run, node, shard)
+	return list, err == nil && len(list) == outputs, err
+}
+
+// LastParts are what the newest success of the same node of a workflow was
+// computed from, or nothing.
+func (db *DB) LastParts(ctx context.Context, team ids.Team, workflow ids.Workflow, node string, shard int) (parts []byte, err error) {
+	err = db.q.QueryRowContext(ctx, `
+		SELECT a.cache_parts
+		FROM runs r JOIN run_attempts a ON a.run_id = r.id
+		WHERE r.workflow_id = $1 AND r.team_id = $2 AND a.node_id = $3 AND a.shard = $4 AND a.state = 'succeeded' AND a.cache_parts <> ''
+		ORDER BY r.id DESC
+		LIMIT 1`, workflow, team, node, shard).Scan(&parts)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return parts, err
+}
