@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ type shop struct {
 	user ids.User
 
 	archive engine.Archive
+	ahead   atomic.Int64 // of the clock on the wall
 
 	mu      sync.Mutex
 	changed chan struct{}
@@ -73,7 +75,8 @@ func (s *shop) open(owner string) (stop func()) {
 	}
 	e := engine.New(engine.Options{
 		Queue: s.db, Journal: s.db, Purse: s.db, Objects: s.kept, Files: s.db, Driver: driver, Catalog: credits.DefaultCatalog(),
-		Dir: s.dir, Owner: owner, Host: "here", Embedded: true, Away: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Now: time.Now,
+		Dir: s.dir, Owner: owner, Host: "here", Embedded: true, Away: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
+		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
 		Archive: s.archive, Pulse: func(ids.Run, runs.Pulse) {},
 		Changed: func(ids.Run) {
 			s.mu.Lock()

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/store/storetest"
+)
+
+// once tells in a shared folder that it runs, and whether a copy of it does.
+const once = `me=$RUN_ID.$NODE_ID.${ITEM_INDEX:-0}; echo $$ >> %[1]s/$me; mkdir %[1]s/$me.busy || echo doubled >> %[1]s/$me; trap "rmdir %[1]s/$me.busy" EXIT; `
+
+// The server is killed again and again while runs go: each accepted run
+// completes, no task runs twice, events have no gap, and each is billed once.
+func TestRunsSurviveAServerThatIsKilledAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	const rounds = 50
+	data, shared := t.TempDir(), t.TempDir()
+	args := []string{"--data", data, "--sandbox", "none", "--runs-per-minute", "1000"}
+	s := start(t, args...)
+	args = append(args, "--public-urls", s.base)
+	_, cookie, _ := s.signUp("ada")
+	mark := fmt.Sprintf(once, shared)
+	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[
+		{"id":"a","command":%q,"outputs":{"o":{"path":"o"}}},
+		{"id":"b","command":%q,"scatter":{"over":"[1,2,3]"}},
+		{"id":"c","command":%q}],
+		"edges":[{"id":"e1","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"},{"id":"e2","source":"b","target":"c"}]}}`,
+		mark+"sleep 0.2; echo a > o", mark+"sleep 0.2; cat $INPUT_in", mark+"echo done"), "Cookie", cookie)["id"].(string)
+	var ids []string
+	for range rounds {
+		ids = append(ids, s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)["runId"].(string))
+		time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond) // the moment is the point
+		s.kill()
+		s = start(t, args...)
+	}
+	for _, id := range ids {
+		if r := s.endedFor(cookie, id); r["status"] != "completed" {
+			t.Errorf("%s is %v: %v", id, r["status"], r["errorMessage"])
+		}
+		s.gapless(cookie, id, map[string]int{"node.succeeded": 3, "run.completed": 1})
+		for _, task := range []string{"a.0", "b.0", "b.1", "b.2", "c.0"} {
+			if text, err := os.ReadFile(filepath.Join(shared, id+"."+task)); err != nil || strings.Count(string(text), "\n") != 1 {
+				t.Errorf("%s of %s ran as %q, %v", task, id, text, err)
+			}
+		}
+	}
+	s.billedOnce(cookie, ids)
+}
+
+// endedFor follows a run until it has ended, for longer than a token lives.
+func (s *server) endedFor(cookie, id string) map[string]any {
+	s.t.Helper()
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); {
+		r := s.want(200, "GET", "/api/runs/"+id, "", "Cookie", cookie)
+		if status := r["status"].(string); status != "queued" && status != "running" {
+			return r
+		}
+		time.Sleep(20 * time.Millisecond) // between two looks at another process
+	}
+	s.t.Fatalf("%s has not ended: %v\n%s", id, s.events(cookie, id), s.log)
+	return nil
+}
+
+func (s *server) events(cookie, id string) []any {
+	s.t.Helper()
+	return s.want(200, "GET", "/api/runs/"+id+"/events?limit=500", "", "Cookie", cookie)["events"].([]any)
+}
+
+// gapless checks the numbers of a run's events, and how often some come.
+func (s *server) gapless(cookie, id string, want map[string]int) {
+	s.t.Helper()
+	got := map[string]int{}
+	for i, raw := range s.events(cookie, id) {
+		e := raw.(map[string]any)
+		if e["seq"] != float64(i+1) {
+			s.t.Fatalf("%s: event %d has number %v", id, i+1, e["seq"])
+		}
+		got[e["type"].(string)]++
+	}
+	for kind, n := range want {
+		if got[kind] != n {
+			s.t.Errorf("%s: %d × %s, want %d", id, got[kind], kind, n)
+		}
+	}
+}
+
+func (s *server) billedOnce(cookie string, ids []string) {
+	s.t.Helper()
+	billed := map[string]int{}
+	for _, raw := range s.want(200, "GET", "/api/billing/usage?limit=500", "", "Cookie", cookie)["data"].([]any) {
+		if e := raw.(map[string]any); e["type"] == "run" {
+			billed[e["runId"].(string)]++
+		}
+	}
+	for _, id := range ids {
+		if billed[id] != 1 {
+			s.t.Errorf("%s is billed %d times", id, billed[id])
+		}
+	}
+}
+
+// A worker is paused past its lease and goes on later: another one has taken
+// its run over, its late writes change nothing, and its task has ended before
+// the copy began.
+func TestAPausedWorkerChangesNothing(t *testing.T) {
+	t.Parallel()
+	db, shared := storetest.Postgres(t), t.TempDir()
+	args := []string{"--database-url", db, "--secret-key", "shared by all replicas", "--public-urls", "http://millrace.example", "--sign-up", "open", "--sandbox", "none"}
+	a := start(t, append(args, "--data", t.TempDir())...)
+	_, cookie, _ := a.signUp("ada")
+	w := a.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[{"id":"long","command":%q}]}}`,
+		fmt.Sprintf(once, shared)+fmt.Sprintf("while [ ! -e %s/go ]; do sleep 0.05; done", shared)), "Cookie", cookie)["id"].(string)
+	id := a.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)["runId"].(string)
+	copies := func() []string {
+		text, _ := os.ReadFile(filepath.Join(shared, id+".long.0"))
+		return strings.Fields(string(text))
+	}
+	await(t, "the task", func() bool { return len(copies()) == 1 })
+	b := start(t, append(args, "--data", t.TempDir())...)
+	if err := a.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the other worker's copy", func() bool { return len(copies()) > 1 })
+	if err := a.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	first, err := strconv.Atoi(copies()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the end of the first copy", func() bool { return errors.Is(syscall.Kill(first, 0), syscall.ESRCH) })
+	a.want(200, "GET", "/api/health/ready", "") // it is awake, and has looked
+	if err := os.WriteFile(filepath.Join(shared, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.endedFor(cookie, id); r["status"] != "completed" {
+		t.Errorf("%v: %v", r["status"], r["errorMessage"])
+	}
+	if got := copies(); len(got) != 2 || strings.Contains(strings.Join(got, " "), "doubled") {
+		t.Errorf("%v", got)
+	}
+	b.gapless(cookie, id, map[string]int{"run.completed": 1, "run.requeued": 1, "node.succeeded": 1})
+	b.billedOnce(cookie, []string{id})
+}
+
+// await looks until something has happened.
+func await(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Minute); !happened(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not come", what)
+		}
+	}
+}

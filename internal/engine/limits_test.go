@@ -1,0 +1,49 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// started awaits the first task of a run.
+func (s *shop) started(definition string) (r runs.Run) {
+	s.t.Helper()
+	id := s.submit(definition, `{}`)
+	return s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "node.started") })
+}
+
+func TestAPlansTimeEndsARun(t *testing.T) {
+	each(t, func(t *testing.T, s *shop) {
+		s.open("w1")
+		r := s.started(`{"nodes":[{"id":"long","command":"# dummy: sleep=5h"}]}`)
+		s.ahead.Store(int64(time.Hour))
+		if r = s.await(r.ID, terminal); r.Status != lifecycle.Interrupted || r.ErrorCode != lifecycle.PlanTimeLimit {
+			t.Errorf("%s %s: %s", r.Status, r.ErrorCode, r.ErrorMessage)
+		}
+	})
+}
+
+func TestARunThatNobodyCanPayIsInterrupted(t *testing.T) {
+	each(t, func(t *testing.T, s *shop) {
+		s.open("w1")
+		// A little more than the first minute is left.
+		if err := s.db.Hold(t.Context(), s.team, "other", 500*credits.Credit-70*2800, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		r := s.started(`{"nodes":[{"id":"long","command":"# dummy: sleep=5h"}]}`)
+		s.ahead.Store(int64(time.Minute))
+		r = s.await(r.ID, terminal)
+		if r.Status != lifecycle.Interrupted || r.ErrorCode != lifecycle.CreditsExhausted || !strings.Contains(r.ErrorMessage, "top-up") {
+			t.Errorf("%s %s: %s", r.Status, r.ErrorCode, r.ErrorMessage)
+		}
+		b, err := s.db.Balance(t.Context(), s.team, time.Now().Add(time.Minute))
+		if err != nil || b.Spent != r.CreditsUsed || b.Held != 500*credits.Credit-70*2800 {
+			t.Errorf("%+v for %v, %v", b, r.CreditsUsed, err)
+		}
+	})
+}
