@@ -22,8 +22,9 @@ const module = "github.com/millrace/millrace/"
 var mayImport = map[string][]string{
 	"domain":   {},
 	"rooms":    {"domain"},
-	"engine":   {"domain", "rooms"},
-	"adapters": {"domain", "rooms"},
+	"engine":   {"domain", "rooms", "wire"},
+	"adapters": {"domain", "rooms", "wire"},
+	"wire":     {},
 	"contract": {},
 	"httpapi":  {"domain", "rooms", "contract"},
 	"client":   {"contract"},
@@ -45,6 +46,8 @@ var floorOf = map[string]string{
 	"store": "adapters", "objects": "adapters", "payments": "adapters", "mail": "adapters",
 	"llm": "adapters", "papers": "adapters", "collab": "adapters",
 
+	"safedial": "wire", // what everybody needs who connects to strangers
+
 	"httpapi": "httpapi", "api": "contract", "client": "client", "cli": "cli",
 	"cmd": "cmd", "web": "web", "arch": "arch",
 }
@@ -64,24 +67,25 @@ var domainLibraries = map[string][]string{
 // drivers belong to one home each; a room that needs one is a room that knows
 // too much.
 var drivers = map[string]string{
-	"database/sql":                  "store",
-	"github.com/jackc/":             "store",
-	"modernc.org/":                  "store",
-	"github.com/pressly/goose":      "store",
-	"github.com/wneessen/go-mail":   "mail",
-	"github.com/minio/":             "objects",
-	"github.com/stripe/":            "payments",
-	"codeberg.org/go-pdf/":          "payments",
-	"github.com/go-fonts/":          "payments",
-	"github.com/prometheus/":        "httpapi cmd",
-	"net/http":                      "httpapi client api cli cmd objects payments papers llm collab identity",
-	"github.com/alecthomas/kong":    "cmd cli",
-	"github.com/lmittmann/tint":     "cmd",
-	"github.com/oapi-codegen/":      "client api",
-	"github.com/golang-jwt/jwt":     "identity",
-	"golang.org/x/crypto":           "identity",
-	"github.com/coder/websocket":    "collab",
-	"github.com/clerk/clerk-sdk-go": "identity",
+	"database/sql":                           "store",
+	"github.com/jackc/":                      "store",
+	"modernc.org/":                           "store",
+	"github.com/pressly/goose":               "store",
+	"github.com/wneessen/go-mail":            "mail",
+	"github.com/minio/":                      "objects",
+	"github.com/stripe/":                     "payments",
+	"codeberg.org/go-pdf/":                   "payments",
+	"github.com/go-fonts/":                   "payments",
+	"github.com/prometheus/":                 "httpapi cmd",
+	"net/http":                               "httpapi client api cli cmd objects payments papers llm collab identity engine safedial",
+	"github.com/google/go-containerregistry": "engine",
+	"github.com/alecthomas/kong":             "cmd cli",
+	"github.com/lmittmann/tint":              "cmd",
+	"github.com/oapi-codegen/":               "client api",
+	"github.com/golang-jwt/jwt":              "identity",
+	"golang.org/x/crypto":                    "identity",
+	"github.com/coder/websocket":             "collab",
+	"github.com/clerk/clerk-sdk-go":          "identity",
 }
 
 func TestImportsPointDown(t *testing.T) {
