@@ -114,6 +114,8 @@ func (c *carrier) explain(t *try, s executor.Seen) failure {
 		return failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s did not produce %s", id, c.missing(t, s.Exit))}
 	case executor.ImageUnavailable:
 		return failure{lifecycle.ImageUnavailable, "", fmt.Sprintf("Node %s: its image cannot be had: %s", id, s.Detail)}
+	case executor.StartFailed:
+		return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s cannot start: %s", id, s.Detail)}
 	case executor.Signaled:
 		return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s was ended by signal %d", id, s.Exit.Signal)}
 	case executor.ExitedNonZero:

@@ -31,6 +31,7 @@ type carrier struct {
 	waits   map[*shard]*node // for the time of their next attempt
 	live    map[executor.Key]*try
 	made    made
+	album   album
 	abandon context.CancelCauseFunc
 
 	step  runs.Step // what the next write says
@@ -83,6 +84,8 @@ func (c *carrier) cancel() {
 
 // run carries until the run has ended, or until it is not ours to carry.
 func (c *carrier) run(ctx context.Context, resumed bool) {
+	c.album.open(ctx)
+	defer c.album.close()
 	err := c.start(ctx, resumed)
 	for err == nil {
 		if err = c.round(ctx); err != nil {
@@ -376,6 +379,8 @@ func (c *carrier) wait(ctx context.Context) error {
 			return err
 		}
 		return c.end(ctx, runs.Ending{Status: lifecycle.Cancelled, Message: "the run was cancelled"})
+	case <-c.album.arrived:
+		return nil
 	case seen := <-c.seen:
 		return c.settle(ctx, seen)
 	}

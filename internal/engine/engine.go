@@ -73,6 +73,7 @@ type Options struct {
 	Objects  Objects
 	Files    Files
 	Driver   executor.Driver
+	Images   Images // nil: no node can have one
 	Catalog  credits.Catalog
 	Dir      string // where attempts have their folders
 	Owner    string // this worker, unique for its life

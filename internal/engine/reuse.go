@@ -86,7 +86,11 @@ func (c *carrier) find(ctx context.Context, t *try, feeds map[string][]string) e
 // root names what the command finds around it.
 func (c *carrier) root(ctx context.Context, n *node) (string, error) {
 	if n.Image != "" {
-		return n.Image, nil
+		i, err := c.imageOf(ctx, n)
+		if err != nil {
+			return "", err
+		}
+		return i.digest, nil
 	}
 	caps, err := c.e.Driver.Capabilities(ctx)
 	return caps.Root, err

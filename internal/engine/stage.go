@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/files"
 )
@@ -32,8 +31,9 @@ func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 		return executor.Spec{}, err
 	}
 	n := t.node
-	if n.Image != "" && !caps.Images {
-		return executor.Spec{}, fault.Unavailable("this server runs no container images yet: leave `image` empty to use the programs of the machine")
+	image, err := c.imageOf(ctx, n)
+	if err != nil {
+		return executor.Spec{}, err
 	}
 	spec := executor.Spec{
 		Key: c.key(t), Fence: t.row.Fence, Dir: filepath.Join(c.e.Dir, c.key(t).Folder()), Interpreter: n.Interpreter, Command: n.Command,
@@ -58,6 +58,7 @@ func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 		return spec, err
 	}
 	spec.Env = task.Environment()
+	image.into(&spec)
 	return spec, nil
 }
 

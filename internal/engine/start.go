@@ -27,20 +27,22 @@ func (c *carrier) pick(ctx context.Context) (tries []*try, reused bool, err erro
 		return nil, false, nil
 	}
 	for _, n := range slices.Clone(c.open) {
-		for len(n.waiting) > 0 && c.fits(n, n.waiting[0]) {
-			s := n.waiting[0]
-			n.waiting = n.waiting[1:]
-			t := c.attempt(n, s)
+		for len(n.waiting) > 0 && c.fits(n, n.waiting[0]) && c.named(ctx, n) {
+			t := c.attempt(n, n.waiting[0])
 			if t.err = c.identify(ctx, t); t.err == nil {
 				again, err := c.reuse(ctx, t)
 				if err != nil {
 					return nil, false, err
 				}
 				if again {
-					reused = true
+					n.waiting, reused = n.waiting[1:], true
 					continue
 				}
+				if !c.fetched(n) {
+					break
+				}
 			}
+			n.waiting = n.waiting[1:]
 			c.commence(t)
 			tries = append(tries, t)
 		}

@@ -2,10 +2,12 @@ package local
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
@@ -59,9 +61,21 @@ func (d *Driver) conclude(a *attempt, exit *executor.Exit, word executor.Word) {
 		}
 	}
 	if phase == executor.Ended && exit != nil {
-		a.exit, a.detail = exit, exit.StartFailed
+		a.exit, a.detail = exit, whyNotStarted(a.spec, exit.StartFailed)
 	}
 	d.move(a, phase, reason)
+}
+
+// whyNotStarted puts the one thing that authors get wrong into their words.
+func whyNotStarted(s executor.Spec, said string) string {
+	if !strings.Contains(said, "execvp "+s.Interpreter+":") {
+		return said
+	}
+	where := "this machine"
+	if s.Root != "" {
+		where = "the image"
+	}
+	return fmt.Sprintf("%s has no %s that can be run: set `interpreter` to a program that it has, such as sh, or choose another image", where, s.Interpreter)
 }
 
 // read looks at what the shim left.
@@ -79,26 +93,50 @@ func (d *Driver) read(a *attempt) (*executor.Exit, executor.Word) {
 	return nil, executor.Word{Phase: executor.Gone, Reason: executor.Lost}
 }
 
-// adopt takes over what lies in the folder. The attempts that still run are
-// returned, to be followed.
-func (d *Driver) adopt() (running []*attempt, err error) {
-	entries, err := os.ReadDir(d.folder)
-	if err != nil {
-		return nil, err
+// Roots lists the images that attempts in a folder see, or are to see: those
+// that were submitted and not released, by whichever server.
+func Roots(folder string) (roots []string, err error) {
+	missing := submitted(folder, func(s executor.Spec, unreadable error) {
+		err = errors.Join(err, unreadable)
+		if s.Root != "" {
+			roots = append(roots, s.Root)
+		}
+	})
+	if missing != nil && !errors.Is(missing, fs.ErrNotExist) {
+		err = missing
 	}
+	return roots, err
+}
+
+// submitted tells of what was submitted and not released.
+func submitted(folder string, tell func(s executor.Spec, unreadable error)) error {
+	entries, err := os.ReadDir(folder)
 	for _, entry := range entries {
 		if !entry.IsDir() || entry.Name()[0] == '.' {
 			continue
 		}
-		spec, err := readSpec(d.folder + "/" + entry.Name())
-		if err != nil || spec.Key.Folder() != entry.Name() {
+		spec, err := readSpec(folder + "/" + entry.Name())
+		if errors.Is(err, fs.ErrNotExist) || err == nil && spec.Key.Folder() != entry.Name() {
 			continue // prepared, and never submitted
+		}
+		tell(spec, err)
+	}
+	return err
+}
+
+// adopt takes over what lies in the folder. The attempts that still run are
+// returned, to be followed.
+func (d *Driver) adopt() (running []*attempt, err error) {
+	err = submitted(d.folder, func(spec executor.Spec, unreadable error) {
+		if unreadable != nil {
+			d.log.Error("cannot read what was submitted", slog.Any("error", unreadable))
+			return
 		}
 		if a := d.takeOver(spec); a.placed {
 			running = append(running, a)
 		}
-	}
-	return running, nil
+	})
+	return running, err
 }
 
 func (d *Driver) takeOver(s executor.Spec) *attempt {

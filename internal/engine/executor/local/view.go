@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,16 +105,18 @@ func programs(root string, names []string, seen string) []string {
 }
 
 // names lets a command that may use the network look up names. The mount needs
-// a file to cover, which an image may not have.
+// a file to cover, which an image may not have, or may have behind a link that
+// leads elsewhere.
 func (v view) names() []string {
 	const file = "/etc/resolv.conf"
-	covered := filepath.Join(v.spec.Root, file)
+	etc := filepath.Join(v.spec.Root, "etc")
 	if v.spec.Root == "" {
-		covered = filepath.Join(v.box.etc, "resolv.conf")
+		etc = v.box.etc
 	}
 	source, err := filepath.EvalSymlinks(file)
-	info, lerr := os.Lstat(covered)
-	if !v.spec.Network || err != nil || lerr != nil || !info.Mode().IsRegular() {
+	folder, ferr := os.Lstat(etc)
+	covered, cerr := os.Lstat(filepath.Join(etc, filepath.Base(file)))
+	if !v.spec.Network || errors.Join(err, ferr, cerr) != nil || !folder.IsDir() || !covered.Mode().IsRegular() {
 		return nil
 	}
 	return []string{"--ro-bind", source, file}
