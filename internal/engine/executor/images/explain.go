@@ -52,6 +52,9 @@ func (s *Store) explain(ctx context.Context, ref name.Reference, err error) erro
 	if strings.Contains(err.Error(), "no child with platform") {
 		return unavailable("%s has no image for %s: choose one that was built for it", ref, platform())
 	}
+	if !isLocal(err) {
+		return unavailable("what %s sent for %s cannot be used: %s", host, ref, tidy(err.Error()))
+	}
 	s.Log.Error("cannot make a root of an image", slog.String("image", ref.String()), slog.Any("error", err))
 	if errors.Is(err, syscall.ENOSPC) {
 		return unavailable("the image %s does not fit on the server's disk: ask its operator to make room", ref)

@@ -277,8 +277,9 @@ func fetchOnce(ctx context.Context, from source, layer v1.Descriptor, file strin
 
 // isLocal reports whether it is our own disk that failed.
 func isLocal(err error) bool {
-	_, ok := errors.AsType[*fs.PathError](err)
-	return ok
+	_, path := errors.AsType[*fs.PathError](err)
+	_, link := errors.AsType[*os.LinkError](err)
+	return path || link
 }
 
 // lively puts off a timer whenever enough has arrived.

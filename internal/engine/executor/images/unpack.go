@@ -92,8 +92,7 @@ func (u *unpacker) layer(ctx context.Context, file string, want v1.Hash) error {
 // blame tells our own failures from those of the layer.
 func (u *unpacker) blame(ctx context.Context, err error) error {
 	_, told := errors.AsType[defect](err)
-	_, link := errors.AsType[*os.LinkError](err)
-	if told || link || isLocal(err) || ctx.Err() != nil {
+	if told || isLocal(err) || ctx.Err() != nil {
 		return err
 	}
 	return defectf("a layer cannot be read: %s", tidy(err.Error()))
