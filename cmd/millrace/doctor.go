@@ -63,6 +63,7 @@ func (c *doctorCommand) examine(ctx context.Context) []finding {
 		{what: "mail", err: s.checkMail(ctx)},
 		{what: "public addresses", err: s.checkPublic(), warning: true},
 		{what: "bubblewrap (isolates tasks)", err: s.checkSandbox(ctx), warning: true},
+		{what: "container images", err: s.checkImages(ctx), warning: true},
 		{what: "pdftotext (reads papers)", err: checkTool("pdftotext", "poppler-utils"), warning: true},
 	}
 }

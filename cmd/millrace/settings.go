@@ -19,6 +19,7 @@ type settings struct {
 	databaseSettings `embed:""`
 	moneySettings    `embed:""`
 	logSettings      `embed:""`
+	imageSettings    `embed:""`
 
 	Listen      string   `default:"127.0.0.1:8080" help:"Address to listen on." group:"serving"`
 	TLSCert     string   `name:"tls-cert" help:"Certificate file, to end TLS here." group:"serving"`
@@ -40,11 +41,10 @@ type settings struct {
 	ClerkAPIURL      string   `name:"clerk-api-url" default:"https://api.clerk.com" help:"Clerk's backend API." group:"identity"`
 	ClerkFrontendURL string   `name:"clerk-frontend-url" help:"Clerk's frontend API, where its keys are published." group:"identity"`
 
-	Executor        string   `default:"local" enum:"local,slurm,kubernetes" help:"Where tasks run: local, slurm or kubernetes." group:"tasks"`
-	Sandbox         string   `default:"bwrap" enum:"bwrap,none" help:"How local tasks are isolated: bwrap, or none if you really want that." group:"tasks"`
-	TaskNetwork     bool     `help:"Let local tasks use the network." group:"tasks"`
-	TaskDisk        string   `default:"10GB" help:"Disk space of a local task." group:"tasks"`
-	ImageRegistries []string `help:"Registries that images may come from; default: all public ones." group:"tasks"`
+	Executor    string `default:"local" enum:"local,slurm,kubernetes" help:"Where tasks run: local, slurm or kubernetes." group:"tasks"`
+	Sandbox     string `default:"bwrap" enum:"bwrap,none" help:"How local tasks are isolated: bwrap, or none if you really want that." group:"tasks"`
+	TaskNetwork bool   `help:"Let local tasks use the network." group:"tasks"`
+	TaskDisk    string `default:"10GB" help:"Disk space of a local task." group:"tasks"`
 
 	AIBaseURL         string `name:"ai-base-url" help:"A chat-completions server for papers and chat." group:"papers and chat"`
 	AIModel           string `name:"ai-model" help:"Its model." group:"papers and chat"`
@@ -101,8 +101,10 @@ func (s *settings) problems() error {
 	if _, err := s.catalog(); err != nil {
 		note(err)
 	}
-	if _, err := parseSize(s.TaskDisk); err != nil {
-		note(fmt.Errorf("--task-disk: %w", err))
+	for name, size := range map[string]string{"--task-disk": s.TaskDisk, "--image-cache": s.ImageCache} {
+		if _, err := parseSize(size); err != nil {
+			note(fmt.Errorf("%s: %w", name, err))
+		}
 	}
 	for name, n := range map[string]int{"--runs-per-minute": s.RunsPerMinute, "--analyses-per-day": s.AnalysesPerDay, "--plan-free-run-seconds": s.PlanFreeRunSeconds} {
 		if n < 1 {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/executor/images"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi"
@@ -39,6 +40,7 @@ type house struct {
 	files    *files.Service
 	engine   *engine.Engine
 	driver   *lateDriver
+	images   *images.Store
 	hub      runs.Hub
 	metrics  *prometheus.Registry
 	handler  http.Handler
@@ -99,6 +101,9 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 		return err
 	}
 	h.driver = openDriver(ctx, local.Config{Folder: folder, Log: h.log, Now: time.Now, Sandbox: local.Sandbox(s.Sandbox)})
+	if h.images, err = s.openImages(folder, h.log); err != nil {
+		return err
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		return err
@@ -113,7 +118,7 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	}
 	h.engine = engine.New(engine.Options{
 		Network: s.TaskNetwork, Disk: space,
-		Queue: h.db, Journal: h.db, Archive: h.db, Purse: h.db, Objects: keep, Files: h.db, Driver: h.driver, Catalog: c,
+		Queue: h.db, Journal: h.db, Archive: h.db, Purse: h.db, Objects: keep, Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
 		Dir: folder, Owner: host + " " + rand.Text(), Host: host + ":" + folder, Embedded: s.embedded(), Away: away,
 		Changed: h.hub.Changed, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,
 	})
@@ -171,6 +176,7 @@ func (h *house) janitor(ctx context.Context) error {
 		{"renew the signing keys", func() error { return h.accounts.Keys.Rotate(ctx) }},
 		{"clean up files", func() error { return h.files.Clean(ctx) }},
 		{"measure storage", func() error { return h.db.SampleStorage(ctx, time.Now()) }},
+		{"clean up images", h.images.Clean},
 		{"charge storage", func() error { return h.db.ChargeStorage(ctx, time.Now()) }},
 	}
 	for {
