@@ -155,6 +155,24 @@ func TestATaskRunsInItsImage(t *testing.T) {
 	}
 }
 
+func TestCancelDoesNotWaitForAnImage(t *testing.T) {
+	t.Parallel()
+	host, gate := imageHub(t)
+	ref := pushImage(t, host+"/lab/tool:1", "lab one", "bash")
+	s := start(t, "--data", t.TempDir(), "--fetch-allow-private")
+	token, _, _ := s.signUp("ada")
+	never := make(chan struct{})
+	gate.Store(&never)
+	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, s.workflow(token, fmt.Sprintf(`{"nodes":[{"id":"a","image":%q,"command":"true"}]}`, ref))))
+	for s.want(200, "GET", "/api/runs/"+id, "", "Authorization", bearer(token))["status"] != "running" {
+		time.Sleep(20 * time.Millisecond) // between two looks at another process
+	}
+	s.want(200, "POST", "/api/runs/"+id+"/cancel", "", "Authorization", bearer(token))
+	if r := s.ended(token, id); r["status"] != "cancelled" {
+		t.Errorf("%v", r["status"])
+	}
+}
+
 func TestAnImageThatCannotBeUsedSaysWhy(t *testing.T) {
 	t.Parallel()
 	host, _ := imageHub(t)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 
@@ -135,11 +136,10 @@ func (c *carrier) imageOf(ctx context.Context, n *node) (*image, error) {
 	if err := c.noImages(ctx); err != nil {
 		return nil, err
 	}
-	i := c.album.images[n.Image]
-	if i.err != nil {
-		delete(c.album.images, n.Image) // who comes later may have more luck
+	if i := c.album.images[n.Image]; i != nil {
+		return i, i.err
 	}
-	return i, i.err
+	return nil, errors.New("a node starts before its image was asked for")
 }
 
 // ours are the variables that an image cannot set: they name places that are

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,6 +83,7 @@ func Open(c Config) (*Store, error) {
 	if c.Pause == 0 {
 		c.Pause = time.Second
 	}
+	c.Registries = slices.Clone(c.Registries)
 	for i, host := range c.Registries {
 		c.Registries[i] = canonical(host)
 	}

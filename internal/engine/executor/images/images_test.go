@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/compression"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -99,6 +100,11 @@ type file struct {
 
 func layer(t *testing.T, files ...file) v1.Layer {
 	t.Helper()
+	return compressed(t, compression.GZip, files...)
+}
+
+func compressed(t *testing.T, how compression.Compression, files ...file) v1.Layer {
+	t.Helper()
 	var text bytes.Buffer
 	w := tar.NewWriter(&text)
 	for _, f := range files {
@@ -119,7 +125,7 @@ func layer(t *testing.T, files ...file) v1.Layer {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text.Bytes())), nil })
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text.Bytes())), nil }, tarball.WithCompression(how))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +246,7 @@ func TestLayersLieOverOneAnother(t *testing.T) {
 			file{name: "lib", kind: tar.TypeSymlink, link: "usr/lib"}, file{name: "usr/lib/a.so", text: "a"},
 			file{name: "data/old", text: "old"}, file{name: "data/sub/old", text: "old"}, file{name: "keep/a", text: "a"}, file{name: "keep/b", text: "b"},
 			file{name: "etc/shadow", text: "secret", mode: 0o600}, file{name: "etc/passwd", text: "root:x:0:0::/root:/bin/sh"}, file{name: "closed/", kind: tar.TypeDir, mode: 0o700}),
-		layer(t, file{name: "./bin/tool", text: "two", mode: 0o755}, file{name: ".wh.gone"}, file{name: "lib/b.so", text: "b"},
+		compressed(t, compression.ZStd, file{name: "./bin/tool", text: "two", mode: 0o755}, file{name: ".wh.gone"}, file{name: "lib/b.so", text: "b"},
 			file{name: "data/new", text: "new"}, file{name: "data/.wh..wh..opq"}, file{name: "keep/.wh.b"}, file{name: "/abs", text: "abs"},
 			file{name: "bin/alias", kind: tar.TypeLink, link: "bin/tool"}, file{name: "closed/in", text: "in"}),
 	))

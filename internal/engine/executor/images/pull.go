@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -58,7 +59,10 @@ func (s *Store) pull(ctx context.Context, ref name.Digest, hex string) error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	return s.Clean()
+	if err := s.Clean(); err != nil {
+		s.Log.Error("cannot make room for images", slog.Any("error", err))
+	}
+	return nil
 }
 
 // build fills a folder with the root of an image and what is known of it.

@@ -148,6 +148,34 @@ func TestAnImageIsTheWholeRoot(t *testing.T) {
 	}
 }
 
+func TestAnImageLooksNamesUpAsTheHostDoes(t *testing.T) {
+	t.Parallel()
+	want, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil {
+		t.Skip("this machine looks up no names")
+	}
+	b := drivertest.NewBench(t, boxed)
+	root := smallRoot(t)
+	place(t, filepath.Join(root, "etc/resolv.conf"), "", 0o644)
+	for _, network := range []bool{true, false} {
+		s := b.Spec(t, "while read -r line; do echo \"$line\"; done < /etc/resolv.conf")
+		s.Interpreter, s.Root, s.Network = "sh", root, network
+		if got := probe(t, b, s); (strings.TrimSpace(got) != "") != (network && strings.TrimSpace(string(want)) != "") {
+			t.Errorf("network %v: it reads %q", network, got)
+		}
+	}
+}
+
+func TestAnImageWithoutTheInterpreterSaysSo(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	s := b.Spec(t, "true")
+	s.Root = smallRoot(t)
+	if seen := b.Do(t, s); seen.Reason != executor.StartFailed || !strings.Contains(seen.Detail, "the image has no bash") {
+		t.Errorf("%s: %q", seen.Reason, seen.Detail)
+	}
+}
+
 // smallRoot is a root file system of a shell alone, in a folder that the
 // task's user could not enter.
 func smallRoot(t *testing.T) string {
