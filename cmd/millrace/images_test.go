@@ -205,6 +205,40 @@ func TestAnImageThatCannotBeUsedSaysWhy(t *testing.T) {
 	}
 }
 
+func TestTheCacheKnowsAnImageByItsDigest(t *testing.T) {
+	t.Parallel()
+	host, gate := imageHub(t)
+	ref := pushImage(t, host+"/lab/tool:1", "lab one", "bash")
+	data := t.TempDir()
+	s := start(t, "--data", data, "--fetch-allow-private")
+	token, _, _ := s.signUp("ada")
+	w := s.workflow(token, fmt.Sprintf(`{"nodes":[{"id":"a","image":%q,"cache":true,"command":"read r < /etc/release; echo $r > o; echo $r","outputs":{"o":{"path":"o"}}}]}`, ref))
+	run := func() map[string]any {
+		r := s.ended(token, s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w)))
+		if r["status"] != "completed" {
+			t.Fatalf("%v: %v", r["status"], r["errorMessage"])
+		}
+		return r
+	}
+	run()
+	if err := os.RemoveAll(filepath.Join(data, "images", "sha256")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(data, "images", "sha256"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	never := make(chan struct{})
+	gate.Store(&never)
+	if r := run(); strings.Contains(r["logs"].(string), "lab") { // nothing is pulled for what is not run
+		t.Errorf("it ran again: %v", r["logs"])
+	}
+	gate.Store(nil)
+	pushImage(t, ref, "lab two", "bash")
+	if r := run(); !strings.Contains(r["logs"].(string), "lab two") {
+		t.Errorf("the tag has moved, and it did not run again: %v", r["logs"])
+	}
+}
+
 // A task in an image outlives the server, and its image the pulls of the next
 // one, although there is no room for both.
 func TestATaskKeepsItsImageWhenTheServerIsKilled(t *testing.T) {
