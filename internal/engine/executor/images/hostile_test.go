@@ -55,8 +55,11 @@ func TestAnImageCannotReachOutOfItsRoot(t *testing.T) {
 		"etc behind a link":               {[][]file{{{name: "etc", kind: tar.TypeSymlink, link: outside}}}, ""},
 		"its own passwd behind a link":    {[][]file{{{name: "etc/passwd", kind: tar.TypeSymlink, link: victim}, {name: "etc/resolv.conf", kind: tar.TypeSymlink, link: victim}}}, ""},
 		"a deep path":                     {[][]file{{{name: strings.Repeat("a/", 200) + "x", text: "x"}}}, "deep"},
-		"a deep path through links": {[][]file{{{name: strings.Repeat("a/", 100) + "x", text: "x"}, {name: "l", kind: tar.TypeSymlink, link: strings.Repeat("a/", 100)},
-			{name: "l/" + strings.Repeat("b/", 100) + "x", text: "x"}}}, "deep"},
+		"a deep path through links": {[][]file{{
+			{name: strings.Repeat("a/", 100) + "x", text: "x"},
+			{name: "l", kind: tar.TypeSymlink, link: strings.Repeat("a/", 100)},
+			{name: "l/" + strings.Repeat("b/", 100) + "x", text: "x"},
+		}}, "deep"},
 		"a crowded top": {[][]file{many(600, "%d")}, "top folder"},
 	} {
 		t.Run(label, func(t *testing.T) {
