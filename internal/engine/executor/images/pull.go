@@ -53,8 +53,8 @@ func (s *Store) pull(ctx context.Context, ref name.Digest, hex string) error {
 		return err
 	}
 	err = s.build(ctx, ref, dir)
-	if err == nil {
-		err = os.Rename(dir, s.dir(hex))
+	if err == nil { // in its place is nothing, or what somebody has spoilt
+		err = errors.Join(os.RemoveAll(s.dir(hex)), os.Rename(dir, s.dir(hex)))
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))

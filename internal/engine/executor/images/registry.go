@@ -101,7 +101,7 @@ type authFile string
 func (f authFile) Resolve(target authn.Resource) (authn.Authenticator, error) {
 	file, err := os.Open(string(f))
 	if err != nil {
-		return nil, unavailable("the server cannot read its --image-auth-file: ask its operator to mend that").WithCause(err)
+		return nil, unavailable("the server cannot read its --image-auth-file: ask its operator to mend that")
 	}
 	defer file.Close()
 	known, err := config.LoadFromReader(file)
