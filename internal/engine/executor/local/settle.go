@@ -75,7 +75,7 @@ func whyNotStarted(s executor.Spec, said string) string {
 	if s.Root != "" {
 		where = "the image"
 	}
-	return fmt.Sprintf("%s has no %s that can be run: set `interpreter` to a program that it has, such as sh, or choose another image", where, s.Interpreter)
+	return fmt.Sprintf("%s has no %s that can be run: set `interpreter` to a program that it has, such as sh, or choose an image that has it", where, s.Interpreter)
 }
 
 // read looks at what the shim left.
