@@ -128,7 +128,7 @@ func (c *carrier) seal(ctx context.Context, t *try) error {
 // logKey carries attempt and fence, like that of an output, and the fence of
 // this worker: another one may have cut the text elsewhere.
 func (c *carrier) logKey(t *try, start int64) string {
-	return fmt.Sprintf("teams/%s/runs/%s/logs/%s/%06d/%d-%s-%d/%012d", c.r.Team, c.r.ID, t.node.ID, t.shard.index, t.row.Number, t.row.Fence, c.r.Fence, start)
+	return fmt.Sprintf("teams/%s/runs/%s/logs/%s.%06d.%d-%s.%d.%012d", c.r.Team, c.r.ID, t.node.ID, t.shard.index, t.row.Number, t.row.Fence, c.r.Fence, start)
 }
 
 func (c *carrier) putLog(ctx context.Context, key string, text []byte) error {

@@ -130,8 +130,10 @@ func (c *carrier) keep(ctx context.Context, t *try, i int, o executor.Output) (r
 	}, err
 }
 
+// outputKey sorts by node, shard and place in the port. It is one folder deep:
+// each new one costs a write of its own before it is safe.
 func (c *carrier) outputKey(t *try, i int, port, name string) string {
-	return fmt.Sprintf("teams/%s/runs/%s/%s/%06d/%d-%s/%s/%06d/%s", c.r.Team, c.r.ID, t.node.ID, t.shard.index, t.row.Number, t.row.Fence, port, i, name)
+	return fmt.Sprintf("teams/%s/runs/%s/%s.%06d.%d-%s.%s.%06d/%s", c.r.Team, c.r.ID, t.node.ID, t.shard.index, t.row.Number, t.row.Fence, port, i, name)
 }
 
 // kept is what an earlier worker had stored of this very attempt when it went
