@@ -1084,6 +1084,13 @@ type Left struct {
 	Left bool   `json:"left"`
 }
 
+// LogMark defines model for LogMark.
+type LogMark struct {
+	At     Time   `json:"at"`
+	Offset int64  `json:"offset"`
+	Stream string `json:"stream"`
+}
+
 // Me Who is asking, and in which team.
 type Me struct {
 	Email string `json:"email"`
@@ -1590,8 +1597,11 @@ type RunInputs = map[string]json.RawMessage
 // RunLogs defines model for RunLogs.
 type RunLogs struct {
 	// EOF Nothing will follow.
-	EOF        bool  `json:"eof"`
-	NextOffset int64 `json:"nextOffset"`
+	EOF bool `json:"eof"`
+
+	// Marks When, and on which stream, the text was written; of a node's log only. A mark holds until the next.
+	Marks      []LogMark `json:"marks,omitempty"`
+	NextOffset int64     `json:"nextOffset"`
 
 	// Offset Where the text starts. Offsets are bytes.
 	Offset int64  `json:"offset"`

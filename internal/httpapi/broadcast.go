@@ -3,13 +3,13 @@ package httpapi
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -314,8 +314,14 @@ func (a *API) progressOf(n runs.News, from, to place, pulse runs.Pulse) map[stri
 		m["currentStep"] = last.Message
 		if last.Node != "" {
 			m["nodeId"], m["nodeName"], m["attempt"] = last.Node, last.NodeName, last.Attempt
-			m["nodeStatus"] = strings.TrimPrefix(string(last.Type), "node.")
+			m["nodeStatus"] = nodeStatus[last.Type]
 		}
 	}
 	return m
+}
+
+// nodeStatus is what a node is after an event.
+var nodeStatus = map[lifecycle.EventType]lifecycle.NodeState{
+	lifecycle.NodeStarted: lifecycle.NodeRunning, lifecycle.NodeRetried: lifecycle.NodeRetrying, lifecycle.NodeDone: lifecycle.NodeSucceeded,
+	lifecycle.NodeCached: lifecycle.NodeSucceeded, lifecycle.NodeFailedEvent: lifecycle.NodeFailed, lifecycle.NodeSkippedEvent: lifecycle.NodeSkipped,
 }

@@ -299,7 +299,18 @@ func (a *API) readLogs(x *exchange) (answer, error) {
 		return answer{}, err
 	}
 	next := p.Offset + int64(len(p.Text))
-	return ok(api.RunLogs{Text: logText(p.Text), Offset: p.Offset, NextOffset: next, Size: p.Size, EOF: next >= p.Size})
+	return ok(api.RunLogs{Text: logText(p.Text), Offset: p.Offset, NextOffset: next, Size: p.Size, EOF: p.Over, Marks: marksOut(p.Marks)})
+}
+
+func marksOut(list []runs.LogMark) []api.LogMark {
+	out := make([]api.LogMark, len(list))
+	for i, m := range list {
+		out[i] = api.LogMark{Offset: m.Offset, At: api.At(m.At), Stream: "stdout"}
+		if m.Stderr {
+			out[i].Stream = "stderr"
+		}
+	}
+	return out
 }
 
 func (a *API) listOutputs(x *exchange) (answer, error) {

@@ -159,5 +159,6 @@ type LogPage struct {
 	Text   []byte
 	Offset int64
 	Size   int64 // of the whole log, so far
+	Over   bool  // nothing will follow
 	Marks  []LogMark
 }

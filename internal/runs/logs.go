@@ -23,21 +23,37 @@ type LogStore interface {
 
 // Log is a stretch of a run's log, or of one shard of one of its nodes.
 func (s *Service) Log(ctx context.Context, caller access.Caller, id ids.Run, node string, shard int, offset, most int64) (LogPage, error) {
-	if _, err := s.Run(ctx, caller, id); err != nil {
+	if err := caller.Must(access.Read); err != nil {
 		return LogPage{}, err
 	}
-	if node == "" {
-		size, err := s.logs.LogSize(ctx, caller.Team, id)
-		if err != nil {
-			return LogPage{}, err
-		}
-		return s.page(ctx, caller.Team, id, size, offset, most)
-	}
-	size, err := s.logs.NodeLogSize(ctx, caller.Team, id, node, shard)
+	r, err := s.details.LeanRun(ctx, caller.Team, id)
 	if err != nil {
 		return LogPage{}, err
 	}
-	pieces, err := s.logs.NodeLogPieces(ctx, caller.Team, id, node, shard, offset, offset+most)
+	var p LogPage
+	if node == "" {
+		p, err = s.runLog(ctx, caller.Team, id, offset, most)
+	} else {
+		p, err = s.nodeLog(ctx, caller.Team, id, node, shard, offset, most)
+	}
+	p.Over = r.Status.Terminal() && offset+int64(len(p.Text)) >= p.Size
+	return p, err
+}
+
+func (s *Service) runLog(ctx context.Context, team ids.Team, id ids.Run, offset, most int64) (LogPage, error) {
+	size, err := s.logs.LogSize(ctx, team, id)
+	if err != nil {
+		return LogPage{}, err
+	}
+	return s.page(ctx, team, id, size, offset, most)
+}
+
+func (s *Service) nodeLog(ctx context.Context, team ids.Team, id ids.Run, node string, shard int, offset, most int64) (LogPage, error) {
+	size, err := s.logs.NodeLogSize(ctx, team, id, node, shard)
+	if err != nil {
+		return LogPage{}, err
+	}
+	pieces, err := s.logs.NodeLogPieces(ctx, team, id, node, shard, offset, offset+most)
 	if err != nil {
 		return LogPage{}, err
 	}

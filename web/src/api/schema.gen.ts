@@ -2382,6 +2382,16 @@ export interface components {
             size: number;
             /** @description Nothing will follow. */
             eof: boolean;
+            /** @description When, and on which stream, the text was written; of a node's log only. A mark holds until the next. */
+            marks?: components["schemas"]["LogMark"][];
+        };
+        LogMark: {
+            /** Format: int64 */
+            offset: number;
+            /** Format: date-time */
+            at: string;
+            /** @enum {string} */
+            stream: "stdout" | "stderr";
         };
         /** @description One frame of a run's stream. Which fields are there depends on the type; `progress` may carry more than is listed. */
         RunMessage: {
