@@ -1,7 +1,7 @@
 // Bench measures the server beside its peers on this machine: listing and
 // creating workflows under load, time from start to ready on an empty data
-// folder, and memory when idle; then the transfer of a large file. Peers take
-// turns inside every round, so that what else the machine does falls on all of
+// folder, and memory when idle; then the transfer of a large file, and what it
+// costs to carry out a task. Peers take turns inside every round, so that what else the machine does falls on all of
 // them; the medians of one run are compared with each other and with the goals.
 package main
 
@@ -34,6 +34,7 @@ type settings struct {
 	idle   time.Duration
 	rows   int
 	size   int64 // of a file, in MiB
+	tasks  int
 }
 
 func main() {
@@ -42,7 +43,7 @@ func main() {
 	var s settings
 	flag.StringVar(&s.bin, "bin", ".cache/bench/bin", "folder with the programs")
 	flag.StringVar(&s.out, "out", ".cache/bench", "folder for the results and the servers' logs")
-	flag.StringVar(&s.part, "part", "http,files", "parts to measure")
+	flag.StringVar(&s.part, "part", "http,files,tasks", "parts to measure")
 	flag.StringVar(&s.only, "only", "", "peers to measure, for example millrace,bare (default all)")
 	flag.IntVar(&s.rounds, "rounds", 3, "rounds; medians are over these")
 	flag.IntVar(&s.conns, "conns", 32, "connections")
@@ -50,6 +51,7 @@ func main() {
 	flag.DurationVar(&s.idle, "idle", 4*time.Second, "time from ready to the memory reading")
 	flag.IntVar(&s.rows, "rows", 1000, "workflows there are before listing")
 	flag.Int64Var(&s.size, "size", 1024, "size of the file, in MiB")
+	flag.IntVar(&s.tasks, "tasks", 1000, "independent tasks; the other shapes follow")
 	flag.Parse()
 
 	if err := run(s); err != nil {
@@ -74,6 +76,9 @@ var parts = []part{
 	{"files", filePeers, fileRows, fileGoals, func(s settings) string {
 		return fmt.Sprintf("a file of %d MiB", s.size)
 	}, measureFiles},
+	{"tasks", taskPeers, taskRows, taskGoals, func(s settings) string {
+		return fmt.Sprintf("%d independent tasks, two at a time", s.tasks)
+	}, measureTasks},
 }
 
 func run(s settings) error {

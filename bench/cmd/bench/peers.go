@@ -21,7 +21,8 @@ type peer struct {
 	command   func(addr, dir string) []string
 	prepare   func(addr, dir string) error // what it finds in its folder, if anything
 	signIn    func(s settings, p *process) (session, error)
-	shelf     func(p *process) (shelf, error) // for the files part
+	shelf     func(p *process) (shelf, error)            // for the files part
+	workshop  func(s settings, p peer) (workshop, error) // for the tasks part
 }
 
 // session is a signed-in user of a running peer.

@@ -70,10 +70,14 @@ func (r *results) table(w io.Writer, rows []row) {
 	for _, row := range rows {
 		var cells []string
 		for _, name := range names {
-			cells = append(cells, fmt.Sprintf("%.*f", row.digits, r.median(name, row.op, row.field)))
+			cells = append(cells, cell(r.median(name, row.op, row.field), row.digits))
 		}
 		for _, name := range against {
-			cells = append(cells, fmt.Sprintf("%.2f", r.median(us, row.op, row.field)/r.median(name, row.op, row.field)))
+			ratio := 0.0
+			if theirs := r.median(name, row.op, row.field); theirs > 0 {
+				ratio = r.median(us, row.op, row.field) / theirs
+			}
+			cells = append(cells, cell(ratio, 2))
 		}
 		line(row.label, cells)
 	}
@@ -86,6 +90,14 @@ func (r *results) table(w io.Writer, rows []row) {
 	if len(failed) > 0 {
 		line("failed requests, all rounds", failed)
 	}
+}
+
+// cell shows a number; what was not measured is no number.
+func cell(v float64, digits int) string {
+	if v == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.*f", digits, v)
 }
 
 // errors adds up those of a peer whose loads go on after a failure.

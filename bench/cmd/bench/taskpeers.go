@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// taskPeers carry out tasks, two at a time.
+var taskPeers = []peer{
+	{name: us, command: program("millrace"), workshop: func(s settings, _ peer) (workshop, error) { return millraceShop(s, "none") }},
+	{name: "with bwrap", command: program("millrace"), workshop: func(s settings, _ peer) (workshop, error) { return millraceShop(s, "bwrap") }},
+	{name: "make", command: program("make"), workshop: makeShop},
+	{name: "snakemake", command: program("snakemake"), workshop: snakemakeShop},
+	{name: "dagu", command: program("dagu"), workshop: daguShop},
+	{name: "bare", command: program("taskbare"), workshop: bareShop},
+}
+
+func program(name string) func(addr, dir string) []string {
+	return func(string, string) []string { return []string{name} }
+}
+
+// commandShop is a program that does the work and ends.
+func commandShop(most int, prepare func(kind string, n int, dir string) error, argv func(kind string, n int, dir string) *exec.Cmd) workshop {
+	return workshop{
+		most: most, prepare: prepare, close: func() {},
+		run: func(kind string, n int, dir string) error {
+			cmd := argv(kind, n, dir)
+			cmd.Dir = dir
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return fmt.Errorf("%w: %s", err, out[max(0, len(out)-500):])
+			}
+			if kind != "fan" {
+				return nil
+			}
+			text, err := os.ReadFile(filepath.Join(dir, "out.txt"))
+			if lines := bytes.Count(text, []byte("\n")); err != nil || lines != n {
+				return fmt.Errorf("%d lines were gathered of %d, %w", lines, n, err)
+			}
+			return nil
+		},
+		cpu: func() time.Duration {
+			var u syscall.Rusage
+			_ = syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u)
+			return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		},
+	}
+}
+
+func makeShop(s settings, _ peer) (workshop, error) {
+	return commandShop(0, func(kind string, n int, dir string) error {
+		var b strings.Builder
+		rule := func(target, needs, recipe string) { fmt.Fprintf(&b, "%s: %s\n\t@%s\n", target, needs, recipe) }
+		var all []string
+		for i := range n {
+			switch kind {
+			case "chain":
+				before := ""
+				if i > 0 {
+					before = fmt.Sprintf("t%d", i-1)
+				}
+				rule(fmt.Sprintf("t%d", i), before, "true")
+				all = []string{fmt.Sprintf("t%d", i)}
+			case "fan":
+				rule(fmt.Sprintf("b_%d.txt", i), "a.txt", fmt.Sprintf("cat a.txt > b_%d.txt", i))
+				all = append(all, fmt.Sprintf("b_%d.txt", i))
+			default:
+				rule(fmt.Sprintf("t%d", i), "", "true")
+				all = append(all, fmt.Sprintf("t%d", i))
+			}
+		}
+		if kind == "fan" {
+			rule("a.txt", "", "echo seed > a.txt")
+			rule("out.txt", strings.Join(all, " "), "cat b_*.txt > out.txt")
+			all = []string{"out.txt"}
+		}
+		return os.WriteFile(filepath.Join(dir, "Makefile"), []byte("all: "+strings.Join(all, " ")+"\n"+b.String()), 0o600)
+	}, func(string, int, string) *exec.Cmd {
+		return exec.Command(filepath.Join(s.bin, "make"), "-s", "-j2", "all")
+	}), nil
+}
+
+// Snakemake needs a file that each task makes.
+func snakemakeShop(s settings, _ peer) (workshop, error) {
+	return commandShop(100, func(kind string, n int, dir string) error {
+		text := map[string]string{
+			"independent": "rule all:\n    input: expand(\"o/{i}\", i=range(%[1]d))\nrule t:\n    output: touch(\"o/{i}\")\n    shell: \"true\"\n",
+			"chain":       "rule all:\n    input: \"o/%[2]d\"\nrule t:\n    input: lambda w: [] if int(w.i) == 0 else \"o/%%d\" %% (int(w.i) - 1)\n    output: touch(\"o/{i}\")\n    shell: \"true\"\n",
+			"fan": "rule all:\n    input: \"out.txt\"\nrule out:\n    input: expand(\"b_{i}.txt\", i=range(%[1]d))\n    output: \"out.txt\"\n    shell: \"cat b_*.txt > out.txt\"\n" +
+				"rule a:\n    output: \"a.txt\"\n    shell: \"echo seed > a.txt\"\nrule b:\n    input: \"a.txt\"\n    output: \"b_{i}.txt\"\n    shell: \"cat a.txt > {output}\"\n",
+		}[kind]
+		return os.WriteFile(filepath.Join(dir, "Snakefile"), fmt.Appendf(nil, text, n, n-1), 0o600)
+	}, func(string, int, string) *exec.Cmd {
+		return exec.Command(filepath.Join(s.bin, "snakemake"), "-j2", "--quiet", "all", "--nolock", "--", "all")
+	}), nil
+}
+
+func daguShop(s settings, _ peer) (workshop, error) {
+	return commandShop(200, func(kind string, n int, dir string) error {
+		var b strings.Builder
+		fmt.Fprintf(&b, "type: graph\nmax_active_steps: 2\nworking_dir: %s\nsteps:\n", dir)
+		step := func(name, command string, needs ...string) {
+			fmt.Fprintf(&b, "  - name: %s\n    command: %s\n", name, command)
+			if len(needs) > 0 {
+				fmt.Fprintf(&b, "    depends: [%s]\n", strings.Join(needs, ", "))
+			}
+		}
+		var all []string
+		if kind == "fan" {
+			step("a", `sh -c "echo seed > a.txt"`)
+		}
+		for i := range n {
+			name := fmt.Sprintf("t%d", i)
+			switch {
+			case kind == "fan":
+				step(name, fmt.Sprintf(`sh -c "cat a.txt > b_%d.txt"`, i), "a")
+			case kind == "chain" && i > 0:
+				step(name, `"true"`, fmt.Sprintf("t%d", i-1))
+			default:
+				step(name, `"true"`)
+			}
+			all = append(all, name)
+		}
+		if kind == "fan" {
+			step("out", `sh -c "cat b_*.txt > out.txt"`, all...)
+		}
+		return os.WriteFile(filepath.Join(dir, "dag.yaml"), []byte(b.String()), 0o600)
+	}, func(_ string, _ int, dir string) *exec.Cmd {
+		cmd := exec.Command(filepath.Join(s.bin, "dagu"), "start", "dag.yaml")
+		cmd.Env = append(os.Environ(), "DAGU_HOME="+filepath.Join(dir, "home"))
+		return cmd
+	}), nil
+}
+
+func bareShop(s settings, _ peer) (workshop, error) {
+	bin, err := filepath.Abs(filepath.Join(s.bin, "taskbare"))
+	return commandShop(0, func(string, int, string) error { return nil }, func(kind string, n int, dir string) *exec.Cmd {
+		return exec.Command(bin, "-case", kind, "-n", fmt.Sprint(n), "-dir", dir)
+	}), err
+}
+
+// millraceShop is a server with a team that may run as much as it likes.
+func millraceShop(s settings, sandbox string) (workshop, error) {
+	p := peer{
+		name: us + "-" + sandbox, readyPath: "/api/health/ready",
+		prepare: func(_, dir string) error {
+			return os.WriteFile(filepath.Join(dir, "plans.json"), []byte(`{"plans": {"free": {"monthlyCredits": 1000000}}}`), 0o600)
+		},
+		command: func(addr, dir string) []string {
+			return []string{"millrace", "serve", "--listen", addr, "--data", filepath.Join(dir, "data"), "--sandbox", sandbox, "--runs-per-minute", "10000", "--plans-file", filepath.Join(dir, "plans.json")}
+		},
+	}
+	proc, err := start(s, p)
+	if err != nil {
+		return workshop{}, err
+	}
+	sess, err := millrace.signIn(s, proc)
+	if err != nil {
+		proc.stop()
+		return workshop{}, err
+	}
+	c := &caller{client: http.Client{Timeout: 30 * time.Second}}
+	var workflow string
+	return workshop{
+		cpu: proc.cpuOfAll, close: proc.stop,
+		prepare: func(kind string, n int, _ string) (err error) {
+			if c.auth, err = sess.authorization(); err != nil {
+				return err
+			}
+			var answer struct{ Data struct{ ID string } }
+			err = c.post(proc.base+"/api/workflows", map[string]any{"name": kind, "definition": definition(kind, n)}, &answer)
+			workflow = answer.Data.ID
+			return err
+		},
+		run: func(string, int, string) error {
+			var answer struct{ Data struct{ RunID string } }
+			if err := c.post(proc.base+"/api/runs", map[string]any{"workflowId": workflow}, &answer); err != nil {
+				return err
+			}
+			return awaitRun(proc.base+"/api/runs/"+answer.Data.RunID+"/stream", c.auth)
+		},
+	}, nil
+}
+
+func definition(kind string, n int) map[string]any {
+	nodes, edges := []map[string]any{}, []map[string]any{}
+	connect := func(from, to string, file bool) {
+		e := map[string]any{"id": fmt.Sprintf("e%d", len(edges)), "source": from, "target": to}
+		if file {
+			e["sourceHandle"], e["targetHandle"] = "o", "in"
+		}
+		edges = append(edges, e)
+	}
+	task := func(id, command, output string) {
+		t := map[string]any{"id": id, "command": command}
+		if output != "" {
+			t["outputs"] = map[string]any{"o": map[string]any{"path": output}}
+		}
+		nodes = append(nodes, t)
+	}
+	if kind == "scatter" {
+		items := make([]int, n)
+		for i := range items {
+			items[i] = i
+		}
+		return map[string]any{
+			"parameters": map[string]any{"items": map[string]any{"type": "array", "default": items}},
+			"nodes":      []any{map[string]any{"id": "t", "command": "true", "scatter": map[string]any{"over": "params.items"}}},
+		}
+	}
+	if kind == "fan" {
+		task("a", "echo seed > a.txt", "a.txt")
+	}
+	for i := range n {
+		id := fmt.Sprintf("t%d", i)
+		switch {
+		case kind == "fan":
+			task(id, "cat $INPUT_in > b.txt", "b.txt")
+			connect("a", id, true)
+		case kind == "chain" && i > 0:
+			task(id, "true", "")
+			connect(fmt.Sprintf("t%d", i-1), id, false)
+		default:
+			task(id, "true", "")
+		}
+	}
+	if kind == "fan" {
+		task("out", "cat $INPUT_in > out.txt", "out.txt")
+		for i := range n {
+			connect(fmt.Sprintf("t%d", i), "out", true)
+		}
+	}
+	return map[string]any{"nodes": nodes, "edges": edges}
+}
+
+// awaitRun follows a run's stream to its end.
+func awaitRun(url, auth string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", auth)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var m struct{ Type, Status string }
+		if err := json.Unmarshal([]byte(data), &m); err != nil {
+			return err
+		}
+		if m.Type == "done" {
+			if m.Status != "completed" {
+				return fmt.Errorf("the run is %s", m.Status)
+			}
+			return nil
+		}
+	}
+	return errors.Join(errors.New("the stream ended early"), lines.Err())
+}
