@@ -1,0 +1,292 @@
+package ydoc
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/millrace/millrace/internal/collab/lib0"
+)
+
+// StateVector returns how much of each client is in the document, encoded for
+// step 1 of the protocol. What is pending is not counted.
+func (d *Doc) StateVector() []byte {
+	var w lib0.Writer
+	w.Uint(uint64(len(d.logs)))
+	for _, client := range d.clients() {
+		w.Uint(client)
+		w.Uint(d.logs[client].state())
+	}
+	return w.Bytes()
+}
+
+// Encode returns the whole document as one update, with what is pending.
+func (d *Doc) Encode() []byte { return d.encode(nil) }
+
+// Diff returns what a peer with the given state vector lacks, as one update,
+// with what is pending. The error is ErrMalformed.
+func (d *Doc) Diff(stateVector []byte) ([]byte, error) {
+	r := lib0.NewReader(stateVector)
+	known := map[uint64]uint64{}
+	for n := r.Count(); n > 0 && r.Err() == nil; n-- {
+		client := r.Uint()
+		known[client] = r.Uint()
+	}
+	if r.Err() != nil || r.Len() > 0 {
+		return nil, fmt.Errorf("%w state vector", ErrMalformed)
+	}
+	return d.encode(known), nil
+}
+
+func (d *Doc) encode(known map[uint64]uint64) []byte {
+	pending := map[uint64][]block{}
+	for _, q := range d.pending.queues {
+		pending[q.client] = q.blocks
+	}
+	clients := d.clients()
+	for _, q := range d.pending.queues {
+		if d.logs[q.client] == nil {
+			clients = append(clients, q.client)
+		}
+	}
+	slices.SortFunc(clients, compareClients)
+
+	var e encoder
+	for _, client := range clients {
+		if log := d.logs[client]; log.state() > known[client] {
+			from := log.index(known[client])
+			e.items(log.items[from:], known[client])
+		}
+		e.blocks(pending[client], known[client])
+	}
+	return e.finish(joinSpans(append(d.deleted(), d.pending.deletes...)))
+}
+
+// deleted returns every deleted range of the document.
+func (d *Doc) deleted() []span {
+	var spans []span
+	for _, client := range d.clients() {
+		for _, it := range d.logs[client].items {
+			switch n := len(spans); {
+			case !it.deleted:
+			case n > 0 && spans[n-1].client == client && spans[n-1].end() == it.clock:
+				spans[n-1].length += it.length
+			default:
+				spans = append(spans, span{it.id, it.length})
+			}
+		}
+	}
+	return spans
+}
+
+// clients returns all clients, the highest number first, as updates have them.
+func (d *Doc) clients() []uint64 {
+	clients := slices.AppendSeq(make([]uint64, 0, len(d.logs)), maps.Keys(d.logs))
+	slices.SortFunc(clients, compareClients)
+	return clients
+}
+
+// Merge joins several updates into one that says the same. A gap between them
+// stays a gap. The error is ErrMalformed.
+func Merge(updates ...[]byte) ([]byte, error) {
+	if len(updates) == 1 {
+		return updates[0], nil
+	}
+	var all update
+	for _, b := range updates {
+		u, err := decode(b, math.MaxInt)
+		if err != nil {
+			return nil, err
+		}
+		all = all.join(u)
+	}
+	var e encoder
+	for _, q := range all.queues {
+		e.blocks(q.blocks, 0)
+	}
+	return e.finish(all.deletes), nil
+}
+
+// join returns both updates as one. Blocks may overlap. The slices of u grow
+// in place at most: whoever holds u sees no change.
+func (u update) join(more update) update {
+	queues := make([]queue, 0, len(u.queues)+len(more.queues))
+	a, b := u.queues, more.queues
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0].client > b[0].client:
+			queues, a = append(queues, a[0]), a[1:]
+		case a[0].client < b[0].client:
+			queues, b = append(queues, b[0]), b[1:]
+		default:
+			queues = append(queues, queue{a[0].client, joinBlocks(a[0].blocks, b[0].blocks)})
+			a, b = a[1:], b[1:]
+		}
+	}
+	queues = append(append(queues, a...), b...)
+	return update{queues, joinSpans(slices.Concat(u.deletes, more.deletes))}
+}
+
+func joinBlocks(a, b []block) []block {
+	if len(a) == 0 || len(b) == 0 || a[len(a)-1].end() <= b[0].clock {
+		return append(a, b...)
+	}
+	all := slices.Concat(a, b)
+	slices.SortStableFunc(all, func(a, b block) int { return cmp.Compare(a.clock, b.clock) })
+	joined := all[:1]
+	for _, next := range all[1:] {
+		if next.end() > joined[len(joined)-1].end() {
+			joined = append(joined, next)
+		}
+	}
+	return joined
+}
+
+// encoder writes an update, client by client. The number of clients and of
+// their structs come first on the wire and are known last, so what belongs to
+// one client is written apart.
+type encoder struct {
+	all, one lib0.Writer
+	clients  uint64
+	structs  uint64
+	next     id // the client that is written, and the clock it is written to
+}
+
+// items writes integrated items from the given clock on.
+func (e *encoder) items(items []*item, from uint64) {
+	for _, it := range items {
+		root, parent := "", none
+		if it.parent != nil && it.parent.item != nil {
+			parent = it.parent.item.id
+		} else if it.parent != nil {
+			root = it.parent.root
+		}
+		e.item(it, from, root, parent)
+	}
+}
+
+// blocks writes what is not integrated, from the given clock on, and skips
+// what is missing between.
+func (e *encoder) blocks(blocks []block, from uint64) {
+	for i := range blocks {
+		e.item(&blocks[i].item, from, blocks[i].root, blocks[i].parent)
+	}
+}
+
+// item writes what of an item is neither before from nor written already.
+func (e *encoder) item(it *item, from uint64, root string, parent id) {
+	start := max(it.clock, from)
+	if e.structs > 0 && e.next.client == it.client {
+		start = max(start, e.next.clock)
+	}
+	if it.end() <= start {
+		return
+	}
+	if e.structs > 0 && e.next.client == it.client {
+		if start > e.next.clock {
+			e.one.Byte(kindSkip)
+			e.one.Uint(start - e.next.clock)
+			e.structs++
+		}
+	} else {
+		e.flush()
+		e.one.Uint(it.client)
+		e.one.Uint(start)
+	}
+	if start > it.clock {
+		it = it.cut(start - it.clock)
+	}
+	e.structs++
+	e.next = id{it.client, it.end()}
+	it.write(&e.one, root, parent)
+}
+
+// flush adds what is written of one client to the whole.
+func (e *encoder) flush() {
+	if e.structs == 0 {
+		return
+	}
+	e.all.Uint(e.structs)
+	e.all.Append(e.one.Bytes())
+	e.clients++
+	e.structs = 0
+	e.one.Reset()
+}
+
+// finish returns the update, with these deleted ranges.
+func (e *encoder) finish(deletes []span) []byte {
+	e.flush()
+	var w lib0.Writer
+	w.Uint(e.clients)
+	w.Append(e.all.Bytes())
+	clients := 0
+	for i, s := range deletes {
+		if i == 0 || deletes[i-1].client != s.client {
+			clients++
+		}
+	}
+	w.Uint(uint64(clients))
+	for len(deletes) > 0 {
+		client := deletes[0].client
+		n := slices.IndexFunc(deletes, func(s span) bool { return s.client != client })
+		if n < 0 {
+			n = len(deletes)
+		}
+		w.Uint(client)
+		w.Uint(uint64(n))
+		for _, s := range deletes[:n] {
+			w.Uint(s.clock)
+			w.Uint(s.length)
+		}
+		deletes = deletes[n:]
+	}
+	return w.Bytes()
+}
+
+// write writes an item, and its parent where no neighbour tells it.
+func (it *item) write(w *lib0.Writer, root string, parent id) {
+	if it.kind == kindGC {
+		w.Byte(kindGC)
+		w.Uint(it.length)
+		return
+	}
+	info := it.kind
+	if it.origin != none {
+		info |= 0x80
+	}
+	if it.rightOrigin != none {
+		info |= 0x40
+	}
+	if it.keyed {
+		info |= 0x20
+	}
+	w.Byte(info)
+	for _, neighbour := range []id{it.origin, it.rightOrigin} {
+		if neighbour != none {
+			w.Uint(neighbour.client)
+			w.Uint(neighbour.clock)
+		}
+	}
+	if info&0xc0 == 0 {
+		if parent == none {
+			w.Uint(1)
+			w.String(root)
+		} else {
+			w.Uint(0)
+			w.Uint(parent.client)
+			w.Uint(parent.clock)
+		}
+		if it.keyed {
+			w.String(it.key)
+		}
+	}
+	switch it.kind {
+	case kindDeleted, kindJSON, kindAny:
+		w.Uint(it.length)
+	case kindString:
+		w.Uint(uint64(len(it.raw)))
+	}
+	w.Raw(it.raw)
+}
