@@ -76,12 +76,7 @@ func joined(run []*item) *item {
 		raw.WriteString(each.raw)
 	}
 	it.raw, it.length = raw.String(), last.end()-it.clock
-	it.right = last.right
-	if it.right != nil {
-		it.right.left = it
-	} else if it.keyed {
-		it.parent.keys[it.key] = it
-	}
+	it.reach(last.right)
 	return it
 }
 

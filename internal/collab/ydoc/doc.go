@@ -35,8 +35,8 @@ type Limits struct {
 }
 
 // A shared document of honest people needs next to no work to place what was
-// written at once in one place; this much takes about a second.
-const maxWork = 1 << 27
+// written at once in one place; this much takes half a second.
+const maxWork = 1 << 26
 
 // Doc is one shared document.
 type Doc struct {

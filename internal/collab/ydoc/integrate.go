@@ -116,29 +116,19 @@ func (t *transaction) link(it, left, right *item) {
 	if left == nil && first != right || left != nil && left.right != right {
 		left = t.resolve(it, left, right, first)
 	}
-	it.left = left
+	it.left, right = left, first
 	if left != nil {
-		it.right, left.right = left.right, it
-	} else {
-		it.right = first
-		if !it.keyed {
-			it.parent.start = it
-		}
+		right, left.right = left.right, it
+	} else if !it.keyed {
+		it.parent.start = it
 	}
-	if it.right != nil {
-		it.right.left = it
-	} else if it.keyed {
-		if it.parent.keys == nil {
-			it.parent.keys = map[string]*item{}
-		}
-		it.parent.keys[it.key] = it
-		if left != nil {
-			t.delete(left)
-		}
+	it.reach(right)
+	if it.keyed && right == nil && left != nil {
+		t.delete(left)
 	}
 	t.add(it)
 	t.adopt(it)
-	if parent := it.parent.item; parent != nil && parent.deleted || it.keyed && it.right != nil {
+	if parent := it.parent.item; parent != nil && parent.deleted || it.keyed && right != nil {
 		t.delete(it)
 	}
 }

@@ -59,6 +59,19 @@ type item struct {
 func (it *item) end() uint64 { return it.clock + it.length }
 func (it *item) last() id    { return id{it.client, it.end() - 1} }
 
+// reach makes the item the left neighbour of right, or the last of its list.
+func (it *item) reach(right *item) {
+	it.right = right
+	if right != nil {
+		right.left = it
+	} else if it.keyed {
+		if it.parent.keys == nil {
+			it.parent.keys = map[string]*item{}
+		}
+		it.parent.keys[it.key] = it
+	}
+}
+
 // size estimates the bytes of the item on the wire.
 func (it *item) size() int { return 12 + len(it.key) + len(it.raw) }
 

@@ -12,13 +12,15 @@ type transaction struct {
 	before  []id     // the state of each client that got new items
 	made    []string // the roots that are new
 	deletes []span   // in the order they were deleted
+	splits  []split
+	was     Size
 	work    int
 	err     error
 }
 
 func (d *Doc) begin() *transaction {
 	d.edits++
-	return &transaction{Doc: d, number: d.edits}
+	return &transaction{Doc: d, number: d.edits, was: d.size}
 }
 
 // commit keeps what was done and lets rest wait, if the limits allow it.
@@ -50,7 +52,13 @@ func (u update) same(v update) bool {
 		})
 }
 
-// rollback undoes everything but splits, which mean nothing.
+// split tells of an item that was divided, and its content before that.
+type split struct {
+	left, right *item
+	raw         string
+}
+
+// rollback undoes everything.
 func (t *transaction) rollback() {
 	for _, s := range t.deletes {
 		log := t.logs[s.client]
@@ -60,20 +68,29 @@ func (t *transaction) rollback() {
 	}
 	for _, b := range t.before {
 		log := t.logs[b.client]
-		for len(log.items) > 0 && log.items[len(log.items)-1].clock >= b.clock {
+		for log.state() > b.clock {
 			last := len(log.items) - 1
 			log.items[last].unlink()
 			log.items[last] = nil
 			log.items = log.items[:last]
 		}
-		if len(log.items) == 0 {
+	}
+	for _, s := range slices.Backward(t.splits) {
+		if log := t.logs[s.left.client]; s.left.clock < log.state() {
+			log.items = slices.Delete(log.items, log.index(s.right.clock), log.index(s.right.clock)+1)
+			s.left.raw, s.left.length = s.raw, s.right.end()-s.left.clock
+			s.left.reach(s.right.right)
+		}
+	}
+	for _, b := range t.before {
+		if b.clock == 0 {
 			delete(t.logs, b.client)
 		}
 	}
 	for _, name := range t.made {
 		delete(t.roots, name)
 	}
-	t.measure()
+	t.size = t.was
 }
 
 // unlink takes an item out of the list it is in.
@@ -145,7 +162,9 @@ func (t *transaction) delete(it *item) {
 		t.delete(c)
 	}
 	for _, c := range it.child.keys {
-		t.delete(c)
+		for ; c != nil; c = c.left {
+			t.delete(c)
+		}
 	}
 }
 
@@ -206,15 +225,12 @@ func (t *transaction) startingAt(at id) *item {
 func (t *transaction) split(l *log, i int, clock uint64) {
 	it := l.items[i]
 	right := it.cut(clock - it.clock)
+	t.splits = append(t.splits, split{it, right, it.raw})
 	t.size.Bytes -= it.size()
 	it.raw, _ = splitRaw(it.kind, it.raw, clock-it.clock)
 	it.length = clock - it.clock
 	right.left, it.right = it, right
-	if right.right != nil {
-		right.right.left = right
-	} else if right.keyed {
-		right.parent.keys[right.key] = right
-	}
+	right.reach(right.right)
 	t.size.Bytes += it.size() + right.size()
 	t.size.Structs++
 	t.toil(1 + (len(l.items)-i)/16 + len(it.raw)/16 + len(right.raw)/16)

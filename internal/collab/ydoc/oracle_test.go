@@ -1,0 +1,251 @@
+package ydoc
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+var (
+	histories = flag.Int("histories", 3000, "how many random histories to compare with Yjs")
+	firstSeed = flag.Int("seed", 1, "the seed of the first history")
+)
+
+// TestYjsAgrees lets Yjs make random histories of several people and compares
+// what both make of them.
+func TestYjsAgrees(t *testing.T) {
+	t.Parallel()
+	installYjs(t)
+	workers := min(max(runtime.GOMAXPROCS(0), 2), 4)
+	for w := range workers {
+		t.Run(fmt.Sprint(w), func(t *testing.T) {
+			t.Parallel()
+			o := startOracle(t)
+			for i := w; i < *histories; i += workers {
+				o.compare(t, *firstSeed+i)
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+// sight is what can be seen of a document.
+type sight struct {
+	JSON    any
+	Vector  []byte
+	Pending bool
+}
+
+type history struct {
+	Error       string
+	Delivered   [][]byte
+	Cut         int
+	Half, Whole sight
+	State       []byte // of the whole, as short as it gets
+	Vector      []byte // of a peer
+	Diff        []byte // what that peer lacks
+	Merged      []byte
+}
+
+type verdict struct {
+	Error      string
+	Concurrent [][]byte
+	After      sight
+	State      []byte
+}
+
+func (o *oracle) compare(t *testing.T, seed int) {
+	t.Helper()
+	var h history
+	o.ask(t, map[string]any{"seed": seed}, &h)
+	if h.Error != "" {
+		t.Fatalf("seed %d: Yjs: %s", seed, h.Error)
+	}
+	d := New(uint64(seed)+1<<40, Limits{})
+	check := func(what string, ok bool) {
+		t.Helper()
+		if !ok {
+			t.Errorf("seed %d: %s differs", seed, what)
+		}
+	}
+	apply(t, d, h.Delivered[:h.Cut])
+	check("the half", reflect.DeepEqual(look(t, d), h.Half))
+	half := d.Encode()
+	apply(t, d, h.Delivered[h.Cut:])
+	check("the whole", reflect.DeepEqual(look(t, d), h.Whole))
+
+	version, full := d.Version(), d.Encode()
+	apply(t, d, h.Delivered)
+	check("the version after all came twice", d.Version() == version)
+	d.Compact()
+	check("the whole after compaction", reflect.DeepEqual(look(t, d), h.Whole))
+	check("the state", bytes.Equal(d.Encode(), h.State))
+	known, err := d.Knows(h.Merged)
+	check("knowledge", known && err == nil)
+	diff, err := d.Diff(h.Vector)
+	check("the diff", err == nil && bytes.Equal(diff, h.Diff))
+	merged, err := Merge(h.Delivered...)
+	check("merging", err == nil)
+
+	edits := editAtRandom(t, d, rand.New(rand.NewPCG(uint64(seed), 0)))
+	var v verdict
+	o.ask(t, map[string]any{
+		"half": half, "full": full, "diff": diff, "merged": merged, "edits": edits,
+	}, &v)
+	if v.Error != "" {
+		t.Fatalf("seed %d: %s", seed, v.Error)
+	}
+	apply(t, d, v.Concurrent)
+	check("the whole after edits", reflect.DeepEqual(look(t, d), v.After))
+	d.Compact()
+	check("the state after edits", bytes.Equal(d.Encode(), v.State))
+}
+
+func apply(t *testing.T, d *Doc, updates [][]byte) {
+	t.Helper()
+	for _, u := range updates {
+		if err := d.Apply(u); err != nil {
+			t.Fatalf("%x: %v", u, err)
+		}
+	}
+}
+
+func look(t *testing.T, d *Doc) sight {
+	t.Helper()
+	b, err := json.Marshal(map[string]any{
+		"m": d.Map("m").JSON(), "a": d.Array("a").JSON(), "t": d.Text("t").String(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sight{Vector: d.StateVector(), Pending: d.Pending()}
+	if err := json.Unmarshal(b, &s.JSON); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// editAtRandom edits as the server does and returns the updates.
+func editAtRandom(t *testing.T, d *Doc, r *rand.Rand) [][]byte {
+	t.Helper()
+	keys := []string{"k1", "k2", "k3", "ключ"}
+	texts := []string{"", "echo", "echo 😀", "écho 😀 and more", "日本", "bad \xff"}
+	updates := [][]byte{}
+	for range 1 + r.IntN(3) {
+		u, err := d.Edit(func(tx *Tx) error {
+			for range 1 + r.IntN(4) {
+				m := tx.Map("m")
+				key := keys[r.IntN(4)]
+				if inner, ok := m.Map(key); ok && r.IntN(2) == 0 {
+					m, key = inner, keys[r.IntN(4)]
+				}
+				switch r.IntN(5) {
+				case 0:
+					tx.Delete(m, key)
+				case 1:
+					tx.Set(tx.SetMap(m, key), "in", map[string]any{"b": 1, "a": []any{1.5, nil, true, "x", 1e300}})
+				case 2:
+					tx.SetText(m, key, texts[r.IntN(len(texts))])
+				case 3:
+					if text, ok := m.Text(key); ok {
+						tx.Replace(text, texts[r.IntN(len(texts))])
+					}
+				default:
+					tx.Set(m, key, []any{r.IntN(100) - 50, r.Float64(), texts[r.IntN(len(texts))]})
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u != nil {
+			updates = append(updates, u)
+		}
+	}
+	return updates
+}
+
+// oracle is a process that asks Yjs.
+type oracle struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func startOracle(t *testing.T) *oracle {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "node", "oracle.mjs")
+	cmd.Dir = "oracle"
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	})
+	return &oracle{in, bufio.NewReader(out)}
+}
+
+func (o *oracle) ask(t *testing.T, question, answer any) {
+	t.Helper()
+	if err := json.NewEncoder(o.in).Encode(question); err != nil {
+		t.Fatal(err)
+	}
+	line, err := o.out.ReadBytes('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(line, answer); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var install sync.Mutex
+
+// installYjs fetches what the lockfile names, unless it is there already.
+func installYjs(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("node is not installed, so there is no Yjs to compare with: run scripts/setup test")
+	}
+	install.Lock()
+	defer install.Unlock()
+	lock, err := os.ReadFile(filepath.Join("oracle", "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stamp := filepath.Join("oracle", "node_modules", ".installed")
+	if installed, err := os.ReadFile(stamp); err == nil && bytes.Equal(installed, lock) {
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund", "--loglevel=error")
+	cmd.Dir = "oracle"
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("npm ci: %v\n%s", err, out)
+	}
+	if err := os.WriteFile(stamp, lock, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
