@@ -100,22 +100,40 @@ func (d *Doc) Version() uint64 { return d.version }
 // Apply takes in an update of a peer. It may come twice and in any order:
 // what depends on updates still to come waits for them. An error, ErrMalformed
 // or ErrTooLarge, leaves the document as it was.
-func (d *Doc) Apply(b []byte) error {
+func (d *Doc) Apply(update []byte) error {
+	_, err := d.apply(update)
+	return err
+}
+
+// Take is Apply and returns what changed as an update of our own writing, nil
+// if nothing did. That is what others should get: it has nothing they know
+// already and, unlike what a peer sent, nothing that Yjs could stumble over,
+// such as two contents for one element. What waits is in it once it is taken
+// in.
+func (d *Doc) Take(update []byte) (changes []byte, err error) {
+	t, err := d.apply(update)
+	if err != nil || !t.changed() {
+		return nil, err
+	}
+	return t.encode(), nil
+}
+
+func (d *Doc) apply(b []byte) (*transaction, error) {
 	u, err := d.decode(b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if d.Pending() {
-		u = d.pending.join(u)
+		u = join(d.pending, u)
 	}
 	t := d.begin()
 	u.queues = t.integrate(u.queues)
 	u.deletes = t.deleteSpans(u.deletes)
-	return t.commit(u)
+	return t, t.commit(u)
 }
 
-// Knows reports whether an update would tell the document nothing new. The
-// error is that of Apply.
+// Knows reports whether everything that an update tells is in the document
+// already; what is pending is not. The error is that of Apply.
 func (d *Doc) Knows(b []byte) (bool, error) {
 	u, err := d.decode(b)
 	if err != nil {

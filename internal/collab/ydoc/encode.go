@@ -41,25 +41,20 @@ func (d *Doc) Diff(stateVector []byte) ([]byte, error) {
 }
 
 func (d *Doc) encode(known map[uint64]uint64) []byte {
-	pending := map[uint64][]block{}
-	for _, q := range d.pending.queues {
-		pending[q.client] = q.blocks
-	}
 	clients := d.clients()
 	for _, q := range d.pending.queues {
-		if d.logs[q.client] == nil {
-			clients = append(clients, q.client)
-		}
+		clients = append(clients, q.client)
 	}
 	slices.SortFunc(clients, compareClients)
-
 	var e encoder
-	for _, client := range clients {
-		if log := d.logs[client]; log.state() > known[client] {
-			from := log.index(known[client])
-			e.items(log.items[from:], known[client])
+	for _, client := range slices.Compact(clients) {
+		from := known[client]
+		if log := d.logs[client]; log.state() > from {
+			e.items(log.items[log.index(from):], from)
 		}
-		e.blocks(pending[client], known[client])
+		if i := findQueue(d.pending.queues, client); i >= 0 {
+			e.blocks(d.pending.queues[i].blocks, from)
+		}
 	}
 	return e.finish(joinSpans(append(d.deleted(), d.pending.deletes...)))
 }
@@ -89,19 +84,19 @@ func (d *Doc) clients() []uint64 {
 }
 
 // Merge joins several updates into one that says the same. A gap between them
-// stays a gap. The error is ErrMalformed.
+// stays a gap. A single update is returned as it is. The error is ErrMalformed.
 func Merge(updates ...[]byte) ([]byte, error) {
 	if len(updates) == 1 {
 		return updates[0], nil
 	}
-	var all update
-	for _, b := range updates {
-		u, err := decode(b, math.MaxInt)
-		if err != nil {
+	decoded := make([]update, len(updates))
+	for i, b := range updates {
+		var err error
+		if decoded[i], err = decode(b, math.MaxInt); err != nil {
 			return nil, err
 		}
-		all = all.join(u)
 	}
+	all := join(decoded...)
 	var e encoder
 	for _, q := range all.queues {
 		e.blocks(q.blocks, 0)
@@ -109,24 +104,25 @@ func Merge(updates ...[]byte) ([]byte, error) {
 	return e.finish(all.deletes), nil
 }
 
-// join returns both updates as one. Blocks may overlap. The slices of u grow
-// in place at most: whoever holds u sees no change.
-func (u update) join(more update) update {
-	queues := make([]queue, 0, len(u.queues)+len(more.queues))
-	a, b := u.queues, more.queues
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0].client > b[0].client:
-			queues, a = append(queues, a[0]), a[1:]
-		case a[0].client < b[0].client:
-			queues, b = append(queues, b[0]), b[1:]
-		default:
-			queues = append(queues, queue{a[0].client, joinBlocks(a[0].blocks, b[0].blocks)})
-			a, b = a[1:], b[1:]
+// join makes one update of several. Blocks may overlap. The slices that come
+// first grow in place at most: whoever holds them sees no change.
+func join(updates ...update) update {
+	var all update
+	var queues []queue
+	for _, u := range updates {
+		queues = append(queues, u.queues...)
+		all.deletes = append(all.deletes, u.deletes...)
+	}
+	sortQueues(queues)
+	for _, q := range queues {
+		if last := len(all.queues) - 1; last >= 0 && all.queues[last].client == q.client {
+			all.queues[last].blocks = joinBlocks(all.queues[last].blocks, q.blocks)
+		} else {
+			all.queues = append(all.queues, q)
 		}
 	}
-	queues = append(append(queues, a...), b...)
-	return update{queues, joinSpans(slices.Concat(u.deletes, more.deletes))}
+	all.deletes = joinSpans(all.deletes)
+	return all
 }
 
 func joinBlocks(a, b []block) []block {
@@ -177,23 +173,22 @@ func (e *encoder) blocks(blocks []block, from uint64) {
 
 // item writes what of an item is neither before from nor written already.
 func (e *encoder) item(it *item, from uint64, root string, parent id) {
+	goesOn := e.structs > 0 && e.next.client == it.client
 	start := max(it.clock, from)
-	if e.structs > 0 && e.next.client == it.client {
+	if goesOn {
 		start = max(start, e.next.clock)
 	}
 	if it.end() <= start {
 		return
 	}
-	if e.structs > 0 && e.next.client == it.client {
-		if start > e.next.clock {
-			e.one.Byte(kindSkip)
-			e.one.Uint(start - e.next.clock)
-			e.structs++
-		}
-	} else {
+	if !goesOn {
 		e.flush()
 		e.one.Uint(it.client)
 		e.one.Uint(start)
+	} else if start > e.next.clock {
+		e.one.Byte(kindSkip)
+		e.one.Uint(start - e.next.clock)
+		e.structs++
 	}
 	if start > it.clock {
 		it = it.cut(start - it.clock)
@@ -221,26 +216,22 @@ func (e *encoder) finish(deletes []span) []byte {
 	var w lib0.Writer
 	w.Uint(e.clients)
 	w.Append(e.all.Bytes())
-	clients := 0
+	var byClient [][]span
 	for i, s := range deletes {
 		if i == 0 || deletes[i-1].client != s.client {
-			clients++
+			byClient = append(byClient, nil)
 		}
+		last := len(byClient) - 1
+		byClient[last] = append(byClient[last], s)
 	}
-	w.Uint(uint64(clients))
-	for len(deletes) > 0 {
-		client := deletes[0].client
-		n := slices.IndexFunc(deletes, func(s span) bool { return s.client != client })
-		if n < 0 {
-			n = len(deletes)
-		}
-		w.Uint(client)
-		w.Uint(uint64(n))
-		for _, s := range deletes[:n] {
+	w.Uint(uint64(len(byClient)))
+	for _, spans := range byClient {
+		w.Uint(spans[0].client)
+		w.Uint(uint64(len(spans)))
+		for _, s := range spans {
 			w.Uint(s.clock)
 			w.Uint(s.length)
 		}
-		deletes = deletes[n:]
 	}
 	return w.Bytes()
 }

@@ -4,49 +4,50 @@ import "slices"
 
 // integrate takes in what can be, and returns what has to wait. When the next
 // block of a client waits for one of another client, that client goes first,
-// by one block, and so on; a client whose next block is not there blocks all
+// by one block, and so on; a client whose next block is not there holds up all
 // that wait for it.
 func (t *transaction) integrate(queues []queue) (rest []queue) {
-	heads := make([][]block, len(queues))
-	for i, q := range queues {
-		heads[i] = q.blocks
-	}
-	waiting := make([]bool, len(queues))
+	const (
+		free = iota
+		waiting
+		stuck
+	)
+	marks := make([]byte, len(queues))
 	var stack []int
 	for first := range queues {
+		if marks[first] == stuck {
+			continue
+		}
 		stack = append(stack[:0], first)
 		for len(stack) > 0 && t.err == nil {
 			top := stack[len(stack)-1]
-			next, blocked := t.step(queues, heads, top)
+			next, blocked := t.step(queues, top)
 			switch {
-			case !blocked && len(stack) == 1 && len(heads[top]) > 0: // go on
+			case !blocked && len(stack) == 1:
 			case !blocked:
 				stack = stack[:len(stack)-1]
-				waiting[top] = false
-			case next >= 0 && !waiting[next] && next != top:
-				waiting[top] = true
+				marks[top] = free
+			case next >= 0 && next != top && marks[next] == free:
+				marks[top] = waiting
 				stack = append(stack, next)
-			default: // none of them can move: they wait for a later update
+			default:
 				for _, i := range stack {
-					rest = append(rest, queue{queues[i].client, heads[i]})
-					heads[i], waiting[i] = nil, false
+					marks[i] = stuck
 				}
 				stack = stack[:0]
 			}
 		}
 	}
-	rest = slices.DeleteFunc(rest, func(q queue) bool { return len(q.blocks) == 0 })
-	sortQueues(rest)
-	return rest
+	return slices.DeleteFunc(queues, func(q queue) bool { return len(q.blocks) == 0 })
 }
 
-// step integrates the first block at heads[i], or says that it is blocked,
-// and by which queue: -1 if by something that is not there.
-func (t *transaction) step(queues []queue, heads [][]block, i int) (next int, blocked bool) {
-	if len(heads[i]) == 0 {
+// step integrates the first block of a queue, or says that it is blocked, and
+// by which queue: -1 if by something that is not there.
+func (t *transaction) step(queues []queue, i int) (next int, blocked bool) {
+	if len(queues[i].blocks) == 0 {
 		return -1, true
 	}
-	b := &heads[i][0]
+	b := &queues[i].blocks[0]
 	state := t.logs[b.client].state()
 	if b.clock > state {
 		return -1, true
@@ -63,7 +64,7 @@ func (t *transaction) step(queues []queue, heads [][]block, i int) (next int, bl
 		}
 		t.place(&it, b)
 	}
-	heads[i] = heads[i][1:]
+	queues[i].blocks = queues[i].blocks[1:]
 	return 0, false
 }
 
@@ -157,7 +158,7 @@ func (t *transaction) resolve(it, left, right, first *item) *item {
 	}
 	var passed []*item
 	conflicts := 0 // passed[conflicts:] may still go behind the item
-	for ; o != nil && o != right; o = o.right {
+	for ; o != nil && o != right && t.err == nil; o = o.right {
 		t.toil(1)
 		passed = append(passed, o)
 		if o.origin == it.origin {

@@ -42,6 +42,47 @@ func TestYjsAgrees(t *testing.T) {
 	}
 }
 
+// TestYjsReadsWhatWePassOn damages good updates at random. Whatever we make of
+// them is stored and sent to everybody, so no client may stumble over it.
+func TestYjsReadsWhatWePassOn(t *testing.T) {
+	t.Parallel()
+	installYjs(t)
+	o := startOracle(t)
+	vectors := golden(t)
+	r := rand.New(rand.NewPCG(uint64(*firstSeed), 1))
+	passed := 0
+	for range 5 * *histories {
+		v := vectors[r.IntN(len(vectors))]
+		base := unhex(t, v.State)
+		damaged := unhex(t, v.Updates[r.IntN(len(v.Updates))])
+		for range 1 + r.IntN(3) {
+			damaged[r.IntN(len(damaged))] = byte(r.IntN(1 << (1 + r.IntN(8))))
+		}
+		d := New(1, Limits{})
+		if err := d.Apply(base); err != nil {
+			t.Fatal(err)
+		}
+		changes, err := d.Take(damaged)
+		if err != nil || changes == nil && !d.Pending() {
+			continue
+		}
+		passed++
+		written := [][][]byte{{d.Encode()}}
+		if changes != nil {
+			written = append(written, [][]byte{base, changes}, [][]byte{changes, base})
+		}
+		for _, updates := range written {
+			var answer verdict
+			if o.ask(t, map[string]any{"updates": updates}, &answer); answer.Error != "" {
+				t.Fatalf("%x after %x: %s", damaged, base, answer.Error)
+			}
+		}
+	}
+	if passed == 0 {
+		t.Error("nothing was taken in")
+	}
+}
+
 // sight is what can be seen of a document.
 type sight struct {
 	JSON    any
@@ -81,15 +122,14 @@ func (o *oracle) compare(t *testing.T, seed int) {
 			t.Errorf("seed %d: %s differs", seed, what)
 		}
 	}
-	apply(t, d, h.Delivered[:h.Cut])
+	taken := take(t, d, h.Delivered[:h.Cut])
 	check("the half", reflect.DeepEqual(look(t, d), h.Half))
 	half := d.Encode()
-	apply(t, d, h.Delivered[h.Cut:])
+	taken = append(taken, take(t, d, h.Delivered[h.Cut:])...)
 	check("the whole", reflect.DeepEqual(look(t, d), h.Whole))
 
 	version, full := d.Version(), d.Encode()
-	apply(t, d, h.Delivered)
-	check("the version after all came twice", d.Version() == version)
+	check("what is new when all comes twice", len(take(t, d, h.Delivered)) == 0 && d.Version() == version)
 	d.Compact()
 	check("the whole after compaction", reflect.DeepEqual(look(t, d), h.Whole))
 	check("the state", bytes.Equal(d.Encode(), h.State))
@@ -103,24 +143,31 @@ func (o *oracle) compare(t *testing.T, seed int) {
 	edits := editAtRandom(t, d, rand.New(rand.NewPCG(uint64(seed), 0)))
 	var v verdict
 	o.ask(t, map[string]any{
-		"half": half, "full": full, "diff": diff, "merged": merged, "edits": edits,
+		"half": half, "full": full, "diff": diff, "merged": merged, "taken": taken, "edits": edits,
 	}, &v)
 	if v.Error != "" {
 		t.Fatalf("seed %d: %s", seed, v.Error)
 	}
-	apply(t, d, v.Concurrent)
+	take(t, d, v.Concurrent)
 	check("the whole after edits", reflect.DeepEqual(look(t, d), v.After))
 	d.Compact()
 	check("the state after edits", bytes.Equal(d.Encode(), v.State))
 }
 
-func apply(t *testing.T, d *Doc, updates [][]byte) {
+// take takes in updates and returns what is to be passed on.
+func take(t *testing.T, d *Doc, updates [][]byte) [][]byte {
 	t.Helper()
+	all := [][]byte{}
 	for _, u := range updates {
-		if err := d.Apply(u); err != nil {
+		changes, err := d.Take(u)
+		if err != nil {
 			t.Fatalf("%x: %v", u, err)
 		}
+		if changes != nil {
+			all = append(all, changes)
+		}
 	}
+	return all
 }
 
 func look(t *testing.T, d *Doc) sight {

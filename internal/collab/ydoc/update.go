@@ -26,7 +26,7 @@ type queue struct {
 }
 
 func sortQueues(queues []queue) {
-	slices.SortFunc(queues, func(a, b queue) int { return compareClients(a.client, b.client) })
+	slices.SortStableFunc(queues, func(a, b queue) int { return compareClients(a.client, b.client) })
 }
 
 // compareClients orders clients as updates have them.
@@ -224,7 +224,7 @@ func (d *decoder) spans(spans []span) []span {
 	client := d.Uint()
 	for n := d.Count(); n > 0 && d.Err() == nil; n-- {
 		s := span{id{client, d.Uint()}, d.Uint()}
-		if s.length > lib0.MaxUint-s.clock {
+		if s.length == 0 || s.length > lib0.MaxUint-s.clock {
 			d.Fail()
 			break
 		}
@@ -244,7 +244,7 @@ func joinSpans(spans []span) []span {
 	for _, s := range spans {
 		if n := len(joined); n > 0 && joined[n-1].client == s.client && joined[n-1].end() >= s.clock {
 			joined[n-1].length = max(joined[n-1].end(), s.end()) - joined[n-1].clock
-		} else if s.length > 0 {
+		} else {
 			joined = append(joined, s)
 		}
 	}

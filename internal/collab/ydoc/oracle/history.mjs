@@ -128,9 +128,12 @@ export function json (doc) {
   }))
 }
 
-// canonical returns the one encoding of what a document holds: everything
-// deleted is collected and whatever can be joined is.
-export const canonical = update => Y.encodeStateAsUpdate(load([update]))
+// canonical returns the one encoding of what updates make: everything deleted
+// is collected and whatever can be joined is.
+export function canonical (...updates) {
+  const state = updates.length === 1 ? updates[0] : Y.encodeStateAsUpdate(load(updates))
+  return Y.encodeStateAsUpdate(load([state]))
+}
 
 // history lets 2 to 5 people work. It returns every update they made, and
 // states that one of them was in meanwhile.

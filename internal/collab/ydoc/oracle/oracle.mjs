@@ -21,7 +21,7 @@ function ask ({ seed }) {
   const whole = load(delivered, rnd(2) === 0)
   const state = canonical(Y.encodeStateAsUpdate(whole))
   const peer = past.states[rnd(past.states.length)]
-  current = { rnd, whole, peer, half }
+  current = { rnd, whole, peer, state, half: canonical(Y.encodeStateAsUpdate(half)) }
   return {
     delivered: delivered.map(text),
     cut,
@@ -40,20 +40,20 @@ const look = doc => ({
   pending: doc.store.pendingStructs !== null || doc.store.pendingDs !== null
 })
 
-// same throws unless both updates make the same document.
-function same (what, a, b) {
-  const [x, y] = [canonical(a), canonical(b)]
-  if (Buffer.compare(x, y) !== 0) throw new Error(`${what}: ${text(x)} is not ${text(y)}`)
+// same throws unless the updates make the document with that encoding.
+function same (what, state, ...updates) {
+  const got = canonical(...updates.map(bytes))
+  if (Buffer.compare(state, got) !== 0) throw new Error(`${what}: ${text(got)} is not ${text(state)}`)
 }
 
 // judge looks at what was made of the history.
-function judge ({ half, full, diff, merged, edits }) {
-  const { rnd, whole, peer } = current
-  const state = Y.encodeStateAsUpdate(whole)
-  same('the half', Y.encodeStateAsUpdate(current.half), bytes(half))
-  same('the whole', state, bytes(full))
-  same('the diff', state, Y.encodeStateAsUpdate(load([peer.update, bytes(diff)])))
-  same('the merged updates', state, bytes(merged))
+function judge ({ half, full, diff, merged, taken, edits }) {
+  const { rnd, whole, peer, state } = current
+  same('the half', current.half, half)
+  same('the whole', state, full)
+  same('the diff', state, text(peer.update), diff)
+  same('the merged updates', state, merged)
+  same('what was passed on', state, ...taken)
 
   // Somebody edits at the same time.
   const concurrent = []
@@ -63,11 +63,18 @@ function judge ({ half, full, diff, merged, edits }) {
   return { concurrent, after: look(whole), state: text(canonical(Y.encodeStateAsUpdate(whole))) }
 }
 
+// dare applies one update after the other to a document, and tells what went
+// wrong, if anything.
+function dare ({ updates }) {
+  load(updates.map(bytes))
+  return {}
+}
+
 for await (const line of createInterface({ input: process.stdin })) {
   const request = JSON.parse(line)
   let answer
   try {
-    answer = 'seed' in request ? ask(request) : judge(request)
+    answer = 'seed' in request ? ask(request) : 'updates' in request ? dare(request) : judge(request)
   } catch (e) {
     answer = { error: e.stack }
   }
