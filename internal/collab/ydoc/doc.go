@@ -8,18 +8,19 @@
 package ydoc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 )
 
-// Errors of this package wrap one of these two.
+// What is refused is refused with one of these two, or an error that wraps it.
 var (
 	// ErrMalformed is about bytes that no Yjs client would send, or a root
 	// that the document must not have.
 	ErrMalformed = errors.New("malformed")
 	// ErrTooLarge is about an update that would take the document beyond its
-	// limits.
+	// limits. After Compact it may fit.
 	ErrTooLarge = errors.New("too large")
 )
 
@@ -34,8 +35,9 @@ type Limits struct {
 	Roots []string // the names of the roots; any if empty
 }
 
-// A shared document of honest people needs next to no work to place what was
-// written at once in one place; this much takes half a second.
+// maxWork bounds the steps that one update may take to place what was written
+// at once in one place. Honest people need next to none; this many take half a
+// second.
 const maxWork = 1 << 26
 
 // Doc is one shared document.
@@ -59,20 +61,11 @@ type Size struct {
 // New returns an empty document. What the server itself writes is written
 // under the given client number, which nobody else may use.
 func New(client uint64, limits Limits) *Doc {
-	for _, l := range []struct {
-		limit *int
-		or    int
-	}{
-		{&limits.Bytes, 16 << 20},
-		{&limits.Structs, 500_000},
-		{&limits.Clients, 50_000},
-		{&limits.Pending, 10_000},
-		{&limits.Depth, 32},
-	} {
-		if *l.limit == 0 {
-			*l.limit = l.or
-		}
-	}
+	limits.Bytes = cmp.Or(limits.Bytes, 16<<20)
+	limits.Structs = cmp.Or(limits.Structs, 500_000)
+	limits.Clients = cmp.Or(limits.Clients, 50_000)
+	limits.Pending = cmp.Or(limits.Pending, 10_000)
+	limits.Depth = cmp.Or(limits.Depth, 32)
 	return &Doc{client: client, limits: limits, logs: map[uint64]*log{}, roots: map[string]*branch{}}
 }
 
