@@ -7,20 +7,29 @@ import (
 	"testing"
 )
 
-// FuzzApply feeds two updates to a small document. Whatever they are, they are
-// taken in or refused as a whole, the document stays within its limits and in
-// order, and what it writes is taken in by another one that then reads alike.
+// FuzzApply feeds two updates to a small document that has little room left.
+// Whatever they are, they are taken in or refused as a whole, the document
+// stays within its limits and in order, and what it writes is taken in by
+// another one that then reads alike.
 func FuzzApply(f *testing.F) {
-	for _, v := range golden(f) {
+	var bases [][]byte
+	for i, v := range golden(f) {
+		bases = append(bases, unhex(f, v.State))
 		first := unhex(f, v.Updates[0])
 		last := unhex(f, v.Updates[len(v.Updates)-1])
-		f.Add(first, last)
-		f.Add(last, first)
-		f.Add(unhex(f, v.State), last)
+		f.Add(byte(0), first, last)
+		f.Add(byte(0), last, first)
+		f.Add(byte(i), last, unhex(f, "01 01 63 00 28 01 01 6d 01 6b 01 7e 00"))
+		f.Add(byte(i+20), unhex(f, v.State), last)
 	}
-	limits := Limits{Bytes: 32 << 10, Structs: 300, Clients: 20, Pending: 50, Depth: 4}
-	f.Fuzz(func(t *testing.T, first, second []byte) {
-		d := New(1, limits)
+	f.Fuzz(func(t *testing.T, base byte, first, second []byte) {
+		d := New(1, Limits{})
+		if err := d.Apply(bases[int(base)%len(bases)]); err != nil {
+			t.Fatal(err)
+		}
+		size := d.Size()
+		limits := Limits{Bytes: size.Bytes + 300, Structs: size.Structs + 12, Clients: size.Clients + 4, Pending: 10, Depth: 4}
+		d.limits = limits
 		for _, u := range [][]byte{first, second, first} {
 			before, version := d.Encode(), d.Version()
 			changes, err := d.Take(u)

@@ -53,11 +53,11 @@ func (t *transaction) step(queues []queue, i int) (next int, blocked bool) {
 		return -1, true
 	}
 	if b.end() > state {
-		it := b.item
+		it, parent := b.item, b.parent
 		if state > b.clock {
-			it = *b.cut(state - b.clock)
+			it, parent = *b.cut(state - b.clock), none
 		}
-		for _, dependency := range []id{it.origin, it.rightOrigin, b.parent} {
+		for _, dependency := range []id{it.origin, it.rightOrigin, parent} {
 			if dependency != none && dependency.clock >= t.logs[dependency.client].state() {
 				return findQueue(queues, dependency.client), true
 			}
