@@ -26,6 +26,7 @@ import (
 	"github.com/millrace/millrace/internal/mail"
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/workflows"
 	"github.com/millrace/millrace/web"
@@ -79,7 +80,8 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Life: ctx, Runs: runs.NewService(runs.Options{
 			Store: db, Details: db, Logs: db, Submit: db, Objects: keep, Workshop: h.engine, Catalog: catalog, Now: time.Now,
 		}),
-		Feed: &h.hub, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
+		Feed: &h.hub, Sharing: sharing.NewService(sharing.Options{Store: db, Rooms: db, Members: h.accounts, Key: db.Key("share links and rooms"), Now: time.Now}),
+		CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
 		Limiter: db, Answers: db, Home: web.Home, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
 		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment},
 		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute, AnalysesPerDay: s.AnalysesPerDay,

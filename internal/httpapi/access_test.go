@@ -101,11 +101,11 @@ var routeRows = map[string]rights{
 	"GET /api/ai/status":                               everybody(501),
 	"GET /api/ai/analyses":                             everybody(501),
 	"POST /api/ai/proxy/v1/chat/completions":           everybody(501),
-	"POST /api/collab/invites":                         admins(501),
-	"GET /api/collab/invites":                          admins(501),
-	"DELETE /api/collab/invites":                       admins(501),
-	"POST /api/collab/join":                            open(501),
-	"POST /api/collab/token":                           everybody(501),
+	"POST /api/collab/invites":                         admins(201).with(`{"workflowId":"{wf}","role":"editor"}`).elsewhere(404),
+	"GET /api/collab/invites":                          admins(200).elsewhere(404),
+	"DELETE /api/collab/invites":                       admins(200).elsewhere(404),
+	"POST /api/collab/join":                            open(200).with(`{"invite":"{share}"}`),
+	"POST /api/collab/token":                           everybody(200).with(`{"workflowId":"{wf}"}`).elsewhere(404),
 	"GET /editor/{room}":                               open(501),
 	"POST /auth/sign-up":                               open(201).with(`{"email":"{fresh}","password":"correct horse","name":"N"}`),
 	"POST /auth/sign-in":                               open(200).with(`{"email":"{known}","password":"correct horse"}`),
@@ -183,6 +183,8 @@ func (w *world) fill(text string, host someone) string {
 		"{runnable}": func() string { return w.runnable(host) },
 		"{run}":      func() string { return w.finished(host) },
 		"{file}":     func() string { return w.upload(host, "a.csv", "text/csv", "x").key },
+		"{share}":    func() string { return w.share(host, "viewer").text("data", "token") },
+		"{shareId}":  func() string { return w.share(host, "viewer").text("data", "id") },
 		"{userId}": func() string {
 			other := w.newcomer()
 			w.join(other, host, access.Member)
@@ -215,6 +217,12 @@ func (w *world) request(pattern, body string, host someone) (method, path, fille
 		path = strings.Replace(path, "{id}", "{team}", 1)
 	case strings.HasPrefix(path, "/auth/sessions/{id}"):
 		path = strings.Replace(path, "{id}", "{session}", 1)
+	}
+	switch pattern {
+	case "GET /api/collab/invites":
+		path += "?workflowId={wf}"
+	case "DELETE /api/collab/invites":
+		path += "?id={shareId}"
 	}
 	return method, strings.Replace(w.fill(path, host), "{$}", "", 1), w.fill(body, host)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/workflows"
 )
 
@@ -38,6 +39,7 @@ type Options struct {
 	Workflows *workflows.Service
 	Runs      *runs.Service
 	Feed      Feed
+	Sharing   *sharing.Service
 	Files     *files.Service
 	Transfers Transfers // nil where the object store is spoken to directly
 	Billing   *billing.Service
@@ -51,6 +53,7 @@ type Options struct {
 	Life      context.Context // ends when the server is told to stop; nil: never
 
 	PublicURLs     []string // the origins we are served on, base first
+	CollabURL      string   // where the editor's socket is; empty: on each of them
 	TrustedProxies []netip.Prefix
 	RunsPerMinute  int
 	AnalysesPerDay int

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/identity"
+	"github.com/millrace/millrace/internal/sharing"
 )
 
 // exchange is one request and what is learnt of it on the way.
@@ -64,7 +66,7 @@ func (x *exchange) end() {
 	x.api.Log.LogAttrs(x.ctx(), slog.LevelInfo, "request",
 		slog.String("method", x.r.Method), slog.String("route", x.rt.pattern), slog.Int("status", x.w.status),
 		slog.Float64("took_ms", float64(took.Microseconds())/1000), slog.Int64("bytes", x.w.bytes), slog.String("request_id", x.id),
-		slog.String("address", x.address()), slog.String("user", string(x.presence.User.ID)), slog.String("team", string(x.caller.Team)))
+		slog.String("address", x.address()), slog.String("user", cmp.Or(string(x.presence.User.ID), x.caller.Subject())), slog.String("team", string(x.caller.Team)))
 }
 
 func (x *exchange) ctx() context.Context { return x.r.Context() }
@@ -76,6 +78,13 @@ func (x *exchange) identify() error {
 	}
 	cred, err := credential(x.r)
 	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(cred.Bearer, sharing.TokenPrefix) {
+		if x.rt.who == person {
+			return fault.Unauthenticated("the token of a share link is no session: sign in").WithCode("invalid_token")
+		}
+		x.caller, err = x.api.Sharing.Caller(x.ctx(), cred.Bearer)
 		return err
 	}
 	if x.presence, err = x.api.Identity.Identify(x.ctx(), cred); err != nil {
@@ -110,6 +119,12 @@ func credential(r *http.Request) (identity.Credential, error) {
 // place puts the caller into a team and asks whether their role allows the
 // route.
 func (x *exchange) place() error {
+	if x.caller.Guest != nil {
+		if !x.rt.guests {
+			return fault.Forbidden("the token of a share link starts runs of its workflow, and nothing else: sign in for the rest")
+		}
+		return x.caller.Must(x.rt.may)
+	}
 	present := x.presence.Session != ""
 	if x.rt.who != member && (x.rt.who != visitor || !present) {
 		return nil

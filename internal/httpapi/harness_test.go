@@ -36,6 +36,7 @@ import (
 	"github.com/millrace/millrace/internal/objects/disk"
 	"github.com/millrace/millrace/internal/payments/sandbox"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
 	"github.com/millrace/millrace/internal/workflows"
@@ -126,6 +127,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		c(&o, &ido)
 	}
 	h.accounts = builtin.New(ido)
+	o.Sharing = sharing.NewService(sharing.Options{Store: h.db, Rooms: h.db, Members: h.accounts, Key: h.db.Key("sharing"), Now: h.clock})
 	o.Identity, o.Accounts = h.accounts, h.accounts
 	if err := h.accounts.Keys.Rotate(t.Context()); err != nil {
 		t.Fatal(err)

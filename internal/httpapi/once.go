@@ -22,7 +22,7 @@ func (x *exchange) onlyOnce(handle handler) (answer, error) {
 	}
 	sum := sha256.Sum256(x.body)
 	x.key = &once.Key{
-		Scope: string(x.caller.User) + " " + string(x.caller.Team) + " " + x.rt.pattern,
+		Scope: x.caller.Subject() + " " + string(x.caller.Team) + " " + x.rt.pattern,
 		Key:   values[0], Fingerprint: hex.EncodeToString(sum[:]),
 	}
 	release, free := x.api.inFlight.enter(*x.key)

@@ -19,6 +19,7 @@ type route struct {
 	pattern string
 	who     audience
 	may     access.Action // what a member's role must allow
+	guests  bool          // takes the token of a share link, too
 	body    int64         // the largest JSON body it takes; 0: it reads none
 	once    bool          // honours Idempotency-Key
 	limit   *addressLimit
@@ -76,7 +77,7 @@ func (a *API) routes() []route {
 		{pattern: "POST /api/workflows/{id}/revisions/{n}/restore", who: member, may: access.EditWorkflows, handle: a.restoreRevision},
 
 		{pattern: "GET /api/runs", who: member, may: access.Read, handle: a.listRuns},
-		{pattern: "POST /api/runs", who: member, may: access.StartRuns, body: smallBody, once: true, limit: a.runsLimit(), handle: a.startRun},
+		{pattern: "POST /api/runs", who: member, may: access.StartRuns, guests: true, body: smallBody, once: true, limit: a.runsLimit(), handle: a.startRun},
 		{pattern: "GET /api/runs/{id}", who: member, may: access.Read, handle: a.getRun},
 		{pattern: "POST /api/runs/{id}/cancel", who: member, may: access.CancelRuns, handle: a.cancelRun},
 		{pattern: "POST /api/runs/{id}/retry", who: member, may: access.StartRuns, body: smallBody, once: true, limit: a.runsLimit(), handle: a.retryRun},
@@ -91,6 +92,12 @@ func (a *API) routes() []route {
 		{pattern: "POST /api/files/delete-run", who: member, may: access.DeleteFiles, body: smallBody, handle: a.deleteRunFiles},
 		{pattern: "GET /objects/{key...}", handle: a.sendObject},
 		{pattern: "PUT /objects/{key...}", handle: a.receiveObject},
+
+		{pattern: "POST /api/collab/invites", who: member, may: access.ManageSharing, body: smallBody, once: true, handle: a.createInvite},
+		{pattern: "GET /api/collab/invites", who: member, may: access.ManageSharing, handle: a.listInvites},
+		{pattern: "DELETE /api/collab/invites", who: member, may: access.ManageSharing, handle: a.revokeInvite},
+		{pattern: "POST /api/collab/join", body: smallBody, limit: a.joinsLimit(), handle: a.joinWorkflow},
+		{pattern: "POST /api/collab/token", who: member, may: access.Read, body: smallBody, handle: a.createRoomToken},
 
 		{pattern: "GET /api/billing/credits", who: member, may: access.Read, handle: a.getCredits},
 		{pattern: "GET /api/billing/usage", who: member, may: access.Read, handle: a.listUsage},

@@ -15,11 +15,6 @@ func (a *API) unbuilt() []route {
 		{pattern: "GET /api/ai/analyses", who: member, may: access.Read},
 		{pattern: "POST /api/ai/proxy/v1/chat/completions", who: member, may: access.Chat, body: chatBody, failsAs: chatFailure},
 
-		{pattern: "POST /api/collab/invites", who: member, may: access.ManageSharing, body: smallBody},
-		{pattern: "GET /api/collab/invites", who: member, may: access.ManageSharing},
-		{pattern: "DELETE /api/collab/invites", who: member, may: access.ManageSharing},
-		{pattern: "POST /api/collab/join", body: smallBody},
-		{pattern: "POST /api/collab/token", who: member, may: access.Read, body: smallBody},
 		{pattern: "GET /editor/{room}"},
 
 		{pattern: "GET /api/account/data", who: member, may: access.ExportTeam},

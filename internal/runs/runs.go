@@ -22,6 +22,18 @@ type Starter struct {
 	Name string
 }
 
+func starter(c access.Caller) Starter {
+	s := Starter{Type: "user", ID: c.Subject(), Name: c.Name}
+	if c.Guest != nil {
+		s.Type = "guest"
+	}
+	return s
+}
+
+// InviteLimit is the code of a refusal because the guests of a link may not
+// spend more.
+const InviteLimit = "invite_limit"
+
 // Run is one execution of a definition, as it was when it was started.
 type Run struct {
 	ID              ids.Run
@@ -35,6 +47,7 @@ type Run struct {
 	Size            credits.Size
 	Price           credits.Amount // a second
 	Starter         Starter
+	Invite          ids.Invite // the link that a guest came by
 	RetryOf         ids.Run
 	Status          lifecycle.Status
 	ErrorCode       lifecycle.ErrorCode
@@ -184,7 +197,7 @@ func (s *Service) Cancel(ctx context.Context, caller access.Caller, id ids.Run) 
 	if r.Starter.ID != string(caller.User) && !caller.May(access.CancelAnyRun) {
 		return "", fault.Forbidden("only an admin or owner may cancel someone else's run")
 	}
-	status, err := s.store.CancelRun(ctx, caller.Team, id, Starter{Type: "user", ID: string(caller.User), Name: caller.Name}, s.now())
+	status, err := s.store.CancelRun(ctx, caller.Team, id, starter(caller), s.now())
 	if status == lifecycle.Running {
 		s.workshop.Cancel(id)
 	}

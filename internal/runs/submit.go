@@ -30,6 +30,9 @@ type SubmitStore interface {
 	PlanOf(ctx context.Context, team ids.Team) (credits.Plan, error)
 	// MissingFiles are those of the keys that are not the team's files.
 	MissingFiles(ctx context.Context, team ids.Team, keys []string) ([]string, error)
+	// FilesNotUsed are those of the keys that no earlier run of the workflow
+	// was given.
+	FilesNotUsed(ctx context.Context, team ids.Team, id ids.Workflow, keys []string) ([]string, error)
 }
 
 // Workshop carries runs out.
@@ -61,13 +64,19 @@ func (s *Service) Submit(ctx context.Context, caller access.Caller, in New) (Run
 	if err := caller.Must(access.StartRuns); err != nil {
 		return Run{}, err
 	}
+	if g := caller.Guest; g != nil && g.Workflow != in.Workflow {
+		return Run{}, fault.Forbidden("your link is for another workflow")
+	}
 	src, err := s.submit.RunSource(ctx, caller.Team, in.Workflow)
 	if err != nil {
 		return Run{}, err
 	}
 	r := Run{
 		ID: ids.NewRun(), Team: caller.Team, Workflow: in.Workflow, WorkflowName: src.Name, Revision: src.Revision, Definition: src.Definition,
-		Starter: Starter{Type: "user", ID: string(caller.User), Name: caller.Name}, Status: lifecycle.Queued, CreatedAt: s.now(),
+		Starter: starter(caller), Status: lifecycle.Queued, CreatedAt: s.now(),
+	}
+	if caller.Guest != nil {
+		r.Invite = caller.Guest.Invite
 	}
 	return r, s.accept(ctx, &r, in)
 }
@@ -99,7 +108,7 @@ func (s *Service) Retry(ctx context.Context, caller access.Caller, id ids.Run, i
 	}
 	r := old
 	r.ID, r.RetryOf, r.CreatedAt, r.Status = ids.NewRun(), old.ID, s.now(), lifecycle.Queued
-	r.Starter = Starter{Type: "user", ID: string(caller.User), Name: caller.Name}
+	r.Starter = starter(caller)
 	r.ErrorCode, r.ErrorMessage, r.CreditsUsed, r.Progress, r.DoneNodes, r.Carried = "", "", 0, 0, 0, 0
 	r.StartedAt, r.FinishedAt, r.CarriedSince, r.CancelRequested = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	return r, s.accept(ctx, &r, in)
@@ -169,6 +178,10 @@ func (s *Service) checkFiles(ctx context.Context, r *Run, inputs map[string][]st
 		keys = append(keys, list...)
 	}
 	missing, err := s.submit.MissingFiles(ctx, r.Team, keys)
+	if err == nil && len(missing) == 0 && r.Invite != "" {
+		// A guest must not feel their way through the team's files.
+		missing, err = s.submit.FilesNotUsed(ctx, r.Team, r.Workflow, keys)
+	}
 	if err != nil {
 		return err
 	}

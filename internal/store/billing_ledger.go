@@ -203,6 +203,9 @@ func (db *DB) Hold(ctx context.Context, team ids.Team, id string, amount credits
 		if _, err := tx.openPurse(ctx, team, now); err != nil {
 			return err
 		}
+		if err := tx.withinInvite(ctx, id, amount, now); err != nil {
+			return err
+		}
 		n, err := tx.changed(ctx, `
 			UPDATE balances SET held = held + $1
 			WHERE team_id = $2 AND monthly + top_up - held >= $1`, amount, team)

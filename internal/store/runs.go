@@ -23,9 +23,6 @@ func (db *DB) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, re
 		if err := tx.record(ctx, record, r.CreatedAt); err != nil {
 			return err
 		}
-		if err := tx.Hold(ctx, r.Team, string(r.ID), hold, r.CreatedAt); err != nil {
-			return err
-		}
 		// A revision that a run used is closed: the next edit opens another.
 		if _, err := tx.changed(ctx, `UPDATE workflow_revisions SET closed = TRUE WHERE workflow_id = $1 AND revision = $2`, r.Workflow, r.Revision); err != nil {
 			return err
@@ -35,13 +32,16 @@ func (db *DB) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, re
 		}
 		_, err := tx.q.ExecContext(ctx, `
 			INSERT INTO runs (id, team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, inputs, vcpu, ram_gb, gpu,
-				price, starter_type, starter_id, starter_name, retry_of, status, total_nodes, seq, created_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19)`,
+				price, starter_type, starter_id, starter_name, retry_of, status, total_nodes, seq, created_at, invite_id)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19, $20)`,
 			r.ID, r.Team, r.Workflow, r.WorkflowName, r.Revision, string(r.Definition), string(r.Parameters), string(r.Inputs),
 			r.Size.VCPU, r.Size.RAMGB, r.Size.GPU, r.Price, r.Starter.Type, r.Starter.ID, r.Starter.Name, r.RetryOf,
-			lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt))
+			lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite)
 		if err != nil {
 			return tx.foreseen(err, "run")
+		}
+		if err := tx.Hold(ctx, r.Team, string(r.ID), hold, r.CreatedAt); err != nil {
+			return err
 		}
 		return tx.tell(ctx, r.ID, runs.Event{Type: lifecycle.RunQueued, At: r.CreatedAt, Message: "the run waits for its turn"})
 	})

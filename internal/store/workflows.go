@@ -117,7 +117,8 @@ func (db *DB) saveRevision(ctx context.Context, w workflows.Workflow, rev workfl
 	return err
 }
 
-// DeleteWorkflow removes a workflow and its revisions, and calls its runs off.
+// DeleteWorkflow removes a workflow with its revisions and its live document,
+// calls its runs off and revokes its links.
 func (db *DB) DeleteWorkflow(ctx context.Context, team ids.Team, id ids.Workflow, by string, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		n, err := tx.changed(ctx, `DELETE FROM workflows WHERE team_id = $1 AND id = $2`, team, id)
@@ -126,6 +127,9 @@ func (db *DB) DeleteWorkflow(ctx context.Context, team ids.Team, id ids.Workflow
 		}
 		if n == 0 {
 			return fault.NotFound("no such workflow")
+		}
+		if err := tx.revokeInvitesOf(ctx, id, now); err != nil {
+			return err
 		}
 		open, err := all(ctx, tx, func(r *sql.Rows, run *ids.Run) error { return r.Scan((*string)(run)) },
 			`SELECT id FROM runs WHERE workflow_id = $1 AND status IN ('queued', 'running')`, id)

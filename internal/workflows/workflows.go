@@ -198,6 +198,14 @@ func (s *Service) Workflow(ctx context.Context, caller access.Caller, id ids.Wor
 	return s.store.Workflow(ctx, caller.Team, id)
 }
 
+// Shared is the one workflow that a guest's link is for.
+func (s *Service) Shared(ctx context.Context, guest access.Caller) (Workflow, error) {
+	if guest.Guest == nil {
+		return Workflow{}, fault.Forbidden("this is for the guests of a share link")
+	}
+	return s.store.Workflow(ctx, guest.Team, guest.Guest.Workflow)
+}
+
 // Workflows lists the team's workflows, newest first, from the cursor on.
 func (s *Service) Workflows(ctx context.Context, caller access.Caller, before ids.Workflow, limit int) (rows []Row, more bool, err error) {
 	if err := caller.Must(access.Read); err != nil {

@@ -17,8 +17,14 @@ const (
 	Owner  Role = "owner"
 )
 
-// Known reports whether r is one of the roles.
-func (r Role) Known() bool { return allowed[r] != nil }
+// What a guest is, by the share link they came with. No member has these.
+const (
+	GuestViewer Role = "guest viewer"
+	GuestEditor Role = "guest editor"
+)
+
+// Known reports whether r is one of the roles of a team.
+func (r Role) Known() bool { return r == Viewer || r == Member || r == Admin || r == Owner }
 
 // Action is something that not everybody may do.
 type Action string
@@ -55,6 +61,7 @@ var (
 
 	allowed = map[Role]map[Action]bool{
 		Viewer: set(viewerMay), Member: set(memberMay), Admin: set(adminMay), Owner: set(ownerMay),
+		GuestEditor: set([]Action{StartRuns}),
 	}
 )
 
@@ -75,6 +82,23 @@ type Caller struct {
 	Name string
 	Team ids.Team
 	Role Role
+
+	Guest *Guest // who came by a share link, and has no account
+}
+
+// Guest is somebody whom a share link lets at one workflow of the team.
+type Guest struct {
+	ID       string
+	Invite   ids.Invite
+	Workflow ids.Workflow // the only one there is for them
+}
+
+// Subject names who is asking, whether they have an account or not.
+func (c Caller) Subject() string {
+	if c.Guest != nil {
+		return c.Guest.ID
+	}
+	return string(c.User)
 }
 
 // May reports whether the caller's role allows the action.

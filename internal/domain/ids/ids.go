@@ -15,6 +15,7 @@ type (
 	Team       string
 	Session    string
 	Invitation string
+	Invite     string // a share link
 	Workflow   string
 	Run        string
 	Analysis   string
@@ -25,6 +26,7 @@ func NewUser() User             { return User(made("user_")) }
 func NewTeam() Team             { return Team(made("team_")) }
 func NewSession() Session       { return Session(made("sess_")) }
 func NewInvitation() Invitation { return Invitation(made("inv_")) }
+func NewInvite() Invite         { return Invite(made("inv_")) }
 func NewWorkflow() Workflow     { return Workflow(made("wf_")) }
 func NewRun() Run               { return Run(made("run_")) }
 func NewAnalysis() Analysis     { return Analysis(made("an_")) }
@@ -33,6 +35,7 @@ func NewAnalysis() Analysis     { return Analysis(made("an_")) }
 func NewEntry() string   { return made("le_") } // of a ledger
 func NewOrder() string   { return made("ord_") }
 func NewFile() string    { return made("file_") }
+func NewGuest() string   { return made("guest_") }
 func NewInvoice() string { return made("in_") }
 
 // made is the prefix and a version 7 UUID in hex: the first half is the time,

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/identity"
 )
@@ -59,6 +60,16 @@ func (s *System) MintToken(ctx context.Context, p identity.Presence, origin stri
 func (s *System) Present(ctx context.Context, id ids.Session) (identity.Presence, error) {
 	p, err := s.Store.PresenceBySession(ctx, id, s.Now())
 	return p, orDead(err)
+}
+
+// RoleOf is what the person of a live session is in a team at this moment.
+func (s *System) RoleOf(ctx context.Context, id ids.Session, team ids.Team) (access.Role, error) {
+	p, err := s.Present(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	m, err := p.In(team)
+	return m.Role, err
 }
 
 // SignOut ends the session; every token of it is dead with the next request.

@@ -1,0 +1,266 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/sharing"
+)
+
+var (
+	_ sharing.Store     = (*DB)(nil)
+	_ sharing.RoomStore = (*DB)(nil)
+)
+
+// InsertInvite adds a share link.
+func (db *DB) InsertInvite(ctx context.Context, i sharing.Invite, tokenHash string, r *once.Record) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		if err := tx.record(ctx, r, i.CreatedAt); err != nil {
+			return err
+		}
+		// Whoever deletes the workflow revokes this link too, or finds it gone.
+		if err := tx.lockWorkflow(ctx, i.Team, i.Workflow); err != nil {
+			return err
+		}
+		_, err := tx.q.ExecContext(ctx, `
+			INSERT INTO share_invites (id, team_id, workflow_id, role, token_hash, token_hint, expires_hours, expires_at, max_uses, max_credits, created_by, created_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+			i.ID, i.Team, i.Workflow, i.Role, tokenHash, i.TokenHint, i.Hours, micros(i.ExpiresAt), i.MaxUses, i.MaxCredits, i.CreatedBy, micros(i.CreatedAt))
+		return err
+	})
+}
+
+// lockWorkflow keeps a team's workflow from going before the transaction ends.
+func (db *DB) lockWorkflow(ctx context.Context, team ids.Team, id ids.Workflow) error {
+	var n int
+	err := db.q.QueryRowContext(ctx, `SELECT 1 FROM workflows WHERE team_id = $1 AND id = $2 `+db.dialect.forUpdate, team, id).Scan(&n)
+	return db.foreseen(err, "workflow")
+}
+
+const inviteRow = `
+	SELECT i.id, i.team_id, i.workflow_id, i.role, i.expires_hours, i.expires_at, i.max_uses, i.uses, i.max_credits, i.token_hint,
+	       i.created_by, u.name, i.created_at, i.last_used_at, i.revoked_at
+	FROM share_invites i JOIN users u ON u.id = i.created_by `
+
+func scanInvite(row scanner, i *sharing.Invite) error {
+	var expires, created int64
+	var used, revoked sql.NullInt64
+	err := row.Scan((*string)(&i.ID), (*string)(&i.Team), (*string)(&i.Workflow), (*string)(&i.Role), &i.Hours, &expires, &i.MaxUses, &i.Uses,
+		(*int64)(&i.MaxCredits), &i.TokenHint, (*string)(&i.CreatedBy), &i.CreatedByName, &created, &used, &revoked)
+	i.ExpiresAt, i.CreatedAt, i.LastUsedAt, i.RevokedAt = fromMicros(expires), fromMicros(created), fromNull(used), fromNull(revoked)
+	return err
+}
+
+// Invites are a workflow's share links, newest first.
+func (db *DB) Invites(ctx context.Context, team ids.Team, id ids.Workflow) ([]sharing.Invite, error) {
+	var n int
+	if err := db.q.QueryRowContext(ctx, `SELECT 1 FROM workflows WHERE team_id = $1 AND id = $2`, team, id).Scan(&n); err != nil {
+		return nil, db.foreseen(err, "workflow")
+	}
+	return all(ctx, db, func(r *sql.Rows, i *sharing.Invite) error { return scanInvite(r, i) },
+		inviteRow+`WHERE i.team_id = $1 AND i.workflow_id = $2 ORDER BY i.id DESC`, team, id)
+}
+
+// RevokeInvite ends a share link.
+func (db *DB) RevokeInvite(ctx context.Context, team ids.Team, id ids.Invite, now time.Time) error {
+	n, err := db.changed(ctx, `UPDATE share_invites SET revoked_at = COALESCE(revoked_at, $1) WHERE team_id = $2 AND id = $3`, micros(now), team, id)
+	if err == nil && n == 0 {
+		return fault.NotFound("no such share link")
+	}
+	return err
+}
+
+// revokeInvitesOf ends every link to a workflow.
+func (db *DB) revokeInvitesOf(ctx context.Context, id ids.Workflow, now time.Time) error {
+	_, err := db.changed(ctx, `UPDATE share_invites SET revoked_at = $1 WHERE workflow_id = $2 AND revoked_at IS NULL`, micros(now), id)
+	return err
+}
+
+// Join lets somebody in by a link.
+func (db *DB) Join(ctx context.Context, j sharing.Joining, refuse func(sharing.Invite, bool) error) (i sharing.Invite, g sharing.Guest, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
+		var id string
+		err := tx.q.QueryRowContext(ctx, `SELECT id FROM share_invites WHERE token_hash = $1 `+tx.dialect.forUpdate, j.TokenHash).Scan(&id)
+		if err != nil {
+			return tx.foreseen(err, "share link")
+		}
+		if err := scanInvite(tx.q.QueryRowContext(ctx, inviteRow+`WHERE i.id = $1`, id), &i); err != nil {
+			return err
+		}
+		g = sharing.Guest{}
+		err = tx.q.QueryRowContext(ctx, `SELECT id, name FROM guests WHERE invite_id = $1 AND visitor = $2`, id, j.Visitor).Scan(&g.ID, &g.Name)
+		back := err == nil
+		if err = tx.foreseen(err, "guest"); err != nil && !fault.Is(err, fault.KindNotFound) {
+			return err
+		}
+		if err := refuse(i, back); err != nil {
+			return err
+		}
+		if back {
+			return tx.comeBack(ctx, &g, j)
+		}
+		return tx.letIn(ctx, &i, &g, j)
+	})
+	return i, g, err
+}
+
+// letIn counts a use and adds the guest. The row of the link is ours.
+func (db *DB) letIn(ctx context.Context, i *sharing.Invite, g *sharing.Guest, j sharing.Joining) error {
+	i.Uses, i.LastUsedAt = i.Uses+1, j.Now
+	*g = j.Guest
+	if g.Name == "" {
+		g.Name = fmt.Sprintf("Guest %d", i.Uses)
+	}
+	if _, err := db.changed(ctx, `UPDATE share_invites SET uses = uses + 1, last_used_at = $1 WHERE id = $2`, micros(j.Now), i.ID); err != nil {
+		return err
+	}
+	_, err := db.q.ExecContext(ctx, `
+		INSERT INTO guests (id, invite_id, visitor, name, token_hash, joined_at, seen_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $6)`, g.ID, i.ID, j.Visitor, g.Name, j.RunToken(g.ID), micros(j.Now))
+	return err
+}
+
+func (db *DB) comeBack(ctx context.Context, g *sharing.Guest, j sharing.Joining) error {
+	if j.Guest.Name != "" {
+		g.Name = j.Guest.Name
+	}
+	_, err := db.changed(ctx, `UPDATE guests SET name = $1, seen_at = $2 WHERE id = $3`, g.Name, micros(j.Now), g.ID)
+	return err
+}
+
+// Bearer finds whose token has this hash: a link's own, or a guest's.
+func (db *DB) Bearer(ctx context.Context, tokenHash string) (i sharing.Invite, g *sharing.Guest, err error) {
+	err = scanInvite(db.q.QueryRowContext(ctx, inviteRow+`WHERE i.token_hash = $1`, tokenHash), &i)
+	if err = db.foreseen(err, "token"); !fault.Is(err, fault.KindNotFound) {
+		return i, nil, err
+	}
+	g = &sharing.Guest{}
+	var invite string
+	err = db.q.QueryRowContext(ctx, `SELECT id, name, invite_id FROM guests WHERE token_hash = $1`, tokenHash).Scan(&g.ID, &g.Name, &invite)
+	if err != nil {
+		return i, nil, db.foreseen(err, "token")
+	}
+	return i, g, scanInvite(db.q.QueryRowContext(ctx, inviteRow+`WHERE i.id = $1`, invite), &i)
+}
+
+// OpenInvites are those of the links that are neither revoked nor expired.
+func (db *DB) OpenInvites(ctx context.Context, list []ids.Invite, now time.Time) (map[ids.Invite]bool, error) {
+	open := make(map[ids.Invite]bool, len(list))
+	if len(list) == 0 {
+		return open, nil
+	}
+	found, err := all(ctx, db, func(r *sql.Rows, id *ids.Invite) error { return r.Scan((*string)(id)) },
+		`SELECT id FROM share_invites WHERE revoked_at IS NULL AND expires_at > $1 AND id IN (`+placeholders(2, len(list))+`)`,
+		append([]any{micros(now)}, anys(list)...)...)
+	for _, id := range found {
+		open[id] = true
+	}
+	return open, err
+}
+
+// placeholders are n of them, counted from first.
+func placeholders(first, n int) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "$%d", first+i)
+	}
+	return b.String()
+}
+
+func anys[T any](list []T) []any {
+	out := make([]any, len(list))
+	for i, v := range list {
+		out[i] = v
+	}
+	return out
+}
+
+// Epoch is that of a workflow's live document, or the one it would begin with.
+func (db *DB) Epoch(ctx context.Context, team ids.Team, id ids.Workflow) (epoch int64, err error) {
+	err = db.q.QueryRowContext(ctx, `
+		SELECT COALESCE(d.epoch, 1) FROM workflows w LEFT JOIN documents d ON d.workflow_id = w.id
+		WHERE w.team_id = $1 AND w.id = $2`, team, id).Scan(&epoch)
+	return epoch, db.foreseen(err, "workflow")
+}
+
+// withinInvite refuses what would go beyond what a link's guests may spend, or
+// comes by a link that has ended meanwhile. The team's purse is ours.
+func (db *DB) withinInvite(ctx context.Context, id string, amount credits.Amount, now time.Time) error {
+	var invite, status string
+	err := db.q.QueryRowContext(ctx, `SELECT invite_id, status FROM runs WHERE id = $1`, id).Scan(&invite, &status)
+	if err = db.foreseen(err, "run"); fault.Is(err, fault.KindNotFound) || err == nil && invite == "" {
+		return nil // held for something else, or for a member
+	}
+	if err != nil {
+		return err
+	}
+	var most, expires int64
+	var revoked sql.NullInt64
+	err = db.q.QueryRowContext(ctx, `SELECT max_credits, expires_at, revoked_at FROM share_invites WHERE id = $1 `+db.dialect.forUpdate, invite).Scan(&most, &expires, &revoked)
+	if err != nil {
+		return db.foreseen(err, "share link")
+	}
+	if starting := status == string(lifecycle.Queued); starting && (revoked.Valid || expires <= micros(now)) {
+		return fault.Unauthenticated("the link this token belongs to has ended").WithCode(string(sharing.Revoked))
+	}
+	if most == 0 {
+		return nil
+	}
+	var spent int64
+	err = db.q.QueryRowContext(ctx, `
+		SELECT COALESCE(SUM(CASE WHEN r.status IN ('queued', 'running') THEN COALESCE(h.amount, 0) ELSE r.credits_used END), 0)
+		FROM runs r LEFT JOIN holds h ON h.id = r.id
+		WHERE r.invite_id = $1`, invite).Scan(&spent)
+	if err == nil && spent+int64(amount) > most {
+		return fault.Payment("the guests of this link may not spend more: it is limited to %s credits", credits.Amount(most)).WithCode(runs.InviteLimit)
+	}
+	return err
+}
+
+// FilesNotUsed are those of the keys that no earlier run of the workflow was
+// given.
+func (db *DB) FilesNotUsed(ctx context.Context, team ids.Team, id ids.Workflow, keys []string) ([]string, error) {
+	wanted := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		wanted[key] = true
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	lists, err := all(ctx, db, func(r *sql.Rows, text *string) error { return r.Scan(text) },
+		`SELECT DISTINCT inputs FROM runs WHERE team_id = $1 AND workflow_id = $2`, team, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range lists {
+		var inputs map[string][]string
+		if err := json.Unmarshal([]byte(text), &inputs); err != nil {
+			return nil, err
+		}
+		for _, used := range inputs {
+			for _, key := range used {
+				delete(wanted, key)
+			}
+		}
+	}
+	var left []string
+	for _, key := range keys {
+		if wanted[key] {
+			left = append(left, key)
+		}
+	}
+	return left, nil
+}
