@@ -16,7 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/millrace/millrace/internal/collab"
 	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/executor/images"
 	"github.com/millrace/millrace/internal/engine/executor/local"
@@ -43,6 +45,7 @@ type house struct {
 	driver   *lateDriver
 	images   *images.Store
 	hub      runs.Hub
+	editor   *collab.Server
 	metrics  *prometheus.Registry
 	handler  http.Handler
 }
@@ -75,19 +78,38 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Store: db, Post: h.postman, Passwords: builtin.NewPasswords(), Origins: origins,
 		SignUp: s.signUp(origins), FirstPlan: string(credits.Free), Now: time.Now,
 	})
+	drawings := workflows.NewService(db, time.Now)
+	shares := sharing.NewService(sharing.Options{Store: db, Rooms: db, Members: h.accounts, Key: db.Key("share links and rooms"), Now: time.Now})
+	h.editor = collab.New(collab.Options{
+		Documents: db, Definitions: drawings, Passes: shares, Bridge: db.Bridge(), Log: log, Now: time.Now,
+	})
+	drawings.GoLive(h.editor)
 	api := httpapi.New(httpapi.Options{
-		Log: log, Identity: h.accounts, Accounts: h.accounts, Workflows: workflows.NewService(db, time.Now),
+		Log: log, Identity: h.accounts, Accounts: h.accounts, Workflows: drawings,
 		Life: ctx, Runs: runs.NewService(runs.Options{
-			Store: db, Details: db, Logs: db, Submit: db, Objects: keep, Workshop: h.engine, Catalog: catalog, Now: time.Now,
+			Store: db, Details: db, Logs: db, Submit: settled{db, h.editor}, Objects: keep, Workshop: h.engine, Catalog: catalog, Now: time.Now,
 		}),
-		Feed: &h.hub, Sharing: sharing.NewService(sharing.Options{Store: db, Rooms: db, Members: h.accounts, Key: db.Key("share links and rooms"), Now: time.Now}),
-		CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
+		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
 		Limiter: db, Answers: db, Home: web.Home, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
 		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment},
 		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute, AnalysesPerDay: s.AnalysesPerDay,
 	})
 	h.handler = api.Handler()
 	return h, nil
+}
+
+// settled is the database as a run sees it: with everything that people have
+// drawn until now.
+type settled struct {
+	*store.DB
+	editor *collab.Server
+}
+
+func (s settled) RunSource(ctx context.Context, team ids.Team, id ids.Workflow) (runs.Source, error) {
+	if _, err := s.editor.Settle(ctx, team, id); err != nil {
+		return runs.Source{}, err
+	}
+	return s.DB.RunSource(ctx, team, id)
 }
 
 // How long a task may go on without its server: contract and shim agree on it.
@@ -160,6 +182,7 @@ func (s *settings) checkEnvironment(context.Context) error { return s.problems()
 func (h *house) background(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return h.postman.Run(ctx) })
 	g.Go(func() error { return errors.Join(h.engine.Run(ctx), h.driver.Close()) })
+	g.Go(func() error { return h.editor.Run(ctx) })
 	g.Go(func() error { return h.janitor(ctx) })
 }
 

@@ -106,7 +106,7 @@ var routeRows = map[string]rights{
 	"DELETE /api/collab/invites":                       admins(200).elsewhere(404),
 	"POST /api/collab/join":                            open(200).with(`{"invite":"{share}"}`),
 	"POST /api/collab/token":                           everybody(200).with(`{"workflowId":"{wf}"}`).elsewhere(404),
-	"GET /editor/{room}":                               open(501),
+	"GET /editor/{room}":                               open(401), // by a room token: TestTheEditorChecksBeforeItUpgrades
 	"POST /auth/sign-up":                               open(201).with(`{"email":"{fresh}","password":"correct horse","name":"N"}`),
 	"POST /auth/sign-in":                               open(200).with(`{"email":"{known}","password":"correct horse"}`),
 	"POST /auth/sign-out":                              everybody(200),

@@ -40,6 +40,7 @@ type Options struct {
 	Runs      *runs.Service
 	Feed      Feed
 	Sharing   *sharing.Service
+	Editor    Editor
 	Files     *files.Service
 	Transfers Transfers // nil where the object store is spoken to directly
 	Billing   *billing.Service

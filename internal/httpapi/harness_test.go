@@ -21,6 +21,7 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/billing"
+	"github.com/millrace/millrace/internal/collab"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -57,6 +58,7 @@ type house struct {
 	log      *bytes.Buffer
 
 	hub       runs.Hub
+	editor    *collab.Server
 	keeper    *disk.Store
 	filesRoom *files.Service
 	attempts  string // the executor's folder
@@ -128,6 +130,9 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	}
 	h.accounts = builtin.New(ido)
 	o.Sharing = sharing.NewService(sharing.Options{Store: h.db, Rooms: h.db, Members: h.accounts, Key: h.db.Key("sharing"), Now: h.clock})
+	h.editor = editorOf(t, h, o)
+	o.Editor = h.editor
+	o.Workflows.GoLive(h.editor)
 	o.Identity, o.Accounts = h.accounts, h.accounts
 	if err := h.accounts.Keys.Rotate(t.Context()); err != nil {
 		t.Fatal(err)
@@ -162,6 +167,25 @@ func engineOf(t *testing.T, h *house) *engine.Engine {
 		driver.Close()
 	})
 	return e
+}
+
+// editorOf hosts the house's editor rooms.
+func editorOf(t *testing.T, h *house, o httpapi.Options) *collab.Server {
+	t.Helper()
+	s := collab.New(collab.Options{
+		Documents: h.db, Definitions: o.Workflows, Passes: o.Sharing, Bridge: h.db.Bridge(),
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: time.Now,
+	})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
 }
 
 type locked struct {

@@ -98,6 +98,7 @@ func (a *API) routes() []route {
 		{pattern: "DELETE /api/collab/invites", who: member, may: access.ManageSharing, handle: a.revokeInvite},
 		{pattern: "POST /api/collab/join", body: smallBody, limit: a.joinsLimit(), handle: a.joinWorkflow},
 		{pattern: "POST /api/collab/token", who: member, may: access.Read, body: smallBody, handle: a.createRoomToken},
+		{pattern: "GET /editor/{room}", handle: a.openEditor},
 
 		{pattern: "GET /api/billing/credits", who: member, may: access.Read, handle: a.getCredits},
 		{pattern: "GET /api/billing/usage", who: member, may: access.Read, handle: a.listUsage},

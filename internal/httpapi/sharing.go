@@ -217,3 +217,23 @@ func (a *API) createRoomToken(x *exchange) (answer, error) {
 		Token: token, Room: pass.Room(), CollabURL: x.collabURL(), Role: api.InviteRole(pass.Role), ExpiresAt: api.At(pass.ExpiresAt()),
 	}}, err
 }
+
+// Editor is the host of the editor rooms.
+type Editor interface {
+	// Admit checks the token of somebody who wants to enter a room, before
+	// anything is upgraded. What it returns serves the socket to its end.
+	Admit(r *http.Request, room string) (serve func(http.ResponseWriter, *http.Request), err error)
+}
+
+// openEditor lets a socket into a room. Where it comes from is checked here,
+// what its token says by the host.
+func (a *API) openEditor(x *exchange) (answer, error) {
+	if o := x.r.Header.Get("Origin"); o != "" && !x.known(o) {
+		return answer{}, fault.Forbidden("this socket comes from a page of another site; if that site is yours, add it to --public-urls").WithCode("cross_origin")
+	}
+	serve, err := a.Editor.Admit(x.r, x.r.PathValue("room"))
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{stream: serve}, nil
+}

@@ -15,8 +15,6 @@ func (a *API) unbuilt() []route {
 		{pattern: "GET /api/ai/analyses", who: member, may: access.Read},
 		{pattern: "POST /api/ai/proxy/v1/chat/completions", who: member, may: access.Chat, body: chatBody, failsAs: chatFailure},
 
-		{pattern: "GET /editor/{room}"},
-
 		{pattern: "GET /api/account/data", who: member, may: access.ExportTeam},
 		{pattern: "DELETE /api/account/data", who: member, may: access.EraseTeam, body: smallBody},
 

@@ -178,10 +178,11 @@ func (a *API) listRevisions(x *exchange) (answer, error) {
 }
 
 func revisionRow(r workflows.Revision) api.RevisionRow {
-	return api.RevisionRow{
-		Revision: r.Number, Summary: r.Summary, CreatedAt: api.At(r.CreatedAt),
-		CreatedBy: api.Person{ID: string(r.CreatedBy), Name: r.CreatedByName},
+	by := api.Person{ID: string(r.CreatedBy), Name: r.CreatedByName}
+	if r.Guest != "" {
+		by = api.Person{ID: r.Guest, Name: r.GuestName}
 	}
+	return api.RevisionRow{Revision: r.Number, Summary: r.Summary, CreatedAt: api.At(r.CreatedAt), CreatedBy: by}
 }
 
 // revisionNumber reads a number; what is none names no revision.

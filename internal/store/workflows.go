@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -39,13 +40,14 @@ func (db *DB) Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (wor
 	var problems []byte
 	err := db.q.QueryRowContext(ctx, `
 		SELECT w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.version,
-		       r.definition, r.fingerprint, r.problems
+		       r.definition, r.fingerprint, r.problems, COALESCE(d.seq, 0), COALESCE(d.settled_seq, 0)
 		FROM workflows w
 		JOIN users u ON u.id = w.created_by
 		JOIN workflow_revisions r ON r.workflow_id = w.id AND r.revision = w.revision
+		LEFT JOIN documents d ON d.workflow_id = w.id
 		WHERE w.team_id = $1 AND w.id = $2`, team, id).
 		Scan(&w.Name, &w.Description, &w.Revision, &w.NodeCount, &w.CreatedBy, &w.CreatedByName, &created, &updated, &w.Version,
-			&w.Definition, &w.Fingerprint, &problems)
+			&w.Definition, &w.Fingerprint, &problems, &w.Drawn, &w.Settled)
 	if err != nil {
 		return w, db.foreseen(err, "workflow")
 	}
@@ -102,18 +104,42 @@ func (db *DB) SaveWorkflow(ctx context.Context, w workflows.Workflow, rev *workf
 	return saved, err
 }
 
+// SaveDrawn writes what a document came to. Which of two is the newer is
+// decided by how much of the document they hold, in the same transaction.
+func (db *DB) SaveDrawn(ctx context.Context, w workflows.Workflow, rev *workflows.Revision) (saved bool, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
+		n, err := tx.changed(ctx, `UPDATE documents SET settled_seq = $1 WHERE workflow_id = $2 AND settled_seq < $1`, w.Settled, w.ID)
+		if err != nil || n == 0 || rev == nil {
+			saved = err == nil
+			return err
+		}
+		if saved, err = tx.SaveWorkflow(ctx, w, rev); err == nil && !saved {
+			return errOutrun
+		}
+		return err
+	})
+	if errors.Is(err, errOutrun) {
+		return false, nil
+	}
+	return saved, err
+}
+
+// errOutrun takes a transaction back because somebody was faster.
+var errOutrun = errors.New("somebody was faster")
+
 func (db *DB) saveRevision(ctx context.Context, w workflows.Workflow, rev workflows.Revision) error {
 	problems, err := json.Marshal(w.Problems)
 	if err != nil {
 		return err
 	}
 	_, err = db.q.ExecContext(ctx, `
-		INSERT INTO workflow_revisions (workflow_id, revision, definition, fingerprint, problems, summary, created_by, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+		INSERT INTO workflow_revisions (workflow_id, revision, definition, fingerprint, problems, summary, created_by, created_at, updated_at, guest_id, guest_name)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		ON CONFLICT (workflow_id, revision) DO UPDATE SET
 			definition = excluded.definition, fingerprint = excluded.fingerprint, problems = excluded.problems,
 			summary = excluded.summary, updated_at = excluded.updated_at`,
-		w.ID, rev.Number, string(w.Definition), w.Fingerprint, string(problems), rev.Summary, rev.CreatedBy, micros(rev.CreatedAt), micros(rev.UpdatedAt))
+		w.ID, rev.Number, string(w.Definition), w.Fingerprint, string(problems), rev.Summary, rev.CreatedBy, micros(rev.CreatedAt), micros(rev.UpdatedAt),
+		rev.Guest, rev.GuestName)
 	return err
 }
 
@@ -175,11 +201,11 @@ func (db *DB) lastRuns(ctx context.Context, team ids.Team, list []workflows.Row)
 }
 
 const revision = `
-	SELECT r.revision, r.created_by, u.name, r.created_at, r.updated_at, r.summary, r.closed`
+	SELECT r.revision, r.created_by, u.name, r.created_at, r.updated_at, r.summary, r.closed, r.guest_id, r.guest_name`
 
 func scanRevision(row scanner, r *workflows.Revision, more ...any) error {
 	var created, updated int64
-	into := append([]any{&r.Number, &r.CreatedBy, &r.CreatedByName, &created, &updated, &r.Summary, &r.Closed}, more...)
+	into := append([]any{&r.Number, &r.CreatedBy, &r.CreatedByName, &created, &updated, &r.Summary, &r.Closed, &r.Guest, &r.GuestName}, more...)
 	err := row.Scan(into...)
 	r.CreatedAt, r.UpdatedAt = fromMicros(created), fromMicros(updated)
 	return err

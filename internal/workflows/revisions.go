@@ -18,6 +18,8 @@ type Revision struct {
 	Number        int
 	CreatedBy     ids.User
 	CreatedByName string
+	Guest         string // who drew it, by an invitation of CreatedBy
+	GuestName     string
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
 	Summary       string
@@ -55,7 +57,7 @@ func (s *Service) Update(ctx context.Context, caller access.Caller, id ids.Workf
 	if err != nil {
 		return Workflow{}, err
 	}
-	return s.save(ctx, caller, id, func(w *Workflow) (*graph.Graph, string, error) {
+	return s.save(ctx, caller, id, e.IfMatch != nil, func(w *Workflow) (*graph.Graph, string, error) {
 		if e.IfMatch != nil && !matches(e.IfMatch, w.ETag()) {
 			return nil, "", fault.Stale("the workflow has changed since you read it: read it again, then repeat your change").WithCode("stale")
 		}
@@ -92,17 +94,19 @@ func (s *Service) Restore(ctx context.Context, caller access.Caller, id ids.Work
 	if len(malformed) > 0 {
 		return Workflow{}, fault.Problems(malformed, "revision %d cannot be restored: %s", number, first(malformed))
 	}
-	return s.save(ctx, caller, id, func(*Workflow) (*graph.Graph, string, error) {
+	return s.save(ctx, caller, id, false, func(*Workflow) (*graph.Graph, string, error) {
 		return g, fmt.Sprintf("restored revision %d", number), nil
 	})
 }
 
 // save reads, changes and writes, again whenever somebody was faster. change
 // returns the definition (nil: the same) and a summary that makes it a
-// revision of its own.
-func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflow, change func(*Workflow) (*graph.Graph, string, error)) (Workflow, error) {
+// revision of its own. Where people edit together, a definition becomes an
+// edit of theirs; exactly says that it must be one of what change saw.
+func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflow, exactly bool, change func(*Workflow) (*graph.Graph, string, error)) (Workflow, error) {
+	by := access.Author{User: caller.User}
 	for {
-		before, err := s.store.Workflow(ctx, caller.Team, id)
+		before, err := s.settled(ctx, caller.Team, id)
 		if err != nil {
 			return Workflow{}, err
 		}
@@ -111,13 +115,30 @@ func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflo
 		if err != nil {
 			return Workflow{}, err
 		}
+		if g != nil && before.Drawn > 0 && s.live != nil {
+			d := Drawing{Team: caller.Team, Workflow: id, Definition: g.JSON(), Author: by, Summary: summary}
+			if exactly {
+				d.Seq = before.Drawn
+			}
+			if done, err := s.live.Draw(ctx, d); err != nil {
+				return Workflow{}, err
+			} else if !done {
+				continue
+			}
+			if after.Name == before.Name && after.Description == before.Description {
+				return s.store.Workflow(ctx, caller.Team, id)
+			}
+			exactly = false // what it was to match is what it was made of
+			change = named(after.Name, after.Description)
+			continue
+		}
 		if g != nil {
 			after.define(g)
 		}
 		var rev *Revision
 		switch {
 		case !bytes.Equal(before.Definition, after.Definition):
-			if rev, err = s.revision(ctx, caller, before, g, summary); err != nil {
+			if rev, err = s.revision(ctx, by, before, g, summary); err != nil {
 				return Workflow{}, err
 			}
 			after.Revision = rev.Number
@@ -132,16 +153,25 @@ func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflo
 	}
 }
 
+// named changes how a workflow is called, and nothing else.
+func named(name, description string) func(*Workflow) (*graph.Graph, string, error) {
+	return func(w *Workflow) (*graph.Graph, string, error) {
+		w.Name, w.Description = name, description
+		return nil, "", nil
+	}
+}
+
 // revision is the one that a new definition belongs to: the current one while
 // its author goes on within the sitting, else the next.
-func (s *Service) revision(ctx context.Context, caller access.Caller, w Workflow, g *graph.Graph, summary string) (*Revision, error) {
+func (s *Service) revision(ctx context.Context, by access.Author, w Workflow, g *graph.Graph, summary string) (*Revision, error) {
 	now := s.now()
 	current, err := s.store.Revision(ctx, w.Team, w.ID, w.Revision)
 	if err != nil {
 		return nil, err
 	}
-	rev := &Revision{Number: w.Revision + 1, CreatedBy: caller.User, CreatedAt: now}
-	if summary == "" && current.CreatedBy == caller.User && now.Sub(current.CreatedAt) < sitting && !current.Closed {
+	rev := &Revision{Number: w.Revision + 1, CreatedBy: by.User, Guest: by.Guest, GuestName: by.GuestName, CreatedAt: now}
+	same := current.CreatedBy == by.User && current.Guest == by.Guest
+	if summary == "" && same && now.Sub(current.CreatedAt) < sitting && !current.Closed {
 		rev = &current
 	}
 	rev.UpdatedAt, rev.Summary = now, summary

@@ -49,6 +49,11 @@ type Workflow struct {
 	Fingerprint string // of the definition, without positions and looks
 	Problems    []graph.Problem
 	Version     int // counts saves
+
+	// While people edit it together, the document is the truth: how far that
+	// has come, and how much of it the definition holds. 0: there is none.
+	Drawn   int64
+	Settled int64
 }
 
 // ETag changes with the name, the description and the definition, but not
@@ -73,6 +78,9 @@ type Store interface {
 	// somebody has saved since w.Version was read, it writes nothing and says
 	// so.
 	SaveWorkflow(ctx context.Context, w Workflow, rev *Revision) (saved bool, err error)
+	// SaveDrawn does the same with what the document came to by w.Settled,
+	// unless the definition holds more of it already.
+	SaveDrawn(ctx context.Context, w Workflow, rev *Revision) (saved bool, err error)
 	// DeleteWorkflow removes a workflow and calls its runs off; they stay
 	// listed.
 	DeleteWorkflow(ctx context.Context, team ids.Team, id ids.Workflow, by string, now time.Time) error
@@ -82,6 +90,7 @@ type Store interface {
 // Service answers the questions a team asks about its workflows.
 type Service struct {
 	store Store
+	live  Live // nil: nobody edits together
 	now   func() time.Time
 }
 
@@ -195,7 +204,7 @@ func (s *Service) Workflow(ctx context.Context, caller access.Caller, id ids.Wor
 	if err := caller.Must(access.Read); err != nil {
 		return Workflow{}, err
 	}
-	return s.store.Workflow(ctx, caller.Team, id)
+	return s.settled(ctx, caller.Team, id)
 }
 
 // Shared is the one workflow that a guest's link is for.
@@ -203,7 +212,7 @@ func (s *Service) Shared(ctx context.Context, guest access.Caller) (Workflow, er
 	if guest.Guest == nil {
 		return Workflow{}, fault.Forbidden("this is for the guests of a share link")
 	}
-	return s.store.Workflow(ctx, guest.Team, guest.Guest.Workflow)
+	return s.settled(ctx, guest.Team, guest.Guest.Workflow)
 }
 
 // Workflows lists the team's workflows, newest first, from the cursor on.

@@ -93,6 +93,14 @@ type Guest struct {
 	Workflow ids.Workflow // the only one there is for them
 }
 
+// Author is who wrote something. A guest writes in the name of the member who
+// invited them.
+type Author struct {
+	User      ids.User
+	Guest     string // empty: the member themselves
+	GuestName string
+}
+
 // Subject names who is asking, whether they have an account or not.
 func (c Caller) Subject() string {
 	if c.Guest != nil {

@@ -1,0 +1,141 @@
+package collab
+
+import (
+	"context"
+	"encoding/base64"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// bridgePause is between two messages of one room to the other servers.
+const bridgePause = 100 * time.Millisecond
+
+// maxBridged bounds a message between servers; PostgreSQL takes 8,000 bytes.
+const maxBridged = 7000
+
+// What servers tell one another of a room. Each message is the word, the
+// server, the workflow, and what there is to say.
+const (
+	wordWrote = "wrote" // an update was stored
+	wordHere  = "here"  // presences
+	wordWho   = "who"   // asks for them
+)
+
+// counts are for the operator.
+type counts struct {
+	conns, stored, refused, slow atomic.Int64
+}
+
+// Measure is what the operator may want to know.
+type Measure struct {
+	Rooms, Conns, Stored, Refused, Slow int64
+}
+
+// Measure counts what is going on.
+func (s *Server) Measure() Measure {
+	s.mu.Lock()
+	rooms := len(s.rooms)
+	s.mu.Unlock()
+	return Measure{Rooms: int64(rooms), Conns: s.counts.conns.Load(), Stored: s.counts.stored.Load(), Refused: s.counts.refused.Load(), Slow: s.counts.slow.Load()}
+}
+
+// tell sends who is where to the sockets of the room and to the other servers.
+func (r *room) tell(ctx context.Context) {
+	now := r.s.Now()
+	r.mu.Lock()
+	here, elsewhere := r.gather(now)
+	if len(here) > 0 {
+		r.told = now
+		frame := presenceFrame(here)
+		for c := range r.conns {
+			c.send(frame)
+		}
+	}
+	if len(elsewhere) > 0 {
+		r.bridged = now
+	}
+	r.mu.Unlock()
+	for _, e := range elsewhere {
+		body := base64.RawStdEncoding.EncodeToString(presenceBody([]entry{e}))
+		if len(body) <= maxBridged {
+			r.send(ctx, wordHere, body)
+		}
+	}
+}
+
+// announce tells the other servers that there is something to read.
+func (r *room) announce(ctx context.Context) { r.send(ctx, wordWrote, "") }
+
+// askElsewhere asks the other servers who is in this room.
+func (r *room) askElsewhere(ctx context.Context) { r.send(ctx, wordWho, "") }
+
+func (r *room) send(ctx context.Context, word, body string) {
+	if r.s.Bridge == nil {
+		return
+	}
+	if err := r.s.Bridge.Send(ctx, strings.Join([]string{word, r.s.name, string(r.id), body}, " ")); err != nil {
+		// The others look by themselves, only later.
+		r.s.Log.WarnContext(ctx, "cannot tell the other servers", slog.Any("error", err))
+	}
+}
+
+// listen hears what other servers say, until ctx ends.
+func (s *Server) listen(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := s.Bridge.Listen(ctx, s.heard, func() {
+			for _, r := range s.all() {
+				r.wroteElsewhere()
+				r.askElsewhere(ctx)
+			}
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		s.Log.WarnContext(ctx, "lost touch with the other servers; trying again", slog.Any("error", err))
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func (s *Server) heard(message string) {
+	parts := strings.SplitN(message, " ", 4)
+	if len(parts) != 4 || parts[1] == s.name {
+		return
+	}
+	s.mu.Lock()
+	r := s.rooms[ids.Workflow(parts[2])]
+	s.mu.Unlock()
+	if r == nil {
+		return
+	}
+	switch parts[0] {
+	case wordWrote:
+		r.wroteElsewhere()
+	case wordHere:
+		body, err := base64.RawStdEncoding.DecodeString(parts[3])
+		if err != nil {
+			return
+		}
+		if list, err := readEntries(body); err == nil {
+			r.hearOf(list)
+		}
+	case wordWho:
+		r.mu.Lock()
+		r.tellAll = true
+		r.mu.Unlock()
+		r.stir()
+	}
+}
+
+func (r *room) wroteElsewhere() {
+	r.mu.Lock()
+	r.behind = true
+	r.mu.Unlock()
+	r.stir()
+}

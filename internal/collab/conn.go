@@ -1,0 +1,188 @@
+package collab
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/millrace/millrace/internal/sharing"
+)
+
+// What a client may send, and how much may wait for it.
+const (
+	perSecond  = 500 // messages; who sends more is read more slowly
+	burst      = 1000
+	maxQueue   = 256 // messages
+	maxWaiting = 4 << 20
+	sendTime   = 20 * time.Second // in which a client must take a message
+)
+
+// conn is one socket.
+type conn struct {
+	r    *room
+	ws   *websocket.Conn
+	pass sharing.Pass
+	user json.RawMessage // who they are, as others see them
+	acks bool            // understands our own messages
+
+	stored  uint64          // changes of this client that are stored; under the room's mu
+	acked   uint64          // of those, how many it was told; under the room's mu
+	clients map[uint64]bool // presences it has introduced; under the room's mu
+
+	mu     sync.Mutex
+	queue  [][]byte
+	size   int
+	closed bool
+	ready  chan struct{} // something waits to be sent
+}
+
+func newConn(r *room, ws *websocket.Conn, pass sharing.Pass, acks bool) *conn {
+	user, err := json.Marshal(map[string]string{"id": pass.Subject(), "name": pass.Name, "color": pass.Color, "role": string(pass.Role)})
+	if err != nil { // strings can always be written
+		panic(err)
+	}
+	return &conn{r: r, ws: ws, pass: pass, user: user, acks: acks, clients: map[uint64]bool{}, ready: make(chan struct{}, 1)}
+}
+
+// serve speaks with the client until one of them leaves.
+func (c *conn) serve(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	var writing sync.WaitGroup
+	writing.Go(func() { c.write(ctx) })
+	if c.r.join(c) {
+		c.listen(ctx)
+	}
+	c.r.leave(c)
+	cancel()
+	writing.Wait()
+	_ = c.ws.CloseNow() // it is gone, or was told why
+}
+
+// listen reads what the client says.
+func (c *conn) listen(ctx context.Context) {
+	left, seen := float64(burst), c.r.s.Now()
+	for {
+		kind, frame, err := c.ws.Read(ctx)
+		if err != nil {
+			return
+		}
+		m, err := read(frame)
+		if kind != websocket.MessageBinary || err != nil {
+			c.close(codeBad, "this is no message of the protocol")
+			continue // until the socket is closed
+		}
+		c.hear(m)
+		now := c.r.s.Now()
+		left, seen = min(burst, left+now.Sub(seen).Seconds()*perSecond)-1, now
+		if left < 0 {
+			time.Sleep(time.Second / perSecond)
+		}
+	}
+}
+
+func (c *conn) hear(m message) {
+	switch {
+	case m.kind == kindAwareness:
+		c.r.meet(c, m.entries)
+	case m.kind == kindAsk:
+		c.r.introduce(c)
+	case m.part == syncStep1:
+		c.r.ask(question{from: c, state: append([]byte(nil), m.body...)})
+	case c.pass.Role != sharing.Editor:
+		c.r.s.counts.refused.Add(1) // who only reads is not heard
+	default:
+		c.r.take(c, m.body)
+	}
+}
+
+// send queues a message. A client that does not keep up is sent away: it comes
+// back and asks what it lacks.
+func (c *conn) send(frame []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	if len(c.queue) >= maxQueue || c.size+len(frame) > maxWaiting && len(c.queue) > 0 {
+		c.r.s.counts.slow.Add(1)
+		c.shut(codeSlow, "too much waits for you; come back")
+		return
+	}
+	c.queue, c.size = append(c.queue, frame), c.size+len(frame)
+	select {
+	case c.ready <- struct{}{}:
+	default:
+	}
+}
+
+// acknowledge tells the client how many of its changes are stored, if it wants
+// to know. The room's mu is held.
+func (c *conn) acknowledge() {
+	if c.acks && c.stored > c.acked {
+		c.acked = c.stored
+		c.send(storedFrame(c.stored))
+	}
+}
+
+// close ends the socket with a code that tells why.
+func (c *conn) close(code websocket.StatusCode, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shut(code, reason)
+}
+
+// shut is close for who holds mu. The handshake may take its time.
+func (c *conn) shut(code websocket.StatusCode, reason string) {
+	if c.closed {
+		return
+	}
+	c.closed, c.queue = true, nil
+	go func() { _ = c.ws.Close(code, reason) }()
+}
+
+// write sends what is queued, and something small whenever there was silence:
+// browsers hide the protocol's own pings from the client, which gives up after
+// half a minute without a message.
+func (c *conn) write(ctx context.Context) {
+	silence := time.NewTimer(c.r.s.Times.KeepAlive)
+	defer silence.Stop()
+	for {
+		var frames [][]byte
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.ready:
+			c.mu.Lock()
+			frames, c.queue, c.size = c.queue, nil, 0
+			c.mu.Unlock()
+		case <-silence.C:
+			frames = [][]byte{[]byte(emptyEntries)}
+			go c.ping(ctx)
+		}
+		for _, frame := range frames {
+			if c.writeOne(ctx, frame) != nil {
+				_ = c.ws.CloseNow()
+				return
+			}
+		}
+		silence.Reset(c.r.s.Times.KeepAlive)
+	}
+}
+
+func (c *conn) writeOne(ctx context.Context, frame []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	return c.ws.Write(ctx, websocket.MessageBinary, frame)
+}
+
+// ping finds out whether anybody is still there.
+func (c *conn) ping(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*sendTime)
+	defer cancel()
+	if c.ws.Ping(ctx) != nil {
+		_ = c.ws.CloseNow()
+	}
+}

@@ -1,0 +1,156 @@
+package collab
+
+import (
+	"encoding/json"
+
+	"github.com/millrace/millrace/internal/collab/lib0"
+)
+
+// The messages of the y-websocket protocol, by their first number, and our
+// own. Ours go only to clients that asked for them: others would complain.
+const (
+	kindSync      = 0
+	kindAwareness = 1
+	kindAsk       = 3 // for everybody's presence
+
+	kindStored = 100 // how many of the client's changes are stored
+)
+
+// The parts of a sync message.
+const (
+	syncStep1  = 0 // a state vector: tell me what I lack
+	syncStep2  = 1 // what you lack
+	syncUpdate = 2 // what has changed
+)
+
+// What a client may send.
+const (
+	maxFrame     = 1 << 20
+	maxPresence  = 64 << 10
+	maxState     = 16 << 10 // of one person; a larger one is left out
+	maxEntries   = 64
+	emptyEntries = "\x01\x01\x00" // a message that says nothing
+)
+
+// message is what a client said.
+type message struct {
+	kind    uint64
+	part    uint64  // of a sync message
+	body    []byte  // of a sync message
+	entries []entry // of an awareness message
+}
+
+// entry is one person's presence, as the protocol has it.
+type entry struct {
+	client uint64
+	clock  uint64
+	state  json.RawMessage // nil: gone
+}
+
+// read takes a message apart. It fails for what no client would send.
+func read(frame []byte) (m message, err error) {
+	r := lib0.NewReader(frame)
+	switch m.kind = r.Uint(); m.kind {
+	case kindSync:
+		if m.part = r.Uint(); m.part > syncUpdate {
+			r.Fail()
+		}
+		m.body = r.Bytes()
+	case kindAwareness:
+		body := r.Bytes()
+		if len(body) > maxPresence {
+			r.Fail()
+			break
+		}
+		if m.entries, err = readEntries(body); err != nil {
+			return m, err
+		}
+	case kindAsk:
+	default:
+		r.Fail()
+	}
+	if r.Len() > 0 {
+		r.Fail()
+	}
+	return m, r.Err()
+}
+
+func readEntries(body []byte) (list []entry, err error) {
+	r := lib0.NewReader(body)
+	n := r.Count()
+	if n > maxEntries {
+		r.Fail()
+	}
+	for ; n > 0 && r.Err() == nil; n-- {
+		e := entry{client: r.Uint(), clock: r.Uint()}
+		state := r.Bytes()
+		if len(state) > maxState {
+			continue
+		}
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(state, &fields) != nil {
+			r.Fail()
+			break
+		}
+		if fields != nil {
+			e.state = append(json.RawMessage{}, state...)
+		}
+		list = append(list, e)
+	}
+	if r.Len() > 0 {
+		r.Fail()
+	}
+	return list, r.Err()
+}
+
+// wear makes a state carry who it really is, whatever the client wrote.
+func (e *entry) wear(user json.RawMessage) error {
+	if e.state == nil {
+		return nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(e.state, &fields); err != nil {
+		return err
+	}
+	fields["user"] = user
+	var err error
+	e.state, err = json.Marshal(fields)
+	return err
+}
+
+func syncFrame(part uint64, body []byte) []byte {
+	var w lib0.Writer
+	w.Uint(kindSync)
+	w.Uint(part)
+	w.Buffer(body)
+	return w.Bytes()
+}
+
+func presenceBody(list []entry) []byte {
+	var w lib0.Writer
+	w.Uint(uint64(len(list)))
+	for _, e := range list {
+		w.Uint(e.client)
+		w.Uint(e.clock)
+		if e.state == nil {
+			w.String("null")
+		} else {
+			w.String(string(e.state))
+		}
+	}
+	return w.Bytes()
+}
+
+func presenceFrame(list []entry) []byte {
+	var w lib0.Writer
+	w.Uint(kindAwareness)
+	w.Buffer(presenceBody(list))
+	return w.Bytes()
+}
+
+func storedFrame(n uint64) []byte {
+	var w lib0.Writer
+	w.Uint(kindStored)
+	w.Uint(n)
+	return w.Bytes()
+}

@@ -1,0 +1,367 @@
+package collab
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/millrace/millrace/internal/collab/ydoc"
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/sharing"
+)
+
+// The codes with which sockets are closed. A client comes back by itself from
+// all but those between 4400 and 4499.
+const (
+	codeBad      websocket.StatusCode = 4400 // no client sends this
+	codeRevoked  websocket.StatusCode = 4403 // access was taken back
+	codeGone     websocket.StatusCode = 4404 // the workflow was deleted
+	codeReset    websocket.StatusCode = 4409 // the document started afresh: throw the copy away
+	codeTooLarge websocket.StatusCode = 4413 // the document would be too large
+	codeExpired  websocket.StatusCode = 4500 // the room token expired: come back with another
+	codeRestart                       = websocket.StatusServiceRestart
+	codeSlow                          = websocket.StatusTryAgainLater
+)
+
+// Compared with what a document holds, this is when its history is dropped.
+const (
+	growth     = 4
+	growthFrom = 64 << 10 // bytes
+)
+
+// A snapshot is taken after so much.
+const (
+	snapshotRows  = 200
+	snapshotBytes = 256 << 10
+)
+
+const maxConns = 500 // in a room
+
+// room is one document and the people at it. Everything under mu is quick:
+// nobody waits for the database or the network there.
+type room struct {
+	s    *Server
+	team ids.Team
+	id   ids.Workflow
+
+	loaded  chan struct{} // closed once it is open, or has failed to
+	loadErr error
+	wake    chan struct{}
+	users   int // who hold it open; under the server's mu
+
+	storing  sync.Mutex // one stores at a time
+	settling sync.Mutex
+
+	mu       sync.Mutex
+	doc      *ydoc.Doc
+	head     sharing.Head  // what is stored, and in doc
+	author   access.Author // of the newest update
+	prior    []byte        // the definition as it was settled
+	pending  []change      // in doc, not stored
+	busy     bool          // some of doc is being stored
+	asked    []question
+	behind   bool // others have written
+	rows     int  // since the snapshot
+	bytes    int
+	since    time.Time // the first unsettled update
+	latest   time.Time // the newest
+	emptied  time.Time // nobody has been here since
+	conns    map[*conn]bool
+	people   map[uint64]*person
+	news     map[uint64]bool // whose presence is to be told
+	told     time.Time       // when presence was last told
+	over     bool            // closed; whoever comes opens another
+	tellAll  bool            // another server asked who is here
+	toBridge map[uint64]bool
+	bridged  time.Time
+}
+
+// change is an update that has been applied and waits to be stored.
+type change struct {
+	from   *conn // nil: the server itself
+	data   []byte
+	author access.Author
+}
+
+// question is a client that wants to know what it lacks.
+type question struct {
+	from  *conn
+	state []byte
+}
+
+func newRoom(s *Server, team ids.Team, id ids.Workflow) *room {
+	return &room{
+		s: s, team: team, id: id, loaded: make(chan struct{}), wake: make(chan struct{}, 1), emptied: s.Now(),
+		conns: map[*conn]bool{}, people: map[uint64]*person{}, news: map[uint64]bool{}, toBridge: map[uint64]bool{},
+	}
+}
+
+func newName() string { return strings.ToLower(rand.Text())[:12] }
+
+// newClient is a client number for what a server writes, never used before.
+func newClient() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.BigEndian.Uint64(b[:])>>32 | 1<<31
+}
+
+// seedClient writes the first content of a document, on any server.
+const seedClient = 1
+
+// load reads the document, or makes the first one of the definition.
+func (r *room) load(ctx context.Context) error {
+	w, err := r.s.Definitions.Stored(ctx, r.team, r.id)
+	if err != nil {
+		return err
+	}
+	d, err := r.s.Documents.Document(ctx, r.id, 0)
+	for tries := 0; fault.Is(err, fault.KindNotFound) && tries < 10; tries++ {
+		seed, err := seeded(w.Definition)
+		if err != nil {
+			return err
+		}
+		if err := r.s.Documents.SeedDocument(ctx, r.team, r.id, w.Version, seed, r.s.Now()); err != nil {
+			return err
+		}
+		if d, err = r.s.Documents.Document(ctx, r.id, 0); err == nil {
+			break
+		}
+		if w, err = r.s.Definitions.Stored(ctx, r.team, r.id); err != nil {
+			return err
+		}
+	}
+	if d.Epoch == 0 {
+		return errors.Join(err, errors.New("the document could not be made"))
+	}
+	r.doc = ydoc.New(newClient(), r.s.Limits)
+	r.prior = w.Definition
+	r.head = sharing.Head{Epoch: d.Epoch, Settled: d.Settled}
+	return r.apply(d)
+}
+
+func seeded(definition []byte) ([]byte, error) {
+	doc := ydoc.New(seedClient, ydoc.Limits{Roots: roots})
+	if _, err := draw(doc, definition); err != nil {
+		return nil, err
+	}
+	return doc.Encode(), nil
+}
+
+// apply takes in what was stored.
+func (r *room) apply(d sharing.Document) error {
+	if d.Snapshot != nil {
+		if err := r.doc.Apply(d.Snapshot); err != nil {
+			return err
+		}
+	}
+	for _, u := range d.Updates {
+		if err := r.doc.Apply(u.Data); err != nil {
+			return err
+		}
+		r.author = u.Author
+		r.rows, r.bytes = r.rows+1, r.bytes+len(u.Data)
+	}
+	r.head.Seq = max(r.head.Seq, d.Seq)
+	if r.head.Seq > r.head.Settled {
+		r.touched()
+	}
+	return nil
+}
+
+// touched starts the clock for settling. mu is held, or nobody else has r.
+func (r *room) touched() {
+	r.latest = r.s.Now()
+	if r.since.IsZero() {
+		r.since = r.latest
+	}
+}
+
+// release lets go of a room that enter held.
+func (r *room) release() {
+	r.s.mu.Lock()
+	r.users--
+	r.s.mu.Unlock()
+	r.stir()
+}
+
+// stir makes the room look at what there is to do.
+func (r *room) stir() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// live is the room's own goroutine: it stores, settles, tells who is here, and
+// closes the room when nobody has been in it for a while.
+func (r *room) live() {
+	ctx := context.Background()
+	r.loadErr = r.load(ctx)
+	close(r.loaded)
+	if r.loadErr != nil {
+		r.drop()
+		return
+	}
+	r.askElsewhere(ctx)
+	timer := time.NewTimer(r.s.Times.Linger)
+	defer timer.Stop()
+	for {
+		select {
+		case <-r.wake:
+		case <-timer.C:
+		}
+		if r.store(ctx) != nil {
+			return // everybody was sent away
+		}
+		r.tell(ctx)
+		if r.settleDue() {
+			if _, err := r.settle(ctx, ""); err != nil {
+				r.s.Log.ErrorContext(ctx, "cannot settle a document; it is tried again", slog.String("workflow", string(r.id)), slog.Any("error", err))
+			}
+		}
+		r.snapshotIfDue(ctx)
+		if r.left(ctx) {
+			return
+		}
+		timer.Reset(r.pause())
+	}
+}
+
+// pause is how long nothing is due.
+func (r *room) pause() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, t := r.s.Now(), r.s.Times
+	until := t.Linger
+	if len(r.news) > 0 {
+		until = min(until, r.told.Add(t.Presence).Sub(now))
+	}
+	if len(r.toBridge) > 0 || r.tellAll {
+		until = min(until, r.bridged.Add(bridgePause).Sub(now))
+	}
+	if !r.since.IsZero() {
+		until = min(until, r.latest.Add(t.SettleQuiet).Sub(now), r.since.Add(t.SettleMost).Sub(now))
+	}
+	if !r.emptied.IsZero() {
+		until = min(until, r.emptied.Add(t.Linger).Sub(now))
+	}
+	return max(until, time.Millisecond)
+}
+
+// closed reports whether the room has had its time.
+func (r *room) closed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over
+}
+
+// drop takes the room out of the house.
+func (r *room) drop() {
+	r.mu.Lock()
+	r.over = true
+	r.mu.Unlock()
+	r.s.mu.Lock()
+	if r.s.rooms[r.id] == r {
+		delete(r.s.rooms, r.id)
+	}
+	r.s.mu.Unlock()
+}
+
+// left reports whether the room has been empty for long enough, or the server
+// is closing, and then closes it: settled, snapshot taken, history dropped
+// where it has grown.
+func (r *room) left(ctx context.Context) bool {
+	if !r.idle() {
+		return false
+	}
+	if _, err := r.settle(ctx, ""); err != nil {
+		r.s.Log.ErrorContext(ctx, "cannot settle a document that is left", slog.String("workflow", string(r.id)), slog.Any("error", err))
+	} else {
+		r.retire(ctx)
+	}
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.users > 0 || len(r.pending) > 0 {
+		return false
+	}
+	r.over = true
+	if r.s.rooms[r.id] == r {
+		delete(r.s.rooms, r.id)
+	}
+	return true
+}
+
+func (r *room) idle() bool {
+	r.s.mu.Lock()
+	users, closing := r.users, r.s.closing
+	r.s.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return users == 0 && len(r.pending) == 0 && (closing || r.s.Now().Sub(r.emptied) >= r.s.Times.Linger)
+}
+
+// sendAway closes every socket, and has no more to do with what they know.
+func (r *room) sendAway(code websocket.StatusCode, reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.conns {
+		c.close(code, reason)
+	}
+	r.stir()
+}
+
+func (r *room) passes() []sharing.Pass {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]sharing.Pass, 0, len(r.conns))
+	for c := range r.conns {
+		list = append(list, c.pass)
+	}
+	return list
+}
+
+// look compares the room with what the database says of it.
+func (r *room) look(head sharing.Head, there bool, gone map[sharing.Pass]bool, now time.Time) {
+	select {
+	case <-r.loaded:
+	default:
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over || r.doc == nil {
+		return
+	}
+	for c := range r.conns {
+		switch {
+		case !there:
+			c.close(codeGone, "the workflow is gone")
+		case head.Epoch != r.head.Epoch:
+			c.close(codeReset, "the document has started afresh: join anew")
+		case gone[c.pass]:
+			c.close(codeRevoked, "your access was taken back")
+		case !now.Before(c.pass.ExpiresAt()):
+			c.close(codeExpired, "the room token has expired: come back with another one")
+		}
+	}
+	if !there || head.Epoch != r.head.Epoch {
+		r.over = true // what is in memory fits nothing any more
+		r.stir()
+		return
+	}
+	if head.Seq > r.head.Seq && !r.busy {
+		r.behind = true
+		r.stir()
+	}
+}

@@ -1,0 +1,299 @@
+// Package collab is the host of the editor rooms: people who edit one workflow
+// together, over the protocol that y-websocket clients speak. A change is
+// stored before anybody else sees it. What a document looks like inside is
+// ydoc's business; who may enter is decided elsewhere.
+package collab
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/millrace/millrace/internal/collab/ydoc"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/sharing"
+	"github.com/millrace/millrace/internal/workflows"
+)
+
+// Passes says who may be in a room.
+type Passes interface {
+	Verify(token string) (sharing.Pass, error)
+	// Lost are those of the passes that no longer hold.
+	Lost(ctx context.Context, passes []sharing.Pass) ([]sharing.Pass, error)
+}
+
+// Definitions keeps what the documents come to.
+type Definitions interface {
+	Stored(ctx context.Context, team ids.Team, id ids.Workflow) (workflows.Workflow, error)
+	Settle(ctx context.Context, d workflows.Drawing) (workflows.Workflow, error)
+}
+
+// Times are the rhythm of the rooms. Zero means the default.
+type Times struct {
+	KeepAlive   time.Duration // a client hears something at least this often
+	Watch       time.Duration // how often passes are looked at
+	SettleQuiet time.Duration // the definition follows after this much quiet,
+	SettleMost  time.Duration // and after this long at the latest
+	Linger      time.Duration // an empty room stays in memory
+	Presence    time.Duration // between two messages about who is where
+}
+
+// Options are what the host is made of.
+type Options struct {
+	Documents   sharing.Documents
+	Definitions Definitions
+	Passes      Passes
+	Bridge      sharing.Bridge // nil: there are no other servers
+	Times       Times
+	Limits      ydoc.Limits
+	Log         *slog.Logger
+	Now         func() time.Time
+}
+
+// Server is the host of the rooms.
+type Server struct {
+	Options
+	name string // among the servers
+
+	mu      sync.Mutex
+	rooms   map[ids.Workflow]*room
+	closing bool
+	loops   sync.WaitGroup
+	counts  counts
+}
+
+var _ workflows.Live = (*Server)(nil)
+
+// New makes the host. Run it, or nobody is ever sent away.
+func New(o Options) *Server {
+	for _, t := range []struct {
+		set *time.Duration
+		or  time.Duration
+	}{
+		// A y-websocket client gives up after 30 seconds of silence.
+		{&o.Times.KeepAlive, 15 * time.Second},
+		{&o.Times.Watch, 400 * time.Millisecond},
+		{&o.Times.SettleQuiet, time.Second},
+		{&o.Times.SettleMost, 5 * time.Second},
+		{&o.Times.Linger, 30 * time.Second},
+		{&o.Times.Presence, 25 * time.Millisecond},
+	} {
+		if *t.set == 0 {
+			*t.set = t.or
+		}
+	}
+	o.Limits.Roots = roots
+	return &Server{Options: o, name: newName(), rooms: map[ids.Workflow]*room{}}
+}
+
+// Admit lets somebody into a room, or says why not, before anything is
+// upgraded.
+func (s *Server) Admit(r *http.Request, name string) (func(http.ResponseWriter, *http.Request), error) {
+	pass, err := s.Passes.Verify(r.URL.Query().Get("token"))
+	if err != nil {
+		return nil, err
+	}
+	if pass.Room() != name {
+		return nil, fault.Forbidden("this room token is for another room")
+	}
+	lost, err := s.Passes.Lost(r.Context(), []sharing.Pass{pass})
+	if err != nil {
+		return nil, err
+	}
+	if len(lost) > 0 {
+		return nil, fault.Forbidden("you may not be in this room any more").WithCode("revoked")
+	}
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return nil, fault.Invalid("this address speaks WebSocket only")
+	}
+	room, err := s.enter(r.Context(), pass.Team, pass.Workflow)
+	if err != nil {
+		return nil, err
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		defer room.release()
+		ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // the Origin was checked
+		if err != nil {
+			return // it has been answered
+		}
+		ws.SetReadLimit(maxFrame + 16)
+		newConn(room, ws, pass, r.URL.Query().Get("ack") != "").serve(r.Context())
+	}, nil
+}
+
+// enter finds or opens a room and holds it open until release.
+func (s *Server) enter(ctx context.Context, team ids.Team, id ids.Workflow) (*room, error) {
+	for {
+		s.mu.Lock()
+		if s.closing {
+			s.mu.Unlock()
+			return nil, fault.Unavailable("the server is shutting down; try again")
+		}
+		r := s.rooms[id]
+		if r == nil {
+			r = newRoom(s, team, id)
+			s.rooms[id] = r
+			s.loops.Go(r.live)
+		}
+		r.users++
+		s.mu.Unlock()
+		select {
+		case <-r.loaded:
+		case <-ctx.Done():
+			r.release()
+			return nil, ctx.Err()
+		}
+		if r.loadErr == nil && !r.closed() {
+			return r, nil
+		}
+		r.release()
+		if r.loadErr != nil {
+			return nil, r.loadErr
+		}
+		r.drop() // somebody was a moment too late for the last one
+	}
+}
+
+// has tells whether a room is open here, and whether all are being closed.
+func (s *Server) has(id ids.Workflow) (closing, open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing, s.rooms[id] != nil
+}
+
+// all are the open rooms.
+func (s *Server) all() []*room {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*room, 0, len(s.rooms))
+	for _, r := range s.rooms {
+		list = append(list, r)
+	}
+	return list
+}
+
+// Settle brings a workflow's definition up to what its document says.
+func (s *Server) Settle(ctx context.Context, team ids.Team, id ids.Workflow) (moved bool, err error) {
+	closing, open := s.has(id)
+	if closing {
+		return false, nil // every room is being settled
+	}
+	if !open {
+		heads, err := s.Documents.Heads(ctx, []ids.Workflow{id})
+		if err != nil || heads[id].Seq == heads[id].Settled {
+			return false, err
+		}
+	}
+	r, err := s.enter(ctx, team, id)
+	if err != nil {
+		return false, err
+	}
+	defer r.release()
+	if err := r.current(ctx); err != nil {
+		return false, err
+	}
+	return r.settle(ctx, "")
+}
+
+// Draw makes a document say a definition, as an edit that everybody sees.
+func (s *Server) Draw(ctx context.Context, d workflows.Drawing) (done bool, err error) {
+	r, err := s.enter(ctx, d.Team, d.Workflow)
+	if err != nil {
+		return false, err
+	}
+	defer r.release()
+	if err := r.current(ctx); err != nil {
+		return false, err
+	}
+	if done, err = r.draw(d); err != nil || !done {
+		return done, err
+	}
+	if err := r.store(ctx); err != nil {
+		return false, err
+	}
+	_, err = r.settle(ctx, d.Summary)
+	return true, err
+}
+
+// Run watches over the rooms until ctx ends, then sends everybody away and
+// stores what is left.
+func (s *Server) Run(ctx context.Context) error {
+	var listening sync.WaitGroup
+	if s.Bridge != nil {
+		listening.Go(func() { s.listen(ctx) })
+	}
+	tick := time.NewTicker(s.Times.Watch)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if err := s.watch(ctx); err != nil && ctx.Err() == nil {
+			s.Log.ErrorContext(ctx, "cannot look after the editor rooms", slog.Any("error", err))
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	for _, r := range s.all() {
+		r.sendAway(codeRestart, "the server is restarting")
+	}
+	s.loops.Wait()
+	listening.Wait()
+	return nil
+}
+
+// watch sends away whoever may not be where they are, and wakes rooms that
+// other servers have written to.
+func (s *Server) watch(ctx context.Context) error {
+	rooms := s.all()
+	if len(rooms) == 0 {
+		return nil
+	}
+	open := make([]ids.Workflow, len(rooms))
+	var passes []sharing.Pass
+	for i, r := range rooms {
+		open[i] = r.id
+		passes = append(passes, r.passes()...)
+	}
+	now := s.Now()
+	lost, err := s.Passes.Lost(ctx, passes)
+	if err != nil {
+		return err
+	}
+	gone := make(map[sharing.Pass]bool, len(lost))
+	for _, p := range lost {
+		gone[p] = true
+	}
+	heads, err := s.Documents.Heads(ctx, open)
+	if err != nil {
+		return err
+	}
+	for _, r := range rooms {
+		head, there := heads[r.id]
+		r.look(head, there, gone, now)
+	}
+	return nil
+}
+
+// failed says what a failed room tells the people in it.
+func failed(err error) (code websocket.StatusCode, reason string) {
+	switch {
+	case fault.Is(err, fault.KindNotFound):
+		return codeGone, "the workflow is gone"
+	case fault.Is(err, fault.KindStale):
+		return codeReset, "the document has started afresh: join anew"
+	case errors.Is(err, context.Canceled):
+		return codeRestart, "the server is restarting"
+	default:
+		return websocket.StatusInternalError, "this could not be stored; try again"
+	}
+}

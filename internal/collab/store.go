@@ -1,0 +1,350 @@
+package collab
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/millrace/millrace/internal/collab/ydoc"
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/sharing"
+	"github.com/millrace/millrace/internal/workflows"
+)
+
+var errOver = errors.New("the room was closed")
+
+// store writes what waits, in one piece, and only then tells the others. Who
+// asked what they lack is answered after that, so that nobody ever sees what
+// could still be lost.
+func (r *room) store(ctx context.Context) error {
+	r.storing.Lock()
+	defer r.storing.Unlock()
+	r.mu.Lock()
+	batch, behind, over := r.pending, r.behind, r.over
+	r.pending, r.behind, r.busy = nil, false, len(r.pending) > 0
+	r.mu.Unlock()
+	var err error
+	switch {
+	case over:
+		err = errOver
+	case len(batch) > 0:
+		behind, err = r.append(ctx, batch, behind)
+	}
+	if err == nil && behind {
+		err = r.catchUp(ctx)
+	}
+	if err != nil {
+		r.fail(ctx, err)
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.busy = false
+	for _, q := range r.asked {
+		r.answer(q)
+	}
+	r.asked = nil
+	return nil
+}
+
+// tries of a write, and the wait between them.
+const (
+	tries    = 4
+	tryPause = 200 * time.Millisecond
+)
+
+// append stores a batch as one update and fans it out.
+func (r *room) append(ctx context.Context, batch []change, behind bool) (bool, error) {
+	data := make([][]byte, len(batch))
+	for i, c := range batch {
+		data[i] = c.data
+	}
+	merged, err := ydoc.Merge(data...)
+	if err != nil {
+		return false, err
+	}
+	u := sharing.Update{Data: merged, Author: batch[len(batch)-1].author}
+	var seq int64
+	for i := range tries {
+		if seq, err = r.s.Documents.AppendUpdate(ctx, r.id, r.head.Epoch, u, r.s.Now()); err == nil || fault.KindOf(err) != fault.KindInternal {
+			break
+		}
+		r.s.Log.ErrorContext(ctx, "cannot store an edit", slog.String("workflow", string(r.id)), slog.Any("error", err))
+		time.Sleep(tryPause << i)
+	}
+	if err != nil {
+		return false, err
+	}
+	r.s.counts.stored.Add(int64(len(batch)))
+	r.announce(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if seq == r.head.Seq+1 {
+		r.head.Seq = seq
+	} else {
+		behind = true // others wrote before us
+	}
+	r.author = u.Author
+	r.rows, r.bytes = r.rows+1, r.bytes+len(merged)
+	r.touched()
+	r.fanOut(merged, batch)
+	return behind, nil
+}
+
+// fanOut gives an update to everybody but who alone made it, and tells those
+// who made it that it is stored. mu is held.
+func (r *room) fanOut(update []byte, batch []change) {
+	var only *conn
+	if len(batch) > 0 {
+		only = batch[0].from
+	}
+	for _, c := range batch {
+		if c.from != only {
+			only = nil
+		}
+	}
+	frame := syncFrame(syncUpdate, update)
+	for c := range r.conns {
+		if c != only {
+			c.send(frame)
+		}
+	}
+	for _, b := range batch {
+		if b.from != nil {
+			b.from.stored++
+		}
+	}
+	for c := range r.conns {
+		c.acknowledge()
+	}
+}
+
+// catchUp takes in what other servers stored.
+func (r *room) catchUp(ctx context.Context) error {
+	d, err := r.s.Documents.Document(ctx, r.id, r.head.Seq)
+	if err != nil {
+		return err
+	}
+	if d.Epoch != r.head.Epoch {
+		return fault.Stale("the document has started afresh")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.apply(d); err != nil {
+		return err
+	}
+	if d.Snapshot != nil {
+		r.fanOut(d.Snapshot, nil)
+	}
+	if len(d.Updates) == 0 {
+		return nil
+	}
+	data := make([][]byte, len(d.Updates))
+	for i, u := range d.Updates {
+		data[i] = u.Data
+	}
+	merged, err := ydoc.Merge(data...)
+	if err == nil {
+		r.fanOut(merged, nil)
+	}
+	return err
+}
+
+// current makes the room know all that is stored anywhere.
+func (r *room) current(ctx context.Context) error {
+	if err := r.store(ctx); err != nil || r.s.Bridge == nil {
+		return err
+	}
+	heads, err := r.s.Documents.Heads(ctx, []ids.Workflow{r.id})
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.behind = heads[r.id].Seq > r.head.Seq
+	r.mu.Unlock()
+	return r.store(ctx)
+}
+
+// fail sends everybody away: what is in memory cannot be trusted to be stored.
+// They come back with what they have.
+func (r *room) fail(ctx context.Context, err error) {
+	if !errors.Is(err, errOver) && fault.KindOf(err) == fault.KindInternal {
+		r.s.Log.ErrorContext(ctx, "an editor room has failed", slog.String("workflow", string(r.id)), slog.Any("error", err))
+	}
+	code, reason := failed(err)
+	r.sendAway(code, reason)
+	r.drop()
+}
+
+// ask answers what a client lacks: at once, or once all that is in the
+// document is stored.
+func (r *room) ask(q question) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.busy || len(r.pending) > 0 {
+		r.asked = append(r.asked, q)
+		r.stir()
+		return
+	}
+	r.answer(q)
+}
+
+// answer tells a client what it lacks. mu is held.
+func (r *room) answer(q question) {
+	diff, err := r.doc.Diff(q.state)
+	if err != nil {
+		q.from.close(codeBad, "this is no state vector")
+		return
+	}
+	q.from.send(syncFrame(syncStep2, diff))
+}
+
+// take applies a client's update. It is stored, told to the others and
+// acknowledged a moment later.
+func (r *room) take(c *conn, data []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return
+	}
+	before := r.doc.Version()
+	switch err := r.doc.Apply(data); {
+	case errors.Is(err, ydoc.ErrTooLarge):
+		c.close(codeTooLarge, "the document would be too large")
+		return
+	case err != nil:
+		c.close(codeBad, "this is no update")
+		return
+	}
+	if r.doc.Version() == before && !r.busy && len(r.pending) == 0 {
+		c.stored++ // it was stored already
+		c.acknowledge()
+		return
+	}
+	r.pending = append(r.pending, change{from: c, data: append([]byte(nil), data...), author: c.author()})
+	r.stir()
+}
+
+// draw makes the document say a definition, unless it has moved on.
+func (r *room) draw(d workflows.Drawing) (done bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if d.Seq > 0 && (r.head.Seq != d.Seq || len(r.pending) > 0) {
+		return false, nil
+	}
+	update, err := draw(r.doc, d.Definition)
+	if err != nil {
+		if errors.Is(err, ydoc.ErrTooLarge) {
+			err = fault.TooLarge("the definition is too large to be edited together").WithCause(err)
+		}
+		return false, err
+	}
+	if update != nil {
+		r.pending = append(r.pending, change{data: update, author: d.Author})
+	}
+	return true, nil
+}
+
+func (r *room) settleDue() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.s.Now()
+	return !r.since.IsZero() && (now.Sub(r.latest) >= r.s.Times.SettleQuiet || now.Sub(r.since) >= r.s.Times.SettleMost)
+}
+
+// settle makes the definition say what is stored of the document.
+func (r *room) settle(ctx context.Context, summary string) (moved bool, err error) {
+	r.settling.Lock()
+	defer r.settling.Unlock()
+	d, err := r.drawing(summary)
+	if err != nil || d.Seq == 0 {
+		return false, err
+	}
+	w, err := r.s.Definitions.Settle(ctx, d)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.latest, r.since = r.s.Now(), r.s.Now() // again, after a while
+		return false, err
+	}
+	r.prior = w.Definition
+	r.head.Settled = max(r.head.Settled, d.Seq)
+	if r.head.Settled == r.head.Seq {
+		r.since = time.Time{}
+	}
+	return true, nil
+}
+
+// drawing is what there is to settle; its number is 0 when there is nothing.
+func (r *room) drawing(summary string) (workflows.Drawing, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over || r.head.Seq <= r.head.Settled {
+		return workflows.Drawing{}, nil
+	}
+	definition, err := drawn(r.doc, r.prior)
+	return workflows.Drawing{Team: r.team, Workflow: r.id, Definition: definition, Seq: r.head.Seq, Author: r.author, Summary: summary}, err
+}
+
+// snapshotIfDue replaces many updates by what they came to. Those that are not
+// settled stay: they tell who wrote them.
+func (r *room) snapshotIfDue(ctx context.Context) {
+	r.mu.Lock()
+	due := r.rows >= snapshotRows || r.bytes >= snapshotBytes
+	r.mu.Unlock()
+	if due {
+		r.snapshot(ctx)
+	}
+}
+
+func (r *room) snapshot(ctx context.Context) {
+	r.storing.Lock()
+	defer r.storing.Unlock()
+	r.mu.Lock()
+	if r.rows == 0 || len(r.pending) > 0 || r.head.Settled < r.head.Seq || r.over {
+		r.mu.Unlock()
+		return
+	}
+	r.doc.Compact()
+	head, data := r.head, r.doc.Encode()
+	r.mu.Unlock()
+	if err := r.s.Documents.SaveSnapshot(ctx, r.id, head.Epoch, head.Seq, data); err != nil {
+		r.s.Log.ErrorContext(ctx, "cannot take a snapshot; it is tried again", slog.String("workflow", string(r.id)), slog.Any("error", err))
+		return
+	}
+	r.mu.Lock()
+	r.rows, r.bytes = 0, 0
+	r.mu.Unlock()
+}
+
+// retire leaves a document behind in few bytes: as a snapshot, or afresh where
+// the traces of what was deleted outweigh what is there.
+func (r *room) retire(ctx context.Context) {
+	r.snapshot(ctx)
+	r.mu.Lock()
+	head, size, pending := r.head, len(r.doc.Encode()), r.doc.Pending()
+	definition, err := drawn(r.doc, r.prior)
+	r.mu.Unlock()
+	if err != nil || size < growthFrom || pending || head.Seq != head.Settled {
+		return
+	}
+	fresh, err := seeded(definition)
+	if err != nil || size < growth*len(fresh) {
+		return
+	}
+	if err := r.s.Documents.ResetDocument(ctx, r.id, head, fresh, r.s.Now()); err != nil {
+		r.s.Log.ErrorContext(ctx, "cannot start a document afresh", slog.String("workflow", string(r.id)), slog.Any("error", err))
+	}
+}
+
+// author is who answers for what comes over a socket.
+func (c *conn) author() access.Author {
+	a := access.Author{User: c.pass.User, Guest: c.pass.Guest}
+	if a.Guest != "" {
+		a.GuestName = c.pass.Name
+	}
+	return a
+}

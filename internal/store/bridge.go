@@ -1,0 +1,59 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/millrace/millrace/internal/sharing"
+)
+
+// roomsChannel is where servers on one PostgreSQL tell each other of rooms.
+const roomsChannel = "millrace_rooms"
+
+// Bridge joins the servers on this database, or is nil where there can be only
+// one.
+func (db *DB) Bridge() sharing.Bridge {
+	if db.writer != nil {
+		return nil
+	}
+	return bridge{db}
+}
+
+type bridge struct{ db *DB }
+
+// Send tells the other servers something.
+func (b bridge) Send(ctx context.Context, message string) error {
+	_, err := b.db.pool.ExecContext(ctx, `SELECT pg_notify($1, $2)`, roomsChannel, message)
+	return err
+}
+
+// Listen hears what is sent, on a connection of its own.
+func (b bridge) Listen(ctx context.Context, heard func(string), back func()) error {
+	c, err := b.db.pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	err = c.Raw(func(raw any) error {
+		own, ok := raw.(*stdlib.Conn)
+		if !ok {
+			return fmt.Errorf("no PostgreSQL connection, but %T", raw)
+		}
+		if _, err := own.Conn().Exec(ctx, "LISTEN "+roomsChannel); err != nil {
+			return err
+		}
+		back()
+		for {
+			n, err := own.Conn().WaitForNotification(ctx)
+			if err != nil {
+				// It still listens: nobody else may have this connection.
+				return fmt.Errorf("%w: %w", driver.ErrBadConn, err)
+			}
+			heard(n.Payload)
+		}
+	})
+	return err
+}

@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/sharing"
+)
+
+var _ sharing.Documents = (*DB)(nil)
+
+// Document reads a live document as far as the reader does not know it.
+func (db *DB) Document(ctx context.Context, id ids.Workflow, after int64) (d sharing.Document, err error) {
+	// The updates first: a snapshot that swallows some between the two queries
+	// is read with them.
+	d.Updates, err = all(ctx, db, func(r *sql.Rows, u *sharing.Update) error {
+		return r.Scan(&u.Seq, &u.Data, (*string)(&u.Author.User), &u.Author.Guest, &u.Author.GuestName)
+	}, `SELECT seq, data, user_id, guest_id, guest_name FROM document_updates WHERE workflow_id = $1 AND seq > $2 ORDER BY seq`, id, after)
+	if err != nil {
+		return d, err
+	}
+	err = db.q.QueryRowContext(ctx, `
+		SELECT epoch, seq, settled_seq, snapshot_seq, CASE WHEN snapshot_seq > $2 THEN snapshot END
+		FROM documents WHERE workflow_id = $1`, id, after).
+		Scan(&d.Epoch, &d.Seq, &d.Settled, &d.SnapshotSeq, &d.Snapshot)
+	if err != nil {
+		return d, db.foreseen(err, "document")
+	}
+	d.Updates = slices.DeleteFunc(d.Updates, func(u sharing.Update) bool { return u.Seq <= d.SnapshotSeq })
+	d.Seq = max(after, d.SnapshotSeq) // what was read, not what is there by now
+	if n := len(d.Updates); n > 0 {
+		d.Seq = d.Updates[n-1].Seq
+	}
+	return d, nil
+}
+
+// SeedDocument gives a workflow its first document. It counts as a save, so
+// that whoever saves a definition at the same time looks again.
+func (db *DB) SeedDocument(ctx context.Context, team ids.Team, id ids.Workflow, version int, snapshot []byte, now time.Time) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		n, err := tx.changed(ctx, `UPDATE workflows SET version = version + 1 WHERE team_id = $1 AND id = $2 AND version = $3`, team, id, version)
+		if err != nil || n == 0 {
+			return err
+		}
+		_, err = tx.changed(ctx, `
+			INSERT INTO documents (workflow_id, epoch, seq, settled_seq, snapshot, snapshot_seq, updated_at)
+			VALUES ($1, 1, 1, 1, $2, 1, $3)
+			ON CONFLICT (workflow_id) DO NOTHING`, id, snapshot, micros(now))
+		return err
+	})
+}
+
+// AppendUpdate stores an update under the next number. Writers take turns at
+// the document's row, so that nobody ever sees a number before a lower one.
+func (db *DB) AppendUpdate(ctx context.Context, id ids.Workflow, epoch int64, u sharing.Update, now time.Time) (seq int64, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
+		err := tx.q.QueryRowContext(ctx, `
+			UPDATE documents SET seq = seq + 1, updated_at = $1 WHERE workflow_id = $2 AND epoch = $3 RETURNING seq`,
+			micros(now), id, epoch).Scan(&seq)
+		if err = tx.foreseen(err, "document"); fault.Is(err, fault.KindNotFound) {
+			return tx.goneOrStale(ctx, id)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = tx.q.ExecContext(ctx, `
+			INSERT INTO document_updates (workflow_id, seq, data, user_id, guest_id, guest_name, at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7)`, id, seq, u.Data, u.Author.User, u.Author.Guest, u.Author.GuestName, micros(now))
+		return err
+	})
+	return seq, err
+}
+
+// goneOrStale says why a document of some epoch is not there.
+func (db *DB) goneOrStale(ctx context.Context, id ids.Workflow) error {
+	var epoch int64
+	err := db.q.QueryRowContext(ctx, `SELECT epoch FROM documents WHERE workflow_id = $1`, id).Scan(&epoch)
+	if err != nil {
+		return db.foreseen(err, "document")
+	}
+	return fault.Stale("the document has started afresh")
+}
+
+// SaveSnapshot replaces updates by what they came to.
+func (db *DB) SaveSnapshot(ctx context.Context, id ids.Workflow, epoch, seq int64, snapshot []byte) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		n, err := tx.changed(ctx, `
+			UPDATE documents SET snapshot = $1, snapshot_seq = $2
+			WHERE workflow_id = $3 AND epoch = $4 AND snapshot_seq < $2 AND seq >= $2`, snapshot, seq, id, epoch)
+		if err != nil || n == 0 {
+			return err
+		}
+		_, err = tx.changed(ctx, `DELETE FROM document_updates WHERE workflow_id = $1 AND seq <= $2`, id, seq)
+		return err
+	})
+}
+
+// ResetDocument starts a document afresh, if it is where the caller saw it.
+func (db *DB) ResetDocument(ctx context.Context, id ids.Workflow, h sharing.Head, snapshot []byte, now time.Time) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		n, err := tx.changed(ctx, `
+			UPDATE documents SET epoch = epoch + 1, seq = seq + 1, settled_seq = seq + 1, snapshot = $1, snapshot_seq = seq + 1, updated_at = $2
+			WHERE workflow_id = $3 AND epoch = $4 AND seq = $5 AND settled_seq = $5`, snapshot, micros(now), id, h.Epoch, h.Seq)
+		if err != nil || n == 0 {
+			return err
+		}
+		_, err = tx.changed(ctx, `DELETE FROM document_updates WHERE workflow_id = $1`, id)
+		return err
+	})
+}
+
+// headsAtOnce bounds the parameters of one query.
+const headsAtOnce = 500
+
+// Heads tells how far documents have come.
+func (db *DB) Heads(ctx context.Context, list []ids.Workflow) (map[ids.Workflow]sharing.Head, error) {
+	type row struct {
+		id ids.Workflow
+		sharing.Head
+	}
+	heads := make(map[ids.Workflow]sharing.Head, len(list))
+	for len(list) > 0 {
+		some := list[:min(len(list), headsAtOnce)]
+		list = list[len(some):]
+		found, err := all(ctx, db, func(r *sql.Rows, h *row) error { return r.Scan((*string)(&h.id), &h.Epoch, &h.Seq, &h.Settled) },
+			`SELECT workflow_id, epoch, seq, settled_seq FROM documents WHERE workflow_id IN (`+placeholders(1, len(some))+`)`, anys(some)...)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range found {
+			heads[h.id] = h.Head
+		}
+	}
+	return heads, nil
+}

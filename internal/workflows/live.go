@@ -1,0 +1,80 @@
+package workflows
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// Live is where people edit workflows together. A workflow that was opened
+// there has a document; that is the truth, and the definition follows it.
+type Live interface {
+	// Settle brings the definition up to what the document says now, and tells
+	// whether it had to.
+	Settle(ctx context.Context, team ids.Team, id ids.Workflow) (moved bool, err error)
+	// Draw makes the document say a definition, as an edit that everybody in
+	// the room sees, and settles it. Nothing is done when the document has
+	// moved on from d.Seq, unless that is 0.
+	Draw(ctx context.Context, d Drawing) (done bool, err error)
+}
+
+// Drawing is a definition that comes from, or goes to, a live document.
+type Drawing struct {
+	Team       ids.Team
+	Workflow   ids.Workflow
+	Definition []byte
+	Seq        int64 // of the document
+	Author     access.Author
+	Summary    string // makes it a revision of its own
+}
+
+// GoLive says where people edit together, before the first request.
+func (s *Service) GoLive(l Live) { s.live = l }
+
+// settled is a workflow with everything that was drawn until now.
+func (s *Service) settled(ctx context.Context, team ids.Team, id ids.Workflow) (Workflow, error) {
+	w, err := s.store.Workflow(ctx, team, id)
+	if err != nil || s.live == nil || w.Drawn == 0 {
+		return w, err
+	}
+	moved, err := s.live.Settle(ctx, team, id)
+	if err != nil || !moved && w.Drawn == w.Settled {
+		return w, err
+	}
+	return s.store.Workflow(ctx, team, id)
+}
+
+// Stored is a workflow as it was last saved, for whoever edits its document.
+func (s *Service) Stored(ctx context.Context, team ids.Team, id ids.Workflow) (Workflow, error) {
+	return s.store.Workflow(ctx, team, id)
+}
+
+// Settle keeps what a document says as the workflow's definition. It is never
+// refused: what saving would refuse becomes a problem.
+func (s *Service) Settle(ctx context.Context, d Drawing) (Workflow, error) {
+	g, malformed := graph.Salvage(d.Definition)
+	for {
+		before, err := s.store.Workflow(ctx, d.Team, d.Workflow)
+		if err != nil || before.Settled >= d.Seq {
+			return before, err
+		}
+		after := before
+		after.define(g)
+		after.Problems = append(slices.Clip(malformed), after.Problems...)
+		after.Settled = d.Seq
+		var rev *Revision
+		if !bytes.Equal(before.Definition, after.Definition) || !slices.Equal(before.Problems, after.Problems) {
+			if rev, err = s.revision(ctx, d.Author, before, g, d.Summary); err != nil {
+				return before, err
+			}
+			after.Revision, after.UpdatedAt = rev.Number, s.now()
+		}
+		if saved, err := s.store.SaveDrawn(ctx, after, rev); err != nil || saved {
+			return after, err
+		}
+	}
+}
