@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -223,6 +224,14 @@ func TestPeopleEditTogetherThroughCutsAndAPowerCut(t *testing.T) {
 		t.Errorf("%s", nodesOf(got))
 	}
 
+	// So it does before a run, which keeps what it ran.
+	c.add("ada", "justNow")
+	c.wait("ada", "me.saved()")
+	run := s.want(202, "POST", "/api/runs", `{"workflowId":"`+w.id+`"}`, "Authorization", bearer(token))
+	if got := s.want(200, "GET", "/api/runs/"+run["runId"].(string), "", "Authorization", bearer(token)); !strings.Contains(nodesOf(got), "justNow") {
+		t.Errorf("it ran %s", nodesOf(got))
+	}
+
 	// The power goes as soon as the last edit is acknowledged.
 	for i := range 20 {
 		c.add("ada", fmt.Sprintf("a%d", i))
@@ -288,6 +297,27 @@ func TestLosingAccessClosesTheSocket(t *testing.T) {
 	s.want(200, "DELETE", "/api/workflows/"+w.id, "", "Authorization", bearer(token))
 	for _, who := range []string{"ada", "eve"} {
 		c.wait(who, "me.closed?.code === 4404 || me.closed?.code === 4403")
+	}
+}
+
+var idle = flag.Duration("idle", 0, "how long the idle client of TestAnIdleViewerStays stays, such as 65s")
+
+// A client gives up after 30 seconds in which it heard nothing. This takes its
+// time, and is only run when asked for.
+func TestAnIdleViewerStays(t *testing.T) {
+	if *idle == 0 {
+		t.Skip("run with -idle 65s")
+	}
+	t.Parallel()
+	s := start(t, "--data", t.TempDir())
+	token, _, _ := s.signUp("ada")
+	c := newClients(t)
+	c.open("eve", s, s.join(s.share(token).viewer, "Eve"))
+	c.run("eve", "awareness.setLocalState(null)")
+	c.wait("eve", "provider.synced")
+	time.Sleep(*idle)
+	if c.run("eve", "return provider.wsconnected && me.opened === 1") != true {
+		t.Errorf("it left: %v", c.run("eve", "return {opened: me.opened, shut: me.shut}"))
 	}
 }
 

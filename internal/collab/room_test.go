@@ -1,0 +1,620 @@
+package collab_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/millrace/millrace/internal/collab"
+	"github.com/millrace/millrace/internal/collab/lib0"
+	"github.com/millrace/millrace/internal/collab/ydoc"
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/identity"
+	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/sharing"
+	"github.com/millrace/millrace/internal/store"
+	"github.com/millrace/millrace/internal/store/storetest"
+	"github.com/millrace/millrace/internal/workflows"
+)
+
+// house is a team with one workflow, and the rooms over a real database.
+type house struct {
+	t         *testing.T
+	db        *store.DB
+	caller    access.Caller
+	workflow  ids.Workflow
+	workflows *workflows.Service
+	sharing   *sharing.Service
+	server    *collab.Server
+	url       string
+
+	mu    sync.Mutex
+	role  access.Role
+	ahead time.Duration
+}
+
+const drawing = `{"version":1,"nodes":[
+	{"id":"trim","name":"Trim","type":"task","position":{"x":0,"y":0},"command":"cat","outputs":{"o":{"path":"o"}},"env":{"A":"b"},"x-n":{"deep":[1,null,"é"]}},
+	{"id":"align","name":"Align","type":"task","position":{"x":320,"y":0},"command":"true"}],
+	"edges":[{"id":"e1","source":"trim","sourceHandle":"o","target":"align","targetHandle":"i"}],
+	"parameters":{"q":{"type":"integer","default":20}},"inputs":{},"outputs":{},"ui":{"zoom":1.5}}`
+
+func (h *house) now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Now().Add(h.ahead)
+}
+
+func (h *house) pass(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ahead += d
+}
+
+// RoleOf is the role that the test gives; none is a session that has ended.
+func (h *house) RoleOf(context.Context, ids.Session, ids.Team) (access.Role, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.role == "" {
+		return "", fault.Unauthenticated("signed out")
+	}
+	return h.role, nil
+}
+
+func newHouse(t *testing.T, change ...func(*collab.Options)) *house {
+	t.Helper()
+	return houseOn(t, storetest.SQLite(t), change...)
+}
+
+func houseOn(t *testing.T, url string, change ...func(*collab.Options)) *house {
+	t.Helper()
+	h := &house{t: t, db: storetest.Open(t, url), role: access.Owner}
+	h.caller = access.Caller{User: ids.NewUser(), Name: "Ada", Team: ids.NewTeam(), Role: access.Owner}
+	account := builtin.Account{User: identity.User{ID: h.caller.User, Name: "Ada", Email: "ada@example.org"}, PasswordHash: "x"}
+	must(t, h.db.SignUp(t.Context(), builtin.NewAccount{Account: account, Team: identity.Team{ID: h.caller.Team, Name: "T", Plan: "free"}, CreatedAt: h.now()}))
+	h.workflows = workflows.NewService(h.db, h.now)
+	h.sharing = sharing.NewService(sharing.Options{Store: h.db, Rooms: h.db, Members: h, Key: []byte("a key"), Now: h.now})
+	w, err := h.workflows.Create(t.Context(), h.caller, workflows.New{Name: "w", Definition: []byte(drawing)})
+	must(t, err)
+	h.workflow = w.ID
+	h.open(change...)
+	return h
+}
+
+// open starts a server on the house's database; a house may have several.
+func (h *house) open(change ...func(*collab.Options)) {
+	h.t.Helper()
+	o := collab.Options{
+		Documents: h.db, Definitions: h.workflows, Passes: h.sharing, Bridge: h.db.Bridge(),
+		Log: slog.New(slog.NewTextHandler(h.t.Output(), nil)), Now: h.now,
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	s := collab.New(o)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serve, err := s.Admit(r, strings.TrimPrefix(r.URL.Path, "/"))
+		if err != nil {
+			http.Error(w, string(fault.KindOf(err)), http.StatusForbidden)
+			return
+		}
+		serve(w, r)
+	}))
+	h.t.Cleanup(func() {
+		cancel()
+		must(h.t, <-done)
+		web.Close()
+	})
+	h.server, h.url = s, web.URL
+	h.workflows.GoLive(s)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// client is a small client of our own, which can also misbehave.
+type client struct {
+	t  *testing.T
+	ws *websocket.Conn
+
+	mu       sync.Mutex
+	doc      *ydoc.Doc
+	synced   bool
+	sent     uint64 // changes
+	stored   uint64 // of those, as the server says
+	frames   int
+	presence map[uint64]string
+	closed   websocket.StatusCode
+}
+
+var nextClient uint64 = 100
+
+func (h *house) token(change ...func(*sharing.Pass)) string {
+	h.t.Helper()
+	p, err := h.sharing.MemberPass(h.t.Context(), h.caller, "sess", h.workflow)
+	must(h.t, err)
+	for _, c := range change {
+		c(&p)
+	}
+	text, err := h.sharing.Sign(p)
+	must(h.t, err)
+	return text
+}
+
+func asViewer(p *sharing.Pass) { p.Role = sharing.Viewer }
+
+func (h *house) dial(token string) *client {
+	h.t.Helper()
+	ws, _, err := websocket.Dial(h.t.Context(), h.url+"/"+string(h.caller.Team)+"_"+string(h.workflow)+"?ack=1&token="+token, nil)
+	must(h.t, err)
+	ws.SetReadLimit(64 << 20)
+	h.mu.Lock()
+	nextClient++
+	c := &client{t: h.t, ws: ws, doc: ydoc.New(nextClient, ydoc.Limits{}), presence: map[uint64]string{}}
+	h.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
+	var reading sync.WaitGroup
+	reading.Go(func() { c.listen(ctx) })
+	h.t.Cleanup(func() { cancel(); reading.Wait() })
+	c.send(frame(0, 0, c.doc.StateVector()))
+	return c
+}
+
+// frame is a sync message.
+func frame(kind, part uint64, body []byte) []byte {
+	var w lib0.Writer
+	w.Uint(kind)
+	w.Uint(part)
+	w.Buffer(body)
+	return w.Bytes()
+}
+
+func (c *client) send(b []byte) { _ = c.ws.Write(context.Background(), websocket.MessageBinary, b) }
+
+func (c *client) listen(ctx context.Context) {
+	for {
+		_, b, err := c.ws.Read(ctx)
+		if err != nil {
+			c.mu.Lock()
+			c.closed = websocket.CloseStatus(err)
+			c.mu.Unlock()
+			return
+		}
+		c.hear(b)
+	}
+}
+
+func (c *client) hear(b []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.frames++
+	r := lib0.NewReader(b)
+	switch r.Uint() {
+	case 0:
+		part, body := r.Uint(), r.Bytes()
+		if part == 0 {
+			diff, err := c.doc.Diff(body)
+			if err != nil {
+				c.t.Error(err)
+			}
+			c.sent++
+			c.send(frame(0, 1, diff))
+			return
+		}
+		if err := c.doc.Apply(body); err != nil {
+			c.t.Error(err)
+		}
+		c.synced = c.synced || part == 1
+	case 1:
+		r = lib0.NewReader(r.Bytes())
+		for n := r.Uint(); n > 0; n-- {
+			id, _, state := r.Uint(), r.Uint(), r.String()
+			c.presence[id] = state
+		}
+	case 100:
+		c.stored = r.Uint()
+	}
+}
+
+// edit changes the client's copy and tells the server.
+func (c *client) edit(edit func(tx *ydoc.Tx)) {
+	c.t.Helper()
+	c.mu.Lock()
+	update, err := c.doc.Edit(func(tx *ydoc.Tx) error { edit(tx); return nil })
+	c.sent++
+	c.mu.Unlock()
+	must(c.t, err)
+	c.send(frame(0, 2, update))
+}
+
+// set gives an entry of a root a plain value.
+func (c *client) set(root, key string, value any) {
+	c.t.Helper()
+	c.edit(func(tx *ydoc.Tx) { tx.Set(tx.Map(root), key, value) })
+}
+
+// until waits for something to become true of the client.
+func (c *client) until(what string, is func() bool) {
+	c.t.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		c.mu.Lock()
+		ok := is()
+		c.mu.Unlock()
+		if ok {
+			return
+		}
+		if time.Now().After(end) {
+			c.t.Fatalf("never %s: closed %d, %v", what, c.closed, c.doc.JSON("extra"))
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func (c *client) value(root, key string) any {
+	v, _ := c.doc.Map(root).Value(key)
+	return v
+}
+
+func (c *client) sees(root, key string, want any) {
+	c.t.Helper()
+	c.until(fmt.Sprintf("saw %v at %s.%s", want, root, key), func() bool { return c.value(root, key) == want })
+}
+
+func (c *client) closesWith(code websocket.StatusCode) {
+	c.t.Helper()
+	c.until(fmt.Sprintf("was closed with %d", code), func() bool { return c.closed == code })
+}
+
+// saved waits until all that the client has sent is stored.
+func (c *client) saved() {
+	c.t.Helper()
+	c.until("saved", func() bool { return c.stored >= c.sent })
+}
+
+func (c *client) isSynced() {
+	c.t.Helper()
+	c.until("synced", func() bool { return c.synced })
+}
+
+func (h *house) read() workflows.Workflow {
+	h.t.Helper()
+	w, err := h.workflows.Workflow(h.t.Context(), h.caller, h.workflow)
+	must(h.t, err)
+	return w
+}
+
+func TestTheDocumentSaysTheDefinition(t *testing.T) {
+	h := newHouse(t)
+	before := h.read()
+	c := h.dial(h.token())
+	c.isSynced()
+	c.set("extra", "x-note", "new")
+	c.saved()
+	w := h.read()
+	var got, want map[string]any
+	must(t, json.Unmarshal(w.Definition, &got))
+	must(t, json.Unmarshal(before.Definition, &want))
+	want["x-note"] = "new"
+	a, _ := json.Marshal(got)
+	b, _ := json.Marshal(want)
+	if string(a) != string(b) {
+		t.Errorf("got  %s\nwant %s", a, b)
+	}
+}
+
+func TestMovingNodesLeavesTheETagAlone(t *testing.T) {
+	h := newHouse(t)
+	c := h.dial(h.token())
+	c.isSynced()
+	before := h.read()
+	c.edit(func(tx *ydoc.Tx) {
+		node, _ := tx.Map("nodes").Map("trim")
+		tx.Set(node, "position", []any{100, 50})
+	})
+	c.saved()
+	after := h.read()
+	if after.ETag() != before.ETag() || !strings.Contains(string(after.Definition), `"x":100`) {
+		t.Errorf("%s and %s: %s", before.ETag(), after.ETag(), after.Definition)
+	}
+	c.edit(func(tx *ydoc.Tx) {
+		node, _ := tx.Map("nodes").Map("trim")
+		tx.Set(node, "name", "Cut")
+	})
+	c.saved()
+	changed := h.read()
+	if changed.ETag() == before.ETag() {
+		t.Error("the ETag is blind")
+	}
+	if changed.Revision != before.Revision {
+		t.Errorf("one author's edits are revisions %d and %d", before.Revision, changed.Revision)
+	}
+	// A script that read the workflow before somebody moved a node may still
+	// write; one that read it before it was changed may not.
+	edit := func(etag, name string) error {
+		_, err := h.workflows.Update(t.Context(), h.caller, h.workflow, workflows.Edit{
+			Definition: []byte(strings.Replace(drawing, `"Align"`, `"`+name+`"`, 1)), IfMatch: []string{etag},
+		})
+		return err
+	}
+	if err := edit(before.ETag(), "Stale"); !fault.Is(err, fault.KindStale) {
+		t.Errorf("%v", err)
+	}
+	must(t, edit(changed.ETag(), "Map"))
+	c.until("saw what the script wrote", func() bool {
+		node, _ := c.doc.Map("nodes").Map("align")
+		name, _ := node.Value("name")
+		return name == "Map"
+	})
+}
+
+func TestWhatSavingWouldRefuseBecomesAProblem(t *testing.T) {
+	h := newHouse(t)
+	c := h.dial(h.token())
+	c.isSynced()
+	c.set("edges", "lost", map[string]any{"source": "trim", "target": "nowhere"})
+	c.set("nodes", "odd", "no node at all")
+	c.set("edges", "back", map[string]any{"source": "align", "target": "trim"})
+	c.saved()
+	w := h.read()
+	text := fmt.Sprint(w.Problems)
+	for _, want := range []string{"nowhere", "a node is an object", "circle"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	if strings.Contains(string(w.Definition), `"lost"`) || !strings.Contains(string(w.Definition), `"back"`) {
+		t.Errorf("%s", w.Definition)
+	}
+}
+
+func TestAuthorsHaveRevisionsOfTheirOwn(t *testing.T) {
+	h := newHouse(t)
+	c := h.dial(h.token())
+	c.isSynced()
+	g := h.dial(h.token(func(p *sharing.Pass) { p.Guest, p.Name = "guest_g", "Grace" }))
+	g.isSynced()
+	c.set("extra", "ui", 1)
+	c.saved()
+	h.read()
+	g.set("extra", "ui", 2)
+	g.saved()
+	h.read()
+	g.set("extra", "ui", 3)
+	g.saved()
+	h.read()
+	list, _, err := h.workflows.Revisions(t.Context(), h.caller, h.workflow, 100, 100)
+	must(t, err)
+	if len(list) != 2 || list[0].GuestName != "Grace" || list[1].Guest != "" {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestAViewersWritesReachNobody(t *testing.T) {
+	h := newHouse(t)
+	c, v := h.dial(h.token()), h.dial(h.token(asViewer))
+	c.isSynced()
+	v.isSynced()
+	v.set("extra", "x-viewer", true)
+	c.set("extra", "x-editor", true)
+	v.sees("extra", "x-editor", true)
+	c.saved()
+	if h.server.Measure().Refused == 0 || c.value("extra", "x-viewer") != nil || strings.Contains(string(h.read().Definition), "x-viewer") {
+		t.Error("it was heard")
+	}
+}
+
+func TestNobodyWearsAnothersName(t *testing.T) {
+	h := newHouse(t)
+	a, b := h.dial(h.token()), h.dial(h.token(asViewer))
+	say := func(c *client, id uint64, clock uint64, state string) {
+		var body, w lib0.Writer
+		body.Uint(1)
+		body.Uint(id)
+		body.Uint(clock)
+		body.String(state)
+		w.Uint(1)
+		w.Buffer(body.Bytes())
+		c.send(w.Bytes())
+	}
+	say(a, 7, 1, `{"user":{"name":"Root","role":"owner"},"cursor":1}`)
+	b.until("saw a", func() bool { return strings.Contains(b.presence[7], `"cursor":1`) })
+	if s := b.presence[7]; !strings.Contains(s, `"name":"Ada"`) || !strings.Contains(s, `"role":"editor"`) || strings.Contains(s, "Root") {
+		t.Error(s)
+	}
+	say(b, 7, 9, `null`) // speaks for somebody else
+	say(b, 8, 1, `{"cursor":2}`)
+	a.until("saw b", func() bool { return strings.Contains(a.presence[8], `"role":"viewer"`) })
+	late := h.dial(h.token())
+	late.until("saw both", func() bool {
+		return strings.Contains(late.presence[7], "cursor") && strings.Contains(late.presence[8], "cursor")
+	})
+	must(t, a.ws.Close(websocket.StatusNormalClosure, ""))
+	b.until("saw a leave", func() bool { return b.presence[7] == "null" })
+}
+
+func TestWhatNoClientSendsEndsTheSocket(t *testing.T) {
+	h := newHouse(t)
+	for name, bad := range map[string][]byte{
+		"an empty message":          {},
+		"an unknown kind":           {9},
+		"half an update":            {0, 2, 5, 1},
+		"an update that is none":    frame(0, 2, []byte{1, 1, 1, 1}),
+		"a root of one's own":       frame(0, 2, rootOfOnesOwn(t)),
+		"no state vector":           frame(0, 0, []byte{200}),
+		"more after the end":        append(frame(0, 0, []byte{0}), 1),
+		"presence that is no JSON":  {1, 5, 1, 7, 1, 1, 'x'},
+		"presence that is no state": {1, 6, 1, 7, 1, 2, '[', ']'},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := h.dial(h.token())
+			c.isSynced()
+			c.send(bad)
+			c.closesWith(4400)
+		})
+	}
+	c := h.dial(h.token())
+	c.send(make([]byte, 2<<20))
+	c.closesWith(websocket.StatusMessageTooBig)
+	if strings.Contains(string(h.read().Definition), "mine") {
+		t.Error("it was kept")
+	}
+}
+
+func rootOfOnesOwn(t *testing.T) []byte {
+	update, err := ydoc.New(5, ydoc.Limits{}).Edit(func(tx *ydoc.Tx) error { tx.Set(tx.Map("mine"), "a", 1); return nil })
+	must(t, err)
+	return update
+}
+
+func TestADocumentHasABound(t *testing.T) {
+	h := newHouse(t, func(o *collab.Options) { o.Limits.Bytes = 10_000 })
+	c := h.dial(h.token())
+	c.isSynced()
+	c.set("extra", "x-large", strings.Repeat("x", 20_000))
+	c.closesWith(4413)
+	if len(h.read().Definition) > 10_000 {
+		t.Error("it was kept")
+	}
+}
+
+func TestASocketEndsWithWhatAllowedIt(t *testing.T) {
+	h := newHouse(t)
+	demoted := h.dial(h.token())
+	demoted.isSynced()
+	reader := h.dial(h.token(asViewer))
+	reader.isSynced()
+	h.mu.Lock()
+	h.role = access.Viewer
+	h.mu.Unlock()
+	demoted.closesWith(4403)
+	h.mu.Lock()
+	h.role = ""
+	h.mu.Unlock()
+	reader.closesWith(4403)
+	if _, _, err := websocket.Dial(t.Context(), h.url+"/"+string(h.caller.Team)+"_"+string(h.workflow)+"?token="+h.token(), nil); err == nil {
+		t.Error("somebody who has signed out came in")
+	}
+	h.mu.Lock()
+	h.role = access.Member
+	h.mu.Unlock()
+	old := h.dial(h.token())
+	old.isSynced()
+	h.pass(61 * time.Minute)
+	old.closesWith(4500)
+	last := h.dial(h.token())
+	last.isSynced()
+	must(t, h.workflows.Delete(t.Context(), h.caller, h.workflow))
+	last.closesWith(4404)
+}
+
+func TestAnEmptyRoomLeavesASnapshotAndNoGrowth(t *testing.T) {
+	h := newHouse(t, func(o *collab.Options) { o.Times.Linger = 10 * time.Millisecond })
+	old := h.token()
+	c := h.dial(old)
+	c.isSynced()
+	// Two keys in turn leave traces that never merge.
+	c.edit(func(tx *ydoc.Tx) {
+		for i := range 20_000 {
+			tx.Set(tx.Map("extra"), fmt.Sprintf("x-%d", i%2), i)
+		}
+	})
+	c.saved()
+	must(t, c.ws.Close(websocket.StatusNormalClosure, ""))
+	for h.server.Measure().Rooms > 0 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	d, err := h.db.Document(t.Context(), h.workflow, 0)
+	must(t, err)
+	if len(d.Updates) != 0 || d.Settled != d.Seq || len(d.Snapshot) > 20_000 {
+		t.Errorf("%d updates, %d of %d settled, %d bytes", len(d.Updates), d.Settled, d.Seq, len(d.Snapshot))
+	}
+	if d.Epoch != 2 {
+		t.Fatalf("the document did not start afresh: epoch %d", d.Epoch)
+	}
+	h.dial(old).closesWith(4409)
+	again := h.dial(h.token())
+	again.isSynced()
+	if again.value("extra", "x-1") != 19_999.0 {
+		t.Errorf("%v", again.doc.JSON("extra"))
+	}
+}
+
+func TestOneTickIsOneMessage(t *testing.T) {
+	h := newHouse(t)
+	a, b := h.dial(h.token()), h.dial(h.token())
+	a.isSynced()
+	b.isSynced()
+	b.mu.Lock()
+	before := b.frames
+	b.mu.Unlock()
+	const n = 500
+	for i := range n {
+		a.set("extra", "x-n", i)
+	}
+	b.sees("extra", "x-n", float64(n-1))
+	a.saved()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if got := b.frames - before; got >= n {
+		t.Errorf("%d changes came in %d messages", n, got)
+	}
+}
+
+func TestASilentClientHearsSomething(t *testing.T) {
+	h := newHouse(t, func(o *collab.Options) { o.Times.KeepAlive = 20 * time.Millisecond })
+	c := h.dial(h.token(asViewer))
+	c.isSynced()
+	c.mu.Lock()
+	before := c.frames
+	c.mu.Unlock()
+	c.until("heard something", func() bool { return c.frames > before+3 })
+}
+
+func TestServersOnOneDatabaseShareARoom(t *testing.T) {
+	h := houseOn(t, storetest.Postgres(t))
+	a := h.dial(h.token())
+	a.isSynced()
+	h.open()
+	b := h.dial(h.token())
+	b.isSynced()
+	for i := range 300 {
+		a.set("extra", fmt.Sprintf("x-a%d", i%7), i)
+		b.set("extra", fmt.Sprintf("x-b%d", i%7), i)
+	}
+	for _, c := range []*client{a, b} {
+		c.sees("extra", "x-a5", 299.0)
+		c.sees("extra", "x-b5", 299.0)
+	}
+	if w := h.read(); !strings.Contains(string(w.Definition), `"x-a5":299`) || !strings.Contains(string(w.Definition), `"x-b5":299`) {
+		t.Errorf("%s", w.Definition)
+	}
+	names := slices.Sorted(func(yield func(string) bool) {
+		for _, k := range a.doc.Map("extra").Keys() {
+			if !yield(k) {
+				return
+			}
+		}
+	})
+	if len(names) != 15 {
+		t.Errorf("%v", names)
+	}
+}
