@@ -84,6 +84,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Documents: db, Definitions: drawings, Passes: shares, Bridge: db.Bridge(), Log: log, Now: time.Now,
 	})
 	drawings.GoLive(h.editor)
+	countRooms(h.metrics, h.editor)
 	api := httpapi.New(httpapi.Options{
 		Log: log, Identity: h.accounts, Accounts: h.accounts, Workflows: drawings,
 		Life: ctx, Runs: runs.NewService(runs.Options{
@@ -163,6 +164,29 @@ func newRegistry(db *store.DB) *prometheus.Registry {
 			Name: "millrace_database_connections", Help: "Open database connections for reading.",
 		}, func() float64 { return float64(db.Stats().OpenConnections) }))
 	return r
+}
+
+// countRooms measures the editor.
+func countRooms(r *prometheus.Registry, e *collab.Server) {
+	for _, m := range []struct {
+		name, help string
+		value      func(collab.Measure) int64
+	}{
+		{"millrace_editor_rooms", "Editor rooms in memory.", func(m collab.Measure) int64 { return m.Rooms }},
+		{"millrace_editor_connections", "Open editor sockets.", func(m collab.Measure) int64 { return m.Conns }},
+	} {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: m.name, Help: m.help}, func() float64 { return float64(m.value(e.Measure())) }))
+	}
+	for _, m := range []struct {
+		name, help string
+		value      func(collab.Measure) int64
+	}{
+		{"millrace_editor_updates_total", "Edits that were stored.", func(m collab.Measure) int64 { return m.Stored }},
+		{"millrace_editor_refused_total", "Edits of people who only read.", func(m collab.Measure) int64 { return m.Refused }},
+		{"millrace_editor_slow_total", "Sockets closed because they did not keep up.", func(m collab.Measure) int64 { return m.Slow }},
+	} {
+		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: m.name, Help: m.help}, func() float64 { return float64(m.value(e.Measure())) }))
+	}
 }
 
 // checkData reports whether the data folder takes a file.

@@ -22,7 +22,9 @@ const maxBridged = 7000
 const (
 	wordWrote = "wrote" // an update was stored
 	wordHere  = "here"  // presences
-	wordWho   = "who"   // asks for them
+	wordWho   = "who"   // asks who has the room open, and for their presences
+	wordOpen  = "open"  // the answer
+	wordShut  = "shut"
 )
 
 // counts are for the operator.
@@ -60,6 +62,9 @@ func (r *room) tell(ctx context.Context) {
 	}
 	r.mu.Unlock()
 	for _, e := range elsewhere {
+		if !r.hasOthers() {
+			break
+		}
 		body := base64.RawStdEncoding.EncodeToString(presenceBody([]entry{e}))
 		if len(body) <= maxBridged {
 			r.send(ctx, wordHere, body)
@@ -67,11 +72,19 @@ func (r *room) tell(ctx context.Context) {
 	}
 }
 
-// announce tells the other servers that there is something to read.
-func (r *room) announce(ctx context.Context) { r.send(ctx, wordWrote, "") }
+// announce tells the other servers in this room that there is something to
+// read. One that does not hear it looks by itself a moment later.
+func (r *room) announce(ctx context.Context) {
+	if r.hasOthers() {
+		r.send(ctx, wordWrote, "")
+	}
+}
 
-// askElsewhere asks the other servers who is in this room.
-func (r *room) askElsewhere(ctx context.Context) { r.send(ctx, wordWho, "") }
+func (r *room) hasOthers() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.others) > 0
+}
 
 func (r *room) send(ctx context.Context, word, body string) {
 	if r.s.Bridge == nil {
@@ -86,10 +99,10 @@ func (r *room) send(ctx context.Context, word, body string) {
 // listen hears what other servers say, until ctx ends.
 func (s *Server) listen(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := s.Bridge.Listen(ctx, s.heard, func() {
+		err := s.Bridge.Listen(ctx, func(m string) { s.heard(ctx, m) }, func() {
 			for _, r := range s.all() {
 				r.wroteElsewhere()
-				r.askElsewhere(ctx)
+				r.send(ctx, wordWho, "")
 			}
 		})
 		if ctx.Err() != nil {
@@ -103,7 +116,7 @@ func (s *Server) listen(ctx context.Context) {
 	}
 }
 
-func (s *Server) heard(message string) {
+func (s *Server) heard(ctx context.Context, message string) {
 	parts := strings.SplitN(message, " ", 4)
 	if len(parts) != 4 || parts[1] == s.name {
 		return
@@ -126,11 +139,26 @@ func (s *Server) heard(message string) {
 			r.hearOf(list)
 		}
 	case wordWho:
-		r.mu.Lock()
-		r.tellAll = true
-		r.mu.Unlock()
-		r.stir()
+		r.shares(parts[1], true)
+		r.send(ctx, wordOpen, "")
+	case wordOpen:
+		r.shares(parts[1], true)
+	case wordShut:
+		r.shares(parts[1], false)
 	}
+}
+
+// shares notes whether another server has this room open. One that has is told
+// who is here.
+func (r *room) shares(server string, open bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !open {
+		delete(r.others, server)
+		return
+	}
+	r.others[server], r.tellAll = true, true
+	r.stir()
 }
 
 func (r *room) wroteElsewhere() {

@@ -37,6 +37,7 @@ type conn struct {
 	size   int
 	closed bool
 	ready  chan struct{} // something waits to be sent
+	work   sync.WaitGroup
 }
 
 func newConn(r *room, ws *websocket.Conn, pass sharing.Pass, acks bool) *conn {
@@ -50,15 +51,20 @@ func newConn(r *room, ws *websocket.Conn, pass sharing.Pass, acks bool) *conn {
 // serve speaks with the client until one of them leaves.
 func (c *conn) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
-	var writing sync.WaitGroup
-	writing.Go(func() { c.write(ctx) })
+	c.work.Go(func() { c.write(ctx) })
 	if c.r.join(c) {
 		c.listen(ctx)
 	}
 	c.r.leave(c)
+	c.mu.Lock()
+	told := c.closed
+	c.closed = true // nothing more is begun
+	c.mu.Unlock()
+	if !told {
+		_ = c.ws.CloseNow() // it has left
+	}
 	cancel()
-	writing.Wait()
-	_ = c.ws.CloseNow() // it is gone, or was told why
+	c.work.Wait()
 }
 
 // listen reads what the client says.
@@ -66,13 +72,13 @@ func (c *conn) listen(ctx context.Context) {
 	left, seen := float64(burst), c.r.s.Now()
 	for {
 		kind, frame, err := c.ws.Read(ctx)
-		if err != nil {
+		if err != nil || c.isClosed() { // who was sent away is not heard any more
 			return
 		}
 		m, err := read(frame)
 		if kind != websocket.MessageBinary || err != nil {
 			c.close(codeBad, "this is no message of the protocol")
-			continue // until the socket is closed
+			return
 		}
 		c.hear(m)
 		now := c.r.s.Now()
@@ -134,13 +140,19 @@ func (c *conn) close(code websocket.StatusCode, reason string) {
 	c.shut(code, reason)
 }
 
+func (c *conn) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
 // shut is close for who holds mu. The handshake may take its time.
 func (c *conn) shut(code websocket.StatusCode, reason string) {
 	if c.closed {
 		return
 	}
 	c.closed, c.queue = true, nil
-	go func() { _ = c.ws.Close(code, reason) }()
+	c.work.Go(func() { _ = c.ws.Close(code, reason) })
 }
 
 // write sends what is queued, and something small whenever there was silence:
@@ -160,7 +172,7 @@ func (c *conn) write(ctx context.Context) {
 			c.mu.Unlock()
 		case <-silence.C:
 			frames = [][]byte{[]byte(emptyEntries)}
-			go c.ping(ctx)
+			c.work.Go(func() { c.ping(ctx) })
 		}
 		for _, frame := range frames {
 			if c.writeOne(ctx, frame) != nil {

@@ -80,7 +80,8 @@ type room struct {
 	news     map[uint64]bool // whose presence is to be told
 	told     time.Time       // when presence was last told
 	over     bool            // closed; whoever comes opens another
-	tellAll  bool            // another server asked who is here
+	others   map[string]bool // servers that have this room open, too
+	tellAll  bool            // one of them asked who is here
 	toBridge map[uint64]bool
 	bridged  time.Time
 }
@@ -101,7 +102,7 @@ type question struct {
 func newRoom(s *Server, team ids.Team, id ids.Workflow) *room {
 	return &room{
 		s: s, team: team, id: id, loaded: make(chan struct{}), wake: make(chan struct{}, 1), emptied: s.Now(),
-		conns: map[*conn]bool{}, people: map[uint64]*person{}, news: map[uint64]bool{}, toBridge: map[uint64]bool{},
+		conns: map[*conn]bool{}, people: map[uint64]*person{}, news: map[uint64]bool{}, toBridge: map[uint64]bool{}, others: map[string]bool{},
 	}
 }
 
@@ -203,15 +204,15 @@ func (r *room) stir() {
 
 // live is the room's own goroutine: it stores, settles, tells who is here, and
 // closes the room when nobody has been in it for a while.
-func (r *room) live() {
-	ctx := context.Background()
+func (r *room) live(ctx context.Context) {
 	r.loadErr = r.load(ctx)
 	close(r.loaded)
 	if r.loadErr != nil {
 		r.drop()
 		return
 	}
-	r.askElsewhere(ctx)
+	r.send(ctx, wordWho, "")
+	defer r.send(ctx, wordShut, "")
 	timer := time.NewTimer(r.s.Times.Linger)
 	defer timer.Stop()
 	for {

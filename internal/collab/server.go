@@ -140,7 +140,7 @@ func (s *Server) enter(ctx context.Context, team ids.Team, id ids.Workflow) (*ro
 		if r == nil {
 			r = newRoom(s, team, id)
 			s.rooms[id] = r
-			s.loops.Go(r.live)
+			s.loops.Go(func() { r.live(context.WithoutCancel(ctx)) }) // it outlives who opened it
 		}
 		r.users++
 		s.mu.Unlock()
@@ -231,10 +231,13 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(s.Times.Watch)
 	defer tick.Stop()
+	var trouble error // said once
 	for ctx.Err() == nil {
-		if err := s.watch(ctx); err != nil && ctx.Err() == nil {
-			s.Log.ErrorContext(ctx, "cannot look after the editor rooms", slog.Any("error", err))
+		err := s.watch(ctx)
+		if err != nil && trouble == nil && ctx.Err() == nil {
+			s.Log.ErrorContext(ctx, "cannot look after the editor rooms; trying on", slog.Any("error", err))
 		}
+		trouble = err
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
