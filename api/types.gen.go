@@ -2541,6 +2541,9 @@ type ShowDeviceParams struct {
 type OpenEditorParams struct {
 	// Token A room token.
 	Token string `form:"token" json:"token"`
+
+	// Ack Set to anything, the server tells after each change how many of the client's changes on this socket are stored, by messages of type 100 with a number.
+	Ack *string `form:"ack,omitempty" json:"ack,omitempty"`
 }
 
 // AuthorizeParams defines parameters for Authorize.

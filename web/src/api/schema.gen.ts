@@ -805,7 +805,7 @@ export interface paths {
         };
         /**
          * Open the editor socket
-         * @description Upgrades to the WebSocket of the collaborative editor. It carries document updates only, no run events. The token and the Origin are checked before the upgrade.
+         * @description Upgrades to the WebSocket of the collaborative editor, which speaks the y-websocket protocol. It carries document updates only, no run events. The token and the Origin are checked before the upgrade. Closed with 4400 the client sent what no client sends, with 4403 its access was taken back, with 4404 the workflow was deleted, with 4409 the document has started afresh and the copy must be thrown away, with 4413 the document would be too large; with any other code (4500: the token expired) it may come back.
          */
         get: operations["openEditor"];
         put?: never;
@@ -5165,7 +5165,6 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     createInvite: {
@@ -5216,7 +5215,6 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     revokeInvite: {
@@ -5252,7 +5250,6 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     joinWorkflow: {
@@ -5296,7 +5293,6 @@ export interface operations {
             415: components["responses"]["UnsupportedType"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     createRoomToken: {
@@ -5343,7 +5339,6 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     openEditor: {
@@ -5351,6 +5346,8 @@ export interface operations {
             query: {
                 /** @description A room token. */
                 token: string;
+                /** @description Set to anything, the server tells after each change how many of the client's changes on this socket are stored, by messages of type 100 with a number. */
+                ack?: string;
             };
             header?: never;
             path: {
@@ -5374,7 +5371,6 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     getMe: {
