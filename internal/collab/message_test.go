@@ -14,8 +14,15 @@ import (
 // when it is written again, and nobody wears a name that is not theirs.
 func FuzzReadingAMessage(f *testing.F) {
 	for _, seed := range [][]byte{
-		{}, {0, 0, 1, 0}, {0, 1, 2, 0, 0}, {0, 0, 3, 1, 7, 4}, {3}, []byte(emptyEntries),
-		append([]byte{1, 13, 1, 7, 1, 9}, `{"u":"A"}`...), {1, 8, 1, 7, 1, 4, 'n', 'u', 'l', 'l'}, {100, 1},
+		{},
+		{0, 0, 1, 0},
+		{0, 1, 2, 0, 0},
+		{0, 0, 3, 1, 7, 4},
+		{3},
+		[]byte(emptyEntries),
+		append([]byte{1, 13, 1, 7, 1, 9}, `{"u":"A"}`...),
+		{1, 8, 1, 7, 1, 4, 'n', 'u', 'l', 'l'},
+		{100, 1},
 	} {
 		f.Add(seed)
 	}

@@ -90,6 +90,7 @@ type room struct {
 type change struct {
 	from   *conn // nil: the server itself
 	data   []byte
+	waits  bool // for updates still to come; nobody is told of it yet
 	author access.Author
 }
 
@@ -120,12 +121,21 @@ const seedClient = 1
 
 // load reads the document, or makes the first one of the definition.
 func (r *room) load(ctx context.Context) error {
-	w, err := r.s.Definitions.Stored(ctx, r.team, r.id)
-	if err != nil {
-		return err
-	}
-	d, err := r.s.Documents.Document(ctx, r.id, 0)
-	for tries := 0; fault.Is(err, fault.KindNotFound) && tries < 10; tries++ {
+	for range tries { // somebody may save, or seed, at the same time
+		w, err := r.s.Definitions.Stored(ctx, r.team, r.id)
+		if err != nil {
+			return err
+		}
+		d, err := r.s.Documents.Document(ctx, r.id, 0)
+		if err == nil {
+			r.doc, r.prior = ydoc.New(newClient(), r.s.Limits), w.Definition
+			r.head = sharing.Head{Epoch: d.Epoch, Settled: d.Settled}
+			_, err = r.apply(d)
+			return err
+		}
+		if !fault.Is(err, fault.KindNotFound) {
+			return err
+		}
 		seed, err := seeded(w.Definition)
 		if err != nil {
 			return err
@@ -133,20 +143,8 @@ func (r *room) load(ctx context.Context) error {
 		if err := r.s.Documents.SeedDocument(ctx, r.team, r.id, w.Version, seed, r.s.Now()); err != nil {
 			return err
 		}
-		if d, err = r.s.Documents.Document(ctx, r.id, 0); err == nil {
-			break
-		}
-		if w, err = r.s.Definitions.Stored(ctx, r.team, r.id); err != nil {
-			return err
-		}
 	}
-	if d.Epoch == 0 {
-		return errors.Join(err, errors.New("the document could not be made"))
-	}
-	r.doc = ydoc.New(newClient(), r.s.Limits)
-	r.prior = w.Definition
-	r.head = sharing.Head{Epoch: d.Epoch, Settled: d.Settled}
-	return r.apply(d)
+	return errors.New("the document could not be made: the workflow is saved all the time")
 }
 
 func seeded(definition []byte) ([]byte, error) {
@@ -157,16 +155,24 @@ func seeded(definition []byte) ([]byte, error) {
 	return doc.Encode(), nil
 }
 
-// apply takes in what was stored.
-func (r *room) apply(d sharing.Document) error {
+// apply takes in what was stored, and returns what of it is new, in our own
+// writing.
+func (r *room) apply(d sharing.Document) (news [][]byte, err error) {
+	take := func(data []byte) error {
+		changes, err := r.doc.Take(data)
+		if changes != nil {
+			news = append(news, changes)
+		}
+		return err
+	}
 	if d.Snapshot != nil {
-		if err := r.doc.Apply(d.Snapshot); err != nil {
-			return err
+		if err := take(d.Snapshot); err != nil {
+			return nil, err
 		}
 	}
 	for _, u := range d.Updates {
-		if err := r.doc.Apply(u.Data); err != nil {
-			return err
+		if err := take(u.Data); err != nil {
+			return nil, err
 		}
 		r.author = u.Author
 		r.rows, r.bytes = r.rows+1, r.bytes+len(u.Data)
@@ -175,7 +181,7 @@ func (r *room) apply(d sharing.Document) error {
 	if r.head.Seq > r.head.Settled {
 		r.touched()
 	}
-	return nil
+	return news, nil
 }
 
 // touched starts the clock for settling. mu is held, or nobody else has r.

@@ -52,21 +52,17 @@ func (r *room) store(ctx context.Context) error {
 
 // tries of a write, and the wait between them.
 const (
-	tries    = 4
+	tries    = 5
 	tryPause = 200 * time.Millisecond
 )
 
 // append stores a batch as one update and fans it out.
 func (r *room) append(ctx context.Context, batch []change, behind bool) (bool, error) {
-	data := make([][]byte, len(batch))
-	for i, c := range batch {
-		data[i] = c.data
-	}
-	merged, err := ydoc.Merge(data...)
+	row, told, err := merged(batch)
 	if err != nil {
 		return false, err
 	}
-	u := sharing.Update{Data: merged, Author: batch[len(batch)-1].author}
+	u := sharing.Update{Data: row, Author: batch[len(batch)-1].author}
 	var seq int64
 	for i := range tries {
 		if seq, err = r.s.Documents.AppendUpdate(ctx, r.id, r.head.Epoch, u, r.s.Now()); err == nil || fault.KindOf(err) != fault.KindInternal {
@@ -88,10 +84,30 @@ func (r *room) append(ctx context.Context, batch []change, behind bool) (bool, e
 		behind = true // others wrote before us
 	}
 	r.author = u.Author
-	r.rows, r.bytes = r.rows+1, r.bytes+len(merged)
+	r.rows, r.bytes = r.rows+1, r.bytes+len(row)
 	r.touched()
-	r.fanOut(merged, batch)
+	r.fanOut(told, batch)
 	return behind, nil
+}
+
+// merged is a batch as it is stored, and as the others are told.
+func merged(batch []change) (row, told []byte, err error) {
+	var rows, news [][]byte
+	for _, c := range batch {
+		if c.waits {
+			rows = append(rows, c.data)
+		} else {
+			news = append(news, c.data)
+		}
+	}
+	if len(news) > 0 {
+		if told, err = ydoc.Merge(news...); err != nil {
+			return nil, nil, err
+		}
+		rows = append(rows, told)
+	}
+	row, err = ydoc.Merge(rows...)
+	return row, told, err
 }
 
 // fanOut gives an update to everybody but who alone made it, and tells those
@@ -106,10 +122,12 @@ func (r *room) fanOut(update []byte, batch []change) {
 			only = nil
 		}
 	}
-	frame := syncFrame(syncUpdate, update)
-	for c := range r.conns {
-		if c != only {
-			c.send(frame)
+	if update != nil {
+		frame := syncFrame(syncUpdate, update)
+		for c := range r.conns {
+			if c != only {
+				c.send(frame)
+			}
 		}
 	}
 	for _, b := range batch {
@@ -133,22 +151,13 @@ func (r *room) catchUp(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.apply(d); err != nil {
+	news, err := r.apply(d)
+	if err != nil || len(news) == 0 {
 		return err
 	}
-	if d.Snapshot != nil {
-		r.fanOut(d.Snapshot, nil)
-	}
-	if len(d.Updates) == 0 {
-		return nil
-	}
-	data := make([][]byte, len(d.Updates))
-	for i, u := range d.Updates {
-		data[i] = u.Data
-	}
-	merged, err := ydoc.Merge(data...)
+	told, err := ydoc.Merge(news...)
 	if err == nil {
-		r.fanOut(merged, nil)
+		r.fanOut(told, nil)
 	}
 	return err
 }
@@ -211,7 +220,8 @@ func (r *room) take(c *conn, data []byte) {
 		return
 	}
 	before := r.doc.Version()
-	switch err := r.doc.Apply(data); {
+	news, err := r.doc.Take(data)
+	switch {
 	case errors.Is(err, ydoc.ErrTooLarge):
 		c.close(codeTooLarge, "the document would be too large")
 		return
@@ -224,7 +234,11 @@ func (r *room) take(c *conn, data []byte) {
 		c.acknowledge()
 		return
 	}
-	r.pending = append(r.pending, change{from: c, data: append([]byte(nil), data...), author: c.author()})
+	taken := change{from: c, data: news, author: c.author()}
+	if news == nil { // it waits for others, or is about to be stored already
+		taken.data, taken.waits = append([]byte(nil), data...), true
+	}
+	r.pending = append(r.pending, taken)
 	r.stir()
 }
 

@@ -336,11 +336,7 @@ func (c *carrier) pay(ctx context.Context) error {
 			if now.Before(c.paidTill) {
 				return nil // what is paid is used up first
 			}
-			why := "the team has no credits left: buy a top-up, then retry the run"
-			if e, ok := errors.AsType[*fault.Error](err); ok && e.Code == runs.InviteLimit {
-				why = e.Message
-			}
-			return c.interrupt(ctx, lifecycle.CreditsExhausted, why)
+			return c.interrupt(ctx, lifecycle.CreditsExhausted, runs.Unpaid(err))
 		}
 		if err != nil {
 			return err

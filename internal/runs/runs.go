@@ -5,6 +5,7 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -33,6 +34,14 @@ func starter(c access.Caller) Starter {
 // InviteLimit is the code of a refusal because the guests of a link may not
 // spend more.
 const InviteLimit = "invite_limit"
+
+// Unpaid says why a run is interrupted when no more credits can be held for it.
+func Unpaid(err error) string {
+	if e, ok := errors.AsType[*fault.Error](err); ok && e.Code == InviteLimit {
+		return e.Message
+	}
+	return "the team has no credits left: buy a top-up, then retry the run"
+}
 
 // Run is one execution of a definition, as it was when it was started.
 type Run struct {
