@@ -13,9 +13,10 @@ import (
 
 // What a client may send, and how much may wait for it.
 const (
-	perSecond  = 500 // messages; who sends more is read more slowly
+	perSecond  = 500 // messages; who wants more is read more slowly
 	burst      = 1000
-	maxQueue   = 256 // messages
+	perMessage = 8 << 10 // bytes, sent or asked for, that count as another message
+	maxQueue   = 256     // messages
 	maxWaiting = 4 << 20
 	sendTime   = 20 * time.Second // in which a client must take a message
 )
@@ -32,12 +33,13 @@ type conn struct {
 	acked   uint64          // of those, how many it was told; under the room's mu
 	clients map[uint64]bool // presences it has introduced; under the room's mu
 
-	mu     sync.Mutex
-	queue  [][]byte
-	size   int
-	closed bool
-	ready  chan struct{} // something waits to be sent
-	work   sync.WaitGroup
+	mu       sync.Mutex
+	queue    [][]byte
+	size     int
+	answered int // bytes sent because it asked, not yet counted
+	closed   bool
+	ready    chan struct{} // something waits to be sent
+	work     sync.WaitGroup
 }
 
 func newConn(r *room, ws *websocket.Conn, pass sharing.Pass, acks bool) *conn {
@@ -82,10 +84,29 @@ func (c *conn) listen(ctx context.Context) {
 		}
 		c.hear(m)
 		now := c.r.s.Now()
-		left, seen = min(burst, left+now.Sub(seen).Seconds()*perSecond)-1, now
+		left = min(burst, left+now.Sub(seen).Seconds()*perSecond) - 1 - float64(len(frame)+c.owes())/perMessage
+		seen = now
 		if left < 0 {
-			time.Sleep(time.Second / perSecond)
+			c.rest(ctx, time.Duration(-left/perSecond*float64(time.Second)))
 		}
+	}
+}
+
+// owes is how much was sent because the client asked since it was last counted.
+func (c *conn) owes() (bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	bytes, c.answered = c.answered, 0
+	return bytes
+}
+
+// rest lets a client wait that wants too much at once.
+func (c *conn) rest(ctx context.Context, d time.Duration) {
+	pause := time.NewTimer(d)
+	defer pause.Stop()
+	select {
+	case <-ctx.Done():
+	case <-pause.C:
 	}
 }
 
@@ -122,6 +143,14 @@ func (c *conn) send(frame []byte) {
 	case c.ready <- struct{}{}:
 	default:
 	}
+}
+
+// reply is send for what the client asked for.
+func (c *conn) reply(frame []byte) {
+	c.mu.Lock()
+	c.answered += len(frame)
+	c.mu.Unlock()
+	c.send(frame)
 }
 
 // acknowledge tells the client how many of its changes are stored, if it wants

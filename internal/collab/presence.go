@@ -114,7 +114,7 @@ func (r *room) spread(client uint64, ours bool) {
 func (r *room) introduce(c *conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c.send(r.everybody())
+	c.reply(r.everybody())
 }
 
 // everybody is a message about all who are here. mu is held.

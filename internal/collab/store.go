@@ -208,7 +208,7 @@ func (r *room) answer(q question) {
 		q.from.close(codeBad, "this is no state vector")
 		return
 	}
-	q.from.send(syncFrame(syncStep2, diff))
+	q.from.reply(syncFrame(syncStep2, diff))
 }
 
 // take applies a client's update. It is stored, told to the others and
@@ -339,10 +339,11 @@ func (r *room) snapshot(ctx context.Context) {
 func (r *room) retire(ctx context.Context) {
 	r.snapshot(ctx)
 	r.mu.Lock()
-	head, size, pending := r.head, len(r.doc.Encode()), r.doc.Pending()
+	head, size := r.head, len(r.doc.Encode())
+	stays := size < growthFrom || r.doc.Pending() || head.Seq != head.Settled || len(r.others) > 0
 	definition, err := drawn(r.doc, r.prior)
 	r.mu.Unlock()
-	if err != nil || size < growthFrom || pending || head.Seq != head.Settled {
+	if err != nil || stays {
 		return
 	}
 	fresh, err := seeded(definition)
