@@ -2542,7 +2542,7 @@ type OpenEditorParams struct {
 	// Token A room token.
 	Token string `form:"token" json:"token"`
 
-	// Ack Set to anything, the server tells after each change how many of the client's changes on this socket are stored, by messages of type 100 with a number.
+	// Ack Set to anything, the server tells after each change how many of the client's changes on this socket are stored, by messages of type 100 with a number, and by messages of type 101 what the definition has become.
 	Ack *string `form:"ack,omitempty" json:"ack,omitempty"`
 }
 

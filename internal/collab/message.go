@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	"github.com/millrace/millrace/internal/collab/lib0"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/workflows"
 )
 
 // The messages of the y-websocket protocol, by their first number, and our
@@ -13,7 +15,8 @@ const (
 	kindAwareness = 1
 	kindAsk       = 3 // for everybody's presence
 
-	kindStored = 100 // how many of the client's changes are stored
+	kindStored  = 100 // how many of the client's changes are stored
+	kindSettled = 101 // what the definition has become, as JSON
 )
 
 // The parts of a sync message.
@@ -153,4 +156,22 @@ func storedFrame(n uint64) []byte {
 	w.Uint(kindStored)
 	w.Uint(n)
 	return w.Bytes()
+}
+
+// settledFrame tells what the definition has become: its revision, and the
+// problems that everybody should see.
+func settledFrame(definition workflows.Workflow) ([]byte, error) {
+	news := struct {
+		Revision int             `json:"revision"`
+		ETag     string          `json:"etag"`
+		Problems []graph.Problem `json:"problems"`
+	}{definition.Revision, definition.ETag(), definition.Problems}
+	if news.Problems == nil {
+		news.Problems = []graph.Problem{}
+	}
+	text, err := json.Marshal(news)
+	var w lib0.Writer
+	w.Uint(kindSettled)
+	w.String(string(text))
+	return w.Bytes(), err
 }

@@ -143,6 +143,7 @@ type client struct {
 	stored   uint64 // of those, as the server says
 	frames   int
 	presence map[uint64]string
+	settled  string
 	closed   websocket.StatusCode
 }
 
@@ -232,6 +233,8 @@ func (c *client) hear(b []byte) {
 		}
 	case 100:
 		c.stored = r.Uint()
+	case 101:
+		c.settled = r.String()
 	}
 }
 
@@ -381,6 +384,7 @@ func TestWhatSavingWouldRefuseBecomesAProblem(t *testing.T) {
 			t.Errorf("no %q in %s", want, text)
 		}
 	}
+	c.until("was told of the problems", func() bool { return strings.Contains(c.settled, "nowhere") })
 	if strings.Contains(string(w.Definition), `"lost"`) || !strings.Contains(string(w.Definition), `"back"`) {
 		t.Errorf("%s", w.Definition)
 	}

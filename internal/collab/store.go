@@ -289,7 +289,13 @@ func (r *room) settle(ctx context.Context, summary string) (moved bool, err erro
 	if r.head.Settled == r.head.Seq {
 		r.since = time.Time{}
 	}
-	return true, nil
+	frame, err := settledFrame(w)
+	for c := range r.conns {
+		if c.acks {
+			c.send(frame)
+		}
+	}
+	return true, err
 }
 
 // drawing is what there is to settle; its number is 0 when there is nothing.

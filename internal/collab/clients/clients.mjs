@@ -2,7 +2,7 @@
 // a line on stdout. `open` makes a client; `run` gives a piece of code its
 // document and its provider; `wait` runs one until it is true.
 import { createInterface } from 'node:readline'
-import { readVarUint } from 'lib0/decoding'
+import { readVarString, readVarUint } from 'lib0/decoding'
 import { WebSocket } from 'ws'
 import { WebsocketProvider } from 'y-websocket'
 import * as Y from 'yjs'
@@ -11,7 +11,7 @@ const clients = new Map()
 
 function open({ name, url, room, token, ack, query = {} }) {
   const doc = new Y.Doc()
-  const me = { doc, Y, sent: 0, stored: 0, opened: 0, closed: null, shut: null, errors: [] }
+  const me = { doc, Y, sent: 0, stored: 0, opened: 0, settled: null, closed: null, shut: null, errors: [] }
   // Counts what the server counts, too: the changes this client has sent.
   class Counting extends WebSocket {
     constructor(...args) {
@@ -33,6 +33,7 @@ function open({ name, url, room, token, ack, query = {} }) {
     maxBackoffTime: 500
   })
   me.provider.messageHandlers[100] = (_, decoder) => (me.stored = readVarUint(decoder))
+  me.provider.messageHandlers[101] = (_, decoder) => (me.settled = JSON.parse(readVarString(decoder)))
   me.provider.on('closed', (event) => (me.closed = { code: event.code, reason: event.reason }))
   me.awareness = me.provider.awareness
   // Everything this client made is stored.

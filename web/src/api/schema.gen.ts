@@ -5346,7 +5346,7 @@ export interface operations {
             query: {
                 /** @description A room token. */
                 token: string;
-                /** @description Set to anything, the server tells after each change how many of the client's changes on this socket are stored, by messages of type 100 with a number. */
+                /** @description Set to anything, the server tells after each change how many of the client's changes on this socket are stored, by messages of type 100 with a number, and by messages of type 101 what the definition has become. */
                 ack?: string;
             };
             header?: never;
