@@ -1,18 +1,22 @@
 // Command millrace is the whole service in one binary: the server, its
-// worker, and the commands that look after them.
+// worker, the commands that look after them, and those that use them.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/millrace/millrace/internal/cli"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
@@ -20,11 +24,19 @@ import (
 var version = "dev"
 
 type commands struct {
-	Serve   serveCommand   `cmd:"" help:"Run the server: API, web app, editor sync and worker."`
-	Worker  workerCommand  `cmd:"" help:"Run a worker alone, beside servers on the same PostgreSQL database."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date."`
-	Admin   adminCommand   `cmd:"" help:"Look after accounts, teams and the installation."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve   serveCommand   `cmd:"" group:"server" help:"Run the server: API, web app, editor sync and worker."`
+	Worker  workerCommand  `cmd:"" group:"server" help:"Run a worker alone, beside servers on the same PostgreSQL database."`
+	Migrate migrateCommand `cmd:"" group:"server" help:"Bring the database's schema up to date."`
+	Admin   adminCommand   `cmd:"" group:"server" help:"Look after accounts, teams and the installation."`
+	Version versionCommand `cmd:"" group:"server" help:"Print the version."`
+
+	cli.Commands `embed:""`
+}
+
+// groups are the two halves of the help.
+var groups = []kong.Group{
+	{Key: "server", Title: "For those who run a server:"},
+	{Key: "client", Title: "For those who use one:"},
 }
 
 // world is what a command may touch besides its settings.
@@ -62,7 +74,8 @@ func run(w world, args []string) int {
 		kong.DefaultEnvars("MILLRACE"),
 		kong.Writers(w.out, w.errOut),
 		kong.Exit(func(code int) { exited = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.ExplicitGroups(groups),
 	)
 	if err != nil {
 		return complain(w, err)
@@ -74,14 +87,34 @@ func run(w world, args []string) int {
 	if err != nil {
 		return complain(w, err)
 	}
-	if err := parsed.Run(w); err != nil {
+	if err := parsed.Run(w, w.client()); err != nil {
 		return complain(w, err)
 	}
 	return 0
 }
 
+// client is what the client commands may touch.
+func (w world) client() cli.World {
+	return cli.World{
+		Ctx: w.ctx, In: w.in, Out: w.out, Err: w.errOut, Env: os.Getenv, Now: time.Now, Sleep: cli.Sleep,
+		Browse: browse, Config: configFolder, Version: version,
+	}
+}
+
+func configFolder() (string, error) {
+	folder, err := os.UserConfigDir() // XDG_CONFIG_HOME, where there is one
+	return filepath.Join(folder, "millrace"), err
+}
+
+// complain says what went wrong and gives the exit status.
 func complain(w world, err error) int {
 	fmt.Fprintln(w.errOut, "millrace:", err)
+	if e, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](err); ok {
+		return e.ExitCode()
+	}
 	return 1
 }
 

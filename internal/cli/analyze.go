@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime/multipart"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/client"
+)
+
+const (
+	maxPDF      = 20 << 20 // bytes; the server takes no more
+	lookPause   = 3 * time.Second
+	analyzeTime = 30 * time.Minute
+)
+
+type analyzeCommand struct {
+	common `embed:""`
+	Paper  string `arg:"" help:"A DOI, such as 10.1038/s41586-020-2649-2, or a PDF."`
+	DOI    string `env:"-" name:"doi" help:"With a PDF: the paper's DOI."`
+	Title  string `env:"-" help:"With a PDF: its title."`
+	Save   string `env:"-" placeholder:"FILE" help:"Write the suggested workflow to this file, for millrace run or workflows apply."`
+}
+
+// Run works without an account, too.
+func (c *analyzeCommand) Run(w World) error {
+	s, err := c.visit(w)
+	if err != nil {
+		return err
+	}
+	// A visitor is known by a cookie, and found again by it while the analysis goes.
+	if s.calls.http.Jar, err = cookiejar.New(nil); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(w.Ctx, analyzeTime)
+	defer cancel()
+	s.Ctx = ctx
+	var a api.Analysis
+	if info, statErr := os.Stat(c.Paper); statErr == nil && info.Mode().IsRegular() {
+		a, err = s.analyzePDF(c.Paper, c.DOI, c.Title)
+	} else if strings.HasSuffix(strings.ToLower(c.Paper), ".pdf") {
+		return fmt.Errorf("there is no file %s", c.Paper)
+	} else {
+		a, err = s.analyzeDOI(c.Paper)
+	}
+	if err != nil {
+		return s.explain(err)
+	}
+	if a.Status == api.AnalysisStatusFailed || a.Result == nil {
+		return fmt.Errorf("the analysis failed: %s", clean(orDash(a.Error)))
+	}
+	if err := s.emit(a, func() { s.showAnalysis(*a.Result) }); err != nil {
+		return err
+	}
+	return c.keep(s, a.Result.WorkflowSuggestion)
+}
+
+func (c *analyzeCommand) keep(s *session, suggestion *api.WorkflowSuggestion) error {
+	if c.Save == "" {
+		if suggestion != nil && !s.json {
+			s.note("\nKeep the suggestion with: millrace analyze %s --save workflow.json", c.Paper)
+		}
+		return nil
+	}
+	if suggestion == nil {
+		return errors.New("the analysis suggests no workflow: nothing was saved")
+	}
+	text, err := json.MarshalIndent(exported{suggestion.Name, suggestion.Description, suggestion.Definition}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(c.Save, append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	s.note("Saved. Run it with: millrace run %s --watch", c.Save)
+	return nil
+}
+
+// analyzeDOI listens to the analysis as it goes.
+func (s *session) analyzeDOI(doi string) (api.Analysis, error) {
+	resp, err := s.api.AnalyzePaper(s.Ctx, nil, api.AnalyzePaper{Doi: doi}, func(_ context.Context, r *http.Request) error {
+		r.Header.Set("Accept", "text/event-stream")
+		return nil
+	})
+	if err != nil {
+		return api.Analysis{}, err
+	}
+	defer resp.Body.Close()
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+		var answer struct{ Data api.Analysis }
+		err := json.NewDecoder(resp.Body).Decode(&answer)
+		return answer.Data, err
+	}
+	shown := newBar(s.World)
+	defer shown.close()
+	var result api.Analysis
+	err = frames(resp.Body, func() {}, func(time.Duration) {}, func(f frame) error {
+		var m api.AnalysisMessage
+		if err := json.Unmarshal(f.data, &m); err != nil {
+			return err
+		}
+		switch m.Type {
+		case "result":
+			return errors.Join(json.Unmarshal(f.data, &result), errDone)
+		case "error":
+			e := &client.Error{Message: orDash(m.Error)}
+			if m.Code != nil {
+				e.Code = *m.Code
+			}
+			return e
+		default:
+			if m.Percent != nil && m.Message != nil {
+				shown.show(fmt.Sprintf("%s %3.0f %%  %s", gauge(*m.Percent/100), *m.Percent, clean(*m.Message)))
+			}
+			return nil
+		}
+	})
+	switch {
+	case errors.Is(err, errDone):
+		return result, nil
+	case err == nil:
+		return result, errors.New("the server broke off; ask again, it goes on where it was")
+	default:
+		return result, err
+	}
+}
+
+// analyzePDF sends the file and waits for the answer.
+func (s *session) analyzePDF(path, doi, title string) (api.Analysis, error) {
+	text, err := readSmall(s.World, path, maxPDF)
+	if err != nil {
+		return api.Analysis{}, err
+	}
+	body, contentType, err := form(filepath.Base(path), text, "doi", doi, "title", title)
+	if err != nil {
+		return api.Analysis{}, err
+	}
+	for {
+		r, err := s.api.UploadPaperWithBodyWithResponse(s.Ctx, nil, contentType, bytes.NewReader(body))
+		if err != nil {
+			return api.Analysis{}, err
+		}
+		if r.JSON200 != nil {
+			return r.JSON200.Data, nil
+		}
+		if s.calls.as != nil {
+			return s.analysis(r.JSON202.Data.AnalysisID)
+		}
+		// A visitor has no list to look in; asking again joins what goes on.
+		if err := s.Sleep(s.Ctx, lookPause); err != nil {
+			return api.Analysis{}, err
+		}
+	}
+}
+
+// analysis waits until it has ended.
+func (s *session) analysis(id string) (api.Analysis, error) {
+	for {
+		r, err := s.api.GetAnalysisWithResponse(s.Ctx, &api.GetAnalysisParams{ID: &id})
+		if err != nil {
+			return api.Analysis{}, err
+		}
+		a := r.JSON200.Data
+		if a.Status == api.AnalysisStatusCompleted || a.Status == api.AnalysisStatusFailed {
+			return a, nil
+		}
+		if err := s.Sleep(s.Ctx, lookPause); err != nil {
+			return a, err
+		}
+	}
+}
+
+// form is a file with some fields, those without a value left out.
+func form(name string, file []byte, fields ...string) (body []byte, contentType string, err error) {
+	var out bytes.Buffer
+	w := multipart.NewWriter(&out)
+	for i := 0; i < len(fields); i += 2 {
+		if fields[i+1] != "" {
+			err = errors.Join(err, w.WriteField(fields[i], fields[i+1]))
+		}
+	}
+	part, partErr := w.CreateFormFile("file", name)
+	if partErr != nil {
+		return nil, "", partErr
+	}
+	_, fileErr := part.Write(file)
+	err = errors.Join(err, fileErr, w.Close())
+	return out.Bytes(), w.FormDataContentType(), err
+}
+
+func (s *session) showAnalysis(r api.AnalysisResult) {
+	year := ""
+	if r.Paper.Year != nil {
+		year = fmt.Sprint(*r.Paper.Year)
+	}
+	s.facts("title", orDash(r.Paper.Title), "doi", orDash(r.Paper.Doi), "journal", orDash(r.Paper.Journal), "year", year)
+	s.say("\n%s", clean(r.Summary))
+	if len(r.Methodology.Steps) > 0 {
+		s.say("\nSteps")
+	}
+	for i, step := range r.Methodology.Steps {
+		s.say("%3d. %s", i+1, clean(step.Name))
+		if len(step.Tools) > 0 {
+			s.say("     with %s", clean(strings.Join(step.Tools, ", ")))
+		}
+	}
+	for _, note := range r.Notes {
+		s.say("\nNote: %s", clean(note))
+	}
+	if f := r.WorkflowSuggestion; f != nil {
+		s.say("\nSuggested workflow: %s (%.0f %% sure)", clean(f.Name), 100*f.Confidence)
+		describe(s.World, f.Definition)
+	}
+}

@@ -1,0 +1,81 @@
+// Package cli is the command line for those who use a server: it signs in,
+// keeps the credentials, and turns the API's answers into tables, progress and
+// exit statuses. It speaks to the server through package client alone, so
+// whatever it can do, a script can do too.
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Commands are the client's, for the program to join to its own.
+type Commands struct {
+	Login      loginCommand      `cmd:"" group:"client" help:"Sign in to a server."`
+	Logout     logoutCommand     `cmd:"" group:"client" help:"Sign out and forget the credentials."`
+	Whoami     whoamiCommand     `cmd:"" group:"client" help:"Show who you are, where, and in which team."`
+	Teams      teamsCommand      `cmd:"" group:"client" help:"Your teams: list, use."`
+	Workflows  workflowsCommand  `cmd:"" aliases:"workflow,wf" group:"client" help:"Workflows: list, get, apply, export, delete."`
+	Run        runCommand        `cmd:"" group:"client" help:"Start a run of a workflow; --watch follows it."`
+	Runs       runsCommand       `cmd:"" group:"client" help:"Runs: list, view, watch, logs, events, cancel, retry, outputs."`
+	Logs       logsCommand       `cmd:"" group:"client" help:"Print what a run wrote (the same as runs logs)."`
+	Files      filesCommand      `cmd:"" group:"client" help:"Files: upload, ls, download, rm."`
+	Estimate   estimateCommand   `cmd:"" group:"client" help:"Say what a size costs, and whether your plan allows it."`
+	Credits    creditsCommand    `cmd:"" group:"client" help:"Show the team's credits, storage and analyses."`
+	Invite     inviteCommand     `cmd:"" group:"client" help:"Invite people: member (into the team), link (to one workflow), list, revoke."`
+	Analyze    analyzeCommand    `cmd:"" group:"client" help:"Turn a paper (DOI or PDF) into a workflow."`
+	API        rawCommand        `cmd:"" name:"api" group:"client" help:"Call the API and print its answer."`
+	Completion completionCommand `cmd:"" group:"client" help:"Print a script that completes commands: bash, zsh, fish."`
+}
+
+// World is what a command may touch besides its flags.
+type World struct {
+	Ctx     context.Context
+	In      io.Reader
+	Out     io.Writer
+	Err     io.Writer
+	Env     func(name string) string
+	Now     func() time.Time
+	Sleep   func(ctx context.Context, d time.Duration) error
+	Browse  func(url string) error
+	Config  func() (folder string, err error)
+	Version string
+}
+
+// Sleep waits, or returns early with the reason that ctx ended.
+func Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// terminal reports whether a person is at the other end of stream.
+func terminal(stream any) (fd int, ok bool) {
+	f, isFile := stream.(*os.File)
+	if !isFile {
+		return 0, false
+	}
+	return int(f.Fd()), term.IsTerminal(int(f.Fd()))
+}
+
+func (w World) interactive() bool {
+	_, in := terminal(w.In)
+	_, out := terminal(w.Err)
+	return in && out
+}
+
+// note tells a person something that is no result; scripts are spared it.
+func (w World) note(format string, args ...any) {
+	if _, ok := terminal(w.Err); ok {
+		w.tell(format, args...)
+	}
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// grant is how a person is signed in to one server. One of Refresh and Cookie
+// makes fresh tokens; a token that was handed in has neither.
+type grant struct {
+	Email   string    `json:"email,omitempty"`
+	Team    string    `json:"team,omitempty"` // chosen by teams use; empty: the server's choice
+	Token   string    `json:"token"`
+	Expires time.Time `json:"expires,omitzero"`
+	Refresh string    `json:"refreshToken,omitempty"` // of OAuth; works once
+	Cookie  string    `json:"cookie,omitempty"`       // of a session
+}
+
+func (g *grant) renewable() bool { return g.Refresh != "" || g.Cookie != "" }
+
+// keyring is everything in the credentials file.
+type keyring struct {
+	Current string            `json:"current"` // the server that commands speak to
+	Servers map[string]*grant `json:"servers"`
+}
+
+// credentials is the file that holds them, readable by its owner only.
+type credentials struct{ folder string }
+
+func (c credentials) path() string { return filepath.Join(c.folder, "credentials.json") }
+
+func (c credentials) read() (keyring, error) {
+	ring := keyring{Servers: map[string]*grant{}}
+	text, err := os.ReadFile(c.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return ring, nil
+	}
+	if err != nil {
+		return ring, fmt.Errorf("read the credentials: %w", err)
+	}
+	if err := json.Unmarshal(text, &ring); err != nil {
+		return ring, fmt.Errorf("%s is damaged (%w): delete it and run millrace login", c.path(), err)
+	}
+	if ring.Servers == nil {
+		ring.Servers = map[string]*grant{}
+	}
+	return ring, nil
+}
+
+// update changes the file while no other process does. A refresh happens
+// inside, too: a refresh token that two processes spend ends the sign-in.
+func (c credentials) update(change func(*keyring) error) error {
+	if err := os.MkdirAll(c.folder, 0o700); err != nil {
+		return fmt.Errorf("make the settings folder: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(c.folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("lock the credentials: %w", err)
+	}
+	defer lock.Close() // ends the lock
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("lock the credentials: %w", err)
+	}
+	ring, err := c.read()
+	if err != nil {
+		return err
+	}
+	if err := change(&ring); err != nil {
+		return err
+	}
+	return c.write(ring)
+}
+
+func (c credentials) write(ring keyring) error {
+	text, err := json.MarshalIndent(ring, "", "  ")
+	if err != nil {
+		return err
+	}
+	// A new file takes the place of the old one, so neither a crash nor an old
+	// file's wider mode can show or lose them.
+	temp, err := os.CreateTemp(c.folder, ".credentials-*") // 0600
+	if err != nil {
+		return fmt.Errorf("keep the credentials: %w", err)
+	}
+	_, err = temp.Write(append(text, '\n'))
+	err = errors.Join(err, temp.Sync(), temp.Close())
+	if err == nil {
+		err = os.Rename(temp.Name(), c.path())
+	}
+	if err != nil {
+		_ = os.Remove(temp.Name())
+		return fmt.Errorf("keep the credentials: %w", err)
+	}
+	return nil
+}

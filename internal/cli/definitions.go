@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/api"
+)
+
+const maxDefinition = 8 << 20 // bytes; the server takes no more
+
+// readWorkflow reads a bare definition or an exported workflow.
+func readWorkflow(w World, path, name string) (api.NewWorkflow, error) {
+	var file struct {
+		exported
+		Nodes json.RawMessage `json:"nodes"`
+	}
+	text, err := readSmall(w, path, maxDefinition)
+	if err != nil {
+		return api.NewWorkflow{}, err
+	}
+	if err := json.Unmarshal(text, &file); err != nil {
+		return api.NewWorkflow{}, fmt.Errorf("%s is not JSON: %w", path, at(text, err))
+	}
+	in := api.NewWorkflow{Name: file.Name, Definition: file.Definition}
+	if file.Definition == nil {
+		if file.Nodes == nil {
+			return in, fmt.Errorf("%s holds no workflow: it has neither \"definition\" nor \"nodes\"", path)
+		}
+		in.Name, in.Definition = "", text
+	} else {
+		in.Description = &file.Description
+	}
+	if name != "" {
+		in.Name = name
+	}
+	if in.Name == "" {
+		in.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	}
+	if path == "-" && in.Name == "-" {
+		return in, fmt.Errorf("the definition on standard input has no name: give it one with --name")
+	}
+	return in, nil
+}
+
+func readSmall(w World, path string, most int64) ([]byte, error) {
+	in := w.In
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err == nil && int64(len(text)) > most {
+		return nil, fmt.Errorf("%s has more than %s", path, size(most))
+	}
+	return text, err
+}
+
+// at adds the line to a mistake in JSON.
+func at(text []byte, err error) error {
+	if e, ok := err.(*json.SyntaxError); ok {
+		return fmt.Errorf("line %d: %w", 1+bytes.Count(text[:min(int(e.Offset), len(text))], []byte("\n")), err)
+	}
+	return err
+}
+
+// graph is as much of a definition as the command line looks at.
+type graph struct {
+	Parameters map[string]schema `json:"parameters"`
+	Inputs     map[string]struct {
+		Type        string `json:"type"`
+		Required    *bool  `json:"required"`
+		Description string `json:"description"`
+	} `json:"inputs"`
+	Nodes []struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+		Type string `json:"type"`
+	} `json:"nodes"`
+}
+
+// schema is a parameter's, as far as it decides how a value is written.
+type schema struct {
+	Type        any             `json:"type"` // a word, or several
+	Default     json.RawMessage `json:"default"`
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+}
+
+func (s schema) types() []string {
+	switch t := s.Type.(type) {
+	case string:
+		return []string{t}
+	case []any:
+		var all []string
+		for _, one := range t {
+			all = append(all, fmt.Sprint(one))
+		}
+		return all
+	default:
+		return nil
+	}
+}
+
+func readGraph(definition json.RawMessage) (graph, error) {
+	var g graph
+	if err := json.Unmarshal(definition, &g); err != nil {
+		return g, fmt.Errorf("the workflow's definition cannot be read: %w", err)
+	}
+	return g, nil
+}
+
+// describe shows a definition's parameters, inputs and nodes.
+func describe(w World, definition json.RawMessage) {
+	g, err := readGraph(definition)
+	if err != nil {
+		w.say("\n%v", err)
+		return
+	}
+	section := func(heading []string, rows [][]string) {
+		if len(rows) > 0 {
+			w.say("")
+			w.table(append([][]string{heading}, rows...))
+		}
+	}
+	var parameters, inputs, nodes [][]string
+	for _, name := range slices.Sorted(maps.Keys(g.Parameters)) {
+		p := g.Parameters[name]
+		value := string(p.Default)
+		if value == "" {
+			value = "(required)"
+		}
+		parameters = append(parameters, []string{name, strings.Join(p.types(), " or "), value, strings.TrimSpace(p.Title + " " + p.Description)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.Inputs)) {
+		in := g.Inputs[name]
+		need := "required"
+		if in.Required != nil && !*in.Required {
+			need = "optional"
+		}
+		inputs = append(inputs, []string{name, in.Type, need, in.Description})
+	}
+	for _, n := range g.Nodes {
+		if n.Type != "note" {
+			nodes = append(nodes, []string{n.ID, n.Name})
+		}
+	}
+	section([]string{"PARAMETER", "TYPE", "DEFAULT", "MEANING"}, parameters)
+	section([]string{"INPUT", "TYPE", "", "MEANING"}, inputs)
+	section([]string{"NODE", "NAME"}, nodes)
+}

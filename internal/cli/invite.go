@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"crypto/rand"
+	"strconv"
+
+	"github.com/millrace/millrace/api"
+)
+
+type inviteCommand struct {
+	Member inviteMember `cmd:"" help:"Invite somebody into the team, by mail."`
+	Link   inviteLink   `cmd:"" help:"Make a link that opens one workflow to whoever has it."`
+	List   inviteList   `cmd:"" aliases:"ls" help:"List a workflow's links."`
+	Revoke inviteRevoke `cmd:"" help:"End a link at once."`
+}
+
+type inviteMember struct {
+	common `embed:""`
+	Email  string `arg:"" help:"E-mail address."`
+	Role   string `env:"-" enum:"member,admin" default:"member" help:"member or admin."`
+}
+
+// Run has the server send the mail, once however often it is asked.
+func (c *inviteMember) Run(w World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	key := rand.Text()
+	in := api.NewTeamInvitation{Email: c.Email, Role: api.NewTeamInvitationRole(c.Role)}
+	r, err := s.api.InviteMemberWithResponse(s.Ctx, &api.InviteMemberParams{IdempotencyKey: &key}, in)
+	if err != nil {
+		return s.explain(err)
+	}
+	i := r.JSON201.Data
+	return s.emit(i, func() {
+		s.say("invited %s as %s; the invitation ends %s", clean(i.Email), i.Role, s.ago(i.ExpiresAt.Time))
+	})
+}
+
+type inviteLink struct {
+	common     `embed:""`
+	Workflow   string   `arg:"" help:"Id or name of the workflow."`
+	Role       string   `env:"-" enum:"viewer,editor" default:"viewer" help:"viewer reads; editor edits and runs it, at your team's expense."`
+	Hours      *int     `env:"-" help:"Hours until it ends, 1 to 720. Default: a week."`
+	Uses       *int     `env:"-" help:"How many may join, 1 to 1000. Default: any number."`
+	MaxCredits *float64 `env:"-" placeholder:"CREDITS" help:"What its guests may spend in all. Default: no cap."`
+}
+
+// Run prints the link; it is shown this once.
+func (c *inviteLink) Run(w World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	id, err := s.workflowID(c.Workflow)
+	if err != nil {
+		return err
+	}
+	key := rand.Text()
+	in := api.NewCollabInvite{WorkflowID: id, Role: api.InviteRole(c.Role), ExpiresInHours: c.Hours, MaxUses: c.Uses, MaxCredits: c.MaxCredits}
+	r, err := s.api.CreateInviteWithResponse(s.Ctx, &api.CreateInviteParams{IdempotencyKey: &key}, in)
+	if err != nil {
+		return s.explain(err)
+	}
+	i := r.JSON201.Data
+	return s.emit(i, func() {
+		s.say("%s", i.Link)
+		s.note("It is shown only now, opens the workflow as %s and ends %s. Revoke it with: millrace invite revoke %s", i.Role, s.ago(i.ExpiresAt.Time), i.ID)
+	})
+}
+
+type inviteList struct {
+	common   `embed:""`
+	Workflow string `arg:"" help:"Id or name of the workflow."`
+}
+
+// Run lists ended ones, too.
+func (c *inviteList) Run(w World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	id, err := s.workflowID(c.Workflow)
+	if err != nil {
+		return err
+	}
+	r, err := s.api.ListInvitesWithResponse(s.Ctx, &api.ListInvitesParams{WorkflowID: id})
+	if err != nil {
+		return s.explain(err)
+	}
+	list := r.JSON200.Data
+	return s.emit(list, func() {
+		rows := [][]string{{"ID", "ROLE", "STATUS", "USES", "ENDS", "TOKEN"}}
+		for _, i := range list {
+			uses := strconv.Itoa(i.Uses)
+			if i.MaxUses != nil {
+				uses += " of " + strconv.Itoa(*i.MaxUses)
+			}
+			rows = append(rows, []string{i.ID, string(i.Role), string(i.Status), uses, s.ago(i.ExpiresAt.Time), i.TokenHint})
+		}
+		s.table(rows)
+	})
+}
+
+type inviteRevoke struct {
+	common `embed:""`
+	ID     string `arg:"" help:"Id of the link, from invite list."`
+}
+
+// Run works at once, for guests who are there, too.
+func (c *inviteRevoke) Run(w World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	r, err := s.api.RevokeInviteWithResponse(s.Ctx, &api.RevokeInviteParams{ID: c.ID})
+	if err != nil {
+		return s.explain(err)
+	}
+	return s.emit(r.JSON200.Data, func() { s.say("revoked %s", c.ID) })
+}

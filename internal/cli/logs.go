@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/api"
+)
+
+type logsCommand struct {
+	common `embed:""`
+	runArg `embed:""`
+	Follow bool   `short:"f" env:"-" help:"Go on until the run has ended."`
+	Node   string `env:"-" help:"Only what this node wrote."`
+	Shard  int    `env:"-" help:"With --node: only this shard."`
+}
+
+// logPlace is a point in what a run wrote.
+type logPlace struct {
+	run    string
+	node   string
+	shard  int
+	offset int64
+}
+
+// Run prints the log from its beginning. With --json it is one object a page.
+func (c *logsCommand) Run(w World) error {
+	if c.Shard != 0 && c.Node == "" {
+		return errors.New("--shard needs --node")
+	}
+	s, id, err := c.at(c.common, w)
+	if err != nil {
+		return err
+	}
+	at := logPlace{run: id, node: c.Node, shard: c.Shard}
+	print := func(text string) { fmt.Fprint(s.Out, s.logText(text)) }
+	if s.json {
+		return s.jsonLogs(at)
+	}
+	read := func() error {
+		next, err := s.readLogs(at, print)
+		at.offset = next
+		return err
+	}
+	if err := read(); err != nil || !c.Follow {
+		return s.explain(err)
+	}
+	// Every message of the stream is a reason to look; the last one comes after
+	// the last line.
+	return s.follow(id, func(m message) error {
+		if at.node == "" && m.logEnd == at.offset {
+			return nil
+		}
+		return read()
+	})
+}
+
+// readLogs prints what was written from a point on, and returns where it ended.
+func (s *session) readLogs(at logPlace, print func(string)) (next int64, err error) {
+	for {
+		page, err := s.logPage(at)
+		if err != nil {
+			return at.offset, err
+		}
+		if page.Text != "" {
+			print(page.Text)
+		}
+		at.offset = page.NextOffset
+		if page.EOF || page.NextOffset == page.Offset {
+			return at.offset, nil
+		}
+	}
+}
+
+func (s *session) logPage(at logPlace) (api.RunLogs, error) {
+	params := &api.ReadRunLogsParams{Offset: &at.offset}
+	if at.node != "" {
+		params.NodeID, params.Shard = &at.node, &at.shard
+	}
+	r, err := s.api.ReadRunLogsWithResponse(s.Ctx, at.run, params)
+	if err != nil {
+		return api.RunLogs{}, s.explain(err)
+	}
+	return r.JSON200.Data, nil
+}
+
+// jsonLogs prints the pages as the API gives them.
+func (s *session) jsonLogs(at logPlace) error {
+	for {
+		page, err := s.logPage(at)
+		if err != nil {
+			return err
+		}
+		if err := s.emit(page, nil); err != nil {
+			return err
+		}
+		if page.EOF || page.NextOffset == page.Offset {
+			return nil
+		}
+		at.offset = page.NextOffset
+	}
+}

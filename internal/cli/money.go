@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/millrace/millrace/api"
+)
+
+type estimateCommand struct {
+	common       `embed:""`
+	computeFlags `embed:""`
+	Workflow     string `arg:"" optional:"" help:"Id or name of a workflow: says what its runs took, too."`
+}
+
+// Run asks for the price; a size the plan does not allow is an answer, too.
+func (c *estimateCommand) Run(w World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	in := api.EstimateRequest{}
+	if in.Compute, in.ResourceProfile, err = c.size(); err != nil {
+		return err
+	}
+	if c.Workflow != "" {
+		id, err := s.workflowID(c.Workflow)
+		if err != nil {
+			return err
+		}
+		in.WorkflowID = &id
+	}
+	r, err := s.api.EstimateCostWithResponse(s.Ctx, nil, in)
+	if err != nil {
+		return s.explain(err)
+	}
+	e := r.JSON200
+	return s.emit(e, func() {
+		allowed, typical := "yes", ""
+		if !e.Allowed {
+			allowed = "no"
+		}
+		reason := ""
+		if e.Reason != nil {
+			reason = *e.Reason
+		}
+		if t := e.Typical; t != nil {
+			typical = fmt.Sprintf("%s (9 of 10 within %s), %s credits", duration(seconds(t.P50Seconds)), duration(seconds(t.P90Seconds)), amount(t.Credits))
+		}
+		s.facts(
+			"size", computeText(e.Compute), "allowed", allowed, "reason", reason,
+			"price", amount(e.CreditsPerHour)+" credits an hour", "a minute", amount(60*e.CreditPerSecond)+" credits",
+			"affordable", duration(time.Duration(e.AffordableSeconds)*time.Second), "typical run", typical, "plan", e.Plan,
+		)
+	})
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+type creditsCommand struct {
+	common `embed:""`
+}
+
+// Run shows what is left, of everything that runs out.
+func (c *creditsCommand) Run(w World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	r, err := s.api.GetCreditsWithResponse(s.Ctx, nil)
+	if err != nil {
+		return s.explain(err)
+	}
+	b := r.JSON200
+	return s.emit(b, func() {
+		storage := size(b.Storage.UsedBytes)
+		if b.Storage.LimitBytes != nil {
+			storage += " of " + size(*b.Storage.LimitBytes)
+		}
+		held, topUp := "", ""
+		if b.HeldCredits > 0 {
+			held = amount(b.HeldCredits) + " by running runs"
+		}
+		if b.TopUpCredits > 0 {
+			topUp = amount(b.TopUpCredits) + " bought, which do not expire"
+		}
+		s.facts(
+			"remaining", amount(b.Remaining)+" credits", "this month", fmt.Sprintf("%s of %s used (%.0f %%)", amount(b.UsedCredits), amount(b.MonthlyCredits), b.PercentUsed),
+			"top-ups", topUp, "held", held, "plan", b.Plan, "renews", b.PeriodEnd.Local().Format(time.DateOnly),
+			"storage", storage, "analyses", strconv.Itoa(b.AiAnalysis.Remaining)+" of "+strconv.Itoa(b.AiAnalysis.Limit)+" left today",
+		)
+	})
+}

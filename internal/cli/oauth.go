@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/client"
+)
+
+const (
+	clientID  = "millrace-cli" // built into every server
+	loginTime = 10 * time.Minute
+)
+
+// browserLogin asks in the browser: authorization code with PKCE, answered to
+// a port of this machine (RFC 8252).
+func browserLogin(w World, server string) (grant, error) {
+	ctx, cancel := context.WithTimeout(w.Ctx, loginTime)
+	defer cancel()
+	// A server that does not speak OAuth says so now rather than in the browser.
+	if err := speaksOAuth(ctx, server); err != nil {
+		return grant{}, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return grant{}, fmt.Errorf("cannot listen for the browser (%w): try millrace login --device", err)
+	}
+	verifier, state := rand.Text()+rand.Text(), rand.Text()
+	back := "http://" + listener.Addr().String() + "/callback"
+	answers := make(chan callback, 1)
+	page := &http.Server{Handler: callbacks(state, answers), ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan struct{})
+	go func() { defer close(served); _ = page.Serve(listener) }() // ends with Shutdown
+	defer func() {
+		// The browser is to see its last page, though not for ever.
+		last, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer stop()
+		_ = page.Shutdown(last)
+		<-served
+	}()
+	address := authorizeURL(server, back, state, verifier)
+	w.tell("Sign in with your browser:\n\n  %s\n", address)
+	if err := w.Browse(address); err != nil {
+		if !w.interactive() {
+			return grant{}, fmt.Errorf("no browser could be opened (%w): run millrace login --device", err)
+		}
+		w.tell("No browser could be opened here. Open the address yourself, or stop and run millrace login --device.")
+	}
+	select {
+	case <-ctx.Done():
+		return grant{}, errors.New("nobody signed in: run millrace login again")
+	case a := <-answers:
+		if a.err != nil {
+			return grant{}, a.err
+		}
+		return exchange(ctx, w, server, api.OAuthTokenRequest{
+			GrantType: api.OAuthTokenRequestGrantTypeAuthorizationCode, ClientID: clientID, Code: &a.code, CodeVerifier: &verifier, RedirectURI: &back,
+		})
+	}
+}
+
+func speaksOAuth(ctx context.Context, server string) error {
+	c, err := client.New(server, client.WithHTTPClient(checked{httpClient()}))
+	if err != nil {
+		return err
+	}
+	_, err = c.GetOAuthMetadataWithResponse(ctx)
+	return err
+}
+
+func authorizeURL(server, back, state, verifier string) string {
+	sum := sha256.Sum256([]byte(verifier))
+	return server + "/oauth/authorize?" + url.Values{
+		"response_type": {"code"}, "client_id": {clientID}, "redirect_uri": {back}, "state": {state},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
+	}.Encode()
+}
+
+// callback is how the browser came back.
+type callback struct {
+	code string
+	err  error
+}
+
+// callbacks takes the browser's answer, once, and only with our state: any
+// page can send a browser to a port of this machine.
+func callbacks(state string, answers chan<- callback) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		if subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(state)) != 1 {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintln(w, "This answer does not belong to the sign-in that is waiting.")
+			return
+		}
+		a := callback{code: q.Get("code")}
+		switch {
+		case q.Get("error") == "access_denied":
+			a.err = errors.New("access was denied in the browser")
+		case q.Get("error") != "":
+			a.err = fmt.Errorf("the server refused: %s %s", clean(q.Get("error")), clean(q.Get("error_description")))
+		case a.code == "":
+			a.err = errors.New("the browser came back without a code: run millrace login again")
+		}
+		select {
+		case answers <- a:
+		default: // a reload of the page
+		}
+		if a.err != nil {
+			fmt.Fprintln(w, "You are not signed in. The terminal says more; you may close this page.")
+			return
+		}
+		fmt.Fprintln(w, "Back to the terminal: you may close this page.")
+	})
+	return mux
+}
+
+// deviceLogin asks on another device, for machines without a browser (RFC 8628).
+func deviceLogin(w World, server string) (grant, error) {
+	c, err := client.New(server, client.WithHTTPClient(checked{httpClient()}))
+	if err != nil {
+		return grant{}, err
+	}
+	r, err := c.AuthorizeDeviceWithFormdataBodyWithResponse(w.Ctx, api.DeviceAuthorizationRequest{ClientID: clientID})
+	if err != nil {
+		return grant{}, err
+	}
+	d := r.JSON200
+	w.tell("On any device, open\n\n  %s\n\nand enter the code  %s\n", clean(d.VerificationURI), clean(d.UserCode))
+	pause := time.Duration(max(d.Interval, 1)) * time.Second
+	for end := w.Now().Add(time.Duration(d.ExpiresIn) * time.Second); w.Now().Before(end); {
+		if err := w.Sleep(w.Ctx, pause); err != nil {
+			return grant{}, err
+		}
+		g, err := exchange(w.Ctx, w, server, api.OAuthTokenRequest{
+			GrantType: api.OAuthTokenRequestGrantTypeUrnIetfParamsOauthGrantTypeDeviceCode, ClientID: clientID, DeviceCode: &d.DeviceCode,
+		})
+		if err == nil {
+			return g, nil
+		}
+		e, refused := errors.AsType[*client.Error](err)
+		switch {
+		case !refused, e.Status >= http.StatusInternalServerError && e.Code != "not_built", e.Code == "authorization_pending":
+		case e.Code == "slow_down", e.Status == http.StatusTooManyRequests:
+			pause += 5 * time.Second
+		case e.Code == "access_denied":
+			return grant{}, errors.New("access was denied on the other device")
+		case e.Code == "expired_token":
+			return grant{}, errors.New("the code has expired: run millrace login --device again")
+		default:
+			return grant{}, err
+		}
+	}
+	return grant{}, errors.New("the code has expired: run millrace login --device again")
+}
+
+// exchange turns a grant of OAuth into tokens. It is never tried twice: a code
+// works once.
+func exchange(ctx context.Context, w World, server string, in api.OAuthTokenRequest) (grant, error) {
+	c, err := client.New(server, client.WithHTTPClient(checked{httpClient()}))
+	if err != nil {
+		return grant{}, err
+	}
+	r, err := c.ExchangeTokenWithFormdataBodyWithResponse(ctx, in)
+	if err != nil {
+		return grant{}, err
+	}
+	var g grant
+	g.accept(*r.JSON200, w.Now())
+	return g, nil
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/millrace/millrace/api"
+)
+
+type outputsCommand struct {
+	List     outputsList     `cmd:"" default:"withargs" aliases:"ls" help:"List a run's outputs."`
+	Download outputsDownload `cmd:"" help:"Download a run's outputs and check them."`
+}
+
+type outputsList struct {
+	common `embed:""`
+	runArg `embed:""`
+}
+
+// Run lists what is verified so far.
+func (c *outputsList) Run(w World) error {
+	s, id, err := c.at(c.common, w)
+	if err != nil {
+		return err
+	}
+	list, err := s.outputs(id)
+	if err != nil {
+		return err
+	}
+	return s.emit(list, func() {
+		rows := [][]string{{"NAME", "NODE", "PORT", "SIZE", "SHA-256"}}
+		for _, o := range list {
+			rows = append(rows, []string{o.Name, o.NodeID, o.Port, size(o.Size), o.Sha256})
+		}
+		s.table(rows)
+	})
+}
+
+func (s *session) outputs(run string) ([]api.Output, error) {
+	r, err := s.api.ListRunOutputsWithResponse(s.Ctx, run, nil)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	return r.JSON200.Data, nil
+}
+
+type outputsDownload struct {
+	common `embed:""`
+	runArg `embed:""`
+	To     string `env:"-" default:"." help:"Folder to write to."`
+	Name   string `env:"-" placeholder:"PATTERN" help:"Only files whose name matches, such as *.csv."`
+	Force  bool   `env:"-" help:"Replace files that are there and differ."`
+}
+
+// Run prints the path of each file that is there, whole and checked.
+func (c *outputsDownload) Run(w World) error {
+	s, id, err := c.at(c.common, w)
+	if err != nil {
+		return err
+	}
+	if _, err := path.Match(c.Name, ""); err != nil {
+		return fmt.Errorf("--name %s is no pattern", c.Name)
+	}
+	list, err := s.outputs(id)
+	if err != nil {
+		return err
+	}
+	d, err := s.downloads(c.To, c.Force)
+	if err != nil {
+		return err
+	}
+	defer d.root.Close()
+	fetched := []api.Output{}
+	for i, place := range places(list) {
+		if match, _ := path.Match(c.Name, list[i].Name); c.Name != "" && !match {
+			continue
+		}
+		o, err := s.fresh(id, list[i])
+		if err != nil {
+			return err
+		}
+		if err := d.fetch(download{path: place, url: o.URL, sum: o.Sha256, size: o.Size}); err != nil {
+			return err
+		}
+		fetched = append(fetched, o)
+		if !s.json {
+			s.say("%s", filepath.Join(c.To, filepath.FromSlash(place)))
+		}
+	}
+	if s.json {
+		return s.emit(fetched, nil)
+	}
+	if len(fetched) == 0 {
+		s.note("There is nothing to download.")
+	}
+	return nil
+}
+
+// fresh is the output with an address that lives: a long download can outlast
+// the addresses of those behind it.
+func (s *session) fresh(run string, o api.Output) (api.Output, error) {
+	if s.Now().Add(margin).Before(o.ExpiresAt.Time) {
+		return o, nil
+	}
+	list, err := s.outputs(run)
+	if err != nil {
+		return o, err
+	}
+	for _, again := range list {
+		if again.Key == o.Key {
+			return again, nil
+		}
+	}
+	return o, fmt.Errorf("%s is no longer there", o.Name)
+}
+
+// places gives each output a path of its own: its name, and where several
+// share it, below their node, port and shard.
+func places(list []api.Output) []string {
+	named := map[string]int{}
+	for _, o := range list {
+		named[strings.ToLower(o.Name)]++ // some disks do not tell case
+	}
+	taken := map[string]bool{}
+	all := make([]string, len(list))
+	for i, o := range list {
+		place := o.Name
+		if named[strings.ToLower(o.Name)] > 1 {
+			place = o.NodeID + "/" + o.Port + "/" + o.Name
+			if o.Index != nil {
+				place = o.NodeID + "/" + o.Port + "/" + strconv.Itoa(*o.Index) + "/" + o.Name
+			}
+		}
+		for n := 2; taken[strings.ToLower(place)]; n++ {
+			place = path.Dir(place) + "/" + strconv.Itoa(n) + "-" + o.Name
+		}
+		taken[strings.ToLower(place)] = true
+		all[i] = place
+	}
+	return all
+}

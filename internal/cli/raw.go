@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+type rawCommand struct {
+	common  `embed:""`
+	Method  string   `arg:"" help:"GET, POST, PUT, PATCH or DELETE."`
+	Path    string   `arg:"" help:"Path, such as /api/me; without a leading slash it is below /api/."`
+	Field   []string `short:"f" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Field of the JSON body: JSON where it reads as such, else text."`
+	Text    []string `short:"t" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Field of the JSON body, always text."`
+	Input   string   `env:"-" placeholder:"FILE" help:"Send this file as the body; - is standard input."`
+	Header  []string `short:"H" env:"-" sep:"none" placeholder:"NAME:VALUE" help:"Header to send."`
+	Include bool     `short:"I" env:"-" help:"Print the status and headers, too."`
+}
+
+// Run prints the answer as it is, and fails when the server refused.
+func (c *rawCommand) Run(w World) error {
+	s, err := c.visit(w)
+	if err != nil {
+		return err
+	}
+	r, err := c.request(s)
+	if err != nil {
+		return err
+	}
+	resp, err := s.calls.Do(r)
+	if err != nil {
+		return s.explain(err)
+	}
+	defer resp.Body.Close()
+	if c.Include {
+		s.say("%s %s", resp.Proto, resp.Status)
+		_ = resp.Header.Write(s.Out) // as say: a reader that left is no failure of ours
+		s.say("")
+	}
+	if err := s.printBody(resp); err != nil {
+		return err
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		return fmt.Errorf("the server answered %s", resp.Status)
+	}
+	return nil
+}
+
+func (c *rawCommand) request(s *session) (*http.Request, error) {
+	address, err := apiURL(s.server, c.Path)
+	if err != nil {
+		return nil, err
+	}
+	body, err := c.body(s)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(s.Ctx, strings.ToUpper(c.Method), address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > 0 {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range c.Header {
+		name, value, ok := strings.Cut(h, ":")
+		if !ok {
+			return nil, fmt.Errorf("-H %s: write name:value", h)
+		}
+		r.Header.Set(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	return r, nil
+}
+
+// apiURL is a path on the server, and never another server: the token goes
+// with it.
+func apiURL(server, path string) (string, error) {
+	if !strings.HasPrefix(path, "/") {
+		path = "/api/" + path
+	}
+	u, err := url.Parse(server + path)
+	if err != nil || u.Scheme+"://"+u.Host != server || strings.HasPrefix(path, "/api/http") {
+		return "", fmt.Errorf("%q is no path on the server, such as /api/me", path)
+	}
+	return u.String(), nil
+}
+
+func (c *rawCommand) body(s *session) ([]byte, error) {
+	if c.Input != "" {
+		if len(c.Field)+len(c.Text) > 0 {
+			return nil, fmt.Errorf("--input and fields exclude each other")
+		}
+		return readSmall(s.World, c.Input, maxPDF)
+	}
+	if len(c.Field)+len(c.Text) == 0 {
+		return nil, nil
+	}
+	fields := map[string]json.RawMessage{}
+	for i, f := range append(c.Field, c.Text...) {
+		name, value, ok := strings.Cut(f, "=")
+		if !ok {
+			return nil, fmt.Errorf("%s: write name=value", f)
+		}
+		typed := schema{}
+		if i >= len(c.Field) {
+			typed.Type = "string"
+		}
+		text, err := typed.value(value)
+		if err != nil {
+			return nil, err
+		}
+		fields[name] = text
+	}
+	return json.Marshal(fields)
+}
+
+// printBody indents JSON for a person; a script gets the bytes.
+func (s *session) printBody(resp *http.Response) error {
+	_, person := terminal(s.Out)
+	if !person || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+		_, err := io.Copy(s.Out, resp.Body)
+		return err
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	var pretty bytes.Buffer
+	if json.Indent(&pretty, text, "", "  ") == nil {
+		text = pretty.Bytes()
+	}
+	s.say("%s", s.logText(string(bytes.TrimSpace(text))))
+	return nil
+}

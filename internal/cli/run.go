@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/millrace/millrace/api"
+)
+
+type runCommand struct {
+	common       `embed:""`
+	computeFlags `embed:""`
+	Workflow     string   `arg:"" help:"Id or name of a workflow, or a file with a definition, which is applied first."`
+	Param        []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter; may be given again."`
+	Input        []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern, which is uploaded first, or the key of a file; may be given again."`
+	Name         string   `env:"-" help:"With a file: name of the workflow."`
+	watchFlags   `embed:""`
+}
+
+// watchFlags say how a run is followed.
+type watchFlags struct {
+	Watch bool `short:"w" env:"-" help:"Follow the run; exit with 0 when it completed, 1 when it failed, 2 when it was cancelled or interrupted."`
+	Logs  bool `short:"l" env:"-" help:"With --watch: print what the commands write, too."`
+}
+
+// Run submits under one key, so that however often the call is repeated, one
+// run is started.
+func (c *runCommand) Run(w World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	size, profile, err := c.size()
+	if err != nil {
+		return err
+	}
+	f, err := s.workflowOrFile(c.Workflow, c.Name)
+	if err != nil {
+		return err
+	}
+	g, err := readGraph(f.Definition)
+	if err != nil {
+		return err
+	}
+	in := api.StartRun{WorkflowID: f.ID, Compute: size, ResourceProfile: profile}
+	if in.Parameters, err = g.parameters(c.Param); err != nil {
+		return err
+	}
+	if in.Inputs, err = g.inputs(c.Input, s.uploadKey); err != nil {
+		return err
+	}
+	key := rand.Text()
+	r, err := s.api.StartRunWithResponse(s.Ctx, &api.StartRunParams{IdempotencyKey: &key}, in)
+	if err != nil {
+		return s.explain(err)
+	}
+	return s.started(r.JSON202.Data, c.watchFlags)
+}
+
+// workflowOrFile takes whatever a person points at: a file is applied first.
+func (s *session) workflowOrFile(name, as string) (api.Workflow, error) {
+	if name == "-" || strings.HasSuffix(name, ".json") || strings.ContainsRune(name, os.PathSeparator) {
+		f, _, err := s.apply(name, as)
+		return f, err
+	}
+	return s.workflow(name)
+}
+
+// started tells of a run that was accepted, and follows it if asked.
+func (s *session) started(r api.StartedRun, watch watchFlags) error {
+	if watch.Watch {
+		return s.watch(r.RunID, watch.Logs)
+	}
+	return s.emit(r, func() {
+		s.say("%s", r.RunID)
+		s.note("Follow it with: millrace runs watch %s", r.RunID)
+	})
+}
+
+// Ended is a run that did not complete, as the program's exit status.
+type Ended struct {
+	Run    string
+	Status api.RunStatus
+	Reason string
+}
+
+// Error names the run and why.
+func (e Ended) Error() string {
+	text := fmt.Sprintf("%s %s", e.Run, e.Status)
+	if e.Status == api.RunStatusCancelled || e.Status == api.RunStatusInterrupted {
+		text = fmt.Sprintf("%s was %s", e.Run, e.Status)
+	}
+	if e.Reason != "" {
+		text += ": " + clean(e.Reason)
+	}
+	return text
+}
+
+// ExitCode is 1 for a workflow that failed and 2 for a run that was ended.
+func (e Ended) ExitCode() int {
+	if e.Status == api.RunStatusFailed {
+		return 1
+	}
+	return 2
+}
+
+// Left is a person who stopped watching; the run goes on.
+type Left struct{ Run string }
+
+// Error says how to come back.
+func (l Left) Error() string {
+	return fmt.Sprintf("stopped watching; %s goes on (millrace runs watch %s, millrace runs cancel %s)", l.Run, l.Run, l.Run)
+}
+
+// ExitCode is the shell's for Ctrl-C.
+func (Left) ExitCode() int { return 130 }

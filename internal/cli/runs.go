@@ -1,0 +1,306 @@
+package cli
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/millrace/millrace/api"
+)
+
+type runsCommand struct {
+	List    runsList       `cmd:"" default:"withargs" aliases:"ls" help:"List the newest runs."`
+	View    runsView       `cmd:"" help:"Show a run with its nodes."`
+	Watch   runsWatch      `cmd:"" help:"Follow a run until it ends, and exit as it did."`
+	Logs    logsCommand    `cmd:"" help:"Print what a run wrote."`
+	Events  runsEvents     `cmd:"" help:"List what happened in a run."`
+	Cancel  runsCancel     `cmd:"" help:"Cancel a run."`
+	Retry   runsRetry      `cmd:"" help:"Run again what a run did; what succeeded is reused."`
+	Outputs outputsCommand `cmd:"" help:"Outputs of a run: list, download."`
+}
+
+type runsList struct {
+	common   `embed:""`
+	Status   string        `env:"-" help:"Only runs of this status."`
+	Workflow string        `env:"-" help:"Only runs of this workflow, by id or name."`
+	Since    time.Duration `env:"-" help:"Only runs of this long, such as 24h."`
+	Limit    int           `short:"n" env:"-" default:"20" help:"At most so many."`
+}
+
+// Run lists the newest first.
+func (c *runsList) Run(w World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	if c.Limit < 1 {
+		return errors.New("--limit must be at least 1")
+	}
+	params := api.ListRunsParams{}
+	if c.Status != "" {
+		status := api.RunStatus(c.Status)
+		params.Status = &status
+	}
+	if c.Workflow != "" {
+		id, err := s.workflowID(c.Workflow)
+		if err != nil {
+			return err
+		}
+		params.WorkflowID = &id
+	}
+	if c.Since > 0 {
+		since := w.Now().Add(-c.Since).UTC()
+		params.Since = &since
+	}
+	list, err := s.runs(params, c.Limit)
+	if err != nil {
+		return err
+	}
+	return s.emit(list, func() { s.showRuns(list) })
+}
+
+func (s *session) runs(params api.ListRunsParams, most int) ([]api.RunRow, error) {
+	return pages(most, func(cursor *string) ([]api.RunRow, api.Page, error) {
+		params.Cursor = cursor
+		r, err := s.api.ListRunsWithResponse(s.Ctx, &params)
+		if err != nil {
+			return nil, api.Page{}, s.explain(err)
+		}
+		return r.JSON200.Data, r.JSON200.Page, nil
+	})
+}
+
+func (s *session) showRuns(list []api.RunRow) {
+	if len(list) == 0 {
+		s.note("No runs: start one with millrace run <workflow> --watch")
+		return
+	}
+	rows := [][]string{{"ID", "WORKFLOW", "STATUS", "PROGRESS", "SIZE", "TOOK", "CREDITS", "STARTED"}}
+	for _, r := range list {
+		rows = append(rows, []string{
+			r.ID, r.WorkflowName, string(r.Status), fmt.Sprintf("%.0f %%", r.ProgressPercent), computeText(r.Compute),
+			milliseconds(r.DurationMs), amount(r.CreditsUsed), s.ago(r.CreatedAt.Time),
+		})
+	}
+	s.table(rows)
+}
+
+func computeText(c api.Compute) string {
+	text := fmt.Sprintf("%dx%d", c.Vcpu, c.RAMGb)
+	if c.Gpu > 0 {
+		text += " gpu"
+	}
+	return text
+}
+
+// runArg names a run.
+type runArg struct {
+	Run string `arg:"" optional:"" help:"Id of the run. Default: the newest."`
+}
+
+// id is the run that was named, or the team's newest.
+func (a runArg) id(s *session) (string, error) {
+	if a.Run != "" {
+		return a.Run, nil
+	}
+	list, err := s.runs(api.ListRunsParams{}, 1)
+	if err != nil {
+		return "", err
+	}
+	if len(list) == 0 {
+		return "", errors.New("the team has no runs yet: start one with millrace run <workflow>")
+	}
+	return list[0].ID, nil
+}
+
+// at opens a session and finds the run.
+func (a runArg) at(c common, w World) (*session, string, error) {
+	s, err := c.open(w)
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := a.id(s)
+	return s, id, err
+}
+
+type runsView struct {
+	common `embed:""`
+	runArg `embed:""`
+}
+
+// Run shows the run as it is now.
+func (c *runsView) Run(w World) error {
+	s, id, err := c.at(c.common, w)
+	if err != nil {
+		return err
+	}
+	got, err := s.api.GetRunWithResponse(s.Ctx, id, nil)
+	if err != nil {
+		return s.explain(err)
+	}
+	r := got.JSON200
+	return s.emit(r, func() { s.showRun(*r) })
+}
+
+func (s *session) showRun(r api.Run) {
+	failed := ""
+	if r.ErrorMessage != nil {
+		failed = *r.ErrorMessage
+	}
+	s.facts(
+		"run", r.ID, "workflow", fmt.Sprintf("%s (%s, revision %d)", r.WorkflowName, r.WorkflowID, r.WorkflowRevision),
+		"status", string(r.Status), "reason", failed, "progress", fmt.Sprintf("%.0f %%", r.ProgressPercent),
+		"size", computeText(r.Compute), "started by", r.StartedBy.Name, "created", s.ago(r.CreatedAt.Time),
+		"took", milliseconds(r.DurationMs), "credits", amount(r.CreditsUsed),
+	)
+	rows := [][]string{{"NODE", "NAME", "STATUS", "TRY", "SHARDS", "TOOK", "MEMORY", "EXIT"}}
+	for _, n := range r.Nodes {
+		status, shards, memory, exit := string(n.Status), "–", "–", "–"
+		if n.Cached {
+			status += " (cached)"
+		}
+		if n.Shards != nil {
+			shards = fmt.Sprintf("%d of %d", n.Shards.Done, n.Shards.Total)
+		}
+		if n.PeakMemBytes != nil {
+			memory = size(*n.PeakMemBytes)
+		}
+		if n.ExitCode != nil {
+			exit = strconv.Itoa(*n.ExitCode)
+		}
+		rows = append(rows, []string{n.ID, n.Name, status, strconv.Itoa(n.Attempt), shards, milliseconds(n.DurationMs), memory, exit})
+	}
+	s.say("")
+	s.table(rows)
+}
+
+type runsWatch struct {
+	common `embed:""`
+	runArg `embed:""`
+	Logs   bool `short:"l" env:"-" help:"Print what the commands write, too."`
+}
+
+// Run exits as run --watch does.
+func (c *runsWatch) Run(w World) error {
+	s, id, err := c.at(c.common, w)
+	if err != nil {
+		return err
+	}
+	return s.watch(id, c.Logs)
+}
+
+type runsEvents struct {
+	common `embed:""`
+	runArg `embed:""`
+	After  int64 `env:"-" placeholder:"SEQ" help:"Only events after this number."`
+}
+
+// Run lists the durable events, all of them.
+func (c *runsEvents) Run(w World) error {
+	s, id, err := c.at(c.common, w)
+	if err != nil {
+		return err
+	}
+	all := []api.RunEvent{}
+	if err := s.events(id, c.After, func(e api.RunEvent) { all = append(all, e) }); err != nil {
+		return err
+	}
+	return s.emit(all, func() {
+		rows := [][]string{{"SEQ", "TIME", "TYPE", "NODE", "MESSAGE"}}
+		for _, e := range all {
+			rows = append(rows, []string{strconv.FormatInt(e.Seq, 10), e.At.Local().Format(time.DateTime), e.Type, orDash(e.NodeID), e.Message})
+		}
+		s.table(rows)
+	})
+}
+
+type runsCancel struct {
+	common `embed:""`
+	Run_   []string `arg:"" name:"run" help:"Ids of the runs."`
+}
+
+// Run asks for the end of each; a run that has ended stays as it is.
+func (c *runsCancel) Run(w World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	done := []api.CancelledRun{}
+	for _, id := range c.Run_ {
+		r, err := s.api.CancelRunWithResponse(s.Ctx, id, nil)
+		if err != nil {
+			return s.explain(err)
+		}
+		done = append(done, r.JSON200.Data)
+	}
+	return s.emit(done, func() {
+		for _, d := range done {
+			verb := "is being cancelled"
+			switch d.Status {
+			case api.RunStatusQueued, api.RunStatusRunning:
+			case api.RunStatusCancelled:
+				verb = "is cancelled"
+			default:
+				verb = "had ended: " + string(d.Status)
+			}
+			s.say("%s %s", d.RunID, verb)
+		}
+	})
+}
+
+type runsRetry struct {
+	common     `embed:""`
+	Run_       string   `arg:"" name:"run" help:"Id of the run."`
+	Param      []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Another value of a parameter."`
+	Compute    string   `env:"-" placeholder:"VCPUxGB" help:"Another size, such as 4x16."`
+	watchFlags `embed:""`
+}
+
+// Run starts a new run; parameters that are not named stay as they were.
+func (c *runsRetry) Run(w World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	size, _, err := computeFlags{Compute: c.Compute}.size()
+	if err != nil {
+		return err
+	}
+	in := api.RetryRun{Compute: size}
+	if len(c.Param) > 0 {
+		if in.Parameters, err = s.changed(c.Run_, c.Param); err != nil {
+			return err
+		}
+	}
+	key := rand.Text()
+	r, err := s.api.RetryRunWithResponse(s.Ctx, c.Run_, &api.RetryRunParams{IdempotencyKey: &key}, in)
+	if err != nil {
+		return s.explain(err)
+	}
+	return s.started(r.JSON202.Data, c.watchFlags)
+}
+
+// changed is an earlier run's parameters with some others in their place.
+func (s *session) changed(run string, given []string) (api.Parameters, error) {
+	old, err := s.api.GetRunWithResponse(s.Ctx, run, nil)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	g, err := readGraph(old.JSON200.Definition)
+	if err != nil {
+		return nil, err
+	}
+	fresh, err := g.parameters(given)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range old.JSON200.Parameters {
+		if _, named := fresh[name]; !named {
+			fresh[name] = value
+		}
+	}
+	return fresh, nil
+}
+

@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/millrace/millrace/api"
+)
+
+// parameters turns name=value into JSON, as the workflow's schema wants it.
+func (g graph) parameters(given []string) (api.Parameters, error) {
+	if len(given) == 0 {
+		return nil, nil //nolint:nilnil // no parameters is a value here
+	}
+	out := api.Parameters{}
+	for _, text := range given {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, fmt.Errorf("-p %s: write name=value", text)
+		}
+		s, known := g.Parameters[name]
+		if !known {
+			return nil, fmt.Errorf("the workflow has no parameter %q; %s", name, choices("it takes", slices.Sorted(maps.Keys(g.Parameters))))
+		}
+		typed, err := s.value(value)
+		if err != nil {
+			return nil, fmt.Errorf("-p %s: %w", name, err)
+		}
+		out[name] = typed
+	}
+	return out, nil
+}
+
+func choices(verb string, names []string) string {
+	if len(names) == 0 {
+		return verb + " none"
+	}
+	return verb + " " + strings.Join(names, ", ")
+}
+
+// value writes text as JSON of one of the schema's types; where several fit,
+// text is the last.
+func (s schema) value(text string) (json.RawMessage, error) {
+	types := s.types()
+	if len(types) == 0 {
+		types = []string{"number", "boolean", "null", "array", "object", "string"}
+	}
+	for _, t := range types {
+		if t != "string" && fits(t, text) {
+			return json.RawMessage(strings.TrimSpace(text)), nil
+		}
+	}
+	if slices.Contains(types, "string") {
+		return json.Marshal(text)
+	}
+	return nil, fmt.Errorf("%q is no %s", text, strings.Join(types, " or "))
+}
+
+// fits reports whether text is JSON of this type.
+func fits(t, text string) bool {
+	var v any
+	if json.Unmarshal([]byte(text), &v) != nil {
+		return false
+	}
+	switch v := v.(type) {
+	case float64:
+		return t == "number" || t == "integer" && v == math.Trunc(v)
+	case bool:
+		return t == "boolean"
+	case nil:
+		return t == "null"
+	case []any:
+		return t == "array"
+	case map[string]any:
+		return t == "object"
+	default:
+		return false
+	}
+}
+
+// inputs turns name=file or name=key into the run's inputs. upload sends a
+// local file and gives its key.
+func (g graph) inputs(given []string, upload func(path string) (key string, err error)) (api.RunInputs, error) {
+	keys := map[string][]string{}
+	for _, text := range given {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || value == "" {
+			return nil, fmt.Errorf("-i %s: write name=file or name=key", text)
+		}
+		in, known := g.Inputs[name]
+		if !known {
+			return nil, fmt.Errorf("the workflow has no input %q; %s", name, choices("it takes", slices.Sorted(maps.Keys(g.Inputs))))
+		}
+		paths, err := localFiles(value)
+		if err != nil {
+			return nil, fmt.Errorf("-i %s: %w", name, err)
+		}
+		if in.Type == "file" && len(keys[name])+max(len(paths), 1) > 1 {
+			return nil, fmt.Errorf("-i %s: it takes one file", name)
+		}
+		if len(paths) == 0 {
+			keys[name] = append(keys[name], value)
+		}
+		for _, path := range paths {
+			key, err := upload(path)
+			if err != nil {
+				return nil, err
+			}
+			keys[name] = append(keys[name], key)
+		}
+	}
+	return g.inputValues(keys)
+}
+
+func (g graph) inputValues(keys map[string][]string) (api.RunInputs, error) {
+	out := api.RunInputs{}
+	for name, list := range keys {
+		var value any = list
+		if g.Inputs[name].Type == "file" {
+			value = list[0]
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = text
+	}
+	return out, nil
+}
+
+// localFiles are the files that value names, or none where it is a key of the
+// team's. The shell does not expand a pattern behind name=, so we do.
+func localFiles(value string) ([]string, error) {
+	if _, err := os.Stat(value); err == nil {
+		return []string{value}, nil
+	}
+	if strings.ContainsAny(value, "*?[") {
+		found, err := filepath.Glob(value)
+		if err == nil && len(found) == 0 {
+			err = fmt.Errorf("no file matches %s", value)
+		}
+		return found, err
+	}
+	if !strings.HasPrefix(value, "teams/") {
+		return nil, fmt.Errorf("there is no file %s here, and it is no key of a file (see millrace files ls)", value)
+	}
+	return nil, nil
+}
+
+// computeFlags choose a size.
+type computeFlags struct {
+	Compute string `env:"-" placeholder:"VCPUxGB" help:"Size, such as 4x16: vCPUs and GB of memory, at least 4 GB a vCPU."`
+	GPU     bool   `env:"-" name:"gpu" help:"The gpu preset: a T4, 4 vCPU, 16 GB."`
+}
+
+func (c computeFlags) size() (*api.ComputeSize, *api.ResourceProfile, error) {
+	var size *api.ComputeSize
+	var profile *api.ResourceProfile
+	if c.Compute != "" {
+		cpu, ram, _ := strings.Cut(strings.ToLower(c.Compute), "x")
+		v, cpuErr := strconv.Atoi(cpu)
+		m, ramErr := strconv.Atoi(strings.TrimSuffix(ram, "gb"))
+		if cpuErr != nil || ramErr != nil {
+			return nil, nil, fmt.Errorf("--compute %s: write vCPUs x GB, such as 4x16", c.Compute)
+		}
+		size = &api.ComputeSize{Vcpu: v, RAMGb: m}
+	}
+	if c.GPU {
+		p := api.ResourceProfileGpu
+		profile = &p
+	}
+	if size != nil && profile != nil {
+		return nil, nil, fmt.Errorf("--compute and --gpu exclude each other: the preset is 4x16")
+	}
+	return size, profile, nil
+}

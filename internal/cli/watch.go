@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/api"
+)
+
+// watch follows a run to its end and returns how it ended: nil only when it
+// completed.
+func (s *session) watch(run string, logs bool) error {
+	v := &view{session: s, run: run, bar: newBar(s.World), logs: logs}
+	if !s.json {
+		s.note("Watching %s; Ctrl-C stops watching, not the run.", run)
+	}
+	err := s.follow(run, v.see)
+	v.bar.close()
+	if err != nil {
+		return err
+	}
+	r, err := s.api.GetRunWithResponse(s.Ctx, run, nil)
+	if err != nil {
+		return s.explain(err)
+	}
+	if err := s.emit(r.JSON200, func() { s.summary(*r.JSON200) }); err != nil {
+		return err
+	}
+	return outcome(*r.JSON200)
+}
+
+func outcome(r api.Run) error {
+	if r.Status == api.RunStatusCompleted {
+		return nil
+	}
+	e := Ended{Run: r.ID, Status: r.Status}
+	if r.ErrorMessage != nil {
+		e.Reason = *r.ErrorMessage
+	}
+	return e
+}
+
+func (s *session) summary(r api.Run) {
+	s.say("%s %s  %s  %s credits", s.coloured(string(r.Status)), r.ID, milliseconds(r.DurationMs), amount(r.CreditsUsed))
+	if r.Status == api.RunStatusCompleted {
+		s.note("Fetch its outputs with: millrace runs outputs download %s", r.ID)
+	} else {
+		s.note("See what it wrote with: millrace logs %s", r.ID)
+	}
+}
+
+// view is what a person sees of a run while it goes.
+type view struct {
+	*session
+	run    string
+	bar    *bar
+	logs   bool
+	seq    int64 // of the last event shown
+	offset int64 // of the log shown
+}
+
+// see shows what a message tells. Events and logs are read from where the view
+// stands rather than taken from the message alone, so that a connection that
+// broke leaves no gap and says nothing twice.
+func (v *view) see(m message) error {
+	if v.json {
+		return nil
+	}
+	if m.Seq != nil && *m.Seq > v.seq {
+		if err := v.showEvents(); err != nil {
+			return err
+		}
+	}
+	if v.logs && m.logEnd > v.offset {
+		if err := v.showLogs(m); err != nil {
+			return err
+		}
+	}
+	if m.ProgressPercent != nil {
+		v.bar.show(progressLine(m))
+	}
+	return nil
+}
+
+func progressLine(m message) string {
+	line := fmt.Sprintf("%s %3.0f %%", gauge(*m.ProgressPercent/100), *m.ProgressPercent)
+	if m.CompletedNodes != nil && m.TotalNodes != nil {
+		line += fmt.Sprintf("  %d of %s", *m.CompletedNodes, count(*m.TotalNodes, "node"))
+	}
+	if m.DurationMs != nil {
+		line += "  " + milliseconds(m.DurationMs)
+	}
+	if m.CreditsUsed != nil {
+		line += "  " + amount(*m.CreditsUsed) + " credits"
+	}
+	if m.CurrentStep != nil {
+		line += "  " + clean(*m.CurrentStep)
+	}
+	return line
+}
+
+func (v *view) showEvents() error {
+	return v.events(v.run, v.seq, func(e api.RunEvent) {
+		v.seq = e.Seq
+		v.bar.above(func() { v.showEvent(e) })
+	})
+}
+
+// events gives a run's events after seq, page by page.
+func (s *session) events(run string, after int64, each func(api.RunEvent)) error {
+	for limit := 500; ; {
+		r, err := s.api.ListRunEventsWithResponse(s.Ctx, run, &api.ListRunEventsParams{AfterSeq: &after, Limit: &limit})
+		if err != nil {
+			return s.explain(err)
+		}
+		for _, e := range r.JSON200.Data.Events {
+			each(e)
+			after = e.Seq
+		}
+		if !r.JSON200.Data.HasMore {
+			return nil
+		}
+	}
+}
+
+// showEvent prints a line, and below a failure the end of what it wrote.
+func (v *view) showEvent(e api.RunEvent) {
+	v.say("%s  %s", e.At.Local().Format(time.TimeOnly), clean(e.Message))
+	if e.Type != "node.failed" || v.logs {
+		return
+	}
+	var data struct {
+		Log string `json:"log"`
+	}
+	if json.Unmarshal(e.Data, &data) != nil || data.Log == "" {
+		return
+	}
+	lines := strings.Split(strings.TrimRight(data.Log, "\n"), "\n")
+	for _, line := range lines[max(0, len(lines)-10):] {
+		v.say("          | %s", v.logText(line))
+	}
+}
+
+// showLogs prints the message's own text when it goes on where the view
+// stands, and else reads what lies between.
+func (v *view) showLogs(m message) error {
+	if m.Type == "progress" && m.Logs != nil && m.LogOffset != nil && *m.LogOffset == v.offset {
+		v.offset = m.logEnd
+		v.bar.above(func() { fmt.Fprint(v.Out, v.logText(*m.Logs)) })
+		return nil
+	}
+	next, err := v.readLogs(logPlace{run: v.run, offset: v.offset}, func(text string) {
+		v.bar.above(func() { fmt.Fprint(v.Out, v.logText(text)) })
+	})
+	v.offset = next
+	return err
+}
