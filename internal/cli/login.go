@@ -159,9 +159,6 @@ func (c *logoutCommand) Run(w World) error {
 	ended := signOut(w, server, *g)
 	err = keep.update(func(ring *keyring) error {
 		delete(ring.Servers, server)
-		if ring.Current == server {
-			ring.Current = ""
-		}
 		return nil
 	})
 	if err != nil {

@@ -75,6 +75,9 @@ func speaksOAuth(ctx context.Context, server string) error {
 		return err
 	}
 	_, err = c.GetOAuthMetadataWithResponse(ctx)
+	if e, refused := errors.AsType[*client.Error](err); refused && (e.Status == http.StatusNotFound || e.Status == http.StatusNotImplemented) {
+		return explained{err, "sign in with millrace login --email <address> or --token-stdin"}
+	}
 	return err
 }
 

@@ -68,7 +68,7 @@ func (b *bar) close() {
 
 // gauge is a picture of a share from 0 to 1.
 func gauge(share float64) string {
-	const width = 24
+	const width = 20
 	full := int(min(max(share, 0), 1) * width)
 	return strings.Repeat("━", full) + strings.Repeat("╌", width-full)
 }
@@ -98,10 +98,10 @@ func (t *transfer) Write(p []byte) (int, error) {
 		speed = "  " + size(int64(float64(t.done-t.before)/seconds)) + "/s"
 	}
 	name := t.name
-	if utf8.RuneCountInString(name) > 30 {
-		name = string([]rune(name)[:29]) + "…"
+	if utf8.RuneCountInString(name) > 18 {
+		name = string([]rune(name)[:17]) + "…"
 	}
-	t.bar.show(fmt.Sprintf("%-30s %s %3.0f %%  %s of %s%s", name, gauge(share), 100*share, size(t.done), size(t.total), speed))
+	t.bar.show(fmt.Sprintf("%-18s %s %3.0f %%  %s of %s%s", name, gauge(share), 100*share, size(t.done), size(t.total), speed))
 	return len(p), nil
 }
 

@@ -92,7 +92,7 @@ func (e Ended) Error() string {
 	if e.Status == api.RunStatusCancelled || e.Status == api.RunStatusInterrupted {
 		text = fmt.Sprintf("%s was %s", e.Run, e.Status)
 	}
-	if e.Reason != "" {
+	if e.Reason != "" && e.Status != api.RunStatusCancelled { // whose only reason is that somebody asked
 		text += ": " + clean(e.Reason)
 	}
 	return text

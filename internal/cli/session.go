@@ -149,7 +149,7 @@ func (s *session) explain(err error) error {
 		hint = "see millrace runs list"
 	case e.RetryAfter > 0:
 		hint = "try again in " + duration(e.RetryAfter)
-	case e.Status >= http.StatusInternalServerError && e.RequestID != "":
+	case e.Status >= http.StatusInternalServerError && e.Status != http.StatusNotImplemented && e.RequestID != "":
 		hint = "tell the operator request " + e.RequestID
 	}
 	if hint == "" {

@@ -149,13 +149,14 @@ func (w World) ago(t time.Time) string {
 }
 
 func roughly(d time.Duration) string {
+	const day = 24 * time.Hour
 	switch {
 	case d < time.Hour:
-		return count(int(d/time.Minute), "minute")
-	case d < 48*time.Hour:
-		return count(int(d/time.Hour), "hour")
+		return count(int(d.Round(time.Minute)/time.Minute), "minute")
+	case d < 2*day:
+		return count(int(d.Round(time.Hour)/time.Hour), "hour")
 	default:
-		return count(int(d/(24*time.Hour)), "day")
+		return count(int(d.Round(day)/day), "day")
 	}
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,13 +69,12 @@ func (v *view) see(m message) error {
 	if v.json {
 		return nil
 	}
-	if m.Seq != nil && *m.Seq > v.seq {
-		if err := v.showEvents(); err != nil {
-			return err
-		}
+	show := []func(message) error{v.showEvents, v.showLogs}
+	if m.Status != nil && ended(*m.Status) { // the last line comes before the end
+		slices.Reverse(show)
 	}
-	if v.logs && m.logEnd > v.offset {
-		if err := v.showLogs(m); err != nil {
+	for _, part := range show {
+		if err := part(m); err != nil {
 			return err
 		}
 	}
@@ -101,7 +101,12 @@ func progressLine(m message) string {
 	return line
 }
 
-func (v *view) showEvents() error {
+func ended(s api.RunStatus) bool { return s != api.RunStatusQueued && s != api.RunStatusRunning }
+
+func (v *view) showEvents(m message) error {
+	if m.Seq == nil || *m.Seq <= v.seq {
+		return nil
+	}
 	return v.events(v.run, v.seq, func(e api.RunEvent) {
 		v.seq = e.Seq
 		v.bar.above(func() { v.showEvent(e) })
@@ -146,6 +151,9 @@ func (v *view) showEvent(e api.RunEvent) {
 // showLogs prints the message's own text when it goes on where the view
 // stands, and else reads what lies between.
 func (v *view) showLogs(m message) error {
+	if !v.logs || m.logEnd <= v.offset {
+		return nil
+	}
 	if m.Type == "progress" && m.Logs != nil && m.LogOffset != nil && *m.LogOffset == v.offset {
 		v.offset = m.logEnd
 		v.bar.above(func() { fmt.Fprint(v.Out, v.logText(*m.Logs)) })

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/api"
+)
+
+// script answers one request after the other, and the last for ever.
+type script struct {
+	mu    sync.Mutex
+	seen  []*http.Request
+	body  []string
+	steps []func(w http.ResponseWriter)
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	text, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	step := s.steps[min(len(s.seen), len(s.steps)-1)]
+	s.seen, s.body = append(s.seen, r), append(s.body, string(text))
+	s.mu.Unlock()
+	step(w)
+}
+
+func status(code int, header ...string) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) {
+		for i := 0; i < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		answer(w, code, fmt.Sprintf(`{"success":false,"error":"no","code":"c%d","requestId":"r"}`, code))
+	}
+}
+
+func says(code int, text string) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) { answer(w, code, text) }
+}
+
+// hangUp ends the connection without a word.
+func hangUp(w http.ResponseWriter) {
+	c, _, err := w.(http.Hijacker).Hijack()
+	if err == nil {
+		c.Close()
+	}
+}
+
+func TestCallsAreRepeatedWhereThatIsSafe(t *testing.T) {
+	t.Parallel()
+	fine := says(200, `{"success":true,"data":[]}`)
+	for name, tt := range map[string]struct {
+		method, key string
+		steps       []func(http.ResponseWriter)
+		calls       int
+		atLeast     time.Duration // waited in all
+	}{
+		"a read, after the gateway came back":   {"GET", "", []func(http.ResponseWriter){status(502), status(504), fine}, 3, 0},
+		"a read, as long as the server asks":    {"GET", "", []func(http.ResponseWriter){status(503, "Retry-After", "7"), fine}, 2, 7 * time.Second},
+		"a read over a broken connection":       {"GET", "", []func(http.ResponseWriter){hangUp, fine}, 2, 0},
+		"a read, not for ever":                  {"GET", "", []func(http.ResponseWriter){status(502)}, maxTries, 0},
+		"not what the server says for good":     {"GET", "", []func(http.ResponseWriter){status(503)}, 1, 0},
+		"not a failure":                         {"GET", "", []func(http.ResponseWriter){status(500)}, 1, 0},
+		"a limit, whatever was asked":           {"POST", "", []func(http.ResponseWriter){status(429, "Retry-After", "3"), fine}, 2, 3 * time.Second},
+		"not a limit until tomorrow":            {"GET", "", []func(http.ResponseWriter){status(429, "Retry-After", "7200")}, 1, 0},
+		"not a write that may have happened":    {"POST", "", []func(http.ResponseWriter){hangUp, fine}, 1, 0},
+		"a write with a key":                    {"POST", "k", []func(http.ResponseWriter){hangUp, status(502), fine}, 3, 0},
+		"a write whose first try still goes on": {"POST", "k", []func(http.ResponseWriter){says(409, `{"success":false,"error":"wait","code":"idempotency_in_progress","requestId":"r"}`), fine}, 2, 0},
+		"not another conflict":                  {"POST", "k", []func(http.ResponseWriter){status(409)}, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, server := newDesk(t), &script{steps: tt.steps}
+			s := d.session(t, serve(t, server.ServeHTTP))
+			r, err := http.NewRequestWithContext(t.Context(), tt.method, s.server+"/api/x", strings.NewReader("body"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.key != "" {
+				r.Header.Set("Idempotency-Key", tt.key)
+			}
+			resp, err := s.calls.Do(r)
+			if err == nil {
+				resp.Body.Close()
+			}
+			if len(server.seen) != tt.calls {
+				t.Errorf("%d calls, want %d (%v)", len(server.seen), tt.calls, err)
+			}
+			for i, seen := range server.seen {
+				if seen.Header.Get("Idempotency-Key") != tt.key || server.body[i] != "body" {
+					t.Errorf("call %d was another: %v %q", i, seen.Header, server.body[i])
+				}
+			}
+			waited := time.Duration(0)
+			for _, pause := range d.slept {
+				waited += pause
+			}
+			if waited < tt.atLeast {
+				t.Errorf("waited %v", waited)
+			}
+		})
+	}
+}
+
+func TestASubmitKeepsItsKeyAcrossTries(t *testing.T) {
+	t.Parallel()
+	server := &script{steps: []func(http.ResponseWriter){
+		says(200, `{"success":true,"data":{"id":"wf_1","name":"w","definition":{"nodes":[]}}}`),
+		hangUp, status(502), says(202, `{"success":true,"data":{"runId":"run_1","status":"queued"}}`),
+	}}
+	d := newDesk(t)
+	d.signedIn(t, serve(t, server.ServeHTTP), grant{Token: "oat_1"})
+	if err := (&runCommand{Workflow: "wf_1"}).Run(d.World); err != nil {
+		t.Fatal(err)
+	}
+	key := server.seen[1].Header.Get("Idempotency-Key")
+	for _, r := range server.seen[1:] {
+		if r.URL.Path != "/api/runs" || key == "" || r.Header.Get("Idempotency-Key") != key {
+			t.Errorf("%s with key %q", r.URL, r.Header.Get("Idempotency-Key"))
+		}
+	}
+	if d.out.String() != "run_1\n" || d.errOut.Len() > 0 {
+		t.Errorf("%q %q", d.out, d.errOut)
+	}
+}
+
+func TestEndingsAreExitStatuses(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[api.RunStatus]int{"completed": 0, "failed": 1, "cancelled": 2, "interrupted": 2} {
+		reason := "because"
+		err := outcome(api.Run{ID: "run_1", Status: status, ErrorMessage: &reason})
+		got := 0
+		if e, ok := errors.AsType[Ended](err); ok {
+			got = e.ExitCode()
+		}
+		if got != want || err != nil && !strings.HasPrefix(err.Error(), "run_1 ") {
+			t.Errorf("%s: %d %v", status, got, err)
+		}
+	}
+	if (Left{"run_1"}).ExitCode() != 130 {
+		t.Error("Ctrl-C")
+	}
+}
+
+// family is an OAuth server that ends everything when a refresh token comes
+// twice.
+type family struct {
+	mu      sync.Mutex
+	n       int
+	ended   bool
+	refused []string
+}
+
+func (f *family) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r.URL.Path == "/oauth/token" {
+		if got := r.FormValue("refresh_token"); f.ended || got != fmt.Sprintf("ort_%d", f.n) || r.FormValue("client_id") != clientID {
+			f.ended, f.refused = true, append(f.refused, got)
+			answer(w, 400, `{"error":"invalid_grant"}`)
+			return
+		}
+		f.n++
+		answer(w, 200, fmt.Sprintf(`{"access_token":"oat_%d","token_type":"Bearer","expires_in":3600,"refresh_token":"ort_%d"}`, f.n, f.n))
+		return
+	}
+	if f.ended || r.Header.Get("Authorization") != fmt.Sprintf("Bearer oat_%d", f.n) {
+		status(401)(w)
+		return
+	}
+	answer(w, 200, me)
+}
+
+func TestARefreshTokenIsSpentOnce(t *testing.T) {
+	t.Parallel()
+	d, f := newDesk(t), &family{n: 1}
+	server := serve(t, f.ServeHTTP)
+	d.signedIn(t, server, grant{Token: "oat_0", Refresh: "ort_1", Expires: d.now().Add(time.Hour)})
+	failed := make(chan error, 8)
+	var wg sync.WaitGroup
+	for range 8 { // as many programs at once, all with the token that was refused
+		wg.Go(func() {
+			w := d.World
+			w.Out = io.Discard
+			failed <- (&whoamiCommand{}).Run(w)
+		})
+	}
+	wg.Wait()
+	close(failed)
+	for err := range failed {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if f.n != 2 || f.ended {
+		t.Errorf("%d refreshed, ended %v by %v", f.n-1, f.ended, f.refused)
+	}
+	d.clock = d.clock.Add(2 * time.Hour) // expired: renewed before it is refused
+	if err := (&whoamiCommand{}).Run(d.World); err != nil || f.n != 3 {
+		t.Errorf("%v %d", err, f.n)
+	}
+	f.ended = true
+	d.clock = d.clock.Add(2 * time.Hour)
+	if err := (&whoamiCommand{}).Run(d.World); err == nil || !strings.Contains(err.Error(), "sign-in has ended: run millrace login") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestASessionMintsFreshTokens(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var seen []string
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.URL.Path+" "+r.Header.Get("Cookie")+r.Header.Get("Authorization"))
+		if r.URL.Path == "/auth/token" {
+			answer(w, 200, `{"success":true,"data":{"token":"fresh","expiresAt":"`+d.now().Add(5*time.Minute).UTC().Format(time.RFC3339)+`"}}`)
+			return
+		}
+		answer(w, 200, me)
+	})
+	d.signedIn(t, server, grant{Token: "old", Cookie: "millrace_session=s", Expires: d.now().Add(10 * time.Second)})
+	for range 2 {
+		if err := (&whoamiCommand{}).Run(d.World); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"/auth/token millrace_session=s", "/api/me Bearer fresh", "/api/me Bearer fresh"}; !slices.Equal(seen, want) {
+		t.Errorf("%q", seen)
+	}
+}

@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestFramesAreReadAsTheFormatSays(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		in   string
+		want []string
+	}{
+		"lines end in LF":           {"id: 1:2\ndata: a\n\ndata: b\n\n", []string{"1:2 a", "1:2 b"}},
+		"or CRLF":                   {"id: 1:2\r\ndata: a\r\n\r\n", []string{"1:2 a"}},
+		"or CR":                     {"data: a\r\rdata: b\r\r", []string{" a", " b"}},
+		"data goes over lines":      {"data: a\ndata:b\n\n", []string{" a\nb"}},
+		"comments are no frames":    {": heartbeat\n\ndata: a\n: x\n\n", []string{" a"}},
+		"what was cut off is none":  {"data: a\n\ndata: {\"half", []string{" a"}},
+		"an unknown field is quiet": {"event: x\nfoo: y\nretry: 1500\ndata: a\n\n", []string{" a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			var pause time.Duration
+			// One byte at a time: a frame may arrive in any pieces.
+			err := frames(oneByOne{strings.NewReader(tt.in)}, func() {}, func(d time.Duration) { pause = d }, func(f frame) error {
+				got = append(got, f.id+" "+string(f.data))
+				return nil
+			})
+			if err != nil || !slices.Equal(got, tt.want) {
+				t.Errorf("%q %v", got, err)
+			}
+			if strings.Contains(tt.in, "retry") && pause != 1500*time.Millisecond {
+				t.Errorf("pause %v", pause)
+			}
+		})
+	}
+}
+
+type oneByOne struct{ in io.Reader }
+
+func (o oneByOne) Read(p []byte) (int, error) { return o.in.Read(p[:min(1, len(p))]) }
+
+// broadcast is a run's stream that breaks off, and its events and log.
+type broadcast struct {
+	mu          sync.Mutex
+	last        []string // Last-Event-ID of each connection
+	connections []func(w io.Writer)
+	log         string
+	events      int
+}
+
+func (b *broadcast) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/stream"):
+		b.last = append(b.last, r.Header.Get("Last-Event-ID"))
+		w.Header().Set("Content-Type", "text/event-stream")
+		if n := len(b.last); n <= len(b.connections) {
+			b.connections[n-1](w)
+		}
+	case strings.HasSuffix(r.URL.Path, "/events"):
+		var after int
+		fmt.Sscan(r.FormValue("after_seq"), &after)
+		var list []string
+		for n := after + 1; n <= b.events; n++ {
+			list = append(list, fmt.Sprintf(`{"seq":%d,"type":"node.started","at":"2026-03-02T09:15:00.000Z","message":"event %d","data":{}}`, n, n))
+		}
+		answer(w, 200, fmt.Sprintf(`{"success":true,"data":{"events":[%s],"lastSeq":%d,"hasMore":false}}`, strings.Join(list, ","), b.events))
+	case strings.HasSuffix(r.URL.Path, "/logs"):
+		var offset int
+		fmt.Sscan(r.FormValue("offset"), &offset)
+		answer(w, 200, fmt.Sprintf(`{"success":true,"data":{"text":%q,"offset":%d,"nextOffset":%d,"size":%d,"eof":true}}`, b.log[offset:], offset, len(b.log), len(b.log)))
+	default:
+		answer(w, 200, `{"id":"run_1","status":"completed","creditsUsed":0,"nodes":[]}`)
+	}
+}
+
+// send moves the run on, then says so.
+func (b *broadcast) send(w io.Writer, kind string, events int, text string) {
+	offset := len(b.log)
+	b.events, b.log = events, b.log+text
+	fmt.Fprintf(w, "id: %d:%d\ndata: {\"type\":%q,\"runId\":\"run_1\",\"status\":\"running\",\"seq\":%d,\"logOffset\":%d,\"logs\":%q,\"progressPercent\":10}\n\n",
+		b.events, len(b.log), kind, b.events, offset, text)
+}
+
+func TestABrokenStreamLeavesNoGapAndSaysNothingTwice(t *testing.T) {
+	t.Parallel()
+	b := &broadcast{}
+	b.connections = []func(io.Writer){
+		func(w io.Writer) {
+			fmt.Fprint(w, "retry: 50\n\n")
+			b.send(w, "snapshot", 1, "one\n")
+			b.send(w, "progress", 2, "two\n")
+			fmt.Fprint(w, "id: 9:99\ndata: {\"type\":\"prog") // the wire is cut
+		},
+		func(w io.Writer) {}, // the server is restarting
+		func(w io.Writer) {
+			b.events, b.log = 3, b.log+"missed\n" // meanwhile
+			b.send(w, "snapshot", 3, "")
+			b.send(w, "progress", 4, "last\n")
+			fmt.Fprint(w, "id: 4:22\ndata: {\"type\":\"done\",\"runId\":\"run_1\",\"status\":\"completed\"}\n\n")
+		},
+	}
+	d := newDesk(t)
+	s := d.session(t, serve(t, b.ServeHTTP))
+	if err := s.watch("run_1", true); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"", "2:8", "2:8"}; !slices.Equal(b.last, want) {
+		t.Errorf("connected after %q, want %q", b.last, want)
+	}
+	if want := []time.Duration{50 * time.Millisecond, 50 * time.Millisecond}; !slices.Equal(d.slept, want) {
+		t.Errorf("paused %v", d.slept)
+	}
+	var events, log string
+	for line := range strings.Lines(d.out.String()) {
+		if _, event, ok := strings.Cut(line, "  event "); ok {
+			events += event
+		} else {
+			log += line
+		}
+	}
+	if events != "1\n2\n3\n4\n" || log != "one\ntwo\nmissed\nlast\ncompleted run_1  –  0 credits\n" {
+		t.Errorf("events %q, log %q", events, log)
+	}
+}
+
+func TestWatchingEnds(t *testing.T) {
+	t.Parallel()
+	t.Run("when the server refuses", func(t *testing.T) {
+		t.Parallel()
+		d := newDesk(t)
+		s := d.session(t, serve(t, func(w http.ResponseWriter, r *http.Request) { status(404)(w) }))
+		if err := s.watch("run_1", false); err == nil || len(d.slept) > 0 {
+			t.Errorf("%v after %v", err, d.slept)
+		}
+	})
+	t.Run("when the server stays away", func(t *testing.T) {
+		t.Parallel()
+		d := newDesk(t)
+		s := d.session(t, serve(t, func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Type", "text/event-stream") }))
+		if err := s.watch("run_1", false); err == nil || !strings.Contains(err.Error(), "lost contact") || len(d.slept) != maxLost {
+			t.Errorf("%v after %d tries", err, len(d.slept))
+		}
+	})
+	t.Run("when the person leaves", func(t *testing.T) {
+		t.Parallel()
+		d := newDesk(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		d.Ctx = ctx
+		s := d.session(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_ = http.NewResponseController(w).Flush()
+			cancel()
+			<-r.Context().Done()
+		}))
+		err := s.watch("run_1", false)
+		if left, ok := errors.AsType[Left](err); !ok || left.ExitCode() != 130 {
+			t.Errorf("got %v", err)
+		}
+	})
+}
