@@ -80,6 +80,7 @@ var drivers = map[string]string{
 	"net/http":                               "httpapi client api cli cmd objects payments papers llm collab identity engine safedial",
 	"github.com/google/go-containerregistry": "engine",
 	"github.com/alecthomas/kong":             "cmd cli",
+	"golang.org/x/term":                      "cli",
 	"github.com/lmittmann/tint":              "cmd",
 	"github.com/oapi-codegen/":               "client api",
 	"github.com/golang-jwt/jwt":              "identity",

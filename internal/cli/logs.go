@@ -28,6 +28,9 @@ func (c *logsCommand) Run(w World) error {
 	if c.Shard != 0 && c.Node == "" {
 		return errors.New("--shard needs --node")
 	}
+	if c.JSON && c.Follow {
+		return errors.New("--json prints what is there; --follow needs text")
+	}
 	s, id, err := c.at(c.common, w)
 	if err != nil {
 		return err

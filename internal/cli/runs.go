@@ -303,4 +303,3 @@ func (s *session) changed(run string, given []string) (api.Parameters, error) {
 	}
 	return fresh, nil
 }
-
