@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/millrace/millrace/internal/cli"
+	"github.com/millrace/millrace/internal/cli/screen"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
@@ -94,9 +95,9 @@ func run(w world, args []string) int {
 }
 
 // client is what the client commands may touch.
-func (w world) client() cli.World {
-	return cli.World{
-		Ctx: w.ctx, In: w.in, Out: w.out, Err: w.errOut, Env: os.Getenv, Now: time.Now, Sleep: cli.Sleep,
+func (w world) client() screen.World {
+	return screen.World{
+		Ctx: w.ctx, In: w.in, Out: w.out, Err: w.errOut, Env: os.Getenv, Now: time.Now, Sleep: screen.Sleep,
 		Browse: browse, Config: configFolder, Version: version,
 	}
 }

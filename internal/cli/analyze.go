@@ -16,6 +16,8 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/client"
+	"github.com/millrace/millrace/internal/cli/line"
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 const (
@@ -33,13 +35,13 @@ type analyzeCommand struct {
 }
 
 // Run works without an account, too.
-func (c *analyzeCommand) Run(w World) error {
+func (c *analyzeCommand) Run(w screen.World) error {
 	s, err := c.visit(w)
 	if err != nil {
 		return err
 	}
 	// A visitor is known by a cookie, and found again by it while the analysis goes.
-	if s.calls.http.Jar, err = cookiejar.New(nil); err != nil {
+	if s.calls.HTTP.Jar, err = cookiejar.New(nil); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(w.Ctx, analyzeTime)
@@ -57,7 +59,7 @@ func (c *analyzeCommand) Run(w World) error {
 		return s.explain(err)
 	}
 	if a.Status == api.AnalysisStatusFailed || a.Result == nil {
-		return fmt.Errorf("the analysis failed: %s", clean(orDash(a.Error)))
+		return fmt.Errorf("the analysis failed: %s", screen.Clean(screen.OrDash(a.Error)))
 	}
 	if err := s.emit(a, func() { s.showAnalysis(*a.Result) }); err != nil {
 		return err
@@ -68,7 +70,7 @@ func (c *analyzeCommand) Run(w World) error {
 func (c *analyzeCommand) keep(s *session, suggestion *api.WorkflowSuggestion) error {
 	if c.Save == "" {
 		if suggestion != nil && !s.json {
-			s.note("\nKeep the suggestion with: millrace analyze %s --save workflow.json", c.Paper)
+			s.Note("\nKeep the suggestion with: millrace analyze %s --save workflow.json", c.Paper)
 		}
 		return nil
 	}
@@ -82,7 +84,7 @@ func (c *analyzeCommand) keep(s *session, suggestion *api.WorkflowSuggestion) er
 	if err := os.WriteFile(c.Save, append(text, '\n'), 0o644); err != nil {
 		return err
 	}
-	s.note("Saved. Run it with: millrace run %s --watch", c.Save)
+	s.Note("Saved. Run it with: millrace run %s --watch", c.Save)
 	return nil
 }
 
@@ -101,26 +103,26 @@ func (s *session) analyzeDOI(doi string) (api.Analysis, error) {
 		err := json.NewDecoder(resp.Body).Decode(&answer)
 		return answer.Data, err
 	}
-	shown := newBar(s.World)
-	defer shown.close()
+	shown := screen.NewBar(s.World)
+	defer shown.Close()
 	var result api.Analysis
-	err = frames(resp.Body, func() {}, func(time.Duration) {}, func(f frame) error {
+	err = line.Frames(resp.Body, func() {}, func(time.Duration) {}, func(f line.Frame) error {
 		var m api.AnalysisMessage
-		if err := json.Unmarshal(f.data, &m); err != nil {
+		if err := json.Unmarshal(f.Data, &m); err != nil {
 			return err
 		}
 		switch m.Type {
 		case "result":
-			return errors.Join(json.Unmarshal(f.data, &result), errDone)
+			return errors.Join(json.Unmarshal(f.Data, &result), errDone)
 		case "error":
-			e := &client.Error{Message: orDash(m.Error)}
+			e := &client.Error{Message: screen.OrDash(m.Error)}
 			if m.Code != nil {
 				e.Code = *m.Code
 			}
 			return e
 		default:
 			if m.Percent != nil && m.Message != nil {
-				shown.show(fmt.Sprintf("%s %3.0f %%  %s", gauge(*m.Percent/100), *m.Percent, clean(*m.Message)))
+				shown.Show(fmt.Sprintf("%s %3.0f %%  %s", screen.Gauge(*m.Percent/100), *m.Percent, screen.Clean(*m.Message)))
 			}
 			return nil
 		}
@@ -153,7 +155,7 @@ func (s *session) analyzePDF(path, doi, title string) (api.Analysis, error) {
 		if r.JSON200 != nil {
 			return r.JSON200.Data, nil
 		}
-		if s.calls.as != nil {
+		if s.calls.As != nil {
 			return s.analysis(r.JSON202.Data.AnalysisID)
 		}
 		// A visitor has no list to look in; asking again joins what goes on.
@@ -203,22 +205,22 @@ func (s *session) showAnalysis(r api.AnalysisResult) {
 	if r.Paper.Year != nil {
 		year = fmt.Sprint(*r.Paper.Year)
 	}
-	s.facts("title", orDash(r.Paper.Title), "doi", orDash(r.Paper.Doi), "journal", orDash(r.Paper.Journal), "year", year)
-	s.say("\n%s", clean(r.Summary))
+	s.Facts("title", screen.OrDash(r.Paper.Title), "doi", screen.OrDash(r.Paper.Doi), "journal", screen.OrDash(r.Paper.Journal), "year", year)
+	s.Say("\n%s", screen.Clean(r.Summary))
 	if len(r.Methodology.Steps) > 0 {
-		s.say("\nSteps")
+		s.Say("\nSteps")
 	}
 	for i, step := range r.Methodology.Steps {
-		s.say("%3d. %s", i+1, clean(step.Name))
+		s.Say("%3d. %s", i+1, screen.Clean(step.Name))
 		if len(step.Tools) > 0 {
-			s.say("     with %s", clean(strings.Join(step.Tools, ", ")))
+			s.Say("     with %s", screen.Clean(strings.Join(step.Tools, ", ")))
 		}
 	}
 	for _, note := range r.Notes {
-		s.say("\nNote: %s", clean(note))
+		s.Say("\nNote: %s", screen.Clean(note))
 	}
 	if f := r.WorkflowSuggestion; f != nil {
-		s.say("\nSuggested workflow: %s (%.0f %% sure)", clean(f.Name), 100*f.Confidence)
+		s.Say("\nSuggested workflow: %s (%.0f %% sure)", screen.Clean(f.Name), 100*f.Confidence)
 		describe(s.World, f.Definition)
 	}
 }

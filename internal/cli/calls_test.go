@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/line"
 )
 
 // script answers one request after the other, and the last for ever.
@@ -64,7 +65,7 @@ func TestCallsAreRepeatedWhereThatIsSafe(t *testing.T) {
 		"a read, after the gateway came back":   {"GET", "", []func(http.ResponseWriter){status(502), status(504), fine}, 3, 0},
 		"a read, as long as the server asks":    {"GET", "", []func(http.ResponseWriter){status(503, "Retry-After", "7"), fine}, 2, 7 * time.Second},
 		"a read over a broken connection":       {"GET", "", []func(http.ResponseWriter){hangUp, fine}, 2, 0},
-		"a read, not for ever":                  {"GET", "", []func(http.ResponseWriter){status(502)}, maxTries, 0},
+		"a read, not for ever":                  {"GET", "", []func(http.ResponseWriter){status(502)}, 4, 0},
 		"not what the server says for good":     {"GET", "", []func(http.ResponseWriter){status(503)}, 1, 0},
 		"not a failure":                         {"GET", "", []func(http.ResponseWriter){status(500)}, 1, 0},
 		"a limit, whatever was asked":           {"POST", "", []func(http.ResponseWriter){status(429, "Retry-After", "3"), fine}, 2, 3 * time.Second},
@@ -115,7 +116,7 @@ func TestASubmitKeepsItsKeyAcrossTries(t *testing.T) {
 		hangUp, status(502), says(202, `{"success":true,"data":{"runId":"run_1","status":"queued"}}`),
 	}}
 	d := newDesk(t)
-	d.signedIn(t, serve(t, server.ServeHTTP), grant{Token: "oat_1"})
+	d.signedIn(t, serve(t, server.ServeHTTP), line.Grant{Token: "oat_1"})
 	if err := (&runCommand{Workflow: "wf_1"}).Run(d.World); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func (f *family) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r.URL.Path == "/oauth/token" {
-		if got := r.FormValue("refresh_token"); f.ended || got != fmt.Sprintf("ort_%d", f.n) || r.FormValue("client_id") != clientID {
+		if got := r.FormValue("refresh_token"); f.ended || got != fmt.Sprintf("ort_%d", f.n) || r.FormValue("client_id") != "millrace-cli" {
 			f.ended, f.refused = true, append(f.refused, got)
 			answer(w, 400, `{"error":"invalid_grant"}`)
 			return
@@ -181,7 +182,7 @@ func TestARefreshTokenIsSpentOnce(t *testing.T) {
 	t.Parallel()
 	d, f := newDesk(t), &family{n: 1}
 	server := serve(t, f.ServeHTTP)
-	d.signedIn(t, server, grant{Token: "oat_0", Refresh: "ort_1", Expires: d.now().Add(time.Hour)})
+	d.signedIn(t, server, line.Grant{Token: "oat_0", Refresh: "ort_1", Expires: d.now().Add(time.Hour)})
 	failed := make(chan error, 8)
 	var wg sync.WaitGroup
 	for range 8 { // as many programs at once, all with the token that was refused
@@ -224,7 +225,7 @@ func TestASessionMintsFreshTokens(t *testing.T) {
 		}
 		answer(w, 200, me)
 	})
-	d.signedIn(t, server, grant{Token: "old", Cookie: "millrace_session=s", Expires: d.now().Add(10 * time.Second)})
+	d.signedIn(t, server, line.Grant{Token: "old", Cookie: "millrace_session=s", Expires: d.now().Add(10 * time.Second)})
 	for range 2 {
 		if err := (&whoamiCommand{}).Run(d.World); err != nil {
 			t.Fatal(err)

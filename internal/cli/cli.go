@@ -1,17 +1,8 @@
-// Package cli is the command line for those who use a server: it signs in,
-// keeps the credentials, and turns the API's answers into tables, progress and
-// exit statuses. It speaks to the server through package client alone, so
-// whatever it can do, a script can do too.
+// Package cli is the command line for those who use a server: it turns the
+// API's answers into tables, progress and exit statuses. It speaks to the
+// server through package client alone, so whatever it can do, a script can do
+// too. Package line signs in and calls, transfer moves files, screen prints.
 package cli
-
-import (
-	"context"
-	"io"
-	"os"
-	"time"
-
-	"golang.org/x/term"
-)
 
 // Commands are the client's, for the program to join to its own.
 type Commands struct {
@@ -30,52 +21,4 @@ type Commands struct {
 	Analyze    analyzeCommand    `cmd:"" group:"client" help:"Turn a paper (DOI or PDF) into a workflow."`
 	API        rawCommand        `cmd:"" name:"api" group:"client" help:"Call the API and print its answer."`
 	Completion completionCommand `cmd:"" group:"client" help:"Print a script that completes commands: bash, zsh, fish."`
-}
-
-// World is what a command may touch besides its flags.
-type World struct {
-	Ctx     context.Context
-	In      io.Reader
-	Out     io.Writer
-	Err     io.Writer
-	Env     func(name string) string
-	Now     func() time.Time
-	Sleep   func(ctx context.Context, d time.Duration) error
-	Browse  func(url string) error
-	Config  func() (folder string, err error)
-	Version string
-}
-
-// Sleep waits, or returns early with the reason that ctx ended.
-func Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
-
-// terminal reports whether a person is at the other end of stream.
-func terminal(stream any) (fd int, ok bool) {
-	f, isFile := stream.(*os.File)
-	if !isFile {
-		return 0, false
-	}
-	return int(f.Fd()), term.IsTerminal(int(f.Fd()))
-}
-
-func (w World) interactive() bool {
-	_, in := terminal(w.In)
-	_, out := terminal(w.Err)
-	return in && out
-}
-
-// note tells a person something that is no result; scripts are spared it.
-func (w World) note(format string, args ...any) {
-	if _, ok := terminal(w.Err); ok {
-		w.tell(format, args...)
-	}
 }

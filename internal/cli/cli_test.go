@@ -13,11 +13,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/internal/cli/line"
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 // desk is a person's end of the line: a world whose waits take no time.
 type desk struct {
-	World
+	screen.World
 	out, errOut *bytes.Buffer
 	folder      string
 	env         map[string]string
@@ -31,7 +34,7 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{out: &bytes.Buffer{}, errOut: &bytes.Buffer{}, folder: filepath.Join(t.TempDir(), "millrace"), env: map[string]string{}, clock: time.Now()}
-	d.World = World{
+	d.World = screen.World{
 		Ctx: t.Context(), In: strings.NewReader(""), Out: d.out, Err: d.errOut, Version: "test",
 		Env: func(name string) string { return d.env[name] }, Now: d.now, Sleep: d.sleep,
 		Browse: func(url string) error { return d.browse(url) },
@@ -56,9 +59,9 @@ func (d *desk) sleep(ctx context.Context, pause time.Duration) error {
 }
 
 // signedIn keeps a grant for the server.
-func (d *desk) signedIn(t *testing.T, server string, g grant) {
+func (d *desk) signedIn(t *testing.T, server string, g line.Grant) {
 	t.Helper()
-	err := credentials{d.folder}.update(func(ring *keyring) error {
+	err := line.Credentials{Folder: d.folder}.Update(func(ring *line.Keyring) error {
 		ring.Current, ring.Servers[server] = server, &g
 		return nil
 	})
@@ -70,7 +73,7 @@ func (d *desk) signedIn(t *testing.T, server string, g grant) {
 // session opens one on the server, with a token that is never renewed.
 func (d *desk) session(t *testing.T, server string) *session {
 	t.Helper()
-	d.signedIn(t, server, grant{Token: "oat_1"})
+	d.signedIn(t, server, line.Grant{Token: "oat_1"})
 	s, err := common{}.open(d.World)
 	if err != nil {
 		t.Fatal(err)
@@ -97,18 +100,18 @@ const me = `{"success":true,"data":{"id":"user_1","name":"Ada","email":"ada@exam
 func TestCredentialsAreReadableByTheirOwnerOnly(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.signedIn(t, "http://a", grant{Token: "one"})
+	d.signedIn(t, "http://a", line.Grant{Token: "one"})
 	path := filepath.Join(d.folder, "credentials.json")
 	if err := os.Chmod(path, 0o644); err != nil { // somebody was careless
 		t.Fatal(err)
 	}
-	d.signedIn(t, "http://b", grant{Token: "two"})
+	d.signedIn(t, "http://b", line.Grant{Token: "two"})
 	for name, want := range map[string]os.FileMode{path: 0o600, d.folder: 0o700 | os.ModeDir} {
 		if info, err := os.Stat(name); err != nil || info.Mode() != want {
 			t.Errorf("%s: %v %v", name, info.Mode(), err)
 		}
 	}
-	ring, err := credentials{d.folder}.read()
+	ring, err := line.Credentials{Folder: d.folder}.Read()
 	if err != nil || ring.Current != "http://b" || ring.Servers["http://a"].Token != "one" {
 		t.Errorf("%+v %v", ring, err)
 	}
@@ -157,7 +160,7 @@ func TestEverythingSaysWhatToDoNext(t *testing.T) {
 			d := newDesk(t)
 			server := tt.server(t)
 			d.env["MILLRACE_TOKEN"] = tt.env
-			d.signedIn(t, server, grant{Token: "oat_1"})
+			d.signedIn(t, server, line.Grant{Token: "oat_1"})
 			err := (&whoamiCommand{}).Run(d.World)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v", err)
@@ -185,45 +188,14 @@ func TestATokenGoesToItsOwnServerAlone(t *testing.T) {
 		"https://Good.example/": "https://good.example", "good.example": "https://good.example", "http://127.0.0.1:8080": "http://127.0.0.1:8080",
 		"ftp://x": "", "https://user:pw@x": "", "https://x/path": "", "": "", "https://x?q=1": "",
 	} {
-		if got, err := serverURL(text); got != want || (err == nil) != (want != "") {
+		if got, err := line.ServerURL(text); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q %v", text, got, err)
 		}
 	}
 	d := newDesk(t)
-	d.signedIn(t, "http://a", grant{Token: "secret"})
+	d.signedIn(t, "http://a", line.Grant{Token: "secret"})
 	if _, err := (common{Server: "http://b"}).open(d.World); err == nil || !strings.Contains(err.Error(), "not signed in to http://b") {
 		t.Errorf("another server: %v", err)
-	}
-}
-
-func TestWhatPeopleRead(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
-	w := World{Now: func() time.Time { return now }}
-	for ago, want := range map[time.Duration]string{
-		0: "just now", 61 * time.Second: "1 minute ago", 3 * time.Hour: "3 hours ago", 50 * time.Hour: "2 days ago", -7*24*time.Hour + time.Second: "in 7 days",
-	} {
-		if got := w.ago(now.Add(-ago)); got != want {
-			t.Errorf("%v: %q, want %q", ago, got, want)
-		}
-	}
-	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KB", 5 << 30: "5.0 GB"} {
-		if got := size(n); got != want {
-			t.Errorf("%d: %q", n, got)
-		}
-	}
-	for n, want := range map[float64]string{0: "0", 0.0056: "0.0056", 12345678.5: "12,345,678.5", -1000: "-1,000", 0.000001: "under 0.0001", 500: "500"} {
-		if got := amount(n); got != want {
-			t.Errorf("%v: %q", n, got)
-		}
-	}
-	for d, want := range map[time.Duration]string{5 * time.Millisecond: "5 ms", 1200 * time.Millisecond: "1.2 s", 125 * time.Second: "2m 05s", 90 * time.Minute: "1h 30m"} {
-		if got := duration(d); got != want {
-			t.Errorf("%v: %q", d, got)
-		}
-	}
-	if got := clean("a\x1b[2Jb\nc\x07"); got != "a[2Jb c" {
-		t.Errorf("%q", got)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 type completionCommand struct {
@@ -37,7 +39,7 @@ complete -c millrace -a '(set -l typed (commandline -opc)[2..-1] (commandline -c
 }
 
 // Run prints a script, or for a script what may come next.
-func (c *completionCommand) Run(w World, parsed *kong.Context) error {
+func (c *completionCommand) Run(w screen.World, parsed *kong.Context) error {
 	if c.Shell != "words" {
 		_, err := fmt.Fprint(w.Out, completionScripts[c.Shell])
 		return err
@@ -50,7 +52,7 @@ func (c *completionCommand) Run(w World, parsed *kong.Context) error {
 		words = []string{""}
 	}
 	for _, word := range completions(parsed.Model.Node, words) {
-		w.say("%s", word)
+		w.Say("%s", word)
 	}
 	return nil
 }

@@ -12,12 +12,13 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 const maxDefinition = 8 << 20 // bytes; the server takes no more
 
 // readWorkflow reads a bare definition or an exported workflow.
-func readWorkflow(w World, path, name string) (api.NewWorkflow, error) {
+func readWorkflow(w screen.World, path, name string) (api.NewWorkflow, error) {
 	var file struct {
 		exported
 		Nodes json.RawMessage `json:"nodes"`
@@ -50,7 +51,7 @@ func readWorkflow(w World, path, name string) (api.NewWorkflow, error) {
 	return in, nil
 }
 
-func readSmall(w World, path string, most int64) ([]byte, error) {
+func readSmall(w screen.World, path string, most int64) ([]byte, error) {
 	in := w.In
 	if path != "-" {
 		f, err := os.Open(path)
@@ -62,7 +63,7 @@ func readSmall(w World, path string, most int64) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(in, most+1))
 	if err == nil && int64(len(text)) > most {
-		return nil, fmt.Errorf("%s has more than %s", path, size(most))
+		return nil, fmt.Errorf("%s has more than %s", path, screen.Size(most))
 	}
 	return text, err
 }
@@ -122,16 +123,16 @@ func readGraph(definition json.RawMessage) (graph, error) {
 }
 
 // describe shows a definition's parameters, inputs and nodes.
-func describe(w World, definition json.RawMessage) {
+func describe(w screen.World, definition json.RawMessage) {
 	g, err := readGraph(definition)
 	if err != nil {
-		w.say("\n%v", err)
+		w.Say("\n%v", err)
 		return
 	}
 	section := func(heading []string, rows [][]string) {
 		if len(rows) > 0 {
-			w.say("")
-			w.table(append([][]string{heading}, rows...))
+			w.Say("")
+			w.Table(append([][]string{heading}, rows...))
 		}
 	}
 	var parameters, inputs, nodes [][]string

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/transfer"
 )
 
 type filesCommand struct {
@@ -21,7 +23,7 @@ type filesList struct {
 }
 
 // Run lists uploads first.
-func (c *filesList) Run(w World) error {
+func (c *filesList) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -41,14 +43,14 @@ func (c *filesList) Run(w World) error {
 	}
 	return s.emit(list, func() {
 		if len(list) == 0 {
-			s.note("No files: upload some with millrace files upload <file>")
+			s.Note("No files: upload some with millrace files upload <file>")
 			return
 		}
 		rows := [][]string{{"NAME", "SOURCE", "SIZE", "CREATED", "KEY"}}
 		for _, f := range list {
-			rows = append(rows, []string{f.Name, string(f.Source), size(f.Size), s.ago(f.CreatedAt.Time), f.Key})
+			rows = append(rows, []string{f.Name, string(f.Source), screen.Size(f.Size), s.Ago(f.CreatedAt.Time), f.Key})
 		}
-		s.table(rows)
+		s.Table(rows)
 	})
 }
 
@@ -104,7 +106,7 @@ type filesUpload struct {
 }
 
 // Run prints the key of each file once its hash was compared.
-func (c *filesUpload) Run(w World) error {
+func (c *filesUpload) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -117,7 +119,7 @@ func (c *filesUpload) Run(w World) error {
 		}
 		sent = append(sent, f)
 		if !s.json {
-			s.say("%s", f.Key)
+			s.Say("%s", f.Key)
 		}
 	}
 	if s.json {
@@ -134,7 +136,7 @@ type filesDownload struct {
 }
 
 // Run writes the file under its own name.
-func (c *filesDownload) Run(w World) error {
+func (c *filesDownload) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -147,16 +149,21 @@ func (c *filesDownload) Run(w World) error {
 	if f.Sha256 != nil {
 		sum = *f.Sha256
 	}
-	d, err := s.downloads(c.To, c.Force)
+	folder, err := s.folder(c.To, c.Force)
 	if err != nil {
 		return err
 	}
-	defer d.root.Close()
-	item := download{path: f.Name, url: f.URL, sum: sum, size: f.Size}
-	if err := d.fetch(item); err != nil {
-		return err
+	defer folder.Close()
+	if err := folder.Fetch(transfer.File{Path: f.Name, URL: f.URL, Sum: sum, Size: f.Size}); err != nil {
+		return s.explain(err)
 	}
-	return s.emit(f, func() { s.say("%s", filepath.Join(c.To, f.Name)) })
+	return s.emit(f, func() { s.Say("%s", filepath.Join(c.To, f.Name)) })
+}
+
+// folder is where downloads go.
+func (s *session) folder(path string, force bool) (*transfer.Folder, error) {
+	f := &transfer.Folder{World: s.World, HTTP: s.calls.HTTP, Force: force}
+	return f, f.Open(path)
 }
 
 type filesRemove struct {
@@ -165,7 +172,7 @@ type filesRemove struct {
 }
 
 // Run deletes one after the other and says which.
-func (c *filesRemove) Run(w World) error {
+func (c *filesRemove) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -184,7 +191,7 @@ func (c *filesRemove) Run(w World) error {
 	}
 	return s.emit(gone, func() {
 		for _, g := range gone {
-			s.say("deleted %s", clean(g.Key))
+			s.Say("deleted %s", screen.Clean(g.Key))
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 type inviteCommand struct {
@@ -21,7 +22,7 @@ type inviteMember struct {
 }
 
 // Run has the server send the mail, once however often it is asked.
-func (c *inviteMember) Run(w World) error {
+func (c *inviteMember) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -34,7 +35,7 @@ func (c *inviteMember) Run(w World) error {
 	}
 	i := r.JSON201.Data
 	return s.emit(i, func() {
-		s.say("invited %s as %s; the invitation ends %s", clean(i.Email), i.Role, s.ago(i.ExpiresAt.Time))
+		s.Say("invited %s as %s; the invitation ends %s", screen.Clean(i.Email), i.Role, s.Ago(i.ExpiresAt.Time))
 	})
 }
 
@@ -48,7 +49,7 @@ type inviteLink struct {
 }
 
 // Run prints the link; it is shown this once.
-func (c *inviteLink) Run(w World) error {
+func (c *inviteLink) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -65,8 +66,8 @@ func (c *inviteLink) Run(w World) error {
 	}
 	i := r.JSON201.Data
 	return s.emit(i, func() {
-		s.say("%s", i.Link)
-		s.note("It is shown only now, opens the workflow as %s and ends %s. Revoke it with: millrace invite revoke %s", i.Role, s.ago(i.ExpiresAt.Time), i.ID)
+		s.Say("%s", i.Link)
+		s.Note("It is shown only now, opens the workflow as %s and ends %s. Revoke it with: millrace invite revoke %s", i.Role, s.Ago(i.ExpiresAt.Time), i.ID)
 	})
 }
 
@@ -76,7 +77,7 @@ type inviteList struct {
 }
 
 // Run lists ended ones, too.
-func (c *inviteList) Run(w World) error {
+func (c *inviteList) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -97,9 +98,9 @@ func (c *inviteList) Run(w World) error {
 			if i.MaxUses != nil {
 				uses += " of " + strconv.Itoa(*i.MaxUses)
 			}
-			rows = append(rows, []string{i.ID, string(i.Role), string(i.Status), uses, s.ago(i.ExpiresAt.Time), i.TokenHint})
+			rows = append(rows, []string{i.ID, string(i.Role), string(i.Status), uses, s.Ago(i.ExpiresAt.Time), i.TokenHint})
 		}
-		s.table(rows)
+		s.Table(rows)
 	})
 }
 
@@ -109,7 +110,7 @@ type inviteRevoke struct {
 }
 
 // Run works at once, for guests who are there, too.
-func (c *inviteRevoke) Run(w World) error {
+func (c *inviteRevoke) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -118,5 +119,5 @@ func (c *inviteRevoke) Run(w World) error {
 	if err != nil {
 		return s.explain(err)
 	}
-	return s.emit(r.JSON200.Data, func() { s.say("revoked %s", c.ID) })
+	return s.emit(r.JSON200.Data, func() { s.Say("revoked %s", c.ID) })
 }

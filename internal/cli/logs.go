@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 type logsCommand struct {
@@ -24,7 +25,7 @@ type logPlace struct {
 }
 
 // Run prints the log from its beginning. With --json it is one object a page.
-func (c *logsCommand) Run(w World) error {
+func (c *logsCommand) Run(w screen.World) error {
 	if c.Shard != 0 && c.Node == "" {
 		return errors.New("--shard needs --node")
 	}
@@ -36,7 +37,7 @@ func (c *logsCommand) Run(w World) error {
 		return err
 	}
 	at := logPlace{run: id, node: c.Node, shard: c.Shard}
-	print := func(text string) { fmt.Fprint(s.Out, s.logText(text)) }
+	print := func(text string) { fmt.Fprint(s.Out, s.LogText(text)) }
 	if s.json {
 		return s.jsonLogs(at)
 	}

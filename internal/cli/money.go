@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 type estimateCommand struct {
@@ -15,7 +16,7 @@ type estimateCommand struct {
 }
 
 // Run asks for the price; a size the plan does not allow is an answer, too.
-func (c *estimateCommand) Run(w World) error {
+func (c *estimateCommand) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -46,12 +47,12 @@ func (c *estimateCommand) Run(w World) error {
 			reason = *e.Reason
 		}
 		if t := e.Typical; t != nil {
-			typical = fmt.Sprintf("%s (9 of 10 within %s), %s credits", duration(seconds(t.P50Seconds)), duration(seconds(t.P90Seconds)), amount(t.Credits))
+			typical = fmt.Sprintf("%s (9 of 10 within %s), %s credits", screen.Duration(seconds(t.P50Seconds)), screen.Duration(seconds(t.P90Seconds)), screen.Amount(t.Credits))
 		}
-		s.facts(
+		s.Facts(
 			"size", computeText(e.Compute), "allowed", allowed, "reason", reason,
-			"price", amount(e.CreditsPerHour)+" credits an hour", "a minute", amount(60*e.CreditPerSecond)+" credits",
-			"affordable", duration(time.Duration(e.AffordableSeconds)*time.Second), "typical run", typical, "plan", e.Plan,
+			"price", screen.Amount(e.CreditsPerHour)+" credits an hour", "a minute", screen.Amount(60*e.CreditPerSecond)+" credits",
+			"affordable", screen.Duration(time.Duration(e.AffordableSeconds)*time.Second), "typical run", typical, "plan", e.Plan,
 		)
 	})
 }
@@ -63,7 +64,7 @@ type creditsCommand struct {
 }
 
 // Run shows what is left, of everything that runs out.
-func (c *creditsCommand) Run(w World) error {
+func (c *creditsCommand) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -74,19 +75,19 @@ func (c *creditsCommand) Run(w World) error {
 	}
 	b := r.JSON200
 	return s.emit(b, func() {
-		storage := size(b.Storage.UsedBytes)
+		storage := screen.Size(b.Storage.UsedBytes)
 		if b.Storage.LimitBytes != nil {
-			storage += " of " + size(*b.Storage.LimitBytes)
+			storage += " of " + screen.Size(*b.Storage.LimitBytes)
 		}
 		held, topUp := "", ""
 		if b.HeldCredits > 0 {
-			held = amount(b.HeldCredits) + " by running runs"
+			held = screen.Amount(b.HeldCredits) + " by running runs"
 		}
 		if b.TopUpCredits > 0 {
-			topUp = amount(b.TopUpCredits) + " bought, which do not expire"
+			topUp = screen.Amount(b.TopUpCredits) + " bought, which do not expire"
 		}
-		s.facts(
-			"remaining", amount(b.Remaining)+" credits", "this month", fmt.Sprintf("%s of %s used (%.0f %%)", amount(b.UsedCredits), amount(b.MonthlyCredits), b.PercentUsed),
+		s.Facts(
+			"remaining", screen.Amount(b.Remaining)+" credits", "this month", fmt.Sprintf("%s of %s used (%.0f %%)", screen.Amount(b.UsedCredits), screen.Amount(b.MonthlyCredits), b.PercentUsed),
 			"top-ups", topUp, "held", held, "plan", b.Plan, "renews", b.PeriodEnd.Local().Format(time.DateOnly),
 			"storage", storage, "analyses", strconv.Itoa(b.AiAnalysis.Remaining)+" of "+strconv.Itoa(b.AiAnalysis.Limit)+" left today",
 		)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/internal/cli/line"
 )
 
 // authority is an authorization server as RFC 6749, 7636 and 8628 have it,
@@ -29,7 +31,7 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/oauth/authorize":
 		q := r.URL.Query()
 		a.challenge, a.back = q.Get("code_challenge"), q.Get("redirect_uri")
-		if q.Get("response_type") != "code" || q.Get("client_id") != clientID || q.Get("code_challenge_method") != "S256" {
+		if q.Get("response_type") != "code" || q.Get("client_id") != "millrace-cli" || q.Get("code_challenge_method") != "S256" {
 			w.WriteHeader(400)
 			return
 		}
@@ -106,7 +108,7 @@ func TestLoginInTheBrowser(t *testing.T) {
 	if err := (&loginCommand{Address: server}).Run(d.World); err != nil {
 		t.Fatal(err)
 	}
-	ring, err := credentials{d.folder}.read()
+	ring, err := line.Credentials{Folder: d.folder}.Read()
 	if g := ring.Servers[server]; err != nil || g.Token != "oat_1" || g.Refresh != "ort_1" || g.Email != "ada@example.org" || !g.Expires.Equal(d.now().Add(time.Hour)) {
 		t.Errorf("%+v %v", g, err)
 	}
@@ -116,7 +118,7 @@ func TestLoginInTheBrowser(t *testing.T) {
 	if err := (&logoutCommand{}).Run(d.World); err != nil || a.revoked != "ort_1" {
 		t.Errorf("%v, revoked %q", err, a.revoked)
 	}
-	if ring, err := (credentials{d.folder}).read(); err != nil || len(ring.Servers) > 0 {
+	if ring, err := (line.Credentials{Folder: d.folder}).Read(); err != nil || len(ring.Servers) > 0 {
 		t.Errorf("%v %v", ring, err)
 	}
 }

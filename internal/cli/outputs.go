@@ -6,8 +6,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/transfer"
 )
 
 type outputsCommand struct {
@@ -21,7 +24,7 @@ type outputsList struct {
 }
 
 // Run lists what is verified so far.
-func (c *outputsList) Run(w World) error {
+func (c *outputsList) Run(w screen.World) error {
 	s, id, err := c.at(c.common, w)
 	if err != nil {
 		return err
@@ -33,9 +36,9 @@ func (c *outputsList) Run(w World) error {
 	return s.emit(list, func() {
 		rows := [][]string{{"NAME", "NODE", "PORT", "SIZE", "SHA-256"}}
 		for _, o := range list {
-			rows = append(rows, []string{o.Name, o.NodeID, o.Port, size(o.Size), o.Sha256})
+			rows = append(rows, []string{o.Name, o.NodeID, o.Port, screen.Size(o.Size), o.Sha256})
 		}
-		s.table(rows)
+		s.Table(rows)
 	})
 }
 
@@ -56,7 +59,7 @@ type outputsDownload struct {
 }
 
 // Run prints the path of each file that is there, whole and checked.
-func (c *outputsDownload) Run(w World) error {
+func (c *outputsDownload) Run(w screen.World) error {
 	s, id, err := c.at(c.common, w)
 	if err != nil {
 		return err
@@ -68,11 +71,11 @@ func (c *outputsDownload) Run(w World) error {
 	if err != nil {
 		return err
 	}
-	d, err := s.downloads(c.To, c.Force)
+	folder, err := s.folder(c.To, c.Force)
 	if err != nil {
 		return err
 	}
-	defer d.root.Close()
+	defer folder.Close()
 	fetched := []api.Output{}
 	for i, place := range places(list) {
 		if match, _ := path.Match(c.Name, list[i].Name); c.Name != "" && !match {
@@ -82,19 +85,19 @@ func (c *outputsDownload) Run(w World) error {
 		if err != nil {
 			return err
 		}
-		if err := d.fetch(download{path: place, url: o.URL, sum: o.Sha256, size: o.Size}); err != nil {
-			return err
+		if err := folder.Fetch(transfer.File{Path: place, URL: o.URL, Sum: o.Sha256, Size: o.Size}); err != nil {
+			return s.explain(err)
 		}
 		fetched = append(fetched, o)
 		if !s.json {
-			s.say("%s", filepath.Join(c.To, filepath.FromSlash(place)))
+			s.Say("%s", filepath.Join(c.To, filepath.FromSlash(place)))
 		}
 	}
 	if s.json {
 		return s.emit(fetched, nil)
 	}
 	if len(fetched) == 0 {
-		s.note("There is nothing to download.")
+		s.Note("There is nothing to download.")
 	}
 	return nil
 }
@@ -102,7 +105,7 @@ func (c *outputsDownload) Run(w World) error {
 // fresh is the output with an address that lives: a long download can outlast
 // the addresses of those behind it.
 func (s *session) fresh(run string, o api.Output) (api.Output, error) {
-	if s.Now().Add(margin).Before(o.ExpiresAt.Time) {
+	if s.Now().Add(time.Minute).Before(o.ExpiresAt.Time) {
 		return o, nil
 	}
 	list, err := s.outputs(run)

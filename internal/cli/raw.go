@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 type rawCommand struct {
@@ -22,7 +24,7 @@ type rawCommand struct {
 }
 
 // Run prints the answer as it is, and fails when the server refused.
-func (c *rawCommand) Run(w World) error {
+func (c *rawCommand) Run(w screen.World) error {
 	s, err := c.visit(w)
 	if err != nil {
 		return err
@@ -37,9 +39,9 @@ func (c *rawCommand) Run(w World) error {
 	}
 	defer resp.Body.Close()
 	if c.Include {
-		s.say("%s %s", resp.Proto, resp.Status)
+		s.Say("%s %s", resp.Proto, resp.Status)
 		_ = resp.Header.Write(s.Out) // as say: a reader that left is no failure of ours
-		s.say("")
+		s.Say("")
 	}
 	if err := s.printBody(resp); err != nil {
 		return err
@@ -120,8 +122,7 @@ func (c *rawCommand) body(s *session) ([]byte, error) {
 
 // printBody indents JSON for a person; a script gets the bytes.
 func (s *session) printBody(resp *http.Response) error {
-	_, person := terminal(s.Out)
-	if !person || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+	if !s.ForPerson() || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		_, err := io.Copy(s.Out, resp.Body)
 		return err
 	}
@@ -133,6 +134,6 @@ func (s *session) printBody(resp *http.Response) error {
 	if json.Indent(&pretty, text, "", "  ") == nil {
 		text = pretty.Bytes()
 	}
-	s.say("%s", s.logText(string(bytes.TrimSpace(text))))
+	s.Say("%s", s.LogText(string(bytes.TrimSpace(text))))
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 type runCommand struct {
@@ -27,7 +28,7 @@ type watchFlags struct {
 
 // Run submits under one key, so that however often the call is repeated, one
 // run is started.
-func (c *runCommand) Run(w World) error {
+func (c *runCommand) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -74,8 +75,8 @@ func (s *session) started(r api.StartedRun, watch watchFlags) error {
 		return s.watch(r.RunID, watch.Logs)
 	}
 	return s.emit(r, func() {
-		s.say("%s", r.RunID)
-		s.note("Follow it with: millrace runs watch %s", r.RunID)
+		s.Say("%s", r.RunID)
+		s.Note("Follow it with: millrace runs watch %s", r.RunID)
 	})
 }
 
@@ -93,7 +94,7 @@ func (e Ended) Error() string {
 		text = fmt.Sprintf("%s was %s", e.Run, e.Status)
 	}
 	if e.Reason != "" && e.Status != api.RunStatusCancelled { // whose only reason is that somebody asked
-		text += ": " + clean(e.Reason)
+		text += ": " + screen.Clean(e.Reason)
 	}
 	return text
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 type runsCommand struct {
@@ -30,7 +31,7 @@ type runsList struct {
 }
 
 // Run lists the newest first.
-func (c *runsList) Run(w World) error {
+func (c *runsList) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -74,17 +75,17 @@ func (s *session) runs(params api.ListRunsParams, most int) ([]api.RunRow, error
 
 func (s *session) showRuns(list []api.RunRow) {
 	if len(list) == 0 {
-		s.note("No runs: start one with millrace run <workflow> --watch")
+		s.Note("No runs: start one with millrace run <workflow> --watch")
 		return
 	}
 	rows := [][]string{{"ID", "WORKFLOW", "STATUS", "PROGRESS", "SIZE", "TOOK", "CREDITS", "STARTED"}}
 	for _, r := range list {
 		rows = append(rows, []string{
 			r.ID, r.WorkflowName, string(r.Status), fmt.Sprintf("%.0f %%", r.ProgressPercent), computeText(r.Compute),
-			milliseconds(r.DurationMs), amount(r.CreditsUsed), s.ago(r.CreatedAt.Time),
+			screen.Milliseconds(r.DurationMs), screen.Amount(r.CreditsUsed), s.Ago(r.CreatedAt.Time),
 		})
 	}
-	s.table(rows)
+	s.Table(rows)
 }
 
 func computeText(c api.Compute) string {
@@ -116,7 +117,7 @@ func (a runArg) id(s *session) (string, error) {
 }
 
 // at opens a session and finds the run.
-func (a runArg) at(c common, w World) (*session, string, error) {
+func (a runArg) at(c common, w screen.World) (*session, string, error) {
 	s, err := c.open(w)
 	if err != nil {
 		return nil, "", err
@@ -131,7 +132,7 @@ type runsView struct {
 }
 
 // Run shows the run as it is now.
-func (c *runsView) Run(w World) error {
+func (c *runsView) Run(w screen.World) error {
 	s, id, err := c.at(c.common, w)
 	if err != nil {
 		return err
@@ -149,11 +150,11 @@ func (s *session) showRun(r api.Run) {
 	if r.ErrorMessage != nil {
 		failed = *r.ErrorMessage
 	}
-	s.facts(
+	s.Facts(
 		"run", r.ID, "workflow", fmt.Sprintf("%s (%s, revision %d)", r.WorkflowName, r.WorkflowID, r.WorkflowRevision),
 		"status", string(r.Status), "reason", failed, "progress", fmt.Sprintf("%.0f %%", r.ProgressPercent),
-		"size", computeText(r.Compute), "started by", r.StartedBy.Name, "created", s.ago(r.CreatedAt.Time),
-		"took", milliseconds(r.DurationMs), "credits", amount(r.CreditsUsed),
+		"size", computeText(r.Compute), "started by", r.StartedBy.Name, "created", s.Ago(r.CreatedAt.Time),
+		"took", screen.Milliseconds(r.DurationMs), "credits", screen.Amount(r.CreditsUsed),
 	)
 	rows := [][]string{{"NODE", "NAME", "STATUS", "TRY", "SHARDS", "TOOK", "MEMORY", "EXIT"}}
 	for _, n := range r.Nodes {
@@ -165,15 +166,15 @@ func (s *session) showRun(r api.Run) {
 			shards = fmt.Sprintf("%d of %d", n.Shards.Done, n.Shards.Total)
 		}
 		if n.PeakMemBytes != nil {
-			memory = size(*n.PeakMemBytes)
+			memory = screen.Size(*n.PeakMemBytes)
 		}
 		if n.ExitCode != nil {
 			exit = strconv.Itoa(*n.ExitCode)
 		}
-		rows = append(rows, []string{n.ID, n.Name, status, strconv.Itoa(n.Attempt), shards, milliseconds(n.DurationMs), memory, exit})
+		rows = append(rows, []string{n.ID, n.Name, status, strconv.Itoa(n.Attempt), shards, screen.Milliseconds(n.DurationMs), memory, exit})
 	}
-	s.say("")
-	s.table(rows)
+	s.Say("")
+	s.Table(rows)
 }
 
 type runsWatch struct {
@@ -183,7 +184,7 @@ type runsWatch struct {
 }
 
 // Run exits as run --watch does.
-func (c *runsWatch) Run(w World) error {
+func (c *runsWatch) Run(w screen.World) error {
 	s, id, err := c.at(c.common, w)
 	if err != nil {
 		return err
@@ -198,7 +199,7 @@ type runsEvents struct {
 }
 
 // Run lists the durable events, all of them.
-func (c *runsEvents) Run(w World) error {
+func (c *runsEvents) Run(w screen.World) error {
 	s, id, err := c.at(c.common, w)
 	if err != nil {
 		return err
@@ -210,9 +211,9 @@ func (c *runsEvents) Run(w World) error {
 	return s.emit(all, func() {
 		rows := [][]string{{"SEQ", "TIME", "TYPE", "NODE", "MESSAGE"}}
 		for _, e := range all {
-			rows = append(rows, []string{strconv.FormatInt(e.Seq, 10), e.At.Local().Format(time.DateTime), e.Type, orDash(e.NodeID), e.Message})
+			rows = append(rows, []string{strconv.FormatInt(e.Seq, 10), e.At.Local().Format(time.DateTime), e.Type, screen.OrDash(e.NodeID), e.Message})
 		}
-		s.table(rows)
+		s.Table(rows)
 	})
 }
 
@@ -222,7 +223,7 @@ type runsCancel struct {
 }
 
 // Run asks for the end of each; a run that has ended stays as it is.
-func (c *runsCancel) Run(w World) error {
+func (c *runsCancel) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -245,7 +246,7 @@ func (c *runsCancel) Run(w World) error {
 			default:
 				verb = "had ended: " + string(d.Status)
 			}
-			s.say("%s %s", d.RunID, verb)
+			s.Say("%s %s", d.RunID, verb)
 		}
 	})
 }
@@ -259,7 +260,7 @@ type runsRetry struct {
 }
 
 // Run starts a new run; parameters that are not named stay as they were.
-func (c *runsRetry) Run(w World) error {
+func (c *runsRetry) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err

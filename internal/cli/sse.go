@@ -1,13 +1,10 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -15,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/client"
+	"github.com/millrace/millrace/internal/cli/line"
 )
 
 // How a stream is kept alive.
@@ -22,66 +20,7 @@ const (
 	firstPause = 3 * time.Second  // before connecting again, until the server names another
 	silence    = 80 * time.Second // three missed heartbeats
 	maxLost    = 40               // tries in a row without a frame: some minutes
-	maxFrame   = 16 << 20
 )
-
-// frame is one event of a stream.
-type frame struct {
-	id   string
-	data []byte
-}
-
-// frames reads Server-Sent Events until the stream ends. retry is told when
-// the server asks for another pause, alive at every line.
-func frames(in io.Reader, alive func(), retry func(time.Duration), each func(frame) error) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, maxFrame)
-	lines.Split(scanLines)
-	var f frame
-	for lines.Scan() {
-		alive()
-		line := lines.Text()
-		if line == "" {
-			if len(f.data) > 0 {
-				if err := each(frame{f.id, bytes.TrimSuffix(f.data, []byte("\n"))}); err != nil {
-					return err
-				}
-			}
-			f.data = nil
-			continue
-		}
-		name, value, _ := strings.Cut(line, ":")
-		value = strings.TrimPrefix(value, " ")
-		switch name { // a comment has no name
-		case "data":
-			f.data = append(append(f.data, value...), '\n')
-		case "id":
-			f.id = value // holds until there is another
-		case "retry":
-			if ms, err := strconv.Atoi(value); err == nil && ms >= 0 {
-				retry(time.Duration(ms) * time.Millisecond)
-			}
-		}
-	}
-	return lines.Err()
-}
-
-// scanLines splits at LF, CRLF or CR, as the format allows.
-func scanLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
-	i := bytes.IndexAny(data, "\r\n")
-	switch {
-	case i < 0:
-		return 0, nil, nil // what is not ended by a line's end was cut off
-	case data[i] == '\n':
-		return i + 1, data[:i], nil
-	case i+1 < len(data) && data[i+1] == '\n':
-		return i + 2, data[:i], nil
-	case i+1 < len(data) || atEOF:
-		return i + 1, data[:i], nil
-	default:
-		return 0, nil, nil
-	}
-}
 
 // errDone ends a stream that has said everything.
 var errDone = errors.New("done")
@@ -97,8 +36,8 @@ type message struct {
 func (s *session) follow(run string, each func(message) error) error {
 	last, pause := "", firstPause
 	for lost := 0; ; lost++ {
-		err := s.stream(run, last, func(d time.Duration) { pause = d }, func(f frame) error {
-			lost, last = 0, f.id
+		err := s.stream(run, last, func(d time.Duration) { pause = d }, func(f line.Frame) error {
+			lost, last = 0, f.ID
 			return s.deliver(f, each)
 		})
 		if errors.Is(err, errDone) {
@@ -119,12 +58,12 @@ func (s *session) follow(run string, each func(message) error) error {
 	}
 }
 
-func (s *session) deliver(f frame, each func(message) error) error {
+func (s *session) deliver(f line.Frame, each func(message) error) error {
 	var m message
-	if err := json.Unmarshal(f.data, &m.RunMessage); err != nil {
+	if err := json.Unmarshal(f.Data, &m.RunMessage); err != nil {
 		return fmt.Errorf("the server sent a frame that is no JSON: %w", err)
 	}
-	if _, end, ok := strings.Cut(f.id, ":"); ok {
+	if _, end, ok := strings.Cut(f.ID, ":"); ok {
 		m.logEnd, _ = strconv.ParseInt(end, 10, 64)
 	}
 	if err := each(m); err != nil {
@@ -138,7 +77,7 @@ func (s *session) deliver(f frame, each func(message) error) error {
 
 // stream is one connection. It is given up when nothing comes for longer than
 // heartbeats take: a connection can die without a word.
-func (s *session) stream(run, last string, retry func(time.Duration), each func(frame) error) error {
+func (s *session) stream(run, last string, retry func(time.Duration), each func(line.Frame) error) error {
 	ctx, cancel := context.WithCancel(s.Ctx)
 	defer cancel()
 	params := &api.StreamRunParams{}
@@ -152,5 +91,5 @@ func (s *session) stream(run, last string, retry func(time.Duration), each func(
 	defer resp.Body.Close()
 	idle := time.AfterFunc(silence, cancel)
 	defer idle.Stop()
-	return frames(resp.Body, func() { idle.Reset(silence) }, retry, each)
+	return line.Frames(resp.Body, func() { idle.Reset(silence) }, retry, each)
 }

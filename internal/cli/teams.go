@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/line"
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 type teamsCommand struct {
@@ -17,7 +19,7 @@ type teamsList struct {
 }
 
 // Run marks the team that commands act in.
-func (c *teamsList) Run(w World) error {
+func (c *teamsList) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -39,7 +41,7 @@ func (c *teamsList) Run(w World) error {
 			}
 			rows = append(rows, []string{mark, t.Name, t.ID, string(t.Role), t.Plan})
 		}
-		s.table(rows)
+		s.Table(rows)
 	})
 }
 
@@ -80,21 +82,21 @@ type teamsUse struct {
 
 // Run keeps the choice with the credentials; the server's own choice for
 // other devices stays.
-func (c *teamsUse) Run(w World) error {
+func (c *teamsUse) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
 	}
-	kept, ok := s.calls.as.(*keptToken)
+	kept, ok := s.calls.As.(*line.KeptToken)
 	if !ok {
 		return fmt.Errorf("MILLRACE_TOKEN is in use: name the team with --team or MILLRACE_TEAM")
 	}
-	s.calls.team = "" // the old choice may be gone
+	s.calls.Team = "" // the old choice may be gone
 	t, err := s.team(c.Name)
 	if err != nil {
 		return err
 	}
-	err = kept.keep.update(func(ring *keyring) error {
+	err = kept.Keep.Update(func(ring *line.Keyring) error {
 		if g := ring.Servers[s.server]; g != nil {
 			g.Team = t.ID
 		}
@@ -103,5 +105,5 @@ func (c *teamsUse) Run(w World) error {
 	if err != nil {
 		return err
 	}
-	return s.emit(t, func() { s.tell("Acting in team %s (%s).", clean(t.Name), t.ID) })
+	return s.emit(t, func() { s.Tell("Acting in team %s (%s).", screen.Clean(t.Name), t.ID) })
 }

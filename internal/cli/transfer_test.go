@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/transfer"
 )
 
 func sumOf(text string) string {
@@ -37,13 +38,13 @@ func TestADownloadStaysInItsFolder(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(folder, "link")); err != nil {
 		t.Fatal(err)
 	}
-	to, err := s.downloads(folder, true)
+	to, err := s.folder(folder, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer to.root.Close()
+	defer to.Close()
 	for _, name := range []string{"../evil", "/evil", "a/../../evil", "..", ".", "", "a\x00b", `..\evil`, "link/evil", "a//b", "new\nline"} {
-		if err := to.fetch(download{path: name, url: s.server, sum: sumOf("evil"), size: 4}); err == nil {
+		if err := to.Fetch(transfer.File{Path: name, URL: s.server, Sum: sumOf("evil"), Size: 4}); err == nil {
 			t.Errorf("%q was written", name)
 		}
 	}
@@ -53,7 +54,7 @@ func TestADownloadStaysInItsFolder(t *testing.T) {
 	if got, _ := os.ReadDir(parent); len(got) != 2 {
 		t.Errorf("beside: %v", got)
 	}
-	if err := to.fetch(download{path: "sub/fine", url: s.server, sum: sumOf("evil"), size: 4}); err != nil {
+	if err := to.Fetch(transfer.File{Path: "sub/fine", URL: s.server, Sum: sumOf("evil"), Size: 4}); err != nil {
 		t.Error(err)
 	}
 }
@@ -121,20 +122,20 @@ func TestDownloadsAreWholeOrNotThere(t *testing.T) {
 				}
 				tt.handle(n, w, r)
 			}))
-			f := download{path: "f", url: s.server + "/f", sum: sumOf(text), size: int64(len(text))}
-			for name, content := range map[string]string{"." + "f." + f.sum[:12] + ".part": tt.part, "f": tt.there} {
+			f := transfer.File{Path: "f", URL: s.server + "/f", Sum: sumOf(text), Size: int64(len(text))}
+			for name, content := range map[string]string{"." + "f." + f.Sum[:12] + ".part": tt.part, "f": tt.there} {
 				if content != "" {
 					if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
-			to, err := s.downloads(folder, false)
+			to, err := s.folder(folder, false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer to.root.Close()
-			err = to.fetch(f)
+			defer to.Close()
+			err = to.Fetch(f)
 			if (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
 				t.Errorf("got %v", err)
 			}

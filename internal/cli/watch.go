@@ -8,17 +8,18 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 // watch follows a run to its end and returns how it ended: nil only when it
 // completed.
 func (s *session) watch(run string, logs bool) error {
-	v := &view{session: s, run: run, bar: newBar(s.World), logs: logs}
+	v := &view{session: s, run: run, bar: screen.NewBar(s.World), logs: logs}
 	if !s.json {
-		s.note("Watching %s; Ctrl-C stops watching, not the run.", run)
+		s.Note("Watching %s; Ctrl-C stops watching, not the run.", run)
 	}
 	err := s.follow(run, v.see)
-	v.bar.close()
+	v.bar.Close()
 	if err != nil {
 		return err
 	}
@@ -44,11 +45,11 @@ func outcome(r api.Run) error {
 }
 
 func (s *session) summary(r api.Run) {
-	s.say("%s %s  %s  %s credits", s.coloured(string(r.Status)), r.ID, milliseconds(r.DurationMs), amount(r.CreditsUsed))
+	s.Say("%s %s  %s  %s credits", s.Coloured(string(r.Status)), r.ID, screen.Milliseconds(r.DurationMs), screen.Amount(r.CreditsUsed))
 	if r.Status == api.RunStatusCompleted {
-		s.note("Fetch its outputs with: millrace runs outputs download %s", r.ID)
+		s.Note("Fetch its outputs with: millrace runs outputs download %s", r.ID)
 	} else {
-		s.note("See what it wrote with: millrace logs %s", r.ID)
+		s.Note("See what it wrote with: millrace logs %s", r.ID)
 	}
 }
 
@@ -56,7 +57,7 @@ func (s *session) summary(r api.Run) {
 type view struct {
 	*session
 	run    string
-	bar    *bar
+	bar    *screen.Bar
 	logs   bool
 	seq    int64 // of the last event shown
 	offset int64 // of the log shown
@@ -79,24 +80,24 @@ func (v *view) see(m message) error {
 		}
 	}
 	if m.ProgressPercent != nil {
-		v.bar.show(progressLine(m))
+		v.bar.Show(progressLine(m))
 	}
 	return nil
 }
 
 func progressLine(m message) string {
-	line := fmt.Sprintf("%s %3.0f %%", gauge(*m.ProgressPercent/100), *m.ProgressPercent)
+	line := fmt.Sprintf("%s %3.0f %%", screen.Gauge(*m.ProgressPercent/100), *m.ProgressPercent)
 	if m.CompletedNodes != nil && m.TotalNodes != nil {
-		line += fmt.Sprintf("  %d of %s", *m.CompletedNodes, count(*m.TotalNodes, "node"))
+		line += fmt.Sprintf("  %d of %s", *m.CompletedNodes, screen.Count(*m.TotalNodes, "node"))
 	}
 	if m.DurationMs != nil {
-		line += "  " + milliseconds(m.DurationMs)
+		line += "  " + screen.Milliseconds(m.DurationMs)
 	}
 	if m.CreditsUsed != nil {
-		line += "  " + amount(*m.CreditsUsed) + " credits"
+		line += "  " + screen.Amount(*m.CreditsUsed) + " credits"
 	}
 	if m.CurrentStep != nil {
-		line += "  " + clean(*m.CurrentStep)
+		line += "  " + screen.Clean(*m.CurrentStep)
 	}
 	return line
 }
@@ -109,7 +110,7 @@ func (v *view) showEvents(m message) error {
 	}
 	return v.events(v.run, v.seq, func(e api.RunEvent) {
 		v.seq = e.Seq
-		v.bar.above(func() { v.showEvent(e) })
+		v.bar.Above(func() { v.showEvent(e) })
 	})
 }
 
@@ -132,7 +133,7 @@ func (s *session) events(run string, after int64, each func(api.RunEvent)) error
 
 // showEvent prints a line, and below a failure the end of what it wrote.
 func (v *view) showEvent(e api.RunEvent) {
-	v.say("%s  %s", e.At.Local().Format(time.TimeOnly), clean(e.Message))
+	v.Say("%s  %s", e.At.Local().Format(time.TimeOnly), screen.Clean(e.Message))
 	if e.Type != "node.failed" || v.logs {
 		return
 	}
@@ -144,7 +145,7 @@ func (v *view) showEvent(e api.RunEvent) {
 	}
 	lines := strings.Split(strings.TrimRight(data.Log, "\n"), "\n")
 	for _, line := range lines[max(0, len(lines)-10):] {
-		v.say("          | %s", v.logText(line))
+		v.Say("          | %s", v.LogText(line))
 	}
 }
 
@@ -156,11 +157,11 @@ func (v *view) showLogs(m message) error {
 	}
 	if m.Type == "progress" && m.Logs != nil && m.LogOffset != nil && *m.LogOffset == v.offset {
 		v.offset = m.logEnd
-		v.bar.above(func() { fmt.Fprint(v.Out, v.logText(*m.Logs)) })
+		v.bar.Above(func() { fmt.Fprint(v.Out, v.LogText(*m.Logs)) })
 		return nil
 	}
 	next, err := v.readLogs(logPlace{run: v.run, offset: v.offset}, func(text string) {
-		v.bar.above(func() { fmt.Fprint(v.Out, v.logText(text)) })
+		v.bar.Above(func() { fmt.Fprint(v.Out, v.LogText(text)) })
 	})
 	v.offset = next
 	return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 type workflowsCommand struct {
@@ -25,7 +26,7 @@ type workflowsList struct {
 }
 
 // Run lists them all.
-func (c *workflowsList) Run(w World) error {
+func (c *workflowsList) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -36,7 +37,7 @@ func (c *workflowsList) Run(w World) error {
 	}
 	return s.emit(list, func() {
 		if len(list) == 0 {
-			s.note("The team has no workflows yet: make one with millrace workflows apply workflow.json")
+			s.Note("The team has no workflows yet: make one with millrace workflows apply workflow.json")
 			return
 		}
 		rows := [][]string{{"NAME", "ID", "NODES", "REVISION", "LAST RUN", "UPDATED"}}
@@ -45,9 +46,9 @@ func (c *workflowsList) Run(w World) error {
 			if len(f.LastRuns) > 0 {
 				last = string(f.LastRuns[0].Status)
 			}
-			rows = append(rows, []string{f.Name, f.ID, strconv.Itoa(f.NodeCount), strconv.Itoa(f.Revision), last, s.ago(f.UpdatedAt.Time)})
+			rows = append(rows, []string{f.Name, f.ID, strconv.Itoa(f.NodeCount), strconv.Itoa(f.Revision), last, s.Ago(f.UpdatedAt.Time)})
 		}
-		s.table(rows)
+		s.Table(rows)
 	})
 }
 
@@ -124,7 +125,7 @@ type workflowsGet struct {
 }
 
 // Run shows what a person needs to run it.
-func (c *workflowsGet) Run(w World) error {
+func (c *workflowsGet) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -134,19 +135,19 @@ func (c *workflowsGet) Run(w World) error {
 		return err
 	}
 	return s.emit(f, func() {
-		s.facts("name", f.Name, "id", f.ID, "description", f.Description, "revision", strconv.Itoa(f.Revision), "by", f.CreatedBy.Name, "updated", s.ago(f.UpdatedAt.Time))
+		s.Facts("name", f.Name, "id", f.ID, "description", f.Description, "revision", strconv.Itoa(f.Revision), "by", f.CreatedBy.Name, "updated", s.Ago(f.UpdatedAt.Time))
 		describe(s.World, f.Definition)
 		s.problems(f.Problems)
 	})
 }
 
-func (w World) problems(list []api.Problem) {
+func (s *session) problems(list []api.Problem) {
 	if len(list) == 0 {
 		return
 	}
-	w.say("\nIt cannot run yet:")
+	s.Say("\nIt cannot run yet:")
 	for _, p := range list {
-		w.say("  %s: %s", clean(p.Path), clean(p.Message))
+		s.Say("  %s: %s", screen.Clean(p.Path), screen.Clean(p.Message))
 	}
 }
 
@@ -157,7 +158,7 @@ type workflowsApply struct {
 }
 
 // Run tells what became of it.
-func (c *workflowsApply) Run(w World) error {
+func (c *workflowsApply) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -171,7 +172,7 @@ func (c *workflowsApply) Run(w World) error {
 		if made {
 			verb = "created"
 		}
-		s.say("%s %s %s (revision %d)", verb, f.ID, clean(f.Name), f.Revision)
+		s.Say("%s %s %s (revision %d)", verb, f.ID, screen.Clean(f.Name), f.Revision)
 		s.problems(f.Problems)
 	})
 }
@@ -226,7 +227,7 @@ type exported struct {
 }
 
 // Run prints what apply takes; it is JSON either way.
-func (c *workflowsExport) Run(w World) error {
+func (c *workflowsExport) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -249,7 +250,7 @@ func (c *workflowsExport) Run(w World) error {
 	if err := os.WriteFile(c.Output, text.Bytes(), 0o644); err != nil {
 		return err
 	}
-	w.note("Wrote %s.", c.Output)
+	w.Note("Wrote %s.", c.Output)
 	return nil
 }
 
@@ -260,7 +261,7 @@ type workflowsDelete struct {
 }
 
 // Run asks first: a deleted workflow is gone.
-func (c *workflowsDelete) Run(w World) error {
+func (c *workflowsDelete) Run(w screen.World) error {
 	s, err := c.open(w)
 	if err != nil {
 		return err
@@ -269,29 +270,12 @@ func (c *workflowsDelete) Run(w World) error {
 	if err != nil {
 		return err
 	}
-	if err := s.sure(c.Yes, fmt.Sprintf("Delete the workflow %s (%s) and cancel its runs?", clean(f.Name), f.ID)); err != nil {
+	if err := s.Sure(c.Yes, fmt.Sprintf("Delete the workflow %s (%s) and cancel its runs?", screen.Clean(f.Name), f.ID)); err != nil {
 		return err
 	}
 	r, err := s.api.DeleteWorkflowWithResponse(s.Ctx, f.ID, nil)
 	if err != nil {
 		return s.explain(err)
 	}
-	return s.emit(r.JSON200.Data, func() { s.say("deleted %s", f.ID) })
-}
-
-// sure asks a person; a script must say --yes.
-func (w World) sure(yes bool, question string) error {
-	if yes {
-		return nil
-	}
-	if !w.interactive() {
-		return fmt.Errorf("nobody is there to ask: say --yes")
-	}
-	fmt.Fprint(w.Err, question+" [y/N] ")
-	var answer string
-	_, _ = fmt.Fscanln(w.In, &answer)
-	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-		return fmt.Errorf("nothing was done")
-	}
-	return nil
+	return s.emit(r.JSON200.Data, func() { s.Say("deleted %s", f.ID) })
 }

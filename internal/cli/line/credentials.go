@@ -1,4 +1,6 @@
-package cli
+// Package line is the line to a server: who calls, how a call is sent and sent
+// again, and how a person signs in. What is said over it is package client's.
+package line
 
 import (
 	"encoding/json"
@@ -9,11 +11,13 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
-// grant is how a person is signed in to one server. One of Refresh and Cookie
+// Grant is how a person is signed in to one server. One of Refresh and Cookie
 // makes fresh tokens; a token that was handed in has neither.
-type grant struct {
+type Grant struct {
 	Email   string    `json:"email,omitempty"`
 	Team    string    `json:"team,omitempty"` // chosen by teams use; empty: the server's choice
 	Token   string    `json:"token"`
@@ -22,21 +26,33 @@ type grant struct {
 	Cookie  string    `json:"cookie,omitempty"`       // of a session
 }
 
-func (g *grant) renewable() bool { return g.Refresh != "" || g.Cookie != "" }
+func (g *Grant) renewable() bool { return g.Refresh != "" || g.Cookie != "" }
 
-// keyring is everything in the credentials file.
-type keyring struct {
+// Keyring is everything in the credentials file.
+type Keyring struct {
 	Current string            `json:"current"` // the server that commands speak to
-	Servers map[string]*grant `json:"servers"`
+	Servers map[string]*Grant `json:"servers"`
 }
 
-// credentials is the file that holds them, readable by its owner only.
-type credentials struct{ folder string }
+// Credentials is the file that holds them, readable by its owner only.
+type Credentials struct{ Folder string }
 
-func (c credentials) path() string { return filepath.Join(c.folder, "credentials.json") }
+// Kept reads the person's credentials.
+func Kept(w screen.World) (Keyring, Credentials, error) {
+	folder, err := w.Config()
+	if err != nil {
+		return Keyring{}, Credentials{}, fmt.Errorf("there is no folder for settings: %w", err)
+	}
+	keep := Credentials{folder}
+	ring, err := keep.Read()
+	return ring, keep, err
+}
 
-func (c credentials) read() (keyring, error) {
-	ring := keyring{Servers: map[string]*grant{}}
+func (c Credentials) path() string { return filepath.Join(c.Folder, "credentials.json") }
+
+// Read gives what is kept; nothing is an empty ring.
+func (c Credentials) Read() (Keyring, error) {
+	ring := Keyring{Servers: map[string]*Grant{}}
 	text, err := os.ReadFile(c.path())
 	if errors.Is(err, fs.ErrNotExist) {
 		return ring, nil
@@ -48,18 +64,18 @@ func (c credentials) read() (keyring, error) {
 		return ring, fmt.Errorf("%s is damaged (%w): delete it and run millrace login", c.path(), err)
 	}
 	if ring.Servers == nil {
-		ring.Servers = map[string]*grant{}
+		ring.Servers = map[string]*Grant{}
 	}
 	return ring, nil
 }
 
-// update changes the file while no other process does. A refresh happens
+// Update changes the file while no other process does. A refresh happens
 // inside, too: a refresh token that two processes spend ends the sign-in.
-func (c credentials) update(change func(*keyring) error) error {
-	if err := os.MkdirAll(c.folder, 0o700); err != nil {
+func (c Credentials) Update(change func(*Keyring) error) error {
+	if err := os.MkdirAll(c.Folder, 0o700); err != nil {
 		return fmt.Errorf("make the settings folder: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(c.folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(filepath.Join(c.Folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("lock the credentials: %w", err)
 	}
@@ -67,7 +83,7 @@ func (c credentials) update(change func(*keyring) error) error {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("lock the credentials: %w", err)
 	}
-	ring, err := c.read()
+	ring, err := c.Read()
 	if err != nil {
 		return err
 	}
@@ -77,14 +93,14 @@ func (c credentials) update(change func(*keyring) error) error {
 	return c.write(ring)
 }
 
-func (c credentials) write(ring keyring) error {
+func (c Credentials) write(ring Keyring) error {
 	text, err := json.MarshalIndent(ring, "", "  ")
 	if err != nil {
 		return err
 	}
 	// A new file takes the place of the old one, so neither a crash nor an old
 	// file's wider mode can show or lose them.
-	temp, err := os.CreateTemp(c.folder, ".credentials-*") // 0600
+	temp, err := os.CreateTemp(c.Folder, ".credentials-*") // 0600
 	if err != nil {
 		return fmt.Errorf("keep the credentials: %w", err)
 	}

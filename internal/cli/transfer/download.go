@@ -1,4 +1,7 @@
-package cli
+// Package transfer moves files to and from signed addresses: whole, checked by
+// SHA-256, with a bar where a person watches. The address is the permission:
+// no token is ever sent along, whoever it points to.
+package transfer
 
 import (
 	"crypto/sha256"
@@ -15,33 +18,41 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
-// downloads writes files into one folder, and never beside it: names come
-// from whoever made the files.
-type downloads struct {
-	*session
-	root  *os.Root
-	force bool
+const maxTries = 4
+
+// Folder takes downloads, and nothing beside it is touched: names come from
+// whoever made the files.
+type Folder struct {
+	screen.World
+	HTTP  *http.Client
+	Force bool // replace files that differ
+
+	root *os.Root
 }
 
-func (s *session) downloads(folder string, force bool) (*downloads, error) {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return nil, err
+// Open makes the folder if it is not there.
+func (d *Folder) Open(path string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
 	}
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return nil, err
-	}
-	return &downloads{session: s, root: root, force: force}, nil
+	root, err := os.OpenRoot(path)
+	d.root = root
+	return err
 }
 
-// download is one file to fetch.
-type download struct {
-	path string // below the folder, with slashes
-	url  string
-	sum  string // SHA-256 in hex; empty: not known
-	size int64
+// Close lets go of the folder.
+func (d *Folder) Close() error { return d.root.Close() }
+
+// File is one to fetch.
+type File struct {
+	Path string // below the folder, with slashes
+	URL  string
+	Sum  string // SHA-256 in hex; empty: not known
+	Size int64
 }
 
 // safeName refuses a name that is more than a name.
@@ -53,45 +64,45 @@ func safeName(name string) error {
 	return nil
 }
 
-// fetch writes the file whole or not at all. A part that an earlier try left
+// Fetch writes the file whole or not at all. A part that an earlier try left
 // is gone on with.
-func (d *downloads) fetch(f download) error {
-	for segment := range strings.SplitSeq(f.path, "/") {
+func (d *Folder) Fetch(f File) error {
+	for segment := range strings.SplitSeq(f.Path, "/") {
 		if err := safeName(segment); err != nil {
 			return err
 		}
 	}
-	have, err := d.hashOf(f.path)
+	have, err := d.hashOf(f.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return err
-	case have == f.sum:
+	case have == f.Sum:
 		return nil // it is there already
-	case !d.force:
-		return fmt.Errorf("%s is there already and differs: replace it with --force, or choose another folder with --to", f.path)
+	case !d.Force:
+		return fmt.Errorf("%s is there already and differs: replace it with --force, or choose another folder with --to", f.Path)
 	}
-	if folder := path.Dir(f.path); folder != "." {
+	if folder := path.Dir(f.Path); folder != "." {
 		if err := d.root.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
 	}
-	part := path.Join(path.Dir(f.path), "."+path.Base(f.path)+"."+shortSum(f)+".part")
+	part := path.Join(path.Dir(f.Path), "."+path.Base(f.Path)+"."+shortSum(f)+".part")
 	if err := d.fill(part, f); err != nil {
-		return fmt.Errorf("%s: %w", f.path, err)
+		return fmt.Errorf("%s: %w", f.Path, err)
 	}
-	return d.root.Rename(part, f.path)
+	return d.root.Rename(part, f.Path)
 }
 
 // shortSum tells parts of different contents from one another.
-func shortSum(f download) string {
-	if len(f.sum) >= 12 {
-		return f.sum[:12]
+func shortSum(f File) string {
+	if len(f.Sum) >= 12 {
+		return f.Sum[:12]
 	}
-	return strconv.FormatInt(f.size, 10)
+	return strconv.FormatInt(f.Size, 10)
 }
 
-func (d *downloads) hashOf(name string) (string, error) {
+func (d *Folder) hashOf(name string) (string, error) {
 	f, err := d.root.Open(name)
 	if err != nil {
 		return "", err
@@ -105,7 +116,7 @@ func (d *downloads) hashOf(name string) (string, error) {
 }
 
 // fill brings the part to the whole file and checks it.
-func (d *downloads) fill(name string, f download) error {
+func (d *Folder) fill(name string, f File) error {
 	part, err := d.root.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return err
@@ -116,15 +127,15 @@ func (d *downloads) fill(name string, f download) error {
 	if err != nil {
 		return err
 	}
-	if f.sum == "" || have > f.size { // a part without a hash cannot be trusted
+	if f.Sum == "" || have > f.Size { // a part without a hash cannot be trusted
 		if have, err = restart(part, h); err != nil {
 			return err
 		}
 	}
-	for try := 1; have < f.size; try++ {
+	for try := 1; have < f.Size; try++ {
 		got, err := d.more(part, h, have, f)
 		have = got
-		if err == nil && have >= f.size {
+		if err == nil && have >= f.Size {
 			break
 		}
 		if try >= maxTries || d.Ctx.Err() != nil || errors.Is(err, errRefused) {
@@ -134,9 +145,9 @@ func (d *downloads) fill(name string, f download) error {
 			return err
 		}
 	}
-	if sum := hex.EncodeToString(h.Sum(nil)); f.sum != "" && sum != f.sum {
+	if sum := hex.EncodeToString(h.Sum(nil)); f.Sum != "" && sum != f.Sum {
 		_ = d.root.Remove(name) // going on from it would never help
-		return fmt.Errorf("arrived damaged: its SHA-256 is %s, and should be %s", sum, f.sum)
+		return fmt.Errorf("arrived damaged: its SHA-256 is %s, and should be %s", sum, f.Sum)
 	}
 	return errors.Join(part.Sync(), part.Close())
 }
@@ -145,18 +156,17 @@ var errRefused = errors.New("refused")
 
 // more asks for what is missing behind have bytes, and returns how many there
 // are then.
-func (d *downloads) more(part *os.File, h hash.Hash, have int64, f download) (int64, error) {
-	r, err := http.NewRequestWithContext(d.Ctx, http.MethodGet, f.url, nil)
+func (d *Folder) more(part *os.File, h hash.Hash, have int64, f File) (int64, error) {
+	r, err := http.NewRequestWithContext(d.Ctx, http.MethodGet, f.URL, nil)
 	if err != nil {
 		return have, err
 	}
 	if have > 0 {
 		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
 	}
-	// The address is the permission: no token is sent along.
-	resp, err := d.calls.http.Do(r)
+	resp, err := d.HTTP.Do(r)
 	if err != nil {
-		return have, d.explain(err)
+		return have, err
 	}
 	defer resp.Body.Close()
 	switch {
@@ -170,9 +180,9 @@ func (d *downloads) more(part *os.File, h hash.Hash, have int64, f download) (in
 	default:
 		return have, refusal(resp)
 	}
-	shown := d.transfer(f.path, have, f.size)
-	defer shown.bar.close()
-	n, err := io.Copy(io.MultiWriter(part, h, shown), io.LimitReader(resp.Body, f.size-have+1))
+	shown := newMeter(d.World, f.Path, have, f.Size)
+	defer shown.bar.Close()
+	n, err := io.Copy(io.MultiWriter(part, h, shown), io.LimitReader(resp.Body, f.Size-have+1))
 	return have + n, err
 }
 

@@ -1,4 +1,4 @@
-package cli
+package screen
 
 import (
 	"fmt"
@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// tell prints a line that is no result, beside the results.
-func (w World) tell(format string, args ...any) { fmt.Fprintf(w.Err, format+"\n", args...) }
+// Tell prints a line that is no result, beside the results.
+func (w World) Tell(format string, args ...any) { fmt.Fprintf(w.Err, format+"\n", args...) }
 
-// say prints a line of the result.
-func (w World) say(format string, args ...any) { fmt.Fprintf(w.Out, format+"\n", args...) }
+// Say prints a line of the result.
+func (w World) Say(format string, args ...any) { fmt.Fprintf(w.Out, format+"\n", args...) }
 
 // colourful reports whether results may be coloured.
 func (w World) colourful() bool {
@@ -30,7 +30,7 @@ var statusColours = map[string]string{
 	"queued": "2", "pending": "2", "skipped": "2",
 }
 
-func (w World) coloured(text string) string {
+func (w World) Coloured(text string) string {
 	if code, ok := statusColours[strings.TrimSpace(text)]; ok && w.colourful() {
 		return "\x1b[" + code + "m" + text + "\x1b[0m"
 	}
@@ -39,13 +39,13 @@ func (w World) coloured(text string) string {
 
 const maxCell = 60 // characters
 
-// table prints aligned columns; the first row is the heading. The last column
+// Table prints aligned columns; the first row is the heading. The last column
 // is never cut: it has room, and it is where ids and sentences stand.
-func (w World) table(rows [][]string) {
+func (w World) Table(rows [][]string) {
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
-			row[i] = clean(cell)
+			row[i] = Clean(cell)
 			if i < len(row)-1 {
 				row[i] = shortened(row[i])
 			}
@@ -61,14 +61,14 @@ func (w World) table(rows [][]string) {
 			if i < len(row)-1 {
 				cell += strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
 			}
-			line.WriteString(w.coloured(cell))
+			line.WriteString(w.Coloured(cell))
 		}
-		w.say("%s", strings.TrimRight(line.String(), " "))
+		w.Say("%s", strings.TrimRight(line.String(), " "))
 	}
 }
 
-// facts prints names and values below one another; empty values are left out.
-func (w World) facts(pairs ...string) {
+// Facts prints names and values below one another; empty values are left out.
+func (w World) Facts(pairs ...string) {
 	width := 0
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
@@ -77,7 +77,7 @@ func (w World) facts(pairs ...string) {
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
-			w.say("%-*s  %s", width, pairs[i], w.coloured(clean(pairs[i+1])))
+			w.Say("%-*s  %s", width, pairs[i], w.Coloured(Clean(pairs[i+1])))
 		}
 	}
 }
@@ -89,8 +89,8 @@ func shortened(text string) string {
 	return string([]rune(text)[:maxCell-1]) + "…"
 }
 
-// clean makes somebody else's text safe to show on one line of a terminal.
-func clean(text string) string {
+// Clean makes somebody else's text safe to show on one line of a terminal.
+func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return ' '
@@ -104,9 +104,9 @@ func clean(text string) string {
 
 var colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// logText is what a command wrote, as a terminal may see it: colours pass,
+// LogText is what a command wrote, as a terminal may see it: colours pass,
 // whatever else would steer the terminal does not. Files get it as it is.
-func (w World) logText(text string) string {
+func (w World) LogText(text string) string {
 	if _, ok := terminal(w.Out); !ok {
 		return text
 	}
@@ -133,8 +133,8 @@ func (w World) logText(text string) string {
 	}
 }
 
-// ago says how long ago t was, as people do.
-func (w World) ago(t time.Time) string {
+// Ago says how long ago t was, as people do.
+func (w World) Ago(t time.Time) string {
 	d := w.Now().Sub(t)
 	switch {
 	case d < -time.Minute:
@@ -152,23 +152,23 @@ func roughly(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
 	case d < time.Hour:
-		return count(int(d.Round(time.Minute)/time.Minute), "minute")
+		return Count(int(d.Round(time.Minute)/time.Minute), "minute")
 	case d < 2*day:
-		return count(int(d.Round(time.Hour)/time.Hour), "hour")
+		return Count(int(d.Round(time.Hour)/time.Hour), "hour")
 	default:
-		return count(int(d.Round(day)/day), "day")
+		return Count(int(d.Round(day)/day), "day")
 	}
 }
 
-func count(n int, noun string) string {
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// duration is a length of time in at most two units.
-func duration(d time.Duration) string {
+// Duration is a length of time in at most two units.
+func Duration(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return fmt.Sprintf("%d ms", d.Milliseconds())
@@ -181,15 +181,15 @@ func duration(d time.Duration) string {
 	}
 }
 
-func milliseconds(ms *int64) string {
+func Milliseconds(ms *int64) string {
 	if ms == nil {
 		return "–"
 	}
-	return duration(time.Duration(*ms) * time.Millisecond)
+	return Duration(time.Duration(*ms) * time.Millisecond)
 }
 
-// size is a number of bytes; a KB is 1024 of them, as everywhere in the API.
-func size(n int64) string {
+// Size is a number of bytes; a KB is 1024 of them, as everywhere in the API.
+func Size(n int64) string {
 	if n < 1024 {
 		return fmt.Sprintf("%d B", n)
 	}
@@ -200,8 +200,8 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %cB", value, " KMGT"[unit])
 }
 
-// amount is a number of credits, to four decimals, in groups of thousands.
-func amount(credits float64) string {
+// Amount is a number of credits, to four decimals, in groups of thousands.
+func Amount(credits float64) string {
 	text := strings.TrimRight(strings.TrimRight(strconv.FormatFloat(credits, 'f', 4, 64), "0"), ".")
 	if text == "0" && credits > 0 {
 		return "under 0.0001"
@@ -220,7 +220,7 @@ func amount(credits float64) string {
 	return sign + whole + fraction
 }
 
-func orDash(text *string) string {
+func OrDash(text *string) string {
 	if text == nil || *text == "" {
 		return "–"
 	}

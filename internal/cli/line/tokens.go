@@ -1,4 +1,4 @@
-package cli
+package line
 
 import (
 	"context"
@@ -9,48 +9,49 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/client"
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 // margin is how long before its end a token is taken for ended: it must live
 // through the call.
 const margin = 30 * time.Second
 
-// keptToken is the token of the credentials file. It is renewed before it
+// KeptToken is the token of the Credentials file. It is renewed before it
 // ends, by the session's cookie or by OAuth's refresh token.
-type keptToken struct {
-	World
-	keep   credentials
-	server string
-	grant  grant
+type KeptToken struct {
+	screen.World
+	Keep   Credentials
+	Server string
+	Grant  Grant
 }
 
-func (k *keptToken) token(ctx context.Context) (string, error) {
-	if k.grant.renewable() && !k.grant.Expires.IsZero() && k.Now().Add(margin).After(k.grant.Expires) {
-		return k.renewed(ctx, k.grant.Token)
+func (k *KeptToken) token(ctx context.Context) (string, error) {
+	if k.Grant.renewable() && !k.Grant.Expires.IsZero() && k.Now().Add(margin).After(k.Grant.Expires) {
+		return k.renewed(ctx, k.Grant.Token)
 	}
-	return k.grant.Token, nil
+	return k.Grant.Token, nil
 }
 
-func (k *keptToken) renewed(ctx context.Context, refused string) (string, error) {
-	err := k.keep.update(func(ring *keyring) error {
-		kept := ring.Servers[k.server]
+func (k *KeptToken) renewed(ctx context.Context, refused string) (string, error) {
+	err := k.Keep.Update(func(ring *Keyring) error {
+		kept := ring.Servers[k.Server]
 		if kept == nil {
-			return fmt.Errorf("not signed in to %s: run millrace login", k.server)
+			return fmt.Errorf("not signed in to %s: run millrace login", k.Server)
 		}
 		if kept.Token == refused && kept.renewable() { // else another process was first
-			if err := renew(ctx, k.World, k.server, kept); err != nil {
+			if err := renew(ctx, k.World, k.Server, kept); err != nil {
 				return err
 			}
 		}
-		k.grant = *kept
+		k.Grant = *kept
 		return nil
 	})
-	return k.grant.Token, err
+	return k.Grant.Token, err
 }
 
 // renew puts a fresh token into g.
-func renew(ctx context.Context, w World, server string, g *grant) error {
-	c, err := client.New(server, client.WithHTTPClient(checked{httpClient()}))
+func renew(ctx context.Context, w screen.World, server string, g *Grant) error {
+	c, err := client.New(server, client.WithHTTPClient(Checked{HTTPClient()}))
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func withCookie(cookie string) client.RequestEditorFn {
 }
 
 // accept takes what the OAuth server handed out.
-func (g *grant) accept(t api.OAuthToken, now time.Time) {
+func (g *Grant) accept(t api.OAuthToken, now time.Time) {
 	g.Token, g.Expires = t.AccessToken, now.Add(time.Duration(t.ExpiresIn)*time.Second)
 	if t.RefreshToken != "" {
 		g.Refresh = t.RefreshToken
@@ -93,3 +94,9 @@ func signInEnded(err error) error {
 	}
 	return err
 }
+
+// GivenToken is a token from the environment; nothing renews it.
+type GivenToken string
+
+func (t GivenToken) token(context.Context) (string, error)           { return string(t), nil }
+func (t GivenToken) renewed(context.Context, string) (string, error) { return string(t), nil }

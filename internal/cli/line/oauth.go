@@ -1,4 +1,4 @@
-package cli
+package line
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/client"
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 const (
@@ -22,18 +23,18 @@ const (
 	loginTime = 10 * time.Minute
 )
 
-// browserLogin asks in the browser: authorization code with PKCE, answered to
+// InBrowser asks in the browser: authorization code with PKCE, answered to
 // a port of this machine (RFC 8252).
-func browserLogin(w World, server string) (grant, error) {
+func InBrowser(w screen.World, server string) (Grant, error) {
 	ctx, cancel := context.WithTimeout(w.Ctx, loginTime)
 	defer cancel()
 	// A server that does not speak OAuth says so now rather than in the browser.
 	if err := speaksOAuth(ctx, server); err != nil {
-		return grant{}, err
+		return Grant{}, err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return grant{}, fmt.Errorf("cannot listen for the browser (%w): try millrace login --device", err)
+		return Grant{}, fmt.Errorf("cannot listen for the browser (%w): try millrace login --device", err)
 	}
 	verifier, state := rand.Text()+rand.Text(), rand.Text()
 	back := "http://" + listener.Addr().String() + "/callback"
@@ -49,19 +50,19 @@ func browserLogin(w World, server string) (grant, error) {
 		<-served
 	}()
 	address := authorizeURL(server, back, state, verifier)
-	w.tell("Sign in with your browser:\n\n  %s\n", address)
+	w.Tell("Sign in with your browser:\n\n  %s\n", address)
 	if err := w.Browse(address); err != nil {
-		if !w.interactive() {
-			return grant{}, fmt.Errorf("no browser could be opened (%w): run millrace login --device", err)
+		if !w.Interactive() {
+			return Grant{}, fmt.Errorf("no browser could be opened (%w): run millrace login --device", err)
 		}
-		w.tell("No browser could be opened here. Open the address yourself, or stop and run millrace login --device.")
+		w.Tell("No browser could be opened here. Open the address yourself, or stop and run millrace login --device.")
 	}
 	select {
 	case <-ctx.Done():
-		return grant{}, errors.New("nobody signed in: run millrace login again")
+		return Grant{}, errors.New("nobody signed in: run millrace login again")
 	case a := <-answers:
 		if a.err != nil {
-			return grant{}, a.err
+			return Grant{}, a.err
 		}
 		return exchange(ctx, w, server, api.OAuthTokenRequest{
 			GrantType: api.OAuthTokenRequestGrantTypeAuthorizationCode, ClientID: clientID, Code: &a.code, CodeVerifier: &verifier, RedirectURI: &back,
@@ -70,13 +71,13 @@ func browserLogin(w World, server string) (grant, error) {
 }
 
 func speaksOAuth(ctx context.Context, server string) error {
-	c, err := client.New(server, client.WithHTTPClient(checked{httpClient()}))
+	c, err := client.New(server, client.WithHTTPClient(Checked{HTTPClient()}))
 	if err != nil {
 		return err
 	}
 	_, err = c.GetOAuthMetadataWithResponse(ctx)
 	if e, refused := errors.AsType[*client.Error](err); refused && (e.Status == http.StatusNotFound || e.Status == http.StatusNotImplemented) {
-		return explained{err, "sign in with millrace login --email <address> or --token-stdin"}
+		return Explained{err, "sign in with millrace login --email <address> or --token-stdin"}
 	}
 	return err
 }
@@ -113,7 +114,7 @@ func callbacks(state string, answers chan<- callback) http.Handler {
 		case q.Get("error") == "access_denied":
 			a.err = errors.New("access was denied in the browser")
 		case q.Get("error") != "":
-			a.err = fmt.Errorf("the server refused: %s %s", clean(q.Get("error")), clean(q.Get("error_description")))
+			a.err = fmt.Errorf("the server refused: %s %s", screen.Clean(q.Get("error")), screen.Clean(q.Get("error_description")))
 		case a.code == "":
 			a.err = errors.New("the browser came back without a code: run millrace login again")
 		}
@@ -130,22 +131,22 @@ func callbacks(state string, answers chan<- callback) http.Handler {
 	return mux
 }
 
-// deviceLogin asks on another device, for machines without a browser (RFC 8628).
-func deviceLogin(w World, server string) (grant, error) {
-	c, err := client.New(server, client.WithHTTPClient(checked{httpClient()}))
+// OnDevice asks on another device, for machines without a browser (RFC 8628).
+func OnDevice(w screen.World, server string) (Grant, error) {
+	c, err := client.New(server, client.WithHTTPClient(Checked{HTTPClient()}))
 	if err != nil {
-		return grant{}, err
+		return Grant{}, err
 	}
 	r, err := c.AuthorizeDeviceWithFormdataBodyWithResponse(w.Ctx, api.DeviceAuthorizationRequest{ClientID: clientID})
 	if err != nil {
-		return grant{}, err
+		return Grant{}, err
 	}
 	d := r.JSON200
-	w.tell("On any device, open\n\n  %s\n\nand enter the code  %s\n", clean(d.VerificationURI), clean(d.UserCode))
+	w.Tell("On any device, open\n\n  %s\n\nand enter the code  %s\n", screen.Clean(d.VerificationURI), screen.Clean(d.UserCode))
 	pause := time.Duration(max(d.Interval, 1)) * time.Second
 	for end := w.Now().Add(time.Duration(d.ExpiresIn) * time.Second); w.Now().Before(end); {
 		if err := w.Sleep(w.Ctx, pause); err != nil {
-			return grant{}, err
+			return Grant{}, err
 		}
 		g, err := exchange(w.Ctx, w, server, api.OAuthTokenRequest{
 			GrantType: api.OAuthTokenRequestGrantTypeUrnIetfParamsOauthGrantTypeDeviceCode, ClientID: clientID, DeviceCode: &d.DeviceCode,
@@ -159,28 +160,48 @@ func deviceLogin(w World, server string) (grant, error) {
 		case e.Code == "slow_down", e.Status == http.StatusTooManyRequests:
 			pause += 5 * time.Second
 		case e.Code == "access_denied":
-			return grant{}, errors.New("access was denied on the other device")
+			return Grant{}, errors.New("access was denied on the other device")
 		case e.Code == "expired_token":
-			return grant{}, errors.New("the code has expired: run millrace login --device again")
+			return Grant{}, errors.New("the code has expired: run millrace login --device again")
 		default:
-			return grant{}, err
+			return Grant{}, err
 		}
 	}
-	return grant{}, errors.New("the code has expired: run millrace login --device again")
+	return Grant{}, errors.New("the code has expired: run millrace login --device again")
 }
 
-// exchange turns a grant of OAuth into tokens. It is never tried twice: a code
+// exchange turns a Grant of OAuth into tokens. It is never tried twice: a code
 // works once.
-func exchange(ctx context.Context, w World, server string, in api.OAuthTokenRequest) (grant, error) {
-	c, err := client.New(server, client.WithHTTPClient(checked{httpClient()}))
+func exchange(ctx context.Context, w screen.World, server string, in api.OAuthTokenRequest) (Grant, error) {
+	c, err := client.New(server, client.WithHTTPClient(Checked{HTTPClient()}))
 	if err != nil {
-		return grant{}, err
+		return Grant{}, err
 	}
 	r, err := c.ExchangeTokenWithFormdataBodyWithResponse(ctx, in)
 	if err != nil {
-		return grant{}, err
+		return Grant{}, err
 	}
-	var g grant
+	var g Grant
 	g.accept(*r.JSON200, w.Now())
 	return g, nil
+}
+
+// SignOut ends a sign-in at the server. A token that was handed in belongs to
+// somebody else's session and is left alone.
+func SignOut(w screen.World, server string, g Grant) error {
+	c, err := client.New(server, client.WithHTTPClient(HTTPClient()))
+	if err != nil {
+		return err
+	}
+	switch {
+	case g.Cookie != "":
+		_, err = c.SignOutWithResponse(w.Ctx, withCookie(g.Cookie))
+	case g.Refresh != "":
+		id := clientID
+		_, err = c.RevokeTokenWithFormdataBodyWithResponse(w.Ctx, api.OAuthRevocation{Token: g.Refresh, ClientID: &id})
+	}
+	if e, refused := errors.AsType[*client.Error](err); refused && e.Status == http.StatusUnauthorized {
+		return nil // it had ended already
+	}
+	return err
 }

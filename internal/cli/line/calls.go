@@ -1,4 +1,4 @@
-package cli
+package line
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/client"
+	"github.com/millrace/millrace/internal/cli/screen"
 )
 
 // How often and how long a call is tried.
@@ -25,26 +26,26 @@ const (
 	maxWait  = 90 * time.Second // for a server that asks to wait
 )
 
-// signer gives the token of whoever calls.
-type signer interface {
+// Signer gives the token of whoever Calls.
+type Signer interface {
 	token(ctx context.Context) (string, error)
 	// renewed gives a token in place of one that was refused, or the same one.
 	renewed(ctx context.Context, refused string) (string, error)
 }
 
-// calls sends requests for somebody, and again where that is safe.
-type calls struct {
-	World
-	http *http.Client
-	as   signer // nil: nobody
-	team string
+// Calls sends requests for somebody, and again where that is safe.
+type Calls struct {
+	screen.World
+	HTTP *http.Client
+	As   Signer // nil: nobody
+	Team string // id; empty: the server's choice
 }
 
 // Do carries out one call of the API.
-func (c *calls) Do(r *http.Request) (*http.Response, error) {
+func (c *Calls) Do(r *http.Request) (*http.Response, error) {
 	r.Header.Set("User-Agent", "millrace-cli/"+c.Version)
-	if c.team != "" {
-		r.Header.Set("X-Team-Id", c.team)
+	if c.Team != "" {
+		r.Header.Set("X-Team-Id", c.Team)
 	}
 	token, err := c.token(r.Context())
 	if err != nil {
@@ -54,9 +55,9 @@ func (c *calls) Do(r *http.Request) (*http.Response, error) {
 		if token != "" {
 			r.Header.Set("Authorization", "Bearer "+token)
 		}
-		resp, err := c.http.Do(r)
+		resp, err := c.HTTP.Do(r)
 		if err == nil && resp.StatusCode == http.StatusUnauthorized && token != "" && rewind(r) {
-			fresh, renewErr := c.as.renewed(r.Context(), token)
+			fresh, renewErr := c.As.renewed(r.Context(), token)
 			if renewErr == nil && fresh != token {
 				resp.Body.Close()
 				token = fresh
@@ -71,7 +72,7 @@ func (c *calls) Do(r *http.Request) (*http.Response, error) {
 			resp.Body.Close()
 		}
 		if wait > 3*time.Second {
-			c.note("The server asks to wait %s.", duration(wait))
+			c.Note("The server asks to wait %s.", screen.Duration(wait))
 		}
 		if err := c.Sleep(r.Context(), wait); err != nil {
 			return nil, err
@@ -79,17 +80,17 @@ func (c *calls) Do(r *http.Request) (*http.Response, error) {
 	}
 }
 
-func (c *calls) token(ctx context.Context) (string, error) {
-	if c.as == nil {
+func (c *Calls) token(ctx context.Context) (string, error) {
+	if c.As == nil {
 		return "", nil
 	}
-	return c.as.token(ctx)
+	return c.As.token(ctx)
 }
 
 // again decides whether a call that ended like this is made once more. What
 // the server may have carried out already is repeated only if repeating it
 // changes nothing.
-func (c *calls) again(r *http.Request, resp *http.Response, err error, try int) (time.Duration, bool) {
+func (c *Calls) again(r *http.Request, resp *http.Response, err error, try int) (time.Duration, bool) {
 	if try >= maxTries || r.Context().Err() != nil {
 		return 0, false
 	}
@@ -149,12 +150,13 @@ func codeOf(resp *http.Response) string {
 	return f.Code
 }
 
-// checked refuses a success that no server of this API would send, so that a
+// Checked refuses a success that no server of this API would send, so that a
 // wrong address is told from an empty answer.
-type checked struct{ next client.HttpRequestDoer }
+type Checked struct{ Next client.HttpRequestDoer }
 
-func (c checked) Do(r *http.Request) (*http.Response, error) {
-	resp, err := c.next.Do(r)
+// Do sends the request and looks at the answer.
+func (c Checked) Do(r *http.Request) (*http.Response, error) {
+	resp, err := c.Next.Do(r)
 	if err != nil || resp.StatusCode >= http.StatusMultipleChoices {
 		return resp, err
 	}

@@ -1,0 +1,49 @@
+package line
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// DefaultServer is where a server that was started without settings listens.
+const DefaultServer = "http://127.0.0.1:8080"
+
+// ServerURL is the address in its one form, by which credentials are kept.
+func ServerURL(text string) (string, error) {
+	if !strings.Contains(text, "://") {
+		text = "https://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		return "", fmt.Errorf("%q is no address of a server, such as https://millrace.example.org", text)
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Host), nil
+}
+
+// HTTPClient waits long for an answer to begin, and for ever for it to end:
+// streams and large files are answers, too.
+func HTTPClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   15 * time.Second,
+		ResponseHeaderTimeout: 2 * time.Minute,
+		ForceAttemptHTTP2:     true,
+	}}
+}
+
+// Explained is a failure with what to do about it.
+type Explained struct {
+	Err  error
+	Hint string
+}
+
+// Error adds the hint.
+func (e Explained) Error() string { return e.Err.Error() + " (" + e.Hint + ")" }
+
+// Unwrap gives the failure itself.
+func (e Explained) Unwrap() error { return e.Err }

@@ -1,0 +1,113 @@
+// Package screen is a command's view of the person before it: what it may
+// read, print, draw and wait for. Whether it is a person or a script is
+// decided here, and nowhere else.
+package screen
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// World is what a command may touch besides its flags.
+type World struct {
+	Ctx     context.Context
+	In      io.Reader
+	Out     io.Writer
+	Err     io.Writer
+	Env     func(name string) string
+	Now     func() time.Time
+	Sleep   func(ctx context.Context, d time.Duration) error
+	Browse  func(url string) error
+	Config  func() (folder string, err error)
+	Version string
+}
+
+// Sleep waits, or returns early with the reason that ctx ended.
+func Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// ForPerson reports whether results go to a terminal.
+func (w World) ForPerson() bool {
+	_, ok := terminal(w.Out)
+	return ok
+}
+
+// terminal reports whether a person is at the other end of stream.
+func terminal(stream any) (fd int, ok bool) {
+	f, isFile := stream.(*os.File)
+	if !isFile {
+		return 0, false
+	}
+	return int(f.Fd()), term.IsTerminal(int(f.Fd()))
+}
+
+// Interactive reports whether somebody can be asked.
+func (w World) Interactive() bool {
+	_, in := terminal(w.In)
+	_, out := terminal(w.Err)
+	return in && out
+}
+
+// Note tells a person something that is no result; scripts are spared it.
+func (w World) Note(format string, args ...any) {
+	if _, ok := terminal(w.Err); ok {
+		w.Tell(format, args...)
+	}
+}
+
+// Secret asks without showing what is typed; from a pipe it takes a line.
+func (w World) Secret(prompt string) (string, error) {
+	var text string
+	if fd, ok := terminal(w.In); ok {
+		fmt.Fprint(w.Err, prompt)
+		typed, err := term.ReadPassword(fd)
+		fmt.Fprintln(w.Err)
+		if err != nil {
+			return "", err
+		}
+		text = string(typed)
+	} else {
+		line, err := bufio.NewReader(io.LimitReader(w.In, 64<<10)).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+		text = line
+	}
+	if text = strings.TrimRight(text, "\r\n"); text == "" {
+		return "", errors.New("nothing was given on standard input")
+	}
+	return text, nil
+}
+
+// Sure asks a person; a script must say --yes.
+func (w World) Sure(yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	if !w.Interactive() {
+		return fmt.Errorf("nobody is there to ask: say --yes")
+	}
+	fmt.Fprint(w.Err, question+" [y/N] ")
+	var answer string
+	_, _ = fmt.Fscanln(w.In, &answer)
+	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
+		return fmt.Errorf("nothing was done")
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package transfer
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/millrace/millrace/internal/cli/screen"
+)
+
+// meter shows bytes on their way. It is an io.Writer, to stand in a tee.
+type meter struct {
+	bar    *screen.Bar
+	name   string
+	done   int64
+	total  int64
+	began  time.Time
+	before int64 // done when it began
+}
+
+func newMeter(w screen.World, name string, done, total int64) *meter {
+	return &meter{bar: screen.NewBar(w), name: screen.Clean(name), done: done, total: total, began: w.Now(), before: done}
+}
+
+func (t *meter) Write(p []byte) (int, error) {
+	t.done += int64(len(p))
+	share := 1.0
+	if t.total > 0 {
+		share = float64(t.done) / float64(t.total)
+	}
+	speed := ""
+	if seconds := t.bar.Now().Sub(t.began).Seconds(); seconds > 0.5 {
+		speed = "  " + screen.Size(int64(float64(t.done-t.before)/seconds)) + "/s"
+	}
+	name := t.name
+	if utf8.RuneCountInString(name) > 18 {
+		name = string([]rune(name)[:17]) + "…"
+	}
+	t.bar.Show(fmt.Sprintf("%-18s %s %3.0f %%  %s of %s%s", name, screen.Gauge(share), 100*share, screen.Size(t.done), screen.Size(t.total), speed))
+	return len(p), nil
+}
