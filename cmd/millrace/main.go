@@ -109,6 +109,10 @@ func configFolder() (string, error) {
 
 // complain says what went wrong and gives the exit status.
 func complain(w world, err error) int {
+	if errors.Is(err, context.Canceled) && w.ctx.Err() != nil {
+		fmt.Fprintln(w.errOut, "millrace: stopped")
+		return 130
+	}
 	fmt.Fprintln(w.errOut, "millrace:", err)
 	if e, ok := errors.AsType[interface {
 		error

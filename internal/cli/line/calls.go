@@ -26,7 +26,7 @@ const (
 	maxWait  = 90 * time.Second // for a server that asks to wait
 )
 
-// Signer gives the token of whoever Calls.
+// Signer gives the token of whoever calls.
 type Signer interface {
 	token(ctx context.Context) (string, error)
 	// renewed gives a token in place of one that was refused, or the same one.
@@ -56,7 +56,7 @@ func (c *Calls) Do(r *http.Request) (*http.Response, error) {
 			r.Header.Set("Authorization", "Bearer "+token)
 		}
 		resp, err := c.HTTP.Do(r)
-		if err == nil && resp.StatusCode == http.StatusUnauthorized && token != "" && rewind(r) {
+		if err == nil && resp.StatusCode == http.StatusUnauthorized && token != "" && try < maxTries && rewind(r) {
 			fresh, renewErr := c.As.renewed(r.Context(), token)
 			if renewErr == nil && fresh != token {
 				resp.Body.Close()

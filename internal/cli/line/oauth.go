@@ -170,7 +170,7 @@ func OnDevice(w screen.World, server string) (Grant, error) {
 	return Grant{}, errors.New("the code has expired: run millrace login --device again")
 }
 
-// exchange turns a Grant of OAuth into tokens. It is never tried twice: a code
+// exchange turns a grant of OAuth into tokens. It is never tried twice: a code
 // works once.
 func exchange(ctx context.Context, w screen.World, server string, in api.OAuthTokenRequest) (Grant, error) {
 	c, err := client.New(server, client.WithHTTPClient(Checked{HTTPClient()}))

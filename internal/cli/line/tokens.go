@@ -16,7 +16,7 @@ import (
 // through the call.
 const margin = 30 * time.Second
 
-// KeptToken is the token of the Credentials file. It is renewed before it
+// KeptToken is the token of the credentials file. It is renewed before it
 // ends, by the session's cookie or by OAuth's refresh token.
 type KeptToken struct {
 	screen.World

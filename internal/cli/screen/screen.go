@@ -73,26 +73,55 @@ func (w World) Note(format string, args ...any) {
 
 // Secret asks without showing what is typed; from a pipe it takes a line.
 func (w World) Secret(prompt string) (string, error) {
-	var text string
-	if fd, ok := terminal(w.In); ok {
-		fmt.Fprint(w.Err, prompt)
-		typed, err := term.ReadPassword(fd)
-		fmt.Fprintln(w.Err)
+	fd, person := terminal(w.In)
+	read := w.readLine
+	if person {
+		before, err := term.GetState(fd)
 		if err != nil {
 			return "", err
 		}
-		text = string(typed)
-	} else {
-		line, err := bufio.NewReader(io.LimitReader(w.In, 64<<10)).ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return "", err
+		// Whoever leaves by Ctrl-C is to see again what they type.
+		defer func() { _ = term.Restore(fd, before) }()
+		defer fmt.Fprintln(w.Err)
+		fmt.Fprint(w.Err, prompt)
+		read = func() (string, error) {
+			typed, err := term.ReadPassword(fd)
+			return string(typed), err
 		}
-		text = line
 	}
-	if text = strings.TrimRight(text, "\r\n"); text == "" {
-		return "", errors.New("nothing was given on standard input")
+	text, err := w.await(read)
+	if err == nil && text == "" {
+		err = errors.New("nothing was given on standard input")
 	}
-	return text, nil
+	return text, err
+}
+
+func (w World) readLine() (string, error) {
+	line, err := bufio.NewReader(io.LimitReader(w.In, 64<<10)).ReadString('\n')
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return strings.TrimRight(line, "\r\n"), err
+}
+
+// await reads, unless the person leaves first. A read of a terminal cannot be
+// broken off; it ends with the program.
+func (w World) await(read func() (string, error)) (string, error) {
+	type answer struct {
+		text string
+		err  error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		text, err := read()
+		got <- answer{text, err}
+	}()
+	select {
+	case <-w.Ctx.Done():
+		return "", w.Ctx.Err()
+	case a := <-got:
+		return a.text, a.err
+	}
 }
 
 // Sure asks a person; a script must say --yes.
@@ -101,13 +130,15 @@ func (w World) Sure(yes bool, question string) error {
 		return nil
 	}
 	if !w.Interactive() {
-		return fmt.Errorf("nobody is there to ask: say --yes")
+		return errors.New("nobody is there to ask: say --yes")
 	}
 	fmt.Fprint(w.Err, question+" [y/N] ")
-	var answer string
-	_, _ = fmt.Fscanln(w.In, &answer)
+	answer, err := w.await(w.readLine)
+	if err != nil {
+		return err
+	}
 	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-		return fmt.Errorf("nothing was done")
+		return errors.New("nothing was done")
 	}
 	return nil
 }
