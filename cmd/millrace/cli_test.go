@@ -3,12 +3,16 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -20,9 +24,13 @@ func TestTheCommandLine(t *testing.T) {
 	s := start(t, "--data", t.TempDir(), "--runs-per-minute", "10000")
 	token, _, _ := s.signUp("prober")
 	bin := t.TempDir()
-	program := fmt.Sprintf("#!/bin/sh\nBE_MILLRACE=1 exec %q \"$@\"\n", os.Args[0])
-	if err := os.WriteFile(filepath.Join(bin, "millrace"), []byte(program), 0o755); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{
+		"millrace": fmt.Sprintf("#!/bin/sh\nBE_MILLRACE=1 exec %q \"$@\"\n", os.Args[0]),
+		"browser":  "#!/bin/sh\necho \"$1\" > $HOME/browser.part && mv $HOME/browser.part $HOME/browser\n", // whoever allows it reads on
+	} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/cli",
@@ -31,9 +39,10 @@ func TestTheCommandLine(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("SERVER", s.base)
+			env.Setenv("BROWSER", filepath.Join(bin, "browser"))
 			return os.WriteFile(filepath.Join(env.WorkDir, "password"), []byte("correct horse\n"), 0o600)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "capture": capture},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "capture": capture, "allow": s.allow},
 		Condition: func(cond string) (bool, error) {
 			route, ok := strings.CutPrefix(cond, "built:")
 			if !ok {
@@ -72,3 +81,41 @@ func capture(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 }
+
+// allow is the person who was sent to a browser, or reads a code from a
+// terminal: it waits for the file that says which, signs in and agrees.
+func (s *server) allow(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: allow email file")
+	}
+	text := ""
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // between two looks at another process
+		written, err := os.ReadFile(ts.MkAbs(args[1]))
+		if text = string(written); err == nil && allowed.MatchString(text) {
+			break
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("nobody asked: %q", text)
+		}
+	}
+	_, _, header := s.call("POST", "/auth/sign-in", fmt.Sprintf(`{"email":%q,"password":"correct horse"}`, args[0]))
+	address, form := s.base+"/device", url.Values{"decision": {"allow"}}
+	if found := allowed.FindString(text); strings.HasPrefix(found, "http") {
+		address = found
+	} else {
+		form.Set("user_code", found)
+	}
+	r, err := http.NewRequest("POST", address, strings.NewReader(form.Encode()))
+	ts.Check(err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", s.base)
+	r.Header.Set("Cookie", header.Get("Set-Cookie"))
+	resp, err := http.DefaultClient.Do(r) // and back to the program, where it is sent there
+	ts.Check(err)
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		ts.Fatalf("%s answered %s", resp.Request.URL.Path, resp.Status)
+	}
+}
+
+var allowed = regexp.MustCompile(`http://\S+/oauth/authorize\S+|\b[A-Z0-9]{4}-[A-Z0-9]{4}\b`)

@@ -20,6 +20,7 @@ type loginCommand struct {
 	Device     bool   `env:"-" xor:"way" help:"Show a code to enter on another device, for machines without a browser."`
 	TokenStdin bool   `env:"-" xor:"way" help:"Read a token from standard input."`
 	Email      string `env:"-" xor:"way" placeholder:"ADDRESS" help:"Sign in with this e-mail address and a password, which is asked for or read from standard input."`
+	Code       string `env:"-" help:"With --email: code of your second factor."`
 	SignUp     bool   `env:"-" help:"With --email: make the account first."`
 	Name       string `env:"-" help:"With --sign-up: your name."`
 }
@@ -42,6 +43,9 @@ func (c *loginCommand) Run(w screen.World) error {
 		w.Note("Careful: %s is not encrypted; whoever listens sees your password.", server)
 	}
 	g, err := c.ask(s)
+	if e, refused := errors.AsType[*client.Error](err); refused && e.Status == http.StatusUnauthorized {
+		return err // what was given is wrong; to sign in would be no news
+	}
 	if err != nil {
 		return s.explain(err)
 	}
@@ -93,7 +97,19 @@ func (c *loginCommand) byPassword(s *session) (line.Grant, error) {
 		}
 		return signedIn(r.JSON201.Data, r.HTTPResponse)
 	}
-	r, err := s.api.SignInWithResponse(s.Ctx, api.SignIn{Email: c.Email, Password: password})
+	in := api.SignIn{Email: c.Email, Password: password}
+	if c.Code != "" {
+		in.Code = &c.Code
+	}
+	r, err := s.api.SignInWithResponse(s.Ctx, in)
+	if e, refused := errors.AsType[*client.Error](err); refused && e.Code == "second_factor_required" && in.Code == nil && s.Interactive() {
+		code, askErr := s.Secret("Code of your second factor: ")
+		if askErr != nil {
+			return line.Grant{}, askErr
+		}
+		in.Code = &code
+		r, err = s.api.SignInWithResponse(s.Ctx, in)
+	}
 	if err != nil {
 		return line.Grant{}, err
 	}
