@@ -185,7 +185,7 @@ func TestATokenGoesToItsOwnServerAlone(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"https://Good.example/": "https://good.example", "good.example": "https://good.example", "http://127.0.0.1:8080": "http://127.0.0.1:8080",
+		"https://Good.example/": "https://good.example", "good.example": "https://good.example", "localhost:8080": "http://localhost:8080", "http://127.0.0.1:8080": "http://127.0.0.1:8080",
 		"ftp://x": "", "https://user:pw@x": "", "https://x/path": "", "": "", "https://x?q=1": "",
 	} {
 		if got, err := line.ServerURL(text); got != want || (err == nil) != (want != "") {

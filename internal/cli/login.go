@@ -89,6 +89,11 @@ func (c *loginCommand) byPassword(s *session) (line.Grant, error) {
 	if err != nil {
 		return line.Grant{}, err
 	}
+	if c.SignUp && s.Interactive() { // what nobody sees is easily mistyped
+		if again, err := s.Secret("Password again: "); err != nil || again != password {
+			return line.Grant{}, cmp.Or(err, errors.New("the two passwords differ"))
+		}
+	}
 	if c.SignUp {
 		name := cmp.Or(c.Name, strings.Split(c.Email, "@")[0])
 		r, err := s.api.SignUpWithResponse(s.Ctx, api.SignUp{Email: c.Email, Password: password, Name: name})

@@ -83,7 +83,7 @@ func (s *session) explain(err error) error {
 	if _, done := errors.AsType[line.Explained](err); err == nil || done {
 		return err
 	}
-	if _, isNet := errors.AsType[*net.OpError](err); isNet {
+	if e, isNet := errors.AsType[*net.OpError](err); isNet && e.Op == "dial" {
 		return fmt.Errorf("cannot reach %s: is the server running? Another one is named by --server or MILLRACE_SERVER", s.server)
 	}
 	e, refused := errors.AsType[*client.Error](err)

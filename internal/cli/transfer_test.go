@@ -205,6 +205,7 @@ func TestUploadsAreCompared(t *testing.T) {
 			}
 			return nil, 403
 		}, 2, ""},
+		"gone":               {"hello", func(n int, b []byte) ([]byte, int) { return nil, 0 }, 4, "EOF"},
 		"refused":            {"hello", func(n int, b []byte) ([]byte, int) { return nil, 403 }, 1, "refused"},
 		"of the wrong type":  {"hello", func(n int, b []byte) ([]byte, int) { return nil, 415 }, 1, "415"},
 		"damaged on its way": {"hello", func(n int, b []byte) ([]byte, int) { return []byte("hullo"), 200 }, 1, "damaged"},
@@ -221,6 +222,9 @@ func TestUploadsAreCompared(t *testing.T) {
 			_, err := s.upload(path, "")
 			if (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
 				t.Errorf("got %v", err)
+			}
+			if err != nil && strings.Contains(err.Error(), "/put") {
+				t.Errorf("tells the address: %v", err)
 			}
 			if keep.puts != tt.puts {
 				t.Errorf("%d puts", keep.puts)

@@ -15,7 +15,11 @@ const DefaultServer = "http://127.0.0.1:8080"
 // ServerURL is the address in its one form, by which credentials are kept.
 func ServerURL(text string) (string, error) {
 	if !strings.Contains(text, "://") {
-		text = "https://" + text
+		scheme := "https://"
+		if host, _, _ := strings.Cut(text, ":"); host == "localhost" || host == "127.0.0.1" {
+			scheme = "http://"
+		}
+		text = scheme + text
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {

@@ -57,9 +57,14 @@ func (c *Calls) Do(r *http.Request) (*http.Response, error) {
 		}
 		resp, err := c.HTTP.Do(r)
 		if err == nil && resp.StatusCode == http.StatusUnauthorized && token != "" && try < maxTries && rewind(r) {
-			fresh, renewErr := c.As.renewed(r.Context(), token)
-			if renewErr == nil && fresh != token {
+			fresh, err := c.As.renewed(r.Context(), token)
+			if err != nil || fresh != token {
 				resp.Body.Close()
+			}
+			if err != nil {
+				return nil, err
+			}
+			if fresh != token {
 				token = fresh
 				continue
 			}

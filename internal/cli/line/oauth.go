@@ -59,6 +59,9 @@ func InBrowser(w screen.World, server string) (Grant, error) {
 	}
 	select {
 	case <-ctx.Done():
+		if err := w.Ctx.Err(); err != nil {
+			return Grant{}, err
+		}
 		return Grant{}, errors.New("nobody signed in: run millrace login again")
 	case a := <-answers:
 		if a.err != nil {

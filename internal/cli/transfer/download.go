@@ -166,7 +166,7 @@ func (d *Folder) more(part *os.File, h hash.Hash, have int64, f File) (int64, er
 	}
 	resp, err := d.HTTP.Do(r)
 	if err != nil {
-		return have, err
+		return have, unsigned(err)
 	}
 	defer resp.Body.Close()
 	switch {

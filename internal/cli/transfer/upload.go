@@ -5,10 +5,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/millrace/millrace/api"
@@ -28,14 +31,17 @@ type Upload struct {
 // returns the hash of what it read.
 func (u Upload) Put(f *os.File, length int64) (sum string, err error) {
 	for try := 1; ; try++ {
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			return "", err
-		}
 		hash, shown := sha256.New(), newMeter(u.World, filepath.Base(f.Name()), 0, length)
-		again, err := u.once(io.TeeReader(io.LimitReader(f, length), io.MultiWriter(hash, shown)), length)
+		body := &source{in: io.TeeReader(io.NewSectionReader(f, 0, length), io.MultiWriter(hash, shown))}
+		again, err := u.once(body, length)
+		body.end()
 		shown.bar.Close()
-		if err == nil || errors.Is(err, errTaken) && try > 1 {
-			// A try whose answer was lost had arrived; verify tells whether whole.
+		if errors.Is(err, errTaken) && try > 1 {
+			// A try whose answer was lost has arrived; its hash tells whether whole.
+			hash.Reset()
+			_, err = io.Copy(hash, io.NewSectionReader(f, 0, length))
+		}
+		if err == nil {
 			return hex.EncodeToString(hash.Sum(nil)), nil
 		}
 		if !again || try >= maxTries || !u.Now().Before(u.To.ExpiresAt.Time) {
@@ -45,6 +51,29 @@ func (u Upload) Put(f *os.File, length int64) (sum string, err error) {
 			return "", err
 		}
 	}
+}
+
+// source is a body that nobody reads after its end: a request that was
+// answered early may still be reading.
+type source struct {
+	mu    sync.Mutex
+	in    io.Reader
+	ended bool
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return 0, io.ErrClosedPipe
+	}
+	return s.in.Read(p)
+}
+
+func (s *source) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
 }
 
 // errTaken is an address that was used or has expired.
@@ -62,7 +91,7 @@ func (u Upload) once(body io.Reader, length int64) (again bool, err error) {
 	r.Header.Set("Content-Type", u.ContentType)
 	resp, err := u.HTTP.Do(r)
 	if err != nil {
-		return true, err
+		return true, unsigned(err)
 	}
 	defer resp.Body.Close()
 	switch {
@@ -73,6 +102,19 @@ func (u Upload) once(body io.Reader, length int64) (again bool, err error) {
 	default:
 		return resp.StatusCode >= http.StatusInternalServerError, refusal(resp)
 	}
+}
+
+// unsigned is a failure without the address, which is a secret.
+func unsigned(err error) error {
+	e, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return err
+	}
+	host := "the store"
+	if u, parseErr := url.Parse(e.URL); parseErr == nil {
+		host = u.Host
+	}
+	return fmt.Errorf("%s: %w", host, e.Err)
 }
 
 // refusal is what a store answered, in its own words where they are ours.
