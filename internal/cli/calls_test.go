@@ -90,6 +90,8 @@ func TestCallsAreRepeatedWhereThatIsSafe(t *testing.T) {
 			if err == nil {
 				resp.Body.Close()
 			}
+			server.mu.Lock()
+			defer server.mu.Unlock()
 			if len(server.seen) != tt.calls {
 				t.Errorf("%d calls, want %d (%v)", len(server.seen), tt.calls, err)
 			}
@@ -120,6 +122,8 @@ func TestASubmitKeepsItsKeyAcrossTries(t *testing.T) {
 	if err := (&runCommand{Workflow: "wf_1"}).Run(d.World); err != nil {
 		t.Fatal(err)
 	}
+	server.mu.Lock()
+	defer server.mu.Unlock()
 	key := server.seen[1].Header.Get("Idempotency-Key")
 	for _, r := range server.seen[1:] {
 		if r.URL.Path != "/api/runs" || key == "" || r.Header.Get("Idempotency-Key") != key {
@@ -178,6 +182,18 @@ func (f *family) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, 200, me)
 }
 
+func (f *family) state() (n int, ended bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.n, f.ended
+}
+
+func (f *family) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+}
+
 func TestARefreshTokenIsSpentOnce(t *testing.T) {
 	t.Parallel()
 	d, f := newDesk(t), &family{n: 1}
@@ -199,14 +215,17 @@ func TestARefreshTokenIsSpentOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if f.n != 2 || f.ended {
-		t.Errorf("%d refreshed, ended %v by %v", f.n-1, f.ended, f.refused)
+	if n, ended := f.state(); n != 2 || ended {
+		t.Errorf("%d refreshed, ended %v by %v", n-1, ended, f.refused)
 	}
 	d.clock = d.clock.Add(2 * time.Hour) // expired: renewed before it is refused
-	if err := (&whoamiCommand{}).Run(d.World); err != nil || f.n != 3 {
-		t.Errorf("%v %d", err, f.n)
+	if err := (&whoamiCommand{}).Run(d.World); err != nil {
+		t.Error(err)
 	}
-	f.ended = true
+	if n, ended := f.state(); n != 3 || ended {
+		t.Errorf("%d refreshed, ended %v", n-1, ended)
+	}
+	f.end()
 	d.clock = d.clock.Add(2 * time.Hour)
 	if err := (&whoamiCommand{}).Run(d.World); err == nil || !strings.Contains(err.Error(), "sign-in has ended: run millrace login") {
 		t.Errorf("got %v", err)
@@ -216,8 +235,11 @@ func TestARefreshTokenIsSpentOnce(t *testing.T) {
 func TestASessionMintsFreshTokens(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	var mu sync.Mutex
 	var seen []string
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
 		seen = append(seen, r.URL.Path+" "+r.Header.Get("Cookie")+r.Header.Get("Authorization"))
 		if r.URL.Path == "/auth/token" {
 			answer(w, 200, `{"success":true,"data":{"token":"fresh","expiresAt":"`+d.now().Add(5*time.Minute).UTC().Format(time.RFC3339)+`"}}`)
@@ -231,6 +253,8 @@ func TestASessionMintsFreshTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if want := []string{"/auth/token millrace_session=s", "/api/me Bearer fresh", "/api/me Bearer fresh"}; !slices.Equal(seen, want) {
 		t.Errorf("%q", seen)
 	}

@@ -80,6 +80,8 @@ func TestABrokenStreamLeavesNoGapAndSaysNothingTwice(t *testing.T) {
 	if err := s.watch("run_1", true); err != nil {
 		t.Fatal(err)
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if want := []string{"", "2:8", "2:8"}; !slices.Equal(b.last, want) {
 		t.Errorf("connected after %q, want %q", b.last, want)
 	}

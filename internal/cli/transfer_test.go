@@ -140,6 +140,8 @@ func TestDownloadsAreWholeOrNotThere(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			got, _ := os.ReadFile(filepath.Join(folder, "f"))
+			mu.Lock()
+			defer mu.Unlock()
 			if string(got) != tt.want || strings.Join(ranges, " ") != tt.ranges {
 				t.Errorf("%q after %q", got, ranges)
 			}
@@ -226,6 +228,8 @@ func TestUploadsAreCompared(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), "/put") {
 				t.Errorf("tells the address: %v", err)
 			}
+			keep.mu.Lock()
+			defer keep.mu.Unlock()
 			if keep.puts != tt.puts {
 				t.Errorf("%d puts", keep.puts)
 			}
