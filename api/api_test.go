@@ -64,6 +64,8 @@ POST /auth/sign-out
 POST /auth/token
 GET /auth/sessions
 DELETE /auth/sessions/{id}
+GET /auth/apps
+DELETE /auth/apps/{id}
 GET POST /auth/teams
 PATCH /auth/teams/{id}
 POST /auth/teams/{id}/activate

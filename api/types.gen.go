@@ -497,6 +497,10 @@ type APIToken struct {
 	LastUsedAt *Time  `json:"lastUsedAt"`
 	Name       string `json:"name"`
 
+	// Role A member's role in a team.
+	Role Role         `json:"role"`
+	Team InvitingTeam `json:"team"`
+
 	// TokenHint The token's last four characters.
 	TokenHint string `json:"tokenHint"`
 }
@@ -572,6 +576,21 @@ type AnalysisStatus string
 type AnalyzePaper struct {
 	// Doi A DOI, with or without `https://doi.org/`.
 	Doi string `json:"doi"`
+}
+
+// App defines model for App.
+type App struct {
+	AllowedAt Time `json:"allowedAt"`
+
+	// Grants How many times it is signed in now.
+	Grants int `json:"grants"`
+
+	// ID The client's id.
+	ID string `json:"id"`
+
+	// LastUsedAt When it last fetched tokens; null without access.
+	LastUsedAt *Time  `json:"lastUsedAt"`
+	Name       string `json:"name"`
 }
 
 // Author defines model for Author.
@@ -661,6 +680,10 @@ type CreatedAPIToken struct {
 	ID         string `json:"id"`
 	LastUsedAt *Time  `json:"lastUsedAt"`
 	Name       string `json:"name"`
+
+	// Role A member's role in a team.
+	Role Role         `json:"role"`
+	Team InvitingTeam `json:"team"`
 
 	// Token The token itself. It is shown this once.
 	Token string `json:"token"`
@@ -1156,6 +1179,9 @@ type Name = string
 type NewAPIToken struct {
 	ExpiresInDays *int   `json:"expiresInDays,omitempty"`
 	Name          string `json:"name"`
+
+	// Role The most that its bearer may be in the team, at most the caller's own role, which is the default.
+	Role *Role `json:"role,omitempty"`
 }
 
 // NewCollabInvite defines model for NewCollabInvite.
@@ -1223,16 +1249,21 @@ type OAuthFailure struct {
 
 // OAuthMetadata Authorization server metadata (RFC 8414).
 type OAuthMetadata struct {
-	AuthorizationEndpoint             string   `json:"authorization_endpoint"`
-	CodeChallengeMethodsSupported     []string `json:"code_challenge_methods_supported"`
-	DeviceAuthorizationEndpoint       string   `json:"device_authorization_endpoint"`
-	GrantTypesSupported               []string `json:"grant_types_supported"`
-	Issuer                            string   `json:"issuer"`
-	JwksURI                           string   `json:"jwks_uri"`
-	ResponseTypesSupported            []string `json:"response_types_supported"`
-	RevocationEndpoint                string   `json:"revocation_endpoint"`
-	TokenEndpoint                     string   `json:"token_endpoint"`
-	TokenEndpointAuthMethodsSupported []string `json:"token_endpoint_auth_methods_supported"`
+	AuthorizationEndpoint string `json:"authorization_endpoint"`
+
+	// AuthorizationResponseIssParameterSupported Answers carry `iss` (RFC 9207).
+	AuthorizationResponseIssParameterSupported *bool    `json:"authorization_response_iss_parameter_supported,omitempty"`
+	CodeChallengeMethodsSupported              []string `json:"code_challenge_methods_supported"`
+	DeviceAuthorizationEndpoint                string   `json:"device_authorization_endpoint"`
+	GrantTypesSupported                        []string `json:"grant_types_supported"`
+	Issuer                                     string   `json:"issuer"`
+	JwksURI                                    string   `json:"jwks_uri"`
+	ResponseTypesSupported                     []string `json:"response_types_supported"`
+	RevocationEndpoint                         string   `json:"revocation_endpoint"`
+	RevocationEndpointAuthMethodsSupported     []string `json:"revocation_endpoint_auth_methods_supported,omitempty"`
+	ScopesSupported                            []string `json:"scopes_supported,omitempty"`
+	TokenEndpoint                              string   `json:"token_endpoint"`
+	TokenEndpointAuthMethodsSupported          []string `json:"token_endpoint_auth_methods_supported"`
 }
 
 // OAuthRevocation defines model for OAuthRevocation.
@@ -2505,6 +2536,12 @@ type RevokeAPITokenParams struct {
 	ID string `form:"id" json:"id"`
 }
 
+// CreateAPITokenParams defines parameters for CreateAPIToken.
+type CreateAPITokenParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // FinishOIDCParams defines parameters for FinishOIDC.
 type FinishOIDCParams struct {
 	// Code The provider's code.
@@ -2564,7 +2601,7 @@ type AuthorizeParams struct {
 	CodeChallengeMethod AuthorizeParamsCodeChallengeMethod `form:"code_challenge_method" json:"code_challenge_method"`
 
 	// State Comes back unchanged.
-	State *string `form:"state,omitempty" json:"state,omitempty"`
+	State string `form:"state" json:"state"`
 
 	// Scope Space-separated.
 	Scope *string `form:"scope,omitempty" json:"scope,omitempty"`
@@ -2599,7 +2636,7 @@ type DecideAuthorizationParams struct {
 	CodeChallengeMethod DecideAuthorizationParamsCodeChallengeMethod `form:"code_challenge_method" json:"code_challenge_method"`
 
 	// State Comes back unchanged.
-	State *string `form:"state,omitempty" json:"state,omitempty"`
+	State string `form:"state" json:"state"`
 
 	// Scope Space-separated.
 	Scope *string `form:"scope,omitempty" json:"scope,omitempty"`

@@ -643,21 +643,35 @@ type ClientInterface interface {
 
 	// CreateAPITokenWithBody Create an API token
 	//
-	// Makes an access token for scripts that acts as the caller. It is shown this once and expires.
+	// Makes an access token for scripts that acts as the caller in one team, the one that X-Team-Id names or the active one, with at most the given role. It is shown this once and expires.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /auth/api-tokens (the `CreateAPIToken` operationId).
-	CreateAPITokenWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	CreateAPITokenWithBody(ctx context.Context, params *CreateAPITokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateAPIToken Create an API token
 	//
-	// Makes an access token for scripts that acts as the caller. It is shown this once and expires.
+	// Makes an access token for scripts that acts as the caller in one team, the one that X-Team-Id names or the active one, with at most the given role. It is shown this once and expires.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /auth/api-tokens (the `CreateAPIToken` operationId).
-	CreateAPIToken(ctx context.Context, body CreateAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	CreateAPIToken(ctx context.Context, params *CreateAPITokenParams, body CreateAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListApps List connected apps
+	//
+	// Gives the programs that the caller has allowed to act for them, newest first.
+	//
+	// Corresponds with GET /auth/apps (the `ListApps` operationId).
+	ListApps(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RevokeApp Disconnect an app
+	//
+	// Takes back what the caller allowed a program; every token of it is dead at once.
+	//
+	// Corresponds with DELETE /auth/apps/{id} (the `RevokeApp` operationId).
+	RevokeApp(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetInvitation See an invitation
 	//
@@ -2224,13 +2238,13 @@ func (c *Client) ListAPITokens(ctx context.Context, reqEditors ...RequestEditorF
 
 // CreateAPITokenWithBody Create an API token
 //
-// Makes an access token for scripts that acts as the caller. It is shown this once and expires.
+// Makes an access token for scripts that acts as the caller in one team, the one that X-Team-Id names or the active one, with at most the given role. It is shown this once and expires.
 //
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /auth/api-tokens (the `CreateAPIToken` operationId).
-func (c *Client) CreateAPITokenWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewCreateAPITokenRequestWithBody(c.Server, contentType, body)
+func (c *Client) CreateAPITokenWithBody(ctx context.Context, params *CreateAPITokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateAPITokenRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2243,13 +2257,47 @@ func (c *Client) CreateAPITokenWithBody(ctx context.Context, contentType string,
 
 // CreateAPIToken Create an API token
 //
-// Makes an access token for scripts that acts as the caller. It is shown this once and expires.
+// Makes an access token for scripts that acts as the caller in one team, the one that X-Team-Id names or the active one, with at most the given role. It is shown this once and expires.
 //
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /auth/api-tokens (the `CreateAPIToken` operationId).
-func (c *Client) CreateAPIToken(ctx context.Context, body CreateAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewCreateAPITokenRequest(c.Server, body)
+func (c *Client) CreateAPIToken(ctx context.Context, params *CreateAPITokenParams, body CreateAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateAPITokenRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListApps List connected apps
+//
+// Gives the programs that the caller has allowed to act for them, newest first.
+//
+// Corresponds with GET /auth/apps (the `ListApps` operationId).
+func (c *Client) ListApps(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListAppsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RevokeApp Disconnect an app
+//
+// Takes back what the caller allowed a program; every token of it is dead at once.
+//
+// Corresponds with DELETE /auth/apps/{id} (the `RevokeApp` operationId).
+func (c *Client) RevokeApp(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRevokeAppRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -5984,18 +6032,18 @@ func NewListAPITokensRequest(server string) (*http.Request, error) {
 }
 
 // NewCreateAPITokenRequest calls the generic CreateAPIToken builder with application/json body
-func NewCreateAPITokenRequest(server string, body CreateAPITokenJSONRequestBody) (*http.Request, error) {
+func NewCreateAPITokenRequest(server string, params *CreateAPITokenParams, body CreateAPITokenJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewCreateAPITokenRequestWithBody(server, "application/json", bodyReader)
+	return NewCreateAPITokenRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewCreateAPITokenRequestWithBody constructs an http.Request for the CreateAPIToken method, with any body, and a specified content type
-func NewCreateAPITokenRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewCreateAPITokenRequestWithBody(server string, params *CreateAPITokenParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -6019,6 +6067,82 @@ func NewCreateAPITokenRequestWithBody(server string, contentType string, body io
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewListAppsRequest constructs an http.Request for the ListApps method
+func NewListAppsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/auth/apps")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRevokeAppRequest constructs an http.Request for the RevokeApp method
+func NewRevokeAppRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/auth/apps/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -7691,21 +7815,39 @@ type ClientWithResponsesInterface interface {
 
 	// CreateAPITokenWithBodyWithResponse Create an API token
 	//
-	// Makes an access token for scripts that acts as the caller. It is shown this once and expires.
+	// Makes an access token for scripts that acts as the caller in one team, the one that X-Team-Id names or the active one, with at most the given role. It is shown this once and expires.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /auth/api-tokens (the `CreateAPIToken` operationId).
-	CreateAPITokenWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateAPITokenResponse, error)
+	CreateAPITokenWithBodyWithResponse(ctx context.Context, params *CreateAPITokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateAPITokenResponse, error)
 
 	// CreateAPITokenWithResponse Create an API token
 	//
-	// Makes an access token for scripts that acts as the caller. It is shown this once and expires.
+	// Makes an access token for scripts that acts as the caller in one team, the one that X-Team-Id names or the active one, with at most the given role. It is shown this once and expires.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /auth/api-tokens (the `CreateAPIToken` operationId).
-	CreateAPITokenWithResponse(ctx context.Context, body CreateAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateAPITokenResponse, error)
+	CreateAPITokenWithResponse(ctx context.Context, params *CreateAPITokenParams, body CreateAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateAPITokenResponse, error)
+
+	// ListAppsWithResponse List connected apps
+	//
+	// Gives the programs that the caller has allowed to act for them, newest first.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /auth/apps (the `ListApps` operationId).
+	ListAppsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListAppsResponse, error)
+
+	// RevokeAppWithResponse Disconnect an app
+	//
+	// Takes back what the caller allowed a program; every token of it is dead at once.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /auth/apps/{id} (the `RevokeApp` operationId).
+	RevokeAppWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RevokeAppResponse, error)
 
 	// GetInvitationWithResponse See an invitation
 	//
@@ -9492,6 +9634,62 @@ func (r CreateAPITokenResponse) StatusCode() int {
 	return 0
 }
 
+type ListAppsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []App `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListAppsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListAppsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RevokeAppResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Revoked `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r RevokeAppResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RevokeAppResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type GetInvitationResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11251,13 +11449,13 @@ func (c *ClientWithResponses) ListAPITokensWithResponse(ctx context.Context, req
 
 // CreateAPITokenWithBodyWithResponse Create an API token
 //
-// Makes an access token for scripts that acts as the caller. It is shown this once and expires.
+// Makes an access token for scripts that acts as the caller in one team, the one that X-Team-Id names or the active one, with at most the given role. It is shown this once and expires.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /auth/api-tokens (the `CreateAPIToken` operationId).
-func (c *ClientWithResponses) CreateAPITokenWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateAPITokenResponse, error) {
-	rsp, err := c.CreateAPITokenWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) CreateAPITokenWithBodyWithResponse(ctx context.Context, params *CreateAPITokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateAPITokenResponse, error) {
+	rsp, err := c.CreateAPITokenWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -11266,17 +11464,47 @@ func (c *ClientWithResponses) CreateAPITokenWithBodyWithResponse(ctx context.Con
 
 // CreateAPITokenWithResponse Create an API token
 //
-// Makes an access token for scripts that acts as the caller. It is shown this once and expires.
+// Makes an access token for scripts that acts as the caller in one team, the one that X-Team-Id names or the active one, with at most the given role. It is shown this once and expires.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /auth/api-tokens (the `CreateAPIToken` operationId).
-func (c *ClientWithResponses) CreateAPITokenWithResponse(ctx context.Context, body CreateAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateAPITokenResponse, error) {
-	rsp, err := c.CreateAPIToken(ctx, body, reqEditors...)
+func (c *ClientWithResponses) CreateAPITokenWithResponse(ctx context.Context, params *CreateAPITokenParams, body CreateAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateAPITokenResponse, error) {
+	rsp, err := c.CreateAPIToken(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
 	return ParseCreateAPITokenResponse(rsp)
+}
+
+// ListAppsWithResponse List connected apps
+//
+// Gives the programs that the caller has allowed to act for them, newest first.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /auth/apps (the `ListApps` operationId).
+func (c *ClientWithResponses) ListAppsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListAppsResponse, error) {
+	rsp, err := c.ListApps(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListAppsResponse(rsp)
+}
+
+// RevokeAppWithResponse Disconnect an app
+//
+// Takes back what the caller allowed a program; every token of it is dead at once.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /auth/apps/{id} (the `RevokeApp` operationId).
+func (c *ClientWithResponses) RevokeAppWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RevokeAppResponse, error) {
+	rsp, err := c.RevokeApp(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRevokeAppResponse(rsp)
 }
 
 // GetInvitationWithResponse See an invitation
@@ -13464,6 +13692,68 @@ func ParseCreateAPITokenResponse(rsp *http.Response) (*CreateAPITokenResponse, e
 			return nil, err
 		}
 		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListAppsResponse parses an HTTP response from a ListAppsWithResponse call
+func ParseListAppsResponse(rsp *http.Response) (*ListAppsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListAppsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []App `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRevokeAppResponse parses an HTTP response from a RevokeAppWithResponse call
+func ParseRevokeAppResponse(rsp *http.Response) (*RevokeAppResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RevokeAppResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Revoked `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	}
 

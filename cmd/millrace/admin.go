@@ -20,6 +20,7 @@ import (
 type adminCommand struct {
 	User   userCommand   `cmd:"" help:"Accounts: list, create, set-password, disable, enable."`
 	Team   teamCommand   `cmd:"" help:"Teams: list, set-plan, grant."`
+	Client clientCommand `cmd:"" help:"Programs that people may let in: add, list, remove."`
 	Doctor doctorCommand `cmd:"" help:"Check the settings and everything they point to, and say what is wrong."`
 }
 

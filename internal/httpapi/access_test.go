@@ -135,14 +135,17 @@ var routeRows = map[string]rights{
 	"DELETE /auth/api-tokens":                          everybody(501),
 	"GET /auth/oidc/{provider}/start":                  open(501),
 	"GET /auth/oidc/{provider}/callback":               open(501),
-	"GET /.well-known/oauth-authorization-server":      open(501),
-	"GET /oauth/authorize":                             open(501),
-	"POST /oauth/authorize":                            open(501),
-	"POST /oauth/token":                                open(501),
-	"POST /oauth/revoke":                               open(501),
-	"POST /oauth/device_authorization":                 open(501),
-	"GET /device":                                      open(501),
-	"POST /device":                                     open(501),
+	"GET /.well-known/oauth-authorization-server":      open(200),
+	"GET /oauth/authorize":                             open(400), // without a client; with one: TestAllowingAProgram
+	"POST /oauth/authorize":                            open(401), // by cookie only
+	"POST /oauth/token":                                open(415),
+	"POST /oauth/revoke":                               open(415),
+	"POST /oauth/device_authorization":                 open(415),
+	"GET /device":                                      open(303),
+	"POST /device":                                     open(401), // by cookie only
+	"GET /pages/{file}":                                open(404),
+	"GET /auth/apps":                                   everybody(200),
+	"DELETE /auth/apps/{id}":                           everybody(404),
 }
 
 // world is a team with its things, made anew for each call.

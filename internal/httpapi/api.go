@@ -113,7 +113,9 @@ func (a *API) Handler() *Mux {
 		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) })
 	}
 	to := func(handle handler) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) { a.serve(route{pattern: "unknown", handle: handle}, w, r) }
+		return func(w http.ResponseWriter, r *http.Request) {
+			a.serve(route{pattern: "unknown", page: true, handle: handle}, w, r)
+		}
 	}
 	mux.Handle("/", to(a.unknown(mux)))
 	return &Mux{mux, to(nowhere)}

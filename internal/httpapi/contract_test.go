@@ -41,7 +41,7 @@ func TestTheRoutesAreTheContract(t *testing.T) {
 		served[pattern] = true
 	}
 	extra := map[string]bool{
-		"GET /{$}": true, "GET /docs/reference.css": true, "GET /checkout/sandbox.css": true,
+		"GET /{$}": true, "GET /pages/{file}": true, "GET /docs/reference.css": true, "GET /checkout/sandbox.css": true,
 		"GET /objects/{key...}": true, "PUT /objects/{key...}": true,
 	}
 	for pattern := range routeRows {

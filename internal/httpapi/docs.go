@@ -34,7 +34,7 @@ func (a *API) home(x *exchange) (answer, error) { return x.page(a.Home) }
 // is sent to the public one, where cookies and tokens work.
 func (x *exchange) page(html []byte) (answer, error) {
 	if base := x.base(); hostOf(base) != x.r.Host && loopback(base) && loopback("http://"+x.r.Host) {
-		return answer{status: http.StatusTemporaryRedirect, media: "text/plain", raw: []byte{}}.with("Location", base+x.r.URL.Path), nil
+		return answer{status: http.StatusTemporaryRedirect, media: "text/plain", raw: []byte{}}.with("Location", base+x.r.URL.RequestURI()), nil
 	}
 	return answer{media: "text/html; charset=utf-8", raw: html}.
 		with("Content-Security-Policy", pagePolicy).with("Cache-Control", "no-cache"), nil

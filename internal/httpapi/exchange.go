@@ -81,23 +81,39 @@ func (x *exchange) identify() error {
 		return err
 	}
 	if strings.HasPrefix(cred.Bearer, sharing.TokenPrefix) {
-		if x.rt.who == person {
+		if x.rt.who == person || x.rt.who == self || x.rt.who == passerby {
 			return fault.Unauthenticated("the token of a share link is no session: sign in").WithCode("invalid_token")
 		}
 		x.caller, err = x.api.Sharing.Caller(x.ctx(), cred.Bearer)
 		return err
 	}
 	if x.presence, err = x.api.Identity.Identify(x.ctx(), cred); err != nil {
-		if x.rt.who == visitor && cred.Bearer == "" && fault.Is(err, fault.KindUnauthenticated) {
-			return nil // no cookie, or one that has had its time
+		optional := x.rt.who == visitor || x.rt.who == passerby
+		if !optional || cred.Bearer != "" || !fault.Is(err, fault.KindUnauthenticated) {
+			return err
 		}
-		return err
+		x.presence = identity.Presence{} // no cookie, or one that has had its time
 	}
-	if x.presence.ByCookie {
-		return x.sameOrigin()
+	if x.presence.ByCookie || x.rt.who == passerby {
+		if err := x.sameOrigin(); err != nil {
+			return err
+		}
+	}
+	return x.inPerson()
+}
+
+// inPerson keeps programs that a person let in from changing who the person
+// is, and API tokens from anything but their team's work.
+func (x *exchange) inPerson() error {
+	throughProgram := x.signedIn() && x.presence.Session == ""
+	forbidden := x.rt.who == self || x.rt.who == person && x.presence.Most != "" && !safe(x.r.Method)
+	if throughProgram && forbidden {
+		return fault.Forbidden("an app or API token may not do this: sign in yourself").WithCode("session_required")
 	}
 	return nil
 }
+
+func (x *exchange) signedIn() bool { return x.presence.User.ID != "" }
 
 // credential reads what the request brings. An Authorization header that we
 // cannot read is a bad one, not an absent one.
@@ -125,8 +141,7 @@ func (x *exchange) place() error {
 		}
 		return x.caller.Must(x.rt.may)
 	}
-	present := x.presence.Session != ""
-	if x.rt.who != member && (x.rt.who != visitor || !present) {
+	if x.rt.who != member && (x.rt.who != visitor || !x.signedIn()) {
 		return nil
 	}
 	var err error

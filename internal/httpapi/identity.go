@@ -38,7 +38,7 @@ func (a *API) signUp(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	ans := x.signedIn(s)
+	ans := x.welcome(s)
 	ans.status = http.StatusCreated
 	return ans, nil
 }
@@ -52,10 +52,10 @@ func (a *API) signIn(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return x.signedIn(s), nil
+	return x.welcome(s), nil
 }
 
-func (x *exchange) signedIn(s builtin.SignedIn) answer {
+func (x *exchange) welcome(s builtin.SignedIn) answer {
 	out := api.SignedIn{
 		User:  api.User{ID: string(s.User.ID), Name: s.User.Name, Email: s.User.Email, EmailVerified: s.User.EmailVerified},
 		Token: s.Token.Text, ExpiresAt: api.At(s.Token.ExpiresAt),

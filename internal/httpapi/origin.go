@@ -49,15 +49,10 @@ func (x *exchange) sameOrigin() error {
 		return nil
 	}
 	foreign := fault.Forbidden("this request comes from a page of another site; if that site is yours, add it to --public-urls").WithCode("cross_origin")
-	if o := x.r.Header.Get("Origin"); o != "" {
-		if !x.known(o) {
-			return foreign
-		}
-		return nil
-	}
-	switch x.r.Header.Get("Sec-Fetch-Site") {
-	case "", "same-origin", "none":
-		return nil
+	origin, site := x.r.Header.Get("Origin"), x.r.Header.Get("Sec-Fetch-Site")
+	switch {
+	case x.known(origin), origin == "" && (site == "" || site == "none"), site == "same-origin" && (origin == "" || origin == "null"):
+		return nil // a form on a page without referrers says "null"
 	}
 	return foreign
 }

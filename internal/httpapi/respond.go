@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -121,8 +122,12 @@ func (x *exchange) fail(err error) {
 	if e.Kind == fault.KindLimited {
 		x.w.Header().Set("Retry-After", seconds(max(time.Second, e.RetryAfter)))
 	}
-	if e.Kind == fault.KindUnauthenticated {
+	if e.Kind == fault.KindUnauthenticated && x.rt.failsAs != oauthFailure {
 		x.w.Header().Set("WWW-Authenticate", `Bearer realm="millrace"`)
+	}
+	if x.rt.page && strings.Contains(x.r.Header.Get("Accept"), "text/html") {
+		x.failOnPage(e)
+		return
 	}
 	body, encodeErr := json.Marshal(x.failure(e))
 	if encodeErr != nil { // a failure holds nothing that cannot be encoded

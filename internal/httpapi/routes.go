@@ -24,6 +24,7 @@ type route struct {
 	once    bool          // honours Idempotency-Key
 	limit   *addressLimit
 	failsAs failureFormat
+	page    bool // fails on a page where a browser asks
 	handle  handler
 }
 
@@ -31,10 +32,12 @@ type route struct {
 type audience int
 
 const (
-	anybody audience = iota // no credential is looked at
-	visitor                 // signed in or not; a bad token is still 401
-	person                  // signed in, team or no team
-	member                  // signed in and placed in a team
+	anybody  audience = iota // no credential is looked at
+	passerby                 // signed in or not, team or no team; a bad token is still 401
+	visitor                  // signed in or not; who is, is placed in a team
+	person                   // signed in, team or no team
+	self                     // signed in by a session of their own, not through a program
+	member                   // signed in and placed in a team
 )
 
 // failureFormat is the language in which a route fails.
@@ -110,20 +113,22 @@ func (a *API) routes() []route {
 		{pattern: "POST /api/billing/checkout", who: member, may: access.ManageBilling, body: smallBody, once: true, handle: a.startTopUp},
 		{pattern: "POST /webhooks/stripe", handle: a.stripeWebhook},
 		{pattern: "GET /checkout/sandbox.css", handle: a.checkoutCSS},
-		{pattern: "GET /checkout/{secret}", handle: a.showCheckout},
-		{pattern: "POST /checkout/{secret}", handle: a.decideCheckout},
-		{pattern: "GET /invoices/{secret}", handle: a.showInvoice}, // and {secret}.pdf: a pattern takes whole segments
+		{pattern: "GET /checkout/{secret}", page: true, handle: a.showCheckout},
+		{pattern: "POST /checkout/{secret}", page: true, handle: a.decideCheckout},
+		{pattern: "GET /invoices/{secret}", page: true, handle: a.showInvoice}, // and {secret}.pdf: a pattern takes whole segments
 
 		{pattern: "POST /auth/sign-up", body: smallBody, handle: a.signUp},
 		{pattern: "POST /auth/sign-in", body: smallBody, handle: a.signIn},
-		{pattern: "POST /auth/sign-out", who: person, handle: a.signOut},
-		{pattern: "POST /auth/token", who: person, handle: a.createToken},
-		{pattern: "GET /auth/sessions", who: person, handle: a.listSessions},
-		{pattern: "DELETE /auth/sessions/{id}", who: person, handle: a.revokeSession},
+		{pattern: "POST /auth/sign-out", who: self, handle: a.signOut},
+		{pattern: "POST /auth/token", who: self, handle: a.createToken},
+		{pattern: "GET /auth/sessions", who: self, handle: a.listSessions},
+		{pattern: "DELETE /auth/sessions/{id}", who: self, handle: a.revokeSession},
+		{pattern: "GET /auth/apps", who: self, handle: a.listApps},
+		{pattern: "DELETE /auth/apps/{id}", who: self, handle: a.revokeApp},
 		{pattern: "GET /auth/teams", who: person, handle: a.listTeams},
 		{pattern: "POST /auth/teams", who: person, body: smallBody, handle: a.createTeam},
 		{pattern: "PATCH /auth/teams/{id}", who: person, body: smallBody, handle: a.renameTeam},
-		{pattern: "POST /auth/teams/{id}/activate", who: person, handle: a.activateTeam},
+		{pattern: "POST /auth/teams/{id}/activate", who: self, handle: a.activateTeam},
 		{pattern: "POST /auth/teams/{id}/leave", who: person, handle: a.leaveTeam},
 		{pattern: "GET /auth/teams/{id}/members", who: person, handle: a.listMembers},
 		{pattern: "PATCH /auth/teams/{id}/members/{userId}", who: person, body: smallBody, handle: a.changeRole},
@@ -133,6 +138,16 @@ func (a *API) routes() []route {
 		{pattern: "GET /auth/invitations/{token}", handle: a.getInvitation},
 		{pattern: "POST /auth/invitations/{token}/accept", who: person, handle: a.acceptInvitation},
 		{pattern: "GET /auth/jwks.json", failsAs: oauthFailure, handle: a.jwks},
+
+		{pattern: "GET /.well-known/oauth-authorization-server", failsAs: oauthFailure, handle: a.oauthMetadata},
+		{pattern: "GET /oauth/authorize", who: passerby, failsAs: oauthFailure, page: true, handle: a.authorize},
+		{pattern: "POST /oauth/authorize", who: passerby, failsAs: oauthFailure, page: true, handle: a.decideAuthorization},
+		{pattern: "POST /oauth/token", failsAs: oauthFailure, limit: oauthLimit, handle: a.exchangeToken},
+		{pattern: "POST /oauth/revoke", failsAs: oauthFailure, limit: oauthLimit, handle: a.revokeToken},
+		{pattern: "POST /oauth/device_authorization", failsAs: oauthFailure, handle: a.authorizeDevice},
+		{pattern: "GET /device", who: passerby, page: true, handle: a.showDevice},
+		{pattern: "POST /device", who: passerby, page: true, handle: a.decideDevice},
+		{pattern: "GET /pages/{file}", handle: a.pageFile},
 	}...)
 }
 

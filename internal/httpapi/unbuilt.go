@@ -28,14 +28,6 @@ func (a *API) unbuilt() []route {
 		{pattern: "DELETE /auth/api-tokens", who: person},
 		{pattern: "GET /auth/oidc/{provider}/start"},
 		{pattern: "GET /auth/oidc/{provider}/callback"},
-		{pattern: "GET /.well-known/oauth-authorization-server", failsAs: oauthFailure},
-		{pattern: "GET /oauth/authorize", failsAs: oauthFailure},
-		{pattern: "POST /oauth/authorize", failsAs: oauthFailure},
-		{pattern: "POST /oauth/token", failsAs: oauthFailure},
-		{pattern: "POST /oauth/revoke", failsAs: oauthFailure},
-		{pattern: "POST /oauth/device_authorization", failsAs: oauthFailure},
-		{pattern: "GET /device"},
-		{pattern: "POST /device"},
 	}
 	for i := range table {
 		table[i].handle = notBuilt

@@ -54,7 +54,9 @@ type Membership struct {
 
 // Presence is a person who is here now.
 type Presence struct {
-	Session     ids.Session
+	Session     ids.Session // empty with an access token
+	Grant       string      // with an access token: what it was given by
+	Most        access.Role // with an API token: the most its bearer may be
 	User        User
 	ByCookie    bool
 	Active      ids.Team     // the session's chosen team, if any

@@ -86,7 +86,8 @@ func (db *DB) Accounts(ctx context.Context) ([]builtin.Account, error) {
 		ORDER BY id`)
 }
 
-// SetPassword replaces a person's password and ends all their sessions.
+// SetPassword replaces a person's password and ends all they are signed in
+// with.
 func (db *DB) SetPassword(ctx context.Context, email, hash string) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		n, err := tx.changed(ctx, `UPDATE users SET password_hash = $1 WHERE email = $2`, hash, email)
@@ -96,7 +97,7 @@ func (db *DB) SetPassword(ctx context.Context, email, hash string) error {
 		if n == 0 {
 			return fault.NotFound("no account has the e-mail address %s", email)
 		}
-		return tx.endSessionsOf(ctx, email)
+		return tx.endAccessOf(ctx, email)
 	})
 }
 
@@ -106,7 +107,7 @@ func (db *DB) DisableAccount(ctx context.Context, email string, now time.Time) e
 		if err := tx.setDisabled(ctx, email, now); err != nil {
 			return err
 		}
-		return tx.endSessionsOf(ctx, email)
+		return tx.endAccessOf(ctx, email)
 	})
 }
 
@@ -123,9 +124,15 @@ func (db *DB) setDisabled(ctx context.Context, email string, at time.Time) error
 	return err
 }
 
-func (db *DB) endSessionsOf(ctx context.Context, email string) error {
-	_, err := db.changed(ctx, `DELETE FROM sessions WHERE user_id = (SELECT id FROM users WHERE email = $1)`, email)
-	return err
+// endAccessOf takes away everything a person is signed in with, apps and API
+// tokens included.
+func (db *DB) endAccessOf(ctx context.Context, email string) error {
+	for _, table := range []string{"sessions", "oauth_consents", "oauth_devices", "access_tokens", "slips"} {
+		if _, err := db.changed(ctx, `DELETE FROM `+table+` WHERE user_id = (SELECT id FROM users WHERE email = $1)`, email); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // InsertSession adds a live session.
@@ -141,7 +148,7 @@ func (db *DB) InsertSession(ctx context.Context, s builtin.Session) error {
 // A session, its person and all their teams in one look: this runs on every
 // request.
 const presence = `
-	SELECT s.id, s.active_team, u.id, u.name, u.email, u.email_verified_at IS NOT NULL,
+	SELECT s.id, s.active_team, '', '', u.id, u.name, u.email, u.email_verified_at IS NOT NULL,
 	       t.id, t.name, t.plan, m.role, m.joined_at
 	FROM sessions s
 	JOIN users u ON u.id = s.user_id
@@ -169,7 +176,7 @@ func (db *DB) presence(ctx context.Context, query, key string, now time.Time) (i
 	for rows.Next() {
 		var team, name, plan, role sql.NullString
 		var joined sql.NullInt64
-		err := rows.Scan((*string)(&p.Session), (*string)(&p.Active), (*string)(&p.User.ID), &p.User.Name, &p.User.Email, &p.User.EmailVerified,
+		err := rows.Scan((*string)(&p.Session), (*string)(&p.Active), &p.Grant, (*string)(&p.Most), (*string)(&p.User.ID), &p.User.Name, &p.User.Email, &p.User.EmailVerified,
 			&team, &name, &plan, &role, &joined)
 		if err != nil {
 			return p, err
@@ -184,7 +191,7 @@ func (db *DB) presence(ctx context.Context, query, key string, now time.Time) (i
 	if err := rows.Err(); err != nil {
 		return p, err
 	}
-	if p.Session == "" {
+	if p.User.ID == "" {
 		return p, fault.NotFound("no such session")
 	}
 	return p, nil

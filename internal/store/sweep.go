@@ -14,6 +14,11 @@ func (db *DB) Sweep(ctx context.Context, now time.Time) error {
 		by    time.Time
 	}{
 		{`DELETE FROM sessions WHERE expires_at <= $1`, now},
+		{`DELETE FROM oauth_grants WHERE expires_at <= $1`, now},
+		{`DELETE FROM oauth_codes WHERE expires_at <= $1`, now.Add(-week)}, // a late replay is recognised
+		{`DELETE FROM oauth_devices WHERE expires_at <= $1`, now.Add(-time.Hour)},
+		{`DELETE FROM access_tokens WHERE expires_at <= $1`, now.Add(-week)}, // API tokens are listed as expired first
+		{`DELETE FROM slips WHERE expires_at <= $1`, now},
 		{`DELETE FROM answers WHERE created_at <= $1`, now.Add(-answerLife)},
 		{`DELETE FROM rate_hits WHERE expires_at <= $1`, now},
 		{`DELETE FROM outbox WHERE created_at <= $1`, now.Add(-week)},

@@ -26,6 +26,14 @@ const (
 // Known reports whether r is one of the roles of a team.
 func (r Role) Known() bool { return r == Viewer || r == Member || r == Admin || r == Owner }
 
+// Lesser is the one of two roles that allows less; no role sets no bound.
+func Lesser(a, b Role) Role {
+	if b == "" || len(allowed[a]) < len(allowed[b]) {
+		return a
+	}
+	return b
+}
+
 // Action is something that not everybody may do.
 type Action string
 

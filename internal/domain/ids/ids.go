@@ -38,6 +38,9 @@ func NewFile() string    { return made("file_") }
 func NewGuest() string   { return made("guest_") }
 func NewInvoice() string { return made("in_") }
 
+func NewGrant() string       { return made("grant_") } // what a person gave a program
+func NewAccessToken() string { return made("tok_") }
+
 // made is the prefix and a version 7 UUID in hex: the first half is the time,
 // so that newer ids sort after older ones and index well.
 func made(prefix string) string {

@@ -171,7 +171,7 @@ func (s *System) SignIn(ctx context.Context, email, password string, v Visit) (S
 	}
 	address, isAddress := Email(email)
 	var a Account
-	err := s.guess(ctx, address, v.Household, func() (bool, error) {
+	err := s.guess(ctx, guessing("account "+hashed(address), v.Household), errCredentials, func() (bool, error) {
 		if isAddress {
 			var err error
 			if a, err = s.Store.Account(ctx, address); err != nil && !fault.Is(err, fault.KindNotFound) {
@@ -193,12 +193,18 @@ func (s *System) SignIn(ctx context.Context, email, password string, v Visit) (S
 	return s.signedIn(ctx, a.User, session, secret)
 }
 
+var errCredentials = fault.Unauthenticated("the e-mail address or the password is wrong").WithCode("wrong_credentials")
+
+// guessing is what guesses at one thing from one address count against.
+func guessing(what, household string) map[string]limits.Window {
+	return map[string]limits.Window{"guess " + what: guessesByAccount, "guess address " + household: guessesByAddress}
+}
+
 // guess counts the attempt before it is made, so that a burst of parallel
 // guesses cannot slip through, and takes it back when it was right.
-func (s *System) guess(ctx context.Context, email, household string, right func() (bool, error)) error {
+func (s *System) guess(ctx context.Context, buckets map[string]limits.Window, wrong error, right func() (bool, error)) error {
 	const wait = "too many failed attempts; wait and try again"
 	at := s.Now()
-	buckets := map[string]limits.Window{"guess account " + hashed(email): guessesByAccount, "guess address " + household: guessesByAddress}
 	for bucket, w := range buckets {
 		if err := s.takeAt(ctx, bucket, w, at, wait); err != nil {
 			return err
@@ -209,7 +215,7 @@ func (s *System) guess(ctx context.Context, email, household string, right func(
 		return err
 	}
 	if !ok {
-		return fault.Unauthenticated("the e-mail address or the password is wrong").WithCode("wrong_credentials")
+		return wrong
 	}
 	for bucket := range buckets {
 		if err := s.Store.ReturnHit(ctx, bucket, at); err != nil {

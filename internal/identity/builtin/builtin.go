@@ -58,6 +58,9 @@ func New(o Options) *System {
 
 // Identify says whose credential this is.
 func (s *System) Identify(ctx context.Context, c identity.Credential) (identity.Presence, error) {
+	if strings.HasPrefix(c.Bearer, accessPrefix) {
+		return s.byAccessToken(ctx, c.Bearer)
+	}
 	if c.Bearer != "" {
 		return s.byToken(ctx, c.Bearer)
 	}

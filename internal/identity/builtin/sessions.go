@@ -56,9 +56,14 @@ func (s *System) MintToken(ctx context.Context, p identity.Presence, origin stri
 	return s.tokens.mint(ctx, p.User.ID, p.Session, origin)
 }
 
-// Present is who a session belongs to at this moment, if it lives.
-func (s *System) Present(ctx context.Context, id ids.Session) (identity.Presence, error) {
-	p, err := s.Store.PresenceBySession(ctx, id, s.Now())
+// Present is the person as they are at this moment, if their session or grant
+// still lives.
+func (s *System) Present(ctx context.Context, was identity.Presence) (identity.Presence, error) {
+	if was.Session == "" {
+		p, err := s.Store.PresenceByGrant(ctx, was.Grant, s.Now())
+		return bounded(p), orDead(err)
+	}
+	p, err := s.Store.PresenceBySession(ctx, was.Session, s.Now())
 	return p, orDead(err)
 }
 

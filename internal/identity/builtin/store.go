@@ -18,6 +18,8 @@ type Store interface {
 	SessionStore
 	TeamStore
 	InvitationStore
+	GrantStore
+	DeviceStore
 	KeyStore
 	LimitStore
 }
@@ -70,6 +72,42 @@ type InvitationStore interface {
 	// AcceptInvitation makes the user a member if the invitation is still
 	// open; a member stays what they are.
 	AcceptInvitation(ctx context.Context, id ids.Invitation, user ids.User, now time.Time) error
+}
+
+// GrantStore keeps what people allow programs, and the tokens that came of it.
+type GrantStore interface {
+	Client(ctx context.Context, id string) (Client, error)
+	Consented(ctx context.Context, user ids.User, client string) (bool, error)
+	// InsertCode adds a code and the consent it rests on.
+	InsertCode(ctx context.Context, c Code, now time.Time) error
+	// RedeemCode opens a grant for a code that lives and fits. One that was
+	// redeemed before ends its grant; that and one nobody knows are
+	// fault.KindNotFound.
+	RedeemCode(ctx context.Context, codeHash string, fits func(Code) error, t NewTokens) error
+	// Rotate replaces a grant's tokens. A refresh token that was used before
+	// ends its grant; that and one nobody knows are fault.KindNotFound.
+	Rotate(ctx context.Context, refreshHash, client string, t NewTokens) error
+	// EndGrant ends the grant of an access or refresh token, or an API token.
+	EndGrant(ctx context.Context, tokenHash, client string) error
+	Apps(ctx context.Context, user ids.User, now time.Time) ([]App, error)
+	DeleteConsent(ctx context.Context, user ids.User, client string) error
+	// PresenceByAccess and PresenceByGrant find who a live token or grant
+	// belongs to, with all memberships that it reaches.
+	PresenceByAccess(ctx context.Context, tokenHash string, now time.Time) (identity.Presence, error)
+	PresenceByGrant(ctx context.Context, grant string, now time.Time) (identity.Presence, error)
+}
+
+// DeviceStore keeps the requests of terminals.
+type DeviceStore interface {
+	InsertDevice(ctx context.Context, d Device) error
+	// Device is the open request of a person's code.
+	Device(ctx context.Context, userHash string, now time.Time) (Device, error)
+	// DecideDevice ends the wait of an open request, with the consent if it
+	// is allowed.
+	DecideDevice(ctx context.Context, userHash string, user ids.User, allow bool, now time.Time) error
+	// PollDevice keeps what poll makes of the request, whatever it says, and
+	// opens a grant when it says nothing.
+	PollDevice(ctx context.Context, deviceHash, client string, t NewTokens, poll func(Device) (Device, error)) error
 }
 
 // KeyStore keeps the keys that sign session tokens.

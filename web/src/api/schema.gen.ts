@@ -980,6 +980,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/apps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List connected apps
+         * @description Gives the programs that the caller has allowed to act for them, newest first.
+         */
+        get: operations["listApps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/apps/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Disconnect an app
+         * @description Takes back what the caller allowed a program; every token of it is dead at once.
+         */
+        delete: operations["revokeApp"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/teams": {
         parameters: {
             query?: never;
@@ -1303,7 +1343,7 @@ export interface paths {
         put?: never;
         /**
          * Create an API token
-         * @description Makes an access token for scripts that acts as the caller. It is shown this once and expires.
+         * @description Makes an access token for scripts that acts as the caller in one team, the one that X-Team-Id names or the active one, with at most the given role. It is shown this once and expires.
          */
         post: operations["createAPIToken"];
         /**
@@ -1405,7 +1445,7 @@ export interface paths {
         };
         /**
          * Ask for access
-         * @description Shows who asks for access and lets the person decide. Somebody who is not signed in is sent to sign in first. A client or redirect address that is not known is shown as an error and never redirected to.
+         * @description Shows who asks for access and lets the person decide. Somebody who is not signed in is sent to sign in first. A client or redirect address that is not known is shown as an error and never redirected to; any other fault goes back to the client as `error`. Who has allowed a client with an https redirect address before is not asked again. The answer carries `state` and `iss`.
          */
         get: operations["authorize"];
         put?: never;
@@ -1868,14 +1908,32 @@ export interface components {
             /** @description Shown once, after confirm; otherwise empty. */
             recoveryCodes: string[];
         };
+        App: {
+            /** @description The client's id. */
+            id: string;
+            name: string;
+            /** Format: date-time */
+            allowedAt: string;
+            /**
+             * Format: date-time
+             * @description When it last fetched tokens; null without access.
+             */
+            lastUsedAt: string | null;
+            /** @description How many times it is signed in now. */
+            grants: number;
+        };
         NewAPIToken: {
             name: string;
+            /** @description The most that its bearer may be in the team, at most the caller's own role, which is the default. */
+            role?: components["schemas"]["Role"];
             /** @default 90 */
             expiresInDays: number;
         };
         APIToken: {
             id: string;
             name: string;
+            team: components["schemas"]["InvitingTeam"];
+            role: components["schemas"]["Role"];
             /** @description The token's last four characters. */
             tokenHint: string;
             /** Format: date-time */
@@ -1926,6 +1984,10 @@ export interface components {
             grant_types_supported: string[];
             code_challenge_methods_supported: string[];
             token_endpoint_auth_methods_supported: string[];
+            revocation_endpoint_auth_methods_supported?: string[];
+            scopes_supported?: string[];
+            /** @description Answers carry `iss` (RFC 9207). */
+            authorization_response_iss_parameter_supported?: boolean;
         };
         /** @description Which fields are needed depends on the grant. */
         OAuthTokenRequest: {
@@ -5644,6 +5706,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["Internal"];
         };
     };
@@ -5653,6 +5716,64 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The session's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Revoked"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+        };
+    };
+    listApps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["App"][];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+        };
+    };
+    revokeApp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The client's id. */
                 id: string;
             };
             cookie?: never;
@@ -6128,12 +6249,12 @@ export interface operations {
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
             503: components["responses"]["Unavailable"];
         };
     };
@@ -6176,7 +6297,6 @@ export interface operations {
             415: components["responses"]["UnsupportedType"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
             503: components["responses"]["Unavailable"];
         };
     };
@@ -6223,7 +6343,6 @@ export interface operations {
             415: components["responses"]["UnsupportedType"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     changePassword: {
@@ -6267,7 +6386,6 @@ export interface operations {
             415: components["responses"]["UnsupportedType"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     changeSecondFactor: {
@@ -6312,7 +6430,6 @@ export interface operations {
             415: components["responses"]["UnsupportedType"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     listAPITokens: {
@@ -6338,14 +6455,17 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     createAPIToken: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -6354,6 +6474,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "name": "Nightly script",
+                 *       "role": "member",
                  *       "expiresInDays": 90
                  *     }
                  */
@@ -6380,7 +6501,6 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     revokeAPIToken: {
@@ -6413,7 +6533,6 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     startOIDC: {
@@ -6524,8 +6643,7 @@ export interface operations {
                     "application/json": components["schemas"]["OAuthMetadata"];
                 };
             };
-            500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
+            500: components["responses"]["OAuthRefused"];
         };
     };
     authorize: {
@@ -6542,7 +6660,7 @@ export interface operations {
                 /** @description Only S256. */
                 code_challenge_method: "S256";
                 /** @description Comes back unchanged. */
-                state?: string;
+                state: string;
                 /** @description Space-separated. */
                 scope?: string;
             };
@@ -6572,8 +6690,8 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["OAuthRefused"];
-            500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
+            401: components["responses"]["OAuthRefused"];
+            500: components["responses"]["OAuthRefused"];
         };
     };
     decideAuthorization: {
@@ -6590,7 +6708,7 @@ export interface operations {
                 /** @description Only S256. */
                 code_challenge_method: "S256";
                 /** @description Comes back unchanged. */
-                state?: string;
+                state: string;
                 /** @description Space-separated. */
                 scope?: string;
             };
@@ -6623,9 +6741,10 @@ export interface operations {
             };
             400: components["responses"]["OAuthRefused"];
             401: components["responses"]["OAuthRefused"];
-            403: components["responses"]["Forbidden"];
-            500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
+            403: components["responses"]["OAuthRefused"];
+            413: components["responses"]["OAuthRefused"];
+            415: components["responses"]["OAuthRefused"];
+            500: components["responses"]["OAuthRefused"];
         };
     };
     exchangeToken: {
@@ -6664,11 +6783,10 @@ export interface operations {
             };
             400: components["responses"]["OAuthRefused"];
             401: components["responses"]["OAuthRefused"];
-            413: components["responses"]["TooLarge"];
-            415: components["responses"]["UnsupportedType"];
-            429: components["responses"]["RateLimited"];
-            500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
+            413: components["responses"]["OAuthRefused"];
+            415: components["responses"]["OAuthRefused"];
+            429: components["responses"]["OAuthRefused"];
+            500: components["responses"]["OAuthRefused"];
         };
     };
     revokeToken: {
@@ -6699,10 +6817,10 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["OAuthRefused"];
-            413: components["responses"]["TooLarge"];
-            415: components["responses"]["UnsupportedType"];
-            500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
+            413: components["responses"]["OAuthRefused"];
+            415: components["responses"]["OAuthRefused"];
+            429: components["responses"]["OAuthRefused"];
+            500: components["responses"]["OAuthRefused"];
         };
     };
     authorizeDevice: {
@@ -6737,11 +6855,10 @@ export interface operations {
             };
             400: components["responses"]["OAuthRefused"];
             401: components["responses"]["OAuthRefused"];
-            413: components["responses"]["TooLarge"];
-            415: components["responses"]["UnsupportedType"];
-            429: components["responses"]["RateLimited"];
-            500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
+            413: components["responses"]["OAuthRefused"];
+            415: components["responses"]["OAuthRefused"];
+            429: components["responses"]["OAuthRefused"];
+            500: components["responses"]["OAuthRefused"];
         };
     };
     showDevice: {
@@ -6776,8 +6893,9 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     decideDevice: {
@@ -6820,7 +6938,6 @@ export interface operations {
             415: components["responses"]["UnsupportedType"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     getHealth: {

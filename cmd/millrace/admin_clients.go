@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/store"
+)
+
+type clientCommand struct {
+	Add    clientAdd    `cmd:"" help:"Register a program that may ask people for access."`
+	List   clientList   `cmd:"" help:"List the registered programs."`
+	Remove clientRemove `cmd:"" help:"Forget a program; every token it was given is dead at once."`
+}
+
+type clientAdd struct {
+	databaseSettings `embed:""`
+	ID               string   `arg:"" help:"The client_id it will send."`
+	Redirect         []string `arg:"" help:"Addresses it may be answered at: https://…, http://127.0.0.1 (any port and path), or a scheme of its own with a dot."`
+	Name             string   `required:"" help:"What people read when it asks for access."`
+}
+
+// Run registers a public client: it has no secret to keep.
+func (c *clientAdd) Run(w world) error {
+	client := builtin.Client{ID: c.ID, Name: strings.TrimSpace(c.Name), RedirectURIs: c.Redirect, CreatedAt: time.Now()}
+	if err := builtin.CheckClient(client); err != nil {
+		return err
+	}
+	return c.beside(w.ctx, func(db *store.DB) error {
+		if err := db.InsertClient(w.ctx, client); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(w.out, "registered %s (%s)\n", client.ID, client.Name)
+		return err
+	})
+}
+
+type clientList struct {
+	databaseSettings `embed:""`
+}
+
+// Run prints a table, the built-in client first.
+func (c *clientList) Run(w world) error {
+	return c.beside(w.ctx, func(db *store.DB) error {
+		list, err := db.Clients(w.ctx)
+		if err != nil {
+			return err
+		}
+		t := tabwriter.NewWriter(w.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "ID\tNAME\tREDIRECTS")
+		for _, client := range append([]builtin.Client{builtin.CommandLine}, list...) {
+			fmt.Fprintf(t, "%s\t%s\t%s\n", client.ID, client.Name, strings.Join(client.RedirectURIs, " "))
+		}
+		return t.Flush()
+	})
+}
+
+type clientRemove struct {
+	databaseSettings `embed:""`
+	ID               string `arg:"" help:"The client_id."`
+}
+
+// Run ends all that people gave the program.
+func (c *clientRemove) Run(w world) error {
+	return c.beside(w.ctx, func(db *store.DB) error {
+		if err := db.DeleteClient(w.ctx, c.ID); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(w.out, "%s is forgotten; its tokens are dead\n", c.ID)
+		return err
+	})
+}

@@ -1,0 +1,131 @@
+package httpapi
+
+import (
+	"io/fs"
+	"mime"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/httpapi/pages"
+)
+
+func (a *API) pageFile(x *exchange) (answer, error) {
+	name := x.r.PathValue("file")
+	text, err := fs.ReadFile(pages.Static, "static/"+name)
+	if err != nil {
+		return nowhere(x)
+	}
+	return answer{media: mime.TypeByExtension(path.Ext(name)), raw: text}.with("Cache-Control", "public, max-age=300"), nil
+}
+
+// draw is a page for a browser; leadsTo are foreign addresses that its form
+// may end at.
+func (x *exchange) draw(name string, view any, leadsTo ...string) (answer, error) {
+	html, err := pages.Draw(name, view)
+	if err != nil {
+		return answer{}, err
+	}
+	ans, err := x.page(html)
+	if err != nil || ans.status != 0 {
+		return ans, err
+	}
+	policy := "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action " +
+		strings.Join(append([]string{"'self'"}, leadsTo...), " ")
+	ans = ans.with("Content-Security-Policy", policy).with("Cache-Control", "no-store")
+	if base := x.base(); !strings.HasPrefix(base, "https:") && !loopback(base) {
+		// Without TLS browsers do not say Sec-Fetch-Site: the form's Origin must do.
+		ans = ans.with("Referrer-Policy", "same-origin")
+	}
+	return ans, nil
+}
+
+// failOnPage tells a person what went wrong.
+func (x *exchange) failOnPage(e *fault.Error) {
+	status := statusOf[e.Kind]
+	message := e.Message
+	if message != "" {
+		message = strings.ToUpper(message[:1]) + message[1:] + "."
+	}
+	ans, err := x.draw("error", pages.Error{Title: pageTitle(status), Message: message, RequestID: x.id})
+	if err != nil { // an error page holds nothing that cannot be drawn
+		panic(err)
+	}
+	ans.status = max(ans.status, status)
+	x.write(ans)
+}
+
+func pageTitle(status int) string {
+	switch status {
+	case http.StatusNotFound:
+		return "Nothing is here"
+	case http.StatusForbidden:
+		return "You may not do this"
+	case http.StatusUnauthorized:
+		return "Please sign in"
+	case http.StatusTooManyRequests:
+		return "Please wait a little"
+	}
+	if status >= http.StatusInternalServerError {
+		return "Something went wrong"
+	}
+	return "This did not work"
+}
+
+// form reads a form that was posted. Nothing may be said twice.
+func (x *exchange) form() (url.Values, error) {
+	media, _, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
+	if media != "application/x-www-form-urlencoded" {
+		return nil, fault.Unsupported("send a form, as application/x-www-form-urlencoded").WithCode("invalid_request")
+	}
+	x.r.Body = http.MaxBytesReader(x.w, x.r.Body, smallBody)
+	if err := x.r.ParseForm(); err != nil {
+		if strings.Contains(err.Error(), "too large") {
+			return nil, fault.TooLarge("a form has at most 1 MB").WithCode("invalid_request")
+		}
+		return nil, fault.Invalid("the form cannot be read").WithCode("invalid_request").WithCause(err)
+	}
+	return x.r.PostForm, saidOnce(x.r.PostForm)
+}
+
+func saidOnce(values url.Values) error {
+	for name, all := range values {
+		if len(all) > 1 || !printable(all[0]) {
+			return fault.Invalid("%s is there twice or holds control characters", asciiName(name)).WithCode("invalid_request")
+		}
+	}
+	return nil
+}
+
+// asciiName is a field's name, if it can stand in an OAuth error.
+func asciiName(name string) string {
+	if len(name) > 40 || strings.ContainsFunc(name, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
+		return "a field"
+	}
+	return name
+}
+
+func seeOther(location string) (answer, error) {
+	return answer{status: http.StatusSeeOther, media: "text/plain", raw: []byte{}}.with("Location", location), nil
+}
+
+// ownPath is a path of ours to go on to, and never another site's.
+func ownPath(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "" || u.Host != "" || len(text) > 8000 || !printable(text) ||
+		!strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") || strings.Contains(text, `\`) {
+		return "/"
+	}
+	return text
+}
+
+// toSignIn sends a browser to sign in, and back here afterwards.
+func (x *exchange) toSignIn() (answer, error) {
+	return seeOther("/sign-in?next=" + url.QueryEscape(x.r.URL.RequestURI()))
+}
+
+func (x *exchange) person() pages.Person {
+	return pages.Person{Name: x.presence.User.Name, Email: x.presence.User.Email}
+}

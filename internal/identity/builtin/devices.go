@@ -1,0 +1,147 @@
+package builtin
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/identity"
+)
+
+// Device is a request of a terminal, which waits until somebody allows it in
+// a browser (RFC 8628).
+type Device struct {
+	DeviceHash string
+	UserHash   string
+	Client     string
+	State      DeviceState
+	User       ids.User
+	Pause      time.Duration // between two polls
+	PolledAt   time.Time
+	ExpiresAt  time.Time
+}
+
+// DeviceState is what became of a device's request.
+type DeviceState string
+
+// The states of a device's request. One that was allowed and fetched is gone.
+const (
+	DeviceOpen    DeviceState = "open"
+	DeviceAllowed DeviceState = "allowed"
+	DeviceDenied  DeviceState = "denied"
+)
+
+// DeviceCodes are what the device shows and polls with.
+type DeviceCodes struct {
+	Device string
+	User   string
+	Life   time.Duration
+	Pause  time.Duration
+}
+
+const (
+	deviceLife  = 15 * time.Minute
+	devicePause = 5 * time.Second
+	// No vowels, so that no word appears; no digits, which look like letters.
+	userLetters = "BCDFGHJKLMNPQRSTVWXZ"
+)
+
+// StartDevice opens a request.
+func (s *System) StartDevice(ctx context.Context, client Client, household string) (DeviceCodes, error) {
+	if err := s.take(ctx, "device "+household, devicesByAddress, "too many devices asked from your address; try again later"); err != nil {
+		return DeviceCodes{}, err
+	}
+	codes := DeviceCodes{Device: newSecret(), User: newUserCode(), Life: deviceLife, Pause: devicePause}
+	now := s.Now()
+	return codes, s.Store.InsertDevice(ctx, Device{
+		DeviceHash: hashed(codes.Device), UserHash: hashed(plainUserCode(codes.User)), Client: client.ID, State: DeviceOpen,
+		Pause: devicePause, PolledAt: now.Add(-devicePause), ExpiresAt: now.Add(deviceLife),
+	})
+}
+
+func newUserCode() string {
+	var code strings.Builder
+	for random := make([]byte, 1); code.Len() < 8; {
+		rand.Read(random)
+		if n := int(random[0]); n < 240 { // 240 is a multiple of 20: every letter is as likely
+			code.WriteByte(userLetters[n%len(userLetters)])
+		}
+	}
+	return code.String()[:4] + "-" + code.String()[4:]
+}
+
+// plainUserCode forgives how a person types a code.
+func plainUserCode(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == ' ' {
+			return -1
+		}
+		return r
+	}, strings.ToUpper(text[:min(len(text), 64)]))
+}
+
+// Device is the open request that a person's code belongs to. Codes are short,
+// so guessing is slowed as for passwords.
+func (s *System) Device(ctx context.Context, p identity.Presence, userCode, household string) (Client, error) {
+	var d Device
+	buckets := guessing("device code "+string(p.User.ID), household)
+	err := s.guess(ctx, buckets, errUserCode, func() (bool, error) {
+		var err error
+		d, err = s.Store.Device(ctx, hashed(plainUserCode(userCode)), s.Now())
+		if fault.Is(err, fault.KindNotFound) {
+			return false, nil
+		}
+		return true, err
+	})
+	if err != nil {
+		return Client{}, err
+	}
+	return s.Client(ctx, d.Client)
+}
+
+var errUserCode = fault.NotFound("no device waits with this code: it was typed differently, was used, or has expired").WithCode("unknown_code")
+
+// DecideDevice allows or denies the request.
+func (s *System) DecideDevice(ctx context.Context, p identity.Presence, userCode string, allow bool) error {
+	err := s.Store.DecideDevice(ctx, hashed(plainUserCode(userCode)), p.User.ID, allow, s.Now())
+	if fault.Is(err, fault.KindNotFound) {
+		return errUserCode
+	}
+	return err
+}
+
+var (
+	errDevicePending = fault.Invalid("nobody has allowed the device yet").WithCode("authorization_pending")
+	errDeviceFast    = fault.Invalid("the device asks too often: wait five seconds longer between two tries").WithCode("slow_down")
+	errDeviceDenied  = fault.Invalid("the person said no").WithCode("access_denied")
+	errDeviceExpired = fault.Invalid("nobody allowed the device in time: start again").WithCode("expired_token")
+)
+
+// PollDevice gives tokens once somebody has allowed the device.
+func (s *System) PollDevice(ctx context.Context, client Client, deviceCode string) (Tokens, error) {
+	t, row := s.newTokens()
+	err := s.Store.PollDevice(ctx, hashed(deviceCode), client.ID, row, func(d Device) (Device, error) { return polled(d, row.Now) })
+	return t, orRefused(err)
+}
+
+// polled is the request after one more poll, and what the device is told.
+func polled(d Device, now time.Time) (Device, error) {
+	if !now.Before(d.ExpiresAt) {
+		return d, errDeviceExpired
+	}
+	fast := now.Sub(d.PolledAt) < d.Pause
+	d.PolledAt = now
+	switch {
+	case d.State == DeviceDenied:
+		return d, errDeviceDenied
+	case fast:
+		d.Pause += devicePause
+		return d, errDeviceFast
+	case d.State == DeviceAllowed:
+		return d, nil
+	}
+	return d, errDevicePending
+}

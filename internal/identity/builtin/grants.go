@@ -1,0 +1,118 @@
+package builtin
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/identity"
+)
+
+const (
+	accessPrefix  = "oat_"
+	refreshPrefix = "ort_"
+	accessLife    = time.Hour
+	grantLife     = 30 * 24 * time.Hour // without being used
+)
+
+// Tokens are what a client gets. They are kept nowhere in clear.
+type Tokens struct {
+	Access  string
+	Refresh string
+	Life    time.Duration // of the access token
+}
+
+// NewTokens is a pair of tokens as it is kept.
+type NewTokens struct {
+	Grant       string // of the family, when these are its first
+	AccessID    string
+	AccessHash  string
+	AccessUntil time.Time
+	RefreshHash string
+	GrantUntil  time.Time
+	Now         time.Time
+}
+
+func (s *System) newTokens() (Tokens, NewTokens) {
+	t := Tokens{Access: accessPrefix + newSecret(), Refresh: refreshPrefix + newSecret(), Life: accessLife}
+	now := s.Now()
+	return t, NewTokens{
+		Grant: ids.NewGrant(), AccessID: ids.NewAccessToken(), AccessHash: hashed(t.Access), AccessUntil: now.Add(accessLife),
+		RefreshHash: hashed(t.Refresh), GrantUntil: now.Add(grantLife), Now: now,
+	}
+}
+
+var (
+	errGrant    = fault.Invalid("the code or token is wrong, has expired or was used before: start again").WithCode("invalid_grant")
+	errVerifier = fault.Invalid("code_verifier does not belong to the code_challenge of this code").WithCode("invalid_grant")
+	errRedirect = fault.Invalid("redirect_uri is not the one that the code was asked for with").WithCode("invalid_grant")
+)
+
+// RedeemCode gives tokens for an authorization code. One that comes a second
+// time has been stolen from somebody: what it gave ends.
+func (s *System) RedeemCode(ctx context.Context, client Client, code, verifier, redirect string) (Tokens, error) {
+	t, row := s.newTokens()
+	err := s.Store.RedeemCode(ctx, hashed(code), func(c Code) error {
+		switch {
+		case c.Client != client.ID:
+			return errGrant
+		case redirect != "" && redirect != c.RedirectURI:
+			return errRedirect
+		case !verifies(c.Challenge, verifier):
+			return errVerifier
+		}
+		return nil
+	}, row)
+	return t, orRefused(err)
+}
+
+// verifies checks PKCE: the challenge is the verifier's hash.
+func verifies(challenge, verifier string) bool {
+	if len(verifier) < 43 || len(verifier) > 128 {
+		return false
+	}
+	sum := sha256.Sum256([]byte(verifier))
+	made := base64.RawURLEncoding.EncodeToString(sum[:])
+	return subtle.ConstantTimeCompare([]byte(made), []byte(challenge)) == 1
+}
+
+// Refresh gives fresh tokens for a refresh token, which works once. One that
+// comes a second time ends its whole family.
+func (s *System) Refresh(ctx context.Context, client Client, token string) (Tokens, error) {
+	t, row := s.newTokens()
+	return t, orRefused(s.Store.Rotate(ctx, hashed(token), client.ID, row))
+}
+
+// orRefused words what the store does not find.
+func orRefused(err error) error {
+	if fault.Is(err, fault.KindNotFound) {
+		return errGrant
+	}
+	return err
+}
+
+// Revoke ends the grant that a token belongs to. A token that nobody knows is
+// dead already. With a client, only that client's tokens are its to end.
+func (s *System) Revoke(ctx context.Context, client, token string) error {
+	return s.Store.EndGrant(ctx, hashed(token), client)
+}
+
+// byAccessToken asks the database each time: a token that has expired or was
+// revoked is dead on every server with the next request.
+func (s *System) byAccessToken(ctx context.Context, token string) (identity.Presence, error) {
+	p, err := s.Store.PresenceByAccess(ctx, hashed(token), s.Now())
+	return bounded(p), orDead(err)
+}
+
+// bounded keeps an API token within the role it was made for.
+func bounded(p identity.Presence) identity.Presence {
+	for i := range p.Memberships {
+		p.Memberships[i].Role = access.Lesser(p.Memberships[i].Role, p.Most)
+	}
+	return p
+}

@@ -1,0 +1,10 @@
+INSERT INTO oauth_clients (id, name, redirect_uris, created_at) VALUES ('c', 'Client', 'https://client.example/back', 1);
+INSERT INTO oauth_consents (user_id, client_id, created_at) VALUES ('u', 'c', 1);
+INSERT INTO oauth_grants (id, user_id, client_id, created_at, last_used_at, expires_at) VALUES ('g', 'u', 'c', 1, 1, 2);
+INSERT INTO oauth_codes (code_hash, user_id, client_id, redirect_uri, challenge, expires_at) VALUES ('h', 'u', 'c', 'https://client.example/back', 'x', 2);
+INSERT INTO oauth_refresh_tokens (token_hash, grant_id) VALUES ('h', 'g');
+INSERT INTO oauth_devices (device_hash, user_hash, client_id, state, pause, polled_at, expires_at) VALUES ('h', 'h', 'c', 'open', 5, 1, 2);
+INSERT INTO access_tokens (id, token_hash, user_id, grant_id, created_at, expires_at) VALUES ('a', 'h', 'u', 'g', 1, 2);
+INSERT INTO slips (token_hash, user_id, purpose, expires_at) VALUES ('h', 'u', 'reset', 2);
+INSERT INTO second_factors (user_id, sealed) VALUES ('u', 'x');
+INSERT INTO recovery_codes (user_id, code_hash) VALUES ('u', 'h');
