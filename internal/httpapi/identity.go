@@ -30,11 +30,9 @@ func (a *API) signUp(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	signUp := builtin.SignUp{Email: string(in.Email), Password: string(in.Password), Name: in.Name}
-	if in.Invitation != nil {
-		signUp.Invitation = *in.Invitation
-	}
-	s, err := a.Accounts.SignUp(x.ctx(), signUp, x.visit())
+	s, err := a.Accounts.SignUp(x.ctx(), builtin.SignUp{
+		Email: string(in.Email), Password: string(in.Password), Name: in.Name, Invitation: value(in.Invitation), VerifyLink: x.verifyLink,
+	}, x.visit())
 	if err != nil {
 		return answer{}, err
 	}
@@ -48,7 +46,7 @@ func (a *API) signIn(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	s, err := a.Accounts.SignIn(x.ctx(), string(in.Email), in.Password, x.visit())
+	s, err := a.Accounts.SignIn(x.ctx(), string(in.Email), in.Password, value(in.Code), x.visit())
 	if err != nil {
 		return answer{}, err
 	}

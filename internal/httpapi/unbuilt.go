@@ -18,14 +18,6 @@ func (a *API) unbuilt() []route {
 		{pattern: "GET /api/account/data", who: member, may: access.ExportTeam},
 		{pattern: "DELETE /api/account/data", who: member, may: access.EraseTeam, body: smallBody},
 
-		{pattern: "POST /auth/verify", body: smallBody},
-		{pattern: "POST /auth/reset", body: smallBody},
-		{pattern: "POST /auth/reset/{token}", body: smallBody},
-		{pattern: "POST /auth/password", who: person, body: smallBody},
-		{pattern: "POST /auth/second-factor", who: person, body: smallBody},
-		{pattern: "GET /auth/api-tokens", who: person},
-		{pattern: "POST /auth/api-tokens", who: person, body: smallBody},
-		{pattern: "DELETE /auth/api-tokens", who: person},
 		{pattern: "GET /auth/oidc/{provider}/start"},
 		{pattern: "GET /auth/oidc/{provider}/callback"},
 	}

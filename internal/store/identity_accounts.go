@@ -29,6 +29,11 @@ func (db *DB) SignUp(ctx context.Context, a builtin.NewAccount) error {
 				return err
 			}
 		}
+		if a.Slip != nil {
+			if err := tx.InsertSlip(ctx, *a.Slip, &a.Letter, a.CreatedAt); err != nil {
+				return err
+			}
+		}
 		if a.Session == nil {
 			return nil
 		}

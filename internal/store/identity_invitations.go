@@ -150,8 +150,6 @@ func (db *DB) AcceptInvitation(ctx context.Context, id ids.Invitation, user ids.
 		if err != nil {
 			return err
 		}
-		_, err = tx.q.ExecContext(ctx, `
-			UPDATE users SET email_verified_at = $1 WHERE id = $2 AND email_verified_at IS NULL`, micros(now), user)
-		return err
+		return tx.markVerified(ctx, user, now)
 	})
 }

@@ -17,7 +17,7 @@ func (db *DB) Sweep(ctx context.Context, now time.Time) error {
 		{`DELETE FROM oauth_grants WHERE expires_at <= $1`, now},
 		{`DELETE FROM oauth_codes WHERE expires_at <= $1`, now.Add(-week)}, // a late replay is recognised
 		{`DELETE FROM oauth_devices WHERE expires_at <= $1`, now.Add(-time.Hour)},
-		{`DELETE FROM access_tokens WHERE expires_at <= $1`, now.Add(-week)}, // API tokens are listed as expired first
+		{`DELETE FROM access_tokens WHERE expires_at <= $1`, now},
 		{`DELETE FROM slips WHERE expires_at <= $1`, now},
 		{`DELETE FROM answers WHERE created_at <= $1`, now.Add(-answerLife)},
 		{`DELETE FROM rate_hits WHERE expires_at <= $1`, now},

@@ -29,6 +29,10 @@ type SignUp struct {
 	Password   string
 	Name       string
 	Invitation string // the token of an invitation that was followed
+
+	// VerifyLink turns a secret token into the address that the mail carries;
+	// without it no mail is sent.
+	VerifyLink func(token string) string
 }
 
 // SignedIn is a fresh session. Secret goes into the cookie and is kept nowhere.
@@ -64,9 +68,15 @@ func (s *System) SignUp(ctx context.Context, in SignUp, v Visit) (SignedIn, erro
 	a.Session = &session
 	if in.Invitation != "" {
 		a.Invitation, a.EmailVerified = hashed(in.Invitation), true // the token reached this mailbox
+	} else if in.VerifyLink != nil {
+		slip, letter := s.verification(a.User, in.VerifyLink)
+		a.Slip, a.Letter = &slip, letter
 	}
 	if err := s.Store.SignUp(ctx, a); err != nil {
 		return SignedIn{}, signUpFault(err)
+	}
+	if a.Slip != nil {
+		s.Post.Hurry(ctx)
 	}
 	return s.signedIn(ctx, a.User, session, secret)
 }
@@ -164,10 +174,64 @@ var (
 	signUpsByAddress = limits.Window{Most: 1000, Per: time.Hour}
 )
 
-// SignIn makes a session for whoever knows the password.
-func (s *System) SignIn(ctx context.Context, email, password string, v Visit) (SignedIn, error) {
+// SignIn makes a session for whoever knows the password and, where the
+// account has a second factor, a code.
+func (s *System) SignIn(ctx context.Context, email, password, code string, v Visit) (SignedIn, error) {
+	a, err := s.known(ctx, email, password, v)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	if err := s.passFactor(ctx, a.ID, code, v.Household); err != nil {
+		return SignedIn{}, err
+	}
+	return s.open(ctx, a.User, v)
+}
+
+func (s *System) open(ctx context.Context, u identity.User, v Visit) (SignedIn, error) {
+	session, secret := s.session(u.ID, v)
+	if err := s.Store.InsertSession(ctx, session); err != nil {
+		return SignedIn{}, err
+	}
+	return s.signedIn(ctx, u, session, secret)
+}
+
+// BeginSignIn is SignIn in two steps: where the account has a second factor it
+// gives a slip in place of a session, which FinishSignIn takes with the code.
+func (s *System) BeginSignIn(ctx context.Context, email, password string, v Visit) (in SignedIn, slip string, err error) {
+	a, err := s.known(ctx, email, password, v)
+	if err != nil {
+		return in, "", err
+	}
+	if err = s.passFactor(ctx, a.ID, "", v.Household); errors.Is(err, errSecondFactor) {
+		slip, row := s.slip(a.ID, ForSecondFactor, stepLife)
+		return in, slip, s.Store.InsertSlip(ctx, row, nil, s.Now())
+	}
+	if err == nil {
+		in, err = s.open(ctx, a.User, v)
+	}
+	return in, "", err
+}
+
+// FinishSignIn makes a session for who has a slip and a code.
+func (s *System) FinishSignIn(ctx context.Context, slip, code string, v Visit) (SignedIn, error) {
+	row, err := s.Store.Slip(ctx, hashed(slip), ForSecondFactor, s.Now())
+	if err != nil {
+		return SignedIn{}, orUsed(err)
+	}
+	if err := s.passFactor(ctx, row.User, code, v.Household); err != nil {
+		return SignedIn{}, err
+	}
+	session, secret := s.session(row.User, v)
+	if err := s.Store.Complete(ctx, row.Hash, session); err != nil {
+		return SignedIn{}, orUsed(err)
+	}
+	return s.signedIn(ctx, identity.User{ID: row.User}, session, secret)
+}
+
+// known is the account that the password opens.
+func (s *System) known(ctx context.Context, email, password string, v Visit) (Account, error) {
 	if email == "" || password == "" || len(password) > maxPassword {
-		return SignedIn{}, fault.Invalid("give an e-mail address and a password")
+		return Account{}, fault.Invalid("give an e-mail address and a password")
 	}
 	address, isAddress := Email(email)
 	var a Account
@@ -180,17 +244,10 @@ func (s *System) SignIn(ctx context.Context, email, password string, v Visit) (S
 		}
 		return s.Passwords.Match(a.PasswordHash, password) // takes as long when there is nobody
 	})
-	if err != nil {
-		return SignedIn{}, err
+	if err == nil && a.Disabled {
+		err = fault.Forbidden("this account is disabled: ask the operator of this server").WithCode("account_disabled")
 	}
-	if a.Disabled {
-		return SignedIn{}, fault.Forbidden("this account is disabled: ask the operator of this server").WithCode("account_disabled")
-	}
-	session, secret := s.session(a.ID, v)
-	if err := s.Store.InsertSession(ctx, session); err != nil {
-		return SignedIn{}, err
-	}
-	return s.signedIn(ctx, a.User, session, secret)
+	return a, err
 }
 
 var errCredentials = fault.Unauthenticated("the e-mail address or the password is wrong").WithCode("wrong_credentials")

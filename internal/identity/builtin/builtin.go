@@ -44,8 +44,9 @@ type Options struct {
 // System is the built-in identity system.
 type System struct {
 	Options
-	Keys   *Keyring
-	tokens *tokens
+	Keys    *Keyring
+	tokens  *tokens
+	touched touches
 }
 
 var _ identity.System = (*System)(nil)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"sync"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -106,7 +107,35 @@ func (s *System) Revoke(ctx context.Context, client, token string) error {
 // revoked is dead on every server with the next request.
 func (s *System) byAccessToken(ctx context.Context, token string) (identity.Presence, error) {
 	p, err := s.Store.PresenceByAccess(ctx, hashed(token), s.Now())
-	return bounded(p), orDead(err)
+	if err != nil {
+		return p, orDead(err)
+	}
+	if p.Most != "" && s.touched.due(p.Grant, s.Now()) {
+		err = s.Store.TouchAPIToken(ctx, p.Grant, s.Now())
+	}
+	return bounded(p), err
+}
+
+// touches remembers when the use of an API token was last noted, so that
+// reading does not become writing.
+type touches struct {
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+const touchPause = time.Minute
+
+func (t *touches) due(id string, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Sub(t.at[id]) < touchPause {
+		return false
+	}
+	if t.at == nil || len(t.at) >= maxSeenTokens {
+		t.at = map[string]time.Time{}
+	}
+	t.at[id] = now
+	return true
 }
 
 // bounded keeps an API token within the role it was made for.

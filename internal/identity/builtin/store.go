@@ -20,6 +20,9 @@ type Store interface {
 	InvitationStore
 	GrantStore
 	DeviceStore
+	CareStore
+	FactorStore
+	APITokenStore
 	KeyStore
 	LimitStore
 }
@@ -110,6 +113,44 @@ type DeviceStore interface {
 	PollDevice(ctx context.Context, deviceHash, client string, t NewTokens, poll func(Device) (Device, error)) error
 }
 
+// CareStore keeps slips and what they change.
+type CareStore interface {
+	// InsertSlip adds a slip in place of others for the same, with the letter
+	// that carries it.
+	InsertSlip(ctx context.Context, s Slip, letter *letters.Letter, now time.Time) error
+	// Slip finds one that still works; none is fault.KindNotFound.
+	Slip(ctx context.Context, hash string, purpose Purpose, now time.Time) (Slip, error)
+	// VerifyEmail and ResetPassword use a slip up; none is fault.KindNotFound.
+	VerifyEmail(ctx context.Context, slipHash string, now time.Time) error
+	ResetPassword(ctx context.Context, slipHash, passwordHash string, now time.Time) error
+	// ChangePassword ends all sessions but the kept one.
+	ChangePassword(ctx context.Context, user ids.User, passwordHash string, keep ids.Session) error
+	// Complete uses a slip up and adds the session it was for.
+	Complete(ctx context.Context, slipHash string, s Session) error
+}
+
+// FactorStore keeps second factors.
+type FactorStore interface {
+	// PutSecondFactor replaces one that is not on; one that is, is
+	// fault.KindConflict.
+	PutSecondFactor(ctx context.Context, f SecondFactor) error
+	SecondFactor(ctx context.Context, user ids.User) (SecondFactor, error)
+	EnableSecondFactor(ctx context.Context, user ids.User, step int64, recoveryHashes []string) error
+	DeleteSecondFactor(ctx context.Context, user ids.User) error
+	// UseStep and UseRecoveryCode report whether this was the first use.
+	UseStep(ctx context.Context, user ids.User, step int64) (bool, error)
+	UseRecoveryCode(ctx context.Context, user ids.User, hash string) (bool, error)
+}
+
+// APITokenStore keeps what people made for their scripts.
+type APITokenStore interface {
+	// InsertAPIToken refuses more than most with fault.KindConflict.
+	InsertAPIToken(ctx context.Context, t APIToken, most int) error
+	APITokens(ctx context.Context, user ids.User, now time.Time) ([]APIToken, error)
+	DeleteAPIToken(ctx context.Context, user ids.User, id string) error
+	TouchAPIToken(ctx context.Context, id string, now time.Time) error
+}
+
 // KeyStore keeps the keys that sign session tokens.
 type KeyStore interface {
 	SigningKeys(ctx context.Context, now time.Time) ([]SigningKey, error)
@@ -137,6 +178,8 @@ type NewAccount struct {
 	Team       identity.Team
 	Session    *Session // nil when an operator makes the account
 	Invitation string   // the hash of the token that was followed, or empty
+	Slip       *Slip    // with Letter: asks them to prove their address
+	Letter     letters.Letter
 	CreatedAt  time.Time
 }
 

@@ -1,0 +1,227 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/letters"
+	"github.com/millrace/millrace/internal/identity/builtin"
+)
+
+// InsertSlip adds a slip in place of others for the same, with the letter that
+// carries it.
+func (db *DB) InsertSlip(ctx context.Context, s builtin.Slip, letter *letters.Letter, now time.Time) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		if _, err := tx.q.ExecContext(ctx, `DELETE FROM slips WHERE user_id = $1 AND purpose = $2`, s.User, s.Purpose); err != nil {
+			return err
+		}
+		_, err := tx.q.ExecContext(ctx, `INSERT INTO slips (token_hash, user_id, purpose, expires_at) VALUES ($1, $2, $3, $4)`,
+			s.Hash, s.User, s.Purpose, micros(s.ExpiresAt))
+		if err != nil || letter == nil {
+			return err
+		}
+		return tx.insertLetter(ctx, *letter, now)
+	})
+}
+
+// Slip finds one that still works.
+func (db *DB) Slip(ctx context.Context, hash string, purpose builtin.Purpose, now time.Time) (builtin.Slip, error) {
+	s := builtin.Slip{Hash: hash, Purpose: purpose}
+	var expires int64
+	err := db.q.QueryRowContext(ctx, `
+		SELECT user_id, expires_at FROM slips WHERE token_hash = $1 AND purpose = $2 AND expires_at > $3`, hash, purpose, micros(now)).
+		Scan(&s.User, &expires)
+	s.ExpiresAt = fromMicros(expires)
+	return s, db.foreseen(err, "slip")
+}
+
+// useSlip takes a slip that still works out of the world.
+func (db *DB) useSlip(ctx context.Context, hash string, purpose builtin.Purpose, now time.Time) (ids.User, error) {
+	var user ids.User
+	err := db.q.QueryRowContext(ctx, `
+		DELETE FROM slips WHERE token_hash = $1 AND purpose = $2 AND expires_at > $3 RETURNING user_id`, hash, purpose, micros(now)).Scan(&user)
+	return user, db.foreseen(err, "slip")
+}
+
+func (db *DB) markVerified(ctx context.Context, user ids.User, now time.Time) error {
+	_, err := db.q.ExecContext(ctx, `UPDATE users SET email_verified_at = $1 WHERE id = $2 AND email_verified_at IS NULL`, micros(now), user)
+	return err
+}
+
+// VerifyEmail notes that a person has read the mail with the slip.
+func (db *DB) VerifyEmail(ctx context.Context, slipHash string, now time.Time) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		user, err := tx.useSlip(ctx, slipHash, builtin.ForVerifying, now)
+		if err != nil {
+			return err
+		}
+		return tx.markVerified(ctx, user, now)
+	})
+}
+
+// ResetPassword sets the password of who has the slip, whose address that
+// proves, and ends all they are signed in with.
+func (db *DB) ResetPassword(ctx context.Context, slipHash, passwordHash string, now time.Time) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		user, err := tx.useSlip(ctx, slipHash, builtin.ForResetting, now)
+		if err != nil {
+			return err
+		}
+		var email string
+		err = tx.q.QueryRowContext(ctx, `UPDATE users SET password_hash = $1 WHERE id = $2 RETURNING email`, passwordHash, user).Scan(&email)
+		if err != nil {
+			return err
+		}
+		if err := tx.markVerified(ctx, user, now); err != nil {
+			return err
+		}
+		return tx.endAccessOf(ctx, email)
+	})
+}
+
+// ChangePassword replaces a password and ends all sessions but one.
+func (db *DB) ChangePassword(ctx context.Context, user ids.User, passwordHash string, keep ids.Session) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		if _, err := tx.q.ExecContext(ctx, `UPDATE users SET password_hash = $1 WHERE id = $2`, passwordHash, user); err != nil {
+			return err
+		}
+		if _, err := tx.q.ExecContext(ctx, `DELETE FROM slips WHERE user_id = $1`, user); err != nil {
+			return err
+		}
+		_, err := tx.q.ExecContext(ctx, `DELETE FROM sessions WHERE user_id = $1 AND id <> $2`, user, keep)
+		return err
+	})
+}
+
+// Complete uses a slip up and adds the session it was for.
+func (db *DB) Complete(ctx context.Context, slipHash string, s builtin.Session) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		if _, err := tx.useSlip(ctx, slipHash, builtin.ForSecondFactor, s.CreatedAt); err != nil {
+			return err
+		}
+		return tx.InsertSession(ctx, s)
+	})
+}
+
+func factorPlace(user ids.User) string { return "second_factors/" + string(user) }
+
+// PutSecondFactor replaces a second factor that is not on.
+func (db *DB) PutSecondFactor(ctx context.Context, f builtin.SecondFactor) error {
+	n, err := db.changed(ctx, `
+		INSERT INTO second_factors (user_id, sealed) VALUES ($1, $2)
+		ON CONFLICT (user_id) DO UPDATE SET sealed = excluded.sealed, last_step = 0 WHERE NOT second_factors.enabled`,
+		f.User, db.sealer.seal(factorPlace(f.User), f.Secret))
+	if err == nil && n == 0 {
+		return fault.Conflict("a second factor is on already: disable it first").WithCode("already_enabled")
+	}
+	return err
+}
+
+// SecondFactor is a person's, on or not.
+func (db *DB) SecondFactor(ctx context.Context, user ids.User) (builtin.SecondFactor, error) {
+	f := builtin.SecondFactor{User: user}
+	var sealed []byte
+	err := db.q.QueryRowContext(ctx, `SELECT sealed, enabled FROM second_factors WHERE user_id = $1`, user).Scan(&sealed, &f.Enabled)
+	if err != nil {
+		return f, db.foreseen(err, "second factor")
+	}
+	f.Secret, err = db.sealer.open(factorPlace(user), sealed)
+	return f, err
+}
+
+// EnableSecondFactor turns one on, with its recovery codes.
+func (db *DB) EnableSecondFactor(ctx context.Context, user ids.User, step int64, recovery []string) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		n, err := tx.changed(ctx, `UPDATE second_factors SET enabled = TRUE, last_step = $1 WHERE user_id = $2 AND NOT enabled`, step, user)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fault.Conflict("a second factor is on already: disable it first").WithCode("already_enabled")
+		}
+		for _, hash := range recovery {
+			if _, err := tx.q.ExecContext(ctx, `INSERT INTO recovery_codes (user_id, code_hash) VALUES ($1, $2)`, user, hash); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// DeleteSecondFactor turns it off, with its recovery codes.
+func (db *DB) DeleteSecondFactor(ctx context.Context, user ids.User) error {
+	_, err := db.changed(ctx, `DELETE FROM second_factors WHERE user_id = $1`, user)
+	return err
+}
+
+// UseStep reports whether a code of this step is the first of it or a later
+// one.
+func (db *DB) UseStep(ctx context.Context, user ids.User, step int64) (bool, error) {
+	n, err := db.changed(ctx, `UPDATE second_factors SET last_step = $1 WHERE user_id = $2 AND last_step < $1`, step, user)
+	return n > 0, err
+}
+
+// UseRecoveryCode reports whether the code was there, and takes it away.
+func (db *DB) UseRecoveryCode(ctx context.Context, user ids.User, hash string) (bool, error) {
+	n, err := db.changed(ctx, `DELETE FROM recovery_codes WHERE user_id = $1 AND code_hash = $2`, user, hash)
+	return n > 0, err
+}
+
+// InsertAPIToken adds an API token unless the person has the most already.
+func (db *DB) InsertAPIToken(ctx context.Context, t builtin.APIToken, most int) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		if err := tx.lock(ctx, "api tokens "+string(t.User)); err != nil {
+			return err
+		}
+		var n int
+		err := tx.q.QueryRowContext(ctx, `
+			SELECT COUNT(*) FROM access_tokens WHERE user_id = $1 AND grant_id IS NULL AND expires_at > $2`, t.User, micros(t.CreatedAt)).Scan(&n)
+		if err != nil {
+			return err
+		}
+		if n >= most {
+			return fault.Conflict("you have %d API tokens: revoke one first", n).WithCode("too_many_tokens")
+		}
+		_, err = tx.q.ExecContext(ctx, `
+			INSERT INTO access_tokens (id, token_hash, user_id, team_id, role, name, hint, created_at, expires_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+			t.ID, t.Hash, t.User, t.Team.ID, t.Role, t.Name, t.Hint, micros(t.CreatedAt), micros(t.ExpiresAt))
+		return err
+	})
+}
+
+// APITokens are a person's live ones, newest first.
+func (db *DB) APITokens(ctx context.Context, user ids.User, now time.Time) ([]builtin.APIToken, error) {
+	return all(ctx, db, func(r *sql.Rows, t *builtin.APIToken) error {
+		var created, expires int64
+		var used sql.NullInt64
+		err := r.Scan(&t.ID, &t.Team.ID, &t.Team.Name, &t.Role, &t.Name, &t.Hint, &created, &expires, &used)
+		t.CreatedAt, t.ExpiresAt = fromMicros(created), fromMicros(expires)
+		if used.Valid {
+			t.LastUsedAt = fromMicros(used.Int64)
+		}
+		return err
+	}, `
+		SELECT a.id, t.id, t.name, a.role, a.name, a.hint, a.created_at, a.expires_at, a.last_used_at
+		FROM access_tokens a JOIN teams t ON t.id = a.team_id
+		WHERE a.user_id = $1 AND a.grant_id IS NULL AND a.expires_at > $2
+		ORDER BY a.id DESC`, user, micros(now))
+}
+
+// DeleteAPIToken ends an API token of this person.
+func (db *DB) DeleteAPIToken(ctx context.Context, user ids.User, id string) error {
+	n, err := db.changed(ctx, `DELETE FROM access_tokens WHERE id = $1 AND user_id = $2 AND grant_id IS NULL`, id, user)
+	if err == nil && n == 0 {
+		return fault.NotFound("no such API token")
+	}
+	return err
+}
+
+// TouchAPIToken notes that a token is in use.
+func (db *DB) TouchAPIToken(ctx context.Context, id string, now time.Time) error {
+	_, err := db.changed(ctx, `UPDATE access_tokens SET last_used_at = $1 WHERE id = $2`, micros(now), id)
+	return err
+}
