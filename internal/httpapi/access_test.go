@@ -144,6 +144,22 @@ var routeRows = map[string]rights{
 	"GET /device":                                      open(303),
 	"POST /device":                                     open(401), // by cookie only
 	"GET /pages/{file}":                                open(404),
+	"GET /sign-in":                                     open(200),
+	"POST /sign-in":                                    open(415), // forms: TestThePages…
+	"POST /sign-in/code":                               open(415),
+	"GET /sign-up":                                     open(200),
+	"POST /sign-up":                                    open(415),
+	"GET /sign-out":                                    open(200),
+	"POST /sign-out":                                   open(415),
+	"GET /reset":                                       open(200),
+	"POST /reset":                                      open(415),
+	"GET /reset/{token}":                               open(404),
+	"POST /reset/{token}":                              open(415),
+	"GET /verify/{token}":                              open(200),
+	"POST /verify/{token}":                             open(404),
+	"GET /invitations":                                 open(404),
+	"GET /invitations/{token}":                         open(200),
+	"POST /invitations/{token}":                        open(303),
 	"GET /auth/apps":                                   everybody(200),
 	"DELETE /auth/apps/{id}":                           everybody(404),
 }

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"sort"
 	"strings"
 	"testing"
@@ -41,11 +42,12 @@ func TestTheRoutesAreTheContract(t *testing.T) {
 		served[pattern] = true
 	}
 	extra := map[string]bool{
-		"GET /{$}": true, "GET /pages/{file}": true, "GET /docs/reference.css": true, "GET /checkout/sandbox.css": true,
+		"GET /{$}": true, "GET /docs/reference.css": true, "GET /checkout/sandbox.css": true,
 		"GET /objects/{key...}": true, "PUT /objects/{key...}": true,
 	}
+	isPage := regexp.MustCompile(`^(GET|POST) /(pages|sign-in|sign-up|sign-out|reset|verify|invitations)(/|$)`)
 	for pattern := range routeRows {
-		if !served[pattern] && !extra[pattern] {
+		if !served[pattern] && !extra[pattern] && !isPage.MatchString(pattern) {
 			t.Errorf("%s is in the table of rights, but not in the contract", pattern)
 		}
 	}

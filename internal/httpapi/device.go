@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/httpapi/pages"
+	"github.com/millrace/millrace/internal/identity/builtin"
 )
 
 // authorizeDevice gives a terminal the codes to show and to poll with.
@@ -32,7 +33,7 @@ func (a *API) showDevice(x *exchange) (answer, error) {
 	if !x.presence.ByCookie {
 		return x.toSignIn()
 	}
-	view := pages.Device{Person: x.person(), Code: x.r.URL.Query().Get("user_code"), Stage: "ask"}
+	view := pages.Device{Person: x.person(), Code: builtin.UserCode(x.r.URL.Query().Get("user_code")), Stage: "ask"}
 	if view.Code == "" {
 		return x.draw("device", view)
 	}

@@ -45,16 +45,20 @@ func (x *exchange) draw(name string, view any, leadsTo ...string) (answer, error
 // failOnPage tells a person what went wrong.
 func (x *exchange) failOnPage(e *fault.Error) {
 	status := statusOf[e.Kind]
-	message := e.Message
-	if message != "" {
-		message = strings.ToUpper(message[:1]) + message[1:] + "."
-	}
-	ans, err := x.draw("error", pages.Error{Title: pageTitle(status), Message: message, RequestID: x.id})
+	ans, err := x.draw("error", pages.Error{Title: pageTitle(status), Message: sentenceCase(e.Message), RequestID: x.id})
 	if err != nil { // an error page holds nothing that cannot be drawn
 		panic(err)
 	}
 	ans.status = max(ans.status, status)
 	x.write(ans)
+}
+
+// sentenceCase makes a failure's words a sentence on a page.
+func sentenceCase(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }
 
 func pageTitle(status int) string {
@@ -127,5 +131,9 @@ func (x *exchange) toSignIn() (answer, error) {
 }
 
 func (x *exchange) person() pages.Person {
-	return pages.Person{Name: x.presence.User.Name, Email: x.presence.User.Email}
+	p := pages.Person{Name: x.presence.User.Name, Email: x.presence.User.Email}
+	if safe(x.r.Method) {
+		p.Here = x.r.URL.RequestURI()
+	}
+	return p
 }

@@ -155,6 +155,23 @@ func (a *API) routes() []route {
 		{pattern: "POST /oauth/device_authorization", failsAs: oauthFailure, handle: a.authorizeDevice},
 		{pattern: "GET /device", who: passerby, page: true, handle: a.showDevice},
 		{pattern: "POST /device", who: passerby, page: true, handle: a.decideDevice},
+
+		{pattern: "GET /sign-in", who: passerby, page: true, handle: a.showSignIn},
+		{pattern: "POST /sign-in", who: passerby, page: true, handle: a.takeSignIn},
+		{pattern: "POST /sign-in/code", who: passerby, page: true, handle: a.takeCode},
+		{pattern: "GET /sign-up", who: passerby, page: true, handle: a.showSignUp},
+		{pattern: "POST /sign-up", who: passerby, page: true, handle: a.takeSignUp},
+		{pattern: "GET /sign-out", who: passerby, page: true, handle: a.showSignOut},
+		{pattern: "POST /sign-out", who: passerby, page: true, handle: a.takeSignOut},
+		{pattern: "GET /reset", who: passerby, page: true, handle: a.showReset},
+		{pattern: "POST /reset", who: passerby, page: true, handle: a.takeReset},
+		{pattern: "GET /reset/{token}", who: passerby, page: true, handle: a.showNewPassword},
+		{pattern: "POST /reset/{token}", who: passerby, page: true, handle: a.takeNewPassword},
+		{pattern: "GET /verify/{token}", who: passerby, page: true, handle: a.showVerify},
+		{pattern: "POST /verify/{token}", who: passerby, page: true, handle: a.takeVerify},
+		{pattern: "GET /invitations", who: passerby, page: true, handle: a.backToInvitation},
+		{pattern: "GET /invitations/{token}", who: passerby, page: true, handle: a.showInvitation},
+		{pattern: "POST /invitations/{token}", who: passerby, page: true, handle: a.takeInvitation},
 		{pattern: "GET /pages/{file}", handle: a.pageFile},
 	}...)
 }

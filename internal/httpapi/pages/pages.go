@@ -50,8 +50,8 @@ type Field struct {
 // Message is what is wrong with the field.
 func (f Field) Message() string { return f.Wrong[f.Name] }
 
-// Person is who is signed in.
-type Person struct{ Name, Email string }
+// Person is who is signed in, and where they are.
+type Person struct{ Name, Email, Here string }
 
 // SignIn asks for an e-mail address and a password.
 type SignIn struct {
@@ -75,13 +75,14 @@ type SecondFactor struct {
 type SignUp struct {
 	Form
 	Name, Email string
-	Invitation  string
+	Invited     bool
 	Team        string // that the invitation is for
 	Closed      string // why nobody can sign up
 }
 
 // SignOut asks whether to leave.
 type SignOut struct {
+	Form
 	Person *Person // nil: signed out
 }
 

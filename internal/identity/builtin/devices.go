@@ -83,6 +83,15 @@ func plainUserCode(text string) string {
 	}, strings.ToUpper(text[:min(len(text), 64)]))
 }
 
+// UserCode is a code as the device shows it, however it was typed.
+func UserCode(typed string) string {
+	plain := plainUserCode(typed)
+	if len(plain) != 8 {
+		return typed
+	}
+	return plain[:4] + "-" + plain[4:]
+}
+
 // Device is the open request that a person's code belongs to. Codes are short,
 // so guessing is slowed as for passwords.
 func (s *System) Device(ctx context.Context, p identity.Presence, userCode, household string) (Client, error) {

@@ -131,7 +131,7 @@ func (s *System) AskingClient(ctx context.Context, r AuthorizationRequest) (Clie
 		return c, fault.Invalid("%s", errClient.Message).WithCode("invalid_client")
 	}
 	if err == nil && !c.Takes(r.RedirectURI) {
-		err = fault.Invalid("redirect_uri is not an address that this client has registered").WithCode("invalid_request")
+		err = fault.Invalid("the address that the program wants its answer at (redirect_uri) is not one that it has registered").WithCode("invalid_request")
 	}
 	return c, err
 }
