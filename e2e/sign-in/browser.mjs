@@ -22,29 +22,31 @@ function link(to, kind) {
   return `${base}/${kind}/` + mail.split(`${base}/${kind}/`)[1].match(/^\w+/)[0]
 }
 
-// check looks at a page in light and dark, wide and narrow.
+// check looks at a page in light and dark, on a second browser with scripts:
+// the page as it stands, from our origin so that its style is there.
+const mirror = await (await browser.newContext({ viewport: phone })).newPage()
+let shown = ''
+await mirror.route((url) => url.pathname === '/mirror', (r) => r.fulfill({ body: shown, contentType: 'text/html' }))
+
 async function check(name, page) {
-  const url = page.url()
-  const html = await page.content()
+  shown = await page.content()
+  await mirror.goto(`${base}/mirror`)
+  await mirror.evaluate(axe)
   for (const colorScheme of ['light', 'dark']) {
-    const context = await browser.newContext({ colorScheme, viewport: phone })
-    const copy = await context.newPage()
-    // The page as it stands, from our origin so that its style is there.
-    await copy.route(url, (r) => r.fulfill({ body: html, contentType: 'text/html' }))
-    await copy.goto(url)
-    const overflow = await copy.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+    await mirror.emulateMedia({ colorScheme })
+    const overflow = await mirror.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
     assert.ok(overflow <= 0, `${name} is ${overflow} px too wide for a phone`)
-    if (pictures) await copy.screenshot({ path: join(pictures, `${name}-${colorScheme}-phone.png`), fullPage: true })
-    await copy.setViewportSize({ width: 1280, height: 800 })
-    if (pictures) await copy.screenshot({ path: join(pictures, `${name}-${colorScheme}.png`) })
-    await copy.evaluate(axe)
-    const { violations } = await copy.evaluate('axe.run()')
+    const { violations } = await mirror.evaluate('axe.run()')
     assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(' ')}`), [], `${name} in ${colorScheme}`)
-    await context.close()
+    if (!pictures) continue
+    await mirror.screenshot({ path: join(pictures, `${name}-${colorScheme}-phone.png`), fullPage: true })
+    await mirror.setViewportSize({ width: 1280, height: 800 })
+    await mirror.screenshot({ path: join(pictures, `${name}-${colorScheme}.png`) })
+    await mirror.setViewportSize(phone)
   }
 }
 
-// step is a page of the journey: checked, and free of what the policy forbids.
+// The journey: a phone without scripts.
 const context = await browser.newContext({ javaScriptEnabled: false, viewport: phone })
 const page = await context.newPage()
 page.on('console', (m) => assert.ok(!/Content Security Policy/.test(m.text()), m.text()))
@@ -56,8 +58,6 @@ const heading = async (text) => assert.match(await page.locator('h1').innerText(
 await go('/sign-up?next=/sign-out')
 await check('sign-up', page)
 await page.fill('#name', 'Ada')
-await page.fill('#email', 'ada@example')
-await page.fill('#password', '          ')
 await page.fill('#email', 'ada@example.org')
 await page.fill('#password', 'correct horse')
 await press('Make an account')
@@ -194,6 +194,15 @@ await check('second-factor-wrong', page)
 await page.fill('#code', recoveryCodes[0])
 await press('Sign in')
 assert.equal(page.url(), `${base}/`, 'it leads to another site')
+
+// the sandbox's checkout and its invoice
+const { url } = (await (await fetch(`${base}/api/billing/topup`, { method: 'POST', headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' }, body: '{"packageIndex":0}' })).json()).data
+await go(url)
+await check('checkout', page)
+await page.getByRole('button', { name: /^Pay/ }).click()
+await check('checkout-paid', page)
+await page.getByRole('link', { name: 'See the invoice' }).click()
+await check('invoice', page)
 
 await go('/nothing-here')
 await check('not-found', page)
