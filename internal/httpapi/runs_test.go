@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -194,6 +195,7 @@ func TestDeletingAWorkflowCallsItsRunsOff(t *testing.T) {
 	h.call("GET", "/api/runs/"+id, "", bearer(ada.token)).want(200) // it stays listed
 }
 
+// Whatever a stream came by, the end of that ends the stream.
 func TestSigningOutEndsAStream(t *testing.T) {
 	h := newHouse(t)
 	ada := h.signUp("Ada")
@@ -202,27 +204,41 @@ func TestSigningOutEndsAStream(t *testing.T) {
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, "GET", server.URL+"/api/runs/"+id+"/stream", nil)
-	if err != nil {
-		t.Fatal(err)
+	oauth, _ := h.tokens(ada)
+	ci := h.call("POST", "/auth/api-tokens", `{"name":"ci","role":"viewer"}`, bearer(ada.token)).want(201)
+	ends := []struct {
+		token string
+		end   func()
+	}{
+		{oauth, func() { h.post("/oauth/revoke", url.Values{"token": {oauth}}).want(200) }},
+		{ci.text("data", "token"), func() {
+			h.call("DELETE", "/auth/api-tokens?id="+ci.text("data", "id"), "", bearer(ada.token)).want(200)
+		}},
+		{ada.token, func() { h.call("POST", "/auth/sign-out", "", bearer(ada.token)).want(200) }},
 	}
-	r.Header.Set("Authorization", "Bearer "+ada.token)
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("X-Accel-Buffering") != "no" || resp.Header.Get("Cache-Control") != "no-cache, no-transform" {
-		t.Errorf("%v", resp.Header)
-	}
-	h.call("POST", "/auth/sign-out", "", bearer(ada.token)).want(200)
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		if strings.Contains(lines.Text(), `"done"`) {
-			t.Error("the stream went on to the end")
+	for _, e := range ends {
+		r, err := http.NewRequestWithContext(ctx, "GET", server.URL+"/api/runs/"+id+"/stream", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+e.token)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("X-Accel-Buffering") != "no" || resp.Header.Get("Cache-Control") != "no-cache, no-transform" {
+			t.Errorf("%v", resp.Header)
+		}
+		e.end()
+		lines := bufio.NewScanner(resp.Body)
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), `"done"`) {
+				t.Error("the stream went on to the end")
+			}
 		}
 	}
 	if ctx.Err() != nil {
-		t.Error("the stream went on after signing out")
+		t.Error("a stream went on after its end")
 	}
 }

@@ -21,7 +21,7 @@ var Static embed.FS
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"day":   func(t time.Time) string { return t.UTC().Format("2 January 2006") },
-	"field": func(name, label string, f Form) Field { return Field{Name: name, Label: label, Form: f} },
+	"field": func(name string, f Form) Field { return Field{Name: name, Form: f} },
 }).ParseFS(files, "html/*.html"))
 
 // Draw is the page of this name, filled with its view.
@@ -44,7 +44,7 @@ type Form struct {
 // Field is one line of a form.
 type Field struct {
 	Form
-	Name, Label string
+	Name string
 }
 
 // Message is what is wrong with the field.
@@ -56,14 +56,9 @@ type Person struct{ Name, Email, Here string }
 // SignIn asks for an e-mail address and a password.
 type SignIn struct {
 	Form
-	Email     string
-	Notice    string
-	MaySign   bool // up
-	Elsewhere []Provider
+	Email   string
+	MaySign bool // up
 }
-
-// Provider is another place to sign in at.
-type Provider struct{ Name, URL string }
 
 // SecondFactor asks for the code of an authenticator app.
 type SecondFactor struct {
