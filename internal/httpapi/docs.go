@@ -33,9 +33,19 @@ func (a *API) home(x *exchange) (answer, error) { return x.page(a.Home) }
 // page is HTML for a browser. One that came by another name of this machine
 // is sent to the public one, where cookies and tokens work.
 func (x *exchange) page(html []byte) (answer, error) {
-	if base := x.base(); hostOf(base) != x.r.Host && loopback(base) && loopback("http://"+x.r.Host) {
-		return answer{status: http.StatusTemporaryRedirect, media: "text/plain", raw: []byte{}}.with("Location", base+x.r.URL.RequestURI()), nil
+	if to := x.elsewhere(); to != "" {
+		return answer{status: http.StatusTemporaryRedirect, media: "text/plain", raw: []byte{}}.with("Location", to), nil
 	}
 	return answer{media: "text/html; charset=utf-8", raw: html}.
 		with("Content-Security-Policy", pagePolicy).with("Cache-Control", "no-cache"), nil
+}
+
+// elsewhere is the same address under the public name of this machine, if a
+// browser came by another of its names.
+func (x *exchange) elsewhere() string {
+	base := x.base()
+	if !safe(x.r.Method) || hostOf(base) == x.r.Host || !loopback(base) || !loopback("http://"+x.r.Host) {
+		return ""
+	}
+	return base + x.r.URL.RequestURI()
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -28,13 +29,12 @@ func (x *exchange) draw(name string, view any, leadsTo ...string) (answer, error
 	if err != nil {
 		return answer{}, err
 	}
-	ans, err := x.page(html)
-	if err != nil || ans.status != 0 {
-		return ans, err
+	if to := x.elsewhere(); to != "" {
+		return answer{status: http.StatusTemporaryRedirect, media: "text/plain", raw: []byte{}}.with("Location", to), nil
 	}
 	policy := "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action " +
 		strings.Join(append([]string{"'self'"}, leadsTo...), " ")
-	ans = ans.with("Content-Security-Policy", policy).with("Cache-Control", "no-store")
+	ans := answer{media: "text/html; charset=utf-8", raw: html}.with("Content-Security-Policy", policy)
 	if base := x.base(); !strings.HasPrefix(base, "https:") && !loopback(base) {
 		// Without TLS browsers do not say Sec-Fetch-Site: the form's Origin must do.
 		ans = ans.with("Referrer-Policy", "same-origin")
@@ -45,11 +45,17 @@ func (x *exchange) draw(name string, view any, leadsTo ...string) (answer, error
 // failOnPage tells a person what went wrong.
 func (x *exchange) failOnPage(e *fault.Error) {
 	status := statusOf[e.Kind]
-	ans, err := x.draw("error", pages.Error{Title: pageTitle(status), Message: sentenceCase(e.Message), RequestID: x.id})
+	view := pages.Error{Title: pageTitle(status), Message: sentenceCase(e.Message), RequestID: x.id}
+	if status == http.StatusUnauthorized {
+		view.SignIn = x.signInPath()
+	}
+	ans, err := x.draw("error", view)
 	if err != nil { // an error page holds nothing that cannot be drawn
 		panic(err)
 	}
-	ans.status = max(ans.status, status)
+	if ans.status == 0 {
+		ans.status = status
+	}
 	x.write(ans)
 }
 
@@ -86,7 +92,7 @@ func (x *exchange) form() (url.Values, error) {
 	}
 	x.r.Body = http.MaxBytesReader(x.w, x.r.Body, smallBody)
 	if err := x.r.ParseForm(); err != nil {
-		if strings.Contains(err.Error(), "too large") {
+		if _, over := errors.AsType[*http.MaxBytesError](err); over {
 			return nil, fault.TooLarge("a form has at most 1 MB").WithCode("invalid_request")
 		}
 		return nil, fault.Invalid("the form cannot be read").WithCode("invalid_request").WithCause(err)
@@ -126,8 +132,10 @@ func ownPath(text string) string {
 }
 
 // toSignIn sends a browser to sign in, and back here afterwards.
-func (x *exchange) toSignIn() (answer, error) {
-	return seeOther("/sign-in?next=" + url.QueryEscape(x.r.URL.RequestURI()))
+func (x *exchange) toSignIn() (answer, error) { return seeOther(x.signInPath()) }
+
+func (x *exchange) signInPath() string {
+	return "/sign-in?next=" + url.QueryEscape(x.r.URL.RequestURI())
 }
 
 func (x *exchange) person() pages.Person {

@@ -88,7 +88,7 @@ func (db *DB) ChangePassword(ctx context.Context, user ids.User, passwordHash st
 		if _, err := tx.q.ExecContext(ctx, `UPDATE users SET password_hash = $1 WHERE id = $2`, passwordHash, user); err != nil {
 			return err
 		}
-		if _, err := tx.q.ExecContext(ctx, `DELETE FROM slips WHERE user_id = $1`, user); err != nil {
+		if _, err := tx.q.ExecContext(ctx, `DELETE FROM slips WHERE user_id = $1 AND purpose <> $2`, user, builtin.ForVerifying); err != nil {
 			return err
 		}
 		_, err := tx.q.ExecContext(ctx, `DELETE FROM sessions WHERE user_id = $1 AND id <> $2`, user, keep)

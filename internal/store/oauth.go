@@ -168,7 +168,7 @@ func (db *DB) Rotate(ctx context.Context, hash, client string, t builtin.NewToke
 		var user ids.User
 		var used bool
 		err := tx.q.QueryRowContext(ctx, `
-			SELECT g.id, g.user_id, r.used
+			SELECT g.id, g.user_id, r.used_at IS NOT NULL
 			FROM oauth_refresh_tokens r
 			JOIN oauth_grants g ON g.id = r.grant_id
 			JOIN users u ON u.id = g.user_id
@@ -180,7 +180,7 @@ func (db *DB) Rotate(ctx context.Context, hash, client string, t builtin.NewToke
 		if replayed = used; replayed {
 			return tx.deleteGrant(ctx, t.Grant)
 		}
-		if _, err := tx.q.ExecContext(ctx, `UPDATE oauth_refresh_tokens SET used = TRUE WHERE token_hash = $1`, hash); err != nil {
+		if _, err := tx.q.ExecContext(ctx, `UPDATE oauth_refresh_tokens SET used_at = $1 WHERE token_hash = $2`, micros(t.Now), hash); err != nil {
 			return err
 		}
 		_, err = tx.q.ExecContext(ctx, `UPDATE oauth_grants SET last_used_at = $1, expires_at = $2 WHERE id = $3`,

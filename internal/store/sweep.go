@@ -15,6 +15,7 @@ func (db *DB) Sweep(ctx context.Context, now time.Time) error {
 	}{
 		{`DELETE FROM sessions WHERE expires_at <= $1`, now},
 		{`DELETE FROM oauth_grants WHERE expires_at <= $1`, now},
+		{`DELETE FROM oauth_refresh_tokens WHERE used_at <= $1`, now.Add(-30 * 24 * time.Hour)},
 		{`DELETE FROM oauth_codes WHERE expires_at <= $1`, now.Add(-week)}, // a late replay is recognised
 		{`DELETE FROM oauth_devices WHERE expires_at <= $1`, now.Add(-time.Hour)},
 		{`DELETE FROM access_tokens WHERE expires_at <= $1`, now},

@@ -137,4 +137,5 @@ type Error struct {
 	Title     string
 	Message   string
 	RequestID string
+	SignIn    string // where that would help
 }

@@ -44,13 +44,15 @@ CREATE TABLE oauth_codes (
 CREATE INDEX oauth_codes_by_consent ON oauth_codes (user_id, client_id);
 CREATE INDEX oauth_codes_by_expiry ON oauth_codes (expires_at);
 
--- Used ones stay as long as their grant, so that a replay is recognised.
+-- Used ones stay for as long as an unused one would live, so that a replay is
+-- recognised.
 CREATE TABLE oauth_refresh_tokens (
     token_hash TEXT PRIMARY KEY,
     grant_id   TEXT NOT NULL REFERENCES oauth_grants (id) ON DELETE CASCADE,
-    used       BOOLEAN NOT NULL DEFAULT FALSE
+    used_at    BIGINT
 );
 CREATE INDEX oauth_refresh_tokens_by_grant ON oauth_refresh_tokens (grant_id);
+CREATE INDEX oauth_refresh_tokens_by_use ON oauth_refresh_tokens (used_at);
 
 CREATE TABLE oauth_devices (
     device_hash TEXT PRIMARY KEY,
