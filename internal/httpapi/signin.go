@@ -34,12 +34,12 @@ func (a *API) leadsTo(x *exchange, next string) []string {
 	return []string{formTarget(r.RedirectURI)}
 }
 
-// again is a form with what was wrong with it, or the error if it is not the
-// person's to mend.
-func again(f *pages.Form, err error) (status int, ours error) {
-	e, foreseen := errors.AsType[*fault.Error](err)
+// again draws a form with what was wrong with it; what is not the person's to
+// mend stays an error.
+func again(f *pages.Form, problem error, draw func() (answer, error)) (answer, error) {
+	e, foreseen := errors.AsType[*fault.Error](problem)
 	if !foreseen {
-		return 0, err
+		return answer{}, problem
 	}
 	f.Problem, f.Wrong = sentenceCase(e.Message), map[string]string{}
 	for _, d := range e.Details {
@@ -48,7 +48,9 @@ func again(f *pages.Form, err error) (status int, ours error) {
 	if len(f.Wrong) > 0 {
 		f.Problem = ""
 	}
-	return statusOf[e.Kind], nil
+	ans, err := draw()
+	ans.status = statusOf[e.Kind]
+	return ans, err
 }
 
 func (a *API) showSignIn(x *exchange) (answer, error) {
@@ -73,13 +75,7 @@ func (a *API) takeSignIn(x *exchange) (answer, error) {
 	in, slip, err := a.Accounts.BeginSignIn(x.ctx(), view.Email, form.Get("password"), x.pageVisit())
 	switch {
 	case err != nil:
-		status, err := again(&view.Form, err)
-		if err != nil {
-			return answer{}, err
-		}
-		ans, err := a.drawSignIn(x, view)
-		ans.status = status
-		return ans, err
+		return again(&view.Form, err, func() (answer, error) { return a.drawSignIn(x, view) })
 	case slip != "":
 		return x.draw("second-factor", pages.SecondFactor{Form: view.Form, Slip: slip}, a.leadsTo(x, view.Next)...)
 	}
@@ -105,13 +101,7 @@ func (a *API) takeCode(x *exchange) (answer, error) {
 	if fault.Is(err, fault.KindNotFound) {
 		return seeOther("/sign-in?next=" + url.QueryEscape(view.Next)) // took too long
 	}
-	status, err := again(&view.Form, err)
-	if err != nil {
-		return answer{}, err
-	}
-	ans, err := x.draw("second-factor", view, a.leadsTo(x, view.Next)...)
-	ans.status = status
-	return ans, err
+	return again(&view.Form, err, func() (answer, error) { return x.draw("second-factor", view, a.leadsTo(x, view.Next)...) })
 }
 
 // followed is the invitation whose link this browser came by.
@@ -167,13 +157,7 @@ func (a *API) takeSignUp(x *exchange) (answer, error) {
 	if err == nil {
 		return x.enter(made, view.Next)
 	}
-	status, err := again(&view.Form, err)
-	if err != nil {
-		return answer{}, err
-	}
-	ans, err := a.drawSignUp(x, view)
-	ans.status = status
-	return ans, err
+	return again(&view.Form, err, func() (answer, error) { return a.drawSignUp(x, view) })
 }
 
 func (a *API) showSignOut(x *exchange) (answer, error) {
@@ -213,17 +197,12 @@ func (a *API) takeReset(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := pages.Reset{Email: form.Get("email"), Sent: true}
-	status := 0
+	view := pages.Reset{Email: form.Get("email")}
 	if err := a.Accounts.RequestReset(x.ctx(), view.Email, x.household(), x.resetLink); err != nil {
-		view.Sent = false
-		if status, err = again(&view.Form, err); err != nil {
-			return answer{}, err
-		}
+		return again(&view.Form, err, func() (answer, error) { return x.draw("reset", view) })
 	}
-	ans, err := x.draw("reset", view)
-	ans.status = status
-	return ans, err
+	view.Sent = true
+	return x.draw("reset", view)
 }
 
 func (a *API) showNewPassword(x *exchange) (answer, error) {
@@ -238,20 +217,16 @@ func (a *API) takeNewPassword(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := pages.NewPassword{Done: true}
-	status := 0
-	if err := a.Accounts.ResetPassword(x.ctx(), x.r.PathValue("token"), form.Get("password")); err != nil {
-		if !fault.Is(err, fault.KindInvalid) {
-			return answer{}, err
-		}
-		view.Done = false
-		if status, err = again(&view.Form, err); err != nil {
-			return answer{}, err
-		}
+	var view pages.NewPassword
+	err = a.Accounts.ResetPassword(x.ctx(), x.r.PathValue("token"), form.Get("password"))
+	if fault.Is(err, fault.KindInvalid) {
+		return again(&view.Form, err, func() (answer, error) { return x.draw("new-password", view) })
 	}
-	ans, err := x.draw("new-password", view)
-	ans.status = status
-	return ans, err
+	if err != nil {
+		return answer{}, err
+	}
+	view.Done = true
+	return x.draw("new-password", view)
 }
 
 // showVerify asks for a click: programs that look into mails follow links too.
