@@ -34,9 +34,8 @@ const (
 
 // watcher is who is behind a stream.
 type watcher struct {
-	session ids.Session
-	grant   string // of a program, in place of a session
-	may     access.Action
+	login ids.Session // or the grant of a program
+	may   access.Action
 }
 
 // client is one stream. Frames are shared between clients; one that does not
@@ -96,7 +95,7 @@ func (a *API) streamRun(x *exchange) (answer, error) {
 	if _, err := a.Runs.Run(x.ctx(), x.caller, x.runID()); err != nil {
 		return answer{}, err
 	}
-	c := &client{who: watcher{x.presence.Session, x.presence.Grant, x.rt.may}, wake: make(chan struct{}, 1)}
+	c := &client{who: watcher{x.presence.Login(), x.rt.may}, wake: make(chan struct{}, 1)}
 	b, first, err := a.join(x.ctx(), x.caller.Team, x.runID(), c)
 	if err != nil {
 		return answer{}, err
@@ -289,7 +288,7 @@ func (s *stream) catchUp(ctx context.Context, frames []*frame) []*frame {
 // mayWatch asks again who is watching; a token that has run out does not end a
 // stream.
 func (a *API) mayWatch(ctx context.Context, w watcher, team ids.Team) bool {
-	p, err := a.Accounts.Present(ctx, identity.Presence{Session: w.session, Grant: w.grant})
+	p, err := a.Accounts.Present(ctx, identity.LoginOf(w.login))
 	if err != nil {
 		return ctx.Err() != nil
 	}

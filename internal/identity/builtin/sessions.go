@@ -67,9 +67,10 @@ func (s *System) Present(ctx context.Context, was identity.Presence) (identity.P
 	return p, orDead(err)
 }
 
-// RoleOf is what the person of a live session is in a team at this moment.
-func (s *System) RoleOf(ctx context.Context, id ids.Session, team ids.Team) (access.Role, error) {
-	p, err := s.Present(ctx, id)
+// RoleOf is what the person behind a live session or grant is in a team at this
+// moment.
+func (s *System) RoleOf(ctx context.Context, login ids.Session, team ids.Team) (access.Role, error) {
+	p, err := s.Present(ctx, identity.LoginOf(login))
 	if err != nil {
 		return "", err
 	}

@@ -87,7 +87,7 @@ func (d *Driver) read(a *attempt) (*executor.Exit, executor.Word) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		d.log.Error("cannot read an exit record", slog.String("attempt", a.spec.Key.Folder()), slog.Any("error", err))
 	}
-	if !a.folder.Started() {
+	if a.folder.Withdraw() {
 		return nil, executor.Word{Phase: executor.Gone, Reason: executor.NeverStarted}
 	}
 	return nil, executor.Word{Phase: executor.Gone, Reason: executor.Lost}
@@ -143,7 +143,9 @@ func (d *Driver) takeOver(s executor.Spec) *attempt {
 	s.Dir = d.dir(s.Key)
 	a := d.attemptOf(s)
 	d.attempts[s.Key] = a
-	// In this order: a shim writes its record before it lets go.
+	// In this order: a shim that has not begun by now never will, and one that
+	// has writes its record before it lets go.
+	a.folder.Withdraw()
 	held := a.folder.Held()
 	exit, word := d.read(a)
 	if !held || exit != nil {

@@ -67,6 +67,9 @@ func (d *Driver) enqueue(s executor.Spec) error {
 		return nil
 	default:
 		a.spec = s
+		if err := a.folder.Reopen(); err != nil {
+			return err
+		}
 	}
 	if err := writeSpec(s); err != nil {
 		return err

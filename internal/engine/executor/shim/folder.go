@@ -55,10 +55,27 @@ func (f Folder) Exit() (*Exit, error) {
 // takes away has ended with it.
 func (f Folder) Record(e Exit) error { return f.writeJSON(exitFile, e) }
 
-// Started reports whether a shim has ever begun with the attempt.
-func (f Folder) Started() bool {
-	_, err := os.Lstat(f.path(startFile))
-	return err == nil
+// withdrawn stands where a shim would say that it has begun.
+const withdrawn = "withdrawn\n"
+
+// Withdraw makes sure that an attempt with which no shim has begun never
+// begins: one that was started and is slow to come finds its place taken. It
+// reports false when a shim was there first.
+func (f Folder) Withdraw() bool {
+	err := writeFile(f.path(startFile), unix.O_CREAT|unix.O_EXCL, []byte(withdrawn))
+	if err == nil {
+		return true
+	}
+	text, err := readFile(f.path(startFile))
+	return err == nil && string(text) == withdrawn
+}
+
+// Reopen lets a shim begin with an attempt that was withdrawn.
+func (f Folder) Reopen() error {
+	if !f.Withdraw() {
+		return nil
+	}
+	return os.Remove(f.path(startFile))
 }
 
 // Renew tells the shim that its server is there.

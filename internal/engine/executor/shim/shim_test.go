@@ -2,6 +2,7 @@ package shim
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,5 +131,34 @@ func TestAnAbsenceIsCountedFromTheLookBefore(t *testing.T) {
 	}
 	if p.away(at(18)) || !p.away(at(19)) {
 		t.Error("not away at 19")
+	}
+}
+
+// A server that goes down may have started a shim that has not come to life
+// when the next server looks.
+func TestALateShimDoesNotBeginWithWhatWasWithdrawn(t *testing.T) {
+	f := Folder(t.TempDir())
+	mark := filepath.Join(string(f), "ran")
+	if err := errors.Join(os.Mkdir(filepath.Join(string(f), WorkFolder), 0o700),
+		f.Prepare(Launch{Fence: "f", Argv: []string{"/usr/bin/touch", mark}, Dir: "/"})); err != nil {
+		t.Fatal(err)
+	}
+	if !f.Withdraw() || !f.Withdraw() {
+		t.Error("it cannot be withdrawn")
+	}
+	if got := Main([]string{"shim", string(f)}); got != Doubled {
+		t.Errorf("the late shim ends with %d", got)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the command ran")
+	}
+	if err := f.Reopen(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.path(startFile), []byte("1 f\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f.Withdraw() {
+		t.Error("what has begun was withdrawn")
 	}
 }
