@@ -2,7 +2,10 @@ module github.com/millrace/millrace/bench
 
 go 1.26.0
 
-require modernc.org/sqlite v1.60.1
+require (
+	github.com/coder/websocket v1.8.15
+	modernc.org/sqlite v1.60.1
+)
 
 require (
 	github.com/dustin/go-humanize v1.0.1 // indirect

@@ -231,15 +231,21 @@ func (r *room) live(ctx context.Context) {
 		}
 		r.tell(ctx)
 		if r.settleDue() {
-			if _, err := r.settle(ctx, ""); err != nil {
-				r.s.Log.ErrorContext(ctx, "cannot settle a document; it is tried again", slog.String("workflow", string(r.id)), slog.Any("error", err))
-			}
+			_, err := r.settle(ctx, "")
+			r.complain(ctx, err)
 		}
-		r.snapshotIfDue(ctx)
+		r.complain(ctx, r.snapshotIfDue(ctx))
 		if r.left(ctx) {
 			return
 		}
 		timer.Reset(r.pause())
+	}
+}
+
+// complain notes what went wrong with what is tried again anyway.
+func (r *room) complain(ctx context.Context, err error) {
+	if err != nil && !fault.Is(err, fault.KindNotFound) {
+		r.s.Log.ErrorContext(ctx, "cannot keep a document in order", slog.String("workflow", string(r.id)), slog.Any("error", err))
 	}
 }
 
@@ -290,11 +296,11 @@ func (r *room) left(ctx context.Context) bool {
 	if !r.idle() {
 		return false
 	}
-	if _, err := r.settle(ctx, ""); err != nil {
-		r.s.Log.ErrorContext(ctx, "cannot settle a document that is left", slog.String("workflow", string(r.id)), slog.Any("error", err))
-	} else {
-		r.retire(ctx)
+	_, err := r.settle(ctx, "")
+	if err == nil {
+		err = r.retire(ctx)
 	}
+	r.complain(ctx, err)
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	r.mu.Lock()

@@ -309,56 +309,57 @@ func (r *room) drawing(summary string) (workflows.Drawing, error) {
 	return workflows.Drawing{Team: r.team, Workflow: r.id, Definition: definition, Seq: r.head.Seq, Author: r.author, Summary: summary}, err
 }
 
-// snapshotIfDue replaces many updates by what they came to. Those that are not
-// settled stay: they tell who wrote them.
-func (r *room) snapshotIfDue(ctx context.Context) {
+// snapshotIfDue replaces many updates by what they came to.
+func (r *room) snapshotIfDue(ctx context.Context) error {
 	r.mu.Lock()
 	due := r.rows >= snapshotRows || r.bytes >= snapshotBytes
 	r.mu.Unlock()
-	if due {
-		r.snapshot(ctx)
+	if !due {
+		return nil
 	}
+	return r.snapshot(ctx)
 }
 
-func (r *room) snapshot(ctx context.Context) {
+// snapshot settles first, because the updates tell who wrote them; nothing is
+// stored meanwhile. What waits to be stored may be in the snapshot, too: to
+// take in an update twice changes nothing.
+func (r *room) snapshot(ctx context.Context) error {
 	r.storing.Lock()
 	defer r.storing.Unlock()
+	if _, err := r.settle(ctx, ""); err != nil {
+		return err
+	}
 	r.mu.Lock()
-	if r.rows == 0 || len(r.pending) > 0 || r.head.Settled < r.head.Seq || r.over {
+	if r.rows == 0 || r.head.Settled < r.head.Seq || r.over {
 		r.mu.Unlock()
-		return
+		return nil
 	}
 	r.doc.Compact()
 	head, data := r.head, r.doc.Encode()
-	r.mu.Unlock()
-	if err := r.s.Documents.SaveSnapshot(ctx, r.id, head.Epoch, head.Seq, data); err != nil {
-		r.s.Log.ErrorContext(ctx, "cannot take a snapshot; it is tried again", slog.String("workflow", string(r.id)), slog.Any("error", err))
-		return
-	}
-	r.mu.Lock()
 	r.rows, r.bytes = 0, 0
 	r.mu.Unlock()
+	return r.s.Documents.SaveSnapshot(ctx, r.id, head.Epoch, head.Seq, data)
 }
 
 // retire leaves a document behind in few bytes: as a snapshot, or afresh where
 // the traces of what was deleted outweigh what is there.
-func (r *room) retire(ctx context.Context) {
-	r.snapshot(ctx)
+func (r *room) retire(ctx context.Context) error {
+	if err := r.snapshot(ctx); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	head, size := r.head, len(r.doc.Encode())
 	stays := size < growthFrom || r.doc.Pending() || head.Seq != head.Settled || len(r.others) > 0
 	definition, err := drawn(r.doc, r.prior)
 	r.mu.Unlock()
 	if err != nil || stays {
-		return
+		return err
 	}
 	fresh, err := seeded(definition)
 	if err != nil || size < growth*len(fresh) {
-		return
+		return err
 	}
-	if err := r.s.Documents.ResetDocument(ctx, r.id, head, fresh, r.s.Now()); err != nil {
-		r.s.Log.ErrorContext(ctx, "cannot start a document afresh", slog.String("workflow", string(r.id)), slog.Any("error", err))
-	}
+	return r.s.Documents.ResetDocument(ctx, r.id, head, fresh, r.s.Now())
 }
 
 // author is who answers for what comes over a socket.

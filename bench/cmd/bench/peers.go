@@ -23,6 +23,7 @@ type peer struct {
 	signIn    func(s settings, p *process) (session, error)
 	shelf     func(p *process) (shelf, error)            // for the files part
 	workshop  func(s settings, p peer) (workshop, error) // for the tasks part
+	rooms     func(p *process, n int) ([]string, error)  // addresses, for the collab part
 }
 
 // session is a signed-in user of a running peer.
