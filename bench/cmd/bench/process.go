@@ -42,35 +42,46 @@ func start(s settings, p peer) (*process, error) {
 			return nil, err
 		}
 	}
-	proc := &process{
-		name: p.name, base: "http://" + addr, log: filepath.Join(s.out, p.name+".log"), dir: dir,
-		ended: make(chan struct{}),
-	}
-	out, err := os.Create(proc.log)
-	if err != nil {
-		return nil, err
-	}
-	defer out.Close()
-
-	args := p.command(addr, dir)
-	proc.cmd = exec.Command(filepath.Join(s.bin, args[0]), args[1:]...)
-	proc.cmd.Dir, proc.cmd.Stdout, proc.cmd.Stderr = dir, out, out
-	if proc.cmd.Path, err = filepath.Abs(proc.cmd.Path); err != nil {
-		return nil, err
-	}
-	begun := time.Now()
-	if err := proc.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		proc.cmd.Wait()
-		close(proc.ended)
-	}()
-	if err := proc.await(p.readyPath, begun); err != nil {
-		proc.stop()
+	proc := &process{name: p.name, base: "http://" + addr, log: filepath.Join(s.out, p.name+".log"), dir: dir}
+	if err := proc.launch(s, p); err != nil {
 		return nil, err
 	}
 	return proc, nil
+}
+
+// launch runs the peer on its folder and waits until it is ready.
+func (p *process) launch(s settings, of peer) error {
+	out, err := os.Create(p.log)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+
+	args := of.command(strings.TrimPrefix(p.base, "http://"), p.dir)
+	p.cmd, p.ended = exec.Command(filepath.Join(s.bin, args[0]), args[1:]...), make(chan struct{})
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = p.dir, out, out
+	if p.cmd.Path, err = filepath.Abs(p.cmd.Path); err != nil {
+		return err
+	}
+	begun := time.Now()
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		p.cmd.Wait()
+		close(p.ended)
+	}()
+	if err := p.await(of.readyPath, begun); err != nil {
+		p.stop()
+		return err
+	}
+	return nil
+}
+
+// again ends the process and runs it anew on what it left behind.
+func (p *process) again(s settings, of peer) error {
+	p.end()
+	return p.launch(s, of)
 }
 
 func (p *process) await(path string, begun time.Time) error {
@@ -95,6 +106,11 @@ func (p *process) await(path string, begun time.Time) error {
 }
 
 func (p *process) stop() {
+	p.end()
+	os.RemoveAll(p.dir)
+}
+
+func (p *process) end() {
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.ended:
@@ -102,7 +118,6 @@ func (p *process) stop() {
 		p.cmd.Process.Kill()
 		<-p.ended
 	}
-	os.RemoveAll(p.dir)
 }
 
 // cpu is what the process has used so far.
