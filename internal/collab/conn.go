@@ -40,6 +40,7 @@ type conn struct {
 	closed   bool
 	ready    chan struct{} // something waits to be sent
 	work     sync.WaitGroup
+	farewell sync.WaitGroup
 }
 
 func newConn(r *room, ws *websocket.Conn, pass sharing.Pass, acks bool) *conn {
@@ -65,6 +66,9 @@ func (c *conn) serve(ctx context.Context) {
 	if !told {
 		_ = c.ws.CloseNow() // it has left
 	}
+	// A write that is cut short takes the connection with it, and what was to
+	// be said last.
+	c.farewell.Wait()
 	cancel()
 	c.work.Wait()
 }
@@ -181,7 +185,7 @@ func (c *conn) shut(code websocket.StatusCode, reason string) {
 		return
 	}
 	c.closed, c.queue = true, nil
-	c.work.Go(func() { _ = c.ws.Close(code, reason) })
+	c.farewell.Go(func() { _ = c.ws.Close(code, reason) })
 }
 
 // write sends what is queued, and something small whenever there was silence:

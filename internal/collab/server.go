@@ -191,35 +191,50 @@ func (s *Server) Settle(ctx context.Context, team ids.Team, id ids.Workflow) (mo
 			return false, err
 		}
 	}
-	r, err := s.enter(ctx, team, id)
-	if err != nil {
-		return false, err
-	}
-	defer r.release()
-	if err := r.current(ctx); err != nil {
-		return false, err
-	}
-	return r.settle(ctx, "")
+	err = s.within(ctx, team, id, func(ctx context.Context, r *room) error {
+		if err := r.current(ctx); err != nil {
+			return err
+		}
+		moved, err = r.settle(ctx, "")
+		return err
+	})
+	return moved, err
 }
 
 // Draw makes a document say a definition, as an edit that everybody sees.
 func (s *Server) Draw(ctx context.Context, d workflows.Drawing) (done bool, err error) {
-	r, err := s.enter(ctx, d.Team, d.Workflow)
-	if err != nil {
-		return false, err
+	err = s.within(ctx, d.Team, d.Workflow, func(ctx context.Context, r *room) error {
+		if err := r.current(ctx); err != nil {
+			return err
+		}
+		if done, err = r.draw(d); err != nil || !done {
+			return err
+		}
+		if err := r.store(ctx); err != nil {
+			return err
+		}
+		_, err = r.settle(ctx, d.Summary)
+		return err
+	})
+	return done, err
+}
+
+// within does something in a room, in another one if that is closed meanwhile.
+// Who asked may leave: what others have written is not given up for that.
+func (s *Server) within(ctx context.Context, team ids.Team, id ids.Workflow, do func(context.Context, *room) error) error {
+	var err error
+	for range tries {
+		var r *room
+		if r, err = s.enter(ctx, team, id); err != nil {
+			return err
+		}
+		err = do(context.WithoutCancel(ctx), r)
+		r.release()
+		if !errors.Is(err, errOver) {
+			return err
+		}
 	}
-	defer r.release()
-	if err := r.current(ctx); err != nil {
-		return false, err
-	}
-	if done, err = r.draw(d); err != nil || !done {
-		return done, err
-	}
-	if err := r.store(ctx); err != nil {
-		return false, err
-	}
-	_, err = r.settle(ctx, d.Summary)
-	return true, err
+	return err
 }
 
 // Run watches over the rooms until ctx ends, then sends everybody away and
