@@ -183,6 +183,15 @@ func nodesOf(w map[string]any) string {
 	return strings.Join(names, " ")
 }
 
+func mustJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 // Two editors and a viewer, with the unmodified client: all see the same, cut
 // connections and a power cut lose nothing that was acknowledged, and what the
 // viewer writes reaches nobody.
@@ -241,12 +250,22 @@ func TestPeopleEditTogetherThroughCutsAndAPowerCut(t *testing.T) {
 	c.wait("ada", "me.saved()")
 	c.wait("bob", "me.saved()")
 	s.kill()
+	// Nobody may bring back what the server should have kept.
+	for _, who := range []string{"ada", "bob", "eve"} {
+		c.run(who, "provider.disconnect()")
+	}
 	c.add("ada", "duringTheCut")
 	again := start(t, "--data", data, "--listen", strings.TrimPrefix(s.base, "http://"))
 	got = again.want(200, "GET", "/api/workflows/"+w.id, "", "Authorization", bearer(token))
 	text := nodesOf(got)
 	if strings.Contains(text, "offline") || strings.Contains(text, "fromEve") || !strings.Contains(text, "a19") {
 		t.Errorf("after the power cut there is %s", text)
+	}
+	if !strings.Contains(string(mustJSON(t, got)), strings.Repeat("x", 20)+"echo fromAda") {
+		t.Errorf("what was typed is %v", got["definition"])
+	}
+	for _, who := range []string{"ada", "bob", "eve"} {
+		c.run(who, "provider.connect()")
 	}
 	for _, who := range []string{"bob", "eve"} {
 		c.wait(who, "provider.synced && doc.getMap('nodes').has('duringTheCut')")

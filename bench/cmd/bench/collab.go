@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/cookiejar"
@@ -91,19 +89,11 @@ func measureRooms(s settings, p peer, c collabCase) (measurement, error) {
 	if strings.Contains(urls[0], "#") {
 		args = append(args, "-hocuspocus")
 	}
-	cmd := exec.Command(filepath.Join(s.bin, "editorload"), append(args, urls...)...)
-	cmd.Stderr = os.Stderr
-	before := proc.cpu()
-	out, err := cmd.Output()
+	m, used, err := proc.under(exec.Command(filepath.Join(s.bin, "editorload"), append(args, urls...)...))
 	if err != nil {
 		return nil, err
 	}
-	// The load also counts what it does to warm up, a tenth of the time.
-	used := proc.cpu() - before
-	m := measurement{}
-	if err := json.Unmarshal(bytes.TrimSpace(out), &m); err != nil {
-		return nil, err
-	}
+	// The CPU is also that of the warming up.
 	warm := (s.length + 500*time.Millisecond).Seconds() / s.length.Seconds()
 	return m.add("cpu_us", used.Seconds()*1e6/(m.number("relays")*warm)).add("rss_mb", proc.memory()), nil
 }

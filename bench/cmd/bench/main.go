@@ -202,22 +202,28 @@ func load(s settings, proc *process, sess session, op string) (measurement, erro
 	} else {
 		args = append(args, "-method", "POST", "-url", sess.createURL, "-body", sess.body("a workflow of the load"))
 	}
-	cmd := exec.Command(filepath.Join(s.bin, "httpload"), args...)
-	cmd.Stderr = os.Stderr
-	before := proc.cpu()
-	out, err := cmd.Output()
+	m, used, err := proc.under(exec.Command(filepath.Join(s.bin, "httpload"), args...))
 	if err != nil {
-		return nil, err
-	}
-	used := proc.cpu() - before
-	m := measurement{}
-	if err := json.Unmarshal(bytes.TrimSpace(out), &m); err != nil {
 		return nil, err
 	}
 	if m.number("requests") == 0 {
 		return nil, fmt.Errorf("no good answer: %v", m["bad"])
 	}
 	return m.add("cpu_us", used.Seconds()*1e6/m.number("served")).add("rss_mb", proc.memory()), nil
+}
+
+// under runs a load and returns what it reports, with the CPU that the process
+// used meanwhile.
+func (p *process) under(load *exec.Cmd) (m measurement, used time.Duration, err error) {
+	load.Stderr = os.Stderr
+	before := p.cpu()
+	out, err := load.Output()
+	if err != nil {
+		return nil, 0, err
+	}
+	used = p.cpu() - before
+	err = json.Unmarshal(bytes.TrimSpace(out), &m)
+	return m, used, err
 }
 
 // measureStart starts each peer on an empty folder, alone: a few times for the
