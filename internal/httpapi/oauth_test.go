@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 )
 
@@ -361,11 +363,22 @@ func TestWhatAProgramMayNotDo(t *testing.T) {
 	h.call("POST", "/api/workflows", `{"name":"a"}`, bearer(token), header("X-Team-Id", string(bob.team))).want(403)
 	h.call("GET", "/api/workflows", "", bearer(token), header("X-Team-Id", string(bob.team))).want(200)
 	h.call("GET", "/api/workflows", "", bearer(token), header("X-Team-Id", "team_x")).want(403)
+	h.call("POST", "/api/collab/token", `{"workflowId":"`+h.runnable(ada)+`"}`, bearer(token)).want(200)
+	p, err := h.accounts.Identify(t.Context(), identity.Credential{Bearer: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if role, err := h.accounts.RoleOf(t.Context(), p.By(), bob.team); err != nil || role != access.Viewer {
+		t.Errorf("in the editor's room it is %q, %v", role, err)
+	}
 	if err := h.db.DisableAccount(t.Context(), ada.email, h.clock()); err != nil {
 		t.Fatal(err)
 	}
 	h.call("GET", "/api/me", "", bearer(token)).want(401)
 	h.call("GET", "/api/me", "", bearer("oat_guessed")).want(401)
+	if _, err := h.accounts.RoleOf(t.Context(), p.By(), bob.team); !fault.Is(err, fault.KindUnauthenticated) {
+		t.Errorf("the room stays open: %v", err)
+	}
 }
 
 func TestOAuthFailsInItsOwnWords(t *testing.T) {

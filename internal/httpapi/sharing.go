@@ -208,7 +208,7 @@ func (a *API) createRoomToken(x *exchange) (answer, error) {
 	if !printable(*in.WorkflowID) {
 		return answer{}, fault.NotFound("no such workflow")
 	}
-	pass, err := a.Sharing.MemberPass(x.ctx(), x.caller, x.presence.Login(), ids.Workflow(*in.WorkflowID))
+	pass, err := a.Sharing.MemberPass(x.ctx(), x.caller, x.presence.By(), ids.Workflow(*in.WorkflowID))
 	if err != nil {
 		return answer{}, err
 	}

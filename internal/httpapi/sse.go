@@ -12,7 +12,6 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -34,8 +33,8 @@ const (
 
 // watcher is who is behind a stream.
 type watcher struct {
-	login ids.Session // or the grant of a program
-	may   access.Action
+	session ids.Session
+	may     access.Action
 }
 
 // client is one stream. Frames are shared between clients; one that does not
@@ -95,7 +94,7 @@ func (a *API) streamRun(x *exchange) (answer, error) {
 	if _, err := a.Runs.Run(x.ctx(), x.caller, x.runID()); err != nil {
 		return answer{}, err
 	}
-	c := &client{who: watcher{x.presence.Login(), x.rt.may}, wake: make(chan struct{}, 1)}
+	c := &client{who: watcher{x.presence.By(), x.rt.may}, wake: make(chan struct{}, 1)}
 	b, first, err := a.join(x.ctx(), x.caller.Team, x.runID(), c)
 	if err != nil {
 		return answer{}, err
@@ -288,7 +287,7 @@ func (s *stream) catchUp(ctx context.Context, frames []*frame) []*frame {
 // mayWatch asks again who is watching; a token that has run out does not end a
 // stream.
 func (a *API) mayWatch(ctx context.Context, w watcher, team ids.Team) bool {
-	p, err := a.Accounts.Present(ctx, identity.LoginOf(w.login))
+	p, err := a.Accounts.Present(ctx, w.session)
 	if err != nil {
 		return ctx.Err() != nil
 	}

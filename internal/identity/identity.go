@@ -5,7 +5,6 @@ package identity
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -64,24 +63,13 @@ type Presence struct {
 	Memberships []Membership // the earliest joined first
 }
 
-// granted marks the name of a grant.
-const granted = "grant:"
-
-// Login names the session or the grant behind a presence, for those who ask
-// again later.
-func (p Presence) Login() ids.Session {
-	if p.Session == "" && p.Grant != "" {
-		return ids.Session(granted + p.Grant)
+// By is what the presence rests on and ends with: its session or, through a
+// program, its grant.
+func (p Presence) By() ids.Session {
+	if p.Session == "" {
+		return ids.Session(p.Grant)
 	}
 	return p.Session
-}
-
-// LoginOf is the presence that such a name stands for, as far as it says.
-func LoginOf(login ids.Session) Presence {
-	if grant, ok := strings.CutPrefix(string(login), granted); ok {
-		return Presence{Grant: grant}
-	}
-	return Presence{Session: login}
 }
 
 // Place picks the team a request is for: the wanted one (403 unless the

@@ -5,6 +5,7 @@ package ids
 
 import (
 	"encoding/hex"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -30,6 +31,9 @@ func NewInvite() Invite         { return Invite(made("inv_")) }
 func NewWorkflow() Workflow     { return Workflow(made("wf_")) }
 func NewRun() Run               { return Run(made("run_")) }
 func NewAnalysis() Analysis     { return Analysis(made("an_")) }
+
+// Proper reports whether this names a session, and not a grant in its place.
+func (s Session) Proper() bool { return strings.HasPrefix(string(s), "sess_") }
 
 // Names of things that nobody looks up by mistake.
 func NewEntry() string   { return made("le_") } // of a ledger

@@ -56,21 +56,21 @@ func (s *System) MintToken(ctx context.Context, p identity.Presence, origin stri
 	return s.tokens.mint(ctx, p.User.ID, p.Session, origin)
 }
 
-// Present is the person as they are at this moment, if their session or grant
-// still lives.
-func (s *System) Present(ctx context.Context, was identity.Presence) (identity.Presence, error) {
-	if was.Session == "" {
-		p, err := s.Store.PresenceByGrant(ctx, was.Grant, s.Now())
-		return bounded(p), orDead(err)
+// Present is who a session or grant (see Presence.By) belongs to at this
+// moment, if it lives.
+func (s *System) Present(ctx context.Context, by ids.Session) (identity.Presence, error) {
+	if by.Proper() {
+		p, err := s.Store.PresenceBySession(ctx, by, s.Now())
+		return p, orDead(err)
 	}
-	p, err := s.Store.PresenceBySession(ctx, was.Session, s.Now())
-	return p, orDead(err)
+	p, err := s.Store.PresenceByGrant(ctx, string(by), s.Now())
+	return bounded(p), orDead(err)
 }
 
-// RoleOf is what the person behind a live session or grant is in a team at this
+// RoleOf is what the person of a live session or grant is in a team at this
 // moment.
-func (s *System) RoleOf(ctx context.Context, login ids.Session, team ids.Team) (access.Role, error) {
-	p, err := s.Present(ctx, identity.LoginOf(login))
+func (s *System) RoleOf(ctx context.Context, by ids.Session, team ids.Team) (access.Role, error) {
+	p, err := s.Present(ctx, by)
 	if err != nil {
 		return "", err
 	}
