@@ -41,6 +41,7 @@ func NewOrder() string   { return made("ord_") }
 func NewFile() string    { return made("file_") }
 func NewGuest() string   { return made("guest_") }
 func NewInvoice() string { return made("in_") }
+func NewReading() string { return made("rd_") } // of a paper
 
 func NewGrant() string       { return made("grant_") } // what a person gave a program
 func NewAccessToken() string { return made("tok_") }
