@@ -1,0 +1,159 @@
+package ai
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// ChatLimits are how many chat requests a day may make.
+type ChatLimits struct {
+	PerUser, All int
+}
+
+// ChatUse is what a request took.
+type ChatUse struct {
+	PromptTokens, CompletionTokens int64
+}
+
+// ChatRequest is a request in the chat-completions format, field by field as
+// it came.
+type ChatRequest struct {
+	Fields     []ChatField
+	Stream     bool
+	WantsUsage bool // the client asked for the usage at the end of the stream
+}
+
+// ChatField is one field and its JSON.
+type ChatField struct {
+	Name  string
+	Value []byte
+}
+
+// ChatModel is the hosted model.
+type ChatModel interface {
+	Complete(ctx context.Context, r ChatRequest) (ChatReply, error)
+}
+
+// ChatReply is what the model answers.
+type ChatReply interface {
+	// Next is the next piece: the whole answer, or one event of a stream. After
+	// the last it is io.EOF; every other failure is a fault.
+	Next() ([]byte, error)
+	// Use is what the request took, as far as it is known by now.
+	Use() ChatUse
+	Close() error
+}
+
+// ChatStore counts.
+type ChatStore interface {
+	// TakeChat counts a request of a user, within the limits. Beyond them it is
+	// ErrFairUse or ErrAllUsed, and nothing is counted.
+	TakeChat(ctx context.Context, user ids.User, l ChatLimits, day time.Time) error
+	ReturnChat(ctx context.Context, user ids.User, day time.Time) error
+	// CountChat adds a request that was answered to what the team used.
+	CountChat(ctx context.Context, team ids.Team, u ChatUse, day time.Time) error
+}
+
+// Why a request is not counted.
+var (
+	ErrFairUse = errors.New("the user's requests are used up")
+	ErrAllUsed = errors.New("everybody's requests are used up")
+)
+
+// Chat lets people talk to the hosted model.
+type Chat struct {
+	Store  ChatStore
+	Model  ChatModel // nil: none is configured
+	Limits ChatLimits
+	Log    *slog.Logger
+	Now    func() time.Time
+}
+
+// Ready is nil, or why there is nobody to talk to.
+func (c *Chat) Ready() error {
+	if c.Model == nil {
+		return fault.Unavailable("no model is configured on this server: its operator sets --ai-base-url and --ai-model").WithCode("model_unavailable")
+	}
+	return nil
+}
+
+// Ask counts a request and sends it. One that the model does not answer is
+// given back.
+func (c *Chat) Ask(ctx context.Context, caller access.Caller, r ChatRequest) (*Conversation, error) {
+	if err := caller.Must(access.Chat); err != nil {
+		return nil, err
+	}
+	if err := c.Ready(); err != nil {
+		return nil, err
+	}
+	day := DayOf(c.Now())
+	if err := c.take(ctx, caller.User, day); err != nil {
+		return nil, err
+	}
+	reply, err := c.Model.Complete(ctx, r)
+	talk := &Conversation{chat: c, caller: caller, day: day, reply: reply}
+	if err != nil {
+		talk.giveBack(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	return talk, nil
+}
+
+func (c *Chat) take(ctx context.Context, user ids.User, day time.Time) error {
+	wait := Tomorrow(day).Sub(c.Now())
+	err := c.Store.TakeChat(ctx, user, c.Limits, day)
+	switch {
+	case errors.Is(err, ErrFairUse):
+		return fault.Limited(wait, "you have used your %d chat requests of today; there are more at 00:00 UTC", c.Limits.PerUser).WithCode("fair_use_exhausted")
+	case errors.Is(err, ErrAllUsed):
+		return fault.Limited(wait, "the chat requests that all users share are used up for today; there are more at 00:00 UTC").WithCode("global_quota_exhausted")
+	}
+	return err
+}
+
+// Conversation is one answer on its way.
+type Conversation struct {
+	chat      *Chat
+	caller    access.Caller
+	day       time.Time
+	reply     ChatReply
+	delivered bool
+}
+
+// Next is the next piece of the answer; io.EOF after the last.
+func (t *Conversation) Next() ([]byte, error) {
+	piece, err := t.reply.Next()
+	t.delivered = t.delivered || err == nil || errors.Is(err, io.EOF)
+	return piece, err
+}
+
+// Close ends it and counts it, or gives it back when nothing came. A client
+// that has left is counted all the same.
+func (t *Conversation) Close(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	if err := t.reply.Close(); err != nil {
+		t.chat.Log.DebugContext(ctx, "the model's answer did not close", slog.Any("error", err))
+	}
+	if !t.delivered {
+		t.giveBack(ctx)
+		return
+	}
+	t.log(ctx, t.chat.Store.CountChat(ctx, t.caller.Team, t.reply.Use(), t.day))
+}
+
+func (t *Conversation) giveBack(ctx context.Context) {
+	t.log(ctx, t.chat.Store.ReturnChat(ctx, t.caller.User, t.day))
+}
+
+func (t *Conversation) log(ctx context.Context, err error) {
+	if err != nil {
+		t.chat.Log.ErrorContext(ctx, "cannot count a chat request", slog.Any("error", err))
+	}
+}

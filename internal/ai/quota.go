@@ -1,0 +1,87 @@
+package ai
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+)
+
+// Limits are how many papers may be read a day.
+type Limits struct {
+	PerOwner   int // for a team, or one visitor
+	PerAddress int // for all visitors from one address
+	Visitors   int // for all visitors together
+}
+
+// DefaultLimits are the specification's, with room for a lecture hall behind
+// one address.
+func DefaultLimits() Limits { return Limits{PerOwner: 20, PerAddress: 100, Visitors: 1000} }
+
+// Charged is what counts towards the limits on one day.
+type Charged struct {
+	Owner, Address, Visitors int
+}
+
+// Refused is nil, or why one more would be too many. Quotas are whole again at
+// 00:00 UTC.
+func (l Limits) Refused(o Owner, c Charged, now time.Time) error {
+	over := func(format string, args ...any) error {
+		return fault.Limited(Tomorrow(now).Sub(now), format+"; the quota is whole again at 00:00 UTC", args...).WithCode("analysis_quota_exhausted")
+	}
+	switch {
+	case c.Owner >= l.PerOwner && o.Visitor == "":
+		return over("this team has used its %d analyses of today", l.PerOwner)
+	case c.Owner >= l.PerOwner:
+		return over("you have used your %d analyses of today", l.PerOwner)
+	case o.Visitor != "" && c.Address >= l.PerAddress:
+		return over("visitors from your address have used their %d analyses of today: sign in to have a quota of your own", l.PerAddress)
+	case o.Visitor != "" && c.Visitors >= l.Visitors:
+		return over("all visitors together have used today's analyses: sign in to have a quota of your own")
+	}
+	return nil
+}
+
+// Day is the day that a moment belongs to: they all begin at 00:00 UTC.
+func DayOf(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour) }
+
+// Tomorrow is when quotas are whole again.
+func Tomorrow(now time.Time) time.Time { return DayOf(now).AddDate(0, 0, 1) }
+
+// Quota is where an owner stands.
+type Quota struct {
+	Limit, Used, Remaining int
+	ResetsAt               time.Time
+}
+
+// Quota is what the owner has left today.
+func (s *Service) Quota(ctx context.Context, o Owner) (Quota, error) {
+	now := s.Now()
+	c, err := s.Use.Charged(ctx, o, DayOf(now))
+	l := s.Limits
+	q := Quota{Limit: l.PerOwner, Used: c.Owner, Remaining: l.PerOwner - c.Owner, ResetsAt: Tomorrow(now)}
+	if o.Visitor != "" {
+		q.Remaining = min(q.Remaining, l.PerAddress-c.Address, l.Visitors-c.Visitors)
+	}
+	q.Remaining = max(0, q.Remaining)
+	return q, err
+}
+
+// Day is what a team used of papers and chat on one day.
+type Day struct {
+	Date             time.Time
+	Requests         int // to the chat
+	PromptTokens     int64
+	CompletionTokens int64
+	Analyses         int
+}
+
+// Days is what the caller's team used on each day since from; days without use
+// are left out.
+func (s *Service) Days(ctx context.Context, caller access.Caller, from time.Time) ([]Day, error) {
+	if err := caller.Must(access.Read); err != nil {
+		return nil, err
+	}
+	return s.Use.AIDays(ctx, caller.Team, from)
+}
