@@ -106,10 +106,13 @@ func (s *settings) problems() error {
 			note(fmt.Errorf("%s: %w", name, err))
 		}
 	}
-	for name, n := range map[string]int{"--runs-per-minute": s.RunsPerMinute, "--analyses-per-day": s.AnalysesPerDay, "--plan-free-run-seconds": s.PlanFreeRunSeconds} {
+	for name, n := range map[string]int{"--runs-per-minute": s.RunsPerMinute, "--analyses-per-day": s.AnalysesPerDay, "--plan-free-run-seconds": s.PlanFreeRunSeconds, "--chat-per-day": s.ChatPerDay, "--chat-daily-quota": s.ChatDailyQuota} {
 		if n < 1 {
 			note(fmt.Errorf("%s must be at least 1", name))
 		}
+	}
+	if err := s.paperProblems(); err != nil {
+		note(err)
 	}
 	if s.Executor != "local" {
 		note(fmt.Errorf("--executor %s is announced, but not built yet; use local", s.Executor))

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace/millrace/internal/collab"
+	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine"
@@ -42,6 +43,7 @@ type house struct {
 	accounts *builtin.System
 	files    *files.Service
 	engine   *engine.Engine
+	ai       *ai.Service
 	driver   *lateDriver
 	images   *images.Store
 	hub      runs.Hub
@@ -74,6 +76,10 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		return nil, err
 	}
 	money, pages := s.billing(db, catalog, h.engine, origins)
+	chat, scratch, err := h.buildAI(s, origins)
+	if err != nil {
+		return nil, err
+	}
 	h.accounts = builtin.New(builtin.Options{
 		Store: db, Post: h.postman, Passwords: builtin.NewPasswords(), Origins: origins,
 		SignUp: s.signUp(origins), FirstPlan: string(credits.Free), Now: time.Now,
@@ -91,9 +97,10 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 			Store: db, Details: db, Logs: db, Submit: settled{db, h.editor}, Objects: keep, Workshop: h.engine, Catalog: catalog, Now: time.Now,
 		}),
 		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
+		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
 		Limiter: db, Answers: db, Home: web.Home, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
 		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment},
-		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute, AnalysesPerDay: s.AnalysesPerDay,
+		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute,
 	})
 	h.handler = api.Handler()
 	return h, nil
@@ -207,6 +214,7 @@ func (h *house) background(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return h.postman.Run(ctx) })
 	g.Go(func() error { return errors.Join(h.engine.Run(ctx), h.driver.Close()) })
 	g.Go(func() error { return h.editor.Run(ctx) })
+	g.Go(func() error { return h.ai.Run(ctx) })
 	g.Go(func() error { return h.janitor(ctx) })
 }
 

@@ -205,14 +205,15 @@ type Options struct {
 // Service is the room.
 type Service struct {
 	Options
-	news pulse
-	work chan struct{}
+	news   pulse
+	work   chan struct{}
+	closed chan struct{} // when Run has ended
 }
 
 // NewService makes the room. Its work is done by Run.
 func NewService(o Options) *Service {
 	o.Patience = o.Patience.orDefault()
-	return &Service{Options: o, work: make(chan struct{}, 1)}
+	return &Service{Options: o, work: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
 // Analysis is one of the caller's team.

@@ -1,11 +1,11 @@
 package ai
 
 import (
+	"bytes"
 	"context"
 	"sync"
 	"time"
 
-	"github.com/millrace/millrace/internal/domain/doi"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 )
@@ -81,15 +81,22 @@ func (s *Service) Upload(ctx context.Context, o Owner, u Upload) (Analysis, erro
 	return s.begun(s.Store.Ask(ctx, a, s.Limits, s.Now()))
 }
 
-// Named reports whether text could name a paper, for those who check before
-// they ask.
-func Named(text string) bool { _, ok := doi.Parse(text); return ok }
+// PDFHead is how many bytes a PDF takes at most to say that it is one.
+const PDFHead = 1024
+
+// MustBePDF is nil when a file that begins like this is a PDF.
+func MustBePDF(head []byte) error {
+	if !bytes.Contains(head[:min(len(head), PDFHead)], []byte("%PDF-")) {
+		return fault.Unsupported("this is not a PDF")
+	}
+	return nil
+}
 
 // poll is how often we look for what other servers did.
 const poll = time.Second
 
-// Follow tells of an analysis whenever it has moved, until it is over or ctx
-// ends. It returns the analysis as it was last seen.
+// Follow tells of an analysis whenever it has moved, until it is over, or ctx
+// or the server ends. It returns the analysis as it was last seen.
 func (s *Service) Follow(ctx context.Context, o Owner, id ids.Analysis, tell func(Analysis) error) (Analysis, error) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -113,6 +120,8 @@ func (s *Service) Follow(ctx context.Context, o Owner, id ids.Analysis, tell fun
 		}
 		select {
 		case <-ctx.Done():
+			return a, nil
+		case <-s.closed:
 			return a, nil
 		case <-moved:
 		case <-tick.C:

@@ -43,6 +43,7 @@ type ChatModel interface {
 
 // ChatReply is what the model answers.
 type ChatReply interface {
+	Stream() bool
 	// Next is the next piece: the whole answer, or one event of a stream. After
 	// the last it is io.EOF; every other failure is a fault.
 	Next() ([]byte, error)
@@ -126,6 +127,9 @@ type Conversation struct {
 	reply     ChatReply
 	delivered bool
 }
+
+// Stream reports whether the answer comes in events.
+func (t *Conversation) Stream() bool { return t.reply.Stream() }
 
 // Next is the next piece of the answer; io.EOF after the last.
 func (t *Conversation) Next() ([]byte, error) {

@@ -83,8 +83,9 @@ const (
 )
 
 // Run reads what is asked for until ctx ends; what is unfinished then is put
-// back.
+// back, and nobody waits for it here any more. It is called once.
 func (s *Service) Run(ctx context.Context) error {
+	defer close(s.closed)
 	if s.Alone {
 		if err := s.Desk.RecoverReadings(ctx); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/domain/once"
@@ -45,6 +46,8 @@ type Options struct {
 	Transfers Transfers // nil where the object store is spoken to directly
 	Billing   *billing.Service
 	Pages     Pages // nil without the sandbox
+	AI        *ai.Service
+	Chat      *ai.Chat
 	Limiter   Limiter
 	Answers   Answers
 	Checks    map[string]func(context.Context) error // what readiness asks, by name
@@ -57,7 +60,9 @@ type Options struct {
 	CollabURL      string   // where the editor's socket is; empty: on each of them
 	TrustedProxies []netip.Prefix
 	RunsPerMinute  int
-	AnalysesPerDay int
+	VisitorKey     []byte        // signs the cookies of visitors
+	AnalysisWait   time.Duration // how long a plain request waits for an analysis
+	Scratch        string        // the folder of PDFs on their way; empty is the system's
 }
 
 // API is the whole HTTP surface.

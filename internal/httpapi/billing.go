@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -16,13 +17,17 @@ func (a *API) getCredits(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	quota, err := a.AI.Quota(x.ctx(), ai.OwnerOf(x.caller))
+	if err != nil {
+		return answer{}, err
+	}
 	_, end := credits.Period(b.Period)
 	out := api.Credits{
 		MonthlyCredits: b.Granted.Float(), UsedCredits: b.Spent.Float(), Remaining: b.Remaining().Float(),
 		PercentUsed: percent(b.Granted-b.Purse.Monthly, b.Granted), Plan: api.Plan(b.Plan),
 		TopUpCredits: b.Purse.TopUp.Float(), HeldCredits: b.Held.Float(),
 		PeriodStart: api.At(b.Period), PeriodEnd: api.At(end),
-		AiAnalysis: api.AnalysisQuota{Limit: a.AnalysesPerDay, Remaining: a.AnalysesPerDay, ResetsAt: api.At(tomorrow(a.Now()))},
+		AiAnalysis: api.AnalysisQuota{Limit: quota.Limit, Used: quota.Used, Remaining: quota.Remaining, ResetsAt: api.At(quota.ResetsAt)},
 		Storage:    api.StorageUse{UsedBytes: b.Stored},
 	}
 	if terms.StorageBytes > 0 {
@@ -36,10 +41,6 @@ func percent(part, whole credits.Amount) float64 {
 		return 0
 	}
 	return math.Round(float64(part)/float64(whole)*10_000) / 100
-}
-
-func tomorrow(now time.Time) time.Time {
-	return now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
 }
 
 const (
@@ -94,17 +95,37 @@ func (a *API) dashboardUsage(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := api.DashboardUsage{Days: days, From: day(series[0].Date), To: day(series[days-1].Date)}
+	asked, err := a.AI.Days(x.ctx(), x.caller, series[0].Date)
+	if err != nil {
+		return answer{}, err
+	}
+	out := api.DashboardUsage{Days: days, From: day(series[0].Date), To: day(series[days-1].Date), Ai: aiUsage(series, asked)}
 	var total credits.Amount
 	for _, d := range series {
 		total += d.Compute + d.Storage
 		out.Series = append(out.Series, api.UsageDay{
 			Date: day(d.Date), Credits: (d.Compute + d.Storage).Float(), Runs: d.Runs, Compute: d.Compute.Float(), Storage: d.Storage.Float(),
 		})
-		out.Ai.Series = append(out.Ai.Series, api.AIUsageDay{Date: day(d.Date)})
 	}
 	out.TotalCredits = total.Float()
 	return ok(out)
+}
+
+// aiUsage has a point for each day of the series.
+func aiUsage(series []billing.Day, asked []ai.Day) (out api.AIUsage) {
+	on := map[string]ai.Day{}
+	for _, d := range asked {
+		on[day(d.Date)] = d
+	}
+	for _, s := range series {
+		d := on[day(s.Date)]
+		out.Requests += d.Requests
+		out.PromptTokens += d.PromptTokens
+		out.CompletionTokens += d.CompletionTokens
+		out.Analyses += d.Analyses
+		out.Series = append(out.Series, api.AIUsageDay{Date: day(s.Date), Requests: d.Requests, Tokens: d.PromptTokens + d.CompletionTokens, Analyses: d.Analyses})
+	}
+	return out
 }
 
 func day(t time.Time) string { return t.Format(time.DateOnly) }

@@ -103,6 +103,12 @@ func (a *API) routes() []route {
 		{pattern: "POST /api/collab/token", who: member, may: access.Read, body: smallBody, handle: a.createRoomToken},
 		{pattern: "GET /editor/{room}", handle: a.openEditor},
 
+		{pattern: "POST /api/ai/analyze", who: visitor, may: access.Analyze, body: smallBody, limit: papersLimit, handle: a.analyzePaper},
+		{pattern: "POST /api/ai/upload", who: visitor, may: access.Analyze, limit: papersLimit, handle: a.uploadPaper},
+		{pattern: "GET /api/ai/status", who: member, may: access.Read, handle: a.getAnalysis},
+		{pattern: "GET /api/ai/analyses", who: member, may: access.Read, handle: a.listAnalyses},
+		{pattern: "POST /api/ai/proxy/v1/chat/completions", who: member, may: access.Chat, body: chatBody, failsAs: chatFailure, handle: a.completeChat},
+
 		{pattern: "GET /api/billing/credits", who: member, may: access.Read, handle: a.getCredits},
 		{pattern: "GET /api/billing/usage", who: member, may: access.Read, handle: a.listUsage},
 		{pattern: "GET /api/dashboard/usage", who: member, may: access.Read, handle: a.dashboardUsage},

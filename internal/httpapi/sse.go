@@ -127,10 +127,7 @@ type stream struct {
 // serve takes the connection over where it can: a client then costs a small
 // goroutine, and not the buffers of a whole request.
 func (s *stream) serve(life context.Context, w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-cache, no-transform")
-	h.Set("X-Accel-Buffering", "no")
+	streamHead(w.Header())
 	out := http.NewResponseController(w)
 	if r.ProtoMajor == 1 {
 		if conn, buffered, err := out.Hijack(); err == nil && buffered.Reader.Buffered() == 0 {

@@ -9,11 +9,6 @@ import (
 // it is decided already; the table shrinks to nothing.
 func (a *API) unbuilt() []route {
 	table := []route{
-		{pattern: "POST /api/ai/analyze", who: visitor, may: access.Analyze, body: smallBody},
-		{pattern: "POST /api/ai/upload", who: visitor, may: access.Analyze},
-		{pattern: "GET /api/ai/status", who: member, may: access.Read},
-		{pattern: "GET /api/ai/analyses", who: member, may: access.Read},
-		{pattern: "POST /api/ai/proxy/v1/chat/completions", who: member, may: access.Chat, body: chatBody, failsAs: chatFailure},
 
 		{pattern: "GET /api/account/data", who: member, may: access.ExportTeam},
 		{pattern: "DELETE /api/account/data", who: member, may: access.EraseTeam, body: smallBody},

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/ai"
+	"github.com/millrace/millrace/internal/llm"
+	"github.com/millrace/millrace/internal/papers"
+)
+
+// paperProblems is what is wrong with the settings for papers and chat.
+func (s *settings) paperProblems() error {
+	var errs []error
+	if (s.AIBaseURL == "") != (s.AIModel == "") {
+		errs = append(errs, errors.New("--ai-base-url and --ai-model go together"))
+	}
+	for name, text := range map[string]string{
+		"--ai-base-url": s.AIBaseURL, "--crossref-url": s.CrossrefURL, "--openalex-url": s.OpenAlexURL, "--unpaywall-url": s.UnpaywallURL,
+	} {
+		if u, err := url.Parse(text); text != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
+			errs = append(errs, fmt.Errorf("%s: %q is not an address such as https://api.example.org/v1", name, text))
+		}
+	}
+	if s.ContactEmail != "" && !strings.Contains(s.ContactEmail, "@") {
+		errs = append(errs, fmt.Errorf("--contact-email: %q is not an e-mail address", s.ContactEmail))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *settings) checkContact() error {
+	if s.ContactEmail == "" {
+		return errors.New("--contact-email is not set: Unpaywall may refuse to say where open copies are")
+	}
+	return nil
+}
+
+// buildAI makes the room of papers and chat, and the folder of PDFs on their
+// way.
+func (h *house) buildAI(s *settings, origins []string) (*ai.Chat, string, error) {
+	scratch := filepath.Join(s.Data, "papers")
+	if err := emptyScratch(scratch); err != nil {
+		return nil, "", err
+	}
+	contact := s.ContactEmail
+	if u, err := url.Parse(origins[0]); err == nil {
+		contact = cmp.Or(contact, "millrace@"+u.Hostname())
+	}
+	library := papers.New(papers.Options{
+		CrossrefURL: s.CrossrefURL, OpenAlexURL: s.OpenAlexURL, UnpaywallURL: s.UnpaywallURL,
+		Contact: contact, AllowPrivate: s.FetchAllowPrivate, Dir: scratch,
+	})
+	limits := ai.DefaultLimits()
+	limits.PerOwner = s.AnalysesPerDay
+	o := ai.Options{
+		Store: h.db, Desk: h.db, Use: h.db, Library: library, PDFs: library, Limits: limits,
+		Worker: rand.Text(), Alone: s.embedded(), Log: h.log, Now: time.Now,
+	}
+	chat := &ai.Chat{Store: h.db, Limits: ai.ChatLimits{PerUser: s.ChatPerDay, All: s.ChatDailyQuota}, Log: h.log, Now: time.Now}
+	if s.AIBaseURL != "" {
+		model := llm.New(llm.Options{BaseURL: s.AIBaseURL, Model: s.AIModel, Key: s.AIAPIKey, Log: h.log})
+		o.Model, chat.Model = model, model
+	}
+	h.ai = ai.NewService(o)
+	return chat, scratch, nil
+}
+
+const scratchLife = time.Hour
+
+// emptyScratch makes the folder, and clears away what a server that was killed
+// left in it. What is new may belong to a neighbour who shares the folder.
+func emptyScratch(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > scratchLife {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

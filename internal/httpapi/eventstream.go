@@ -1,0 +1,40 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+)
+
+// streamHead says that events follow, and that nobody on the way may hold them
+// back.
+func streamHead(h http.Header) {
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+}
+
+// eventStream is an open stream to one client, within its request.
+type eventStream struct {
+	w   http.ResponseWriter
+	out *http.ResponseController
+	now func() time.Time
+}
+
+// openStream sends the head of a stream. The deadline for reading the request
+// goes: past it, the server would take the client for gone.
+func (x *exchange) openStream(w http.ResponseWriter) *eventStream {
+	s := &eventStream{w: w, out: http.NewResponseController(w), now: x.api.Now}
+	_ = s.out.SetReadDeadline(time.Time{}) // not every connection has one
+	streamHead(w.Header())
+	w.WriteHeader(http.StatusOK)
+	return s
+}
+
+// line sends text as it is; a client that does not take it in time is gone.
+func (s *eventStream) line(text string) error {
+	_ = s.out.SetWriteDeadline(s.now().Add(frameTime))
+	if _, err := s.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return s.out.Flush()
+}
