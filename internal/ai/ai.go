@@ -133,7 +133,8 @@ type Store interface {
 	// limits. Of any number that ask at once, one begins it.
 	Ask(ctx context.Context, a Asked, l Limits, now time.Time) (Analysis, error)
 	Analysis(ctx context.Context, owner string, id ids.Analysis) (Analysis, error)
-	// AnalysisOf is the owner's newest analysis of a paper.
+	// AnalysisOf is the owner's newest analysis of a paper; one that failed only
+	// when there is no other.
 	AnalysisOf(ctx context.Context, owner string, name doi.DOI) (Analysis, error)
 	// Analyses lists lean rows before the cursor, newest first.
 	Analyses(ctx context.Context, owner string, before ids.Analysis, limit int) ([]Analysis, error)

@@ -96,17 +96,17 @@ var routeRows = map[string]rights{
 	"GET /checkout/{secret}":                           open(404),
 	"POST /checkout/{secret}":                          open(400),
 	"GET /invoices/{secret}":                           open(404),
-	"POST /api/ai/analyze":                             open(501),
-	"POST /api/ai/upload":                              open(501),
-	"GET /api/ai/status":                               everybody(501),
-	"GET /api/ai/analyses":                             everybody(501),
-	"POST /api/ai/proxy/v1/chat/completions":           everybody(501),
 	"POST /api/collab/invites":                         admins(201).with(`{"workflowId":"{wf}","role":"editor"}`).elsewhere(404),
 	"GET /api/collab/invites":                          admins(200).elsewhere(404),
 	"DELETE /api/collab/invites":                       admins(200).elsewhere(404),
 	"POST /api/collab/join":                            open(200).with(`{"invite":"{share}"}`),
 	"POST /api/collab/token":                           everybody(200).with(`{"workflowId":"{wf}"}`).elsewhere(404),
 	"GET /editor/{room}":                               open(401), // by a room token: TestTheEditorChecksBeforeItUpgrades
+	"POST /api/ai/analyze":                             open(200).with(`{"doi":"10.1000/mill"}`),
+	"POST /api/ai/upload":                              open(415),      // TestAnUploadIsReadForItsOwnerAlone
+	"GET /api/ai/status":                               everybody(400), // of whom: TestAPaperIsReadOnceAndFoundByItsTeam
+	"GET /api/ai/analyses":                             everybody(200),
+	"POST /api/ai/proxy/v1/chat/completions":           everybody(503), // with a model: TestAChatIsPassedOn
 	"POST /auth/sign-up":                               open(201).with(`{"email":"{fresh}","password":"correct horse","name":"N"}`),
 	"POST /auth/sign-in":                               open(200).with(`{"email":"{known}","password":"correct horse"}`),
 	"POST /auth/sign-out":                              everybody(200),

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/collab"
 	"github.com/millrace/millrace/internal/domain/access"
@@ -35,6 +36,8 @@ import (
 	"github.com/millrace/millrace/internal/mail"
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/objects/disk"
+	"github.com/millrace/millrace/internal/papers"
+	"github.com/millrace/millrace/internal/papers/paperstest"
 	"github.com/millrace/millrace/internal/payments/sandbox"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/sharing"
@@ -51,12 +54,14 @@ const (
 // house is the real API over a real database, with a clock the test turns.
 type house struct {
 	t        *testing.T
+	url      string
 	db       *store.DB
 	mux      *httpapi.Mux
 	accounts *builtin.System
 	mailbox  string
 	log      *bytes.Buffer
 
+	world     *paperstest.World
 	hub       runs.Hub
 	editor    *collab.Server
 	keeper    *disk.Store
@@ -94,7 +99,7 @@ func eachHouse(t *testing.T, test func(t *testing.T, h *house)) {
 
 func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin.Options)) *house {
 	t.Helper()
-	h := &house{t: t, db: storetest.Open(t, url), mailbox: t.TempDir(), now: time.Now().Truncate(time.Second), log: &bytes.Buffer{}}
+	h := &house{t: t, url: url, db: storetest.Open(t, url), mailbox: t.TempDir(), now: time.Now().Truncate(time.Second), log: &bytes.Buffer{}}
 	log := slog.New(slog.NewTextHandler(&locked{w: h.log}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	folder, err := mail.NewFolder(h.mailbox, "millrace@localhost", h.clock)
 	if err != nil {
@@ -119,15 +124,17 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		Feed: &h.hub, Life: t.Context(),
 		Files: h.filesRoom, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
-		Pages:   sandbox.Sandbox{}, AnalysesPerDay: 20,
+		Pages:   sandbox.Sandbox{}, VisitorKey: h.db.Key("visitors"), AnalysisWait: time.Minute, Scratch: t.TempDir(),
 		Log: log, Workflows: workflows.NewService(h.db, h.clock), Limiter: h.db, Answers: h.db, Home: []byte("home"),
 		Checks:  map[string]func(context.Context) error{"database": h.db.Ping},
 		Metrics: httpapi.NewMetrics(prometheus.NewRegistry()), Now: h.clock,
 		PublicURLs: []string{base, cloud}, RunsPerMinute: 30,
 	}
+	h.paperRoom(&o, log)
 	for _, c := range change {
 		c(&o, &ido)
 	}
+	background(t, o.AI.Run)
 	h.accounts = builtin.New(ido)
 	o.Sharing = sharing.NewService(sharing.Options{Store: h.db, Rooms: h.db, Members: h.accounts, Key: h.db.Key("sharing"), Now: h.clock})
 	h.editor = editorOf(t, h, o)
@@ -156,17 +163,37 @@ func engineOf(t *testing.T, h *house) *engine.Engine {
 		Dir: dir, Owner: "test", Host: "here", Embedded: true, Away: time.Minute, Changed: h.hub.Changed, Pulse: h.hub.Feel,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: h.clock,
 	})
+	t.Cleanup(func() { driver.Close() })
+	background(t, e.Run)
+	return e
+}
+
+// background runs something until the test has ended.
+func background(t *testing.T, run func(context.Context) error) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx) }()
+	go func() { done <- run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		driver.Close()
 	})
-	return e
+}
+
+// mill is a paper that everybody knows, with an open copy.
+const mill = "10.1000/mill"
+
+// paperRoom reads papers of a world of its own, without a model.
+func (h *house) paperRoom(o *httpapi.Options, log *slog.Logger) {
+	h.world = paperstest.New(h.t)
+	h.world.Add(mill, paperstest.Work{Title: "On Mills", Abstract: "Mills grind.", PDF: paperstest.PDF(paperstest.Sample)})
+	library := papers.New(h.world.Options())
+	o.AI = ai.NewService(ai.Options{
+		Store: h.db, Desk: h.db, Use: h.db, Library: library, PDFs: library, Limits: ai.DefaultLimits(), Worker: "test", Alone: true, Log: log, Now: h.clock,
+	})
+	o.Chat = &ai.Chat{Store: h.db, Limits: ai.ChatLimits{PerUser: 200, All: 5000}, Log: log, Now: h.clock}
 }
 
 // editorOf hosts the house's editor rooms.

@@ -200,8 +200,11 @@ func (r *reply) Next() ([]byte, error) {
 	for !r.done {
 		raw, data, err := r.event()
 		if err != nil {
-			if errors.Is(err, io.EOF) && r.finished { // some servers leave out the end mark
-				return nil, io.EOF
+			if errors.Is(err, io.EOF) {
+				if r.finished { // some servers leave out the end mark
+					return nil, io.EOF
+				}
+				err = io.ErrUnexpectedEOF
 			}
 			return nil, brokenOff(err)
 		}

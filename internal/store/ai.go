@@ -149,9 +149,10 @@ func (db *DB) Analysis(ctx context.Context, owner string, id ids.Analysis) (ai.A
 	return db.analysis(ctx, `a.id = $2`, owner, string(id))
 }
 
-// AnalysisOf is an owner's newest of one paper.
+// AnalysisOf is an owner's newest of one paper; one that failed only when there
+// is no other.
 func (db *DB) AnalysisOf(ctx context.Context, owner string, name doi.DOI) (ai.Analysis, error) {
-	return db.analysis(ctx, `a.doi = $2 ORDER BY a.id DESC LIMIT 1`, owner, string(name))
+	return db.analysis(ctx, `a.doi = $2 ORDER BY CASE r.status WHEN 'failed' THEN 1 ELSE 0 END, a.id DESC LIMIT 1`, owner, string(name))
 }
 
 func (db *DB) analysis(ctx context.Context, which, owner, value string) (a ai.Analysis, err error) {
