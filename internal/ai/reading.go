@@ -67,7 +67,7 @@ func (p Patience) orDefault() Patience {
 	for _, d := range []struct {
 		at        *time.Duration
 		otherwise time.Duration
-	}{{&p.Reading, 8 * time.Minute}, {&p.Model, 5 * time.Minute}, {&p.Lease, time.Minute}, {&p.Idle, 5 * time.Second}} {
+	}{{&p.Reading, 8 * time.Minute}, {&p.Model, 5 * time.Minute}, {&p.Lease, 30 * time.Second}, {&p.Idle, 5 * time.Second}} {
 		if *d.at == 0 {
 			*d.at = d.otherwise
 		}

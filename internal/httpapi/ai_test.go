@@ -185,8 +185,8 @@ func TestAStreamTellsHowItGoesAndEndsOnce(t *testing.T) {
 	h.call("POST", "/api/ai/analyze", byDOI(mill), bearer("nonsense"), stream).want(401)
 }
 
-// gated holds back what the repository sends until the gate is opened.
-func gated(h *house) (gate chan struct{}) {
+// heldBack keeps what the repository sends until the gate is opened.
+func heldBack(h *house) (gate chan struct{}) {
 	gate = make(chan struct{})
 	pdf := paperstest.PDF(paperstest.Sample)
 	h.world.Break(paperstest.Repository, func(w http.ResponseWriter, r *http.Request) {
@@ -204,7 +204,7 @@ func impatient(o *httpapi.Options, _ *builtin.Options) { o.AnalysisWait = time.M
 func TestAVisitorWhoWaitsIsAttachedAndChargedOnce(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, impatient)
-	gate := gated(h)
+	gate := heldBack(h)
 	first := h.call("POST", "/api/ai/analyze", byDOI(mill)).want(202)
 	cookie, err := http.ParseSetCookie(first.header.Get("Set-Cookie"))
 	if err != nil || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode {
@@ -235,7 +235,7 @@ func TestTheWorkGoesOnWhenTheClientLeaves(t *testing.T) {
 			t.Parallel()
 			h := newHouse(t)
 			ada := h.signUp("Ada")
-			gate := gated(h)
+			gate := heldBack(h)
 			ctx, leave := context.WithCancel(t.Context())
 			left := make(chan struct{})
 			go func() {
