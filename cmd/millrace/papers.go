@@ -55,7 +55,7 @@ func (h *house) buildAI(s *settings, origins []string) (*ai.Chat, string, error)
 	}
 	library := papers.New(papers.Options{
 		CrossrefURL: s.CrossrefURL, OpenAlexURL: s.OpenAlexURL, UnpaywallURL: s.UnpaywallURL,
-		Contact: contact, AllowPrivate: s.FetchAllowPrivate, Dir: scratch,
+		Contact: contact, AllowPrivate: s.FetchAllowPrivate, Dir: scratch, Log: h.log,
 	})
 	limits := ai.DefaultLimits()
 	limits.PerOwner = s.AnalysesPerDay

@@ -54,9 +54,10 @@ type ChatReply interface {
 
 // ChatStore counts.
 type ChatStore interface {
-	// TakeChat counts a request of a user, within the limits. Beyond them it is
-	// ErrFairUse or ErrAllUsed, and nothing is counted.
-	TakeChat(ctx context.Context, user ids.User, l ChatLimits, day time.Time) error
+	// TakeChat counts a request of a user, within the limits, and says how many
+	// they have made by now. Beyond the limits it is ErrFairUse or ErrAllUsed,
+	// and nothing is counted.
+	TakeChat(ctx context.Context, user ids.User, l ChatLimits, day time.Time) (used int, err error)
 	ReturnChat(ctx context.Context, user ids.User, day time.Time) error
 	// CountChat adds a request that was answered to what the team used.
 	CountChat(ctx context.Context, team ids.Team, u ChatUse, day time.Time) error
@@ -86,7 +87,7 @@ func (c *Chat) Ready() error {
 }
 
 // Ask counts a request and sends it. One that the model does not answer is
-// given back.
+// given back, but not to a client that left: the model has worked for it.
 func (c *Chat) Ask(ctx context.Context, caller access.Caller, r ChatRequest) (*Conversation, error) {
 	if err := caller.Must(access.Chat); err != nil {
 		return nil, err
@@ -95,32 +96,34 @@ func (c *Chat) Ask(ctx context.Context, caller access.Caller, r ChatRequest) (*C
 		return nil, err
 	}
 	day := DayOf(c.Now())
-	if err := c.take(ctx, caller.User, day); err != nil {
+	used, err := c.take(ctx, caller.User, day)
+	if err != nil {
 		return nil, err
 	}
 	reply, err := c.Model.Complete(ctx, r)
-	talk := &Conversation{chat: c, caller: caller, day: day, reply: reply}
+	talk := &Conversation{Left: c.Limits.PerUser - used, chat: c, caller: caller, day: day, reply: reply}
 	if err != nil {
-		talk.giveBack(context.WithoutCancel(ctx))
+		talk.giveBack(ctx)
 		return nil, err
 	}
 	return talk, nil
 }
 
-func (c *Chat) take(ctx context.Context, user ids.User, day time.Time) error {
+func (c *Chat) take(ctx context.Context, user ids.User, day time.Time) (int, error) {
 	wait := Tomorrow(day).Sub(c.Now())
-	err := c.Store.TakeChat(ctx, user, c.Limits, day)
+	used, err := c.Store.TakeChat(ctx, user, c.Limits, day)
 	switch {
 	case errors.Is(err, ErrFairUse):
-		return fault.Limited(wait, "you have used your %d chat requests of today; there are more at 00:00 UTC", c.Limits.PerUser).WithCode("fair_use_exhausted")
+		err = fault.Limited(wait, "you have used your %d chat requests of today; there are more at 00:00 UTC", c.Limits.PerUser).WithCode("fair_use_exhausted")
 	case errors.Is(err, ErrAllUsed):
-		return fault.Limited(wait, "the chat requests that all users share are used up for today; there are more at 00:00 UTC").WithCode("global_quota_exhausted")
+		err = fault.Limited(wait, "the chat requests that all users share are used up for today; there are more at 00:00 UTC").WithCode("global_quota_exhausted")
 	}
-	return err
+	return used, err
 }
 
 // Conversation is one answer on its way.
 type Conversation struct {
+	Left      int // requests that the user may still make today
 	chat      *Chat
 	caller    access.Caller
 	day       time.Time
@@ -141,7 +144,6 @@ func (t *Conversation) Next() ([]byte, error) {
 // Close ends it and counts it, or gives it back when nothing came. A client
 // that has left is counted all the same.
 func (t *Conversation) Close(ctx context.Context) {
-	ctx = context.WithoutCancel(ctx)
 	if err := t.reply.Close(); err != nil {
 		t.chat.Log.DebugContext(ctx, "the model's answer did not close", slog.Any("error", err))
 	}
@@ -149,10 +151,14 @@ func (t *Conversation) Close(ctx context.Context) {
 		t.giveBack(ctx)
 		return
 	}
+	ctx = context.WithoutCancel(ctx)
 	t.log(ctx, t.chat.Store.CountChat(ctx, t.caller.Team, t.reply.Use(), t.day))
 }
 
 func (t *Conversation) giveBack(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
 	t.log(ctx, t.chat.Store.ReturnChat(ctx, t.caller.User, t.day))
 }
 

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -28,10 +29,7 @@ func (a *API) analyzePaper(x *exchange) (answer, error) {
 	}
 	owner := x.paperOwner()
 	an, err := a.AI.Analyze(x.ctx(), owner, in.Doi)
-	if err != nil {
-		return answer{}, err
-	}
-	return x.deliver(owner, an)
+	return x.deliver(owner, an, err)
 }
 
 // paperOwner is the caller's team, or the visitor that a cookie of ours names.
@@ -42,9 +40,9 @@ func (x *exchange) paperOwner() ai.Owner {
 	return ai.Owner{Visitor: x.visitor(), Address: x.household()}
 }
 
-// deliver waits for an analysis, or streams how it goes.
-func (x *exchange) deliver(owner ai.Owner, an ai.Analysis) (answer, error) {
-	if err := x.standing(owner); err != nil {
+// deliver waits for an analysis, or streams how it goes, unless it was refused.
+func (x *exchange) deliver(owner ai.Owner, an ai.Analysis, refused error) (answer, error) {
+	if err := errors.Join(refused, x.standing(owner)); err != nil {
 		return answer{}, err
 	}
 	if x.wantsStream() {
@@ -71,13 +69,10 @@ func (x *exchange) deliver(owner ai.Owner, an ai.Analysis) (answer, error) {
 // standing adds how many analyses are left today.
 func (x *exchange) standing(owner ai.Owner) error {
 	q, err := x.api.AI.Quota(x.ctx(), owner)
-	if err != nil {
-		return err
+	if err == nil {
+		x.rateLimit("analyses", limits.Window{Most: q.Limit, Per: 24 * time.Hour}, limits.Standing{Remaining: q.Remaining, Reset: q.ResetsAt.Sub(x.api.Now())})
 	}
-	h := x.w.Header()
-	h.Set("RateLimit-Policy", h.Get("RateLimit-Policy")+fmt.Sprintf(`, "analyses";q=%d;w=86400`, q.Limit))
-	h.Set("RateLimit", h.Get("RateLimit")+fmt.Sprintf(`, "analyses";r=%d;t=%s`, q.Remaining, seconds(q.ResetsAt.Sub(x.api.Now()))))
-	return nil
+	return err
 }
 
 func (x *exchange) wantsStream() bool {

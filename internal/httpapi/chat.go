@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/limits"
 )
 
 // completeChat passes a conversation on to the hosted model.
@@ -28,18 +29,25 @@ func (a *API) completeChat(x *exchange) (answer, error) {
 	_ = conn.SetReadDeadline(time.Time{})  // past it, the server would take the client for gone
 	_ = conn.SetWriteDeadline(time.Time{}) // the model has limits of its own
 	talk, err := a.Chat.Ask(x.ctx(), x.caller, req)
-	if fault.Is(err, fault.KindLimited) {
-		x.w.Header().Set("x-should-retry", "false") // or the usual clients try again and again
-	}
 	if err != nil {
+		if fault.Is(err, fault.KindLimited) {
+			x.chatStanding(0)
+			x.w.Header().Set("x-should-retry", "false") // or the usual clients try again and again
+		}
 		return answer{}, err
 	}
+	x.chatStanding(talk.Left)
 	if talk.Stream() {
 		return answer{stream: func(w http.ResponseWriter, _ *http.Request) { x.streamChat(w, talk) }}, nil
 	}
 	defer talk.Close(x.ctx())
 	whole, err := talk.Next()
 	return answer{raw: whole, media: jsonMedia}, err
+}
+
+func (x *exchange) chatStanding(left int) {
+	now := x.api.Now()
+	x.rateLimit("chat", limits.Window{Most: x.api.Chat.Limits.PerUser, Per: 24 * time.Hour}, limits.Standing{Remaining: left, Reset: ai.Tomorrow(now).Sub(now)})
 }
 
 // streamChat passes each event on as soon as it comes. A client that leaves

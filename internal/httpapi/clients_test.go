@@ -58,7 +58,7 @@ func newProxy(t *testing.T) *proxy {
 	h := newHouse(t, withModel(obliging(t)), func(o *httpapi.Options, _ *builtin.Options) { o.Chat.Limits = ai.ChatLimits{PerUser: 100, All: 1000} })
 	poor := h.signUp("Poor")
 	for range 100 {
-		if err := h.db.TakeChat(t.Context(), poor.id, ai.ChatLimits{PerUser: 100, All: 1000}, ai.DayOf(h.clock())); err != nil {
+		if _, err := h.db.TakeChat(t.Context(), poor.id, ai.ChatLimits{PerUser: 100, All: 1000}, ai.DayOf(h.clock())); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,11 +24,23 @@ func (x *exchange) limit() error {
 	if err != nil {
 		return err
 	}
-	h := x.w.Header()
-	h.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", l.name, l.window.Most, int(l.window.Per.Seconds())))
-	h.Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%s", l.name, s.Remaining, seconds(s.Reset)))
+	x.rateLimit(l.name, l.window, s)
 	if !s.Allowed {
 		return fault.Limited(s.Reset, "at most %d requests a minute come through here from one address; wait and try again", l.window.Most)
 	}
 	return nil
+}
+
+// rateLimit adds a limit and where the caller stands to what the answer says.
+func (x *exchange) rateLimit(name string, w limits.Window, s limits.Standing) {
+	h := x.w.Header()
+	for header, item := range map[string]string{
+		"RateLimit-Policy": fmt.Sprintf("%q;q=%d;w=%d", name, w.Most, int(w.Per.Seconds())),
+		"RateLimit":        fmt.Sprintf("%q;r=%d;t=%s", name, s.Remaining, seconds(s.Reset)),
+	} {
+		if others := h.Get(header); others != "" {
+			item = others + ", " + item
+		}
+		h.Set(header, item)
+	}
 }

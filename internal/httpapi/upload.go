@@ -8,6 +8,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"os"
+	"time"
 	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/ai"
@@ -28,11 +29,8 @@ func (a *API) uploadPaper(x *exchange) (answer, error) {
 	}
 	owner := x.paperOwner()
 	an, err := a.AI.Upload(x.ctx(), owner, u.Upload)
-	if err != nil {
-		return answer{}, err
-	}
 	u.remove() // its text has been taken out, and waiting may be long
-	return x.deliver(owner, an)
+	return x.deliver(owner, an, err)
 }
 
 // paperForm is an upload on its way to a file of its own.
@@ -55,7 +53,9 @@ func (u *paperForm) read(x *exchange) error {
 	if x.r.ContentLength > largestForm {
 		return errLargePDF
 	}
-	x.r.Body = http.MaxBytesReader(x.w, io.NopCloser(&moving{x.r.Body, http.NewResponseController(x.w), x.api.Now}), largestForm)
+	conn := http.NewResponseController(x.w)
+	defer func() { _ = conn.SetReadDeadline(time.Time{}) }() // past it, the server would take the client for gone
+	x.r.Body = http.MaxBytesReader(x.w, io.NopCloser(&moving{x.r.Body, conn, x.api.Now}), largestForm)
 	form, err := x.r.MultipartReader()
 	if err != nil {
 		return fault.Unsupported("send the PDF as multipart/form-data, in a field called file")

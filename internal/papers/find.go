@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +34,7 @@ func (l *Library) Find(ctx context.Context, name doi.DOI) (ai.Found, error) {
 	found := ai.Found{Paper: t.paper(name), Copies: t.copies()}
 	for i, service := range []string{"Crossref", "OpenAlex", "Unpaywall"} {
 		if !answered(t.errs[i]) {
+			l.Log.WarnContext(ctx, "a service that knows papers is in trouble", slog.String("service", service), slog.Any("error", t.errs[i]))
 			found.Notes = append(found.Notes, service+" did not answer; what it knows about this paper is missing.")
 			found.Lesser = true
 		}

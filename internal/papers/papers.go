@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -31,6 +32,7 @@ type Options struct {
 	LookupTime time.Duration // for each service; 0 is a sensible default
 	FetchTime  time.Duration // for each copy
 	Dir        string        // where copies lie while they are read; empty is the system's
+	Log        *slog.Logger  // nil: nobody is told
 }
 
 // Library is the services together.
@@ -38,6 +40,7 @@ type Library struct {
 	Options
 	services *http.Client
 	copies   *http.Client
+	desks    chan struct{} // a place for each PDF that is read
 }
 
 var _ ai.Library = (*Library)(nil)
@@ -50,6 +53,9 @@ func New(o Options) *Library {
 	if o.FetchTime == 0 {
 		o.FetchTime = 45 * time.Second
 	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	// The services' addresses are the operator's word; what they redirect to
 	// is not.
 	stay := func(to *http.Request, via []*http.Request) error {
@@ -58,10 +64,11 @@ func New(o Options) *Library {
 		}
 		return nil
 	}
-	transport := safedial.Transport(true)
-	return &Library{Options: o, services: &http.Client{Transport: transport, CheckRedirect: stay}, copies: &http.Client{
-		Transport: safedial.Transport(o.AllowPrivate), CheckRedirect: onlyWeb,
-	}}
+	return &Library{
+		Options: o, desks: make(chan struct{}, mostReaders),
+		services: &http.Client{Transport: safedial.Transport(true), CheckRedirect: stay},
+		copies:   &http.Client{Transport: safedial.Transport(o.AllowPrivate), CheckRedirect: onlyWeb},
+	}
 }
 
 // errUnknown is a service that has never heard of the paper.

@@ -24,6 +24,7 @@ var _ ai.PDFs = (*Library)(nil)
 
 // What pdftotext may use and print.
 const (
+	mostReaders = 4 // at once
 	mostPages   = 60
 	largestText = 4 << 20 // bytes
 	pdfSeconds  = 30
@@ -35,6 +36,12 @@ const (
 func (l *Library) PDFText(ctx context.Context, path string) (ai.Text, error) {
 	if err := mustBePDF(path); err != nil {
 		return ai.Text{}, err
+	}
+	select {
+	case l.desks <- struct{}{}:
+		defer func() { <-l.desks }()
+	case <-ctx.Done():
+		return ai.Text{}, ctx.Err()
 	}
 	out, err := poppler(ctx, "pdftotext", "-enc", "UTF-8", "-l", strconv.Itoa(mostPages), path, "-")
 	if err != nil {

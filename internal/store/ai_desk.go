@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/millrace/millrace/internal/ai"
@@ -15,7 +17,8 @@ var (
 	_ ai.ChatStore = (*DB)(nil)
 )
 
-// ClaimReading takes the oldest reading that waits, or whose worker has gone.
+// ClaimReading takes the oldest reading that waits, or whose worker has gone;
+// teams come before visitors.
 func (db *DB) ClaimReading(ctx context.Context, worker string, now, until time.Time) (r ai.Reading, err error) {
 	var text []byte
 	err = db.inTx(ctx, func(tx *DB) error {
@@ -24,7 +27,7 @@ func (db *DB) ClaimReading(ctx context.Context, worker string, now, until time.T
 			WHERE id = (
 				SELECT id FROM readings
 				WHERE status IN ('queued', 'processing') AND (status = 'queued' OR lease_until <= $3)
-				ORDER BY id LIMIT 1 `+tx.dialect.skipLocked+`)
+				ORDER BY CASE charged_address WHEN '' THEN 0 ELSE 1 END, id LIMIT 1 `+tx.dialect.skipLocked+`)
 			RETURNING id, attempt, doi, title, text`, worker, micros(until), micros(now)).Scan(&r.ID, &r.Attempt, &r.DOI, &r.Title, &text)
 	})
 	if err = db.foreseen(err, "reading that waits"); err != nil || text == nil {
@@ -78,25 +81,29 @@ func (db *DB) RecoverReadings(ctx context.Context) error {
 }
 
 // TakeChat counts a request for the user and for all, or not at all.
-func (db *DB) TakeChat(ctx context.Context, user ids.User, l ai.ChatLimits, day time.Time) error {
-	return db.inTx(ctx, func(tx *DB) error {
+func (db *DB) TakeChat(ctx context.Context, user ids.User, l ai.ChatLimits, day time.Time) (used int, err error) {
+	var all int
+	err = db.inTx(ctx, func(tx *DB) error {
 		for _, q := range []struct {
 			who  string
 			most int
+			into *int
 			over error
-		}{{string(user), l.PerUser, ai.ErrFairUse}, {"", l.All, ai.ErrAllUsed}} {
-			n, err := tx.changed(ctx, `
+		}{{string(user), l.PerUser, &used, ai.ErrFairUse}, {"", l.All, &all, ai.ErrAllUsed}} {
+			err := tx.q.QueryRowContext(ctx, `
 				INSERT INTO chat_quota (day, who, used) SELECT CAST($1 AS BIGINT), CAST($2 AS TEXT), 1 WHERE CAST($3 AS BIGINT) > 0
-				ON CONFLICT (day, who) DO UPDATE SET used = chat_quota.used + 1 WHERE chat_quota.used < $3`, micros(day), q.who, q.most)
+				ON CONFLICT (day, who) DO UPDATE SET used = chat_quota.used + 1 WHERE chat_quota.used < $3
+				RETURNING used`, micros(day), q.who, q.most).Scan(q.into)
+			if errors.Is(err, sql.ErrNoRows) {
+				return q.over
+			}
 			if err != nil {
 				return err
-			}
-			if n == 0 {
-				return q.over
 			}
 		}
 		return nil
 	})
+	return used, err
 }
 
 // ReturnChat takes back what TakeChat counted.

@@ -226,7 +226,7 @@ func TestTheLastChatRequestsAreTakenOnce(t *testing.T) {
 			var mu sync.Mutex
 			for range 20 {
 				wg.Go(func() {
-					err := db.TakeChat(t.Context(), user, limits, day)
+					_, err := db.TakeChat(t.Context(), user, limits, day)
 					mu.Lock()
 					defer mu.Unlock()
 					if err == nil {
@@ -251,10 +251,10 @@ func TestTheLastChatRequestsAreTakenOnce(t *testing.T) {
 		if n, _ := take("bob"); n != 1 {
 			t.Errorf("bob has %d after one was given back", n)
 		}
-		if err := db.TakeChat(t.Context(), "eve", ai.ChatLimits{PerUser: 0, All: 9}, day); !errors.Is(err, ai.ErrFairUse) {
+		if _, err := db.TakeChat(t.Context(), "eve", ai.ChatLimits{PerUser: 0, All: 9}, day); !errors.Is(err, ai.ErrFairUse) {
 			t.Errorf("none a day: %v", err)
 		}
-		if err := db.TakeChat(t.Context(), "ada", limits, day.AddDate(0, 0, 1)); err != nil {
+		if used, err := db.TakeChat(t.Context(), "ada", limits, day.AddDate(0, 0, 1)); err != nil || used != 1 {
 			t.Errorf("the next day: %v", err)
 		}
 	})

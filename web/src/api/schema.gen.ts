@@ -4951,7 +4951,6 @@ export interface operations {
             415: components["responses"]["UnsupportedType"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
             503: components["responses"]["Unavailable"];
         };
     };
@@ -5011,7 +5010,6 @@ export interface operations {
             415: components["responses"]["UnsupportedType"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
             503: components["responses"]["Unavailable"];
         };
     };
@@ -5050,7 +5048,6 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     listAnalyses: {
@@ -5088,7 +5085,6 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     completeChat: {
@@ -5143,7 +5139,6 @@ export interface operations {
             415: components["responses"]["ChatFailed"];
             429: components["responses"]["ChatLimited"];
             500: components["responses"]["ChatFailed"];
-            501: components["responses"]["NotBuilt"];
             503: components["responses"]["ChatFailed"];
         };
     };
