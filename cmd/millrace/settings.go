@@ -46,7 +46,7 @@ type settings struct {
 	TaskNetwork bool   `help:"Let local tasks use the network." group:"tasks"`
 	TaskDisk    string `default:"10GB" help:"Disk space of a local task." group:"tasks"`
 
-	AIBaseURL         string `name:"ai-base-url" help:"A chat-completions server for papers and chat." group:"papers and chat"`
+	AIBaseURL         string `name:"ai-base-url" help:"A chat-completions server for papers and chat, up to what comes before /chat/completions." group:"papers and chat"`
 	AIModel           string `name:"ai-model" help:"Its model." group:"papers and chat"`
 	AIAPIKey          string `name:"ai-api-key" help:"Its key." group:"papers and chat"`
 	ChatPerDay        int    `default:"200" help:"Chat requests a day for one person." group:"papers and chat"`
