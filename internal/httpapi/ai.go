@@ -48,13 +48,7 @@ func (x *exchange) deliver(owner ai.Owner, an ai.Analysis, refused error) (answe
 	if x.wantsStream() {
 		return answer{stream: func(w http.ResponseWriter, _ *http.Request) { x.streamAnalysis(w, owner, an) }}, nil
 	}
-	wait := x.api.AnalysisWait
-	conn := http.NewResponseController(x.w)
-	_ = conn.SetReadDeadline(time.Time{}) // past it, the server would take the client for gone
-	_ = conn.SetWriteDeadline(x.api.Now().Add(wait + idle))
-	ctx, cancel := context.WithTimeout(x.ctx(), wait)
-	defer cancel()
-	an, err := x.api.AI.Follow(ctx, owner, an.ID, func(ai.Analysis) error { return nil })
+	an, err := x.await(owner, an)
 	switch {
 	case err != nil:
 		return answer{}, err
@@ -64,6 +58,20 @@ func (x *exchange) deliver(owner ai.Owner, an ai.Analysis, refused error) (answe
 		return answer{status: http.StatusAccepted, data: analysisOut(an)}, nil
 	}
 	return ok(analysisOut(an))
+}
+
+// await gives an analysis some time to end.
+func (x *exchange) await(owner ai.Owner, an ai.Analysis) (ai.Analysis, error) {
+	if an.Status.Terminal() {
+		return an, nil
+	}
+	wait := x.api.AnalysisWait
+	conn := http.NewResponseController(x.w)
+	_ = conn.SetReadDeadline(time.Time{}) // past it, the server would take the client for gone
+	_ = conn.SetWriteDeadline(x.api.Now().Add(wait + idle))
+	ctx, cancel := context.WithTimeout(x.ctx(), wait)
+	defer cancel()
+	return x.api.AI.Follow(ctx, owner, an.ID, func(ai.Analysis) error { return nil })
 }
 
 // standing adds how many analyses are left today.

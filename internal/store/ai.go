@@ -30,6 +30,11 @@ func (db *DB) Attach(ctx context.Context, a ai.Asked, now time.Time) (got ai.Ana
 // Ask attaches the owner or begins a reading. Askers for one subject take
 // turns, so that one of them begins it, and so do those who share a limit.
 func (db *DB) Ask(ctx context.Context, a ai.Asked, l ai.Limits, now time.Time) (got ai.Analysis, err error) {
+	// Whoever asks again for what they have is answered without a write.
+	got, err = db.analysis(ctx, `r.subject = $2 AND r.reader = $3 AND `+fresh+`$4)`, a.Owner.Key(), a.Subject, a.Reader, micros(now))
+	if !fault.Is(err, fault.KindNotFound) {
+		return got, err
+	}
 	err = db.inTx(ctx, func(tx *DB) error {
 		if err := tx.lock(ctx, "reading "+a.Subject); err != nil {
 			return err
@@ -49,11 +54,13 @@ func (db *DB) Ask(ctx context.Context, a ai.Asked, l ai.Limits, now time.Time) (
 	return got, err
 }
 
+// fresh is a reading that answers for its subject at the time that follows.
+const fresh = `r.current AND (r.stale_at IS NULL OR r.stale_at > `
+
 func (db *DB) attach(ctx context.Context, a ai.Asked, now time.Time) (ai.Analysis, error) {
 	var reading string
 	err := db.q.QueryRowContext(ctx, `
-		SELECT id FROM readings
-		WHERE subject = $1 AND reader = $2 AND current AND (stale_at IS NULL OR stale_at > $3)`, a.Subject, a.Reader, micros(now)).Scan(&reading)
+		SELECT id FROM readings r WHERE subject = $1 AND reader = $2 AND `+fresh+`$3)`, a.Subject, a.Reader, micros(now)).Scan(&reading)
 	if err != nil {
 		return ai.Analysis{}, db.foreseen(err, "reading")
 	}
@@ -146,17 +153,17 @@ const (
 
 // Analysis is one of an owner.
 func (db *DB) Analysis(ctx context.Context, owner string, id ids.Analysis) (ai.Analysis, error) {
-	return db.analysis(ctx, `a.id = $2`, owner, string(id))
+	return db.analysis(ctx, `a.id = $2`, owner, id)
 }
 
 // AnalysisOf is an owner's newest of one paper; one that failed only when there
 // is no other.
 func (db *DB) AnalysisOf(ctx context.Context, owner string, name doi.DOI) (ai.Analysis, error) {
-	return db.analysis(ctx, `a.doi = $2 ORDER BY CASE r.status WHEN 'failed' THEN 1 ELSE 0 END, a.id DESC LIMIT 1`, owner, string(name))
+	return db.analysis(ctx, `a.doi = $2 ORDER BY CASE r.status WHEN 'failed' THEN 1 ELSE 0 END, a.id DESC LIMIT 1`, owner, name)
 }
 
-func (db *DB) analysis(ctx context.Context, which, owner, value string) (a ai.Analysis, err error) {
-	err = scanAnalysis(db.q.QueryRowContext(ctx, analysisRow+`r.result`+analysisFrom+which, owner, value), &a)
+func (db *DB) analysis(ctx context.Context, which string, args ...any) (a ai.Analysis, err error) {
+	err = scanAnalysis(db.q.QueryRowContext(ctx, analysisRow+`r.result`+analysisFrom+which, args...), &a)
 	return a, db.foreseen(err, "analysis")
 }
 
