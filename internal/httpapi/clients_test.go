@@ -107,7 +107,7 @@ func TestTheOfficialGoClientWorksUnmodified(t *testing.T) {
 	p := newProxy(t)
 	client := openai.NewClient(option.WithBaseURL(p.url), option.WithAPIKey(p.token))
 	params := func(said string) openai.ChatCompletionNewParams {
-		return openai.ChatCompletionNewParams{Model: openai.ChatModelGPT4o, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(said)}}
+		return openai.ChatCompletionNewParams{Model: "any of them", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(said)}}
 	}
 	plain, err := client.Chat.Completions.New(t.Context(), params("hi"))
 	if err != nil || plain.Choices[0].Message.Content != "Good day to you" || plain.Usage.CompletionTokens != 5 {

@@ -84,7 +84,9 @@ func TestARetractionIsSeen(t *testing.T) {
 	}
 }
 
-func down(w http.ResponseWriter, _ *http.Request) { http.Error(w, "down for maintenance", 503) }
+func down(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "down for maintenance", http.StatusServiceUnavailable)
+}
 
 // never answers until the client has lost its patience.
 func never(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
@@ -105,7 +107,7 @@ func TestOneServiceInTroubleIsNotMissedMuch(t *testing.T) {
 		"OpenAlex answers a list":  {paperstest.OpenAlex, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `[]`) }, "OpenAlex did not answer"},
 		"Crossref answers nothing": {paperstest.Crossref, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"ok"}`) }, "Crossref did not answer"},
 		"Crossref sends us away": {paperstest.Crossref, func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://169.254.169.254/latest/meta-data", 302)
+			http.Redirect(w, r, "http://169.254.169.254/latest/meta-data", http.StatusFound)
 		}, "Crossref did not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +184,7 @@ func TestACopyThatCannotBeReadIsAsGoodAsClosed(t *testing.T) {
 				}
 			}
 		}, "too large"},
-		"round and round": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, 302) }, "could not be fetched"},
+		"round and round": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, "could not be fetched"},
 		"to a file": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "file:///etc/passwd")
 			w.WriteHeader(302)
