@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
-	"github.com/millrace/millrace/internal/domain/ids"
 )
 
 // Analyze begins the analysis of a paper, or joins one: what is read already
@@ -95,35 +94,34 @@ func MustBePDF(head []byte) error {
 // poll is how often we look for what other servers did.
 const poll = time.Second
 
-// Follow tells of an analysis whenever it has moved, until it is over, or ctx
-// or the server ends. It returns the analysis as it was last seen.
-func (s *Service) Follow(ctx context.Context, o Owner, id ids.Analysis, tell func(Analysis) error) (Analysis, error) {
+// Follow looks at an analysis until it is over, or ctx or the server ends: as
+// soon as it has moved, and every second. It returns the analysis as it was
+// last seen, or why look did not want to go on.
+func (s *Service) Follow(ctx context.Context, a Analysis, look func(a Analysis, moved bool) error) (Analysis, error) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
-	var last Analysis
-	for {
-		moved := s.news.next() // taken before the look, so that nothing falls in between
-		a, err := s.Store.Analysis(ctx, o.Key(), id)
+	for moved := true; ; {
+		if err := look(a, moved); err != nil || a.Status.Terminal() {
+			return a, err
+		}
+		news := s.news.next() // taken before the look, so that nothing falls in between
+		now, err := s.Store.Analysis(ctx, a.Owner, a.ID)
 		if err != nil {
-			if ctx.Err() != nil && last.ID != "" {
-				return last, nil
+			if ctx.Err() != nil {
+				err = nil
 			}
-			return last, err
+			return a, err
 		}
-		if last.ID == "" || a.Status != last.Status || a.Progress != last.Progress {
-			if err := tell(a); err != nil {
-				return a, err
-			}
-		}
-		if last = a; a.Status.Terminal() {
-			return a, nil
+		moved = now.Status != a.Status || now.Progress != a.Progress
+		if a = now; moved {
+			continue
 		}
 		select {
 		case <-ctx.Done():
 			return a, nil
 		case <-s.closed:
 			return a, nil
-		case <-moved:
+		case <-news:
 		case <-tick.C:
 		}
 	}

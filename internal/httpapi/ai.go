@@ -46,9 +46,9 @@ func (x *exchange) deliver(owner ai.Owner, an ai.Analysis, refused error) (answe
 		return answer{}, err
 	}
 	if x.wantsStream() {
-		return answer{stream: func(w http.ResponseWriter, _ *http.Request) { x.streamAnalysis(w, owner, an) }}, nil
+		return answer{stream: func(w http.ResponseWriter, _ *http.Request) { x.streamAnalysis(w, an) }}, nil
 	}
-	an, err := x.await(owner, an)
+	an, err := x.await(an)
 	switch {
 	case err != nil:
 		return answer{}, err
@@ -61,17 +61,14 @@ func (x *exchange) deliver(owner ai.Owner, an ai.Analysis, refused error) (answe
 }
 
 // await gives an analysis some time to end.
-func (x *exchange) await(owner ai.Owner, an ai.Analysis) (ai.Analysis, error) {
-	if an.Status.Terminal() {
-		return an, nil
-	}
+func (x *exchange) await(an ai.Analysis) (ai.Analysis, error) {
 	wait := x.api.AnalysisWait
 	conn := http.NewResponseController(x.w)
 	_ = conn.SetReadDeadline(time.Time{}) // past it, the server would take the client for gone
 	_ = conn.SetWriteDeadline(x.api.Now().Add(wait + idle))
 	ctx, cancel := context.WithTimeout(x.ctx(), wait)
 	defer cancel()
-	return x.api.AI.Follow(ctx, owner, an.ID, func(ai.Analysis) error { return nil })
+	return x.api.AI.Follow(ctx, an, func(ai.Analysis, bool) error { return nil })
 }
 
 // standing adds how many analyses are left today.
@@ -92,7 +89,7 @@ func (x *exchange) wantsStream() bool {
 
 // streamAnalysis sends frames until the analysis is over. The work goes on
 // when the client leaves.
-func (x *exchange) streamAnalysis(w http.ResponseWriter, owner ai.Owner, an ai.Analysis) {
+func (x *exchange) streamAnalysis(w http.ResponseWriter, an ai.Analysis) {
 	f := x.openStream(w)
 	send := func(v any) error {
 		text, err := json.Marshal(v)
@@ -101,40 +98,20 @@ func (x *exchange) streamAnalysis(w http.ResponseWriter, owner ai.Owner, an ai.A
 		}
 		return f.line(fmt.Sprintf("data: %s\n\n", text))
 	}
-	ctx, cancel := context.WithCancel(x.ctx())
-	defer cancel()
-	updates := make(chan ai.Analysis)
-	var failed error
-	go func() { // it ends with the analysis, or with us
-		defer close(updates)
-		_, failed = x.api.AI.Follow(ctx, owner, an.ID, func(now ai.Analysis) error {
-			select {
-			case updates <- now:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		})
-	}()
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
-	for {
-		select {
-		case <-beat.C:
-			if f.line(": heartbeat\n\n") != nil {
-				return
-			}
-		case now, more := <-updates:
-			if !more {
-				if failed != nil {
-					_ = send(map[string]any{"type": "error", "code": "internal", "error": "the progress of this analysis is lost; ask again"})
-				}
-				return
-			}
-			if send(analysisFrame(now)) != nil {
-				return
-			}
+	spoke := x.api.Now()
+	_, err := x.api.AI.Follow(x.ctx(), an, func(now ai.Analysis, moved bool) error {
+		switch {
+		case moved:
+			spoke = x.api.Now()
+			return send(analysisFrame(now))
+		case x.api.Now().Sub(spoke) >= heartbeat:
+			spoke = x.api.Now()
+			return f.line(": heartbeat\n\n")
 		}
+		return nil
+	})
+	if err != nil && x.ctx().Err() == nil {
+		_ = send(map[string]any{"type": "error", "code": "internal", "error": "the progress of this analysis is lost; ask again"})
 	}
 }
 

@@ -216,9 +216,7 @@ func TestAVisitorWhoWaitsIsAttachedAndChargedOnce(t *testing.T) {
 		t.Errorf("again: %s", again.body)
 	}
 	close(gate)
-	eventually(t, "the analysis is ready", func() bool {
-		return h.call("POST", "/api/ai/analyze", byDOI(mill), me).status == 200
-	})
+	h.frames(h.call("POST", "/api/ai/analyze", byDOI(mill), me, stream).want(200)) // to its end
 	done := h.call("POST", "/api/ai/analyze", byDOI(mill), me).want(200)
 	if done.text("data", "analysisId") != first.text("data", "analysisId") || !strings.Contains(done.header.Get("RateLimit"), `"analyses";r=19`) {
 		t.Errorf("in the end: %v %s", done.header, done.body)
@@ -304,7 +302,7 @@ func TestQuotasOfVisitorsTeamsAndAddresses(t *testing.T) {
 // hurried gives the services little time.
 func hurried(o *httpapi.Options, _ *builtin.Options) {
 	l := o.AI.Library.(*papers.Library)
-	l.LookupTime, l.FetchTime = 3*time.Second, 3*time.Second
+	l.LookupTime, l.FetchTime = 4*time.Second, 4*time.Second
 }
 
 func TestWhatFailsSaysWhyAndCostsNothing(t *testing.T) {
@@ -314,26 +312,28 @@ func TestWhatFailsSaysWhyAndCostsNothing(t *testing.T) {
 	broken := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"doi":`) }
 	half := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(paperstest.PDF(paperstest.Sample)[:80]) }
 	type handlers = map[string]http.HandlerFunc
+	hurry := []func(*httpapi.Options, *builtin.Options){hurried}
 	for name, tt := range map[string]struct {
 		doi    string
 		broken handlers
 		status int
 		code   string
 		used   float64
+		change []func(*httpapi.Options, *builtin.Options)
 	}{
-		"Crossref is down: a lesser answer": {mill, handlers{"crossref": down}, 200, "", 1},
-		"OpenAlex is slow: a lesser answer": {mill, handlers{"openalex": never}, 200, "", 1},
-		"Unpaywall is malformed":            {mill, handlers{"unpaywall": broken}, 409, "closed_access", 0},
-		"the PDF is cut off":                {mill, handlers{"pdf": half}, 409, "closed_access", 0},
-		"the PDF never comes":               {mill, handlers{"pdf": never}, 409, "closed_access", 0},
-		"nobody answers":                    {mill, handlers{"crossref": down, "openalex": down, "unpaywall": down}, 503, "lookup_unavailable", 0},
-		"closed":                            {"10.1000/closed", nil, 409, "closed_access", 0},
-		"unknown":                           {"10.1000/unknown", nil, 404, "not_found", 0},
-		"no DOI":                            {"10.1000", nil, 400, "invalid", 0},
+		"Crossref is down: a lesser answer": {mill, handlers{"crossref": down}, 200, "", 1, nil},
+		"OpenAlex is slow: a lesser answer": {mill, handlers{"openalex": never}, 200, "", 1, hurry},
+		"Unpaywall is malformed":            {mill, handlers{"unpaywall": broken}, 409, "closed_access", 0, nil},
+		"the PDF is cut off":                {mill, handlers{"pdf": half}, 409, "closed_access", 0, nil},
+		"the PDF never comes":               {mill, handlers{"pdf": never}, 409, "closed_access", 0, hurry},
+		"nobody answers":                    {mill, handlers{"crossref": down, "openalex": down, "unpaywall": down}, 503, "lookup_unavailable", 0, nil},
+		"closed":                            {"10.1000/closed", nil, 409, "closed_access", 0, nil},
+		"unknown":                           {"10.1000/unknown", nil, 404, "not_found", 0, nil},
+		"no DOI":                            {"10.1000", nil, 400, "invalid", 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, hurried)
+			h := newHouse(t, tt.change...)
 			h.world.Add("10.1000/closed", paperstest.Work{Title: "Closed", Closed: true})
 			for service, answer := range tt.broken {
 				h.world.Break(service, answer)

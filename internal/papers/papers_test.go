@@ -113,8 +113,8 @@ func TestOneServiceInTroubleIsNotMissedMuch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, w := open(t, func(o *papers.Options) {
-				if tt.service == paperstest.OpenAlex {
-					o.LookupTime = 2 * time.Second // the others are quick
+				if name == "OpenAlex is slow" {
+					o.LookupTime = 4 * time.Second // the others are quick
 				}
 			})
 			w.Break(tt.service, tt.trouble)
