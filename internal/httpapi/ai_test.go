@@ -398,6 +398,10 @@ func TestAnUploadIsReadForItsOwnerAlone(t *testing.T) {
 		if again := h.call("POST", "/api/ai/upload", plain, kind, bearer(ada.token)).want(200); again.text("data", "analysisId") != got.text("data", "analysisId") {
 			t.Error("the same bytes were read again")
 		}
+		renamed, ofRenamed := form(t, pdf, "title", "Our well-known mill")
+		if again := h.call("POST", "/api/ai/upload", renamed, ofRenamed, bearer(ada.token)).want(200).at("data", "result", "paper").(map[string]any); again["title"] != "Our well-known mill" || again["doi"] != "10.1000/secret" {
+			t.Errorf("under another name it is %v", again)
+		}
 		other := h.call("POST", "/api/ai/upload", plain, kind, bearer(bob.token)).want(200)
 		if other.text("data", "analysisId") == got.text("data", "analysisId") || strings.Contains(other.body, "secret") || h.used(bob) != 1 || h.used(ada) != 1 {
 			t.Errorf("bob, who used %v, sees %s", h.used(bob), other.body)

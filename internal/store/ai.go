@@ -67,7 +67,9 @@ func (db *DB) attach(ctx context.Context, a ai.Asked, now time.Time) (ai.Analysi
 	_, err = db.changed(ctx, `
 		INSERT INTO analyses (id, reading_id, owner, team_id, doi, title, created_by, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-		ON CONFLICT (owner, reading_id) DO NOTHING`,
+		ON CONFLICT (owner, reading_id) DO UPDATE SET
+			doi = CASE WHEN excluded.doi <> '' THEN excluded.doi ELSE analyses.doi END,
+			title = CASE WHEN excluded.title <> '' THEN excluded.title ELSE analyses.title END`,
 		ids.NewAnalysis(), reading, a.Owner.Key(), orNil(a.Owner.Team), a.DOI, a.Title, orNil(a.Owner.User), micros(now))
 	if err != nil {
 		return ai.Analysis{}, err
@@ -146,7 +148,7 @@ func (db *DB) Charged(ctx context.Context, o ai.Owner, day time.Time) (c ai.Char
 
 const (
 	analysisRow = `
-		SELECT a.id, a.owner, CASE WHEN a.doi <> '' THEN a.doi ELSE r.doi END, CASE WHEN a.title <> '' THEN a.title ELSE r.title END,
+		SELECT a.id, a.owner, a.doi, CASE WHEN a.title <> '' THEN a.title ELSE r.title END,
 		       r.status, r.stage, r.percent, r.message, r.error_kind, r.error_code, r.error_message, a.created_at, `
 	analysisFrom = ` FROM analyses a JOIN readings r ON r.id = a.reading_id WHERE a.owner = $1 AND `
 )
@@ -192,16 +194,10 @@ func scanAnalysis(row scanner, a *ai.Analysis) error {
 	if err := json.Unmarshal(result, &a.Result); err != nil {
 		return fmt.Errorf("result of %s: %w", a.ID, err)
 	}
-	named(a)
-	return nil
-}
-
-// named gives a shared result the names that this owner used for the paper:
-// whoever uploaded it first may have called it something else.
-func named(a *ai.Analysis) {
-	if a.Result.Paper.Source == "upload" && a.DOI != "" {
-		a.Result.Paper.DOI = a.DOI
+	if p := &a.Result.Paper; p.Source == "upload" { // called what its owner last called it
+		p.DOI, p.Title = a.DOI, a.Title
 	}
+	return nil
 }
 
 // AIDays sums up a team's chat and analyses by day.
