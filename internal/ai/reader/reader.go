@@ -4,7 +4,10 @@
 // comes from is the business of others. Nothing that a paper says is obeyed.
 package reader
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Page is the text of one page, as pdftotext prints it.
 type Page struct {
@@ -61,9 +64,46 @@ type Suggestion struct {
 
 // Read analyses a paper. It takes any text, and time in proportion to it.
 func Read(p Paper) Reading {
-	return Reading{
-		Title: p.Title, Abstract: p.Abstract, Summary: p.Abstract,
-		Methodology: Methodology{Steps: []Step{}, Datasets: []string{}, Software: []string{}},
-		Notes:       []string{"This is an extractive analysis without a model: the sentences are the paper's own."},
+	sections := Sections(p.Pages)
+	found := scan(sections)
+	list := uses(found)
+	r := Reading{Title: p.Title, Abstract: p.Abstract}
+	if r.Title == "" {
+		r.Title = titleOf(sections)
 	}
+	if r.Abstract == "" {
+		r.Abstract = textOf(sections, Abstract)
+	}
+	data, code := datasets(sections, list)
+	r.Summary = summary(r.Abstract, sections)
+	r.Methodology = Methodology{Overview: overview(found), Steps: steps(found, newQuotes(p.Pages)), Datasets: append([]string{}, data...), Software: software(found, list, code)}
+	r.Suggestion = suggest(r.Title, list, data)
+	r.Notes = notes(r, sections)
+	return r
+}
+
+// software lists the tools with their versions, and where the code is.
+func software(found []finding, list []use, code []string) []string {
+	names := []string{}
+	for _, u := range list {
+		if u.tool.kind.name != "database" {
+			names = once(names, u.String())
+		}
+	}
+	for _, name := range append(others(found), code...) {
+		names = once(names, name)
+	}
+	return names
+}
+
+// notes says how the reading came about.
+func notes(r Reading, sections []Section) []string {
+	list := []string{"This is an extractive analysis without a model: its sentences are the paper's own, and its tools are those of a lexicon."}
+	if !slices.ContainsFunc(sections, func(s Section) bool { return s.Kind == Methods }) {
+		list = append(list, "No section on methods was found, so the tools were looked for in the whole text.")
+	}
+	if r.Suggestion == nil {
+		return append(list, "No tool was recognised, so there is no suggested workflow.")
+	}
+	return append(list, "The suggested workflow joins the recognised tools in the order of the methods. Settings and file names are common ones, not the paper's: check every command.")
 }

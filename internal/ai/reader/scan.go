@@ -1,0 +1,152 @@
+package reader
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// finding is a sentence of the paper with the tools that it names.
+type finding struct {
+	part     Kind
+	head     string
+	text     string
+	prose    bool
+	method   bool // it tells how the work was done
+	mentions []mention
+}
+
+// scan reads the parts of a paper that tell what was done. What others did
+// stands in the introduction and the discussion, so these count only where
+// nothing else does.
+func scan(sections []Section) []finding {
+	has := map[Kind]bool{}
+	for _, s := range sections {
+		has[s.Kind] = true
+	}
+	var all []finding
+	for _, s := range sections {
+		method := s.Kind == Methods || !has[Methods] && s.Kind != Abstract && s.Kind != Availability
+		switch s.Kind {
+		case References, Back:
+			continue
+		case Front:
+			if len(has) > 1 {
+				continue
+			}
+		case Introduction, Discussion, Conclusion:
+			if has[Methods] || has[Results] || has[Other] {
+				continue
+			}
+		}
+		for _, p := range gathered(s.paragraphs) {
+			all = append(all, findings(s.Kind, p, method)...)
+		}
+	}
+	return all
+}
+
+// gathered puts the cells of a table together, which text extraction scatters.
+func gathered(all []paragraph) []paragraph {
+	var list []paragraph
+	for _, p := range all {
+		if n := len(list); n > 0 && !p.prose && !list[n-1].prose && len(list[n-1].text) < 4000 {
+			list[n-1].text += " " + p.text
+			continue
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+func findings(part Kind, p paragraph, method bool) []finding {
+	texts := []string{p.text}
+	if p.prose {
+		texts = sentences(p.text)
+	}
+	var all []finding
+	for _, text := range texts {
+		all = append(all, finding{part, p.head, text, p.prose, method, mentions(text, p.prose)})
+	}
+	return all
+}
+
+// use is a tool that the paper used.
+type use struct {
+	tool    *tool
+	version string
+	order   int
+}
+
+func (u use) String() string { return strings.TrimSpace(u.tool.name + " " + u.version) }
+
+// uses lists the tools in the order in which the methods use them; those that
+// only tables or other parts name come after.
+func uses(all []finding) []use {
+	byTool := map[*tool]*use{}
+	for i, f := range all {
+		order := i
+		if !f.method || !f.prose {
+			order += len(all)
+		}
+		for _, m := range f.mentions {
+			u := byTool[m.tool]
+			if u == nil {
+				u = &use{tool: m.tool, order: order}
+				byTool[m.tool] = u
+			}
+			u.order = min(u.order, order)
+			if u.version == "" {
+				u.version = m.version
+			}
+		}
+	}
+	list := make([]use, 0, len(byTool))
+	for _, u := range byTool {
+		list = append(list, *u)
+	}
+	// Within a sentence the tools follow one another as they are named.
+	place := places(all)
+	slices.SortFunc(list, func(a, b use) int {
+		return cmp.Or(a.order-b.order, place[a.tool]-place[b.tool], strings.Compare(a.tool.name, b.tool.name))
+	})
+	return list
+}
+
+// places numbers the tools by where they are first named within a sentence.
+func places(all []finding) map[*tool]int {
+	place := map[*tool]int{}
+	for _, f := range all {
+		for i, m := range f.mentions {
+			if _, ok := place[m.tool]; !ok {
+				place[m.tool] = i
+			}
+		}
+	}
+	return place
+}
+
+// unlisted finds what looks like a program, with a version, and is not in the
+// lexicon.
+var unlisted = regexp.MustCompile(`(?:^|[\s(])([A-Za-z]\w*(?:[-.]\w+)*)\s+(?:software\s+|package\s+)?[(,]?\s*(?:v\.?\s?|version\s|ver\.\s?)(\d+(?:\.\d+)+\w*)`)
+
+var mixed = regexp.MustCompile(`[a-z].*[A-Z]|[A-Z][A-Z]|\d`)
+
+// others lists programs that are not in the lexicon.
+func others(all []finding) []string {
+	var list []string
+	for _, f := range all {
+		if !f.method {
+			continue
+		}
+		for _, m := range unlisted.FindAllStringSubmatchIndex(f.text, -1) {
+			name, version := f.text[m[2]:m[3]], f.text[m[4]:m[5]]
+			known := slices.ContainsFunc(f.mentions, func(x mention) bool { return x.start < m[3] && m[2] < x.end })
+			if text := name + " " + version; !known && mixed.MatchString(name) && len(name) > 2 && !lexicon().words[strings.ToLower(name)] && !slices.Contains(list, text) {
+				list = append(list, text)
+			}
+		}
+	}
+	return list
+}
