@@ -181,7 +181,7 @@ func (w words) mend(all []paragraph) []paragraph {
 			if gone[j] || all[j].head != p.head || caption.MatchString(all[j].text) {
 				continue
 			}
-			if unicode.IsLower(first) || strings.HasSuffix(p.text, "-") || unicode.IsDigit(first) && all[j].prose {
+			if long := len(strings.Fields(all[j].text)) > 3; long && (unicode.IsLower(first) || strings.HasSuffix(p.text, "-") || unicode.IsDigit(first) && all[j].prose) {
 				p.text = w.join(p.text, all[j].text)
 				gone[j] = true
 			}

@@ -58,7 +58,7 @@ func headingAt(all []line, i int, inside Kind) (heading, bool) {
 		sub := inside == Methods && kind == Methods || deep && inside != Front && inside != Abstract
 		return heading{title: title, kind: kind, sub: sub}, true
 	}
-	if number != nil && titled(title, 8) && all[i].gap && number[1] != "A" {
+	if number != nil && titled(title, 9) && (all[i].gap || deep && stands(all, i)) && number[1] != "A" {
 		return heading{title: title, kind: Other, sub: deep}, true
 	}
 	return heading{title: title, sub: true}, alone(all, i)
@@ -90,9 +90,17 @@ func titled(text string, most int) bool {
 // parts do: a few words, after the end of a sentence and before the beginning
 // of another.
 func alone(all []line, i int) bool {
-	if !all[i].gap || i == 0 || i+1 >= len(all) || !titled(all[i].text, 9) || len(strings.Fields(all[i].text)) < 2 {
+	if i == 0 || !titled(all[i].text, 9) || len(strings.Fields(all[i].text)) < 2 || digits.MatchString(all[i].text) {
+		return false
+	}
+	return (all[i].gap || len(all[i].text) < 40) && ends(all[i-1].text) && stands(all, i)
+}
+
+// stands reports whether a sentence begins after line i.
+func stands(all []line, i int) bool {
+	if i+1 >= len(all) {
 		return false
 	}
 	next := all[i+1].text
-	return ends(all[i-1].text) && unicode.IsUpper([]rune(next)[0]) && len(strings.Fields(next)) >= 4 && !digits.MatchString(all[i].text)
+	return unicode.IsUpper([]rune(next)[0]) && len(strings.Fields(next)) >= 4
 }

@@ -17,9 +17,10 @@ type finding struct {
 	mentions []mention
 }
 
-// scan reads the parts of a paper that tell what was done. What others did
-// stands in the introduction and the discussion, so these count only where
-// nothing else does.
+// scan reads what the paper says was done. Text extraction moves paragraphs
+// of two columns under headings that are not theirs, so no part is left out;
+// but outside the parts that tell of the work itself a sentence has to say
+// plainly that a tool was used.
 func scan(sections []Section) []finding {
 	has := map[Kind]bool{}
 	for _, s := range sections {
@@ -28,23 +29,45 @@ func scan(sections []Section) []finding {
 	var all []finding
 	for _, s := range sections {
 		method := s.Kind == Methods || !has[Methods] && s.Kind != Abstract && s.Kind != Availability
-		switch s.Kind {
-		case References, Back:
-			continue
-		case Front:
-			if len(has) > 1 {
-				continue
-			}
-		case Introduction, Discussion, Conclusion:
-			if has[Methods] || has[Results] || has[Other] {
-				continue
-			}
-		}
 		for _, p := range gathered(s.paragraphs) {
-			all = append(all, findings(s.Kind, p, method)...)
+			for _, f := range findings(s.Kind, p, method) {
+				if elsewhere(s.Kind, has) {
+					f.mentions = slices.DeleteFunc(f.mentions, func(m mention) bool { return !plainly(f, m) })
+					f.method = len(f.mentions) > 0
+				}
+				all = append(all, f)
+			}
 		}
 	}
 	return all
+}
+
+// elsewhere reports whether a part tells of others' work more than of its own.
+func elsewhere(k Kind, has map[Kind]bool) bool {
+	switch k {
+	case References, Back:
+		return true
+	case Front:
+		return len(has) > 1
+	case Introduction, Discussion, Conclusion:
+		return has[Methods] || has[Results] || has[Other]
+	}
+	return false
+}
+
+var (
+	// done is how papers tell of their own work when they name a tool.
+	done = regexp.MustCompile(`\b(?:implemented|written|performed|carried out|done|processed|analysed|analyzed|computed|calculated|estimated|drawn) (?:in|with|using|by)\b`)
+	// theirs is how they tell of what others did, or of what might be done.
+	theirs = regexp.MustCompile(`(?i)\b(?:(?:earlier|previous|prior|other|several|some|many|older|existing|recent|similar|most) (?:[\w-]+ ){0,2}(?:work|stud(?:y|ies)|methods?|programs?|pipelines?|packages|forecasts?|locations|outbreaks|authors|groups|codes?|tools|pickers|attempts|reports?|simulations|analyses|questions|results|of them)|could|would|might|future|ha(?:ve|s|d) been used|(?:codes?|programs?|methods?|tools|packages|pickers|others)(?:,)? such as|for instance|stud(?:y|ies) with|et al)\b`)
+)
+
+// plainly reports whether a sentence says that its authors used a tool.
+func plainly(f finding, m mention) bool {
+	if !f.prose || !action.MatchString(f.text) && !done.MatchString(f.text) || theirs.MatchString(f.text) {
+		return false
+	}
+	return m.version != "" || f.part != References && f.part != Back && manner[strings.ToLower(lastWord(f.text[:m.start]))]
 }
 
 // gathered puts the cells of a table together, which text extraction scatters.
@@ -67,7 +90,11 @@ func findings(part Kind, p paragraph, method bool) []finding {
 	}
 	var all []finding
 	for _, text := range texts {
-		all = append(all, finding{part, p.head, text, p.prose, method, mentions(text, p.prose)})
+		f := finding{part, p.head, text, p.prose, method, mentions(text, p.prose)}
+		if theirs.MatchString(text) {
+			f.mentions = slices.DeleteFunc(f.mentions, func(m mention) bool { return m.version == "" })
+		}
+		all = append(all, f)
 	}
 	return all
 }

@@ -12,16 +12,33 @@ import (
 	"github.com/go-fonts/dejavu/dejavusansbold"
 )
 
-// Sizes in millimetres and points, on A4.
+// What all layouts share, in millimetres on A4.
 const (
-	margin   = 17.0
-	column   = 84.0
-	gutter   = 8.0
-	top      = 24.0
-	bottom   = 276.0
-	leading  = 4.9
-	bodySize = 10.0
+	margin = 17.0
+	width  = 176.0
+	top    = 24.0
+	bottom = 276.0
 )
+
+// Layout is how a journal sets its pages. Text extraction orders the columns
+// of each differently, and rarely without a slip.
+type Layout struct {
+	Name    string
+	Gutter  float64 // between the columns, in millimetres
+	Leading float64 // from line to line
+	Size    float64 // of the letters, in points
+	Shift   float64 // of the right column against the lines of the left
+}
+
+// Layouts are those that papers are set in.
+var Layouts = []Layout{
+	{"roomy", 8, 4.9, 10, 2},
+	{"aligned", 8, 4.9, 10, 0},
+	{"narrow", 5, 4.4, 10, 0},
+	{"wide", 12, 4.4, 9.5, 1.5},
+}
+
+func (l Layout) column() float64 { return (width - l.Gutter) / 2 }
 
 // ligatures are what typesetting makes of letters, and text extraction of
 // neither.
@@ -29,6 +46,7 @@ var ligatures = strings.NewReplacer("ffi", "ﬃ", "fi", "ﬁ", "fl", "ﬂ", "'",
 
 // press puts lines on pages of two columns.
 type press struct {
+	Layout
 	pdf    *fpdf.Fpdf
 	paper  Paper
 	left   bool // the column that is being filled
@@ -38,13 +56,13 @@ type press struct {
 
 // PDF typesets a paper in two columns, with running heads, hyphens at line
 // ends and ligatures.
-func PDF(t testing.TB, p Paper) []byte {
+func PDF(t testing.TB, p Paper, l Layout) []byte {
 	t.Helper()
 	pdf := fpdf.New("P", "mm", "A4", "")
 	pdf.AddUTF8FontFromBytes("body", "", dejavusans.TTF)
 	pdf.AddUTF8FontFromBytes("body", "B", dejavusansbold.TTF)
 	pdf.SetAutoPageBreak(false, 0)
-	w := &press{pdf: pdf, paper: p}
+	w := &press{Layout: l, pdf: pdf, paper: p}
 	w.page()
 	w.front()
 	for block := range strings.SplitSeq(p.Body, "\n\n") {
@@ -70,7 +88,7 @@ func (w *press) page() {
 // front is the title and the authors, across both columns.
 func (w *press) front() {
 	w.pdf.SetFont("body", "B", 15)
-	for _, line := range w.fill(w.paper.Title, 2*column+gutter) {
+	for _, line := range w.fill(w.paper.Title, width) {
 		w.pdf.Text(margin, w.y+3, line)
 		w.y += 7
 	}
@@ -96,48 +114,48 @@ func (w *press) block(text string) {
 		w.table(strings.Split(text, "\n"))
 		return
 	}
-	w.pdf.SetFont("body", "", bodySize)
+	w.pdf.SetFont("body", "", w.Size)
 	for paragraph := range strings.SplitSeq(text, "\n") {
-		for _, line := range w.fill(ligatures.Replace(strings.ReplaceAll(paragraph, "**", "")), column) {
+		for _, line := range w.fill(ligatures.Replace(strings.ReplaceAll(paragraph, "**", "")), w.column()) {
 			w.line(line)
 		}
 	}
-	w.y += leading / 2
+	w.y += w.Leading / 2
 }
 
 func (w *press) heading(title string) {
-	if w.y+5*leading > bottom {
+	if w.y+5*w.Leading > bottom {
 		w.turn()
 	}
-	w.y += leading / 2
-	w.pdf.SetFont("body", "B", bodySize)
-	for _, line := range w.fill(title, column) {
+	w.y += w.Leading / 2
+	w.pdf.SetFont("body", "B", w.Size)
+	for _, line := range w.fill(title, w.column()) {
 		w.line(line)
 	}
-	w.y += leading / 3
+	w.y += w.Leading / 3
 }
 
 // table puts cells beside one another.
 func (w *press) table(rows []string) {
-	w.pdf.SetFont("body", "", bodySize-2)
-	if w.y+float64(len(rows))*leading > bottom {
+	w.pdf.SetFont("body", "", w.Size-2)
+	if w.y+float64(len(rows))*w.Leading > bottom {
 		w.turn()
 	}
 	for _, row := range rows {
 		cells := strings.Split(strings.Trim(row, "| "), "|")
 		for i, cell := range cells {
-			w.pdf.Text(w.x()+float64(i)*column/float64(len(cells)), w.y, strings.TrimSpace(cell))
+			w.pdf.Text(w.x()+float64(i)*w.column()/float64(len(cells)), w.y, strings.TrimSpace(cell))
 		}
-		w.y += leading
+		w.y += w.Leading
 	}
-	w.y += leading
+	w.y += w.Leading
 }
 
 func (w *press) x() float64 {
 	if w.left {
 		return margin
 	}
-	return margin + column + gutter
+	return margin + w.column() + w.Gutter
 }
 
 func (w *press) line(text string) {
@@ -145,7 +163,7 @@ func (w *press) line(text string) {
 		w.turn()
 	}
 	w.pdf.Text(w.x(), w.y, text)
-	w.y += leading
+	w.y += w.Leading
 }
 
 // turn goes on at the top of the next column.
@@ -153,7 +171,7 @@ func (w *press) turn() {
 	size, _ := w.pdf.GetFontSize()
 	style := w.pdf.GetFontStyle()
 	if w.left {
-		w.left, w.y = false, w.begins
+		w.left, w.y = false, w.begins+w.Shift
 	} else {
 		w.page()
 	}
@@ -161,18 +179,18 @@ func (w *press) turn() {
 }
 
 // fill breaks a text into lines, and words at their ends.
-func (w *press) fill(text string, width float64) []string {
+func (w *press) fill(text string, room float64) []string {
 	var lines []string
 	line := ""
 	words := strings.Fields(text)
 	for len(words) > 0 {
 		next := words[0]
 		try := strings.TrimSpace(line + " " + next)
-		if w.pdf.GetStringWidth(try) <= width {
+		if w.pdf.GetStringWidth(try) <= room {
 			line, words = try, words[1:]
 			continue
 		}
-		head, tail := w.hyphenate(next, width-w.pdf.GetStringWidth(line+" "))
+		head, tail := w.hyphenate(next, room-w.pdf.GetStringWidth(line+" "))
 		if head == "" && line == "" {
 			head, tail = next, ""
 		}
