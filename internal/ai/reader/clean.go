@@ -38,15 +38,17 @@ func lines(pages []Page) []line {
 	}
 	furniture := repeated(byPage)
 	for _, page := range byPage {
+		var kept []line
+		gap := true
 		for i, l := range page {
-			if edge(i, len(page)) && (furniture[shape(l.text)] || pageNumber.MatchString(l.text)) {
+			if edge(i, len(page)) && pageNumber.MatchString(l.text) || furniture[shape(l.text)] {
+				gap = true
 				continue
 			}
-			if i == 0 {
-				l.gap = true
-			}
-			all = append(all, l)
+			l.gap = l.gap || gap
+			kept, gap = append(kept, l), false
 		}
+		all = append(all, unweave(kept)...)
 	}
 	return all
 }
@@ -77,15 +79,14 @@ var (
 // shape is what a running head has in common on all pages.
 func shape(text string) string { return digits.ReplaceAllString(strings.ToLower(text), "#") }
 
-// repeated finds the heads and feet of pages.
+// repeated finds the heads and feet of pages. Text extraction puts a foot
+// between the columns, so they are looked for everywhere.
 func repeated(pages [][]line) map[string]bool {
 	count := map[string]int{}
 	for _, page := range pages {
 		var here []string
-		for i, l := range page {
-			if edge(i, len(page)) {
-				here = append(here, shape(l.text))
-			}
+		for _, l := range page {
+			here = append(here, shape(l.text))
 		}
 		slices.Sort(here)
 		for _, s := range slices.Compact(here) {
@@ -94,7 +95,7 @@ func repeated(pages [][]line) map[string]bool {
 	}
 	found := map[string]bool{}
 	for s, n := range count {
-		found[s] = n >= 2 && n*3 >= len(pages)
+		found[s] = n >= 2 && n*2 >= len(pages) && len(s) > 12
 	}
 	return found
 }
@@ -166,6 +167,15 @@ func ends(text string) bool {
 	return text == "" || strings.ContainsRune(".!?:", rune(text[len(text)-1]))
 }
 
+// goes reports whether q may go on with the sentence that p breaks off.
+func goes(p, q paragraph) bool {
+	if caption.MatchString(q.text) || !strings.HasSuffix(q.text, ".") && len(strings.Fields(q.text)) < 4 {
+		return false
+	}
+	first, _ := utf8.DecodeRuneInString(q.text)
+	return unicode.IsLower(first) || unicode.IsDigit(first) || strings.HasSuffix(p.text, "-")
+}
+
 // mend puts together what a column or a page broke in two, across whatever
 // floats in between.
 func (w words) mend(all []paragraph) []paragraph {
@@ -177,11 +187,7 @@ func (w words) mend(all []paragraph) []paragraph {
 			continue
 		}
 		for j := i + 1; p.prose && !ends(p.text) && j < len(all) && j <= i+farthest; j++ {
-			first, _ := utf8.DecodeRuneInString(all[j].text)
-			if gone[j] || all[j].head != p.head || caption.MatchString(all[j].text) {
-				continue
-			}
-			if long := len(strings.Fields(all[j].text)) > 3; long && (unicode.IsLower(first) || strings.HasSuffix(p.text, "-") || unicode.IsDigit(first) && all[j].prose) {
+			if !gone[j] && all[j].head == p.head && goes(p, all[j]) {
 				p.text = w.join(p.text, all[j].text)
 				gone[j] = true
 			}

@@ -39,6 +39,21 @@ func scan(sections []Section) []finding {
 			}
 		}
 	}
+	return astray(all)
+}
+
+// astray takes sentences for methods that stand elsewhere and plainly use a
+// tool of which the methods say nothing.
+func astray(all []finding) []finding {
+	known := map[*tool]bool{}
+	for _, f := range all {
+		for _, m := range f.mentions {
+			known[m.tool] = known[m.tool] || f.method && f.prose
+		}
+	}
+	for i, f := range all {
+		all[i].method = f.method || slices.ContainsFunc(f.mentions, func(m mention) bool { return !known[m.tool] && plainly(f, m) })
+	}
 	return all
 }
 
