@@ -8,8 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxText bounds what is read of a paper, so that no text takes long.
-const maxText = 4 << 20
+// What is read of a paper, so that no text takes long: letters in all, letters
+// of a line, and lines of a paragraph.
+const (
+	maxText  = 4 << 20
+	maxLine  = 2_000
+	maxBlock = 300
+)
 
 // line is a line of a page, tidied.
 type line struct {
@@ -61,6 +66,14 @@ func linesOf(p Page) []line {
 		if text == "" {
 			gap = true
 			continue
+		}
+		for ; len(text) > maxLine; gap = false {
+			cut := maxLine
+			for !utf8.RuneStart(text[cut]) {
+				cut--
+			}
+			page = append(page, line{p.Number, text[:cut], gap})
+			text = text[cut:]
 		}
 		page = append(page, line{p.Number, text, gap})
 		gap = false
@@ -123,7 +136,10 @@ var (
 
 // join puts two lines of one paragraph together.
 func (w words) join(a, b string) string {
-	left, right := brokenOff.FindString(a), goesOn.FindString(b)
+	if !strings.HasSuffix(a, "-") {
+		return a + " " + b
+	}
+	left, right := brokenOff.FindString(a[strings.LastIndexByte(a, ' ')+1:]), goesOn.FindString(b)
 	if left == "" || right == "" {
 		return a + " " + b
 	}

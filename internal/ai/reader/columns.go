@@ -8,8 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxUnits bounds the blocks of a page that are tried in another order.
-const maxUnits = 60
+// What a page may hold whose blocks are tried in another order.
+const (
+	maxUnits    = 60
+	maxHeadings = 30
+)
 
 // unit is what moves as one when columns are told apart: a block of lines, or
 // the cells of a table.
@@ -25,8 +28,11 @@ type unit struct {
 // happened is seen by the headings: their numbers run backwards, or one stands
 // on another that it has nothing to do with.
 func unweave(page []line) []line {
-	units := unitsOf(page)
-	if len(units) < 4 || len(units) > maxUnits || !woven(units) {
+	units, headings := unitsOf(page), 0
+	for _, u := range units {
+		headings += len(u.ranks)
+	}
+	if len(units) < 4 || len(units) > maxUnits || headings > maxHeadings || !woven(units) {
 		return page
 	}
 	best, least := units, cost(units)

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // heading is a line that opens a section or a part of one.
@@ -44,7 +45,7 @@ func headingAt(all []line, i int, inside Kind) (heading, bool) {
 	if m := runIn.FindStringSubmatch(text); m != nil {
 		return heading{title: m[1], kind: kindOf(m[1]), rest: m[2]}, true
 	}
-	if first := []rune(text)[0]; len(text) > 90 || unicode.IsLower(first) || strings.HasSuffix(text, ".") && !short(text) {
+	if first, _ := utf8.DecodeRuneInString(text); len(text) > 90 || unicode.IsLower(first) || strings.HasSuffix(text, ".") && !short(text) {
 		return heading{}, false
 	}
 	title, deep := text, false
@@ -81,7 +82,7 @@ func kindOf(title string) Kind {
 
 // titled reports whether a text looks like a title of at most so many words.
 func titled(text string, most int) bool {
-	first := []rune(text)[0]
+	first, _ := utf8.DecodeRuneInString(text)
 	n := len(strings.Fields(text))
 	return unicode.IsUpper(first) && n >= 1 && n <= most && !strings.ContainsAny(text[len(text)-1:], ".,;:-)") && !caption.MatchString(text)
 }
@@ -102,5 +103,6 @@ func stands(all []line, i int) bool {
 		return false
 	}
 	next := all[i+1].text
-	return unicode.IsUpper([]rune(next)[0]) && len(strings.Fields(next)) >= 4
+	first, _ := utf8.DecodeRuneInString(next)
+	return unicode.IsUpper(first) && len(strings.Fields(next)) >= 4
 }

@@ -63,7 +63,7 @@ func certain(sentence string, found []mention, spelled []spelling, prose bool) [
 
 // at is where the name ends that begins at i, or 0 when it is not there.
 func (s spelling) at(text string, i int) int {
-	if before, _ := utf8.DecodeLastRuneInString(text[:i]); before == '_' || before == '-' && (s.ambiguous || len(s.text) < 4) {
+	if before, _ := utf8.DecodeLastRuneInString(text[:i]); before == '_' || before == '@' || before == '-' && (s.ambiguous || len(s.text) < 4) {
 		return 0
 	}
 	j := i
@@ -79,7 +79,7 @@ func (s spelling) at(text string, i int) int {
 		}
 		j += n
 	}
-	if wordEnd(text, j) > j || strings.HasPrefix(text[j:], "_") {
+	if wordEnd(text, j) > j || strings.HasPrefix(text[j:], "_") || strings.HasPrefix(text[j:], "@") {
 		return 0
 	}
 	// A longer name that is not known is not this one.

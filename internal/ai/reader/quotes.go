@@ -18,6 +18,7 @@ func Quoted(pages []Page, quote string) (page int, ok bool) { return newQuotes(p
 type quotes struct {
 	texts  []string // squeezed: once without heads and feet of pages, once whole
 	starts [][]start
+	tries  int
 }
 
 type start struct{ at, page int }

@@ -104,12 +104,31 @@ func findings(part Kind, p paragraph, method bool) []finding {
 		texts = sentences(p.text)
 	}
 	var all []finding
-	for _, text := range texts {
+	for _, text := range pieces(texts) {
 		f := finding{part, p.head, text, p.prose, method, mentions(text, p.prose)}
 		if theirs.MatchString(text) {
 			f.mentions = slices.DeleteFunc(f.mentions, func(m mention) bool { return m.version == "" })
 		}
 		all = append(all, f)
+	}
+	return all
+}
+
+// maxSentence is longer than any that a person writes.
+const maxSentence = 4_000
+
+// pieces cuts what is too long to be one sentence.
+func pieces(texts []string) []string {
+	var all []string
+	for _, text := range texts {
+		for len(text) > maxSentence {
+			cut := strings.LastIndexByte(text[:maxSentence], ' ')
+			if cut < 1 {
+				cut = maxSentence
+			}
+			all, text = append(all, strings.ToValidUTF8(text[:cut], "")), text[cut:]
+		}
+		all = append(all, strings.TrimSpace(text))
 	}
 	return all
 }
@@ -185,8 +204,8 @@ func others(all []finding) []string {
 		for _, m := range unlisted.FindAllStringSubmatchIndex(f.text, -1) {
 			name, version := f.text[m[2]:m[3]], f.text[m[4]:m[5]]
 			known := slices.ContainsFunc(f.mentions, func(x mention) bool { return x.start < m[3] && m[2] < x.end })
-			if text := name + " " + version; !known && mixed.MatchString(name) && len(name) > 2 && !lexicon().words[strings.ToLower(name)] && !slices.Contains(list, text) {
-				list = append(list, text)
+			if text := name + " " + version; !known && mixed.MatchString(name) && len(name) > 2 && !lexicon().words[strings.ToLower(name)] {
+				list = once(list, text)
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func Sections(pages []Page) []Section {
 		case ok && c.now.Kind != Front && c.now.Kind != References:
 			c.paragraph()
 			c.head = h.title
-		case l.gap:
+		case l.gap || len(c.block) >= maxBlock:
 			c.paragraph()
 			fallthrough
 		default:

@@ -38,7 +38,7 @@ func steps(all []finding, said quotes) []Step {
 			list = append(list, Step{Name: nameOf(f), Tools: []string{}, Evidence: []Evidence{}})
 			now = &list[len(list)-1]
 		}
-		now.add(f, tools, said)
+		now.add(f, tools, &said)
 	}
 	return list
 }
@@ -59,7 +59,7 @@ func named(f finding) []string {
 	return tools
 }
 
-func (s *Step) add(f finding, tools []string, said quotes) {
+func (s *Step) add(f finding, tools []string, said *quotes) {
 	if len(s.Tools) == 0 && len(tools) > 0 {
 		s.Name = nameOf(f)
 	}
@@ -73,6 +73,9 @@ func (s *Step) add(f finding, tools []string, said quotes) {
 	}
 	if len(s.Evidence) >= maxQuotes || len(tools) == 0 && len(s.Evidence) > 0 {
 		return
+	}
+	if said.tries++; said.tries > maxSteps*maxQuotes {
+		return // what cannot be found is not looked for again and again
 	}
 	if page, ok := said.find(f.text); ok {
 		s.Evidence = append(s.Evidence, Evidence{page, f.text})
