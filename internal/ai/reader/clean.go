@@ -11,7 +11,7 @@ import (
 // What is read of a paper, so that no text takes long: letters in all, letters
 // of a line, and lines of a paragraph.
 const (
-	maxText  = 4 << 20
+	maxText  = 1 << 20
 	maxLine  = 2_000
 	maxBlock = 300
 )

@@ -72,7 +72,7 @@ func (s spelling) at(text string, i int) int {
 		if n == 0 {
 			return 0
 		}
-		same := got == want || !(s.exact) && unicode.ToLower(got) == unicode.ToLower(want) ||
+		same := got == want || !s.exact && unicode.ToLower(got) == unicode.ToLower(want) ||
 			want == '-' && got == '–' || want == '\'' && got == '’'
 		if !same {
 			return 0

@@ -115,7 +115,7 @@ func findings(part Kind, p paragraph, method bool) []finding {
 }
 
 // maxSentence is longer than any that a person writes.
-const maxSentence = 4_000
+const maxSentence = 1_500
 
 // pieces cuts what is too long to be one sentence.
 func pieces(texts []string) []string {

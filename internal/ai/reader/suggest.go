@@ -60,10 +60,10 @@ type maker struct{ node, port string }
 // suggestion collects the tasks of a workflow.
 type suggestion struct {
 	definition
-	data    []string
-	makers  map[string][]maker // by type, in order
-	carried int                // edges that carry files
-	sketchs int
+	data     []string
+	makers   map[string][]maker // by type, in order
+	carried  int                // edges that carry files
+	sketches int
 }
 
 // suggest makes a workflow of the tools: a task for each, in the order of the
@@ -123,7 +123,7 @@ func (s *suggestion) task(u use) {
 		Inputs: map[string]inPort{}, Outputs: map[string]outPort{}, AllowFailure: sketch, Tool: u.tool.name, ToolVersion: u.version,
 	}
 	if sketch {
-		s.sketchs++
+		s.sketches++
 	}
 	before := len(s.Edges)
 	for _, p := range k.inputs {
@@ -203,7 +203,7 @@ func (s *suggestion) describe(tasks []use) string {
 		names = append(names, u.String())
 	}
 	text := "Made of the tools that the paper names, in the order of its methods: " + strings.Join(names, ", ") + "."
-	if s.sketchs > 0 {
+	if s.sketches > 0 {
 		text += " Tasks that may fail are sketches: their commands say what is left to write."
 	}
 	return clip(text, 5000)
@@ -213,7 +213,7 @@ func (s *suggestion) describe(tasks []use) string {
 // they fit together; without a model it is never great.
 func (s *suggestion) confidence() float64 {
 	n := float64(len(s.Nodes))
-	ready, joined := (n-float64(s.sketchs))/n, min(1, float64(s.carried)/max(1, n-1))
+	ready, joined := (n-float64(s.sketches))/n, min(1, float64(s.carried)/max(1, n-1))
 	size := min(1, n/5)
 	return float64(int(100*(0.1+0.3*ready+0.2*joined+0.2*size))) / 100
 }
