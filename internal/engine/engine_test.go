@@ -41,6 +41,7 @@ type shop struct {
 	user ids.User
 
 	archive engine.Archive
+	images  engine.Images // nil: none can be had
 	ahead   atomic.Int64 // of the clock on the wall
 
 	mu      sync.Mutex
@@ -74,7 +75,7 @@ func (s *shop) open(owner string) (stop func()) {
 		s.t.Fatal(err)
 	}
 	e := engine.New(engine.Options{
-		Queue: s.db, Journal: s.db, Purse: s.db, Objects: s.kept, Files: s.db, Driver: driver, Catalog: credits.DefaultCatalog(),
+		Queue: s.db, Journal: s.db, Purse: s.db, Objects: s.kept, Files: s.db, Driver: driver, Images: s.images, Catalog: credits.DefaultCatalog(),
 		Dir: s.dir, Owner: owner, Host: "here", Embedded: true, Away: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
 		Archive: s.archive, Pulse: func(ids.Run, runs.Pulse) {},

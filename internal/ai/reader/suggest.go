@@ -135,7 +135,7 @@ func (s *suggestion) task(u use) {
 	for _, p := range k.outputs {
 		// What a program calls its files depends on how it is called; a run
 		// does not fail for that.
-		n.Outputs[p.name] = outPort{Path: p.path, Many: strings.Contains(p.path, "*"), Optional: true}
+		n.Outputs[p.name] = outPort{Path: p.path, Many: strings.ContainsAny(p.path, "*?["), Optional: true}
 		s.makers[p.holds] = append(s.makers[p.holds], maker{n.ID, p.name})
 	}
 	s.Nodes = append(s.Nodes, n)
