@@ -42,7 +42,7 @@ type shop struct {
 
 	archive engine.Archive
 	images  engine.Images // nil: none can be had
-	ahead   atomic.Int64 // of the clock on the wall
+	ahead   atomic.Int64  // of the clock on the wall
 
 	mu      sync.Mutex
 	changed chan struct{}

@@ -17,7 +17,7 @@ type mention struct {
 // mentions finds the tools that a sentence, or a table, says were used.
 func mentions(sentence string, prose bool) []mention {
 	var found []mention
-	var doubtful []spelling // of those found, nothing where there is no doubt
+	var spelled []spelling // as each of them is
 	d := lexicon()
 	for i := 0; i < len(sentence); {
 		end := wordEnd(sentence, i)
@@ -29,14 +29,14 @@ func mentions(sentence string, prose bool) []mention {
 		next := end
 		for _, s := range d.spellings[strings.ToLower(sentence[i:end])] {
 			if e := s.at(sentence, i); e > 0 {
-				found, doubtful = append(found, mention{tool: s.tool, start: i, end: e}), append(doubtful, s)
+				found, spelled = append(found, mention{tool: s.tool, start: i, end: e}), append(spelled, s)
 				next = e
 				break
 			}
 		}
 		i = next
 	}
-	return used(sentence, certain(sentence, found, doubtful, prose))
+	return used(sentence, certain(sentence, found, spelled, prose))
 }
 
 // certain leaves out the names that are more likely ordinary words. Among the
@@ -91,21 +91,22 @@ func (s spelling) at(text string, i int) int {
 
 var (
 	equation = regexp.MustCompile(`^\s*(?:[=<>≤≥≈∼~²]|\d)`)
-	manner   = map[string]bool{"using": true, "with": true, "by": true, "in": true, "via": true, "through": true, "into": true, "implemented": true, "employing": true, "program": true}
+	manner   = set("using,with,by,in,via,through,into,implemented,employing,program")
 	things   = set("software,package,program,tool,tools,toolkit,toolbox,suite,pipeline,aligner,library,code,simulator,platform,framework,algorithm,plugin,server,caller,classifier,assembler")
 )
 
 // score weighs what speaks for a tool whose name is also an ordinary word.
 func (s spelling) score(sentence string, m mention) int {
 	before, after := sentence[:m.start], sentence[m.end:]
-	if len(s.text) == 1 && equation.MatchString(after) && version(after) == "" {
+	v := version(after)
+	if len(s.text) == 1 && equation.MatchString(after) && v == "" {
 		return -2
 	}
 	score := 0
 	if sentence[m.start:m.end] != s.text {
 		score--
 	}
-	if v := version(after); strings.ContainsAny(v, ".") {
+	if strings.Contains(v, ".") {
 		score += 2
 	}
 	if things[strings.ToLower(strings.Trim(firstWord(after), "().,;"))] {

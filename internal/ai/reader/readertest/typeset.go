@@ -9,7 +9,6 @@ import (
 
 	"codeberg.org/go-pdf/fpdf"
 	"github.com/go-fonts/dejavu/dejavusans"
-	"github.com/go-fonts/dejavu/dejavusansbold"
 )
 
 // What all layouts share, in millimetres on A4.
@@ -60,7 +59,6 @@ func PDF(t testing.TB, p Paper, l Layout) []byte {
 	t.Helper()
 	pdf := fpdf.New("P", "mm", "A4", "")
 	pdf.AddUTF8FontFromBytes("body", "", dejavusans.TTF)
-	pdf.AddUTF8FontFromBytes("body", "B", dejavusansbold.TTF)
 	pdf.SetAutoPageBreak(false, 0)
 	w := &press{Layout: l, pdf: pdf, paper: p}
 	w.page()
@@ -87,7 +85,7 @@ func (w *press) page() {
 
 // front is the title and the authors, across both columns.
 func (w *press) front() {
-	w.pdf.SetFont("body", "B", 15)
+	w.pdf.SetFont("body", "", 15)
 	for _, line := range w.fill(w.paper.Title, width) {
 		w.pdf.Text(margin, w.y+3, line)
 		w.y += 7
@@ -128,7 +126,7 @@ func (w *press) heading(title string) {
 		w.turn()
 	}
 	w.y += w.Leading / 2
-	w.pdf.SetFont("body", "B", w.Size)
+	w.pdf.SetFont("body", "", w.Size)
 	for _, line := range w.fill(title, w.column()) {
 		w.line(line)
 	}
@@ -169,13 +167,12 @@ func (w *press) line(text string) {
 // turn goes on at the top of the next column.
 func (w *press) turn() {
 	size, _ := w.pdf.GetFontSize()
-	style := w.pdf.GetFontStyle()
 	if w.left {
 		w.left, w.y = false, w.begins+w.Shift
 	} else {
 		w.page()
 	}
-	w.pdf.SetFont("body", style, size)
+	w.pdf.SetFont("body", "", size)
 }
 
 // fill breaks a text into lines, and words at their ends.
