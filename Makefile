@@ -19,7 +19,7 @@ RACE := -race -gcflags='modernc.org/...=-race=false'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev build test check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web build web-check browser test check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,12 +32,31 @@ dev: setup-run ## Start the server and restart it whenever a source file changes
 
 SHIM := internal/engine/executor/shim
 
-build: ## Build bin/millrace
+# The web app: built again when something under web/ or examples/ has changed.
+WEB_SOURCES = $(shell find web examples \( -name node_modules -o -name dist \) -prune -o -type f -print 2>/dev/null)
+
+web: web/dist/index.html ## Build the web app into web/dist
+
+web/node_modules/.installed: web/package.json web/package-lock.json
+	npm ci --prefix web --no-audit --no-fund --loglevel=error
+	@touch $@
+
+web/dist/index.html: web/node_modules/.installed $(WEB_SOURCES)
+	npm run --prefix web --silent build
+
+build: web ## Build bin/millrace, the web app inside
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o $(SHIM)/embedded/bin/millrace-shim ./$(SHIM)/cmd/millrace-shim
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/millrace ./cmd/millrace
 
-test: setup-test format vet lint tidy ## Run everything on SQLite and PostgreSQL, with the race detector
+web-check: web ## Lint, type and test the web app, and weigh what it loads
+	npm run --prefix web --silent check
+
+browser: build ## Test the web app in Chromium against the real server
+	npm run --prefix web --silent browser
+
+test: setup-test format vet lint tidy web-check ## Run everything on SQLite and PostgreSQL, with the race detector
 	scripts/with-postgres scripts/with-stripe scripts/with-s3 go test $(RACE) -timeout 15m ./...
+	$(MAKE) --no-print-directory browser
 
 check: format vet lint ## Run what a commit needs: formatting, vet, lint, tests on SQLite
 	MILLRACE_TEST_POSTGRES= go test ./...

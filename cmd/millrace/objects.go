@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/url"
 	"path/filepath"
 	"time"
 
@@ -21,4 +22,19 @@ func (s *settings) openObjects(ctx context.Context, signingKey []byte) (objects.
 	signer := disk.NewSigner(signingKey)
 	store, err := disk.Open(ctx, filepath.Join(s.Data, "objects"), signer, time.Now)
 	return objects.Kept{Store: store}, signer, err
+}
+
+// connects are the origins, beside our own, that the app in a browser talks
+// to: the bucket's, and the editor-sync host's.
+func (s *settings) connects(keep objects.Kept) []string {
+	var origins []string
+	if bucket, ok := keep.Store.(*s3.Store); ok {
+		origins = bucket.Origins()
+	}
+	if s.CollabURL != "" {
+		if u, err := url.Parse(s.CollabURL); err == nil {
+			origins = append(origins, u.Scheme+"://"+u.Host)
+		}
+	}
+	return origins
 }

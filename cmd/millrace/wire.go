@@ -98,7 +98,8 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		}),
 		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
-		Limiter: db, Answers: db, Home: web.Home, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
+		Limiter: db, Answers: db, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
+		App:        httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
 		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment},
 		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute,
 	})

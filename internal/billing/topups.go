@@ -136,7 +136,7 @@ func (s *Service) purchase(caller access.Caller, pack credits.Package, in TopUp)
 	return Purchase{
 		Order: Order{
 			ID: ids.NewOrder(), Team: caller.Team, Package: pack, BuyerEmail: in.BuyerEmail, Origin: in.Base, Secret: secret,
-			SuccessURL: in.Base + "/?topup=done", CancelURL: in.Base + "/?topup=cancelled", ExpiresAt: now.Add(orderLife),
+			SuccessURL: in.Base + "/billing/return?topup=done", CancelURL: in.Base + "/billing/return?topup=cancelled", ExpiresAt: now.Add(orderLife),
 		},
 		Buyer: caller.User, State: OrderOpen, SecretHash: hashed(secret), CreatedAt: now,
 	}

@@ -51,7 +51,7 @@ type Options struct {
 	Limiter   Limiter
 	Answers   Answers
 	Checks    map[string]func(context.Context) error // what readiness asks, by name
-	Home      []byte                                 // the page at /
+	App       App
 	Metrics   *Metrics
 	Now       func() time.Time
 	Life      context.Context // ends when the server is told to stop; nil: never
@@ -122,6 +122,7 @@ func (a *API) Handler() *Mux {
 			a.serve(route{pattern: "unknown", page: true, handle: handle}, w, r)
 		}
 	}
+	a.serveApp(mux)
 	mux.Handle("/", to(a.unknown(mux)))
 	return &Mux{mux, to(nowhere)}
 }

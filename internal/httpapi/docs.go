@@ -28,13 +28,11 @@ func (a *API) referenceCSS(*exchange) (answer, error) {
 	return answer{media: "text/css; charset=utf-8", raw: reference.CSS}.with("Cache-Control", "public, max-age=300"), nil
 }
 
-func (a *API) home(x *exchange) (answer, error) { return x.page(a.Home) }
-
 // page is HTML for a browser. One that came by another name of this machine
 // is sent to the public one, where cookies and tokens work.
 func (x *exchange) page(html []byte) (answer, error) {
-	if to := x.elsewhere(); to != "" {
-		return answer{status: http.StatusTemporaryRedirect, media: "text/plain", raw: []byte{}}.with("Location", to), nil
+	if base := x.base(); hostOf(base) != x.r.Host && loopback(base) && loopback("http://"+x.r.Host) {
+		return answer{status: http.StatusTemporaryRedirect, media: "text/plain", raw: []byte{}}.with("Location", base+x.r.URL.RequestURI()), nil
 	}
 	return answer{media: "text/html; charset=utf-8", raw: html}.
 		with("Content-Security-Policy", pagePolicy).with("Cache-Control", "no-cache"), nil

@@ -125,7 +125,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		Files: h.filesRoom, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
 		Pages:   sandbox.Sandbox{}, VisitorKey: h.db.Key("visitors"), AnalysisWait: time.Minute, Scratch: t.TempDir(),
-		Log: log, Workflows: workflows.NewService(h.db, h.clock), Limiter: h.db, Answers: h.db, Home: []byte("home"),
+		Log: log, Workflows: workflows.NewService(h.db, h.clock), Limiter: h.db, Answers: h.db, App: builtApp(),
 		Checks:  map[string]func(context.Context) error{"database": h.db.Ping},
 		Metrics: httpapi.NewMetrics(prometheus.NewRegistry()), Now: h.clock,
 		PublicURLs: []string{base, cloud}, RunsPerMinute: 30,

@@ -41,6 +41,13 @@ type Store struct {
 	now    func() time.Time
 }
 
+// Origins are where the addresses lead that it signs: the server itself, or
+// the bucket's own name there.
+func (s *Store) Origins() []string {
+	u := s.client.EndpointURL()
+	return []string{u.Scheme + "://" + u.Host, u.Scheme + "://" + s.bucket + "." + u.Host}
+}
+
 // Put streams to the bucket. What fails on the way leaves nothing.
 func (s *Store) Put(ctx context.Context, key, contentType string, r io.Reader, size int64) (objects.Object, error) {
 	name, err := s.name(settled, key)

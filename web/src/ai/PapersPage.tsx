@@ -1,0 +1,5 @@
+import { Page } from "../app/Page.tsx";
+
+export function PapersPage() {
+  return <Page title="Papers">{null}</Page>;
+}

@@ -1,0 +1,99 @@
+import { type ErrorComponentProps, Link } from "@tanstack/react-router";
+import { RefreshCw } from "lucide-react";
+import type { ReactNode } from "react";
+import { ApiFailure, sentence } from "../api/failure.ts";
+import { Button, buttonClass } from "../ui/Button.tsx";
+import { Copy } from "../ui/Copy.tsx";
+import { Notice } from "../ui/Notice.tsx";
+
+/** Problem shows a failure where the content would be: what, why, what next, and the id to quote. */
+export function Problem({ error, retry, children }: { error: unknown; retry?: () => void; children?: ReactNode }) {
+  const failure = error instanceof ApiFailure ? error : null;
+  const announced = failure?.status === 501;
+  return (
+    <Notice
+      tone={announced ? "info" : "danger"}
+      title={
+        announced
+          ? "This part is not available on this server yet"
+          : (titles[failure?.status ?? -1] ?? "That did not work")
+      }
+      actions={
+        <>
+          {retry && !announced && (
+            <Button size="sm" icon={<RefreshCw className="size-4" aria-hidden />} onClick={retry}>
+              Try again
+            </Button>
+          )}
+          {children}
+        </>
+      }
+    >
+      <p>
+        {announced ? "It is announced in the API, and will appear here once the server offers it." : sentence(error)}
+      </p>
+      {failure?.details.map((detail) => (
+        <p key={detail.path + detail.message} className="mt-1">
+          {detail.path && <code>{detail.path}</code>} {detail.message}
+        </p>
+      ))}
+      {failure?.requestId && !announced && <RequestId id={failure.requestId} />}
+    </Notice>
+  );
+}
+
+const titles: Record<number, string> = {
+  0: "No connection",
+  401: "You are signed out",
+  402: "Not covered by the plan",
+  403: "Not allowed",
+  404: "Not found",
+  409: "That does not fit what is there",
+  413: "Too large",
+  415: "This type is not taken",
+  429: "Too many at once",
+  503: "Not available right now",
+};
+
+function RequestId({ id }: { id: string }) {
+  return (
+    <p className="mt-1 flex items-center gap-1 text-[13px] text-muted">
+      Request <code className="truncate">{id}</code> <Copy text={id} label="Copy the request id" />
+    </p>
+  );
+}
+
+/** ErrorPage stands for a page that could not be shown. */
+export function ErrorPage({ error, reset }: ErrorComponentProps) {
+  return (
+    <main id="content" className="mx-auto w-full max-w-2xl px-4 py-12">
+      <h1 className="mb-4">This page could not be shown</h1>
+      <Problem
+        error={error}
+        retry={() => {
+          reset();
+          location.reload();
+        }}
+      >
+        <Link to="/workflows" className={buttonClass("secondary", "sm")}>
+          To the workflows
+        </Link>
+      </Problem>
+    </main>
+  );
+}
+
+export function NotFoundPage() {
+  return (
+    <main id="content" className="mx-auto w-full max-w-2xl px-4 py-16 text-center">
+      <p className="text-sm font-medium text-muted">404</p>
+      <h1 className="mt-1">There is nothing at this address</h1>
+      <p className="mt-2 mb-6 text-muted">
+        It may have been deleted, or belong to another team than the one you are in.
+      </p>
+      <Link to="/workflows" className={buttonClass("primary")}>
+        To the workflows
+      </Link>
+    </main>
+  );
+}

@@ -1,0 +1,122 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { Command } from "cmdk";
+import { LayoutTemplate, Moon, Plus, Search, Sun, Upload, UserPlus } from "lucide-react";
+import type { ReactNode } from "react";
+import type { Schemas } from "../api/client.ts";
+import { places } from "./rail.ts";
+import { chooseTheme } from "./theme.ts";
+
+const row =
+  "flex items-center gap-2.5 rounded-md px-2.5 py-2 text-sm select-none data-[selected=true]:bg-accent-soft data-[selected=true]:text-accent";
+const group =
+  "[&_[cmdk-group-heading]]:px-2.5 [&_[cmdk-group-heading]]:pt-2 [&_[cmdk-group-heading]]:pb-1 [&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:text-muted";
+
+/** Palette goes anywhere and does anything, by typing. */
+export default function Palette({ onClose }: { onClose: () => void }) {
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const workflows = client.getQueryData<Schemas["WorkflowRow"][]>(["workflows"]) ?? [];
+  const runs = client.getQueryData<Schemas["RunRow"][]>(["runs", {}]) ?? [];
+  const act = (action: () => void) => () => {
+    onClose();
+    action();
+  };
+  return (
+    <Command.Dialog
+      open
+      onOpenChange={(open) => !open && onClose()}
+      label="Search and commands"
+      overlayClassName="fixed inset-0 z-40 bg-[rgb(8_14_18/45%)]"
+      contentClassName="fixed top-[10vh] left-1/2 z-50 w-[calc(100vw-1.5rem)] max-w-xl -translate-x-1/2 overflow-hidden rounded-xl border bg-raised shadow-lift"
+    >
+      <div className="flex items-center gap-2 border-b px-3.5">
+        <Search className="size-4 text-muted" aria-hidden />
+        <Command.Input
+          placeholder="Go to a workflow, a run, a page, or do something"
+          className="h-12 flex-1 bg-transparent text-sm outline-none"
+        />
+      </div>
+      <Command.List className="max-h-[50vh] overflow-y-auto p-1.5">
+        <Command.Empty className="px-3 py-6 text-center text-sm text-muted">Nothing by that name.</Command.Empty>
+        <Command.Group heading="Do" className={group}>
+          <Item icon={<Plus />} onSelect={act(() => void navigate({ to: "/workflows", search: { create: true } }))}>
+            New workflow
+          </Item>
+          <Item icon={<LayoutTemplate />} onSelect={act(() => void navigate({ to: "/templates" }))}>
+            Start from a template
+          </Item>
+          <Item icon={<Upload />} onSelect={act(() => void navigate({ to: "/files" }))}>
+            Upload files
+          </Item>
+          <Item icon={<UserPlus />} onSelect={act(() => void navigate({ to: "/team" }))}>
+            Invite somebody
+          </Item>
+          <Item icon={<Moon />} onSelect={act(() => chooseTheme("dark"))}>
+            Dark theme
+          </Item>
+          <Item icon={<Sun />} onSelect={act(() => chooseTheme("light"))}>
+            Light theme
+          </Item>
+        </Command.Group>
+        <Command.Group heading="Go to" className={group}>
+          {places.map(({ to, label, icon: Icon, key }) => (
+            <Item key={to} icon={<Icon />} onSelect={act(() => void navigate({ to }))} hint={`g ${key}`}>
+              {label}
+            </Item>
+          ))}
+        </Command.Group>
+        {workflows.length > 0 && (
+          <Command.Group heading="Workflows" className={group}>
+            {workflows.slice(0, 200).map((workflow) => (
+              <Command.Item
+                key={workflow.id}
+                value={`${workflow.name} ${workflow.id}`}
+                className={row}
+                onSelect={act(
+                  () => void navigate({ to: "/workflows/$workflowId", params: { workflowId: workflow.id } }),
+                )}
+              >
+                {workflow.name}
+              </Command.Item>
+            ))}
+          </Command.Group>
+        )}
+        {runs.length > 0 && (
+          <Command.Group heading="Runs" className={group}>
+            {runs.map((run) => (
+              <Command.Item
+                key={run.id}
+                value={`${run.workflowName} ${run.status} ${run.id}`}
+                className={row}
+                onSelect={act(() => void navigate({ to: "/runs/$runId", params: { runId: run.id } }))}
+              >
+                {run.workflowName} <span className="text-muted">· {run.status}</span>
+              </Command.Item>
+            ))}
+          </Command.Group>
+        )}
+      </Command.List>
+    </Command.Dialog>
+  );
+}
+
+function Item({
+  icon,
+  hint,
+  children,
+  onSelect,
+}: {
+  icon: ReactNode;
+  hint?: string;
+  children: ReactNode;
+  onSelect: () => void;
+}) {
+  return (
+    <Command.Item className={row} onSelect={onSelect}>
+      <span className="[&>svg]:size-4">{icon}</span>
+      {children}
+      {hint && <kbd className="ml-auto rounded border px-1 text-[11px] text-muted">{hint}</kbd>}
+    </Command.Item>
+  );
+}

@@ -1,0 +1,214 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
+import { Menu as MenuIcon, Monitor, Moon, Search, Sun, WifiOff, X } from "lucide-react";
+import { lazy, Suspense, useEffect, useState } from "react";
+import { isFailure } from "../api/failure.ts";
+import { UploadTray } from "../files/UploadTray.tsx";
+import { NoTeamPage } from "../identity/NoTeamPage.tsx";
+import { meQuery } from "../identity/queries.ts";
+import { signInAddress, watchSession } from "../identity/session.ts";
+import { TeamSwitcher } from "../identity/TeamSwitcher.tsx";
+import { UserMenu } from "../identity/UserMenu.tsx";
+import { Button, IconButton } from "../ui/Button.tsx";
+import { classes } from "../ui/classes.ts";
+import { Menu, MenuChoice } from "../ui/Menu.tsx";
+import { useLate } from "../ui/Skeleton.tsx";
+import { useConnection } from "./connection.ts";
+import { Problem } from "./ErrorPage.tsx";
+import { PublicFrame } from "./PublicFrame.tsx";
+import { places } from "./rail.ts";
+import { useShortcuts } from "./shortcuts.ts";
+import { chooseTheme, type Theme, useTheme } from "./theme.ts";
+
+const Palette = lazy(() => import("./Palette.tsx"));
+
+/** Inside is the frame of all pages that need somebody signed in, in a team. */
+export function Inside() {
+  const me = useQuery(meQuery);
+  useEffect(watchSession, []);
+  useEffect(() => {
+    if (me.data === null) location.replace(signInAddress());
+  }, [me.data]);
+  if (isFailure(me.error, "no_team")) return <NoTeamPage />;
+  if (me.isError && me.data === undefined) {
+    return (
+      <main className="mx-auto w-full max-w-2xl px-4 py-16">
+        <h1 className="mb-4">Millrace</h1>
+        <Problem error={me.error} retry={() => void me.refetch()} />
+      </main>
+    );
+  }
+  if (!me.data) return <Opening />;
+  return <Shell key={me.data.team.id} />;
+}
+
+/** Either is the frame of pages for everybody: the shell for those signed in, a plain header for visitors. */
+export function Either() {
+  const me = useQuery(meQuery);
+  useEffect(watchSession, []);
+  if (me.isPending) return <Opening />;
+  if (!me.data) return <PublicFrame />;
+  return <Shell key={me.data.team.id} />;
+}
+
+function Opening() {
+  const late = useLate(400);
+  return (
+    <main role="status" className="grid flex-1 place-items-center text-sm text-muted">
+      {late && "Opening Millrace…"}
+    </main>
+  );
+}
+
+function Shell() {
+  const [palette, setPalette] = useState(false);
+  const [drawer, setDrawer] = useState(false);
+  const path = useRouterState({ select: (state) => state.location.pathname });
+  const navigate = useNavigate();
+  useShortcuts({ openPalette: () => setPalette(true), go: (to) => void navigate({ to }) });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new page closes the drawer
+  useEffect(() => setDrawer(false), [path]);
+  return (
+    <div className="flex min-h-dvh flex-1 md:pl-56">
+      <a
+        href="#content"
+        className="fixed top-2 left-2 z-70 -translate-y-16 rounded-md bg-accent px-3 py-2 text-sm text-accent-ink focus:translate-y-0"
+      >
+        Skip to the content
+      </a>
+      <Rail open={drawer} onClose={() => setDrawer(false)} onPalette={() => setPalette(true)} />
+      <div className="flex min-w-0 flex-1 flex-col">
+        <header className="sticky top-0 z-20 flex h-13 items-center gap-1 border-b bg-surface px-2 md:hidden">
+          <IconButton
+            label="Open the menu"
+            icon={<MenuIcon className="size-5" aria-hidden />}
+            onClick={() => setDrawer(true)}
+          />
+          <Link to="/workflows" className="px-1 font-semibold">
+            Millrace
+          </Link>
+          <span className="flex-1" />
+          <IconButton
+            label="Search and commands"
+            icon={<Search className="size-5" aria-hidden />}
+            onClick={() => setPalette(true)}
+          />
+        </header>
+        <ConnectionBar />
+        <main id="content" tabIndex={-1} className="flex min-h-0 flex-1 flex-col outline-none">
+          <Outlet />
+        </main>
+      </div>
+      <UploadTray />
+      {palette && (
+        <Suspense fallback={null}>
+          <Palette onClose={() => setPalette(false)} />
+        </Suspense>
+      )}
+    </div>
+  );
+}
+
+function Rail({ open, onClose, onPalette }: { open: boolean; onClose: () => void; onPalette: () => void }) {
+  useEffect(() => {
+    if (!open) return;
+    const close = (event: KeyboardEvent) => event.key === "Escape" && onClose();
+    addEventListener("keydown", close);
+    return () => removeEventListener("keydown", close);
+  }, [open, onClose]);
+  return (
+    <>
+      {open && <div className="fixed inset-0 z-30 bg-[rgb(8_14_18/45%)] md:hidden" onClick={onClose} aria-hidden />}
+      <nav
+        aria-label="Main"
+        className={classes(
+          "fixed inset-y-0 left-0 z-30 w-64 flex-col border-r bg-surface md:z-10 md:flex md:w-56",
+          open ? "flex shadow-lift md:shadow-none" : "hidden",
+        )}
+      >
+        <div className="flex h-14 items-center gap-2 px-4">
+          <img src="/favicon.svg" alt="" className="size-6" />
+          <Link to="/workflows" className="text-[1.05rem] font-semibold tracking-tight">
+            Millrace
+          </Link>
+          <span className="flex-1" />
+          <IconButton
+            size="sm"
+            label="Close the menu"
+            className="md:hidden"
+            icon={<X className="size-4" aria-hidden />}
+            onClick={onClose}
+          />
+        </div>
+        <div className="space-y-2 px-3 pb-2">
+          <TeamSwitcher />
+          <Button
+            size="sm"
+            look="quiet"
+            className="w-full justify-start! px-2.5 font-normal text-muted!"
+            icon={<Search className="size-4" aria-hidden />}
+            onClick={onPalette}
+          >
+            Search
+            <kbd className="ml-auto rounded border px-1 text-[11px]">Ctrl K</kbd>
+          </Button>
+        </div>
+        <ul className="flex-1 space-y-0.5 overflow-y-auto px-3">
+          {places.map(({ to, label, icon: Icon }) => (
+            <li key={to}>
+              <Link
+                to={to}
+                activeProps={{ className: "bg-accent-soft font-medium text-accent", "aria-current": "page" }}
+                inactiveProps={{ className: "text-ink hover:bg-sunken" }}
+                className="flex h-9 items-center gap-2.5 rounded-lg px-2.5 text-sm"
+              >
+                <Icon className="size-4.5" aria-hidden />
+                {label}
+              </Link>
+            </li>
+          ))}
+        </ul>
+        <div className="flex items-center gap-1 border-t p-2">
+          <UserMenu />
+          <ThemeMenu />
+        </div>
+      </nav>
+    </>
+  );
+}
+
+const themeIcons: Record<Theme, typeof Sun> = { light: Sun, dark: Moon, system: Monitor };
+
+export function ThemeMenu() {
+  const theme = useTheme();
+  const Icon = themeIcons[theme];
+  return (
+    <Menu trigger={<IconButton size="sm" label={`Theme: ${theme}`} icon={<Icon className="size-4" aria-hidden />} />}>
+      <MenuChoice
+        value={theme}
+        onChange={chooseTheme}
+        options={[
+          { value: "light", label: "Light" },
+          { value: "dark", label: "Dark" },
+          { value: "system", label: "As the system" },
+        ]}
+      />
+    </Menu>
+  );
+}
+
+function ConnectionBar() {
+  const connection = useConnection();
+  return (
+    <div role="status" aria-live="polite">
+      {connection !== "online" && (
+        <p className="flex items-center gap-2 border-b bg-warn-soft px-4 py-1.5 text-sm">
+          <WifiOff className="size-4 text-warn" aria-hidden />
+          {connection === "offline"
+            ? "You are offline. What you see may be out of date."
+            : "The server does not answer; trying again. What you see may be out of date."}
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,177 @@
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import { ErrorPage, NotFoundPage } from "./ErrorPage.tsx";
+import { Either, Inside } from "./Shell.tsx";
+import { flag, oneOf, text } from "./search.ts";
+
+// Every view is a URL: what is selected, filtered or open lives in the search
+// parameters, read here and nowhere else. internal/httpapi/app.go names the
+// same paths; a browser test holds the two together.
+
+const root = createRootRoute({ notFoundComponent: NotFoundPage });
+const inside = createRoute({ getParentRoute: () => root, id: "inside", component: Inside });
+const either = createRoute({ getParentRoute: () => root, id: "either", component: Either });
+
+const home = createRoute({
+  getParentRoute: () => root,
+  path: "/",
+  beforeLoad: () => {
+    throw redirect({ to: "/workflows", replace: true });
+  },
+});
+
+export const workflowsRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/workflows",
+  validateSearch: (search) => ({
+    ...text(search, "q"),
+    ...oneOf(search, "sort", ["name", "created", "updated"] as const),
+    ...flag(search, "create"),
+    ...flag(search, "import"),
+  }),
+  component: lazyRouteComponent(() => import("../workflows/WorkflowsPage.tsx"), "WorkflowsPage"),
+});
+
+export const templatesRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/templates",
+  component: lazyRouteComponent(() => import("../workflows/TemplatesPage.tsx"), "TemplatesPage"),
+});
+
+export const editorRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/workflows/$workflowId",
+  validateSearch: (search) => ({
+    ...text(search, "node"),
+    ...text(search, "panel"),
+    ...flag(search, "run"),
+    ...flag(search, "share"),
+  }),
+  component: lazyRouteComponent(() => import("../editor/EditorPage.tsx"), "EditorPage"),
+});
+
+export const runsRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/runs",
+  validateSearch: (search) => ({
+    ...oneOf(search, "status", ["queued", "running", "completed", "failed", "cancelled", "interrupted"] as const),
+    ...text(search, "workflow"),
+    ...oneOf(search, "since", ["1d", "7d", "30d"] as const),
+    ...text(search, "q"),
+  }),
+  component: lazyRouteComponent(() => import("../runs/RunsPage.tsx"), "RunsPage"),
+});
+
+export const runRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/runs/$runId",
+  validateSearch: (search) => ({
+    ...text(search, "tab"),
+    ...text(search, "node"),
+    ...text(search, "line"),
+    ...text(search, "q"),
+  }),
+  component: lazyRouteComponent(() => import("../runs/RunPage.tsx"), "RunPage"),
+});
+
+export const filesRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/files",
+  validateSearch: (search) => ({
+    ...text(search, "q"),
+    ...oneOf(search, "source", ["upload", "output"] as const),
+    ...text(search, "preview"),
+  }),
+  component: lazyRouteComponent(() => import("../files/FilesPage.tsx"), "FilesPage"),
+});
+
+export const papersRoute = createRoute({
+  getParentRoute: () => either,
+  path: "/papers",
+  validateSearch: (search) => ({ ...text(search, "doi"), ...text(search, "id") }),
+  component: lazyRouteComponent(() => import("../ai/PapersPage.tsx"), "PapersPage"),
+});
+
+export const chatRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/chat",
+  validateSearch: (search) => ({ ...text(search, "run"), ...text(search, "paper") }),
+  component: lazyRouteComponent(() => import("../ai/ChatPage.tsx"), "ChatPage"),
+});
+
+export const billingRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/billing",
+  validateSearch: (search) => oneOf(search, "days", ["7", "30", "90", "180"] as const),
+  component: lazyRouteComponent(() => import("../billing/BillingPage.tsx"), "BillingPage"),
+});
+
+export const topUpReturnRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/billing/return",
+  validateSearch: (search) => oneOf(search, "topup", ["done", "cancelled"] as const),
+  component: lazyRouteComponent(() => import("../billing/ReturnPage.tsx"), "ReturnPage"),
+});
+
+export const teamRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/team",
+  component: lazyRouteComponent(() => import("../identity/TeamPage.tsx"), "TeamPage"),
+});
+
+export const accountRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/account",
+  component: lazyRouteComponent(() => import("../account/AccountPage.tsx"), "AccountPage"),
+});
+
+/** A prefilled launch: /launch?workflow=wf_…&parameters={…} opens the run dialog. */
+export const launchRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/launch",
+  validateSearch: (search) => ({
+    ...text(search, "workflow"),
+    ...text(search, "parameters"),
+    ...text(search, "inputs"),
+  }),
+  component: lazyRouteComponent(() => import("../runs/LaunchPage.tsx"), "LaunchPage"),
+});
+
+export const joinRoute = createRoute({
+  getParentRoute: () => root,
+  path: "/join",
+  component: lazyRouteComponent(() => import("../sharing/JoinPage.tsx"), "JoinPage"),
+});
+
+export function makeRouter() {
+  return createRouter({
+    routeTree: root.addChildren([
+      home,
+      joinRoute,
+      either.addChildren([papersRoute]),
+      inside.addChildren([
+        workflowsRoute,
+        templatesRoute,
+        editorRoute,
+        runsRoute,
+        runRoute,
+        filesRoute,
+        chatRoute,
+        billingRoute,
+        topUpReturnRoute,
+        teamRoute,
+        accountRoute,
+        launchRoute,
+      ]),
+    ]),
+    defaultPreload: "intent",
+    defaultErrorComponent: ErrorPage,
+    defaultNotFoundComponent: NotFoundPage,
+    scrollRestoration: true,
+  });
+}
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof makeRouter>;
+  }
+}

@@ -1,0 +1,43 @@
+import { useEffect, useRef } from "react";
+import { places } from "./rail.ts";
+
+export function typing(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  );
+}
+
+interface Actions {
+  openPalette: () => void;
+  go: (to: (typeof places)[number]["to"]) => void;
+}
+
+/** useShortcuts listens for Ctrl/Cmd-K, `?`, and `g` followed by a place's letter. */
+export function useShortcuts(actions: Actions): void {
+  const latest = useRef(actions);
+  useEffect(() => {
+    latest.current = actions;
+  });
+  useEffect(() => {
+    let leader = 0;
+    const listen = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        latest.current.openPalette();
+        return;
+      }
+      if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+      if (event.key === "?") return latest.current.openPalette();
+      const place = places.find((each) => each.key === event.key);
+      if (place && Date.now() - leader < 1500) {
+        leader = 0;
+        event.preventDefault();
+        latest.current.go(place.to);
+      } else {
+        leader = event.key === "g" ? Date.now() : 0;
+      }
+    };
+    addEventListener("keydown", listen);
+    return () => removeEventListener("keydown", listen);
+  }, []);
+}

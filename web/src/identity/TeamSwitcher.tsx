@@ -1,0 +1,109 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { ChevronsUpDown, Plus } from "lucide-react";
+import { useState } from "react";
+import { api, ask } from "../api/client.ts";
+import { sentence } from "../api/failure.ts";
+import { Button } from "../ui/Button.tsx";
+import { Dialog } from "../ui/Dialog.tsx";
+import { Field, Input } from "../ui/Field.tsx";
+import { Menu, MenuChoice, MenuItem, MenuLabel, MenuLine } from "../ui/Menu.tsx";
+import { teamsQuery, useEnterTeam, useMe } from "./queries.ts";
+
+export function TeamSwitcher() {
+  const me = useMe();
+  const teams = useQuery(teamsQuery);
+  const enter = useEnterTeam();
+  const navigate = useNavigate();
+  const [creating, setCreating] = useState(false);
+  const go = useMutation({
+    mutationFn: async (id: string) => {
+      await navigate({ to: "/workflows", search: {} });
+      await enter(id);
+    },
+  });
+  return (
+    <>
+      <Menu
+        align="start"
+        trigger={
+          <Button
+            size="md"
+            className="w-full justify-start! px-2.5!"
+            busy={go.isPending}
+            aria-label={`Team: ${me.team.name}`}
+          >
+            <span
+              className="grid size-6 shrink-0 place-items-center rounded-md bg-accent text-xs font-semibold text-accent-ink"
+              aria-hidden
+            >
+              {me.team.name.slice(0, 1).toUpperCase()}
+            </span>
+            <span className="min-w-0 flex-1 truncate text-left">{me.team.name}</span>
+            <ChevronsUpDown className="size-4 shrink-0 text-muted" aria-hidden />
+          </Button>
+        }
+      >
+        <MenuLabel>Teams</MenuLabel>
+        <MenuChoice
+          value={me.team.id}
+          onChange={(id) => go.mutate(id)}
+          options={(teams.data ?? [me.team]).map((team) => ({
+            value: team.id,
+            label: (
+              <span>
+                {team.name} <span className="text-muted">· {team.role}</span>
+              </span>
+            ),
+          }))}
+        />
+        <MenuLine />
+        <MenuItem icon={<Plus className="size-4" aria-hidden />} onSelect={() => setCreating(true)}>
+          New team
+        </MenuItem>
+      </Menu>
+      <NewTeamDialog open={creating} onOpenChange={setCreating} />
+    </>
+  );
+}
+
+export function NewTeamDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
+  const [name, setName] = useState("");
+  const enter = useEnterTeam();
+  const client = useQueryClient();
+  const create = useMutation({
+    mutationFn: async () => {
+      const team = await ask(api.POST("/auth/teams", { body: { name: name.trim() } }));
+      await enter(team.id);
+      await client.invalidateQueries({ queryKey: ["teams"] });
+    },
+    onSuccess: () => {
+      setName("");
+      onOpenChange(false);
+    },
+    meta: { shown: true },
+  });
+  return (
+    <Dialog
+      open={open}
+      onOpenChange={onOpenChange}
+      title="New team"
+      description="A team has its own workflows, files, credits and members. You will be its owner."
+    >
+      <form
+        className="space-y-4"
+        onSubmit={(event) => {
+          event.preventDefault();
+          create.mutate();
+        }}
+      >
+        <Field label="Name" error={create.error && sentence(create.error)}>
+          <Input value={name} onChange={(event) => setName(event.target.value)} required maxLength={200} autoFocus />
+        </Field>
+        <Button type="submit" look="primary" busy={create.isPending}>
+          Create the team
+        </Button>
+      </form>
+    </Dialog>
+  );
+}

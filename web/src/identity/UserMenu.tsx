@@ -1,0 +1,37 @@
+import { Link } from "@tanstack/react-router";
+import { BookOpen, LogOut, UserRound } from "lucide-react";
+import { Button } from "../ui/Button.tsx";
+import { Menu, MenuItem, MenuLabel, MenuLine, MenuLink } from "../ui/Menu.tsx";
+import { useMe } from "./queries.ts";
+import { signOut } from "./session.ts";
+
+export function UserMenu() {
+  const me = useMe();
+  return (
+    <Menu
+      align="start"
+      trigger={
+        <Button size="sm" look="quiet" className="min-w-0 flex-1 justify-start!" aria-label={`${me.name}: your menu`}>
+          <UserRound className="size-4 shrink-0" aria-hidden />
+          <span className="truncate">{me.name}</span>
+        </Button>
+      }
+    >
+      <MenuLabel>{me.email}</MenuLabel>
+      <MenuLink>
+        <Link to="/account">
+          <UserRound className="size-4" aria-hidden /> Account
+        </Link>
+      </MenuLink>
+      <MenuLink>
+        <a href="/docs">
+          <BookOpen className="size-4" aria-hidden /> API reference
+        </a>
+      </MenuLink>
+      <MenuLine />
+      <MenuItem icon={<LogOut className="size-4" aria-hidden />} onSelect={() => void signOut()}>
+        Sign out
+      </MenuItem>
+    </Menu>
+  );
+}

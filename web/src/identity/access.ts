@@ -1,0 +1,49 @@
+// Who may do what, in the words of the server's table. It only decides what
+// is offered; the server decides what is done.
+import type { Schemas } from "../api/client.ts";
+
+export type Role = Schemas["Role"];
+
+export type Action =
+  | "edit workflows"
+  | "delete any workflow"
+  | "upload files"
+  | "delete any file"
+  | "start runs"
+  | "cancel any run"
+  | "manage sharing"
+  | "manage members"
+  | "manage owners"
+  | "manage billing"
+  | "export the team"
+  | "erase the team";
+
+const least: Record<Action, Role> = {
+  "edit workflows": "member",
+  "upload files": "member",
+  "start runs": "member",
+  "delete any workflow": "admin",
+  "delete any file": "admin",
+  "cancel any run": "admin",
+  "manage sharing": "admin",
+  "manage members": "admin",
+  "manage billing": "admin",
+  "export the team": "admin",
+  "manage owners": "owner",
+  "erase the team": "owner",
+};
+
+const order: Role[] = ["viewer", "member", "admin", "owner"];
+
+export function may(role: Role, action: Action): boolean {
+  return order.indexOf(role) >= order.indexOf(least[action]);
+}
+
+/** whyNot is why a role cannot do it, for the disabled button; null when it can. */
+export function whyNot(role: Role, action: Action): string | null {
+  if (may(role, action)) return null;
+  const who = { viewer: "", member: "members, admins and owners", admin: "admins and owners", owner: "owners" }[
+    least[action]
+  ];
+  return `Only ${who} can ${action}. You are ${role === "owner" || role === "admin" ? "an" : "a"} ${role} of this team.`;
+}

@@ -1,0 +1,22 @@
+import { Check, Copy as CopyIcon } from "lucide-react";
+import { useState } from "react";
+import { Button, IconButton } from "./Button.tsx";
+
+/** Copy puts text on the clipboard and says that it did. */
+export function Copy({ text, label = "Copy", words }: { text: string; label?: string; words?: string }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 2000);
+  };
+  const icon = copied ? <Check className="size-4 text-ok" aria-hidden /> : <CopyIcon className="size-4" aria-hidden />;
+  if (words) {
+    return (
+      <Button size="sm" icon={icon} onClick={() => void copy()}>
+        {copied ? "Copied" : words}
+      </Button>
+    );
+  }
+  return <IconButton size="sm" label={copied ? "Copied" : label} icon={icon} onClick={() => void copy()} />;
+}

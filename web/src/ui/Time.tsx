@@ -1,0 +1,37 @@
+import { useSyncExternalStore } from "react";
+import { ago, exact } from "./format.ts";
+
+// One clock for the page: thousands of times on screen tick together.
+let now = Date.now();
+const listeners = new Set<() => void>();
+let timer: ReturnType<typeof setInterval> | undefined;
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  timer ??= setInterval(() => {
+    now = Date.now();
+    for (const each of listeners) each();
+  }, 1000);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size === 0) {
+      clearInterval(timer);
+      timer = undefined;
+    }
+  };
+}
+
+/** useNow ticks every second. */
+export function useNow(): number {
+  return useSyncExternalStore(subscribe, () => now);
+}
+
+/** Time is relative, and exact when asked. */
+export function Time({ at }: { at: string }) {
+  const text = useSyncExternalStore(subscribe, () => ago(at, Math.max(now, 0)));
+  return (
+    <time dateTime={at} title={exact(at)} className="whitespace-nowrap">
+      {text}
+    </time>
+  );
+}

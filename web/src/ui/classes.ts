@@ -1,0 +1,4 @@
+/** classes joins what is there. */
+export function classes(...parts: (string | false | null | undefined)[]): string {
+  return parts.filter(Boolean).join(" ");
+}

@@ -1,0 +1,39 @@
+// Fails when a page loads more than it should: what a visitor waits for is
+// measured as it goes over the wire, by gzip.
+import { readFileSync, statSync } from "node:fs";
+
+const dist = new URL("../dist/", import.meta.url);
+const manifest = JSON.parse(readFileSync(new URL("manifest.json", dist), "utf8"));
+const kB = 1000;
+
+const limits = [
+  { what: "first load", entries: ["index.html", "src/workflows/WorkflowsPage.tsx"], most: 180 * kB },
+  { what: "editor route", entries: ["src/editor/EditorPage.tsx"], beyond: "index.html", most: 150 * kB },
+];
+
+/** Everything that must be there before a module runs. */
+function files(entry, found = new Set()) {
+  const chunk = manifest[entry];
+  if (!chunk) throw new Error(`${entry} is not in the manifest`);
+  if (found.has(chunk.file)) return found;
+  found.add(chunk.file);
+  for (const css of chunk.css ?? []) found.add(css);
+  for (const next of chunk.imports ?? []) files(next, found);
+  return found;
+}
+
+function weigh(file) {
+  const packed = new URL(`${file}.gz`, dist);
+  return statSync(packed, { throwIfNoEntry: false })?.size ?? statSync(new URL(file, dist)).size;
+}
+
+let failed = false;
+for (const { what, entries, beyond, most } of limits) {
+  const already = beyond ? files(beyond) : new Set();
+  const needed = new Set(entries.flatMap((entry) => [...files(entry)]));
+  const sum = [...needed].filter((file) => !already.has(file)).reduce((total, file) => total + weigh(file), 0);
+  const verdict = sum > most ? "TOO MUCH" : "ok";
+  process.stdout.write(`${what}: ${(sum / kB).toFixed(1)} kB of ${most / kB} kB (gzip): ${verdict}\n`);
+  failed ||= sum > most;
+}
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,28 @@
+import tailwind from "@tailwindcss/vite";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+
+// Where `npm run dev` finds a running server.
+const server = process.env.MILLRACE_URL ?? "http://127.0.0.1:8080";
+
+export default defineConfig({
+  plugins: [react(), tailwind()],
+  build: {
+    outDir: "dist",
+    emptyOutDir: false, // tools/build.mjs does, and leaves what keeps the folder
+    manifest: "manifest.json",
+    target: "es2023",
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    chunkSizeWarningLimit: 800,
+  },
+  server: {
+    fs: { allow: [".."] },
+    proxy: Object.fromEntries(
+      ["/api", "/auth", "/oauth", "/objects", "/checkout", "/invoices", "/docs", "/editor"].map((path) => [
+        path,
+        { target: server, ws: path === "/editor" },
+      ]),
+    ),
+  },
+});

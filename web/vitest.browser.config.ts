@@ -1,0 +1,24 @@
+import { defineConfig } from "vitest/config";
+
+const module = (name: string) => new URL(`node_modules/${name}/`, import.meta.url).pathname;
+
+// The tests in Chromium: they lie outside of web/, and so find their modules
+// by name here.
+export default defineConfig({
+  resolve: {
+    alias: {
+      "playwright-core": `${module("playwright-core")}index.mjs`,
+      "axe-core": `${module("axe-core")}axe.js`,
+      vitest: `${module("vitest")}dist/index.js`,
+    },
+  },
+  server: { fs: { strict: false } },
+  test: {
+    root: new URL("../e2e/browser", import.meta.url).pathname,
+    include: ["*.test.ts"],
+    environment: "node",
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    fileParallelism: false,
+  },
+});
