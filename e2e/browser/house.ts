@@ -1,0 +1,185 @@
+// A real server and a real browser, made for one test file and thrown away.
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { expect } from "vitest";
+
+const root = new URL("../../", import.meta.url).pathname;
+const shots = new URL("screenshots/", import.meta.url).pathname;
+const axeSource = readFileSync(createRequire(join(root, "web/package.json")).resolve("axe-core/axe.min.js"), "utf8");
+
+export interface Person {
+  context: BrowserContext;
+  page: Page;
+  email: string;
+  team: string;
+  /** api calls the server as this person, beside the browser. */
+  api: (method: string, path: string, body?: unknown) => Promise<{ status: number; body: Json }>;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what a test reads of an answer, it knows
+export type Json = any;
+
+/** House is a server with an address and a browser to visit it. */
+export class House {
+  private constructor(
+    readonly url: string,
+    readonly data: string,
+    private readonly server: ChildProcess,
+    readonly browser: Browser,
+  ) {}
+
+  /** open starts bin/millrace on a free port, with a data folder of its own. */
+  static async open(...flags: string[]): Promise<House> {
+    const data = mkdtempSync(join(tmpdir(), "millrace-browser-"));
+    const server = spawn(join(root, "bin/millrace"), ["serve", "--listen", "127.0.0.1:0", "--data", data, ...flags], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const url = await address(server);
+    const browser = await chromium.launch({
+      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+      args: [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+      ],
+    });
+    return new House(url, data, server, browser);
+  }
+
+  async close(): Promise<void> {
+    await this.browser.close();
+    const gone = new Promise((resolve) => this.server.once("exit", resolve));
+    this.server.kill("SIGTERM");
+    await gone;
+    rmSync(this.data, { recursive: true, force: true });
+  }
+
+  /** visitor is a browser without a session. Whatever it complains about fails the test that asks. */
+  async visitor(): Promise<{ context: BrowserContext; page: Page }> {
+    const context = await this.browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: "light" });
+    const page = await context.newPage();
+    watch(page, this.url);
+    return { context, page };
+  }
+
+  /** person signs somebody up, and gives the browser their session. */
+  async person(name: string, invitation?: string): Promise<Person> {
+    const email = `${name.toLowerCase().replaceAll(/[^a-z]/g, ".")}@example.org`;
+    const response = await fetch(`${this.url}/auth/sign-up`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ name, email, password: "correct horse battery", ...(invitation && { invitation }) }),
+    });
+    const answer = (await response.json()) as Json;
+    if (response.status !== 201) throw new Error(`sign-up: ${JSON.stringify(answer)}`);
+    const secret = /millrace_session=([^;]+)/.exec(response.headers.get("set-cookie") ?? "")?.[1] ?? "";
+    const { context, page } = await this.visitor();
+    await context.addCookies([
+      { name: "millrace_session", value: secret, url: this.url, httpOnly: true, sameSite: "Lax" },
+    ]);
+    const api = async (method: string, path: string, body?: unknown) => {
+      const reply = await fetch(this.url + path, {
+        method,
+        headers: {
+          Cookie: `millrace_session=${secret}`,
+          ...(body !== undefined && { "Content-Type": "application/json" }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      const text = await reply.text();
+      return { status: reply.status, body: text ? (JSON.parse(text) as Json) : null };
+    };
+    return { context, page, email, team: answer.data.team.id, api };
+  }
+}
+
+/** until waits for a condition outside of the browser. */
+export async function until<T>(what: string, ask: () => Promise<T | null | undefined | false>): Promise<T> {
+  const deadline = Date.now() + 90_000;
+  while (Date.now() < deadline) {
+    const got = await ask();
+    if (got) return got;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`never happened: ${what}`);
+}
+
+function address(server: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const said: string[] = [];
+    for (const stream of [server.stdout, server.stderr]) {
+      if (!stream) continue;
+      createInterface({ input: stream }).on("line", (line) => {
+        said.push(line);
+        const found = /is running at (\S+)/.exec(line)?.[1];
+        if (found) resolve(found);
+      });
+    }
+    server.once("exit", (code) => reject(new Error(`the server ended with ${code}: ${said.join("\n")}`)));
+    server.once("error", reject);
+  });
+}
+
+const complaints = new WeakMap<Page, string[]>();
+
+// Chromium logs every refused request by itself; those the app has to show,
+// and the tests look at that.
+const refusals = /Failed to load resource: the server responded with a status of/;
+
+function watch(page: Page, origin: string): void {
+  const list: string[] = [];
+  complaints.set(page, list);
+  page.on("console", (message) => {
+    if (message.type() === "error" && !refusals.test(message.text())) list.push(message.text());
+  });
+  page.on("pageerror", (error) => list.push(String(error)));
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(origin) && !/^(data|blob|about):/.test(url)) list.push(`a request left for ${url}`);
+  });
+}
+
+/** calm fails when the page has logged an error, thrown, or talked to strangers. */
+export function calm(page: Page): void {
+  expect(complaints.get(page) ?? []).toEqual([]);
+}
+
+/** accessible fails on every serious finding of axe. */
+export async function accessible(page: Page, where: string): Promise<void> {
+  await page.evaluate(axeSource);
+  const found = await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as { axe: { run: (options: object) => Promise<{ violations: Json[] }> } };
+    const { violations } = await axe.run({ resultTypes: ["violations"] });
+    return violations
+      .filter((each) => each.impact === "serious" || each.impact === "critical")
+      .map(
+        (each) => `${each.id}: ${each.nodes.map((node: Json) => `${node.html} ${node.failureSummary}`).join(" | ")}`,
+      );
+  });
+  expect(found, `axe on ${where}`).toEqual([]);
+}
+
+/** look takes the page's picture at both widths in both themes, with axe beside it. */
+export async function look(page: Page, name: string): Promise<void> {
+  mkdirSync(shots, { recursive: true });
+  for (const theme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
+    for (const width of [1440, 390]) {
+      await page.setViewportSize({ width, height: width === 390 ? 844 : 900 });
+      await page.screenshot({ path: join(shots, `${name}-${theme}-${width}.png`), animations: "disabled" });
+      await accessible(page, `${name}, ${theme}, ${width}`);
+    }
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize({ width: 1440, height: 900 });
+}

@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { calm, House, look } from "./house.ts";
+
+let house: House;
+beforeAll(async () => {
+  house = await House.open();
+});
+afterAll(() => house?.close());
+
+const places = ["Workflows", "Runs", "Files", "Papers", "Chat", "Billing", "Team", "Account"];
+
+test("every place is a link in the rail, and a page when loaded by its address", async () => {
+  const { page } = await house.person("Ada Okoye");
+  await page.goto(house.url);
+  for (const place of places) {
+    await page.getByRole("navigation").getByRole("link", { name: place, exact: true }).click();
+    await page.getByRole("heading", { name: place, level: 1 }).waitFor();
+    expect(new URL(page.url()).pathname).toBe(`/${place.toLowerCase()}`);
+    await page.reload();
+    await page.getByRole("heading", { name: place, level: 1 }).waitFor();
+  }
+  calm(page);
+});
+
+test("a dead link ends in a page that says so", async () => {
+  const { page } = await house.visitor();
+  const response = await page.goto(`${house.url}/no/such/page`);
+  expect(response?.status()).toBe(404);
+  await page.getByText("There is nothing at this address").waitFor();
+  await look(page, "not-found");
+  calm(page);
+});
+
+test("the palette goes where its words say", async () => {
+  const { page } = await house.person("Bea Ito");
+  await page.goto(`${house.url}/workflows`);
+  await page.getByRole("heading", { name: "Workflows", level: 1 }).waitFor();
+  await page.keyboard.press("Control+k");
+  await page.getByPlaceholder("Go to a workflow").fill("bill");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Billing", level: 1 }).waitFor();
+  await page.keyboard.press("g");
+  await page.keyboard.press("t");
+  await page.getByRole("heading", { name: "Team", level: 1 }).waitFor();
+  calm(page);
+});
