@@ -23,3 +23,8 @@ export function flag<K extends string>(search: Search, key: K): { [key in K]?: t
     ? ({ [key]: true } as { [key in K]?: true })
     : {};
 }
+
+/** changed is the search parameters with some set, and those that are undefined gone. */
+export function changed<S extends object>(old: S, change: { [K in keyof S]?: S[K] | undefined }): S {
+  return Object.fromEntries(Object.entries({ ...old, ...change }).filter(([, value]) => value !== undefined)) as S;
+}

@@ -1,5 +1,277 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { Ban, Play, Search } from "lucide-react";
+import { useState } from "react";
+import { Answer } from "../app/Answer.tsx";
 import { Page } from "../app/Page.tsx";
+import { changed } from "../app/search.ts";
+import { may } from "../identity/access.ts";
+import { useMe, useWhyNot } from "../identity/queries.ts";
+import { Button, buttonClass } from "../ui/Button.tsx";
+import { Empty } from "../ui/Empty.tsx";
+import { Checkbox, Input, Select } from "../ui/Field.tsx";
+import { credits, duration, plural } from "../ui/format.ts";
+import { Progress } from "../ui/Progress.tsx";
+import { Table, Td, Th } from "../ui/Table.tsx";
+import { Time, useNow } from "../ui/Time.tsx";
+import { toast } from "../ui/toast.ts";
+import { workflowsQuery } from "../workflows/queries.ts";
+import { cancelRun, pageOfRuns, type RunFilter, type RunRow, runsQuery } from "./queries.ts";
+import { active, looks, StatusPill } from "./status.tsx";
+
+const dayMs = 86_400_000;
+const ranges = { "1d": 1, "7d": 7, "30d": 30 } as const;
 
 export function RunsPage() {
-  return <Page title="Runs">{null}</Page>;
+  const search = useSearch({ from: "/inside/runs" });
+  const navigate = useNavigate({ from: "/runs" });
+  const set = (change: Parameters<typeof changed<typeof search>>[1]) =>
+    void navigate({ search: (old) => changed(old, change), replace: true });
+  const filter: RunFilter = {
+    ...(search.status && { status: search.status }),
+    ...(search.workflow && { workflowId: search.workflow }),
+    // To the hour, so that the question stays the same while the page is open.
+    ...(search.since && {
+      since: new Date(Math.floor((Date.now() - ranges[search.since] * dayMs) / 3_600_000) * 3_600_000).toISOString(),
+    }),
+  };
+  const runs = useQuery(runsQuery(filter));
+  const workflows = useQuery(workflowsQuery);
+  const filtered = Boolean(search.status || search.workflow || search.since || search.q);
+  return (
+    <Page title="Runs" intro="Every run of the team, newest first. The list keeps itself up to date.">
+      <div className="mb-4 grid gap-2 sm:grid-cols-2 lg:grid-cols-[1fr_auto_auto_auto]">
+        <div className="relative">
+          <Search className="pointer-events-none absolute top-2.75 left-3 size-4 text-muted" aria-hidden />
+          <Input
+            type="search"
+            aria-label="Search the list"
+            placeholder="Workflow, person or message"
+            className="pl-9"
+            value={search.q ?? ""}
+            onChange={(event) => set({ q: event.target.value || undefined })}
+          />
+        </div>
+        <Select
+          aria-label="State"
+          value={search.status ?? ""}
+          onChange={(event) => set({ status: (event.target.value || undefined) as typeof search.status })}
+        >
+          <option value="">Any state</option>
+          {(["queued", "running", "completed", "failed", "cancelled", "interrupted"] as const).map((status) => (
+            <option key={status} value={status}>
+              {looks[status].word}
+            </option>
+          ))}
+        </Select>
+        <Select
+          aria-label="Workflow"
+          className="max-w-64"
+          value={search.workflow ?? ""}
+          onChange={(event) => set({ workflow: event.target.value || undefined })}
+        >
+          <option value="">Any workflow</option>
+          {workflows.data?.map((workflow) => (
+            <option key={workflow.id} value={workflow.id}>
+              {workflow.name}
+            </option>
+          ))}
+        </Select>
+        <Select
+          aria-label="Time"
+          value={search.since ?? ""}
+          onChange={(event) => set({ since: (event.target.value || undefined) as typeof search.since })}
+        >
+          <option value="">Any time</option>
+          <option value="1d">Last 24 hours</option>
+          <option value="7d">Last 7 days</option>
+          <option value="30d">Last 30 days</option>
+        </Select>
+      </div>
+      <Answer query={runs}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <NoRuns filtered={filtered} clear={() => void navigate({ search: {} })} />
+          ) : (
+            <RunsTable key={JSON.stringify(filter)} first={rows} filter={filter} words={search.q ?? ""} />
+          )
+        }
+      </Answer>
+    </Page>
+  );
+}
+
+function NoRuns({ filtered, clear }: { filtered: boolean; clear: () => void }) {
+  if (filtered) {
+    return (
+      <Empty icon={<Search />} title="No run fits" actions={<Button onClick={clear}>Show all runs</Button>}>
+        Nothing in this team matches what you chose.
+      </Empty>
+    );
+  }
+  return (
+    <Empty
+      icon={<Play />}
+      title="Nothing has run yet"
+      actions={
+        <Link to="/templates" className={buttonClass("primary")}>
+          Run a template
+        </Link>
+      }
+    >
+      A run carries out a workflow: you watch its steps live, and its outputs are kept here with their checksums.
+    </Empty>
+  );
+}
+
+function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilter; words: string }) {
+  const [older, setOlder] = useState<RunRow[]>([]);
+  const [cursor, setCursor] = useState<string | null | undefined>(undefined);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const client = useQueryClient();
+  const me = useMe();
+  const whyNot = useWhyNot();
+  const seen = new Set(first.map((run) => run.id));
+  const wanted = words.toLowerCase();
+  const rows = [...first, ...older.filter((run) => !seen.has(run.id))].filter(
+    (run) =>
+      !wanted ||
+      `${run.workflowName} ${run.startedBy.name} ${run.errorMessage ?? ""} ${run.id}`.toLowerCase().includes(wanted),
+  );
+  const more = useMutation({
+    mutationFn: async () => {
+      // The list itself keeps no cursor, as it is read again and again.
+      const from = cursor ?? (await pageOfRuns(filter)).next;
+      const page = from ? await pageOfRuns(filter, from) : { rows: [], next: null };
+      setOlder((now) => [...now, ...page.rows]);
+      setCursor(page.next);
+    },
+  });
+  const stoppable = (run: RunRow) =>
+    active(run.status) && (may(me.team.role, "cancel any run") || run.startedBy.id === me.id);
+  const targets = rows.filter((run) => chosen.has(run.id) && stoppable(run));
+  const cancel = useMutation({
+    mutationFn: () => Promise.all(targets.map((run) => cancelRun(run.id))),
+    onSuccess: (done) => {
+      toast.ok(`Cancelling ${plural(done.length, "run")}`);
+      setChosen(new Set());
+    },
+    onSettled: () => client.invalidateQueries({ queryKey: ["runs"] }),
+  });
+  return (
+    <>
+      <div className="mb-2 flex min-h-9 flex-wrap items-center justify-between gap-2 text-sm text-muted">
+        <Counts rows={rows} />
+        {chosen.size > 0 && (
+          <Button
+            size="sm"
+            look="danger-quiet"
+            icon={<Ban className="size-4" aria-hidden />}
+            busy={cancel.isPending}
+            disabledReason={
+              targets.length > 0
+                ? null
+                : (whyNot("start runs") ?? "None of the chosen runs is still going, or yours to cancel.")
+            }
+            onClick={() => cancel.mutate()}
+          >
+            Cancel {plural(targets.length, "run")}
+          </Button>
+        )}
+      </div>
+      <Table
+        label="Runs"
+        head={
+          <>
+            <Th className="w-8">
+              <span className="sr-only">Choose</span>
+            </Th>
+            <Th>Workflow</Th>
+            <Th>State</Th>
+            <Th>Started by</Th>
+            <Th>When</Th>
+            <Th className="text-right">Took</Th>
+            <Th className="text-right">Credits</Th>
+          </>
+        }
+      >
+        {rows.map((run) => (
+          <tr key={run.id} className="hover:bg-sunken/60">
+            <Td>
+              <Checkbox
+                label={`Choose the run of ${run.workflowName}`}
+                hideLabel
+                checked={chosen.has(run.id)}
+                onChange={(event) => {
+                  const next = new Set(chosen);
+                  if (event.target.checked) next.add(run.id);
+                  else next.delete(run.id);
+                  setChosen(next);
+                }}
+              />
+            </Td>
+            <Td className="min-w-48">
+              <Link to="/runs/$runId" params={{ runId: run.id }} className="font-medium hover:underline">
+                {run.workflowName}
+              </Link>
+              {run.errorMessage && <p className="line-clamp-1 max-w-md text-[13px] text-muted">{run.errorMessage}</p>}
+            </Td>
+            <Td className="min-w-36">
+              <StatusPill
+                status={run.status}
+                {...(run.status === "running" && { suffix: `${Math.round(run.progressPercent)}%` })}
+              />
+              {run.status === "running" && (
+                <Progress
+                  className="mt-1.5 max-w-32"
+                  value={run.progressPercent}
+                  label={`Progress of ${run.workflowName}`}
+                />
+              )}
+            </Td>
+            <Td className="whitespace-nowrap">
+              {run.startedBy.name}
+              {run.startedBy.type === "guest" && <span className="text-muted"> (guest)</span>}
+            </Td>
+            <Td className="text-muted">
+              <Time at={run.createdAt} />
+            </Td>
+            <Td className="tabular text-right whitespace-nowrap">
+              <Took run={run} />
+            </Td>
+            <Td className="tabular text-right">{credits(run.creditsUsed)}</Td>
+          </tr>
+        ))}
+      </Table>
+      {first.length >= 50 && cursor !== null && (
+        <div className="mt-4 text-center">
+          <Button busy={more.isPending} onClick={() => more.mutate()}>
+            Show older runs
+          </Button>
+        </div>
+      )}
+    </>
+  );
+}
+
+function Counts({ rows }: { rows: RunRow[] }) {
+  const counts = new Map<RunRow["status"], number>();
+  for (const run of rows) counts.set(run.status, (counts.get(run.status) ?? 0) + 1);
+  return (
+    <p role="status">
+      {plural(rows.length, "run")}
+      {[...counts].map(([status, count]) => ` · ${count} ${looks[status].word.toLowerCase()}`).join("")}
+    </p>
+  );
+}
+
+/** Took ticks while the run goes on. */
+function Took({ run }: { run: RunRow }) {
+  const going = run.status === "running" && run.startedAt !== null;
+  if (!going) return <>{run.durationMs === null ? "–" : duration(run.durationMs)}</>;
+  return <Ticking since={run.startedAt ?? run.createdAt} />;
+}
+
+function Ticking({ since }: { since: string }) {
+  return <>{duration(Math.max(0, useNow() - Date.parse(since)))}</>;
 }

@@ -1,5 +1,285 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import {
+  Copy,
+  Download,
+  EllipsisVertical,
+  LayoutTemplate,
+  Play,
+  Plus,
+  Search,
+  Trash2,
+  Upload,
+  Workflow as WorkflowIcon,
+} from "lucide-react";
+import { useState } from "react";
+import { api, ask } from "../api/client.ts";
+import { Answer } from "../app/Answer.tsx";
 import { Page } from "../app/Page.tsx";
+import { changed } from "../app/search.ts";
+import { may } from "../identity/access.ts";
+import { useMe, useWhyNot } from "../identity/queries.ts";
+import { LastRuns } from "../runs/LastRuns.tsx";
+import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
+import { ConfirmDialog } from "../ui/Dialog.tsx";
+import { save } from "../ui/download.ts";
+import { Empty } from "../ui/Empty.tsx";
+import { Input, Select } from "../ui/Field.tsx";
+import { plural } from "../ui/format.ts";
+import { Menu, MenuItem, MenuLine } from "../ui/Menu.tsx";
+import { Table, Td, Th } from "../ui/Table.tsx";
+import { Time } from "../ui/Time.tsx";
+import { toast } from "../ui/toast.ts";
+import { CreateDialog } from "./CreateDialog.tsx";
+import { ImportDialog } from "./ImportDialog.tsx";
+import { pick, type Sort } from "./model.ts";
+import { createWorkflow, deleteWorkflow, type WorkflowRow, workflowsQuery } from "./queries.ts";
+
+// Beyond this many the rest waits for a click: a thousand rows with their
+// bars would be ten thousand elements.
+const atOnce = 100;
 
 export function WorkflowsPage() {
-  return <Page title="Workflows">{null}</Page>;
+  const search = useSearch({ from: "/inside/workflows" });
+  const navigate = useNavigate({ from: "/workflows" });
+  const set = (change: Parameters<typeof changed<typeof search>>[1]) =>
+    void navigate({ search: (old) => changed(old, change), replace: true });
+  const workflows = useQuery(workflowsQuery);
+  const whyNot = useWhyNot();
+  const sort: Sort = search.sort ?? "updated";
+  return (
+    <Page
+      title="Workflows"
+      actions={
+        <>
+          <Button
+            icon={<Upload className="size-4" aria-hidden />}
+            disabledReason={whyNot("edit workflows")}
+            onClick={() => set({ import: true })}
+          >
+            Import
+          </Button>
+          <Link to="/templates" className={buttonClass("secondary")}>
+            <LayoutTemplate className="size-4" aria-hidden /> Templates
+          </Link>
+          <Button
+            look="primary"
+            icon={<Plus className="size-4" aria-hidden />}
+            disabledReason={whyNot("edit workflows")}
+            onClick={() => set({ create: true })}
+          >
+            New workflow
+          </Button>
+        </>
+      }
+    >
+      <Answer query={workflows} rows={8}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <FirstWorkflow create={() => set({ create: true })} whyNot={whyNot("edit workflows")} />
+          ) : (
+            <>
+              <div className="mb-4 flex flex-wrap gap-2">
+                <div className="relative min-w-56 flex-1">
+                  <Search className="pointer-events-none absolute top-2.75 left-3 size-4 text-muted" aria-hidden />
+                  <Input
+                    type="search"
+                    aria-label="Search workflows"
+                    placeholder="Name, description or person"
+                    className="pl-9"
+                    value={search.q ?? ""}
+                    onChange={(event) => set({ q: event.target.value || undefined })}
+                  />
+                </div>
+                <Select
+                  aria-label="Order"
+                  className="w-auto!"
+                  value={sort}
+                  onChange={(event) => set({ sort: event.target.value as Sort })}
+                >
+                  <option value="updated">Last edited first</option>
+                  <option value="created">Newest first</option>
+                  <option value="name">By name</option>
+                </Select>
+              </div>
+              <WorkflowsTable rows={pick(rows, search.q ?? "", sort)} clear={() => set({ q: undefined })} />
+            </>
+          )
+        }
+      </Answer>
+      <CreateDialog open={search.create === true} onOpenChange={(open) => set({ create: open || undefined })} />
+      <ImportDialog open={search.import === true} onOpenChange={(open) => set({ import: open || undefined })} />
+    </Page>
+  );
+}
+
+function FirstWorkflow({ create, whyNot }: { create: () => void; whyNot: string | null }) {
+  return (
+    <Empty
+      icon={<WorkflowIcon />}
+      title="Start with something that works"
+      actions={
+        <>
+          <Link to="/templates" className={buttonClass("primary")}>
+            <Play className="size-4" aria-hidden /> Run a template
+          </Link>
+          <Button icon={<Plus className="size-4" aria-hidden />} disabledReason={whyNot} onClick={create}>
+            Empty workflow
+          </Button>
+        </>
+      }
+    >
+      A workflow is a graph of steps: each runs a command, files flow along the lines between them. A template runs in
+      under a minute; then change it to do your work.
+    </Empty>
+  );
+}
+
+function WorkflowsTable({ rows, clear }: { rows: WorkflowRow[]; clear: () => void }) {
+  const [most, setMost] = useState(atOnce);
+  if (rows.length === 0) {
+    return (
+      <Empty icon={<Search />} title="No workflow by these words" actions={<Button onClick={clear}>Show all</Button>}>
+        Names, descriptions and people are searched.
+      </Empty>
+    );
+  }
+  return (
+    <>
+      <Table
+        label="Workflows"
+        head={
+          <>
+            <Th>Name</Th>
+            <Th>Last runs</Th>
+            <Th>Made by</Th>
+            <Th>Edited</Th>
+            <Th className="w-24">
+              <span className="sr-only">Actions</span>
+            </Th>
+          </>
+        }
+      >
+        {rows.slice(0, most).map((row) => (
+          <Row key={row.id} row={row} />
+        ))}
+      </Table>
+      <div className="mt-3 flex items-center justify-between text-sm text-muted">
+        <p role="status">{plural(rows.length, "workflow")}</p>
+        {rows.length > most && (
+          <Button onClick={() => setMost(most + 500)}>Show {Math.min(500, rows.length - most)} more</Button>
+        )}
+      </div>
+    </>
+  );
+}
+
+function Row({ row }: { row: WorkflowRow }) {
+  const me = useMe();
+  const whyNot = useWhyNot();
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const [deleting, setDeleting] = useState(false);
+  const refresh = () => client.invalidateQueries({ queryKey: ["workflows"] });
+  const remove = useMutation({
+    mutationFn: () => deleteWorkflow(row.id),
+    onSuccess: () => {
+      setDeleting(false);
+      toast.ok(`Deleted ${row.name}`);
+    },
+    onSettled: refresh,
+  });
+  const load = () => ask(api.GET("/api/workflows/{id}", { params: { path: { id: row.id } } }));
+  const duplicate = useMutation({
+    mutationFn: async () => {
+      const { name, description, definition } = await load();
+      return createWorkflow({ name: `${name} (copy)`, description, definition });
+    },
+    onSuccess: (copy) => toast.ok(`Made ${copy.name}`),
+    onSettled: refresh,
+  });
+  const download = useMutation({
+    mutationFn: async () => {
+      const { name, description, definition } = await load();
+      save(`${name}.workflow.json`, JSON.stringify({ name, description, definition }, null, 2), "application/json");
+    },
+  });
+  const mayDelete =
+    row.createdBy.id === me.id
+      ? whyNot("edit workflows")
+      : may(me.team.role, "delete any workflow")
+        ? null
+        : "Only admins, owners and who made it can delete it.";
+  return (
+    <tr className="hover:bg-sunken/60">
+      <Td className="min-w-56">
+        <Link to="/workflows/$workflowId" params={{ workflowId: row.id }} className="font-medium hover:underline">
+          {row.name}
+        </Link>
+        <p className="line-clamp-1 max-w-lg text-[13px] text-muted">
+          {row.description || plural(row.nodeCount, "step")}
+        </p>
+      </Td>
+      <Td>
+        <LastRuns runs={row.lastRuns} />
+      </Td>
+      <Td className="whitespace-nowrap">{row.createdBy.name}</Td>
+      <Td className="text-muted">
+        <Time at={row.updatedAt} />
+      </Td>
+      <Td>
+        <div className="flex justify-end gap-0.5">
+          <IconButton
+            size="sm"
+            label={`Run ${row.name}`}
+            icon={<Play className="size-4" aria-hidden />}
+            disabledReason={whyNot("start runs") ?? (row.nodeCount === 0 ? "It has no steps yet." : null)}
+            onClick={() => void navigate({ to: "/launch", search: { workflow: row.id } })}
+          />
+          <Menu
+            trigger={
+              <IconButton
+                size="sm"
+                label={`More for ${row.name}`}
+                icon={<EllipsisVertical className="size-4" aria-hidden />}
+              />
+            }
+          >
+            <MenuItem
+              icon={<Copy className="size-4" aria-hidden />}
+              disabledReason={whyNot("edit workflows")}
+              onSelect={() => duplicate.mutate()}
+            >
+              Duplicate
+            </MenuItem>
+            <MenuItem icon={<Download className="size-4" aria-hidden />} onSelect={() => download.mutate()}>
+              Export as JSON
+            </MenuItem>
+            <MenuLine />
+            <MenuItem
+              danger
+              icon={<Trash2 className="size-4" aria-hidden />}
+              disabledReason={mayDelete}
+              onSelect={() => setDeleting(true)}
+            >
+              Delete
+            </MenuItem>
+          </Menu>
+        </div>
+        <ConfirmDialog
+          open={deleting}
+          onOpenChange={setDeleting}
+          title={`Delete ${row.name}?`}
+          action="Delete it"
+          busy={remove.isPending}
+          onConfirm={() => remove.mutate()}
+        >
+          <p>
+            Its versions are gone, runs that still go on are cancelled, and its share links end. Runs and their outputs
+            stay listed.
+          </p>
+        </ConfirmDialog>
+      </Td>
+    </tr>
+  );
 }

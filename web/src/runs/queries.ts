@@ -1,0 +1,35 @@
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { api, ask, askPage, bare, type Schemas } from "../api/client.ts";
+import { active } from "./status.tsx";
+
+export type RunRow = Schemas["RunRow"];
+
+export interface RunFilter {
+  status?: Schemas["RunStatus"];
+  workflowId?: string;
+  since?: string;
+}
+
+/** runsQuery is the newest 50 runs; it asks often while something goes on. */
+export const runsQuery = (filter: RunFilter = {}) =>
+  queryOptions({
+    queryKey: ["runs", filter],
+    queryFn: () => ask(api.GET("/api/runs", { params: { query: filter } })),
+    placeholderData: keepPreviousData,
+    refetchInterval: (query) => (query.state.data?.some((run) => active(run.status)) ? 4000 : 30_000),
+  });
+
+/** pageOfRuns is one page, with where the list goes on. */
+export function pageOfRuns(filter: RunFilter, cursor?: string) {
+  return askPage(api.GET("/api/runs", { params: { query: { ...filter, ...(cursor && { cursor }) } } }));
+}
+
+export const runQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["run", id],
+    queryFn: () => bare(api.GET("/api/runs/{id}", { params: { path: { id } } })),
+  });
+
+export function cancelRun(id: string) {
+  return ask(api.POST("/api/runs/{id}/cancel", { params: { path: { id } } }));
+}

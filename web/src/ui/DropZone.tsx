@@ -1,0 +1,61 @@
+import { LoaderCircle } from "lucide-react";
+import { type ReactNode, useRef, useState } from "react";
+import { classes } from "./classes.ts";
+
+interface DropZoneProps {
+  onFiles: (files: File[]) => void;
+  children: ReactNode;
+  icon?: ReactNode;
+  accept?: string;
+  multiple?: boolean;
+  busy?: boolean;
+}
+
+/** DropZone takes files that are dropped on it, or chosen after a click. */
+export function DropZone({ onFiles, children, icon, accept, multiple = true, busy = false }: DropZoneProps) {
+  const [over, setOver] = useState(false);
+  const input = useRef<HTMLInputElement>(null);
+  const take = (list: FileList | null) => {
+    if (list && list.length > 0) onFiles([...list].slice(0, multiple ? undefined : 1));
+  };
+  return (
+    <>
+      <button
+        type="button"
+        aria-busy={busy}
+        className={classes(
+          "flex w-full flex-col items-center gap-2 rounded-xl border-2 border-dashed px-6 py-8 text-sm text-muted hover:border-accent hover:text-ink [&>svg]:size-6",
+          over && "border-accent bg-accent-soft text-ink",
+        )}
+        onClick={() => !busy && input.current?.click()}
+        onDragOver={(event) => {
+          event.preventDefault();
+          setOver(true);
+        }}
+        onDragLeave={() => setOver(false)}
+        onDrop={(event) => {
+          event.preventDefault();
+          event.stopPropagation();
+          setOver(false);
+          if (!busy) take(event.dataTransfer.files);
+        }}
+      >
+        {busy ? <LoaderCircle className="animate-spin" aria-hidden /> : icon}
+        <span>{children}</span>
+      </button>
+      <input
+        ref={input}
+        type="file"
+        className="hidden"
+        tabIndex={-1}
+        aria-hidden
+        multiple={multiple}
+        {...(accept && { accept })}
+        onChange={(event) => {
+          take(event.target.files);
+          event.target.value = "";
+        }}
+      />
+    </>
+  );
+}

@@ -1,0 +1,56 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { FileJson } from "lucide-react";
+import { Problem } from "../app/ErrorPage.tsx";
+import { Dialog } from "../ui/Dialog.tsx";
+import { DropZone } from "../ui/DropZone.tsx";
+import { plural } from "../ui/format.ts";
+import { toast } from "../ui/toast.ts";
+import { readImport } from "./model.ts";
+import { createWorkflow } from "./queries.ts";
+
+/** ImportDialog makes workflows of exported files. */
+export function ImportDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const load = useMutation({
+    mutationFn: async (files: File[]) => {
+      // All are read before the first is kept.
+      const imports = await Promise.all(files.map(async (file) => readImport(await file.text(), file.name)));
+      const made = [];
+      for (const each of imports) made.push(await createWorkflow(each));
+      return made;
+    },
+    onSuccess: (made) => {
+      const [only] = made;
+      if (made.length === 1 && only) void navigate({ to: "/workflows/$workflowId", params: { workflowId: only.id } });
+      else onOpenChange(false);
+      toast.ok(`Imported ${plural(made.length, "workflow")}`);
+    },
+    onSettled: () => client.invalidateQueries({ queryKey: ["workflows"] }),
+    meta: { shown: true },
+  });
+  return (
+    <Dialog
+      open={open}
+      onOpenChange={(next) => {
+        load.reset();
+        onOpenChange(next);
+      }}
+      title="Import a workflow"
+      description="A file that was exported here, or a bare definition as JSON."
+    >
+      <div className="space-y-3">
+        <DropZone
+          accept=".json,application/json"
+          busy={load.isPending}
+          icon={<FileJson />}
+          onFiles={(files) => load.mutate(files)}
+        >
+          Drop JSON files here, or choose them
+        </DropZone>
+        {load.error && <Problem error={load.error} />}
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import { boxes, needsFiles, pick, readImport } from "./model.ts";
+import type { Definition, WorkflowRow } from "./queries.ts";
+
+const row = (name: string, updatedAt: string): WorkflowRow => ({
+  id: name,
+  name,
+  description: "",
+  revision: 1,
+  nodeCount: 0,
+  createdBy: { id: "u", name: "Ada" },
+  createdAt: updatedAt,
+  updatedAt,
+  lastRuns: [],
+});
+
+test("every word must be found, in any order", () => {
+  const rows = [row("Trim and align", "2026-01-01"), row("Count reads", "2026-01-02"), row("Align", "2026-01-03")];
+  expect(pick(rows, "align trim", "name").map((each) => each.name)).toEqual(["Trim and align"]);
+  expect(pick(rows, "ada", "updated").map((each) => each.name)).toEqual(["Align", "Count reads", "Trim and align"]);
+});
+
+test("an import is an exported workflow or a bare definition", () => {
+  expect(readImport('{"version":1,"nodes":[]}', "rna.workflow.json")).toMatchObject({
+    name: "rna",
+    definition: { version: 1 },
+  });
+  expect(readImport('{"name":"A","definition":{"version":1}}', "x.json").name).toBe("A");
+  for (const bad of ["{", "[]", '{"version":2}', '{"definition":{}}'])
+    expect(() => readImport(bad, "x.json"), bad).toThrow();
+});
+
+test("an input is required unless it says otherwise", () => {
+  const definition = (inputs: object) => ({ version: 1, inputs }) as unknown as Definition;
+  expect(needsFiles(definition({}))).toBe(false);
+  expect(needsFiles(definition({ a: { type: "file" } }))).toBe(true);
+  expect(needsFiles(definition({ a: { type: "file", required: false } }))).toBe(false);
+});
+
+test("nodes without a place stand in columns, and a cycle does no harm", () => {
+  const definition = {
+    version: 1,
+    nodes: [{ id: "a" }, { id: "b" }, { id: "c" }],
+    edges: [
+      { id: "1", source: "a", target: "b" },
+      { id: "2", source: "b", target: "c" },
+    ],
+  } as unknown as Definition;
+  expect(boxes(definition).map((box) => box.x)).toEqual([0, 280, 560]);
+  const cycle = {
+    ...definition,
+    edges: [...(definition.edges ?? []), { id: "3", source: "c", target: "a" }],
+  } as Definition;
+  expect(boxes(cycle)).toHaveLength(3);
+});

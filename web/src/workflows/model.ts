@@ -1,0 +1,98 @@
+// Rules of the workflows' pages, without a browser.
+import { isRecord } from "../api/failure.ts";
+import type { Definition, WorkflowRow } from "./queries.ts";
+
+export type Sort = "updated" | "created" | "name";
+
+/** pick is the rows that have all the words, in the wanted order. */
+export function pick(rows: WorkflowRow[], words: string, sort: Sort): WorkflowRow[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = rows.filter((row) => {
+    const text = `${row.name} ${row.description} ${row.createdBy.name}`.toLowerCase();
+    return wanted.every((word) => text.includes(word));
+  });
+  const by: Record<Sort, (a: WorkflowRow, b: WorkflowRow) => number> = {
+    name: (a, b) => a.name.localeCompare(b.name),
+    created: (a, b) => b.createdAt.localeCompare(a.createdAt),
+    updated: (a, b) => b.updatedAt.localeCompare(a.updatedAt),
+  };
+  return found.toSorted(by[sort]);
+}
+
+export interface Import {
+  name: string;
+  description: string;
+  definition: Definition;
+}
+
+/** readImport takes an exported workflow, or a bare definition, from a file's text. */
+export function readImport(text: string, filename: string): Import {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Error(`${filename} is not JSON`);
+  }
+  if (!isRecord(value)) throw new Error(`${filename} holds no workflow`);
+  const definition = isRecord(value.definition) ? value.definition : value;
+  if (definition.version !== 1) throw new Error(`${filename} holds no definition of version 1`);
+  const plain = filename.replace(/(\.workflow)?\.json$/i, "");
+  return {
+    name: typeof value.name === "string" && value.name.trim() ? value.name : plain || "Imported workflow",
+    description: typeof value.description === "string" ? value.description : "",
+    definition: definition as Definition,
+  };
+}
+
+/** needsFiles tells whether a run must be given files. */
+export function needsFiles(definition: Definition): boolean {
+  return Object.values(definition.inputs ?? {}).some((input) => input.required !== false);
+}
+
+/** needsValues tells whether a run must be given values. */
+export function needsValues(definition: Definition): boolean {
+  return Object.values(definition.parameters ?? {}).some((parameter) => parameter.default === undefined);
+}
+
+export interface Box {
+  id: string;
+  label: string;
+  x: number;
+  y: number;
+}
+
+/** boxes places a definition's nodes for a small picture: where they are, or in columns by their order. */
+export function boxes(definition: Definition): Box[] {
+  const nodes = (definition.nodes ?? []).filter((node) => node.type !== "note");
+  const placed = nodes.every((node) => node.position?.x !== undefined && node.position.y !== undefined);
+  const spread = new Set(nodes.map((node) => `${node.position?.x},${node.position?.y}`)).size === nodes.length;
+  if (placed && spread) {
+    return nodes.map((node) => ({
+      id: node.id,
+      label: node.name || node.id,
+      x: node.position?.x ?? 0,
+      y: node.position?.y ?? 0,
+    }));
+  }
+  const depth = new Map(nodes.map((node) => [node.id, 0]));
+  const edges = (definition.edges ?? []).filter((edge) => depth.has(edge.source) && depth.has(edge.target));
+  // As many rounds as there are nodes is enough for any order, and ends on a cycle.
+  for (let round = 0; round < nodes.length; round++) {
+    let moved = false;
+    for (const edge of edges) {
+      const least = (depth.get(edge.source) ?? 0) + 1;
+      if (least <= nodes.length && (depth.get(edge.target) ?? 0) < least) {
+        depth.set(edge.target, least);
+        moved = true;
+      }
+    }
+    if (!moved) break;
+  }
+  const used = new Map<number, number>();
+  return nodes.map((node) => {
+    const column = depth.get(node.id) ?? 0;
+    const row = used.get(column) ?? 0;
+    used.set(column, row + 1);
+    return { id: node.id, label: node.name || node.id, x: column * 280, y: row * 120 };
+  });
+}
