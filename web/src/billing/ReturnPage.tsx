@@ -1,5 +1,70 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, useSearch } from "@tanstack/react-router";
+import { CircleCheck, LoaderCircle, X } from "lucide-react";
+import { useEffect, useState } from "react";
 import { Page } from "../app/Page.tsx";
+import { buttonClass } from "../ui/Button.tsx";
+import { Empty } from "../ui/Empty.tsx";
+import { credits } from "../ui/format.ts";
+import { creditsQuery, pageOfUsage } from "./queries.ts";
 
+const recently = 15 * 60_000;
+
+/** ReturnPage is where a checkout leads back to: it waits until the payment has been confirmed to the server. */
 export function ReturnPage() {
-  return <Page title="Top-up">{null}</Page>;
+  const { topup } = useSearch({ from: "/inside/billing/return" });
+  const back = (
+    <Link to="/billing" className={buttonClass("primary")}>
+      To billing
+    </Link>
+  );
+  return (
+    <Page title="Top-up">
+      {topup === "done" ? (
+        <Waiting back={back} />
+      ) : (
+        <Empty icon={<X />} title="Nothing was bought" actions={back}>
+          The checkout was left before paying. No money and no credits have moved.
+        </Empty>
+      )}
+    </Page>
+  );
+}
+
+function Waiting({ back }: { back: React.ReactNode }) {
+  const [long, setLong] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLong(true), 30_000);
+    return () => clearTimeout(timer);
+  }, []);
+  const booked = useQuery({
+    queryKey: ["usage", "latest-topup"],
+    queryFn: async () => {
+      const { rows } = await pageOfUsage(20);
+      return (
+        rows.find((event) => event.type === "topup" && Date.now() - Date.parse(event.createdAt) < recently) ?? null
+      );
+    },
+    refetchInterval: (query) => (query.state.data ? false : 2000),
+  });
+  const balance = useQuery({ ...creditsQuery, enabled: Boolean(booked.data), staleTime: 0 });
+  if (booked.data) {
+    return (
+      <Empty icon={<CircleCheck />} title={`${credits(booked.data.credits)} credits were added`} actions={back}>
+        {balance.data ? `The team has ${credits(balance.data.remaining)} credits now. ` : ""}The invoice is on the
+        billing page.
+      </Empty>
+    );
+  }
+  return (
+    <Empty
+      icon={<LoaderCircle className="animate-spin" />}
+      title="Waiting for the payment to be confirmed"
+      {...(long && { actions: back })}
+    >
+      {long
+        ? "The provider has not confirmed it yet; that can take some minutes. The credits appear by themselves, and you can leave this page."
+        : "The payment provider tells the server when the money has arrived. This takes a few seconds."}
+    </Empty>
+  );
 }

@@ -1,5 +1,302 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { Download, Eye, Files, FileUp, Search, Trash2 } from "lucide-react";
+import { useState } from "react";
+import { Answer } from "../app/Answer.tsx";
 import { Page } from "../app/Page.tsx";
+import { changed } from "../app/search.ts";
+import { useWhyNot } from "../identity/queries.ts";
+import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
+import { Copy } from "../ui/Copy.tsx";
+import { ConfirmDialog, Dialog } from "../ui/Dialog.tsx";
+import { Empty } from "../ui/Empty.tsx";
+import { Checkbox, Input, Select } from "../ui/Field.tsx";
+import { bytes, plural } from "../ui/format.ts";
+import { Table, Td, Th } from "../ui/Table.tsx";
+import { Time } from "../ui/Time.tsx";
+import { toast } from "../ui/toast.ts";
+import { chooseFiles } from "./choose.ts";
+import { Preview } from "./Preview.tsx";
+import { deleteFile, type FileRow, filesQuery } from "./queries.ts";
+import { StorageBar } from "./StorageBar.tsx";
+import { uploads } from "./uploads.ts";
+
+const atOnce = 200;
 
 export function FilesPage() {
-  return <Page title="Files">{null}</Page>;
+  const search = useSearch({ from: "/inside/files" });
+  const navigate = useNavigate({ from: "/files" });
+  const set = (change: Parameters<typeof changed<typeof search>>[1]) =>
+    void navigate({ search: (old) => changed(old, change), replace: true });
+  const files = useQuery(filesQuery);
+  const whyNot = useWhyNot();
+  const upload = async () => {
+    uploads.add(await chooseFiles());
+  };
+  return (
+    <Page
+      title="Files"
+      intro="What the team uploaded, and what its runs produced. Drop files anywhere to upload them."
+      actions={
+        <Button
+          look="primary"
+          icon={<FileUp className="size-4" aria-hidden />}
+          disabledReason={whyNot("upload files")}
+          onClick={() => void upload()}
+        >
+          Upload files
+        </Button>
+      }
+    >
+      <StorageBar />
+      <Answer query={files}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <Empty
+              icon={<Files />}
+              title="No files yet"
+              actions={
+                <Button look="primary" disabledReason={whyNot("upload files")} onClick={() => void upload()}>
+                  Choose files
+                </Button>
+              }
+            >
+              Drop data here to use it in runs: up to 5 GB a file. Programs and scripts are not taken; code belongs in a
+              step's command.
+            </Empty>
+          ) : (
+            <>
+              <div className="mb-4 flex flex-wrap gap-2">
+                <div className="relative min-w-56 flex-1">
+                  <Search className="pointer-events-none absolute top-2.75 left-3 size-4 text-muted" aria-hidden />
+                  <Input
+                    type="search"
+                    aria-label="Search files"
+                    placeholder="Name"
+                    className="pl-9"
+                    value={search.q ?? ""}
+                    onChange={(event) => set({ q: event.target.value || undefined })}
+                  />
+                </div>
+                <Select
+                  aria-label="Source"
+                  className="w-auto!"
+                  value={search.source ?? ""}
+                  onChange={(event) => set({ source: (event.target.value || undefined) as typeof search.source })}
+                >
+                  <option value="">Uploads and outputs</option>
+                  <option value="upload">Uploads</option>
+                  <option value="output">Outputs of runs</option>
+                </Select>
+              </div>
+              <FilesTable
+                rows={rows.filter(
+                  (file) =>
+                    (!search.source || file.source === search.source) &&
+                    (!search.q || file.name.toLowerCase().includes(search.q.toLowerCase())),
+                )}
+                onPreview={(key) => set({ preview: key })}
+              />
+              <PreviewDialog
+                file={rows.find((file) => file.key === search.preview)}
+                onClose={() => set({ preview: undefined })}
+              />
+            </>
+          )
+        }
+      </Answer>
+    </Page>
+  );
+}
+
+function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: string) => void }) {
+  const [most, setMost] = useState(atOnce);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [deleting, setDeleting] = useState(false);
+  const whyNot = useWhyNot();
+  const targets = rows.filter((file) => chosen.has(file.key));
+  const remove = useDelete(() => {
+    setDeleting(false);
+    setChosen(new Set());
+  });
+  if (rows.length === 0) return <Empty icon={<Search />} title="No file fits" />;
+  const shown = rows.slice(0, most);
+  const all = shown.every((file) => chosen.has(file.key));
+  return (
+    <>
+      <div className="mb-2 flex min-h-9 items-center justify-between gap-2 text-sm text-muted">
+        <p role="status">
+          {plural(rows.length, "file")}, {bytes(rows.reduce((sum, file) => sum + file.size, 0))}
+          {targets.length > 0 && ` · ${targets.length} chosen`}
+        </p>
+        {targets.length > 0 && (
+          <Button
+            size="sm"
+            look="danger-quiet"
+            icon={<Trash2 className="size-4" aria-hidden />}
+            disabledReason={whyNot("upload files")}
+            onClick={() => setDeleting(true)}
+          >
+            Delete {plural(targets.length, "file")}
+          </Button>
+        )}
+      </div>
+      <Table
+        label="Files"
+        head={
+          <>
+            <Th className="w-8">
+              <Checkbox
+                label="Choose all"
+                hideLabel
+                checked={all}
+                onChange={() => setChosen(all ? new Set() : new Set(shown.map((file) => file.key)))}
+              />
+            </Th>
+            <Th>Name</Th>
+            <Th>Source</Th>
+            <Th className="text-right">Size</Th>
+            <Th>Added</Th>
+            <Th>SHA-256</Th>
+            <Th className="w-20">
+              <span className="sr-only">Actions</span>
+            </Th>
+          </>
+        }
+      >
+        {shown.map((file) => (
+          <tr key={file.key} className="hover:bg-sunken/60">
+            <Td>
+              <Checkbox
+                label={`Choose ${file.name}`}
+                hideLabel
+                checked={chosen.has(file.key)}
+                onChange={(event) => {
+                  const next = new Set(chosen);
+                  if (event.target.checked) next.add(file.key);
+                  else next.delete(file.key);
+                  setChosen(next);
+                }}
+              />
+            </Td>
+            <Td className="max-w-80 min-w-48">
+              <button
+                type="button"
+                className="block max-w-full truncate text-left font-medium hover:underline"
+                onClick={() => onPreview(file.key)}
+              >
+                {file.name}
+              </button>
+            </Td>
+            <Td className="whitespace-nowrap">
+              {file.runId ? (
+                <Link to="/runs/$runId" params={{ runId: file.runId }} className="text-accent hover:underline">
+                  Output of a run
+                </Link>
+              ) : (
+                "Upload"
+              )}
+            </Td>
+            <Td className="tabular text-right whitespace-nowrap">{bytes(file.size)}</Td>
+            <Td className="text-muted">
+              <Time at={file.createdAt} />
+            </Td>
+            <Td className="whitespace-nowrap">
+              {file.sha256 ? (
+                <span className="inline-flex items-center gap-1">
+                  <code className="text-[13px] text-muted">{file.sha256.slice(0, 10)}…</code>
+                  <Copy text={file.sha256} label={`Copy the SHA-256 of ${file.name}`} />
+                </span>
+              ) : (
+                <span className="text-[13px] text-muted">soon</span>
+              )}
+            </Td>
+            <Td>
+              <div className="flex justify-end">
+                <IconButton
+                  size="sm"
+                  label={`Preview ${file.name}`}
+                  icon={<Eye className="size-4" aria-hidden />}
+                  onClick={() => onPreview(file.key)}
+                />
+                <a
+                  href={file.url}
+                  download={file.name}
+                  aria-label={`Download ${file.name}`}
+                  className={buttonClass("quiet", "sm")}
+                >
+                  <Download className="size-4" aria-hidden />
+                </a>
+              </div>
+            </Td>
+          </tr>
+        ))}
+      </Table>
+      {rows.length > most && (
+        <div className="mt-3 text-center">
+          <Button onClick={() => setMost(most + 500)}>Show more</Button>
+        </div>
+      )}
+      <ConfirmDialog
+        open={deleting}
+        onOpenChange={setDeleting}
+        title={`Delete ${plural(targets.length, "file")}?`}
+        action={`Delete ${plural(targets.length, "file")}`}
+        busy={remove.isPending}
+        onConfirm={() => remove.mutate(targets)}
+      >
+        <p>
+          {targets.length === 1
+            ? targets[0]?.name
+            : `${plural(targets.length, "file")}, ${bytes(targets.reduce((sum, file) => sum + file.size, 0))},`}{" "}
+          will be gone for good. Runs that used them stay, and cannot be repeated with them.
+        </p>
+      </ConfirmDialog>
+    </>
+  );
+}
+
+/** useDelete deletes one after the other, and goes on past what is refused. */
+function useDelete(done: () => void) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async (targets: FileRow[]) => {
+      const refused: unknown[] = [];
+      for (const file of targets) await deleteFile(file).catch((error: unknown) => refused.push(error));
+      if (refused.length > 0 && refused.length === targets.length) throw refused[0];
+      return { deleted: targets.length - refused.length, refused: refused.length };
+    },
+    onSuccess: ({ deleted, refused }) => {
+      if (refused > 0) toast.info(`Deleted ${plural(deleted, "file")}; ${refused} are not yours to delete.`);
+      else toast.ok(`Deleted ${plural(deleted, "file")}`);
+    },
+    onSettled: async () => {
+      done();
+      await Promise.all([
+        client.invalidateQueries({ queryKey: ["files"] }),
+        client.invalidateQueries({ queryKey: ["credits"] }),
+      ]);
+    },
+  });
+}
+
+function PreviewDialog({ file, onClose }: { file: FileRow | undefined; onClose: () => void }) {
+  return (
+    <Dialog
+      wide
+      open={file !== undefined}
+      onOpenChange={(open) => !open && onClose()}
+      title={file?.name ?? ""}
+      description={file && `${bytes(file.size)} · ${file.contentType}`}
+      footer={
+        file && (
+          <a href={file.url} download={file.name} className={buttonClass("primary")}>
+            <Download className="size-4" aria-hidden /> Download
+          </a>
+        )
+      }
+    >
+      {file && <Preview file={file} />}
+    </Dialog>
+  );
 }

@@ -1,4 +1,183 @@
-/** UploadTray shows what is being uploaded, on every page. */
+import { useQueryClient } from "@tanstack/react-query";
+import { ChevronDown, ChevronUp, CircleCheck, CircleX, Clock, LoaderCircle, RotateCcw, X } from "lucide-react";
+import { useEffect, useState } from "react";
+import { useWhyNot } from "../identity/queries.ts";
+import { Button, IconButton } from "../ui/Button.tsx";
+import { bytes, duration, plural } from "../ui/format.ts";
+import { Progress } from "../ui/Progress.tsx";
+import { toast } from "../ui/toast.ts";
+import type { Totals, Upload } from "./queue.ts";
+import { uploads, useUploads } from "./uploads.ts";
+
+/** UploadTray takes files that are dropped anywhere, and shows what is being uploaded, on every page. */
 export function UploadTray() {
-  return null;
+  const totals = useUploads();
+  const [open, setOpen] = useState(true);
+  const dragging = useDropAnywhere();
+  useFreshFiles(totals);
+  useLeaveWarning(totals.going > 0);
+  return (
+    <>
+      {dragging && (
+        <div className="pointer-events-none fixed inset-3 z-60 grid place-items-center rounded-xl border-2 border-dashed border-accent bg-bg/85 text-lg font-medium">
+          Drop files to upload them to the team
+        </div>
+      )}
+      {totals.uploads.length > 0 && (
+        <section
+          aria-label="Uploads"
+          className="fixed right-3 bottom-3 z-30 w-[min(24rem,calc(100vw-1.5rem))] overflow-hidden rounded-xl border bg-raised shadow-lift"
+        >
+          <header className="flex items-center gap-2 py-1.5 pr-1.5 pl-3.5">
+            <div className="min-w-0 flex-1 text-sm">
+              <p role="status" className="font-medium">
+                {heading(totals)}
+              </p>
+              {totals.going > 0 && <p className="tabular text-[13px] text-muted">{pace(totals)}</p>}
+            </div>
+            <IconButton
+              size="sm"
+              label={open ? "Fold the list" : "Show the list"}
+              icon={
+                open ? <ChevronDown className="size-4" aria-hidden /> : <ChevronUp className="size-4" aria-hidden />
+              }
+              onClick={() => setOpen(!open)}
+            />
+            <IconButton
+              size="sm"
+              label={totals.going > 0 ? "Cancel all uploads" : "Close"}
+              icon={<X className="size-4" aria-hidden />}
+              onClick={() => (totals.going > 0 ? uploads.cancelAll() : uploads.clear())}
+            />
+          </header>
+          {totals.going > 0 && (
+            <Progress
+              className="rounded-none"
+              value={totals.size ? (totals.sent / totals.size) * 100 : null}
+              label="All uploads"
+            />
+          )}
+          {open && (
+            <ul className="max-h-64 overflow-y-auto border-t">
+              {totals.uploads.map((upload) => (
+                <Row key={upload.id} upload={upload} />
+              ))}
+            </ul>
+          )}
+        </section>
+      )}
+    </>
+  );
+}
+
+function heading({ uploads: list, going }: Totals): string {
+  if (going > 0) return `Uploading ${plural(going, "file")}`;
+  const done = list.filter((each) => each.state === "done").length;
+  const failed = list.filter((each) => each.state === "failed").length;
+  return failed > 0 ? `${plural(done, "file")} uploaded, ${failed} not` : `${plural(done, "file")} uploaded`;
+}
+
+function pace({ sent, size, bytesPerSecond }: Totals): string {
+  const parts = [`${bytes(sent)} of ${bytes(size)}`];
+  if (bytesPerSecond > 0)
+    parts.push(`${bytes(bytesPerSecond)}/s`, `${duration(((size - sent) / bytesPerSecond) * 1000)} left`);
+  return parts.join(" · ");
+}
+
+const icons = {
+  waiting: <Clock className="size-4 text-muted" aria-label="Waiting" />,
+  sending: <LoaderCircle className="size-4 animate-spin text-info" aria-label="Sending" />,
+  done: <CircleCheck className="size-4 text-ok" aria-label="Uploaded" />,
+  failed: <CircleX className="size-4 text-danger" aria-label="Failed" />,
+  cancelled: <X className="size-4 text-muted" aria-label="Cancelled" />,
+};
+
+function Row({ upload }: { upload: Upload }) {
+  const going = upload.state === "waiting" || upload.state === "sending";
+  return (
+    <li className="flex items-center gap-2.5 border-b px-3.5 py-2 text-sm last:border-b-0">
+      {icons[upload.state]}
+      <div className="min-w-0 flex-1">
+        <p className="truncate">{upload.file.name}</p>
+        {upload.state === "sending" && (
+          <Progress
+            className="mt-1"
+            value={upload.file.size ? (upload.sent / upload.file.size) * 100 : null}
+            label={`Upload of ${upload.file.name}`}
+          />
+        )}
+        {upload.error && <p className="text-[13px] text-danger">{upload.error}</p>}
+        {(upload.state === "waiting" || upload.state === "done") && (
+          <p className="text-[13px] text-muted">{bytes(upload.file.size)}</p>
+        )}
+      </div>
+      {going && (
+        <IconButton
+          size="sm"
+          label={`Cancel ${upload.file.name}`}
+          icon={<X className="size-4" aria-hidden />}
+          onClick={() => uploads.cancel(upload.id)}
+        />
+      )}
+      {!going && upload.state !== "done" && upload.retryable && (
+        <Button size="sm" icon={<RotateCcw className="size-4" aria-hidden />} onClick={() => uploads.retry(upload.id)}>
+          Retry
+        </Button>
+      )}
+    </li>
+  );
+}
+
+/** useDropAnywhere queues what is dropped where nothing else takes it. */
+function useDropAnywhere(): boolean {
+  const [over, setOver] = useState(false);
+  const refused = useWhyNot()("upload files");
+  useEffect(() => {
+    let depth = 0;
+    const files = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
+    const set = (next: number) => {
+      depth = Math.max(0, next);
+      setOver(depth > 0);
+    };
+    const listeners: [string, (event: DragEvent) => void][] = [
+      ["dragenter", (event) => files(event) && set(depth + 1)],
+      ["dragleave", (event) => files(event) && set(depth - 1)],
+      ["dragover", (event) => files(event) && event.preventDefault()],
+      [
+        "drop",
+        (event) => {
+          set(0);
+          if (!files(event) || event.defaultPrevented) return;
+          event.preventDefault();
+          if (refused) toast.error(refused);
+          else uploads.add([...(event.dataTransfer?.files ?? [])]);
+        },
+      ],
+    ];
+    for (const [name, listener] of listeners) addEventListener(name, listener as EventListener);
+    return () => {
+      for (const [name, listener] of listeners) removeEventListener(name, listener as EventListener);
+    };
+  }, [refused]);
+  return over;
+}
+
+/** useFreshFiles reads the list again as uploads end. */
+function useFreshFiles({ uploads: list }: Totals): void {
+  const client = useQueryClient();
+  const done = list.filter((each) => each.state === "done").length;
+  useEffect(() => {
+    if (done === 0) return;
+    void client.invalidateQueries({ queryKey: ["files"] });
+    void client.invalidateQueries({ queryKey: ["credits"] });
+  }, [done, client]);
+}
+
+function useLeaveWarning(going: boolean): void {
+  useEffect(() => {
+    if (!going) return;
+    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener("beforeunload", warn);
+    return () => removeEventListener("beforeunload", warn);
+  }, [going]);
 }

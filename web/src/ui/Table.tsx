@@ -17,7 +17,6 @@ export function Table({
     <section
       className={classes("overflow-x-auto rounded-lg border bg-surface", className)}
       aria-label={label}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
       tabIndex={0}
     >
       <table className="w-full border-collapse text-sm">

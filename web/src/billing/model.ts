@@ -1,0 +1,77 @@
+// Sums and forecasts of the billing page, without a browser.
+import type { Schemas } from "../api/client.ts";
+import type { UsageEvent } from "./queries.ts";
+
+type Credits = Schemas["Credits"];
+type UsageDay = Schemas["UsageDay"];
+
+export interface Runway {
+  perDay: number;
+  /** When the credits run out at this pace; null: not within a year, or never. */
+  until: Date | null;
+}
+
+/**
+ * runway says how long what is left will last at the pace of the last week.
+ * It takes no new month into account, except that monthly credits come again.
+ */
+export function runway(credits: Credits, series: UsageDay[], now: Date): Runway {
+  const week = series.slice(-7);
+  const perDay = week.length === 0 ? 0 : week.reduce((sum, day) => sum + day.credits, 0) / week.length;
+  if (perDay <= 0) return { perDay: 0, until: null };
+  let left = credits.remaining;
+  let topUps = credits.topUpCredits;
+  let at = now.getTime();
+  let period = Date.parse(credits.periodEnd);
+  const horizon = at + 365 * dayMs;
+  while (at < horizon) {
+    const lasts = at + (left / perDay) * dayMs;
+    if (lasts <= period) return { perDay, until: new Date(lasts) };
+    // The period ends first: its monthly rest is gone, the next month's comes.
+    const spent = ((period - at) / dayMs) * perDay;
+    const monthly = Math.max(0, left - topUps);
+    topUps -= Math.max(0, spent - monthly);
+    left = topUps + credits.monthlyCredits;
+    at = period;
+    period = nextMonth(period);
+  }
+  return { perDay, until: null };
+}
+
+const dayMs = 86_400_000;
+
+function nextMonth(time: number): number {
+  const date = new Date(time);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
+}
+
+/** csv is usage as a table that a spreadsheet takes as it is. */
+export function csv(events: UsageEvent[]): string {
+  const head = ["time", "type", "credits", "description", "quantity", "unit", "run", "workflow", "by"];
+  const lines = events.map((event) => [
+    event.createdAt,
+    event.type,
+    String(event.credits),
+    event.description,
+    event.quantity === null ? "" : String(event.quantity),
+    event.unit ?? "",
+    event.runId ?? "",
+    event.workflowId ?? "",
+    event.actor?.name ?? "",
+  ]);
+  return [head, ...lines].map((line) => line.map(cell).join(",")).join("\r\n");
+}
+
+/** A cell that a spreadsheet would take for a formula gets a quote before it. */
+function cell(value: string): string {
+  const safe = /^[=+@\t\r]|^-(?![\d.])/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/** nice is a round number at or above the largest value, for the top of a chart. */
+export function nice(value: number): number {
+  if (value <= 0) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  const step = [1, 2, 2.5, 5, 10].find((each) => each * power >= value) ?? 10;
+  return step * power;
+}

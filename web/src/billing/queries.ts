@@ -1,0 +1,38 @@
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { api, ask, askPage, bare, once, type Schemas } from "../api/client.ts";
+
+export type Days = 7 | 30 | 90 | 180;
+export type UsageEvent = Schemas["UsageEvent"];
+
+export const creditsQuery = queryOptions({
+  queryKey: ["credits"],
+  queryFn: () => bare(api.GET("/api/billing/credits")),
+  refetchInterval: 30_000,
+});
+
+export const usageQuery = (days: Days) =>
+  queryOptions({
+    queryKey: ["usage", "daily", days],
+    queryFn: () => ask(api.GET("/api/dashboard/usage", { params: { query: { days } } })),
+    placeholderData: keepPreviousData,
+  });
+
+export function pageOfUsage(limit: number, cursor?: string) {
+  return askPage(api.GET("/api/billing/usage", { params: { query: { limit, ...(cursor && { cursor }) } } }));
+}
+
+export const invoicesQuery = queryOptions({
+  queryKey: ["invoices"],
+  queryFn: () => ask(api.GET("/api/billing/invoices")),
+});
+
+export const packagesQuery = queryOptions({
+  queryKey: ["packages"],
+  queryFn: () => ask(api.GET("/api/billing/topup")),
+  staleTime: 5 * 60_000,
+});
+
+/** startTopUp opens a checkout; its page is somebody else's, or the sandbox. */
+export function startTopUp(packageIndex: number) {
+  return ask(api.POST("/api/billing/topup", { params: { header: once() }, body: { packageIndex } }));
+}

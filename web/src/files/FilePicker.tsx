@@ -1,0 +1,127 @@
+import { useQuery } from "@tanstack/react-query";
+import { FileUp, Search, X } from "lucide-react";
+import { useState } from "react";
+import { sentence } from "../api/failure.ts";
+import { Button, IconButton } from "../ui/Button.tsx";
+import { Dialog } from "../ui/Dialog.tsx";
+import { DropZone } from "../ui/DropZone.tsx";
+import { Checkbox, Input } from "../ui/Field.tsx";
+import { bytes, plural } from "../ui/format.ts";
+import { toast } from "../ui/toast.ts";
+import { filesQuery } from "./queries.ts";
+import { uploads } from "./uploads.ts";
+
+interface FilePickerProps {
+  label: string;
+  multiple: boolean;
+  value: string[];
+  onChange: (keys: string[]) => void;
+  invalid?: boolean;
+}
+
+/** FilePicker chooses files by their keys: uploads, outputs, or new ones that are uploaded in place. */
+export function FilePicker({ label, multiple, value, onChange, invalid }: FilePickerProps) {
+  const [open, setOpen] = useState(false);
+  const files = useQuery(filesQuery);
+  const names = new Map(files.data?.map((file) => [file.key, file]));
+  const add = async (list: File[]) => {
+    const ended = await Promise.all(uploads.add(list));
+    const keys = ended.flatMap((upload) => (upload.key ? [upload.key] : []));
+    for (const upload of ended)
+      if (upload.error) toast.error(`${upload.file.name}: ${sentence(new Error(upload.error))}`);
+    await files.refetch();
+    if (keys.length > 0) onChange(multiple ? [...value, ...keys] : keys.slice(-1));
+  };
+  return (
+    <div>
+      {value.length > 0 && (
+        <ul className="mb-2 space-y-1">
+          {value.map((key) => (
+            <li key={key} className="flex items-center gap-2 rounded-md bg-sunken py-0.5 pr-1 pl-3 text-sm">
+              <span className="min-w-0 flex-1 truncate">{names.get(key)?.name ?? key}</span>
+              <span className="text-[13px] text-muted">{names.has(key) && bytes(names.get(key)?.size ?? 0)}</span>
+              <IconButton
+                size="sm"
+                label={`Leave out ${names.get(key)?.name ?? key}`}
+                icon={<X className="size-4" aria-hidden />}
+                onClick={() => onChange(value.filter((each) => each !== key))}
+              />
+            </li>
+          ))}
+        </ul>
+      )}
+      <Button
+        size="sm"
+        icon={<FileUp className="size-4" aria-hidden />}
+        aria-invalid={invalid || undefined}
+        onClick={() => setOpen(true)}
+      >
+        {multiple ? "Choose files" : value.length > 0 ? "Choose another file" : "Choose a file"}
+      </Button>
+      <Dialog
+        open={open}
+        onOpenChange={setOpen}
+        title={label}
+        footer={
+          <Button look="primary" onClick={() => setOpen(false)}>
+            Done
+          </Button>
+        }
+      >
+        <DropZone multiple={multiple} icon={<FileUp />} onFiles={(list) => void add(list)}>
+          Drop files here to upload and use them
+        </DropZone>
+        <Choices multiple={multiple} value={value} onChange={onChange} />
+      </Dialog>
+    </div>
+  );
+}
+
+function Choices({ multiple, value, onChange }: Pick<FilePickerProps, "multiple" | "value" | "onChange">) {
+  const [words, setWords] = useState("");
+  const files = useQuery(filesQuery);
+  const found = (files.data ?? []).filter((file) => file.name.toLowerCase().includes(words.toLowerCase()));
+  const shown = found.slice(0, 100);
+  return (
+    <div className="mt-4">
+      <div className="relative mb-2">
+        <Search className="pointer-events-none absolute top-2.75 left-3 size-4 text-muted" aria-hidden />
+        <Input
+          type="search"
+          aria-label="Search files"
+          placeholder="Search uploads and outputs"
+          className="pl-9"
+          value={words}
+          onChange={(event) => setWords(event.target.value)}
+        />
+      </div>
+      <ul className="max-h-64 overflow-y-auto rounded-lg border">
+        {shown.map((file) => (
+          <li key={file.key} className="flex items-center gap-3 border-b px-3 py-1.5 text-sm last:border-b-0">
+            <Checkbox
+              className="min-w-0 flex-1"
+              label={file.name}
+              checked={value.includes(file.key)}
+              onChange={(event) => {
+                if (!event.target.checked) onChange(value.filter((key) => key !== file.key));
+                else onChange(multiple ? [...value, file.key] : [file.key]);
+              }}
+            />
+            <span className="text-[13px] whitespace-nowrap text-muted">
+              {file.source === "output" ? "output · " : ""}
+              {bytes(file.size)}
+            </span>
+          </li>
+        ))}
+        {found.length === 0 && (
+          <li className="px-3 py-4 text-center text-sm text-muted">No files{words && " by that name"} yet.</li>
+        )}
+      </ul>
+      {found.length > shown.length && (
+        <p className="mt-1 text-[13px] text-muted">
+          And {plural(found.length - shown.length, "more file")}: search by name.
+        </p>
+      )}
+    </div>
+  );
+}

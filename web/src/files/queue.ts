@@ -1,0 +1,179 @@
+// The upload queue: three at a time, each signed only when its turn comes,
+// because a signed address lives five minutes. It knows nothing of React.
+
+export type UploadState = "waiting" | "sending" | "done" | "failed" | "cancelled";
+
+export interface Upload {
+  readonly id: number;
+  readonly file: File;
+  readonly state: UploadState;
+  readonly sent: number;
+  readonly error: string | null;
+  /** Whether the same file may work when it is tried again. */
+  readonly retryable: boolean;
+  /** Where it is kept, once it is. */
+  readonly key: string | null;
+}
+
+export interface Totals {
+  uploads: readonly Upload[];
+  going: number;
+  sent: number;
+  size: number;
+  bytesPerSecond: number;
+}
+
+export interface Transport {
+  sign: (file: File) => Promise<{ url: string; key: string }>;
+  put: (url: string, file: File, onSent: (bytes: number) => void, signal: AbortSignal) => Promise<void>;
+  /** What a failure says, and whether another try may help. */
+  explain: (error: unknown) => { message: string; retryable: boolean };
+  now?: () => number;
+}
+
+const speedWindow = 5000;
+
+export class UploadQueue {
+  private uploads: readonly Upload[] = [];
+  private readonly stops = new Map<number, AbortController>();
+  private readonly waiters = new Map<number, (upload: Upload) => void>();
+  private readonly listeners = new Set<() => void>();
+  private samples: { at: number; sent: number }[] = [];
+  private arrived = 0; // bytes that went over the wire, retries included
+  private totals: Totals = { uploads: [], going: 0, sent: 0, size: 0, bytesPerSecond: 0 };
+  private next = 1;
+
+  constructor(
+    private readonly transport: Transport,
+    private readonly parallel = 3,
+  ) {}
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  readonly now = (): Totals => this.totals;
+
+  /** add queues files; each promise gives its upload once it has ended, however. */
+  add(files: File[]): Promise<Upload>[] {
+    const added = files.map(
+      (file): Upload => ({
+        id: this.next++,
+        file,
+        state: "waiting",
+        sent: 0,
+        error: null,
+        retryable: false,
+        key: null,
+      }),
+    );
+    const ends = added.map((upload) => new Promise<Upload>((resolve) => this.waiters.set(upload.id, resolve)));
+    this.change([...this.uploads, ...added]);
+    this.work();
+    return ends;
+  }
+
+  cancel(id: number): void {
+    const upload = this.find(id);
+    if (upload?.state !== "waiting" && upload?.state !== "sending") return;
+    this.stops.get(id)?.abort();
+    this.end(id, { state: "cancelled", error: null, retryable: true });
+  }
+
+  cancelAll(): void {
+    for (const upload of this.uploads) this.cancel(upload.id);
+  }
+
+  retry(id: number): void {
+    const upload = this.find(id);
+    if (upload?.state !== "failed" && upload?.state !== "cancelled") return;
+    this.patch(id, { state: "waiting", sent: 0, error: null });
+    this.work();
+  }
+
+  /** clear forgets what has ended. */
+  clear(): void {
+    this.change(this.uploads.filter((upload) => upload.state === "waiting" || upload.state === "sending"));
+  }
+
+  private work(): void {
+    while (this.stops.size < this.parallel) {
+      const upload = this.uploads.find((each) => each.state === "waiting");
+      if (!upload) return;
+      void this.send(upload);
+    }
+  }
+
+  private async send({ id, file }: Upload): Promise<void> {
+    const stop = new AbortController();
+    this.stops.set(id, stop);
+    this.patch(id, { state: "sending" });
+    try {
+      const { url, key } = await this.transport.sign(file);
+      if (stop.signal.aborted) return;
+      let last = 0;
+      await this.transport.put(
+        url,
+        file,
+        (sent) => {
+          this.sample(sent - last);
+          last = sent;
+          if (!stop.signal.aborted) this.patch(id, { sent });
+        },
+        stop.signal,
+      );
+      if (!stop.signal.aborted) this.end(id, { state: "done", sent: file.size, key });
+    } catch (error) {
+      if (stop.signal.aborted) return;
+      const { message, retryable } = this.transport.explain(error);
+      this.end(id, { state: "failed", error: message, retryable });
+    } finally {
+      this.stops.delete(id);
+      this.work();
+    }
+  }
+
+  private sample(bytes: number): void {
+    const at = (this.transport.now ?? Date.now)();
+    this.arrived += bytes;
+    this.samples = [...this.samples.filter((each) => at - each.at < speedWindow), { at, sent: this.arrived }];
+  }
+
+  private speed(): number {
+    const first = this.samples[0];
+    const last = this.samples.at(-1);
+    if (!first || !last || last.at === first.at) return 0;
+    return ((last.sent - first.sent) / (last.at - first.at)) * 1000;
+  }
+
+  private end(id: number, change: Partial<Upload>): void {
+    this.patch(id, change);
+    const upload = this.find(id);
+    if (upload) this.waiters.get(id)?.(upload);
+    this.waiters.delete(id);
+  }
+
+  private find(id: number): Upload | undefined {
+    return this.uploads.find((each) => each.id === id);
+  }
+
+  private patch(id: number, change: Partial<Upload>): void {
+    this.change(this.uploads.map((each) => (each.id === id ? { ...each, ...change } : each)));
+  }
+
+  private change(uploads: readonly Upload[]): void {
+    this.uploads = uploads;
+    const counted = uploads.filter((each) => each.state !== "failed" && each.state !== "cancelled");
+    const going = uploads.filter((each) => each.state === "waiting" || each.state === "sending").length;
+    if (going === 0) this.samples = [];
+    this.totals = {
+      uploads,
+      going,
+      sent: counted.reduce((sum, each) => sum + each.sent, 0),
+      size: counted.reduce((sum, each) => sum + each.file.size, 0),
+      bytesPerSecond: this.speed(),
+    };
+    for (const listener of this.listeners) listener();
+  }
+}
