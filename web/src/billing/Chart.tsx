@@ -88,7 +88,6 @@ export function Chart({ series }: { series: UsageDay[] }) {
       </figcaption>
       <details className="mt-1 text-[13px]">
         <summary className="cursor-pointer text-muted">As a table</summary>
-        {/* biome-ignore lint/a11y/noStaticElementInteractions: it only scrolls */}
         <div className="mt-2 max-h-56 overflow-y-auto rounded-md border" tabIndex={0}>
           <table className="tabular w-full">
             <thead className="text-left text-muted">
