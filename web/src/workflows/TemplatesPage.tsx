@@ -3,6 +3,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { LayoutTemplate, Play } from "lucide-react";
 import { Answer } from "../app/Answer.tsx";
 import { Page } from "../app/Page.tsx";
+import { uploads } from "../files/uploads.ts";
 import { useWhyNot } from "../identity/queries.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { Empty } from "../ui/Empty.tsx";
@@ -47,13 +48,16 @@ function TemplateCard({ template }: { template: Template }) {
   const navigate = useNavigate();
   const client = useQueryClient();
   const whyNot = useWhyNot();
-  const asks = needsFiles(template.definition) || needsValues(template.definition);
+  const missing = Object.entries(template.definition.inputs ?? {}).some(
+    ([name, input]) => input.required !== false && !template.samples[name]?.length,
+  );
+  const asks = missing || needsValues(template.definition);
   const use = useMutation({
     mutationFn: async (run: boolean) => {
       const workflow = await createWorkflow(template);
       void client.invalidateQueries({ queryKey: ["workflows"] });
       if (run && !asks) {
-        const { runId } = await startRun({ workflowId: workflow.id });
+        const { runId } = await startRun({ workflowId: workflow.id, inputs: await uploadSamples(template) });
         return navigate({ to: "/runs/$runId", params: { runId } });
       }
       return navigate({
@@ -78,7 +82,7 @@ function TemplateCard({ template }: { template: Template }) {
         <p className="mt-1 mb-4 line-clamp-4 flex-1 text-sm text-muted">{template.description}</p>
         <p className="mb-3 text-[13px] text-muted">
           {plural(steps, "step")}
-          {needsFiles(template.definition) && " · asks for files"}
+          {needsFiles(template.definition) && (missing ? " · asks for files" : " · sample data included")}
         </p>
         <div className="flex flex-wrap gap-2">
           <Button
@@ -101,4 +105,21 @@ function TemplateCard({ template }: { template: Template }) {
       </div>
     </li>
   );
+}
+
+/** uploadSamples makes the template's sample files the team's own, and gives what a run takes. */
+async function uploadSamples({ samples, definition }: Template): Promise<Record<string, string | string[]>> {
+  const inputs: Record<string, string | string[]> = {};
+  for (const [input, files] of Object.entries(samples)) {
+    const contents = await Promise.all(
+      files.map(async ({ name, url }) => new File([await (await fetch(url)).blob()], name, { type: "text/plain" })),
+    );
+    const ended = await Promise.all(uploads.add(contents));
+    const failed = ended.find((upload) => !upload.key);
+    if (failed) throw new Error(failed.error ?? `${failed.file.name} was not uploaded`);
+    const keys = ended.flatMap((upload) => upload.key ?? []);
+    inputs[input] = definition.inputs?.[input]?.type === "files" ? keys : (keys[0] ?? "");
+  }
+  uploads.clear();
+  return inputs;
 }

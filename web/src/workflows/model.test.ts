@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { boxes, needsFiles, pick, readImport } from "./model.ts";
 import type { Definition, WorkflowRow } from "./queries.ts";
+import { loadTemplates, readTemplate, sampleNames } from "./templates.ts";
 
 const row = (name: string, updatedAt: string): WorkflowRow => ({
   id: name,
@@ -52,4 +53,25 @@ test("nodes without a place stand in columns, and a cycle does no harm", () => {
     edges: [...(definition.edges ?? []), { id: "3", source: "c", target: "a" }],
   } as Definition;
   expect(boxes(cycle)).toHaveLength(3);
+});
+
+test("a template is named by its file, or by its README", () => {
+  const bare = readTemplate("x", { version: 1 }, "# Counts\n\nCounts things,\nslowly.\n");
+  expect(bare).toMatchObject({ name: "Counts", description: "Counts things, slowly." });
+  expect(readTemplate("x", { name: "A", definition: { version: 1 } }, "")?.name).toBe("A");
+  expect(readTemplate("x", { version: 9 }, "")).toBeNull();
+  expect(sampleNames({ inputs: { one: "a.txt", many: ["b.txt", "c.txt"] } })).toEqual({
+    one: ["a.txt"],
+    many: ["b.txt", "c.txt"],
+  });
+});
+
+test("every example is a template that runs at a click", async () => {
+  const templates = await loadTemplates();
+  expect(templates.length).toBeGreaterThan(5);
+  for (const { name, definition, samples } of templates) {
+    for (const [input, { required }] of Object.entries(definition.inputs ?? {})) {
+      if (required !== false) expect(samples[input]?.length, `${name}, ${input}`).toBeGreaterThan(0);
+    }
+  }
 });

@@ -8,19 +8,44 @@ export interface Template {
   name: string;
   description: string;
   definition: Definition;
+  /** Sample files, by the input that they are for. */
+  samples: Record<string, Sample[]>;
+}
+
+export interface Sample {
+  name: string;
+  /** Where the app itself keeps it. */
+  url: string;
 }
 
 const graphs = import.meta.glob<unknown>("../../../examples/*/workflow.json", { import: "default" });
 const readmes = import.meta.glob<string>("../../../examples/*/README.md", { query: "?raw", import: "default" });
 
+const expected = import.meta.glob<unknown>("../../../examples/*/expect.json", { import: "default" });
+const samples = import.meta.glob<string>("../../../examples/*/inputs/*", { query: "?url", import: "default" });
+
 export async function loadTemplates(): Promise<Template[]> {
   const loaded = await Promise.all(
     Object.entries(graphs).map(async ([path, load]) => {
       const slug = path.split("/").at(-2) ?? "";
-      return readTemplate(slug, await load(), (await readmes[path.replace("workflow.json", "README.md")]?.()) ?? "");
+      const beside = (name: string) => path.replace("workflow.json", name);
+      const template = readTemplate(slug, await load(), (await readmes[beside("README.md")]?.()) ?? "");
+      const outcome = await expected[beside("expect.json")]?.();
+      if (!template) return [];
+      for (const [input, names] of Object.entries(sampleNames(outcome))) {
+        const urls = await Promise.all(
+          names.map(async (name) => ({ name, url: await samples[beside(`inputs/${name}`)]?.() })),
+        );
+        template.samples[input] = urls.flatMap(({ name, url }) => (url ? [{ name, url }] : []));
+      }
+      return [{ template, fails: isRecord(outcome) && outcome.status !== "completed" }];
     }),
   );
-  return loaded.filter((each) => each !== null);
+  // What is meant to fail comes last.
+  return loaded
+    .flat()
+    .toSorted((a, b) => Number(a.fails) - Number(b.fails) || a.template.name.localeCompare(b.template.name))
+    .map(({ template }) => template);
 }
 
 /** readTemplate joins a definition with what its README says first. */
@@ -38,7 +63,19 @@ export function readTemplate(slug: string, graph: unknown, readme: string): Temp
     name: text(graph.name) ?? title ?? slug,
     description: text(graph.description) ?? paragraph?.replaceAll(/\s+/g, " ") ?? "",
     definition: definition as Definition,
+    samples: {},
   };
+}
+
+/** sampleNames is which sample files an example's expected run takes, by input. */
+export function sampleNames(outcome: unknown): Record<string, string[]> {
+  const inputs = isRecord(outcome) && isRecord(outcome.inputs) ? outcome.inputs : {};
+  return Object.fromEntries(
+    Object.entries(inputs).map(([input, names]) => [
+      input,
+      [names].flat().filter((name): name is string => typeof name === "string"),
+    ]),
+  );
 }
 
 function text(value: unknown): string | undefined {
