@@ -1,5 +1,391 @@
-import { Page } from "../app/Page.tsx";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { LogOut, MailPlus, Pencil, UserMinus } from "lucide-react";
+import { useState } from "react";
+import { enterTeam } from "../api/team.ts";
+import { Answer } from "../app/Answer.tsx";
+import { Problem } from "../app/ErrorPage.tsx";
+import { Page, Section } from "../app/Page.tsx";
+import { Button, IconButton } from "../ui/Button.tsx";
+import { ConfirmDialog, Dialog } from "../ui/Dialog.tsx";
+import { Field, Input, Select } from "../ui/Field.tsx";
+import { plural } from "../ui/format.ts";
+import { Pill } from "../ui/Pill.tsx";
+import { Table, Td, Th } from "../ui/Table.tsx";
+import { Time } from "../ui/Time.tsx";
+import { Tooltip } from "../ui/Tooltip.tsx";
+import { toast } from "../ui/toast.ts";
+import { may, type Role } from "./access.ts";
+import {
+  changeRole,
+  invite,
+  leaveTeam,
+  type Member,
+  membersQuery,
+  removeMember,
+  renameTeam,
+  resendInvitation,
+  revokeInvitation,
+  type TeamInvitation,
+} from "./members.ts";
+import { useMe, useWhyNot } from "./queries.ts";
+import { RolesTable } from "./RolesTable.tsx";
 
 export function TeamPage() {
-  return <Page title="Team">{null}</Page>;
+  const me = useMe();
+  const whyNot = useWhyNot()("manage members");
+  const members = useQuery(membersQuery(me.team.id));
+  const [inviting, setInviting] = useState(false);
+  const [renaming, setRenaming] = useState(false);
+  return (
+    <Page
+      title="Team"
+      intro={
+        <>
+          <strong className="font-medium text-ink">{me.team.name}</strong> · plan {me.team.plan} · you are{" "}
+          {me.team.role === "owner" || me.team.role === "admin" ? "an" : "a"} {me.team.role}
+        </>
+      }
+      actions={
+        <>
+          <Button
+            icon={<Pencil className="size-4" aria-hidden />}
+            disabledReason={whyNot}
+            onClick={() => setRenaming(true)}
+          >
+            Rename
+          </Button>
+          <Button
+            look="primary"
+            icon={<MailPlus className="size-4" aria-hidden />}
+            disabledReason={whyNot}
+            onClick={() => setInviting(true)}
+          >
+            Invite
+          </Button>
+        </>
+      }
+    >
+      <Answer query={members}>
+        {(data) => (
+          <>
+            <Section title={plural(data.members.length, "member")}>
+              <Members members={data.members} />
+            </Section>
+            {may(me.team.role, "manage members") && (
+              <Section title="Invitations that wait for an answer">
+                {data.invitations.length === 0 ? (
+                  <p className="text-sm text-muted">None.</p>
+                ) : (
+                  <Invitations list={data.invitations} />
+                )}
+              </Section>
+            )}
+          </>
+        )}
+      </Answer>
+      <Section title="What each role may do">
+        <RolesTable mine={me.team.role} />
+      </Section>
+      <Leave />
+      <InviteDialog open={inviting} onOpenChange={setInviting} />
+      <RenameDialog open={renaming} onOpenChange={setRenaming} />
+    </Page>
+  );
+}
+
+const roles: Role[] = ["owner", "admin", "member", "viewer"];
+
+/** useTeamChange is a change of the team's people: done, told, read again. */
+function useTeamChange<T>(change: (value: T) => Promise<unknown>, done: (value: T) => string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: change,
+    onSuccess: (_answer, value) => toast.ok(done(value)),
+    onSettled: () =>
+      Promise.all([
+        client.invalidateQueries({ queryKey: ["members"] }),
+        client.invalidateQueries({ queryKey: ["me"] }),
+      ]),
+  });
+}
+
+function Members({ members }: { members: Member[] }) {
+  const me = useMe();
+  const team = me.team.id;
+  const owners = members.filter((member) => member.role === "owner").length;
+  const [leaving, setLeaving] = useState<Member | null>(null);
+  const change = useTeamChange(
+    ({ member, role }: { member: Member; role: Role }) => changeRole(team, member.id, role),
+    ({ member, role }) => `${member.name} is now ${role}`,
+  );
+  const remove = useTeamChange(
+    (member: Member) => removeMember(team, member.id).finally(() => setLeaving(null)),
+    (member) => `${member.name} is no longer in the team`,
+  );
+  const whyNotChange = (member: Member): string | null => {
+    if (!may(me.team.role, "manage members")) return "Only admins and owners can change this.";
+    if (member.role === "owner" && !may(me.team.role, "manage owners")) return "Only owners can change an owner.";
+    if (member.role === "owner" && owners === 1) return "A team keeps its last owner. Make somebody else owner first.";
+    return null;
+  };
+  return (
+    <>
+      <Table
+        label="Members"
+        head={
+          <>
+            <Th>Name</Th>
+            <Th>E-mail</Th>
+            <Th>Role</Th>
+            <Th>Joined</Th>
+            <Th className="w-10">
+              <span className="sr-only">Actions</span>
+            </Th>
+          </>
+        }
+      >
+        {members.map((member) => {
+          const reason = whyNotChange(member);
+          return (
+            <tr key={member.id}>
+              <Td className="font-medium whitespace-nowrap">
+                {member.name}
+                {member.id === me.id && <span className="ml-1.5 font-normal text-muted">you</span>}
+              </Td>
+              <Td className="text-muted">{member.email}</Td>
+              <Td className="min-w-36">
+                {reason ? (
+                  <Tooltip text={reason}>
+                    <span tabIndex={0}>
+                      <Pill>{member.role}</Pill>
+                    </span>
+                  </Tooltip>
+                ) : (
+                  <Select
+                    aria-label={`Role of ${member.name}`}
+                    className="h-8!"
+                    value={member.role}
+                    onChange={(event) => change.mutate({ member, role: event.target.value as Role })}
+                  >
+                    {roles.map((role) => (
+                      <option
+                        key={role}
+                        value={role}
+                        disabled={role === "owner" && !may(me.team.role, "manage owners")}
+                      >
+                        {role}
+                      </option>
+                    ))}
+                  </Select>
+                )}
+              </Td>
+              <Td className="text-muted">
+                <Time at={member.joinedAt} />
+              </Td>
+              <Td>
+                <IconButton
+                  size="sm"
+                  look="danger-quiet"
+                  label={`Remove ${member.name}`}
+                  icon={<UserMinus className="size-4" aria-hidden />}
+                  disabledReason={member.id === me.id ? "To go yourself, leave the team below." : reason}
+                  onClick={() => setLeaving(member)}
+                />
+              </Td>
+            </tr>
+          );
+        })}
+      </Table>
+      <ConfirmDialog
+        open={leaving !== null}
+        onOpenChange={() => setLeaving(null)}
+        title={`Remove ${leaving?.name}?`}
+        action="Remove them"
+        busy={remove.isPending}
+        onConfirm={() => leaving && remove.mutate(leaving)}
+      >
+        <p>They lose access at once. What they made stays with the team.</p>
+      </ConfirmDialog>
+    </>
+  );
+}
+
+function Invitations({ list }: { list: TeamInvitation[] }) {
+  const team = useMe().team.id;
+  const resend = useTeamChange(
+    (each: TeamInvitation) => resendInvitation(team, each.id),
+    (each) => `Sent to ${each.email} again`,
+  );
+  const revoke = useTeamChange(
+    (each: TeamInvitation) => revokeInvitation(team, each.id),
+    (each) => `The invitation of ${each.email} no longer works`,
+  );
+  return (
+    <Table
+      label="Invitations"
+      head={
+        <>
+          <Th>E-mail</Th>
+          <Th>Role</Th>
+          <Th>Invited by</Th>
+          <Th>Ends</Th>
+          <Th>
+            <span className="sr-only">Actions</span>
+          </Th>
+        </>
+      }
+    >
+      {list.map((each) => (
+        <tr key={each.id}>
+          <Td>{each.email}</Td>
+          <Td>
+            <Pill>{each.role}</Pill>
+          </Td>
+          <Td className="whitespace-nowrap">{each.invitedBy.name}</Td>
+          <Td className="text-muted">
+            <Time at={each.expiresAt} />
+          </Td>
+          <Td>
+            <div className="flex justify-end gap-1">
+              <Button
+                size="sm"
+                aria-label={`Send the invitation of ${each.email} again`}
+                onClick={() => resend.mutate(each)}
+              >
+                Send again
+              </Button>
+              <Button
+                size="sm"
+                look="danger-quiet"
+                aria-label={`Revoke the invitation of ${each.email}`}
+                onClick={() => revoke.mutate(each)}
+              >
+                Revoke
+              </Button>
+            </div>
+          </Td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function InviteDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
+  const [email, setEmail] = useState("");
+  const [role, setRole] = useState<"member" | "admin">("member");
+  const client = useQueryClient();
+  const send = useMutation({
+    mutationFn: () => invite(email.trim(), role),
+    onSuccess: async () => {
+      toast.ok(`Invited ${email.trim()}`);
+      setEmail("");
+      onOpenChange(false);
+      await client.invalidateQueries({ queryKey: ["members"] });
+    },
+    meta: { shown: true },
+  });
+  return (
+    <Dialog
+      open={open}
+      onOpenChange={onOpenChange}
+      title="Invite somebody"
+      description="They get a mail with a link, and join once they accept."
+    >
+      <form
+        className="space-y-4"
+        onSubmit={(event) => {
+          event.preventDefault();
+          send.mutate();
+        }}
+      >
+        <Field label="E-mail">
+          <Input type="email" value={email} onChange={(event) => setEmail(event.target.value)} required autoFocus />
+        </Field>
+        <Field
+          label="Role"
+          hint={role === "admin" ? "Also manages people, sharing and billing." : "Builds and runs workflows."}
+        >
+          <Select value={role} onChange={(event) => setRole(event.target.value as "member" | "admin")}>
+            <option value="member">Member</option>
+            <option value="admin">Admin</option>
+          </Select>
+        </Field>
+        {send.error && <Problem error={send.error} />}
+        <Button type="submit" look="primary" busy={send.isPending}>
+          Send the invitation
+        </Button>
+      </form>
+    </Dialog>
+  );
+}
+
+function RenameDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
+  const { team } = useMe();
+  const client = useQueryClient();
+  const [name, setName] = useState(team.name);
+  const rename = useMutation({
+    mutationFn: () => renameTeam(team.id, name.trim()),
+    onSuccess: async () => {
+      onOpenChange(false);
+      await Promise.all([
+        client.invalidateQueries({ queryKey: ["me"] }),
+        client.invalidateQueries({ queryKey: ["teams"] }),
+      ]);
+    },
+    meta: { shown: true },
+  });
+  return (
+    <Dialog open={open} onOpenChange={onOpenChange} title="Rename the team">
+      <form
+        className="space-y-4"
+        onSubmit={(event) => {
+          event.preventDefault();
+          rename.mutate();
+        }}
+      >
+        <Field label="Name">
+          <Input value={name} onChange={(event) => setName(event.target.value)} required maxLength={200} autoFocus />
+        </Field>
+        {rename.error && <Problem error={rename.error} />}
+        <Button type="submit" look="primary" busy={rename.isPending}>
+          Rename
+        </Button>
+      </form>
+    </Dialog>
+  );
+}
+
+function Leave() {
+  const { team } = useMe();
+  const [asking, setAsking] = useState(false);
+  const leave = useMutation({
+    mutationFn: () => leaveTeam(team.id),
+    onSuccess: () => {
+      enterTeam(null);
+      location.assign("/workflows");
+    },
+    onError: () => setAsking(false),
+  });
+  return (
+    <Section title="Leave the team" intro="You lose access to its workflows, runs and files at once.">
+      <Button
+        look="danger-quiet"
+        className="border"
+        icon={<LogOut className="size-4" aria-hidden />}
+        onClick={() => setAsking(true)}
+      >
+        Leave {team.name}
+      </Button>
+      <ConfirmDialog
+        open={asking}
+        onOpenChange={setAsking}
+        title={`Leave ${team.name}?`}
+        action="Leave it"
+        busy={leave.isPending}
+        onConfirm={() => leave.mutate()}
+      >
+        <p>What you made stays with the team. To come back you need a new invitation.</p>
+      </ConfirmDialog>
+    </Section>
+  );
 }

@@ -1,0 +1,55 @@
+import { Check, Minus } from "lucide-react";
+import { classes } from "../ui/classes.ts";
+import { Table, Td, Th } from "../ui/Table.tsx";
+import { type Action, may, type Role } from "./access.ts";
+
+const columns: Role[] = ["owner", "admin", "member", "viewer"];
+
+const rows: { text: string; action: Action | null; note?: Partial<Record<Role, string>> }[] = [
+  { text: "See workflows, runs, files and credits; analyze papers; chat", action: null },
+  { text: "Create and edit workflows, upload files, start runs", action: "edit workflows" },
+  { text: "Cancel runs; delete workflows and files", action: "delete any workflow", note: { member: "their own" } },
+  { text: "Share links, invitations, other people's roles", action: "manage members", note: { admin: "not owners'" } },
+  { text: "Top-ups and invoices", action: "manage billing" },
+  { text: "Export the team's data", action: "export the team" },
+  { text: "Erase the team's data", action: "erase the team" },
+];
+
+/** RolesTable says in words what each role may do. */
+export function RolesTable({ mine }: { mine: Role }) {
+  return (
+    <Table
+      label="Roles"
+      head={
+        <>
+          <Th>May</Th>
+          {columns.map((role) => (
+            <Th key={role} className={classes("text-center", role === mine && "text-accent")}>
+              {role}
+              {role === mine && " (you)"}
+            </Th>
+          ))}
+        </>
+      }
+    >
+      {rows.map(({ text, action, note }) => (
+        <tr key={text}>
+          <Td className="min-w-56">{text}</Td>
+          {columns.map((role) => {
+            const allowed = action === null || may(role, action);
+            return (
+              <Td key={role} className="text-center text-[13px] whitespace-nowrap">
+                {allowed ? (
+                  <Check className="mx-auto size-4 text-ok" aria-label="yes" />
+                ) : (
+                  note?.[role] === undefined && <Minus className="mx-auto size-4 text-muted" aria-label="no" />
+                )}
+                {note?.[role] && <span className="text-muted">{note[role]}</span>}
+              </Td>
+            );
+          })}
+        </tr>
+      ))}
+    </Table>
+  );
+}
