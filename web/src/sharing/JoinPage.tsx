@@ -1,12 +1,139 @@
-import { lazy, Suspense } from "react";
+import { useMutation } from "@tanstack/react-query";
+import { Clock, DoorOpen, Link2Off, Users } from "lucide-react";
+import { lazy, type ReactNode, Suspense, useEffect, useState } from "react";
+import { type ApiFailure, isFailure } from "../api/failure.ts";
+import { Problem } from "../app/ErrorPage.tsx";
+import { useTitle } from "../app/Page.tsx";
+import { useMaybeMe } from "../identity/queries.ts";
+import { Button } from "../ui/Button.tsx";
+import { Field, Input } from "../ui/Field.tsx";
+import { SkeletonRows } from "../ui/Skeleton.tsx";
+import { type Joined, join } from "./queries.ts";
 
 const GuestEditor = lazy(() => import("../editor/GuestEditor.tsx"));
 
-/** JoinPage takes a share link's token from the fragment and joins as a guest. */
+const nameKey = "millrace.guest-name";
+const tokenPattern = /^mri_[0-9A-Za-z]+$/;
+
+/** readToken takes a share link's token from the fragment, which never reaches a server's log. */
+export function readToken(hash: string): string | null {
+  const token = decodeURIComponent(hash.replace(/^#/, ""));
+  return tokenPattern.test(token) ? token : null;
+}
+
+/** JoinPage is where a share link leads: it asks for a name and opens the workflow. */
 export function JoinPage() {
+  useTitle("Shared workflow");
+  const [token, setToken] = useState(() => readToken(location.hash));
+  useEffect(() => {
+    const read = () => setToken(readToken(location.hash));
+    addEventListener("hashchange", read);
+    return () => removeEventListener("hashchange", read);
+  }, []);
+  const enter = useMutation({ mutationFn: (name: string) => join(token ?? "", name), meta: { shown: true } });
+  if (enter.data) return <Inside joined={enter.data} />;
+  if (!token) {
+    return (
+      <Calm icon={<Link2Off />} title="This link is not complete">
+        A part of it was lost on the way, perhaps at a line break. Ask for it once more, and copy it whole.
+      </Calm>
+    );
+  }
+  if (enter.error && ended(enter.error)) return <Ended failure={enter.error} />;
+  return <Ask enter={(name) => enter.mutate(name)} busy={enter.isPending} error={enter.error} />;
+}
+
+const endings = [
+  "not_found",
+  "invite_expired",
+  "invite_revoked",
+  "invite_exhausted",
+  "expired",
+  "revoked",
+  "exhausted",
+];
+
+function ended(error: unknown): error is ApiFailure {
+  return isFailure(error) && (error.status === 404 || (error.status === 403 && endings.includes(error.code)));
+}
+
+function Ended({ failure }: { failure: ApiFailure }) {
+  if (/exhausted/.test(failure.code)) {
+    return (
+      <Calm icon={<Users />} title="The link is full">
+        As many people have joined as it was made for. Ask whoever sent it for a new one.
+      </Calm>
+    );
+  }
   return (
-    <Suspense fallback={null}>
-      <GuestEditor join={null} />
+    <Calm icon={<Clock />} title="This link no longer works">
+      {/expired/.test(failure.code)
+        ? "Its time has passed."
+        : /revoked/.test(failure.code)
+          ? "It was taken back by the team that made it."
+          : "It was taken back, or never was one."}{" "}
+      Ask whoever sent it for a new one.
+    </Calm>
+  );
+}
+
+function Ask({ enter, busy, error }: { enter: (name: string) => void; busy: boolean; error: unknown }) {
+  const me = useMaybeMe();
+  const [name, setName] = useState(() => localStorage.getItem(nameKey) ?? "");
+  return (
+    <Calm icon={<DoorOpen />} title="You are invited to a workflow">
+      <p className="mb-5">You need no account. Others who are there see your name and where you point.</p>
+      <form
+        className="mx-auto max-w-xs space-y-4 text-left text-ink"
+        onSubmit={(event) => {
+          event.preventDefault();
+          localStorage.setItem(nameKey, name.trim());
+          enter(name.trim());
+        }}
+      >
+        <Field
+          label="Your name"
+          optional
+          hint={me && `You are signed in as ${me.name}, and join as a guest all the same.`}
+        >
+          <Input
+            value={name}
+            onChange={(event) => setName(event.target.value)}
+            maxLength={80}
+            autoComplete="name"
+            autoFocus
+          />
+        </Field>
+        {error !== null && error !== undefined && <Problem error={error} />}
+        <Button type="submit" look="primary" className="w-full" busy={busy}>
+          Open the workflow
+        </Button>
+      </form>
+    </Calm>
+  );
+}
+
+function Inside({ joined }: { joined: Joined }) {
+  return (
+    <Suspense fallback={<SkeletonRows label="Opening the workflow" />}>
+      <GuestEditor join={joined} />
     </Suspense>
+  );
+}
+
+function Calm({ icon, title, children }: { icon: ReactNode; title: string; children: ReactNode }) {
+  return (
+    <main id="content" className="grid flex-1 place-items-center px-4 py-12">
+      <div className="w-full max-w-md text-center">
+        <p className="mb-8 flex items-center justify-center gap-2 font-semibold">
+          <img src="/favicon.svg" alt="" className="size-6" /> Millrace
+        </p>
+        <div className="mx-auto mb-4 grid size-14 place-items-center rounded-full bg-accent-soft text-accent [&>svg]:size-7">
+          {icon}
+        </div>
+        <h1>{title}</h1>
+        <div className="mt-2 text-sm text-muted">{children}</div>
+      </div>
+    </main>
   );
 }

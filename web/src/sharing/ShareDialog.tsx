@@ -1,0 +1,211 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { Answer } from "../app/Answer.tsx";
+import { Problem } from "../app/ErrorPage.tsx";
+import { useWhyNot } from "../identity/queries.ts";
+import { Button } from "../ui/Button.tsx";
+import { Copy } from "../ui/Copy.tsx";
+import { Dialog } from "../ui/Dialog.tsx";
+import { Field, Input, Select } from "../ui/Field.tsx";
+import { plural } from "../ui/format.ts";
+import { Notice, type Tone } from "../ui/Notice.tsx";
+import { Pill } from "../ui/Pill.tsx";
+import { Time } from "../ui/Time.tsx";
+import { Qr } from "./Qr.tsx";
+import { createInvite, type Invite, invitesQuery, revokeInvite } from "./queries.ts";
+
+interface ShareDialogProps {
+  workflowId: string;
+  workflowName: string;
+  open: boolean;
+  onOpenChange: (open: boolean) => void;
+}
+
+/** ShareDialog makes links to one workflow for people without an account, and takes them back. */
+export function ShareDialog({ workflowId, workflowName, open, onOpenChange }: ShareDialogProps) {
+  const whyNot = useWhyNot()("manage sharing");
+  return (
+    <Dialog
+      wide
+      open={open}
+      onOpenChange={onOpenChange}
+      title={`Share ${workflowName}`}
+      description="Whoever has the link can come in without an account, until it ends or you revoke it."
+    >
+      {whyNot ? (
+        <Notice>{whyNot}</Notice>
+      ) : (
+        <div className="space-y-6">
+          <NewLink workflowId={workflowId} />
+          <Links workflowId={workflowId} />
+        </div>
+      )}
+    </Dialog>
+  );
+}
+
+const ends = [
+  [24, "a day"],
+  [168, "a week"],
+  [720, "30 days"],
+] as const;
+
+function NewLink({ workflowId }: { workflowId: string }) {
+  const [role, setRole] = useState<"viewer" | "editor">("viewer");
+  const [hours, setHours] = useState(168);
+  const [uses, setUses] = useState("");
+  const [spend, setSpend] = useState("");
+  const client = useQueryClient();
+  const make = useMutation({
+    mutationFn: () =>
+      createInvite({
+        workflowId,
+        role,
+        expiresInHours: hours,
+        ...(uses && { maxUses: Number(uses) }),
+        ...(role === "editor" && spend && { maxCredits: Number(spend) }),
+      }),
+    onSuccess: () => client.invalidateQueries({ queryKey: ["invites", workflowId] }),
+    meta: { shown: true },
+  });
+  if (make.data) {
+    return (
+      <div className="space-y-3">
+        <Notice tone="ok" title="The link is ready">
+          It is shown only now. It ends <Time at={make.data.expiresAt} />.
+        </Notice>
+        <div className="flex flex-wrap items-center gap-4">
+          <Qr text={make.data.link} />
+          <div className="min-w-56 flex-1 space-y-2">
+            <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">
+              <code className="min-w-0 flex-1 break-all">{make.data.link}</code>
+              <Copy text={make.data.link} label="Copy the link" />
+            </div>
+            <Button size="sm" onClick={() => make.reset()}>
+              Another link
+            </Button>
+          </div>
+        </div>
+      </div>
+    );
+  }
+  return (
+    <form
+      className="space-y-4"
+      onSubmit={(event) => {
+        event.preventDefault();
+        make.mutate();
+      }}
+    >
+      <div className="grid gap-4 sm:grid-cols-2">
+        <Field
+          label="Guests may"
+          hint={
+            role === "editor"
+              ? "Edit together with you, and start runs that this team pays for."
+              : "Look, and change nothing."
+          }
+        >
+          <Select value={role} onChange={(event) => setRole(event.target.value as "viewer" | "editor")}>
+            <option value="viewer">View</option>
+            <option value="editor">Edit and run</option>
+          </Select>
+        </Field>
+        <Field label="The link works for">
+          <Select value={hours} onChange={(event) => setHours(Number(event.target.value))}>
+            {ends.map(([value, words]) => (
+              <option key={value} value={value}>
+                {words}
+              </option>
+            ))}
+          </Select>
+        </Field>
+        <Field label="At most so many guests" optional>
+          <Input
+            type="number"
+            inputMode="numeric"
+            min={1}
+            max={1000}
+            value={uses}
+            onChange={(event) => setUses(event.target.value)}
+            placeholder="any number"
+          />
+        </Field>
+        {role === "editor" && (
+          <Field label="Credits they may spend in all" optional>
+            <Input
+              type="number"
+              inputMode="decimal"
+              min={0}
+              step="any"
+              value={spend}
+              onChange={(event) => setSpend(event.target.value)}
+              placeholder="no limit"
+            />
+          </Field>
+        )}
+      </div>
+      {make.error && <Problem error={make.error} />}
+      <Button type="submit" look="primary" busy={make.isPending}>
+        Make the link
+      </Button>
+    </form>
+  );
+}
+
+const tones: Record<Invite["status"], Tone> = {
+  active: "ok",
+  expired: "neutral",
+  exhausted: "warn",
+  revoked: "neutral",
+};
+
+function Links({ workflowId }: { workflowId: string }) {
+  const invites = useQuery(invitesQuery(workflowId));
+  const client = useQueryClient();
+  const revoke = useMutation({
+    mutationFn: revokeInvite,
+    onSettled: () => client.invalidateQueries({ queryKey: ["invites", workflowId] }),
+  });
+  return (
+    <section>
+      <h3 className="mb-2 text-sm">Links so far</h3>
+      <Answer query={invites} rows={2}>
+        {(list) =>
+          list.length === 0 ? (
+            <p className="text-sm text-muted">None.</p>
+          ) : (
+            <ul className="divide-y rounded-lg border">
+              {list.map((each) => (
+                <li key={each.id} className="flex flex-wrap items-center gap-x-3 gap-y-1 px-3 py-2 text-sm">
+                  <Pill tone={tones[each.status]}>{each.status}</Pill>
+                  <span className="flex-1">
+                    {each.role === "editor" ? "Edit and run" : "View"} · <code>…{each.tokenHint}</code>
+                    <span className="block text-[13px] text-muted">
+                      {each.maxUses === null
+                        ? plural(each.uses, "guest")
+                        : `${each.uses} of ${plural(each.maxUses, "guest")}`}{" "}
+                      · made by {each.createdBy.name} · {each.status === "active" ? "ends " : "ended "}
+                      <Time at={each.revokedAt ?? each.expiresAt} />
+                    </span>
+                  </span>
+                  {(each.status === "active" || each.status === "exhausted") && (
+                    <Button
+                      size="sm"
+                      look="danger-quiet"
+                      aria-label={`Revoke the link ending in ${each.tokenHint}`}
+                      busy={revoke.isPending && revoke.variables === each.id}
+                      onClick={() => revoke.mutate(each.id)}
+                    >
+                      Revoke
+                    </Button>
+                  )}
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Answer>
+    </section>
+  );
+}
