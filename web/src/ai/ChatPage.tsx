@@ -1,5 +1,228 @@
-import { Page } from "../app/Page.tsx";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useSearch } from "@tanstack/react-router";
+import { Bot, CircleStop, Plus, Send, UserRound } from "lucide-react";
+import { useEffect, useRef, useState } from "react";
+import { api, ask, bare } from "../api/client.ts";
+import { useTitle } from "../app/Page.tsx";
+import { Button } from "../ui/Button.tsx";
+import { Copy } from "../ui/Copy.tsx";
+import { Empty } from "../ui/Empty.tsx";
+import { Textarea } from "../ui/Field.tsx";
+import { Markdown } from "../ui/Markdown.tsx";
+import { Notice } from "../ui/Notice.tsx";
+import { complete, explain, type Turn } from "./chat.ts";
+import { paperContext, runContext } from "./context.ts";
+
+const key = "millrace.chat";
+
+function recall(): Turn[] {
+  return JSON.parse(sessionStorage.getItem(key) ?? "[]") as Turn[];
+}
 
 export function ChatPage() {
-  return <Page title="Chat">{null}</Page>;
+  useTitle("Chat");
+  const context = useContext();
+  const [turns, setTurns] = useState<Turn[]>(recall);
+  const [draft, setDraft] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  const stop = useRef<AbortController | null>(null);
+  const [busy, setBusy] = useState(false);
+  const end = useRef<HTMLDivElement>(null);
+  useEffect(() => sessionStorage.setItem(key, JSON.stringify(turns)), [turns]);
+  useEffect(() => () => stop.current?.abort(), []);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: new text scrolls into view
+  useEffect(() => end.current?.scrollIntoView({ block: "end" }), [turns.length, busy]);
+
+  const send = async (content: string) => {
+    const asked: Turn[] = [...turns, { role: "user", content }];
+    setTurns(asked);
+    setDraft("");
+    setError(null);
+    setBusy(true);
+    stop.current = new AbortController();
+    let answer = "";
+    try {
+      const system: Turn[] = context.text ? [{ role: "system", content: context.text }] : [];
+      for await (const piece of complete([...system, ...asked], stop.current.signal)) {
+        answer += piece;
+        setTurns([...asked, { role: "assistant", content: answer }]);
+      }
+    } catch (thrown) {
+      if (!stop.current.signal.aborted) setError(thrown);
+    } finally {
+      setBusy(false);
+      if (!answer) setTurns(asked);
+    }
+  };
+
+  return (
+    <div className="mx-auto flex w-full max-w-3xl flex-1 flex-col px-4 pt-6 md:px-8 md:pt-8">
+      <header className="mb-4 flex items-start justify-between gap-3">
+        <div>
+          <h1>Chat</h1>
+          <p className="mt-1 text-sm text-muted">
+            The hosted model is free for members. It can be wrong: check what it says.
+          </p>
+        </div>
+        {turns.length > 0 && (
+          <Button
+            size="sm"
+            icon={<Plus className="size-4" aria-hidden />}
+            onClick={() => {
+              stop.current?.abort();
+              setTurns([]);
+              setError(null);
+            }}
+          >
+            New chat
+          </Button>
+        )}
+      </header>
+      {context.label && (
+        <Notice
+          tone="info"
+          className="mb-4"
+          actions={
+            <Link to="/chat" className="text-[13px] text-accent underline">
+              Leave it out
+            </Link>
+          }
+        >
+          It knows about {context.label}.
+        </Notice>
+      )}
+      <div className="flex-1 space-y-5 pb-6" role="log" aria-label="Conversation" aria-busy={busy}>
+        {turns.length === 0 && <Suggestions ask={(text) => void send(text)} about={context.label} />}
+        {turns.map((turn, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: turns are only added
+          <Message key={at} turn={turn} />
+        ))}
+        {busy && turns.at(-1)?.role === "user" && <p className="text-sm text-muted">Thinking…</p>}
+        {error !== null && (
+          <Notice
+            tone="danger"
+            title="No answer"
+            actions={
+              <Button
+                size="sm"
+                onClick={() => {
+                  const last = turns.findLast((turn) => turn.role === "user");
+                  setTurns(
+                    turns.slice(
+                      0,
+                      turns.findLastIndex((turn) => turn.role === "user"),
+                    ),
+                  );
+                  if (last) setDraft(last.content);
+                  setError(null);
+                }}
+              >
+                Edit and try again
+              </Button>
+            }
+          >
+            {explain(error)}
+          </Notice>
+        )}
+        <div ref={end} />
+      </div>
+      <form
+        className="sticky bottom-0 flex items-end gap-2 border-t bg-bg py-3"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!busy && draft.trim()) void send(draft.trim());
+        }}
+      >
+        <Textarea
+          aria-label="Your question"
+          rows={Math.min(8, Math.max(2, draft.split("\n").length))}
+          placeholder="Ask about a method, an error, a command…"
+          value={draft}
+          onChange={(event) => setDraft(event.target.value)}
+          onKeyDown={(event) => {
+            if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
+              event.preventDefault();
+              event.currentTarget.form?.requestSubmit();
+            }
+          }}
+        />
+        {busy ? (
+          <Button icon={<CircleStop className="size-4" aria-hidden />} onClick={() => stop.current?.abort()}>
+            Stop
+          </Button>
+        ) : (
+          <Button
+            type="submit"
+            look="primary"
+            icon={<Send className="size-4" aria-hidden />}
+            disabledReason={draft.trim() ? null : "Write something first."}
+          >
+            Send
+          </Button>
+        )}
+      </form>
+    </div>
+  );
+}
+
+function Message({ turn }: { turn: Turn }) {
+  const mine = turn.role === "user";
+  const Icon = mine ? UserRound : Bot;
+  return (
+    <div className="flex gap-3">
+      <span className="mt-0.5 grid size-7 shrink-0 place-items-center rounded-full bg-sunken text-muted">
+        <Icon className="size-4" aria-label={mine ? "You" : "The model"} />
+      </span>
+      <div className="min-w-0 flex-1">
+        {mine ? (
+          <p className="font-medium whitespace-pre-wrap break-words">{turn.content}</p>
+        ) : (
+          <Markdown source={turn.content} />
+        )}
+        {!mine && turn.content && <Copy text={turn.content} label="Copy the answer" />}
+      </div>
+    </div>
+  );
+}
+
+function Suggestions({ ask: send, about }: { ask: (text: string) => void; about: string | null }) {
+  const ideas = about
+    ? ["What went wrong, and how do I fix it?", "Sum it up in five sentences.", "What should I check first?"]
+    : [
+        "Write a bash command that counts reads in a gzipped FASTQ file.",
+        "How do I pick the memory for an alignment step?",
+        "Explain scatter and gather in a workflow.",
+      ];
+  return (
+    <Empty
+      icon={<Bot />}
+      title="Ask about your work"
+      actions={ideas.map((idea) => (
+        <Button key={idea} size="sm" className="h-auto! py-1.5 whitespace-normal!" onClick={() => send(idea)}>
+          {idea}
+        </Button>
+      ))}
+    >
+      Methods, error messages, commands. Open it from a run or a paper, and it knows what you are looking at.
+    </Empty>
+  );
+}
+
+/** useContext is what the model is told beforehand: a run or a paper that the address names. */
+function useContext(): { text: string | null; label: string | null } {
+  const { run, paper } = useSearch({ from: "/inside/chat" });
+  const aRun = useQuery({
+    queryKey: ["run", run],
+    queryFn: () => bare(api.GET("/api/runs/{id}", { params: { path: { id: run ?? "" } } })),
+    enabled: Boolean(run),
+  });
+  const aPaper = useQuery({
+    queryKey: ["analysis", paper],
+    queryFn: () => ask(api.GET("/api/ai/status", { params: { query: { id: paper ?? "" } } })),
+    enabled: Boolean(paper),
+  });
+  if (aRun.data) return { text: runContext(aRun.data), label: `the run of ${aRun.data.workflowName}` };
+  if (aPaper.data?.result)
+    return { text: paperContext(aPaper.data.result), label: aPaper.data.result.paper.title ?? "the paper" };
+  return { text: null, label: null };
 }

@@ -1,5 +1,201 @@
-import { Page } from "../app/Page.tsx";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { FileText, FileUp, Search } from "lucide-react";
+import { useEffect, useRef, useState } from "react";
+import { api, ask } from "../api/client.ts";
+import { isFailure } from "../api/failure.ts";
+import { Answer } from "../app/Answer.tsx";
+import { Problem } from "../app/ErrorPage.tsx";
+import { Page, Section } from "../app/Page.tsx";
+import { creditsQuery } from "../billing/queries.ts";
+import { useMaybeMe } from "../identity/queries.ts";
+import { Button } from "../ui/Button.tsx";
+import { DropZone } from "../ui/DropZone.tsx";
+import { Field, Input } from "../ui/Field.tsx";
+import { plural } from "../ui/format.ts";
+import { Notice } from "../ui/Notice.tsx";
+import { Pill } from "../ui/Pill.tsx";
+import { Progress } from "../ui/Progress.tsx";
+import { Time } from "../ui/Time.tsx";
+import { AnalysisView } from "./AnalysisView.tsx";
+import { type Analysis, analyze, type Outcome, type Question, type Progress as Stage } from "./analysis.ts";
+import { readDoi } from "./doi.ts";
+import { keep, recall } from "./kept.ts";
 
+const largest = 20 * 2 ** 20;
+
+/** PapersPage reads a paper: from its DOI or its PDF to methods, evidence and a workflow. It needs no account. */
 export function PapersPage() {
-  return <Page title="Papers">{null}</Page>;
+  const search = useSearch({ from: "/either/papers" });
+  const navigate = useNavigate({ from: "/papers" });
+  const me = useMaybeMe();
+  const client = useQueryClient();
+  const [text, setText] = useState(search.doi ?? "");
+  const [stage, setStage] = useState<Stage | null>(null);
+  const stop = useRef<AbortController | null>(null);
+  const doi = readDoi(text);
+
+  const study = useMutation({
+    mutationFn: async (question: Question): Promise<Outcome> => {
+      stop.current?.abort();
+      stop.current = new AbortController();
+      setStage(null);
+      return analyze(question, setStage, stop.current.signal);
+    },
+    onSuccess: ({ analysis }) => {
+      keep(analysis);
+      void navigate({ search: { id: analysis.analysisId, ...(analysis.doi && { doi: analysis.doi }) }, replace: true });
+      void client.invalidateQueries({ queryKey: ["analyses"] });
+      void client.invalidateQueries({ queryKey: ["credits"] });
+    },
+    meta: { shown: true },
+  });
+  useEffect(() => () => stop.current?.abort(), []);
+
+  const earlier = useQuery({
+    queryKey: ["analysis", search.id],
+    queryFn: () => ask(api.GET("/api/ai/status", { params: { query: { id: search.id ?? "" } } })),
+    enabled: Boolean(search.id) && me !== null && study.data?.analysis.analysisId !== search.id && !recall(search.id),
+    staleTime: 60_000,
+  });
+  const analysis: Analysis | null =
+    (study.data?.analysis.analysisId === search.id ? study.data?.analysis : null) ??
+    recall(search.id) ??
+    earlier.data ??
+    null;
+  const closed = isFailure(study.error, "closed_access");
+  const stopped = stop.current?.signal.aborted === true;
+
+  const upload = ([pdf]: File[]) => {
+    if (pdf) study.mutate({ pdf, ...(doi && { doi }) });
+  };
+
+  return (
+    <Page
+      title="Papers"
+      intro="From a published method to a workflow you can run: what was done, with which tools, where the paper says so."
+    >
+      <form
+        className="mb-3 flex flex-wrap items-end gap-2"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (doi) study.mutate({ doi });
+        }}
+      >
+        <Field
+          label="DOI of the paper"
+          className="min-w-64 flex-1"
+          error={text.trim() && !doi ? "That holds no DOI; one looks like 10.1038/nature12373." : null}
+        >
+          <Input
+            value={text}
+            onChange={(event) => setText(event.target.value)}
+            placeholder="10.1038/nature12373, or its address"
+            autoComplete="off"
+            spellCheck={false}
+          />
+        </Field>
+        <Button
+          type="submit"
+          look="primary"
+          icon={<Search className="size-4" aria-hidden />}
+          disabledReason={doi ? null : "Give a DOI first."}
+          busy={study.isPending}
+        >
+          Analyze
+        </Button>
+      </form>
+      <Quota signedIn={me !== null} left={study.data?.left ?? null} />
+
+      <div className="my-5 space-y-4">
+        {study.isPending && <Working stage={stage} cancel={() => stop.current?.abort()} />}
+        {closed && (
+          <Notice tone="info" title="This paper has no open copy that may be read">
+            If you have its PDF, drop it here: it is read for you alone, or your team.
+          </Notice>
+        )}
+        {study.error && !closed && !stopped && (
+          <Problem error={study.error} retry={() => study.variables && study.mutate(study.variables)} />
+        )}
+        {(closed || (!analysis && !study.isPending)) && (
+          <DropZone
+            accept="application/pdf,.pdf"
+            multiple={false}
+            busy={study.isPending}
+            icon={<FileUp />}
+            onFiles={upload}
+          >
+            Drop a PDF here, at most {largest / 2 ** 20} MB
+          </DropZone>
+        )}
+        {earlier.isError && <Problem error={earlier.error} />}
+        {analysis && !study.isPending && <AnalysisView key={analysis.analysisId} analysis={analysis} />}
+      </div>
+      {me && <Earlier current={search.id} />}
+    </Page>
+  );
+}
+
+function Working({ stage, cancel }: { stage: Stage | null; cancel: () => void }) {
+  return (
+    <div className="rounded-xl border bg-surface p-5">
+      <p role="status" aria-live="polite" className="mb-2 text-sm font-medium">
+        {stage?.message || "Looking the paper up…"}
+      </p>
+      <Progress value={stage ? stage.percent : null} label="Analysis" />
+      <Button size="sm" className="mt-3" onClick={cancel}>
+        Stop waiting
+      </Button>
+    </div>
+  );
+}
+
+function Quota({ signedIn, left }: { signedIn: boolean; left: number | null }) {
+  const credits = useQuery({ ...creditsQuery, enabled: signedIn });
+  const rest = credits.data?.aiAnalysis.remaining ?? left;
+  return (
+    <p className="text-[13px] text-muted">
+      Free, without an account
+      {rest === null ? ": some every day" : `: ${plural(rest, "analysis", "analyses")} left today`}. The count starts
+      anew at 00:00 UTC.
+    </p>
+  );
+}
+
+function Earlier({ current }: { current: string | undefined }) {
+  const analyses = useQuery({ queryKey: ["analyses"], queryFn: () => ask(api.GET("/api/ai/analyses")) });
+  if (isFailure(analyses.error) && analyses.error.status === 501) return null;
+  return (
+    <Section title="Earlier analyses of the team">
+      <Answer query={analyses} rows={2}>
+        {(list) =>
+          list.length === 0 ? (
+            <p className="text-sm text-muted">None yet.</p>
+          ) : (
+            <ul className="divide-y rounded-lg border bg-surface">
+              {list.map((each) => (
+                <li key={each.analysisId}>
+                  <Link
+                    to="/papers"
+                    search={{ id: each.analysisId, ...(each.doi && { doi: each.doi }) }}
+                    className="flex items-center gap-3 px-4 py-2.5 text-sm hover:bg-sunken/60"
+                    aria-current={each.analysisId === current ? "true" : undefined}
+                  >
+                    <FileText className="size-4 shrink-0 text-muted" aria-hidden />
+                    <span className="min-w-0 flex-1 truncate">{each.title ?? each.doi ?? "Uploaded PDF"}</span>
+                    {each.status !== "completed" && (
+                      <Pill tone={each.status === "failed" ? "danger" : "info"}>{each.status}</Pill>
+                    )}
+                    <span className="text-[13px] text-muted">
+                      <Time at={each.createdAt} />
+                    </span>
+                  </Link>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Answer>
+    </Section>
+  );
 }
