@@ -3,7 +3,6 @@ import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-route
 import { Menu as MenuIcon, Monitor, Moon, Search, Sun, WifiOff, X } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { isFailure } from "../api/failure.ts";
-import { UploadTray } from "../files/UploadTray.tsx";
 import { NoTeamPage } from "../identity/NoTeamPage.tsx";
 import { meQuery } from "../identity/queries.ts";
 import { signInAddress, watchSession } from "../identity/session.ts";
@@ -20,6 +19,7 @@ import { places } from "./rail.ts";
 import { useShortcuts } from "./shortcuts.ts";
 import { chooseTheme, type Theme, useTheme } from "./theme.ts";
 
+const UploadTray = lazy(() => import("../files/UploadTray.tsx"));
 const Palette = lazy(() => import("./Palette.tsx"));
 
 /** Inside is the frame of all pages that need somebody signed in, in a team. */
@@ -99,7 +99,9 @@ function Shell() {
           <Outlet />
         </main>
       </div>
-      <UploadTray />
+      <Suspense fallback={null}>
+        <UploadTray />
+      </Suspense>
       {palette && (
         <Suspense fallback={null}>
           <Palette onClose={() => setPalette(false)} />

@@ -10,7 +10,7 @@ import type { Totals, Upload } from "./queue.ts";
 import { uploads, useUploads } from "./uploads.ts";
 
 /** UploadTray takes files that are dropped anywhere, and shows what is being uploaded, on every page. */
-export function UploadTray() {
+export default function UploadTray() {
   const totals = useUploads();
   const [open, setOpen] = useState(true);
   const dragging = useDropAnywhere();

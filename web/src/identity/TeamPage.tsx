@@ -249,7 +249,7 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
             <div className="flex justify-end gap-1">
               <Button
                 size="sm"
-                aria-label={`Send the invitation of ${each.email} again`}
+                aria-label={`Send again to ${each.email}`}
                 onClick={() => resend.mutate(each)}
               >
                 Send again

@@ -27,18 +27,14 @@ export function TeamSwitcher() {
       <Menu
         align="start"
         trigger={
-          <Button
-            size="md"
-            className="w-full justify-start! px-2.5!"
-            busy={go.isPending}
-            aria-label={`Team: ${me.team.name}`}
-          >
+          <Button size="md" className="w-full justify-start! px-2.5!" busy={go.isPending}>
             <span
               className="grid size-6 shrink-0 place-items-center rounded-md bg-accent text-xs font-semibold text-accent-ink"
               aria-hidden
             >
               {me.team.name.slice(0, 1).toUpperCase()}
             </span>
+            <span className="sr-only">Team: </span>
             <span className="min-w-0 flex-1 truncate text-left">{me.team.name}</span>
             <ChevronsUpDown className="size-4 shrink-0 text-muted" aria-hidden />
           </Button>

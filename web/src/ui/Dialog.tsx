@@ -1,11 +1,11 @@
-import { X } from "lucide-react";
-import { Dialog as Radix } from "radix-ui";
-import { type ReactNode, useState } from "react";
-import { Button, IconButton } from "./Button.tsx";
-import { classes } from "./classes.ts";
+import { lazy, type ReactNode, Suspense, useState } from "react";
+import { Button } from "./Button.tsx";
 import { Field, Input } from "./Field.tsx";
 
-interface DialogProps {
+// Loaded when the first dialog opens: nobody waits for it before.
+const DialogBody = lazy(() => import("./DialogBody.tsx"));
+
+export interface DialogProps {
   open: boolean;
   onOpenChange: (open: boolean) => void;
   title: ReactNode;
@@ -16,35 +16,12 @@ interface DialogProps {
 }
 
 /** Dialog asks something over the page: it traps focus, and gives it back. */
-export function Dialog({ open, onOpenChange, title, description, children, footer, wide }: DialogProps) {
+export function Dialog(props: DialogProps) {
+  if (!props.open) return null;
   return (
-    <Radix.Root open={open} onOpenChange={onOpenChange}>
-      <Radix.Portal>
-        <Radix.Overlay className="fixed inset-0 z-40 animate-[fade_150ms] bg-[rgb(8_14_18/45%)]" />
-        <Radix.Content
-          {...(description ? {} : { "aria-describedby": undefined })}
-          className={classes(
-            "fixed left-1/2 z-50 flex max-h-[min(88dvh,56rem)] w-[calc(100vw-1.5rem)] -translate-x-1/2 animate-[fade_150ms] flex-col rounded-xl border bg-surface shadow-lift",
-            "top-3 sm:top-[7vh]",
-            wide ? "max-w-4xl" : "max-w-lg",
-          )}
-        >
-          <header className="flex items-start gap-3 px-5 pt-4 pb-2">
-            <div className="min-w-0 flex-1">
-              <Radix.Title className="text-[1.0625rem] font-semibold">{title}</Radix.Title>
-              {description && (
-                <Radix.Description className="mt-0.5 text-sm text-muted">{description}</Radix.Description>
-              )}
-            </div>
-            <Radix.Close asChild>
-              <IconButton label="Close" size="sm" icon={<X className="size-4" aria-hidden />} className="-mr-1.5" />
-            </Radix.Close>
-          </header>
-          <div className="min-h-0 flex-1 overflow-y-auto px-5 pt-1 pb-4">{children}</div>
-          {footer && <footer className="flex flex-wrap justify-end gap-2 border-t px-5 py-3">{footer}</footer>}
-        </Radix.Content>
-      </Radix.Portal>
-    </Radix.Root>
+    <Suspense fallback={null}>
+      <DialogBody {...props} />
+    </Suspense>
   );
 }
 

@@ -7,7 +7,7 @@ import { Dialog } from "../ui/Dialog.tsx";
 import { Field, Input, Textarea } from "../ui/Field.tsx";
 import { createWorkflow } from "./queries.ts";
 
-export function CreateDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
+export default function CreateDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
   const [name, setName] = useState("");
   const [description, setDescription] = useState("");
   const navigate = useNavigate();

@@ -10,7 +10,7 @@ import { readImport } from "./model.ts";
 import { createWorkflow } from "./queries.ts";
 
 /** ImportDialog makes workflows of exported files. */
-export function ImportDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
+export default function ImportDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
   const navigate = useNavigate();
   const client = useQueryClient();
   const load = useMutation({

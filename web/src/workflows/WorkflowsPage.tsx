@@ -12,7 +12,7 @@ import {
   Upload,
   Workflow as WorkflowIcon,
 } from "lucide-react";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { api, ask } from "../api/client.ts";
 import { Answer } from "../app/Answer.tsx";
 import { Page } from "../app/Page.tsx";
@@ -30,10 +30,11 @@ import { Menu, MenuItem, MenuLine } from "../ui/Menu.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
-import { CreateDialog } from "./CreateDialog.tsx";
-import { ImportDialog } from "./ImportDialog.tsx";
 import { pick, type Sort } from "./model.ts";
 import { createWorkflow, deleteWorkflow, type WorkflowRow, workflowsQuery } from "./queries.ts";
+
+const CreateDialog = lazy(() => import("./CreateDialog.tsx"));
+const ImportDialog = lazy(() => import("./ImportDialog.tsx"));
 
 // Beyond this many the rest waits for a click: a thousand rows with their
 // bars would be ten thousand elements.
@@ -107,8 +108,10 @@ export function WorkflowsPage() {
           )
         }
       </Answer>
-      <CreateDialog open={search.create === true} onOpenChange={(open) => set({ create: open || undefined })} />
-      <ImportDialog open={search.import === true} onOpenChange={(open) => set({ import: open || undefined })} />
+      <Suspense fallback={null}>
+        {search.create && <CreateDialog open onOpenChange={() => set({ create: undefined })} />}
+        {search.import && <ImportDialog open onOpenChange={() => set({ import: undefined })} />}
+      </Suspense>
     </Page>
   );
 }

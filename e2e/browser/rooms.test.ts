@@ -1,0 +1,205 @@
+// Each room in a browser: empty, filled, and what can be done in it.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { calm, House, look, type Person, until } from "./house.ts";
+
+let house: House;
+let ada: Person;
+beforeAll(async () => {
+  house = await House.open();
+  ada = await house.person("Ada Okoye");
+});
+afterAll(() => house?.close());
+
+const heading = (person: Person, name: string) => person.page.getByRole("heading", { name, level: 1 }).waitFor();
+
+test("empty rooms teach what belongs into them", async () => {
+  const { page } = ada;
+  for (const [path, words] of [
+    ["/workflows", "Start with something that works"],
+    ["/runs", "Nothing has run yet"],
+    ["/files", "No files yet"],
+    ["/chat", "Ask about your work"],
+  ] as const) {
+    await page.goto(house.url + path);
+    await page.getByText(words).waitFor();
+    await look(page, `empty${path.replace("/", "-")}`);
+  }
+  calm(page);
+});
+
+test("a template is run at a click, with its sample data", async () => {
+  const { page } = ada;
+  await page.goto(`${house.url}/templates`);
+  const card = page.getByRole("listitem").filter({ hasText: "Count words, map and reduce" });
+  await card.waitFor();
+  await look(page, "templates");
+  await card.getByRole("button", { name: "Use and run" }).click();
+  await page.waitForURL(/\/runs\/run_/);
+  const id = page.url().split("/").at(-1);
+  await until("the run completes", async () => (await ada.api("GET", `/api/runs/${id}`)).body.status === "completed");
+  calm(page);
+});
+
+test("the lists show what ran, and find it again", async () => {
+  const { page } = ada;
+  await page.goto(`${house.url}/workflows`);
+  await page.getByRole("link", { name: "Count words, map and reduce" }).waitFor();
+  await page.getByRole("link", { name: /^Completed/ }).waitFor();
+  await look(page, "workflows");
+  await page.getByLabel("Search workflows").fill("words no such");
+  await page.getByText("No workflow by these words").waitFor();
+  expect(page.url()).toContain("q=");
+  await page.getByRole("button", { name: "Show all" }).click();
+  await page.goto(`${house.url}/runs?status=completed`);
+  await page.getByRole("link", { name: "Count words, map and reduce" }).waitFor();
+  await look(page, "runs");
+  await page.getByLabel("State").selectOption("failed");
+  await page.getByText("No run fits").waitFor();
+  calm(page);
+});
+
+test("a workflow is made, copied, exported, imported and deleted", async () => {
+  const { page } = ada;
+  await page.goto(`${house.url}/workflows`);
+  await page.getByRole("button", { name: "New workflow" }).click();
+  await look(page, "new-workflow");
+  await page.getByLabel("Name", { exact: true }).fill("Trim reads");
+  await page.getByRole("button", { name: "Create and open" }).click();
+  await page.waitForURL(/\/workflows\/wf_/);
+  await page.goto(`${house.url}/workflows`);
+  const menu = async (item: string) => {
+    await page.getByRole("button", { name: "More for Trim reads", exact: true }).click();
+    await page.getByRole("menuitem", { name: item }).click();
+  };
+  await menu("Duplicate");
+  await page.getByRole("link", { name: "Trim reads (copy)" }).waitFor();
+  const download = page.waitForEvent("download");
+  await menu("Export as JSON");
+  const file = await download;
+  expect(file.suggestedFilename()).toBe("Trim reads.workflow.json");
+  await menu("Delete");
+  await page.getByRole("button", { name: "Delete it" }).click();
+  await page.getByRole("link", { name: "Trim reads", exact: true }).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Import" }).click();
+  const chooser = page.waitForEvent("filechooser");
+  await page.getByRole("button", { name: "Drop JSON files here" }).click();
+  await (await chooser).setFiles(await file.path());
+  await page.waitForURL(/\/workflows\/wf_/);
+  calm(page);
+});
+
+test("files are uploaded with progress, one is refused, and they are deleted together", async () => {
+  const { page } = ada;
+  await page.goto(`${house.url}/files`);
+  await heading(ada, "Files");
+  const chooser = page.waitForEvent("filechooser");
+  await page.getByRole("button", { name: "Upload files" }).click();
+  const csv = Buffer.from(`gene,count\n${"BRCA2,12\n".repeat(50)}`);
+  await (await chooser).setFiles([
+    { name: "counts.csv", mimeType: "text/csv", buffer: csv },
+    { name: "reads.bin", mimeType: "application/octet-stream", buffer: Buffer.alloc(3 << 20, 7) },
+    { name: "evil.sh", mimeType: "text/x-shellscript", buffer: Buffer.from("#!/bin/sh\n") },
+  ]);
+  const tray = page.getByRole("region", { name: "Uploads" });
+  await tray.getByText("2 files uploaded, 1 not").waitFor();
+  await tray.getByText("evil.sh").waitFor();
+  await tray.getByLabel("Failed").waitFor();
+  expect(await tray.getByRole("button", { name: "Retry" }).count()).toBe(0);
+  await look(page, "files-uploaded");
+  await tray.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("button", { name: "Preview counts.csv" }).click();
+  await page.getByRole("cell", { name: "BRCA2" }).first().waitFor();
+  await look(page, "file-preview");
+  await page.getByRole("button", { name: "Close" }).click();
+  await page.getByLabel("Choose counts.csv").check();
+  await page.getByLabel("Choose reads.bin").check();
+  await page.getByRole("button", { name: "Delete 2 files" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete 2 files" }).click();
+  await page.getByRole("button", { name: "counts.csv", exact: true }).waitFor({ state: "detached" });
+  calm(page);
+});
+
+test("credits are bought in the sandbox, and the page waits for them", async () => {
+  const { page } = ada;
+  await page.goto(`${house.url}/billing`);
+  await page.getByText("Credits left").waitFor();
+  await page.getByRole("button", { name: "Buy for $10.00" }).waitFor();
+  await look(page, "billing");
+  await page.getByRole("button", { name: "Buy for $10.00" }).click();
+  await page.waitForURL(/\/checkout\//);
+  await page.getByRole("button", { name: /pay/i }).first().click();
+  await page.waitForURL(/\/billing\/return/);
+  await page.getByText("1,000 credits were added").waitFor();
+  await look(page, "billing-return");
+  await page.getByRole("link", { name: "To billing" }).click();
+  await page.getByRole("link", { name: /as PDF/ }).waitFor();
+  await page.getByText("90 days").click();
+  await page.waitForURL(/days=90/);
+  calm(page);
+});
+
+test("somebody is invited, joins, and gets another role", async () => {
+  const { page } = ada;
+  await page.goto(`${house.url}/team`);
+  await page.getByRole("button", { name: "Invite" }).click();
+  await page.getByLabel("E-mail").fill("bob.stein@example.org");
+  await page.getByRole("button", { name: "Send the invitation" }).click();
+  await page.getByRole("cell", { name: "bob.stein@example.org", exact: true }).waitFor();
+  await look(page, "team");
+  const { readdirSync, readFileSync } = await import("node:fs");
+  const mail = await until("the mail is written", async () => {
+    const folder = `${house.data}/mail`;
+    const text = readdirSync(folder)
+      .map((name) => readFileSync(`${folder}/${name}`, "utf8").replaceAll("=\r\n", "").replaceAll("=3D", "="))
+      .join("\n");
+    return /\/invitations\/([\w-]+)/.exec(text)?.[1];
+  });
+  const bob = await house.person("Bob Stein", mail);
+  await page.reload();
+  const role = page.getByLabel("Role of Bob Stein");
+  await role.selectOption("viewer");
+  await page.getByText("Bob Stein is now viewer").waitFor();
+
+  // As a viewer, Bob sees what he may not do, and why.
+  await bob.page.goto(`${house.url}/workflows`);
+  await bob.page.getByRole("button", { name: /^Team:/ }).click();
+  await bob.page.getByRole("menuitemradio", { name: /viewer/ }).click();
+  const create = bob.page.getByRole("button", { name: "New workflow" });
+  await expect.poll(() => create.getAttribute("aria-disabled"), { timeout: 30_000 }).toBe("true");
+  await create.focus();
+  await bob.page.getByRole("tooltip").getByText("You are a viewer of this team.").first().waitFor();
+  calm(bob.page);
+  calm(page);
+});
+
+test("sessions are listed, and signing out in one tab ends the other", async () => {
+  const { page, context } = ada;
+  await page.goto(`${house.url}/account`);
+  await page.getByText("this one").waitFor();
+  await look(page, "account");
+  const other = await context.newPage();
+  await other.goto(`${house.url}/files`);
+  await other.getByRole("heading", { name: "Files", level: 1 }).waitFor();
+  await page.getByRole("button", { name: "Sign out" }).first().click();
+  await page.waitForURL(/\/sign-in/);
+  await other.waitForURL(/\/sign-in\?next=%2Ffiles/);
+});
+
+test("papers need no account", async () => {
+  const { page } = await house.visitor();
+  await page.goto(`${house.url}/papers`);
+  await page.getByLabel("DOI of the paper").fill("not one");
+  await page.getByText("That holds no DOI").waitFor();
+  await look(page, "papers-visitor");
+  calm(page);
+});
+
+test("a share link that is no more says so calmly", async () => {
+  const { page } = await house.visitor();
+  await page.goto(`${house.url}/join`);
+  await page.getByText("This link is not complete").waitFor();
+  await page.goto(`${house.url}/join#mri_abcdefghijklmnop`);
+  await page.getByLabel("Your name").fill("Gus");
+  await look(page, "join");
+  calm(page);
+});
