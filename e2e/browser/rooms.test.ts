@@ -127,7 +127,8 @@ test("credits are bought in the sandbox, and the page waits for them", async () 
   await look(page, "billing");
   await page.getByRole("button", { name: "Buy for $10.00" }).click();
   await page.waitForURL(/\/checkout\//);
-  await page.getByRole("button", { name: /pay/i }).first().click();
+  await page.getByRole("button", { name: "Pay" }).click();
+  await page.getByRole("link", { name: "Back to Millrace" }).click();
   await page.waitForURL(/\/billing\/return/);
   await page.getByText("1,000 credits were added").waitFor();
   await look(page, "billing-return");

@@ -43,9 +43,10 @@ func (a *API) showCheckout(x *exchange) (answer, error) {
 	here := x.base() + "/checkout/" + x.r.PathValue("secret")
 	v := billing.CheckoutView{
 		State: p.State, Package: p.Package, TeamName: p.TeamName, BuyerEmail: p.BuyerEmail, ExpiresAt: p.ExpiresAt,
-		Action: here, ReturnURL: x.base() + "/",
+		Action: here, ReturnURL: x.base() + "/billing/return?topup=cancelled",
 	}
 	if p.State == billing.OrderPaid {
+		v.ReturnURL = x.base() + "/billing/return?topup=done"
 		v.InvoiceURL = x.base() + "/invoices/" + x.r.PathValue("secret")
 	}
 	html, err := a.Pages.CheckoutPage(v)
@@ -81,7 +82,7 @@ func (a *API) showInvoice(x *exchange) (answer, error) {
 	v := billing.InvoiceView{
 		Number: i.Number, IssuedAt: i.CreatedAt, PaidAt: i.PaidAt, TeamName: i.TeamName, BuyerEmail: i.BuyerEmail,
 		Description: i.Description, Credits: i.Credits, Amount: i.Amount, Refunded: i.Refunded, Currency: i.Currency,
-		PDFURL: i.PDFURL, ReturnURL: x.base() + "/",
+		PDFURL: i.PDFURL, ReturnURL: x.base() + "/billing",
 	}
 	if pdf {
 		file, err := a.Pages.InvoicePDF(v)

@@ -16,6 +16,7 @@ import { Notice } from "../ui/Notice.tsx";
 import { Pill } from "../ui/Pill.tsx";
 import { Time } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
+import { browserName } from "./browser.ts";
 import {
   appsQuery,
   changePassword,
@@ -81,7 +82,7 @@ function Sessions() {
               <Laptop className="size-5 text-muted" aria-hidden />
               <div className="min-w-48 flex-1 text-sm">
                 <p className="font-medium break-words">
-                  {session.userAgent || "Unknown browser"} {session.current && <Pill tone="ok">this one</Pill>}
+                  {browserName(session.userAgent)} {session.current && <Pill tone="ok">this one</Pill>}
                 </p>
                 <p className="text-[13px] text-muted">
                   {session.address} · seen <Time at={session.lastSeenAt} /> · ends {day(session.expiresAt)}

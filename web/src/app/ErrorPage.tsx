@@ -10,6 +10,7 @@ import { Notice } from "../ui/Notice.tsx";
 export function Problem({ error, retry, children }: { error: unknown; retry?: () => void; children?: ReactNode }) {
   const failure = error instanceof ApiFailure ? error : null;
   const announced = failure?.status === 501;
+  const again = announced ? undefined : retry;
   return (
     <Notice
       tone={announced ? "info" : "danger"}
@@ -19,14 +20,16 @@ export function Problem({ error, retry, children }: { error: unknown; retry?: ()
           : (titles[failure?.status ?? -1] ?? "That did not work")
       }
       actions={
-        <>
-          {retry && !announced && (
-            <Button size="sm" icon={<RefreshCw className="size-4" aria-hidden />} onClick={retry}>
-              Try again
-            </Button>
-          )}
-          {children}
-        </>
+        (again || children) && (
+          <>
+            {again && (
+              <Button size="sm" icon={<RefreshCw className="size-4" aria-hidden />} onClick={again}>
+                Try again
+              </Button>
+            )}
+            {children}
+          </>
+        )
       }
     >
       <p>

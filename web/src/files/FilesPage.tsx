@@ -154,10 +154,10 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
               />
             </Th>
             <Th>Name</Th>
-            <Th>Source</Th>
+            <Th className="max-md:hidden">Source</Th>
             <Th className="text-right">Size</Th>
-            <Th>Added</Th>
-            <Th>SHA-256</Th>
+            <Th className="max-md:hidden">Added</Th>
+            <Th className="max-md:hidden">SHA-256</Th>
             <Th className="w-20">
               <span className="sr-only">Actions</span>
             </Th>
@@ -179,7 +179,7 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
                 }}
               />
             </Td>
-            <Td className="max-w-80 min-w-48">
+            <Td className="max-w-80 max-md:max-w-40 md:min-w-48">
               <button
                 type="button"
                 className="block max-w-full truncate text-left font-medium hover:underline"
@@ -188,7 +188,7 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
                 {file.name}
               </button>
             </Td>
-            <Td className="whitespace-nowrap">
+            <Td className="whitespace-nowrap max-md:hidden">
               {file.runId ? (
                 <Link to="/runs/$runId" params={{ runId: file.runId }} className="text-accent hover:underline">
                   Output of a run
@@ -198,10 +198,10 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
               )}
             </Td>
             <Td className="tabular text-right whitespace-nowrap">{bytes(file.size)}</Td>
-            <Td className="text-muted">
+            <Td className="text-muted max-md:hidden">
               <Time at={file.createdAt} />
             </Td>
-            <Td className="whitespace-nowrap">
+            <Td className="whitespace-nowrap max-md:hidden">
               {file.sha256 ? (
                 <span className="inline-flex items-center gap-1">
                   <code className="text-[13px] text-muted">{file.sha256.slice(0, 10)}…</code>

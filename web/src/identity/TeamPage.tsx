@@ -247,11 +247,7 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
           </Td>
           <Td>
             <div className="flex justify-end gap-1">
-              <Button
-                size="sm"
-                aria-label={`Send again to ${each.email}`}
-                onClick={() => resend.mutate(each)}
-              >
+              <Button size="sm" aria-label={`Send again to ${each.email}`} onClick={() => resend.mutate(each)}>
                 Send again
               </Button>
               <Button

@@ -40,8 +40,8 @@ export function RunsPage() {
   const filtered = Boolean(search.status || search.workflow || search.since || search.q);
   return (
     <Page title="Runs" intro="Every run of the team, newest first. The list keeps itself up to date.">
-      <div className="mb-4 grid gap-2 sm:grid-cols-2 lg:grid-cols-[1fr_auto_auto_auto]">
-        <div className="relative">
+      <div className="mb-4 grid grid-cols-2 gap-2 lg:grid-cols-[1fr_auto_auto_auto]">
+        <div className="relative max-lg:col-span-2">
           <Search className="pointer-events-none absolute top-2.75 left-3 size-4 text-muted" aria-hidden />
           <Input
             type="search"
@@ -66,7 +66,7 @@ export function RunsPage() {
         </Select>
         <Select
           aria-label="Workflow"
-          className="max-w-64"
+          className="lg:max-w-64"
           value={search.workflow ?? ""}
           onChange={(event) => set({ workflow: event.target.value || undefined })}
         >
@@ -188,10 +188,10 @@ function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilte
             </Th>
             <Th>Workflow</Th>
             <Th>State</Th>
-            <Th>Started by</Th>
+            <Th className="max-md:hidden">Started by</Th>
             <Th>When</Th>
-            <Th className="text-right">Took</Th>
-            <Th className="text-right">Credits</Th>
+            <Th className="text-right max-md:hidden">Took</Th>
+            <Th className="text-right max-md:hidden">Credits</Th>
           </>
         }
       >
@@ -210,7 +210,7 @@ function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilte
                 }}
               />
             </Td>
-            <Td className="min-w-48">
+            <Td className="min-w-32">
               <Link to="/runs/$runId" params={{ runId: run.id }} className="font-medium hover:underline">
                 {run.workflowName}
               </Link>
@@ -229,17 +229,17 @@ function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilte
                 />
               )}
             </Td>
-            <Td className="whitespace-nowrap">
+            <Td className="whitespace-nowrap max-md:hidden">
               {run.startedBy.name}
               {run.startedBy.type === "guest" && <span className="text-muted"> (guest)</span>}
             </Td>
             <Td className="text-muted">
               <Time at={run.createdAt} />
             </Td>
-            <Td className="tabular text-right whitespace-nowrap">
+            <Td className="tabular text-right whitespace-nowrap max-md:hidden">
               <Took run={run} />
             </Td>
-            <Td className="tabular text-right">{credits(run.creditsUsed)}</Td>
+            <Td className="tabular text-right max-md:hidden">{credits(run.creditsUsed)}</Td>
           </tr>
         ))}
       </Table>

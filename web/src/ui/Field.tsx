@@ -14,7 +14,7 @@ export function Textarea({ className, ...rest }: ComponentProps<"textarea">) {
 
 export function Select({ className, children, ...rest }: ComponentProps<"select">) {
   return (
-    <select {...rest} className={classes(control, "h-9.5 pr-8", className)}>
+    <select {...rest} className={classes(control, "field-arrow h-9.5 appearance-none pr-8", className)}>
       {children}
     </select>
   );
@@ -61,7 +61,7 @@ export function Checkbox({
   ...rest
 }: ComponentProps<"input"> & { label: string; hideLabel?: boolean }) {
   return (
-    <label className={classes("inline-flex items-center gap-2 text-sm", className)}>
+    <label className={classes("flex items-center gap-2 text-sm", className)}>
       <input type="checkbox" {...rest} className="size-4 accent-(--accent)" />
       <span className={hideLabel ? "sr-only" : undefined}>{label}</span>
     </label>

@@ -42,7 +42,7 @@ export function Notice({
     >
       <Icon className={classes("mt-0.5 size-4.5 shrink-0", inks[tone])} aria-hidden />
       <div className="min-w-0 flex-1">
-        {title && <p className="font-medium">{title}</p>}
+        {title && <p className="font-semibold">{title}</p>}
         {children && <div className="text-ink/90 [&:not(:first-child)]:mt-0.5">{children}</div>}
         {actions && <div className="mt-2 flex flex-wrap gap-2">{actions}</div>}
       </div>

@@ -155,8 +155,8 @@ function WorkflowsTable({ rows, clear }: { rows: WorkflowRow[]; clear: () => voi
           <>
             <Th>Name</Th>
             <Th>Last runs</Th>
-            <Th>Made by</Th>
-            <Th>Edited</Th>
+            <Th className="max-md:hidden">Made by</Th>
+            <Th className="max-md:hidden">Edited</Th>
             <Th className="w-24">
               <span className="sr-only">Actions</span>
             </Th>
@@ -215,7 +215,7 @@ function Row({ row }: { row: WorkflowRow }) {
         : "Only admins, owners and who made it can delete it.";
   return (
     <tr className="hover:bg-sunken/60">
-      <Td className="min-w-56">
+      <Td className="md:min-w-56">
         <Link to="/workflows/$workflowId" params={{ workflowId: row.id }} className="font-medium hover:underline">
           {row.name}
         </Link>
@@ -226,8 +226,8 @@ function Row({ row }: { row: WorkflowRow }) {
       <Td>
         <LastRuns runs={row.lastRuns} />
       </Td>
-      <Td className="whitespace-nowrap">{row.createdBy.name}</Td>
-      <Td className="text-muted">
+      <Td className="whitespace-nowrap max-md:hidden">{row.createdBy.name}</Td>
+      <Td className="text-muted max-md:hidden">
         <Time at={row.updatedAt} />
       </Td>
       <Td>

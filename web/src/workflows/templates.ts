@@ -22,6 +22,7 @@ const graphs = import.meta.glob<unknown>("../../../examples/*/workflow.json", { 
 const readmes = import.meta.glob<string>("../../../examples/*/README.md", { query: "?raw", import: "default" });
 
 const expected = import.meta.glob<unknown>("../../../examples/*/expect.json", { import: "default" });
+const order = import.meta.glob<string>("../../../examples/README.md", { query: "?raw", import: "default" });
 const samples = import.meta.glob<string>("../../../examples/*/inputs/*", { query: "?url", import: "default" });
 
 export async function loadTemplates(): Promise<Template[]> {
@@ -38,14 +39,12 @@ export async function loadTemplates(): Promise<Template[]> {
         );
         template.samples[input] = urls.flatMap(({ name, url }) => (url ? [{ name, url }] : []));
       }
-      return [{ template, fails: isRecord(outcome) && outcome.status !== "completed" }];
+      return [template];
     }),
   );
-  // What is meant to fail comes last.
-  return loaded
-    .flat()
-    .toSorted((a, b) => Number(a.fails) - Number(b.fails) || a.template.name.localeCompare(b.template.name))
-    .map(({ template }) => template);
+  // In the order in which their own list presents them.
+  const listed = (await Object.values(order)[0]?.()) ?? "";
+  return loaded.flat().toSorted((a, b) => listed.indexOf(`(${a.slug}/)`) - listed.indexOf(`(${b.slug}/)`));
 }
 
 /** readTemplate joins a definition with what its README says first. */
