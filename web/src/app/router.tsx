@@ -1,7 +1,7 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
 import { ErrorPage, NotFoundPage } from "./ErrorPage.tsx";
 import { Either, Inside } from "./Shell.tsx";
-import { flag, oneOf, text } from "./search.ts";
+import { flag, oneOf, parseSearch, stringifySearch, text } from "./search.ts";
 
 // Every view is a URL: what is selected, filtered or open lives in the search
 // parameters, read here and nowhere else. internal/httpapi/app.go names the
@@ -163,6 +163,8 @@ export function makeRouter() {
         launchRoute,
       ]),
     ]),
+    parseSearch,
+    stringifySearch,
     defaultPreload: "intent",
     defaultErrorComponent: ErrorPage,
     defaultNotFoundComponent: NotFoundPage,

@@ -4,7 +4,6 @@ type Search = Record<string, unknown>;
 export function text<K extends string>(search: Search, key: K): { [key in K]?: string } {
   const value = search[key];
   if (typeof value === "string" && value !== "") return { [key]: value } as { [key in K]?: string };
-  if (typeof value === "number") return { [key]: String(value) } as { [key in K]?: string };
   return {};
 }
 
@@ -19,12 +18,24 @@ export function oneOf<K extends string, V extends string>(
 
 export function flag<K extends string>(search: Search, key: K): { [key in K]?: true } {
   const value = search[key];
-  return value === true || value === 1 || value === "1" || value === "true"
-    ? ({ [key]: true } as { [key in K]?: true })
-    : {};
+  return value === true || value === "1" || value === "true" ? ({ [key]: true } as { [key in K]?: true }) : {};
 }
 
 /** changed is the search parameters with some set, and those that are undefined gone. */
 export function changed<S extends object>(old: S, change: { [K in keyof S]?: S[K] | undefined }): S {
   return Object.fromEntries(Object.entries({ ...old, ...change }).filter(([, value]) => value !== undefined)) as S;
+}
+
+/** parseSearch and stringifySearch keep addresses plain: text as it is, a flag as 1. */
+export function parseSearch(search: string): Record<string, string> {
+  return Object.fromEntries(new URLSearchParams(search));
+}
+
+export function stringifySearch(search: Record<string, unknown>): string {
+  const plain = new URLSearchParams();
+  for (const [key, value] of Object.entries(search)) {
+    if (value !== undefined && value !== null && value !== false) plain.set(key, value === true ? "1" : String(value));
+  }
+  const text = plain.toString();
+  return text ? `?${text}` : "";
 }
