@@ -69,7 +69,9 @@ export function Button(props: ButtonProps) {
       {children}
     </button>
   );
-  return disabledReason ? <Tooltip text={disabledReason}>{button}</Tooltip> : button;
+  // A button that may refuse keeps its place in the tree, and with it its
+  // focus, when the reason goes.
+  return disabledReason === undefined ? button : <Tooltip text={disabledReason}>{button}</Tooltip>;
 }
 
 export interface IconButtonProps extends ButtonProps {

@@ -1,20 +1,19 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { LayoutTemplate, Play } from "lucide-react";
 import { Answer } from "../app/Answer.tsx";
 import { Page } from "../app/Page.tsx";
-import { uploads } from "../files/uploads.ts";
 import { useWhyNot } from "../identity/queries.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { Empty } from "../ui/Empty.tsx";
 import { plural } from "../ui/format.ts";
 import { GraphPreview } from "./GraphPreview.tsx";
-import { needsFiles, needsValues } from "./model.ts";
-import { createWorkflow, startRun } from "./queries.ts";
-import { loadTemplates, type Template } from "./templates.ts";
+import { needsFiles } from "./model.ts";
+import { type Template, templatesQuery } from "./templates.ts";
+import { lacksFiles, useTemplate } from "./useTemplate.ts";
 
 export function TemplatesPage() {
-  const templates = useQuery({ queryKey: ["templates"], queryFn: loadTemplates, staleTime: Number.POSITIVE_INFINITY });
+  const templates = useQuery(templatesQuery);
   return (
     <Page title="Templates" intro="Workflows that work as they are: take one, run it, then make it yours.">
       <Answer query={templates}>
@@ -45,28 +44,8 @@ export function TemplatesPage() {
 }
 
 function TemplateCard({ template }: { template: Template }) {
-  const navigate = useNavigate();
-  const client = useQueryClient();
   const whyNot = useWhyNot();
-  const missing = Object.entries(template.definition.inputs ?? {}).some(
-    ([name, input]) => input.required !== false && !template.samples[name]?.length,
-  );
-  const asks = missing || needsValues(template.definition);
-  const use = useMutation({
-    mutationFn: async (run: boolean) => {
-      const workflow = await createWorkflow(template);
-      void client.invalidateQueries({ queryKey: ["workflows"] });
-      if (run && !asks) {
-        const { runId } = await startRun({ workflowId: workflow.id, inputs: await uploadSamples(template) });
-        return navigate({ to: "/runs/$runId", params: { runId } });
-      }
-      return navigate({
-        to: "/workflows/$workflowId",
-        params: { workflowId: workflow.id },
-        search: run ? { run: true } : {},
-      });
-    },
-  });
+  const use = useTemplate();
   const steps = (template.definition.nodes ?? []).filter((node) => node.type !== "note").length;
   return (
     <li className="flex flex-col overflow-hidden rounded-xl border bg-surface">
@@ -82,22 +61,22 @@ function TemplateCard({ template }: { template: Template }) {
         <p className="mt-1 mb-4 line-clamp-4 flex-1 text-sm text-muted">{template.description}</p>
         <p className="mb-3 text-[13px] text-muted">
           {plural(steps, "step")}
-          {needsFiles(template.definition) && (missing ? " · asks for files" : " · sample data included")}
+          {needsFiles(template.definition) && (lacksFiles(template) ? " · asks for files" : " · sample data included")}
         </p>
         <div className="flex flex-wrap gap-2">
           <Button
             look="primary"
             icon={<Play className="size-4" aria-hidden />}
-            busy={use.isPending && use.variables}
+            busy={use.isPending && use.variables.run}
             disabledReason={whyNot("start runs")}
-            onClick={() => use.mutate(true)}
+            onClick={() => use.mutate({ template, run: true })}
           >
             Use and run
           </Button>
           <Button
-            busy={use.isPending && !use.variables}
+            busy={use.isPending && !use.variables.run}
             disabledReason={whyNot("edit workflows")}
-            onClick={() => use.mutate(false)}
+            onClick={() => use.mutate({ template, run: false })}
           >
             Use
           </Button>
@@ -105,21 +84,4 @@ function TemplateCard({ template }: { template: Template }) {
       </div>
     </li>
   );
-}
-
-/** uploadSamples makes the template's sample files the team's own, and gives what a run takes. */
-async function uploadSamples({ samples, definition }: Template): Promise<Record<string, string | string[]>> {
-  const inputs: Record<string, string | string[]> = {};
-  for (const [input, files] of Object.entries(samples)) {
-    const contents = await Promise.all(
-      files.map(async ({ name, url }) => new File([await (await fetch(url)).blob()], name, { type: "text/plain" })),
-    );
-    const ended = await Promise.all(uploads.add(contents));
-    const failed = ended.find((upload) => !upload.key);
-    if (failed) throw new Error(failed.error ?? `${failed.file.name} was not uploaded`);
-    const keys = ended.flatMap((upload) => upload.key ?? []);
-    inputs[input] = definition.inputs?.[input]?.type === "files" ? keys : (keys[0] ?? "");
-  }
-  uploads.clear();
-  return inputs;
 }

@@ -32,7 +32,9 @@ import { Time } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
 import { pick, type Sort } from "./model.ts";
 import { createWorkflow, deleteWorkflow, type WorkflowRow, workflowsQuery } from "./queries.ts";
+import { welcomed } from "./welcomed.ts";
 
+const Welcome = lazy(() => import("./Welcome.tsx"));
 const CreateDialog = lazy(() => import("./CreateDialog.tsx"));
 const ImportDialog = lazy(() => import("./ImportDialog.tsx"));
 
@@ -77,9 +79,13 @@ export function WorkflowsPage() {
       <Answer query={workflows} rows={8}>
         {(rows) =>
           rows.length === 0 ? (
-            <FirstWorkflow create={() => set({ create: true })} whyNot={whyNot("edit workflows")} />
+            <>
+              <FirstSteps rows={rows} />
+              <FirstWorkflow create={() => set({ create: true })} whyNot={whyNot("edit workflows")} />
+            </>
           ) : (
             <>
+              <FirstSteps rows={rows} />
               <div className="mb-4 flex flex-wrap gap-2">
                 <div className="relative min-w-56 flex-1">
                   <Search className="pointer-events-none absolute top-2.75 left-3 size-4 text-muted" aria-hidden />
@@ -113,6 +119,17 @@ export function WorkflowsPage() {
         {search.import && <ImportDialog open onOpenChange={() => set({ import: undefined })} />}
       </Suspense>
     </Page>
+  );
+}
+
+/** FirstSteps are for a team that has not done much yet. */
+function FirstSteps({ rows }: { rows: WorkflowRow[] }) {
+  const [wanted] = useState(() => !welcomed());
+  if (!wanted || rows.length > 2) return null;
+  return (
+    <Suspense fallback={null}>
+      <Welcome rows={rows} />
+    </Suspense>
   );
 }
 

@@ -1,5 +1,6 @@
 // The examples of the repository, as templates: built into the app, loaded
 // when the gallery is opened.
+import { queryOptions } from "@tanstack/react-query";
 import { isRecord } from "../api/failure.ts";
 import type { Definition } from "./queries.ts";
 
@@ -24,6 +25,12 @@ const readmes = import.meta.glob<string>("../../../examples/*/README.md", { quer
 const expected = import.meta.glob<unknown>("../../../examples/*/expect.json", { import: "default" });
 const order = import.meta.glob<string>("../../../examples/README.md", { query: "?raw", import: "default" });
 const samples = import.meta.glob<string>("../../../examples/*/inputs/*", { query: "?url", import: "default" });
+
+export const templatesQuery = queryOptions({
+  queryKey: ["templates"],
+  queryFn: loadTemplates,
+  staleTime: Number.POSITIVE_INFINITY,
+});
 
 export async function loadTemplates(): Promise<Template[]> {
   const loaded = await Promise.all(

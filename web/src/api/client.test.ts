@@ -1,0 +1,86 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { api, ask, bare, raw } from "./client.ts";
+import { sentence } from "./failure.ts";
+import { follow, type RunMessage } from "./stream.ts";
+import { enterTeam } from "./team.ts";
+
+afterEach(() => vi.unstubAllGlobals());
+
+function serve(...answers: (Response | Error)[]) {
+  const asked: Request[] = [];
+  vi.stubGlobal("fetch", async (input: Request | string, init?: RequestInit) => {
+    asked.push(input instanceof Request ? input : new Request(new URL(input, "http://localhost"), init));
+    const next = answers.shift();
+    if (!next || next instanceof Error) throw next ?? new Error("nothing more to answer");
+    return next;
+  });
+  return asked;
+}
+
+const json = (body: unknown, status = 200, headers = {}) =>
+  new Response(JSON.stringify(body), { status, headers: { "Content-Type": "application/json", ...headers } });
+
+test("a request goes to this tab's team, and its answer comes without the envelope", async () => {
+  enterTeam("team_1");
+  const asked = serve(json({ success: true, data: { id: "user_1" } }));
+  expect(await ask(api.GET("/api/me"))).toEqual({ id: "user_1" });
+  expect(asked[0]?.headers.get("X-Team-Id")).toBe("team_1");
+});
+
+test("a failure keeps its words, code, request id and how long to wait", async () => {
+  serve(
+    json({ success: false, error: "too many runs", code: "rate_limited", requestId: "req_1" }, 429, {
+      "Retry-After": "12",
+    }),
+  );
+  await expect(bare(api.GET("/api/billing/credits"))).rejects.toMatchObject({
+    status: 429,
+    code: "rate_limited",
+    requestId: "req_1",
+    retryAfter: 12,
+    message: "too many runs",
+  });
+});
+
+test("a server that does not answer is said so", async () => {
+  serve(new TypeError("Failed to fetch"), new TypeError("Failed to fetch"));
+  await expect(ask(api.GET("/api/me"))).rejects.toMatchObject({ status: 0, code: "unreachable" });
+  await expect(raw("/api/x")).rejects.toMatchObject({ status: 0 });
+  expect(sentence(new Error("no open copy"))).toBe("No open copy.");
+});
+
+const events = (...frames: object[]) =>
+  new Response(frames.map((frame, at) => `id: ${at + 1}:0\ndata: ${JSON.stringify(frame)}\n\n`).join(""), {
+    headers: { "Content-Type": "text/event-stream" },
+  });
+
+test("a stream that breaks is taken up where it was, and ends with the run", async () => {
+  const asked = serve(
+    events({ type: "connected" }, { type: "progress", progressPercent: 40 }),
+    new TypeError("network"),
+    events({ type: "snapshot" }, { type: "done", status: "completed" }),
+  );
+  const got: RunMessage[] = [];
+  const states: string[] = [];
+  await follow("run_1", {
+    signal: new AbortController().signal,
+    onMessage: (message) => got.push(message),
+    onConnection: (state) => states.push(state),
+    wait: async () => {},
+  });
+  expect(got.map((message) => message.type)).toEqual(["connected", "progress", "snapshot", "done"]);
+  expect(asked[2]?.headers.get("Last-Event-ID")).toBe("2:0");
+  expect(states.at(-1)).toBe("ended");
+  expect(states).toContain("reconnecting");
+});
+
+test("a stream that is refused stays refused", async () => {
+  serve(json({ success: false, error: "no such run", code: "not_found", requestId: "r" }, 404));
+  const states: [string, string | undefined][] = [];
+  await follow("run_1", {
+    signal: new AbortController().signal,
+    onMessage: () => {},
+    onConnection: (state, error) => states.push([state, error]),
+  });
+  expect(states.at(-1)).toEqual(["failed", "No such run."]);
+});
