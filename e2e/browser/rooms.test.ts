@@ -194,13 +194,3 @@ test("papers need no account", async () => {
   await look(page, "papers-visitor");
   calm(page);
 });
-
-test("a share link that is no more says so calmly", async () => {
-  const { page } = await house.visitor();
-  await page.goto(`${house.url}/join`);
-  await page.getByText("This link is not complete").waitFor();
-  await page.goto(`${house.url}/join#mri_abcdefghijklmnop`);
-  await page.getByLabel("Your name").fill("Gus");
-  await look(page, "join");
-  calm(page);
-});
