@@ -17,8 +17,8 @@ export default defineConfig({
     root: new URL("../e2e/browser", import.meta.url).pathname,
     include: ["*.test.ts"],
     environment: "node",
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 600_000,
+    hookTimeout: 180_000,
     fileParallelism: false,
   },
 });

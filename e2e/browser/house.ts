@@ -67,6 +67,7 @@ export class House {
   /** visitor is a browser without a session. Whatever it complains about fails the test that asks. */
   async visitor(): Promise<{ context: BrowserContext; page: Page }> {
     const context = await this.browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: "light" });
+    context.setDefaultTimeout(90_000); // a busy machine is slow, not broken
     const page = await context.newPage();
     watch(page, this.url);
     return { context, page };

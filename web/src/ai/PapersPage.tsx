@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { FileText, FileUp, Search } from "lucide-react";
+import { FileText, FileUp, Quote, ScanText, Search, Workflow } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { api, ask } from "../api/client.ts";
 import { isFailure } from "../api/failure.ts";
@@ -76,7 +76,7 @@ export function PapersPage() {
       intro="From a published method to a workflow you can run: what was done, with which tools, where the paper says so."
     >
       <form
-        className="mb-3 flex flex-wrap items-end gap-2"
+        className="mb-3 flex flex-wrap items-start gap-2"
         onSubmit={(event) => {
           event.preventDefault();
           if (doi) study.mutate({ doi });
@@ -98,6 +98,7 @@ export function PapersPage() {
         <Button
           type="submit"
           look="primary"
+          className="mt-6"
           icon={<Search className="size-4" aria-hidden />}
           disabledReason={doi ? null : "Give a DOI first."}
           busy={study.isPending}
@@ -128,11 +129,32 @@ export function PapersPage() {
             Drop a PDF here, at most {largest / 2 ** 20} MB
           </DropZone>
         )}
+        {!analysis && !study.isPending && !study.error && <WhatYouGet />}
         {earlier.isError && <Problem error={earlier.error} />}
         {analysis && !study.isPending && <AnalysisView key={analysis.analysisId} analysis={analysis} />}
       </div>
       {me && <Earlier current={search.id} />}
     </Page>
+  );
+}
+
+const gains = [
+  [ScanText, "What was done", "A summary, and the methods step by step with their tools and data."],
+  [Quote, "Where it says so", "Each step with the words of the paper and the page, so that you can check."],
+  [Workflow, "A workflow to start from", "A draft of the same steps that you open on the canvas and make run."],
+] as const;
+
+function WhatYouGet() {
+  return (
+    <ul className="grid gap-3 md:grid-cols-3">
+      {gains.map(([Icon, title, text]) => (
+        <li key={title} className="rounded-xl border bg-surface p-4">
+          <Icon className="mb-2 size-5 text-accent" aria-hidden />
+          <h2 className="text-sm">{title}</h2>
+          <p className="mt-0.5 text-sm text-muted">{text}</p>
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -135,9 +135,9 @@ function Members({ members }: { members: Member[] }) {
         head={
           <>
             <Th>Name</Th>
-            <Th>E-mail</Th>
+            <Th className="max-md:hidden">E-mail</Th>
             <Th>Role</Th>
-            <Th>Joined</Th>
+            <Th className="max-md:hidden">Joined</Th>
             <Th className="w-10">
               <span className="sr-only">Actions</span>
             </Th>
@@ -151,8 +151,9 @@ function Members({ members }: { members: Member[] }) {
               <Td className="font-medium whitespace-nowrap">
                 {member.name}
                 {member.id === me.id && <span className="ml-1.5 font-normal text-muted">you</span>}
+                <span className="block text-[13px] font-normal text-muted md:hidden">{member.email}</span>
               </Td>
-              <Td className="text-muted">{member.email}</Td>
+              <Td className="text-muted max-md:hidden">{member.email}</Td>
               <Td className="min-w-36">
                 {reason ? (
                   <Tooltip text={reason}>
@@ -179,7 +180,7 @@ function Members({ members }: { members: Member[] }) {
                   </Select>
                 )}
               </Td>
-              <Td className="text-muted">
+              <Td className="text-muted max-md:hidden">
                 <Time at={member.joinedAt} />
               </Td>
               <Td>
@@ -227,8 +228,8 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
         <>
           <Th>E-mail</Th>
           <Th>Role</Th>
-          <Th>Invited by</Th>
-          <Th>Ends</Th>
+          <Th className="max-md:hidden">Invited by</Th>
+          <Th className="max-md:hidden">Ends</Th>
           <Th>
             <span className="sr-only">Actions</span>
           </Th>
@@ -241,8 +242,8 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
           <Td>
             <Pill>{each.role}</Pill>
           </Td>
-          <Td className="whitespace-nowrap">{each.invitedBy.name}</Td>
-          <Td className="text-muted">
+          <Td className="whitespace-nowrap max-md:hidden">{each.invitedBy.name}</Td>
+          <Td className="text-muted max-md:hidden">
             <Time at={each.expiresAt} />
           </Td>
           <Td>

@@ -12,8 +12,13 @@ export default function DialogBody({ open, onOpenChange, title, description, chi
         <Radix.Overlay className="fixed inset-0 z-40 animate-[fade_150ms] bg-[rgb(8_14_18/45%)]" />
         <Radix.Content
           {...(description ? {} : { "aria-describedby": undefined })}
+          // The dialog itself, not its close button, has the focus first.
+          onOpenAutoFocus={(event) => {
+            event.preventDefault();
+            if (event.currentTarget instanceof HTMLElement) event.currentTarget.focus();
+          }}
           className={classes(
-            "fixed left-1/2 z-50 flex max-h-[min(88dvh,56rem)] w-[calc(100vw-1.5rem)] -translate-x-1/2 animate-[fade_150ms] flex-col rounded-xl border bg-surface shadow-lift",
+            "fixed left-1/2 z-50 flex max-h-[min(88dvh,56rem)] w-[calc(100vw-1.5rem)] -translate-x-1/2 animate-[fade_150ms] flex-col rounded-xl border outline-none bg-surface shadow-lift",
             "top-3 sm:top-[7vh]",
             wide ? "max-w-4xl" : "max-w-lg",
           )}
