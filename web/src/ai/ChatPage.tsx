@@ -31,7 +31,9 @@ export function ChatPage() {
   useEffect(() => sessionStorage.setItem(key, JSON.stringify(turns)), [turns]);
   useEffect(() => () => stop.current?.abort(), []);
   // biome-ignore lint/correctness/useExhaustiveDependencies: new text scrolls into view
-  useEffect(() => end.current?.scrollIntoView({ block: "end" }), [turns.length, busy]);
+  useEffect(() => {
+    end.current?.scrollIntoView({ block: "end" }); // a promise in new browsers, which no effect may return
+  }, [turns.length, busy]);
 
   const send = async (content: string) => {
     const asked: Turn[] = [...turns, { role: "user", content }];
