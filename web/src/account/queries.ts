@@ -1,5 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
-import { api, ask, raw } from "../api/client.ts";
+import { api, ask, type Schemas } from "../api/client.ts";
 
 export const sessionsQuery = queryOptions({ queryKey: ["sessions"], queryFn: () => ask(api.GET("/auth/sessions")) });
 
@@ -7,28 +7,17 @@ export function revokeSession(id: string) {
   return ask(api.DELETE("/auth/sessions/{id}", { params: { path: { id } } }));
 }
 
-/** App is a program that may act for its user. */
-export interface App {
-  id: string;
-  name: string;
-  allowedAt: string;
-  lastUsedAt: string | null;
-  grants: number;
-}
+export const appsQuery = queryOptions({ queryKey: ["apps"], queryFn: () => ask(api.GET("/auth/apps")) });
 
-export const appsQuery = queryOptions({
-  queryKey: ["apps"],
-  queryFn: async () => ((await (await raw("/auth/apps")).json()) as { data: App[] }).data,
-});
-
-export async function revokeApp(id: string): Promise<void> {
-  await raw(`/auth/apps/${encodeURIComponent(id)}`, { method: "DELETE" });
+export function revokeApp(id: string) {
+  return ask(api.DELETE("/auth/apps/{id}", { params: { path: { id } } }));
 }
 
 export const tokensQuery = queryOptions({ queryKey: ["tokens"], queryFn: () => ask(api.GET("/auth/api-tokens")) });
 
-export function createToken(name: string, expiresInDays: number) {
-  return ask(api.POST("/auth/api-tokens", { body: { name, expiresInDays } }));
+/** createToken makes a token for this tab's team. */
+export function createToken(body: Schemas["NewAPIToken"]) {
+  return ask(api.POST("/auth/api-tokens", { body }));
 }
 
 export function revokeToken(id: string) {
@@ -37,6 +26,10 @@ export function revokeToken(id: string) {
 
 export function changePassword(currentPassword: string, newPassword: string) {
   return ask(api.POST("/auth/password", { body: { currentPassword, newPassword } }));
+}
+
+export function changeSecondFactor(body: Schemas["SecondFactorChange"]) {
+  return ask(api.POST("/auth/second-factor", { body }));
 }
 
 export function eraseTeam(team: string) {

@@ -33,10 +33,11 @@ const least: Record<Action, Role> = {
   "erase the team": "owner",
 };
 
-const order: Role[] = ["viewer", "member", "admin", "owner"];
+/** The roles, from the least to the most. */
+export const roles: Role[] = ["viewer", "member", "admin", "owner"];
 
 export function may(role: Role, action: Action): boolean {
-  return order.indexOf(role) >= order.indexOf(least[action]);
+  return roles.indexOf(role) >= roles.indexOf(least[action]);
 }
 
 /** whyNot is why a role cannot do it, for the disabled button; null when it can. */

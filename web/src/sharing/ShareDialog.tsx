@@ -10,8 +10,8 @@ import { Field, Input, Select } from "../ui/Field.tsx";
 import { plural } from "../ui/format.ts";
 import { Notice, type Tone } from "../ui/Notice.tsx";
 import { Pill } from "../ui/Pill.tsx";
+import Qr from "../ui/Qr.tsx";
 import { Time } from "../ui/Time.tsx";
-import { Qr } from "./Qr.tsx";
 import { createInvite, type Invite, invitesQuery, revokeInvite } from "./queries.ts";
 
 interface ShareDialogProps {
@@ -75,7 +75,7 @@ function NewLink({ workflowId }: { workflowId: string }) {
           It is shown only now. It ends <Time at={make.data.expiresAt} />.
         </Notice>
         <div className="flex flex-wrap items-center gap-4">
-          <Qr text={make.data.link} />
+          <Qr text={make.data.link} label="The link as a QR code" />
           <div className="min-w-56 flex-1 space-y-2">
             <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">
               <code className="min-w-0 flex-1 break-all">{make.data.link}</code>

@@ -1,0 +1,60 @@
+import { useMutation } from "@tanstack/react-query";
+import { useState } from "react";
+import { Problem } from "../app/ErrorPage.tsx";
+import { Section } from "../app/Page.tsx";
+import { useMe } from "../identity/queries.ts";
+import { Button } from "../ui/Button.tsx";
+import { Field, Input } from "../ui/Field.tsx";
+import { toast } from "../ui/toast.ts";
+import { changePassword } from "./queries.ts";
+
+export function Password() {
+  const me = useMe();
+  const [current, setCurrent] = useState("");
+  const [next, setNext] = useState("");
+  const change = useMutation({
+    mutationFn: () => changePassword(current, next),
+    onSuccess: () => {
+      toast.ok("The password is changed");
+      setCurrent("");
+      setNext("");
+    },
+    meta: { shown: true },
+  });
+  return (
+    <Section title="Password">
+      <form
+        className="max-w-sm space-y-4"
+        onSubmit={(event) => {
+          event.preventDefault();
+          change.mutate();
+        }}
+      >
+        <input type="text" name="username" autoComplete="username" value={me.email} readOnly hidden />
+        <Field label="Current password">
+          <Input
+            type="password"
+            autoComplete="current-password"
+            required
+            value={current}
+            onChange={(event) => setCurrent(event.target.value)}
+          />
+        </Field>
+        <Field label="New password" hint="At least 10 characters.">
+          <Input
+            type="password"
+            autoComplete="new-password"
+            required
+            minLength={10}
+            value={next}
+            onChange={(event) => setNext(event.target.value)}
+          />
+        </Field>
+        {change.error && <Problem error={change.error} />}
+        <Button type="submit" busy={change.isPending}>
+          Change the password
+        </Button>
+      </form>
+    </Section>
+  );
+}

@@ -1,0 +1,129 @@
+import { useMutation } from "@tanstack/react-query";
+import { ShieldCheck } from "lucide-react";
+import { lazy, Suspense, useState } from "react";
+import { isFailure } from "../api/failure.ts";
+import { Problem } from "../app/ErrorPage.tsx";
+import { Section } from "../app/Page.tsx";
+import { Button } from "../ui/Button.tsx";
+import { Copy } from "../ui/Copy.tsx";
+import { Dialog } from "../ui/Dialog.tsx";
+import { Field, Input } from "../ui/Field.tsx";
+import { Notice } from "../ui/Notice.tsx";
+import { toast } from "../ui/toast.ts";
+import { changeSecondFactor } from "./queries.ts";
+
+const Qr = lazy(() => import("../ui/Qr.tsx"));
+
+/** SecondFactor asks for a code from a phone beside the password. */
+export function SecondFactor() {
+  const [open, setOpen] = useState(false);
+  return (
+    <Section
+      title="Second factor"
+      intro="A code from an authenticator app, asked for at each sign-in beside the password."
+    >
+      <Button icon={<ShieldCheck className="size-4" aria-hidden />} onClick={() => setOpen(true)}>
+        Set up or turn off
+      </Button>
+      <Dialog open={open} onOpenChange={setOpen} title="Second factor">
+        <Steps close={() => setOpen(false)} />
+      </Dialog>
+    </Section>
+  );
+}
+
+function Steps({ close }: { close: () => void }) {
+  const [password, setPassword] = useState("");
+  const [code, setCode] = useState("");
+  const begin = useMutation({
+    mutationFn: () => changeSecondFactor({ action: "begin", password }),
+    meta: { shown: true },
+  });
+  const confirm = useMutation({
+    mutationFn: () => changeSecondFactor({ action: "confirm", code }),
+    meta: { shown: true },
+  });
+  const disable = useMutation({
+    mutationFn: () => changeSecondFactor({ action: "disable", password, code }),
+    onSuccess: () => {
+      toast.ok("The second factor is off");
+      close();
+    },
+    meta: { shown: true },
+  });
+  if (confirm.data) return <Recovery codes={confirm.data.recoveryCodes} close={close} />;
+  const enabled = isFailure(begin.error, "already_enabled");
+  const step = begin.data ? confirm : enabled ? disable : begin;
+  return (
+    <form
+      className="space-y-4"
+      onSubmit={(event) => {
+        event.preventDefault();
+        step.mutate();
+      }}
+    >
+      {!begin.data && (
+        <Field label="Your password">
+          <Input
+            type="password"
+            autoComplete="current-password"
+            required
+            autoFocus
+            value={password}
+            onChange={(event) => setPassword(event.target.value)}
+          />
+        </Field>
+      )}
+      {enabled && <Notice>It is on. Give a code to turn it off.</Notice>}
+      {begin.data && (
+        <div className="flex flex-wrap items-center gap-4">
+          <Suspense fallback={null}>
+            <Qr text={begin.data.otpauthUrl ?? ""} label="The secret as a QR code" />
+          </Suspense>
+          <p className="min-w-48 flex-1 text-sm">
+            Read this with an authenticator app, or type its secret there:
+            <code className="mt-1 block break-all">{begin.data.secret}</code>
+          </p>
+        </div>
+      )}
+      {(begin.data || enabled) && (
+        <Field label="Code from the app">
+          <Input
+            inputMode="numeric"
+            autoComplete="one-time-code"
+            required
+            minLength={6}
+            value={code}
+            onChange={(event) => setCode(event.target.value)}
+          />
+        </Field>
+      )}
+      {step.error && !enabled && <Problem error={step.error} />}
+      {enabled && disable.error && <Problem error={disable.error} />}
+      <Button type="submit" look={enabled ? "danger" : "primary"} busy={step.isPending}>
+        {begin.data ? "Turn it on" : enabled ? "Turn it off" : "Go on"}
+      </Button>
+    </form>
+  );
+}
+
+function Recovery({ codes, close }: { codes: string[]; close: () => void }) {
+  return (
+    <div className="space-y-4">
+      <Notice tone="ok" title="It is on">
+        Keep these codes where your phone is not: each signs you in once without it. They are not shown again.
+      </Notice>
+      <ul className="grid grid-cols-2 gap-1 rounded-lg bg-sunken p-3 font-mono text-sm">
+        {codes.map((each) => (
+          <li key={each}>{each}</li>
+        ))}
+      </ul>
+      <div className="flex gap-2">
+        <Copy text={codes.join("\n")} words="Copy them" />
+        <Button look="primary" size="sm" onClick={close}>
+          I have kept them
+        </Button>
+      </div>
+    </div>
+  );
+}
