@@ -119,7 +119,7 @@ func (a *API) Handler() *Mux {
 	}
 	to := func(handle handler) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			a.serve(route{pattern: "unknown", page: true, handle: handle}, w, r)
+			a.serve(route{pattern: "unknown", handle: handle}, w, r)
 		}
 	}
 	a.serveApp(mux)
