@@ -113,7 +113,7 @@ assert.equal(page.url(), `${base}/`)
 // a program on this computer: the answer goes to a port that listens
 const program = await new Promise((ready) => {
   import('node:http').then(({ createServer }) => {
-    const server = createServer((_, res) => res.end('<!doctype html><title>ok</title>')).listen(0, '127.0.0.1', () => ready(server))
+    const server = createServer((_, res) => res.end('<!doctype html><title>ok</title><link rel="icon" href="data:,">')).listen(0, '127.0.0.1', () => ready(server))
   })
 })
 const redirect = `http://127.0.0.1:${program.address().port}/callback`
