@@ -22,10 +22,12 @@ test("every place is a link in the rail, and a page when loaded by its address",
   calm(page);
 });
 
-test("a dead link ends in a page that says so", async () => {
-  const { page } = await house.visitor();
+test("what is not there is said to be so: by the server, by the app, by a page", async () => {
+  const { page } = await house.person("Cy Dead");
   const response = await page.goto(`${house.url}/no/such/page`);
   expect(response?.status()).toBe(404);
+  await page.getByText("There is nothing at this address").waitFor();
+  await page.goto(`${house.url}/billing/no/such/page`);
   await page.getByText("There is nothing at this address").waitFor();
   await look(page, "not-found");
   calm(page);

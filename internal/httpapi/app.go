@@ -53,30 +53,6 @@ func (a *API) home(x *exchange) (answer, error) {
 	return x.packed(ans.with("Content-Security-Policy", a.App.policy()), "index.html"), nil
 }
 
-// lost is where a person's browser ends up that follows a dead link: the app,
-// which says so in words.
-func (a *API) lost(x *exchange) (answer, error) {
-	read := x.r.Method == http.MethodGet || x.r.Method == http.MethodHead
-	if !read || !strings.Contains(x.r.Header.Get("Accept"), "text/html") || ours(x.r.URL.Path) {
-		return nowhere(x)
-	}
-	ans, err := a.home(x)
-	if ans.status == 0 {
-		ans.status = http.StatusNotFound
-	}
-	return ans, err
-}
-
-// ours reports whether a path speaks to programs.
-func ours(p string) bool {
-	for _, prefix := range []string{"/api/", "/auth/", "/oauth/", "/editor/", "/objects/", "/webhooks/", "/.well-known/", "/assets/"} {
-		if strings.HasPrefix(p, prefix) {
-			return true
-		}
-	}
-	return false
-}
-
 // policy lets the app do what it needs and nothing else: no script but ours,
 // no origin but ours and the object store's. Styles may be inline, because
 // the canvas and the code editor position things that way.

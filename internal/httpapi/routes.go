@@ -204,7 +204,7 @@ func (a *API) unknown(mux *http.ServeMux) handler {
 			}
 		}
 		if len(allowed) == 0 {
-			return a.lost(x)
+			return nowhere(x)
 		}
 		slices.Sort(allowed)
 		x.w.Header().Set("Allow", strings.Join(allowed, ", "))
