@@ -1,14 +1,228 @@
-import { useParams } from "@tanstack/react-router";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { ChevronRight, Play, Share2 } from "lucide-react";
+import { lazy, Suspense, useEffect, useState } from "react";
+import { useStore } from "zustand";
+import { api, ask } from "../api/client.ts";
+import { failureOf } from "../api/failure.ts";
+import { Answer } from "../app/Answer.tsx";
 import { useTitle } from "../app/Page.tsx";
+import { changed } from "../app/search.ts";
+import { useMe, useWhyNot } from "../identity/queries.ts";
+import { Button, buttonClass } from "../ui/Button.tsx";
+import { type Workflow, workflowQuery } from "../workflows/queries.ts";
+import { useEditor } from "./context.ts";
+import { Editor, Ended, type Panel } from "./Editor.tsx";
+import { DraftInput } from "./fields.tsx";
+import { People } from "./People.tsx";
+import { SaveTrouble } from "./SaveState.tsx";
+import { Session } from "./session.ts";
+
+const RunDialog = lazy(async () => ({ default: (await import("../runs/RunDialog.tsx")).RunDialog }));
+const ShareDialog = lazy(async () => ({ default: (await import("../sharing/ShareDialog.tsx")).ShareDialog }));
+
+const panels: Panel[] = ["step", "workflow", "problems", "history", "source"];
 
 /** EditorPage is the canvas of one workflow. It takes the whole width and height beside the rail. */
 export function EditorPage() {
   const { workflowId } = useParams({ from: "/inside/workflows/$workflowId" });
-  useTitle("Workflow");
+  const workflow = useQuery(workflowQuery(workflowId));
   return (
-    <div className="p-8">
-      <h1>Workflow</h1>
-      <p className="text-muted">{workflowId}</p>
-    </div>
+    <Answer query={workflow} loading={<div className="flex-1" />}>
+      {(found) => <Open key={workflowId} workflow={found} />}
+    </Answer>
+  );
+}
+
+/** useOpen makes a session that lasts as long as the page. */
+function useOpen(workflowId: string): Session | null {
+  const me = useMe();
+  const mayEdit = useWhyNot()("edit workflows") === null;
+  const [session, setSession] = useState<Session | null>(null);
+  const { name } = me;
+  useEffect(() => {
+    const path = { id: workflowId };
+    const made = new Session({
+      mayEdit,
+      user: { name },
+      pass: () => ask(api.POST("/api/collab/token", { body: { workflowId } })),
+      load: async () => {
+        const { data, error, response } = await api.GET("/api/workflows/{id}", { params: { path } });
+        if (!data) throw failureOf(response, error);
+        return { definition: data.data.definition, tag: response.headers.get("ETag") };
+      },
+      save: async (definition, tag) => {
+        const { data, error, response } = await api.PUT("/api/workflows/{id}", {
+          params: { path, header: { ...(tag && { "If-Match": tag }) } },
+          body: { definition },
+        });
+        if (!data) throw failureOf(response, error);
+        return response.headers.get("ETag");
+      },
+    });
+    setSession(made);
+    const leaving = (event: BeforeUnloadEvent) => {
+      if (["saving", "conflict", "refused"].includes(made.state.getState().save)) event.preventDefault();
+    };
+    addEventListener("beforeunload", leaving);
+    return () => {
+      removeEventListener("beforeunload", leaving);
+      made.destroy();
+    };
+  }, [workflowId, mayEdit, name]);
+  return session;
+}
+
+function Open({ workflow }: { workflow: Workflow }) {
+  const session = useOpen(workflow.id);
+  const search = useSearch({ from: "/inside/workflows/$workflowId" });
+  const navigate = useNavigate({ from: "/workflows/$workflowId" });
+  const set = (change: Parameters<typeof changed<typeof search>>[1]) =>
+    void navigate({ search: (old) => changed(old, change), replace: true });
+  useTitle(workflow.name);
+  if (!session) return null;
+  return (
+    <Living
+      session={session}
+      workflow={workflow}
+      search={search}
+      set={set}
+      panel={panels.find((each) => each === search.panel) ?? null}
+    />
+  );
+}
+
+type Search = { node?: string; panel?: string; run?: true; share?: true };
+
+function Living(props: {
+  session: Session;
+  workflow: Workflow;
+  search: Search;
+  set: (change: { [K in keyof Search]?: Search[K] | undefined }) => void;
+  panel: Panel | null;
+}) {
+  const { session, workflow, search, set, panel } = props;
+  const ending = useStore(session.state, (state) => state.ending);
+  if (ending) {
+    return (
+      <Ended title={ending === "deleted" ? "This workflow was deleted" : "The editor had to close"}>
+        <p className="mb-3">
+          {ending === "deleted" && "Its runs are still listed."}
+          {ending === "revoked" && "You are not allowed to open it any more. Ask an admin of the team."}
+          {ending === "too-large" && "The graph has become too large to edit together. Load the page again."}
+          {ending === "broken" &&
+            "Something unexpected came over the line. Load the page again; what was saved is safe."}
+        </p>
+        <Link to="/workflows" className={buttonClass("secondary", "sm")}>
+          To the workflows
+        </Link>
+      </Ended>
+    );
+  }
+  return (
+    <Editor
+      session={session}
+      workflowId={workflow.id}
+      name={workflow.name}
+      title={<Title workflow={workflow} />}
+      view={{ node: search.node ?? null, panel }}
+      onView={(change) =>
+        set({
+          ...("node" in change && { node: change.node ?? undefined }),
+          ...("panel" in change && { panel: change.panel ?? undefined }),
+        })
+      }
+      banner={<SaveTrouble />}
+      actions={
+        <>
+          <People />
+          <ShareButton onClick={() => set({ share: true })} />
+          <RunButton onClick={() => set({ run: true })} />
+          <Suspense fallback={null}>
+            {search.run && (
+              <RunDialog workflowId={workflow.id} open onOpenChange={(open) => set({ run: open || undefined })} />
+            )}
+            {search.share && (
+              <ShareDialog
+                workflowId={workflow.id}
+                workflowName={workflow.name}
+                open
+                onOpenChange={(open) => set({ share: open || undefined })}
+              />
+            )}
+          </Suspense>
+        </>
+      }
+    />
+  );
+}
+
+function Title({ workflow }: { workflow: Workflow }) {
+  const client = useQueryClient();
+  const locked = useWhyNot()("edit workflows") !== null;
+  const rename = useMutation({
+    mutationFn: (name: string) =>
+      ask(api.PUT("/api/workflows/{id}", { params: { path: { id: workflow.id } }, body: { name } })),
+    onSuccess: (fresh) => {
+      client.setQueryData(workflowQuery(workflow.id).queryKey, fresh);
+      void client.invalidateQueries({ queryKey: ["workflows"] });
+    },
+  });
+  return (
+    <h1 className="flex min-w-0 items-center gap-1 text-base!">
+      <Link to="/workflows" className="shrink-0 text-sm font-normal text-muted hover:underline max-sm:hidden">
+        Workflows
+      </Link>
+      <ChevronRight className="size-4 shrink-0 text-muted max-sm:hidden" aria-hidden />
+      <span className="sr-only">{workflow.name}</span>
+      <DraftInput
+        aria-label="Name of the workflow"
+        className="h-8! min-w-0 border-transparent! bg-transparent! px-1.5! text-base! font-semibold hover:border-line!"
+        size={Math.min(48, Math.max(10, workflow.name.length))}
+        maxLength={200}
+        disabled={locked}
+        value={workflow.name}
+        refuse={(name) => (name.trim() ? null : "A workflow needs a name.")}
+        onKeep={(name) => rename.mutate(name.trim())}
+      />
+    </h1>
+  );
+}
+
+function ShareButton({ onClick }: { onClick: () => void }) {
+  return (
+    <Button
+      size="sm"
+      icon={<Share2 className="size-4" aria-hidden />}
+      disabledReason={useWhyNot()("manage sharing")}
+      onClick={onClick}
+    >
+      <span className="max-sm:sr-only">Share</span>
+    </Button>
+  );
+}
+
+function RunButton({ onClick }: { onClick: () => void }) {
+  const { session, problems } = useEditor();
+  const list = useStore(problems, (state) => state.list);
+  const [busy, setBusy] = useState(false);
+  const notAllowed = useWhyNot()("start runs");
+  const inTheWay = list && list.length > 0 ? `${list[0]?.message} (${list.length} to put right, see Problems)` : null;
+  return (
+    <Button
+      size="sm"
+      look="primary"
+      busy={busy}
+      icon={<Play className="size-4" aria-hidden />}
+      disabledReason={notAllowed ?? inTheWay}
+      onClick={async () => {
+        setBusy(true);
+        await session.flush();
+        setBusy(false);
+        onClick();
+      }}
+    >
+      Run
+    </Button>
   );
 }

@@ -1,6 +1,111 @@
-import type { Schemas } from "../api/client.ts";
+import { Eye, PencilLine, Play } from "lucide-react";
+import { useEffect, useState } from "react";
+import { useStore } from "zustand";
+import { api, ask, type Schemas } from "../api/client.ts";
+import { useTitle } from "../app/Page.tsx";
+import { RunDialog } from "../runs/RunDialog.tsx";
+import { Button } from "../ui/Button.tsx";
+import { exact } from "../ui/format.ts";
+import { useGraph } from "./context.ts";
+import { Editor, Ended, type View } from "./Editor.tsx";
+import type { Pass } from "./live.ts";
+import { People } from "./People.tsx";
+import { Session } from "./session.ts";
+
+type Joined = Schemas["Joined"];
+
+function passOf({ roomToken, room, collabUrl, role, expiresAt }: Joined): Pass {
+  return { token: roomToken, room, collabUrl, role, expiresAt };
+}
 
 /** GuestEditor is the canvas for somebody who came by a share link; sharing/JoinPage has joined already. */
-export default function GuestEditor({ join }: { join: Schemas["Joined"] | null }) {
-  return <h1 className="p-8">{join?.workflow.name ?? "Shared workflow"}</h1>;
+export default function GuestEditor({ join }: { join: Joined }) {
+  const [session, setSession] = useState<Session | null>(null);
+  useTitle(join.workflow.name);
+  useEffect(() => {
+    let first: Joined | null = join;
+    const invite = decodeURIComponent(location.hash.replace(/^#/, ""));
+    const made = new Session({
+      mayEdit: join.role === "editor",
+      user: { name: join.guest.name },
+      // The link opens the door again when the pass has run out; the same browser stays the same guest.
+      pass: async () => {
+        const joined = first ?? (await ask(api.POST("/api/collab/join", { body: { invite, name: join.guest.name } })));
+        first = null;
+        return passOf(joined);
+      },
+      load: async () => ({ definition: join.workflow.definition, tag: null }),
+    });
+    setSession(made);
+    return () => made.destroy();
+  }, [join]);
+  return session && <Living session={session} join={join} />;
+}
+
+function Living({ session, join }: { session: Session; join: Joined }) {
+  const ending = useStore(session.state, (state) => state.ending);
+  const [view, setView] = useState<View>({ node: null, panel: null });
+  const [running, setRunning] = useState(false);
+  if (ending) {
+    return (
+      <Ended title={ending === "revoked" ? "This link no longer works" : "This workflow is closed"}>
+        {ending === "revoked"
+          ? "It has expired, or the team has taken it back. Ask whoever sent it for a new one."
+          : "It was deleted, or could not be kept open. Open the link again to see."}
+      </Ended>
+    );
+  }
+  const editor = join.role === "editor";
+  return (
+    <main id="content" className="[&>div]:h-dvh">
+      <Editor
+        session={session}
+        workflowId={null}
+        name={join.workflow.name}
+        title={<h1 className="truncate text-base!">{join.workflow.name}</h1>}
+        view={view}
+        onView={(change) => setView((old) => ({ ...old, ...change }))}
+        banner={
+          <p className="flex flex-wrap items-center gap-x-2 border-b bg-info-soft px-4 py-1.5 text-[13px]">
+            {editor ? <PencilLine className="size-4" aria-hidden /> : <Eye className="size-4" aria-hidden />}
+            <span>
+              You are here as <strong>{join.guest.name}</strong>, a guest who can{" "}
+              {editor ? "edit and run this workflow; the team that shared it pays for runs" : "look at this workflow"}.
+            </span>
+            <span className="text-muted">Until {exact(join.expiresAt)}.</span>
+          </p>
+        }
+        actions={
+          <>
+            <People />
+            {editor && join.runToken && (
+              <Button
+                size="sm"
+                look="primary"
+                icon={<Play className="size-4" aria-hidden />}
+                onClick={() => setRunning(true)}
+              >
+                Run
+              </Button>
+            )}
+            {running && join.runToken && (
+              <GuestRun token={join.runToken} workflowId={join.workflow.id} onClose={() => setRunning(false)} />
+            )}
+          </>
+        }
+      />
+    </main>
+  );
+}
+
+function GuestRun({ token, workflowId, onClose }: { token: string; workflowId: string; onClose: () => void }) {
+  const { document } = useGraph();
+  return (
+    <RunDialog
+      workflowId={workflowId}
+      open
+      onOpenChange={(open) => !open && onClose()}
+      guest={{ token, definition: document.definition() }}
+    />
+  );
 }

@@ -1,4 +1,5 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
+import { isRecord } from "../api/failure.ts";
 import { useTitle } from "../app/Page.tsx";
 import { RunDialog } from "./RunDialog.tsx";
 
@@ -6,12 +7,26 @@ import { RunDialog } from "./RunDialog.tsx";
 export function LaunchPage() {
   const search = useSearch({ from: "/inside/launch" });
   const navigate = useNavigate();
+  const parameters = readRecord(search.parameters);
+  const inputs = readRecord(search.inputs) as Record<string, string | string[]> | undefined;
   useTitle("Launch");
   return (
     <RunDialog
       workflowId={search.workflow ?? ""}
       open
       onOpenChange={(open) => !open && void navigate({ to: "/workflows", search: {} })}
+      {...(parameters && { parameters })}
+      {...(inputs && { inputs })}
     />
   );
+}
+
+/** readRecord takes an object from a link; what is none is left out. */
+function readRecord(text: string | undefined): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text ?? "");
+    return isRecord(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }

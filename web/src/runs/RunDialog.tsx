@@ -1,4 +1,20 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { CircleCheck, Play, Terminal } from "lucide-react";
+import { useRef, useState } from "react";
+import { once, raw, type Schemas } from "../api/client.ts";
+import { ApiFailure, isRecord } from "../api/failure.ts";
+import { Answer } from "../app/Answer.tsx";
+import { Problem } from "../app/ErrorPage.tsx";
+import { Button } from "../ui/Button.tsx";
+import { Copy } from "../ui/Copy.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
+import { Notice } from "../ui/Notice.tsx";
+import { type Definition, type Workflow, workflowQuery } from "../workflows/queries.ts";
+import { EstimateNote, SizePicker, useEstimate } from "./Estimate.tsx";
+import { fieldsOf, fill, startText } from "./form.ts";
+import { RunForm } from "./RunForm.tsx";
+import { chosenSize, type Size, sizeOf } from "./sizes.ts";
 
 export interface RunDialogProps {
   workflowId: string;
@@ -7,13 +23,177 @@ export interface RunDialogProps {
   /** Values to begin with: of an earlier run, or from a launch link. */
   parameters?: Record<string, unknown>;
   inputs?: Record<string, string | string[]>;
+  compute?: Schemas["Compute"];
+  /** Somebody without an account: runs by the link's token, and learns only that it was accepted. */
+  guest?: { token: string; definition: Definition };
 }
 
 /** RunDialog asks what a run needs and starts it. */
-export function RunDialog({ open, onOpenChange }: RunDialogProps) {
+export function RunDialog(props: RunDialogProps) {
+  const { open, onOpenChange, guest } = props;
+  if (!open) return null;
   return (
-    <Dialog open={open} onOpenChange={onOpenChange} title="Run">
-      {null}
+    <Dialog open onOpenChange={onOpenChange} wide title="Run" description="What should this run work with?">
+      {guest ? <Ask {...props} name="this workflow" definition={guest.definition} /> : <Load {...props} />}
     </Dialog>
   );
+}
+
+function Load(props: RunDialogProps) {
+  // Asked for when the dialog opens, and then left alone: a form must not change under one's hands.
+  const { queryFn } = workflowQuery(props.workflowId);
+  const workflow = useQuery({
+    queryKey: ["workflow", props.workflowId, "to run"],
+    queryFn: queryFn as () => Promise<Workflow>,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+  });
+  return (
+    <Answer query={workflow}>
+      {({ name, definition, problems }) =>
+        problems.length > 0 ? (
+          <Notice tone="warn" title={`${name} cannot run yet`}>
+            {problems.map((problem) => (
+              <p key={problem.path + problem.message}>{problem.message}</p>
+            ))}
+          </Notice>
+        ) : (
+          <Ask {...props} name={name} definition={definition} />
+        )
+      }
+    </Answer>
+  );
+}
+
+const lastKey = (workflowId: string) => `millrace.run.${workflowId}`;
+
+/** lastValues is what the last run from this tab was given. */
+function lastValues(workflowId: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(sessionStorage.getItem(lastKey(workflowId)) ?? "{}");
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
+  const { workflowId, definition, guest, name } = props;
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const [texts, setTexts] = useState(() => {
+    const given = props.parameters ?? lastValues(workflowId);
+    return Object.fromEntries(fieldsOf(definition).map((field) => [field.name, startText(field, given[field.name])]));
+  });
+  const [files, setFiles] = useState<Record<string, string[]>>(() =>
+    Object.fromEntries(Object.entries(props.inputs ?? {}).map(([key, value]) => [key, [value].flat()])),
+  );
+  const [size, setSize] = useState<Size>(() => sizeOf(props.compute));
+  const [tried, setTried] = useState(false);
+  const filled = fill(definition, texts, files);
+  const estimate = useEstimate(guest ? null : workflowId, size);
+  const body: Schemas["StartRun"] = {
+    workflowId,
+    parameters: filled.parameters,
+    inputs: filled.inputs,
+    ...chosenSize(size),
+  };
+  // One key for one request: pressing twice starts one run, other values another.
+  const key = useRef({ text: "", header: once() });
+  const start = useMutation({
+    mutationFn: async () => {
+      const text = JSON.stringify(body);
+      if (key.current.text !== text) key.current = { text, header: once() };
+      const response = await raw("/api/runs", {
+        method: "POST",
+        headers: {
+          "Content-Type": "application/json",
+          ...key.current.header,
+          ...(guest && { Authorization: `Bearer ${guest.token}` }),
+        },
+        ...(guest && { credentials: "omit" as const }),
+        body: text,
+      });
+      return ((await response.json()) as { data: Schemas["StartedRun"] }).data;
+    },
+    onSuccess: ({ runId }) => {
+      if (guest) return;
+      sessionStorage.setItem(lastKey(workflowId), JSON.stringify(filled.parameters));
+      void client.invalidateQueries({ queryKey: ["runs"] });
+      void navigate({ to: "/runs/$runId", params: { runId }, search: {} });
+    },
+    onError: (error) => {
+      if (error instanceof ApiFailure && error.status === 409) key.current = { text: "", header: once() };
+    },
+    meta: { shown: true },
+  });
+  if (guest && start.data) {
+    return (
+      <div className="flex flex-col items-center gap-2 py-8 text-center">
+        <CircleCheck className="size-10 text-ok" aria-hidden />
+        <h2>The run was accepted</h2>
+        <p className="max-w-md text-sm text-muted">
+          It runs on the bill of the team that shared the workflow with you; they see how it goes. Its number is{" "}
+          <code>{start.data.runId}</code>.
+        </p>
+      </div>
+    );
+  }
+  const wrong = Object.keys(filled.errors).length;
+  const blocked =
+    estimate.data && !estimate.data.allowed ? (estimate.data.reason ?? "This size is not allowed.") : null;
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        setTried(true);
+        if (wrong === 0 && !blocked && !start.isPending) start.mutate();
+      }}
+      className="space-y-6"
+    >
+      <RunForm
+        definition={definition}
+        texts={texts}
+        files={files}
+        errors={tried ? filled.errors : {}}
+        onText={(field, text) => setTexts((old) => ({ ...old, [field]: text }))}
+        onFiles={(input, keys) => setFiles((old) => ({ ...old, [input]: keys }))}
+        guest={guest !== undefined}
+      />
+      <SizePicker size={size} onChange={setSize} />
+      {!guest && <EstimateNote estimate={estimate} />}
+      {start.error && <Problem error={start.error} />}
+      <footer className="sticky -bottom-4 -mx-5 -mb-4 flex flex-wrap items-center justify-end gap-2 border-t bg-surface px-5 py-3">
+        {!guest && (
+          <details className="mr-auto text-[13px]">
+            <summary className="flex cursor-pointer items-center gap-1.5 text-muted">
+              <Terminal className="size-4" aria-hidden /> As a command
+            </summary>
+            <div className="mt-1 flex max-w-md items-start gap-1">
+              <pre tabIndex={0} className="overflow-x-auto rounded-md bg-sunken p-2 text-xs">
+                {curl(body)}
+              </pre>
+              <Copy text={curl(body)} label="Copy the command" />
+            </div>
+          </details>
+        )}
+        <Button onClick={() => props.onOpenChange(false)}>Close</Button>
+        <Button
+          type="submit"
+          look="primary"
+          icon={<Play className="size-4" aria-hidden />}
+          busy={start.isPending}
+          disabledReason={blocked}
+        >
+          Start {tried && wrong > 0 ? `(${wrong} to fill in)` : name === "this workflow" ? "the run" : ""}
+        </Button>
+      </footer>
+    </form>
+  );
+}
+
+/** curl is the same request for a terminal. */
+function curl(body: Schemas["StartRun"]): string {
+  const text = JSON.stringify(body).replaceAll("'", "'\\''");
+  return `curl -X POST ${location.origin}/api/runs \\\n  -H "Authorization: Bearer $MILLRACE_TOKEN" \\\n  -H 'Content-Type: application/json' \\\n  -d '${text}'`;
 }

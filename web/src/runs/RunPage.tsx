@@ -1,14 +1,182 @@
-import { useParams } from "@tanstack/react-router";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
+import { useStore } from "zustand";
+import { type RunMessage, useRunStream } from "../api/stream.ts";
+import { Answer } from "../app/Answer.tsx";
 import { useTitle } from "../app/Page.tsx";
+import { changed } from "../app/search.ts";
+import { Skeleton, SkeletonRows } from "../ui/Skeleton.tsx";
+import { TabPanel, Tabs } from "../ui/Tabs.tsx";
+import { Compare } from "./Compare.tsx";
+import { Details } from "./Details.tsx";
+import { Events } from "./Events.tsx";
+import { Failure } from "./Failure.tsx";
+import { LogView } from "./LogView.tsx";
+import { culprit } from "./model.ts";
+import { NodePanel } from "./NodePanel.tsx";
+import { Outputs } from "./Outputs.tsx";
+import { runQuery } from "./queries.ts";
+import { Resources } from "./Resources.tsx";
+import { RetryButton, RunHead } from "./RunHead.tsx";
+import { type Run, RunStore } from "./runStore.ts";
+import { active, looks } from "./status.tsx";
+import { Timeline } from "./Timeline.tsx";
+
+const RunGraph = lazy(async () => ({ default: (await import("./RunGraph.tsx")).RunGraph }));
+
+const tabs = ["timeline", "log", "outputs", "events", "resources", "compare", "details"] as const;
+type Tab = (typeof tabs)[number];
+const labels: Record<Tab, string> = {
+  timeline: "Timeline",
+  log: "Log",
+  outputs: "Outputs",
+  events: "Events",
+  resources: "Resources",
+  compare: "Compare",
+  details: "Details",
+};
 
 /** RunPage follows one run, live while it runs. */
 export function RunPage() {
   const { runId } = useParams({ from: "/inside/runs/$runId" });
-  useTitle("Run");
+  const run = useQuery(runQuery(runId));
   return (
-    <div className="p-8">
-      <h1>Run</h1>
-      <p className="text-muted">{runId}</p>
+    <div className="mx-auto w-full max-w-7xl px-4 py-5 md:px-8">
+      <Answer query={run} loading={<SkeletonRows rows={6} />}>
+        {(found) => <Follow key={found.id} run={found} />}
+      </Answer>
     </div>
   );
+}
+
+/** useFollowed keeps a store fed: by the stream, and by reading the run again when steps end. */
+function useFollowed(run: Run): { store: RunStore; error: string | null; away: boolean } {
+  const [store] = useState(() => new RunStore(run));
+  const client = useQueryClient();
+  const following = useRef(active(run.status));
+  useEffect(() => store.fresh(run), [store, run]);
+  const { id } = run;
+  const soon = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const readAgain = useCallback(
+    (pause: number) => {
+      soon.current ??= setTimeout(() => {
+        soon.current = undefined;
+        void client.invalidateQueries({ queryKey: runQuery(id).queryKey });
+      }, pause);
+    },
+    [client, id],
+  );
+  useEffect(() => () => clearTimeout(soon.current), []);
+  const onMessage = useCallback(
+    (message: RunMessage) => {
+      store.hear(message);
+      if (message.type === "done") {
+        clearTimeout(soon.current);
+        soon.current = undefined;
+        readAgain(0);
+        void client.invalidateQueries({ queryKey: ["runs"] });
+      } else if (message.nodeStatus) readAgain(3000);
+    },
+    [store, client, readAgain],
+  );
+  const { connection, error } = useRunStream(following.current ? run.id : null, onMessage);
+  return { store, error, away: following.current && connection === "reconnecting" };
+}
+
+function Follow({ run }: { run: Run }) {
+  const { store, error, away } = useFollowed(run);
+  const search = useSearch({ from: "/inside/runs/$runId" });
+  const navigate = useNavigate({ from: "/runs/$runId" });
+  const set = (change: Parameters<typeof changed<typeof search>>[1]) =>
+    void navigate({ search: (old) => changed(old, change), replace: true, resetScroll: false });
+  const now = useStore(store.state, (state) => state.run);
+  const broken = now.status === "failed" || now.status === "interrupted";
+  const blamed = useStore(store.state, (state) =>
+    broken ? (culprit(state.run, state.nodes.values())?.id ?? null) : null,
+  );
+  // A failed run opens on the step that failed, unless the address says otherwise.
+  const chosen = search.node === "none" ? null : (search.node ?? blamed);
+  const tab: Tab = tabs.find((each) => each === search.tab) ?? (now.status === "completed" ? "outputs" : "timeline");
+  const known = chosen !== null && store.state.getState().nodes.has(chosen) ? chosen : null;
+  useTitle(titleOf(now));
+  return (
+    <>
+      <RunHead store={store} away={away} error={error} />
+      {broken && (
+        <Failure
+          store={store}
+          onLog={(node) => set({ tab: "log", node: node ?? undefined, line: undefined })}
+          retry={<RetryButton run={run} />}
+        />
+      )}
+      <div className="mb-4 grid overflow-hidden rounded-xl border bg-surface lg:grid-cols-[1fr_auto]">
+        <section aria-label="Graph of the run" className="h-[20rem] min-w-0 md:h-[24rem]">
+          <Suspense fallback={<Skeleton className="h-full" />}>
+            <RunGraph store={store} chosen={known} onChoose={(id) => set({ node: id ?? "none" })} />
+          </Suspense>
+        </section>
+        {known && (
+          <aside className="max-lg:border-t lg:h-[24rem] lg:w-80 lg:border-l">
+            <NodePanel
+              store={store}
+              id={known}
+              onClose={() => set({ node: "none" })}
+              onLog={() => set({ tab: "log", node: known, line: undefined })}
+            />
+          </aside>
+        )}
+      </div>
+      <Tabs
+        label="About this run"
+        value={tab}
+        onChange={(next) => set({ tab: next })}
+        tabs={tabs.map((each) => ({ value: each, label: labels[each] }))}
+      >
+        <TabPanel value="timeline" className="pt-4">
+          <Timeline store={store} chosen={known} onChoose={(id) => set({ node: id })} />
+        </TabPanel>
+        <TabPanel value="log" className="pt-4">
+          <LogView
+            store={store}
+            node={known}
+            onNode={(id) => set({ node: id ?? "none", line: undefined })}
+            words={search.q ?? ""}
+            onWords={(words) => set({ q: words || undefined })}
+            line={search.line === undefined ? null : Number(search.line) || 0}
+            onLine={(offset) => set({ line: offset === null ? undefined : String(offset) })}
+          />
+        </TabPanel>
+        <TabPanel value="outputs" className="pt-4">
+          <Outputs run={{ id: run.id, status: now.status, nodes: run.nodes }} node={known} />
+        </TabPanel>
+        <TabPanel value="events" className="pt-4">
+          <Events store={store} node={known} />
+        </TabPanel>
+        <TabPanel value="resources" className="pt-4">
+          <Resources store={store} />
+        </TabPanel>
+        <TabPanel value="compare" className="pt-4">
+          <Compare run={run} />
+        </TabPanel>
+        <TabPanel value="details" className="pt-4">
+          <Details run={run} />
+        </TabPanel>
+      </Tabs>
+      <p className="mt-6 text-[13px] text-muted">
+        <Link to="/runs" className="underline">
+          All runs
+        </Link>
+      </p>
+    </>
+  );
+}
+
+const signs: Partial<Record<Run["status"], string>> = { completed: "✓", failed: "✗", cancelled: "⊘", interrupted: "!" };
+
+/** titleOf tells in the tab how the run goes. */
+function titleOf(run: Pick<Run, "status" | "progressPercent" | "workflowName">): string {
+  const state =
+    signs[run.status] ?? (run.status === "running" ? `${Math.floor(run.progressPercent)}%` : looks[run.status].word);
+  return `${state} ${run.workflowName}`;
 }

@@ -1,0 +1,218 @@
+import "@xyflow/react/dist/base.css";
+import "./canvas.css";
+import {
+  Background,
+  type Connection,
+  ConnectionMode,
+  Controls,
+  MiniMap,
+  type NodeProps,
+  type OnConnectEnd,
+  ReactFlow,
+  useReactFlow,
+} from "@xyflow/react";
+import { TriangleAlert } from "lucide-react";
+import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useStore } from "zustand";
+import { useEditor, useGraph, useProblemsOf, useSession, useShown } from "./context.ts";
+import type { FlowNode } from "./flow.ts";
+import { Insert, type InsertAt } from "./Insert.tsx";
+import { add } from "./kinds.ts";
+import { NodeCard, NoteCard } from "./NodeCard.tsx";
+import { Cursors } from "./People.tsx";
+import { card } from "./ports.ts";
+import { useKeys } from "./useKeys.ts";
+
+const TaskNode = memo(function TaskNode({ id, data, selected }: NodeProps<FlowNode>) {
+  const problems = useProblemsOf(id);
+  const canEdit = useSession((state) => state.canEdit);
+  const others = useStore(useEditor().session.presence, (state) => state.chosen.get(id));
+  return (
+    <>
+      <NodeCard
+        data={data}
+        selected={selected}
+        connectable={canEdit}
+        tint={others?.[0]?.color}
+        corner={
+          problems.length > 0 && (
+            <span title={problems.map((each) => each.message).join("\n")}>
+              <TriangleAlert className="size-4 text-warn" role="img" aria-label="Has problems" />
+            </span>
+          )
+        }
+      />
+      {others && others.length > 0 && (
+        <span
+          className="absolute -top-5 left-1 rounded px-1.5 text-[11px] font-medium text-[white]"
+          style={{ background: others[0]?.color }}
+        >
+          {others.map((person) => person.name).join(", ")}
+        </span>
+      )}
+    </>
+  );
+});
+
+const NoteNode = memo(function NoteNode({ id, data, selected }: NodeProps<FlowNode>) {
+  const others = useStore(useEditor().session.presence, (state) => state.chosen.get(id));
+  return <NoteCard data={data} selected={selected} tint={others?.[0]?.color} />;
+});
+
+const nodeTypes = { task: TaskNode, note: NoteNode };
+const snap: [number, number] = [10, 10];
+const throttle = 33;
+
+/** Canvas is where the graph is drawn together. */
+export function Canvas({ onFind }: { onFind: () => void }) {
+  const { session, lock } = useEditor();
+  const graph = useGraph();
+  const shown = useShown();
+  const canEdit = useSession((state) => state.canEdit) && lock === null;
+  const flow = useReactFlow();
+  const [insert, setInsert] = useState<InsertAt | null>(null);
+  const frame = useRef<HTMLDivElement>(null);
+  const tell = useTell();
+
+  const middle = useCallback(() => {
+    const box = frame.current?.getBoundingClientRect();
+    return flow.screenToFlowPosition({
+      x: (box?.left ?? 0) + (box?.width ?? 0) / 2,
+      y: (box?.top ?? 0) + (box?.height ?? 0) / 2,
+    });
+  }, [flow]);
+  const openInsert = useCallback(() => setInsert({ at: middle(), from: null }), [middle]);
+  useKeys({ frame, graph, canEdit, insert: openInsert, find: onFind, middle });
+
+  const selection = useMemo(() => shown.nodes.filter((node) => node.selected).map((node) => node.id), [shown.nodes]);
+  const chosen = selection.join(" ");
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only when the choice itself has changed
+  useEffect(() => tell({ sel: selection.slice(0, 100) }), [chosen, tell]);
+
+  const onConnectEnd: OnConnectEnd = (event, state) => {
+    if (!canEdit || state.isValid || !state.fromNode || !state.fromHandle || state.toNode) return;
+    const point = "changedTouches" in event ? event.changedTouches[0] : event;
+    if (!point) return;
+    const at = flow.screenToFlowPosition({ x: point.clientX, y: point.clientY });
+    setInsert({
+      at: { x: at.x + (state.fromHandle.type === "source" ? card.width / 2 : -card.width / 2), y: at.y },
+      from: { node: state.fromNode.id, handle: state.fromHandle.id ?? null, type: state.fromHandle.type },
+    });
+  };
+  const drag = () => {
+    const places = [...graph.dragged()].slice(0, 200);
+    tell({ drag: Object.fromEntries(places.map(([id, { x, y }]) => [id, [Math.round(x), Math.round(y)]])) });
+  };
+  const drop = () => {
+    graph.drop();
+    tell({ drag: {} }, true);
+  };
+  return (
+    <section
+      ref={frame}
+      aria-label="Canvas"
+      className="relative min-h-0 min-w-0 flex-1"
+      onDragOver={(event) =>
+        canEdit && event.dataTransfer.types.includes("application/x-millrace") && event.preventDefault()
+      }
+      onDrop={(event) => {
+        const key = event.dataTransfer.getData("application/x-millrace");
+        if (!key || !canEdit) return;
+        event.preventDefault();
+        event.stopPropagation();
+        const at = flow.screenToFlowPosition({ x: event.clientX, y: event.clientY });
+        add(graph, key, at);
+      }}
+      onPointerMove={(event) => {
+        if (session.awareness) {
+          const { x, y } = flow.screenToFlowPosition({ x: event.clientX, y: event.clientY });
+          tell({ cursor: { x: Math.round(x), y: Math.round(y) } });
+        }
+      }}
+      onPointerLeave={() => tell({ cursor: null }, true)}
+    >
+      <ReactFlow
+        nodes={shown.nodes}
+        edges={shown.edges}
+        nodeTypes={nodeTypes}
+        onNodesChange={(changes) => graph.applyNodes(changes)}
+        onEdgesChange={(changes) => graph.applyEdges(changes)}
+        onNodeDrag={drag}
+        onNodeDragStop={drop}
+        onSelectionDrag={drag}
+        onSelectionDragStop={drop}
+        onConnect={({ source, sourceHandle, target, targetHandle }: Connection) =>
+          graph.document.connect(source, sourceHandle, target, targetHandle)
+        }
+        onConnectEnd={onConnectEnd}
+        isValidConnection={({ source, target }) => source !== target && !graph.document.reaches(target, source)}
+        onDoubleClick={(event) => {
+          if (!canEdit || !(event.target as Element).classList.contains("react-flow__pane")) return;
+          setInsert({ at: flow.screenToFlowPosition({ x: event.clientX, y: event.clientY }), from: null });
+        }}
+        connectionMode={ConnectionMode.Strict}
+        nodesDraggable={canEdit}
+        nodesConnectable={canEdit}
+        edgesReconnectable={false}
+        elevateNodesOnSelect
+        deleteKeyCode={null}
+        zoomOnDoubleClick={false}
+        onlyRenderVisibleElements={shown.nodes.length > 60}
+        snapToGrid
+        snapGrid={snap}
+        minZoom={0.05}
+        maxZoom={2}
+        fitView
+        fitViewOptions={{ maxZoom: 1, padding: 0.15 }}
+        attributionPosition="bottom-left"
+        ariaLabelConfig={{ "node.a11yDescription.default": "Press Enter to choose a step, arrow keys to move it." }}
+      >
+        <Background gap={20} />
+        <Controls showInteractive={false} position="bottom-left" className="mb-5!" />
+        {shown.nodes.length > 8 && (
+          <MiniMap
+            pannable
+            zoomable
+            ariaLabel="Map of the graph"
+            className="max-md:hidden"
+            nodeColor={(node) => (node.type === "note" ? "var(--warn)" : "var(--muted)")}
+          />
+        )}
+        <Cursors />
+      </ReactFlow>
+      {insert && <Insert {...insert} onClose={() => setInsert(null)} />}
+    </section>
+  );
+}
+
+type Telling = Partial<{ cursor: { x: number; y: number } | null; sel: string[]; drag: Record<string, number[]> }>;
+
+/** useTell tells others what this person does, at most thirty times a second. */
+function useTell(): (fields: Telling, now?: boolean) => void {
+  const { session } = useEditor();
+  const waiting = useRef<Telling>({});
+  const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
+  useEffect(
+    () => () => {
+      if (timer.current) clearTimeout(timer.current);
+      timer.current = null;
+    },
+    [],
+  );
+  return useCallback(
+    (fields, now = false) => {
+      Object.assign(waiting.current, fields);
+      const send = () => {
+        timer.current = null;
+        const state = session.awareness?.getLocalState();
+        if (state) session.awareness?.setLocalState({ ...state, ...waiting.current });
+        waiting.current = {};
+      };
+      if (now) {
+        if (timer.current) clearTimeout(timer.current);
+        send();
+      } else timer.current ??= setTimeout(send, throttle);
+    },
+    [session],
+  );
+}

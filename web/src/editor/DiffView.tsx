@@ -1,0 +1,49 @@
+import { classes } from "../ui/classes.ts";
+import type { Definition } from "../workflows/queries.ts";
+import { differences, lineDiff } from "./diff.ts";
+
+const words = { added: "Added", removed: "Removed", changed: "Changed" };
+
+/** DiffView shows what happened between two definitions. */
+export function DiffView({ before, after }: { before: Definition; after: Definition }) {
+  const list = differences(before, after);
+  if (list.length === 0) return <p className="text-sm text-muted">No difference, but for places on the canvas.</p>;
+  const part = (definition: Definition, id: string): unknown => {
+    const node = definition.nodes?.find((each) => each.id === id);
+    if (node) {
+      const { position: _position, ui: _ui, command, ...rest } = node;
+      return { ...rest, ...(command !== undefined && { command: command.split("\n") }) };
+    }
+    return definition[id];
+  };
+  const text = (value: unknown) => (value === undefined ? "" : JSON.stringify(value, null, 2));
+  return (
+    <ul className="space-y-2">
+      {list.map((entry) => (
+        <li key={entry.id} className="rounded-lg border">
+          <details open={list.length <= 5}>
+            <summary className="cursor-pointer px-3 py-2 text-sm">
+              {words[entry.kind]} <span className="font-medium">{entry.name}</span>
+              {entry.fields.length > 0 && <span className="text-muted">: {entry.fields.join(", ")}</span>}
+            </summary>
+            <pre tabIndex={0} className="max-h-80 overflow-auto border-t bg-sunken py-1.5 text-xs leading-relaxed">
+              {lineDiff(text(part(before, entry.id)), text(part(after, entry.id))).map((line, at) => (
+                <span
+                  // biome-ignore lint/suspicious/noArrayIndexKey: lines are told apart by their place
+                  key={at}
+                  className={classes(
+                    "block px-3 whitespace-pre-wrap",
+                    line.sign === "+" && "bg-ok-soft",
+                    line.sign === "-" && "bg-danger-soft",
+                  )}
+                >
+                  {line.sign} {line.text}
+                </span>
+              ))}
+            </pre>
+          </details>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,101 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { RotateCcw } from "lucide-react";
+import { useState } from "react";
+import { api, ask } from "../api/client.ts";
+import { Answer } from "../app/Answer.tsx";
+import { Button } from "../ui/Button.tsx";
+import { Dialog } from "../ui/Dialog.tsx";
+import { Time } from "../ui/Time.tsx";
+import { toast } from "../ui/toast.ts";
+import { useEditor, useGraph, useSession } from "./context.ts";
+import { DiffView } from "./DiffView.tsx";
+
+/** HistoryPanel is every version that was kept, what has changed since, and the way back. */
+export function HistoryPanel({ workflowId }: { workflowId: string }) {
+  const [chosen, setChosen] = useState<number | null>(null);
+  const revisions = useQuery({
+    queryKey: ["revisions", workflowId],
+    queryFn: () => ask(api.GET("/api/workflows/{id}/revisions", { params: { path: { id: workflowId } } })),
+    staleTime: 0,
+  });
+  return (
+    <Answer query={revisions} rows={4}>
+      {(list) => (
+        <>
+          <ul className="space-y-1">
+            {list.map((revision) => (
+              <li key={revision.revision}>
+                <button
+                  type="button"
+                  onClick={() => setChosen(revision.revision)}
+                  className="w-full rounded-lg border px-3 py-2 text-left text-sm hover:bg-sunken"
+                >
+                  <span className="flex justify-between gap-2">
+                    <span className="font-medium">Version {revision.revision}</span>
+                    <span className="text-[13px] text-muted">
+                      <Time at={revision.createdAt} />
+                    </span>
+                  </span>
+                  <span className="block text-[13px] text-muted">
+                    {revision.createdBy.name}
+                    {revision.summary && ` · ${revision.summary}`}
+                  </span>
+                </button>
+              </li>
+            ))}
+          </ul>
+          {chosen !== null && <Revision workflowId={workflowId} number={chosen} onClose={() => setChosen(null)} />}
+        </>
+      )}
+    </Answer>
+  );
+}
+
+function Revision({ workflowId, number, onClose }: { workflowId: string; number: number; onClose: () => void }) {
+  const { session, lock } = useEditor();
+  const graph = useGraph();
+  const locked = !useSession((state) => state.canEdit) || lock !== null;
+  const client = useQueryClient();
+  const path = { id: workflowId, n: number };
+  const revision = useQuery({
+    queryKey: ["revision", workflowId, number],
+    queryFn: () => ask(api.GET("/api/workflows/{id}/revisions/{n}", { params: { path } })),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  const restore = useMutation({
+    mutationFn: async () => {
+      await session.flush();
+      await ask(api.POST("/api/workflows/{id}/revisions/{n}/restore", { params: { path } }));
+      if (!session.state.getState().live) await session.reload();
+    },
+    onSuccess: () => {
+      toast.ok(`Version ${number} is back. What was there before is in the history.`);
+      void client.invalidateQueries({ queryKey: ["revisions", workflowId] });
+      onClose();
+    },
+  });
+  return (
+    <Dialog
+      wide
+      open
+      onOpenChange={(open) => !open && onClose()}
+      title={`Version ${number}`}
+      description="What restoring it would change."
+      footer={
+        <Button
+          look="primary"
+          icon={<RotateCcw className="size-4" aria-hidden />}
+          busy={restore.isPending}
+          disabledReason={locked ? (lock ?? "You can look at this workflow, not change it.") : null}
+          onClick={() => restore.mutate()}
+        >
+          Restore this version
+        </Button>
+      }
+    >
+      <Answer query={revision}>
+        {({ definition }) => <DiffView before={graph.document.definition()} after={definition} />}
+      </Answer>
+    </Dialog>
+  );
+}

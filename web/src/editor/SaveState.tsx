@@ -1,0 +1,64 @@
+import { CloudAlert, CloudCheck, CloudOff, CloudUpload, Eye } from "lucide-react";
+import { Button } from "../ui/Button.tsx";
+import { Notice } from "../ui/Notice.tsx";
+import { useEditor, useSession } from "./context.ts";
+
+/** SaveState tells whether what is on the canvas is kept; there is nothing to press. */
+export function SaveState() {
+  const save = useSession((state) => state.save);
+  const canEdit = useSession((state) => state.canEdit);
+  const ready = useSession((state) => state.ready);
+  const { Icon, words } =
+    ready && !canEdit
+      ? { Icon: Eye, words: "Looking only" }
+      : {
+          opening: { Icon: CloudUpload, words: "Opening…" },
+          saved: { Icon: CloudCheck, words: "Saved" },
+          saving: { Icon: CloudUpload, words: "Saving…" },
+          offline: { Icon: CloudOff, words: "Offline, will sync" },
+          conflict: { Icon: CloudAlert, words: "Not saved" },
+          refused: { Icon: CloudAlert, words: "Not saved" },
+        }[save];
+  return (
+    <span role="status" className="flex items-center gap-1.5 text-[13px] whitespace-nowrap text-muted">
+      <Icon className="size-4" aria-hidden />
+      {words}
+    </span>
+  );
+}
+
+/** SaveTrouble is what to do when a save was not taken. */
+export function SaveTrouble() {
+  const { session } = useEditor();
+  const save = useSession((state) => state.save);
+  const refusal = useSession((state) => state.refusal);
+  if (save === "conflict") {
+    return (
+      <Notice
+        tone="warn"
+        className="m-2"
+        title="Somebody else has saved this workflow"
+        actions={
+          <>
+            <Button size="sm" onClick={() => void session.reload()}>
+              Show theirs
+            </Button>
+            <Button size="sm" look="danger-quiet" onClick={() => void session.overwrite()}>
+              Keep mine
+            </Button>
+          </>
+        }
+      >
+        What you changed since is here, and not saved.
+      </Notice>
+    );
+  }
+  if (save === "refused") {
+    return (
+      <Notice tone="danger" className="m-2" title="The last changes are not saved">
+        {refusal} They are saved once that is put right.
+      </Notice>
+    );
+  }
+  return null;
+}

@@ -1,0 +1,276 @@
+import type { Schemas } from "../api/client.ts";
+import { Checkbox, Select } from "../ui/Field.tsx";
+import { useEditor, useGraph, useSession } from "./context.ts";
+import { DraftArea, DraftInput, numberOf, RemoveButton, Rows, refuseName, refuseNumber, Small } from "./fields.tsx";
+import type { NamedRoot } from "./graph.ts";
+import { useRoot } from "./useRoot.ts";
+
+type Parameter = Schemas["Parameter"] & Record<string, unknown>;
+
+const types = ["string", "integer", "number", "boolean", "array", "object"];
+
+/** WorkflowPanel edits what a run is asked for, and what it gives. */
+export function WorkflowPanel() {
+  return (
+    <div className="space-y-6">
+      <Parameters />
+      <Inputs />
+      <Outputs />
+    </div>
+  );
+}
+
+function useLocked(): boolean {
+  const { lock } = useEditor();
+  return !useSession((state) => state.canEdit) || lock !== null;
+}
+
+/** Head is a name that can be changed, with a way to remove what it names. */
+function Head({ root, name, what, locked }: { root: NamedRoot; name: string; what: string; locked: boolean }) {
+  const { document } = useGraph();
+  return (
+    <div className="flex items-center gap-1.5">
+      <DraftInput
+        aria-label={`Name of the ${what}`}
+        className="font-mono"
+        disabled={locked}
+        value={name}
+        refuse={refuseName((next) => next !== name && document.roots[root].has(next))}
+        onKeep={(next) => document.rename(root, name, next)}
+      />
+      <RemoveButton
+        label={`Remove the ${what} ${name}`}
+        locked={locked}
+        onClick={() => document.setNamed(root, name, undefined)}
+      />
+    </div>
+  );
+}
+
+function Parameters() {
+  const { document } = useGraph();
+  const parameters = useRoot("parameters") as Record<string, Parameter>;
+  const locked = useLocked();
+  const set = (name: string, change: Record<string, unknown>) => {
+    const next = Object.entries({ ...parameters[name], ...change }).filter(([, value]) => value !== undefined);
+    document.setNamed("parameters", name, Object.fromEntries(next));
+  };
+  return (
+    <Rows
+      title="Parameters"
+      about={
+        <>
+          Values that a run is asked for; commands read them as <code>$PARAM_name</code>.
+        </>
+      }
+      empty="None yet."
+      addLabel="Add a parameter"
+      names={Object.keys(parameters).toSorted()}
+      locked={locked}
+      onAdd={() =>
+        document.setNamed("parameters", document.freeName("parameters", "value"), { type: "string", default: "" })
+      }
+    >
+      {(name) => {
+        const parameter = parameters[name] ?? {};
+        const type = [parameter.type].flat().find((each) => each !== "null") ?? "string";
+        return (
+          <div className="space-y-1.5">
+            <Head root="parameters" name={name} what="parameter" locked={locked} />
+            <div className="grid grid-cols-2 gap-2">
+              <Small label="Type">
+                <Select
+                  disabled={locked}
+                  value={String(type)}
+                  onChange={(event) => set(name, { type: event.target.value, default: undefined, enum: undefined })}
+                >
+                  {types.map((each) => (
+                    <option key={each}>{each}</option>
+                  ))}
+                </Select>
+              </Small>
+              <Small label="Default (none: must be given)">
+                <DraftInput
+                  disabled={locked}
+                  value={parameter.default === undefined ? "" : textOf(parameter.default)}
+                  refuse={(text) => (readValue(text, String(type)) === null ? `This is no ${type}.` : null)}
+                  onKeep={(text) => set(name, { default: readValue(text, String(type))?.value })}
+                />
+              </Small>
+              <Small label="Title">
+                <DraftInput
+                  disabled={locked}
+                  value={parameter.title ?? ""}
+                  onKeep={(title) => set(name, { title: title || undefined })}
+                />
+              </Small>
+              <Small label="One of (comma-separated)">
+                <DraftInput
+                  disabled={locked}
+                  value={(parameter.enum ?? []).map(textOf).join(", ")}
+                  onKeep={(text) => {
+                    const choices = text
+                      .split(",")
+                      .flatMap((each) => readValue(each.trim(), String(type))?.value ?? []);
+                    set(name, { enum: choices.length > 0 ? choices : undefined });
+                  }}
+                />
+              </Small>
+              {(type === "integer" || type === "number") && (
+                <>
+                  <Small label="At least">
+                    <DraftInput
+                      disabled={locked}
+                      value={parameter.minimum === undefined ? "" : String(parameter.minimum)}
+                      refuse={refuseNumber}
+                      onKeep={(text) => set(name, { minimum: numberOf(text) })}
+                    />
+                  </Small>
+                  <Small label="At most">
+                    <DraftInput
+                      disabled={locked}
+                      value={parameter.maximum === undefined ? "" : String(parameter.maximum)}
+                      refuse={refuseNumber}
+                      onKeep={(text) => set(name, { maximum: numberOf(text) })}
+                    />
+                  </Small>
+                </>
+              )}
+            </div>
+            <Small label="Help">
+              <DraftArea
+                rows={2}
+                disabled={locked}
+                value={parameter.description ?? ""}
+                onKeep={(text) => set(name, { description: text || undefined })}
+              />
+            </Small>
+          </div>
+        );
+      }}
+    </Rows>
+  );
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** readValue reads a default of a type; an empty one is none, null is not one. */
+function readValue(text: string, type: string): { value: unknown } | null {
+  if (text === "" && type !== "string") return { value: undefined };
+  if (type === "string") return { value: text };
+  try {
+    const value: unknown = JSON.parse(text);
+    const kind = Array.isArray(value) ? "array" : typeof value;
+    if (type === "integer") return Number.isInteger(value) ? { value } : null;
+    return kind === type ? { value } : null;
+  } catch {
+    return null;
+  }
+}
+
+function Inputs() {
+  const { document } = useGraph();
+  const inputs = useRoot("inputs") as Record<string, Schemas["Input"]>;
+  const locked = useLocked();
+  return (
+    <Rows
+      title="Files to be given"
+      about={
+        <>
+          A step takes one by <code>inputs.name</code>.
+        </>
+      }
+      empty="None yet."
+      addLabel="Add a file input"
+      names={Object.keys(inputs).toSorted()}
+      locked={locked}
+      onAdd={() => document.setNamed("inputs", document.freeName("inputs", "files"), { type: "files", required: true })}
+    >
+      {(name) => {
+        const input = inputs[name];
+        if (!input) return null;
+        const set = (change: Partial<Schemas["Input"]>) => document.setNamed("inputs", name, { ...input, ...change });
+        return (
+          <div className="space-y-1.5">
+            <Head root="inputs" name={name} what="file input" locked={locked} />
+            <div className="flex items-center gap-4">
+              <Select
+                aria-label={`How many files ${name} takes`}
+                className="w-auto!"
+                disabled={locked}
+                value={input.type}
+                onChange={(event) => set({ type: event.target.value as "file" | "files" })}
+              >
+                <option value="file">one file</option>
+                <option value="files">several files</option>
+              </Select>
+              <Checkbox
+                label="Required"
+                disabled={locked}
+                checked={input.required !== false}
+                onChange={(event) => set({ required: event.target.checked })}
+              />
+            </div>
+            <Small label="Help">
+              <DraftInput
+                disabled={locked}
+                value={input.description ?? ""}
+                onKeep={(description) => set({ description })}
+              />
+            </Small>
+          </div>
+        );
+      }}
+    </Rows>
+  );
+}
+
+function Outputs() {
+  const graph = useGraph();
+  const { document } = graph;
+  const outputs = useRoot("outputs") as Record<string, { from?: string }>;
+  const locked = useLocked();
+  const sources = graph.now().nodes.flatMap(({ id, data }) =>
+    data.ports.outputs.map((port) => ({
+      value: `${id}.${port.name}`,
+      label: `${data.node.name || id}: ${port.name}`,
+    })),
+  );
+  return (
+    <Rows
+      title="Outputs of a run"
+      about="Without any, every file that a step declares is kept."
+      empty="All outputs of all steps."
+      addLabel="Add an output of the run"
+      names={Object.keys(outputs).toSorted()}
+      locked={locked}
+      onAdd={() => {
+        const from = sources[0]?.value ?? "";
+        document.setNamed("outputs", document.freeName("outputs", from.split(".")[1] ?? "result"), { from });
+      }}
+    >
+      {(name) => (
+        <div className="space-y-1.5">
+          <Head root="outputs" name={name} what="output" locked={locked} />
+          <Select
+            aria-label={`Where ${name} comes from`}
+            disabled={locked}
+            value={outputs[name]?.from ?? ""}
+            onChange={(event) => document.setNamed("outputs", name, { ...outputs[name], from: event.target.value })}
+          >
+            {!sources.some((source) => source.value === outputs[name]?.from) && (
+              <option value={outputs[name]?.from ?? ""}>{outputs[name]?.from || "choose one"}</option>
+            )}
+            {sources.map((source) => (
+              <option key={source.value} value={source.value}>
+                {source.label}
+              </option>
+            ))}
+          </Select>
+        </div>
+      )}
+    </Rows>
+  );
+}

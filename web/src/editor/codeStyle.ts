@@ -1,0 +1,12 @@
+import { HighlightStyle } from "@codemirror/language";
+import { tags } from "@lezer/highlight";
+
+/** Colours of code, from the theme: readable in light and dark. */
+export const highlight = HighlightStyle.define([
+  { tag: [tags.keyword, tags.operatorKeyword, tags.controlKeyword], color: "var(--accent)", fontWeight: "600" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--ok)" },
+  { tag: [tags.comment], color: "var(--muted)", fontStyle: "italic" },
+  { tag: [tags.number, tags.bool, tags.null, tags.atom], color: "var(--info)" },
+  { tag: [tags.variableName, tags.definition(tags.variableName), tags.propertyName], color: "var(--ink)" },
+  { tag: [tags.standard(tags.variableName), tags.function(tags.variableName)], color: "var(--warn)" },
+]);

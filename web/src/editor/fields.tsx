@@ -1,0 +1,160 @@
+// Controls that write into the shared document: a draft while it is typed,
+// kept after a pause or on leaving.
+import { Plus, Trash2 } from "lucide-react";
+import { type ComponentProps, type ReactNode, useEffect, useRef, useState } from "react";
+import { Button, IconButton } from "../ui/Button.tsx";
+import { classes } from "../ui/classes.ts";
+import { Input, Textarea } from "../ui/Field.tsx";
+import { namePattern } from "./graph.ts";
+
+interface Draft {
+  value: string;
+  onKeep: (value: string) => void;
+  /** A reason not to keep it; it stays a draft. */
+  refuse?: (value: string) => string | null;
+}
+
+function useDraft({ value, onKeep, refuse }: Draft) {
+  const [draft, setDraft] = useState<string | null>(null);
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const latest = useRef({ value, onKeep, refuse, draft });
+  useEffect(() => {
+    latest.current = { value, onKeep, refuse, draft };
+  });
+  const keep = () => {
+    clearTimeout(timer.current);
+    const now = latest.current;
+    if (now.draft !== null && now.draft !== now.value && !now.refuse?.(now.draft)) now.onKeep(now.draft);
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what is typed is kept when the control goes away
+  useEffect(() => keep, []);
+  const wrong = draft !== null && draft !== value ? (refuse?.(draft) ?? null) : null;
+  return {
+    wrong,
+    props: {
+      value: draft ?? value,
+      "aria-invalid": wrong ? true : undefined,
+      onChange: (event: { target: { value: string } }) => {
+        setDraft(event.target.value);
+        clearTimeout(timer.current);
+        timer.current = setTimeout(keep, 500);
+      },
+      onBlur: () => {
+        keep();
+        setDraft(null);
+      },
+    },
+  };
+}
+
+type DraftInputProps = Draft & Omit<ComponentProps<"input">, "value" | "onChange" | "onBlur">;
+
+export function DraftInput({ value, onKeep, refuse, ...rest }: DraftInputProps) {
+  const { props, wrong } = useDraft({ value, onKeep, ...(refuse && { refuse }) });
+  return (
+    <Input
+      {...rest}
+      {...props}
+      title={wrong ?? undefined}
+      onKeyDown={(event) => event.key === "Enter" && event.currentTarget.blur()}
+    />
+  );
+}
+
+type DraftAreaProps = Draft & Omit<ComponentProps<"textarea">, "value" | "onChange" | "onBlur">;
+
+export function DraftArea({ value, onKeep, refuse, ...rest }: DraftAreaProps) {
+  const { props } = useDraft({ value, onKeep, ...(refuse && { refuse }) });
+  return <Textarea {...rest} {...props} />;
+}
+
+/** refuseName says what a name must look like. */
+export function refuseName(taken: (name: string) => boolean): (name: string) => string | null {
+  return (name) => {
+    if (!namePattern.test(name)) return "Letters, digits and _ only, no digit first, up to 63.";
+    return taken(name) ? "This name is taken." : null;
+  };
+}
+
+/** numberOf reads an optional number. */
+export function numberOf(text: string): number | undefined {
+  const value = Number(text);
+  return text.trim() === "" || !Number.isFinite(value) ? undefined : value;
+}
+
+export const refuseNumber = (text: string): string | null =>
+  text.trim() === "" || Number.isFinite(Number(text)) ? null : "This is no number.";
+
+/** Rows is a list of named things with a way to add and to remove. */
+export function Rows({
+  title,
+  about,
+  empty,
+  names,
+  onAdd,
+  addLabel,
+  children,
+  locked,
+}: {
+  title: string;
+  about?: ReactNode;
+  empty: string;
+  names: string[];
+  onAdd: () => void;
+  addLabel: string;
+  children: (name: string) => ReactNode;
+  locked: boolean;
+}) {
+  return (
+    <section className="space-y-2">
+      <header className="flex items-center justify-between gap-2">
+        <h3 className="text-sm">{title}</h3>
+        <Button
+          size="sm"
+          look="quiet"
+          icon={<Plus className="size-4" aria-hidden />}
+          disabled={locked}
+          onClick={onAdd}
+          aria-label={addLabel}
+        >
+          Add
+        </Button>
+      </header>
+      {about && <p className="text-[13px] text-muted">{about}</p>}
+      {names.length === 0 ? (
+        <p className="text-[13px] text-muted">{empty}</p>
+      ) : (
+        <ul className="space-y-2">
+          {names.map((name) => (
+            <li key={name} className="rounded-lg border p-2">
+              {children(name)}
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+export function RemoveButton({ label, onClick, locked }: { label: string; onClick: () => void; locked: boolean }) {
+  return (
+    <IconButton
+      size="sm"
+      label={label}
+      disabled={locked}
+      icon={<Trash2 className="size-4" aria-hidden />}
+      onClick={onClick}
+    />
+  );
+}
+
+/** Small is a label beside a small control. */
+export function Small({ label, children, className }: { label: string; children: ReactNode; className?: string }) {
+  return (
+    // biome-ignore lint/a11y/noLabelWithoutControl: the control is its child
+    <label className={classes("block text-[13px]", className)}>
+      <span className="mb-0.5 block text-muted">{label}</span>
+      {children}
+    </label>
+  );
+}

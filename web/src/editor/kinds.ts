@@ -1,0 +1,116 @@
+// What can be put on the canvas.
+import { Code, FileStack, GitBranch, ListTree, type LucideIcon, Merge, StickyNote, Terminal } from "lucide-react";
+import type { GraphNode } from "./graph.ts";
+import { card } from "./ports.ts";
+import type { GraphStore } from "./store.ts";
+
+export interface Kind {
+  key: string;
+  name: string;
+  about: string;
+  words: string;
+  icon: LucideIcon;
+  node: Omit<GraphNode, "id">;
+}
+
+const task = (node: Partial<GraphNode>) => ({ type: "task", ...node }) as Omit<GraphNode, "id">;
+
+export const kinds: Kind[] = [
+  {
+    key: "bash",
+    name: "Shell step",
+    about: "Runs a bash script",
+    words: "bash shell command script task",
+    icon: Terminal,
+    node: task({
+      name: "Shell step",
+      command: 'echo "hello" > result.txt\n',
+      outputs: { result: { path: "result.txt", many: false, optional: false } },
+    }),
+  },
+  {
+    key: "python",
+    name: "Python step",
+    about: "Runs a Python script",
+    words: "python script code task",
+    icon: Code,
+    node: task({
+      name: "Python step",
+      interpreter: "python3",
+      command: 'import os\n\nwith open("result.txt", "w") as out:\n    out.write("hello\\n")\n',
+      outputs: { result: { path: "result.txt", many: false, optional: false } },
+    }),
+  },
+  {
+    key: "scatter-files",
+    name: "For each file",
+    about: "Runs once for every file of an input, side by side",
+    words: "scatter map loop parallel files each",
+    icon: FileStack,
+    node: task({
+      name: "For each file",
+      command: 'wc -l < "$ITEM" > count.txt\n',
+      scatter: { over: "inputs.files" },
+      outputs: { count: { path: "count.txt", many: false, optional: false } },
+    }),
+  },
+  {
+    key: "scatter-values",
+    name: "For each value",
+    about: "Runs once for every value of a list",
+    words: "scatter map loop parallel values sweep list each",
+    icon: ListTree,
+    node: task({
+      name: "For each value",
+      command: 'echo "value $ITEM" > value.txt\n',
+      scatter: { over: "[1, 2, 3]" },
+      outputs: { value: { path: "value.txt", many: false, optional: false } },
+    }),
+  },
+  {
+    key: "gather",
+    name: "Gather",
+    about: "Joins the files of the steps before it",
+    words: "gather reduce merge join collect combine",
+    icon: Merge,
+    node: task({
+      name: "Gather",
+      command: 'xargs cat < "$INPUT_parts_LIST" > all.txt\n',
+      inputs: { parts: { optional: false } },
+      outputs: { all: { path: "all.txt", many: false, optional: false } },
+    }),
+  },
+  {
+    key: "condition",
+    name: "Only when",
+    about: "Runs only when a condition holds, else is skipped",
+    words: "condition if when branch skip",
+    icon: GitBranch,
+    node: task({ name: "Only when", command: "echo yes\n", when: "true" }),
+  },
+  {
+    key: "note",
+    name: "Note",
+    about: "A remark for people; never runs",
+    words: "note comment sticky remark text",
+    icon: StickyNote,
+    node: { type: "note", text: "" } as unknown as Omit<GraphNode, "id">,
+  },
+];
+
+export function findKinds(words: string): Kind[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  return kinds.filter((kind) => {
+    const text = `${kind.name} ${kind.about} ${kind.words}`.toLowerCase();
+    return wanted.every((word) => text.includes(word));
+  });
+}
+
+/** add puts a kind of step on the canvas, its head at a point, and chooses it. */
+export function add(graph: GraphStore, key: string, at: { x: number; y: number }): void {
+  const kind = kinds.find((each) => each.key === key);
+  if (!kind) return;
+  const position = { x: Math.round(at.x - card.width / 2), y: Math.round(at.y - card.head / 2) };
+  const id = graph.document.addNode({ ...kind.node, position } as Kind["node"]);
+  if (id) graph.select([id]);
+}

@@ -1,0 +1,122 @@
+import { type UseQueryResult, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { api, bare, type Schemas } from "../api/client.ts";
+import { creditsQuery } from "../billing/queries.ts";
+import { classes } from "../ui/classes.ts";
+import { Input } from "../ui/Field.tsx";
+import { credits, duration } from "../ui/format.ts";
+import { Notice } from "../ui/Notice.tsx";
+import { chosenSize, type Size, sizes } from "./sizes.ts";
+
+/** useEstimate is what a size costs; a guest may not ask. */
+export function useEstimate(workflowId: string | null, size: Size): UseQueryResult<Schemas["Estimate"]> {
+  const body = { ...chosenSize(size), ...(workflowId && { workflowId }) };
+  return useQuery({
+    queryKey: ["estimate", body],
+    queryFn: () => bare(api.POST("/api/billing/estimate", { body })),
+    enabled: workflowId !== null,
+    staleTime: 30_000,
+  });
+}
+
+/** SizePicker chooses how large the run is. */
+export function SizePicker({ size, onChange }: { size: Size; onChange: (size: Size) => void }) {
+  const own = size.key === "custom" ? size.compute : null;
+  const all = [
+    ...sizes,
+    { key: "custom", name: "Own", compute: own ?? size.compute ?? { vcpu: 4, ramGb: 16 } } satisfies Size,
+  ];
+  const describe = (each: Size) =>
+    each.key === "custom"
+      ? "choose"
+      : each.compute
+        ? `${each.compute.vcpu} vCPU · ${each.compute.ramGb} GB`
+        : "T4 · 4 vCPU · 16 GB";
+  return (
+    <fieldset>
+      <legend className="mb-2 font-semibold">Size</legend>
+      <div className="grid grid-cols-2 gap-2 sm:grid-cols-3 lg:grid-cols-6">
+        {all.map((each) => (
+          <label
+            key={each.key}
+            className={classes(
+              "cursor-pointer rounded-lg border px-3 py-2 has-focus-visible:outline-2 has-focus-visible:outline-accent",
+              each.key === size.key ? "border-accent bg-accent-soft" : "hover:bg-sunken",
+            )}
+          >
+            <input
+              type="radio"
+              name="size"
+              className="sr-only"
+              checked={each.key === size.key}
+              onChange={() => onChange(each)}
+            />
+            <span className="block text-sm font-medium">{each.name}</span>
+            <span className="block text-xs text-muted">{describe(each)}</span>
+          </label>
+        ))}
+      </div>
+      {own && (
+        <div className="mt-2 flex gap-3 text-sm">
+          {(["vcpu", "ramGb"] as const).map((key) => (
+            // biome-ignore lint/a11y/noLabelWithoutControl: the control is its child
+            <label key={key} className="flex items-center gap-2">
+              {key === "vcpu" ? "vCPU" : "GB"}
+              <Input
+                type="number"
+                min={1}
+                className="w-24!"
+                value={own[key]}
+                onChange={(event) =>
+                  onChange({ ...size, compute: { ...own, [key]: Math.max(1, Number(event.target.value) || 1) } })
+                }
+              />
+            </label>
+          ))}
+        </div>
+      )}
+    </fieldset>
+  );
+}
+
+/** EstimateNote is what the chosen size costs, and what that leaves. */
+export function EstimateNote({ estimate }: { estimate: UseQueryResult<Schemas["Estimate"]> }) {
+  const balance = useQuery(creditsQuery);
+  const { data } = estimate;
+  if (!data)
+    return <p className="h-16 text-sm text-muted">{estimate.isError ? "No estimate can be had." : "Estimating…"}</p>;
+  if (!data.allowed) {
+    return (
+      <Notice tone="warn" title="This size cannot be used">
+        {data.reason}{" "}
+        <Link to="/billing" className="underline">
+          See plans and credits
+        </Link>
+      </Notice>
+    );
+  }
+  const left = balance.data?.remaining;
+  const hour = data.creditsPerHour;
+  const runs = data.typical;
+  return (
+    <dl className="grid grid-cols-2 gap-x-6 gap-y-2 rounded-lg bg-sunken px-4 py-3 text-sm sm:grid-cols-4">
+      <Item term="Price">{credits(hour)} credits an hour</Item>
+      <Item term="Like earlier runs">
+        {runs ? `≈ ${credits(runs.credits)} in ${duration(runs.p50Seconds * 1000)}` : "no earlier run"}
+      </Item>
+      <Item term="Balance">{left === undefined ? "…" : `${credits(left)} credits`}</Item>
+      <Item term="Lasts at most">
+        {duration(Math.min(data.affordableSeconds, data.planCaps.maxRunSeconds ?? Number.POSITIVE_INFINITY) * 1000)}
+      </Item>
+    </dl>
+  );
+}
+
+function Item({ term, children }: { term: string; children: React.ReactNode }) {
+  return (
+    <div>
+      <dt className="text-[13px] text-muted">{term}</dt>
+      <dd className="tabular font-medium">{children}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,93 @@
+import { Link } from "@tanstack/react-router";
+import { CircleX, FileTerminal, PencilLine, TriangleAlert } from "lucide-react";
+import type { ReactNode } from "react";
+import { useStore } from "zustand";
+import { Button, buttonClass } from "../ui/Button.tsx";
+import { Copy } from "../ui/Copy.tsx";
+import { plain } from "./ansi.ts";
+import { Coloured } from "./LogView.tsx";
+import { causeOf, culprit, nextStep, tailOf } from "./model.ts";
+import type { RunStore } from "./runStore.ts";
+
+/** Failure says what went wrong, where, and what to do next. */
+export function Failure({
+  store,
+  onLog,
+  retry,
+}: {
+  store: RunStore;
+  onLog: (node: string | null) => void;
+  retry: ReactNode;
+}) {
+  const run = useStore(store.state, (state) => state.run);
+  const nodes = useStore(store.state, (state) => state.nodes);
+  const events = useStore(store.state, (state) => state.events);
+  const node = culprit(run, nodes.values());
+  const event = node ? causeOf(events, node.id) : null;
+  const tail = tailOf(event);
+  const report = [
+    `Run ${run.id} of ${run.workflowName} (version ${run.workflowRevision}): ${run.status}`,
+    run.errorMessage ?? "",
+    node && `Step ${node.name || node.id} (${node.id}), attempt ${node.attempt}, exit status ${node.exitCode ?? "–"}`,
+    ...tail.map(plain),
+  ]
+    .filter(Boolean)
+    .join("\n");
+  const failed = run.status === "failed";
+  return (
+    <section
+      aria-label="What went wrong"
+      className={`mb-4 rounded-xl border p-4 ${failed ? "border-danger/40 bg-danger-soft" : "border-warn/40 bg-warn-soft"}`}
+    >
+      <h2 className="flex items-start gap-2">
+        {failed ? (
+          <CircleX className="mt-0.5 size-5 shrink-0 text-danger" aria-hidden />
+        ) : (
+          <TriangleAlert className="mt-0.5 size-5 shrink-0 text-warn" aria-hidden />
+        )}
+        {run.errorMessage ?? "The run did not end well"}
+      </h2>
+      {node && (
+        <p className="mt-1 text-sm">
+          Step <strong>{node.name || node.id}</strong>, attempt {node.attempt}
+          {node.exitCode !== null && <>, exit status {node.exitCode}</>}
+        </p>
+      )}
+      {tail.length > 0 && (
+        <pre
+          tabIndex={0}
+          className="mt-3 max-h-64 overflow-auto rounded-lg border bg-surface p-3 text-[12.5px]"
+        >
+          {tail.map((line, at) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: lines are told apart by their place
+            <span key={at} className="block whitespace-pre-wrap">
+              <Coloured text={line} />
+            </span>
+          ))}
+        </pre>
+      )}
+      <p className="mt-3 text-sm">{nextStep(run.errorCode)}</p>
+      <div className="mt-3 flex flex-wrap gap-2">
+        {node && (
+          <Link
+            to="/workflows/$workflowId"
+            params={{ workflowId: run.workflowId }}
+            search={{ node: node.id, panel: "step" }}
+            className={buttonClass("primary", "sm")}
+          >
+            <PencilLine className="size-4" aria-hidden /> Fix the step
+          </Link>
+        )}
+        {retry}
+        <Button
+          size="sm"
+          icon={<FileTerminal className="size-4" aria-hidden />}
+          onClick={() => onLog(node?.id ?? null)}
+        >
+          Show in the log
+        </Button>
+        <Copy text={report} words="Copy a report" />
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,90 @@
+import { Link } from "@tanstack/react-router";
+import { FileTerminal, PencilLine, Recycle, X } from "lucide-react";
+import { useStore } from "zustand";
+import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
+import { bytes, count, duration } from "../ui/format.ts";
+import { Progress } from "../ui/Progress.tsx";
+import type { RunStore } from "./runStore.ts";
+import { StatusPill } from "./status.tsx";
+
+interface NodePanelProps {
+  store: RunStore;
+  id: string;
+  onClose: () => void;
+  onLog: () => void;
+}
+
+/** NodePanel is all about the chosen step. */
+export function NodePanel({ store, id, onClose, onLog }: NodePanelProps) {
+  const node = useStore(store.state, (state) => state.nodes.get(id));
+  const defined = store.run.definition.nodes?.find((each) => each.id === id);
+  if (!node) return null;
+  const facts: [string, string][] = [
+    ...(node.attempt > 0 ? [["Attempt", String(node.attempt)] as [string, string]] : []),
+    ...(node.exitCode !== null ? [["Exit status", String(node.exitCode)] as [string, string]] : []),
+    ...(node.durationMs !== null ? [["Took", duration(node.durationMs)] as [string, string]] : []),
+    ...(node.peakMemBytes !== null ? [["Memory at most", bytes(node.peakMemBytes)] as [string, string]] : []),
+    ...(node.cpuSeconds !== null ? [["CPU time", `${count(node.cpuSeconds)} s`] as [string, string]] : []),
+  ];
+  return (
+    <section aria-label={`Step ${node.name || node.id}`} className="flex h-full flex-col overflow-y-auto p-4">
+      <header className="mb-2 flex items-start gap-2">
+        <h2 className="min-w-0 flex-1 break-words">{node.name || node.id}</h2>
+        <IconButton size="sm" label="Close" icon={<X className="size-4" aria-hidden />} onClick={onClose} />
+      </header>
+      <div>
+        <StatusPill status={node.status} />
+      </div>
+      {node.shards && (
+        <div className="mt-3 text-[13px]">
+          <Progress
+            label="Items done"
+            value={(node.shards.done / Math.max(1, node.shards.total)) * 100}
+            tone={node.shards.failed > 0 ? "danger" : "ok"}
+          />
+          <p className="mt-1 text-muted">
+            {count(node.shards.done)} of {count(node.shards.total)} items
+            {node.shards.failed > 0 && `, ${count(node.shards.failed)} failed`}
+          </p>
+        </div>
+      )}
+      <dl className="mt-3 grid grid-cols-2 gap-x-4 gap-y-1 text-sm">
+        {facts.map(([term, value]) => (
+          <div key={term}>
+            <dt className="text-[13px] text-muted">{term}</dt>
+            <dd className="tabular">{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {(node.cached || node.cacheMiss) && (
+        <p className="mt-3 flex gap-2 rounded-lg bg-sunken px-3 py-2 text-[13px]">
+          <Recycle className="mt-0.5 size-4 shrink-0 text-muted" aria-hidden />
+          {node.cached
+            ? "Taken from an earlier run: its command, values and files are the same, so nothing was computed."
+            : `Computed, and not reused: ${node.cacheMiss}`}
+        </p>
+      )}
+      {defined?.command && (
+        <details className="mt-3">
+          <summary className="cursor-pointer text-sm">Command</summary>
+          <pre tabIndex={0} className="mt-1 max-h-52 overflow-auto rounded-md bg-sunken p-2 text-xs">
+            {defined.command}
+          </pre>
+        </details>
+      )}
+      <div className="mt-4 flex flex-wrap gap-2">
+        <Button size="sm" icon={<FileTerminal className="size-4" aria-hidden />} onClick={onLog}>
+          Its log
+        </Button>
+        <Link
+          to="/workflows/$workflowId"
+          params={{ workflowId: store.run.workflowId }}
+          search={{ node: id, panel: "step" }}
+          className={buttonClass("secondary", "sm")}
+        >
+          <PencilLine className="size-4" aria-hidden /> In the editor
+        </Link>
+      </div>
+    </section>
+  );
+}

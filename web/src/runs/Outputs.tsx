@@ -1,0 +1,135 @@
+import { useQuery } from "@tanstack/react-query";
+import { Download, Eye, PackageOpen } from "lucide-react";
+import { useState } from "react";
+import { api, ask, type Schemas } from "../api/client.ts";
+import { Answer } from "../app/Answer.tsx";
+import { Preview } from "../files/Preview.tsx";
+import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
+import { Copy } from "../ui/Copy.tsx";
+import { Dialog } from "../ui/Dialog.tsx";
+import { Empty } from "../ui/Empty.tsx";
+import { bytes, plural } from "../ui/format.ts";
+import { Table, Td, Th } from "../ui/Table.tsx";
+import type { Run } from "./runStore.ts";
+
+type Output = Schemas["Output"];
+
+/** Outputs is the run's files, with a look inside and what proves that they are whole. */
+export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes">; node: string | null }) {
+  const [shown, setShown] = useState<Output | null>(null);
+  const outputs = useQuery({
+    queryKey: ["outputs", run.id, run.status],
+    queryFn: () => ask(api.GET("/api/runs/{id}/outputs", { params: { path: { id: run.id } } })),
+    // Their addresses work for a quarter of an hour.
+    staleTime: 10 * 60_000,
+    refetchInterval: run.status === "running" ? 10_000 : 12 * 60_000,
+  });
+  const nameOf = (id: string) => run.nodes.find((each) => each.id === id)?.name || id;
+  return (
+    <Answer query={outputs}>
+      {(all) => {
+        const list = node ? all.filter((output) => output.nodeId === node) : all;
+        if (list.length === 0) {
+          return (
+            <Empty icon={<PackageOpen />} title={node ? "No output of this step" : "No outputs yet"}>
+              {run.status === "completed"
+                ? "The workflow declares none, or they were deleted."
+                : "Files appear here once they are stored and checked."}
+            </Empty>
+          );
+        }
+        const total = list.reduce((sum, output) => sum + output.size, 0);
+        const sums = list.map((output) => `${output.sha256}  ${output.name}`).join("\n");
+        return (
+          <>
+            <div className="mb-2 flex flex-wrap items-center gap-2 text-sm text-muted">
+              {plural(list.length, "file")}, {bytes(total)}
+              <span className="flex-1" />
+              <Copy text={`sha256sum -c <<'END'\n${sums}\nEND`} words="Copy a command that verifies them" />
+              <Button
+                size="sm"
+                icon={<Download className="size-4" aria-hidden />}
+                onClick={() => void downloadAll(list)}
+              >
+                Download all
+              </Button>
+            </div>
+            <Table
+              label="Outputs"
+              head={
+                <>
+                  <Th>File</Th>
+                  <Th>From</Th>
+                  <Th className="text-right">Size</Th>
+                  <Th>SHA-256</Th>
+                  <Th>
+                    <span className="sr-only">Actions</span>
+                  </Th>
+                </>
+              }
+            >
+              {list.map((output) => (
+                <tr key={output.key}>
+                  <Td>
+                    <button type="button" className="font-medium hover:underline" onClick={() => setShown(output)}>
+                      {output.name}
+                    </button>
+                  </Td>
+                  <Td className="text-muted">
+                    {nameOf(output.nodeId)} · {output.port}
+                    {output.index !== null && ` [${output.index}]`}
+                  </Td>
+                  <Td className="tabular text-right whitespace-nowrap">{bytes(output.size)}</Td>
+                  <Td className="whitespace-nowrap">
+                    <code className="text-muted" title={output.sha256}>
+                      {output.sha256.slice(0, 12)}…
+                    </code>{" "}
+                    <Copy text={output.sha256} label={`Copy the SHA-256 of ${output.name}`} />
+                  </Td>
+                  <Td className="text-right whitespace-nowrap">
+                    <IconButton
+                      size="sm"
+                      label={`Look at ${output.name}`}
+                      icon={<Eye className="size-4" aria-hidden />}
+                      onClick={() => setShown(output)}
+                    />
+                    <a
+                      href={output.url}
+                      download={output.name}
+                      aria-label={`Download ${output.name}`}
+                      className={`${buttonClass("quiet", "sm")} w-8 px-0!`}
+                    >
+                      <Download className="size-4" aria-hidden />
+                    </a>
+                  </Td>
+                </tr>
+              ))}
+            </Table>
+            {shown && (
+              <Dialog
+                wide
+                open
+                onOpenChange={(open) => !open && setShown(null)}
+                title={shown.name}
+                description={`${bytes(shown.size)}, from ${nameOf(shown.nodeId)}`}
+              >
+                <Preview file={shown} />
+              </Dialog>
+            )}
+          </>
+        );
+      }}
+    </Answer>
+  );
+}
+
+/** downloadAll hands the browser one file after another: several at once are taken for pop-ups. */
+async function downloadAll(list: Output[]): Promise<void> {
+  for (const output of list) {
+    const link = document.createElement("a");
+    link.href = output.url;
+    link.download = output.name;
+    link.click();
+    await new Promise((resolve) => setTimeout(resolve, 400));
+  }
+}

@@ -1,0 +1,63 @@
+import { lazy, Suspense, useSyncExternalStore } from "react";
+import { useStore } from "zustand";
+import { bytes, count, duration } from "../ui/format.ts";
+import { Skeleton } from "../ui/Skeleton.tsx";
+import { Table, Td, Th } from "../ui/Table.tsx";
+import type { RunStore } from "./runStore.ts";
+import { active } from "./status.tsx";
+
+const Plot = lazy(() => import("./Plot.tsx"));
+
+/** Resources is what the run uses, and what each step used at most. */
+export function Resources({ store }: { store: RunStore }) {
+  const run = useStore(store.state, (state) => state.run);
+  const nodes = useStore(store.state, (state) => state.nodes);
+  const some = useSyncExternalStore(store.onSample, () => store.samples.length > 0);
+  const rows = [...nodes.values()].filter((node) => node.peakMemBytes !== null || node.cpuSeconds !== null);
+  const peak = Math.max(0, ...rows.map((node) => node.peakMemBytes ?? 0));
+  const asked = run.compute.ramGb * 2 ** 30;
+  return (
+    <div className="space-y-4">
+      {some ? (
+        <div className="rounded-lg border bg-surface p-3">
+          <Suspense fallback={<Skeleton className="h-60" />}>
+            <Plot store={store} />
+          </Suspense>
+        </div>
+      ) : (
+        <p className="text-sm text-muted">
+          {active(run.status)
+            ? "A plot appears with the first measurement."
+            : "CPU and memory over time are shown while a run is watched; what each step used in all is kept."}
+        </p>
+      )}
+      {!active(run.status) && peak > 0 && peak < asked / 4 && run.compute.ramGb > 2 && (
+        <p className="text-sm">
+          The run had {run.compute.ramGb} GB and used {bytes(peak)} at most: a smaller size would cost less.
+        </p>
+      )}
+      {rows.length > 0 && (
+        <Table
+          label="What each step used"
+          head={
+            <>
+              <Th>Step</Th>
+              <Th className="text-right">Memory at most</Th>
+              <Th className="text-right">CPU time</Th>
+              <Th className="text-right">Took</Th>
+            </>
+          }
+        >
+          {rows.map((node) => (
+            <tr key={node.id}>
+              <Td>{node.name || node.id}</Td>
+              <Td className="tabular text-right">{node.peakMemBytes === null ? "–" : bytes(node.peakMemBytes)}</Td>
+              <Td className="tabular text-right">{node.cpuSeconds === null ? "–" : `${count(node.cpuSeconds)} s`}</Td>
+              <Td className="tabular text-right">{node.durationMs === null ? "–" : duration(node.durationMs)}</Td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </div>
+  );
+}

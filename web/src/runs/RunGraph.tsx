@@ -1,0 +1,159 @@
+import "@xyflow/react/dist/base.css";
+import "../editor/canvas.css";
+import {
+  Background,
+  Controls,
+  MiniMap,
+  type NodeProps,
+  type OnNodesChange,
+  ReactFlow,
+  ReactFlowProvider,
+  useReactFlow,
+} from "@xyflow/react";
+import { Recycle } from "lucide-react";
+import { createContext, memo, useContext, useEffect, useMemo } from "react";
+import { useStore } from "zustand";
+import { type FlowNode, flowOf } from "../editor/flow.ts";
+import { NodeCard, NoteCard } from "../editor/NodeCard.tsx";
+import { classes } from "../ui/classes.ts";
+import { duration } from "../ui/format.ts";
+import { useNow } from "../ui/Time.tsx";
+import { kin } from "./model.ts";
+import type { RunNode, RunStore } from "./runStore.ts";
+import { looks } from "./status.tsx";
+
+const Following = createContext<RunStore | null>(null);
+
+/** useRunNode is one node's state; only its own changes render. */
+function useRunNode(id: string): RunNode | undefined {
+  const store = useContext(Following);
+  if (!store) throw new Error("outside of a run");
+  return useStore(store.state, (state) => state.nodes.get(id));
+}
+
+const RunTask = memo(function RunTask({ id, data, selected }: NodeProps<FlowNode>) {
+  const node = useRunNode(id);
+  const look = looks[node?.status ?? "pending"];
+  const moving = node?.status === "running" || node?.status === "retrying";
+  return (
+    <NodeCard
+      data={data}
+      selected={selected}
+      connectable={false}
+      tint={node && node.status !== "pending" ? look.color : undefined}
+      faded={data.faded === true}
+      line={
+        <span className="truncate">
+          {look.word}
+          {node?.shards && ` ${node.shards.done} of ${node.shards.total}`}
+          {node && node.attempt > 1 && `, attempt ${node.attempt}`}
+          {node && <Took node={node} />}
+        </span>
+      }
+      corner={
+        <span className="flex shrink-0 gap-1" style={{ color: look.color }}>
+          {node?.cached && <Recycle className="size-4" role="img" aria-label="Reused from an earlier run" />}
+          <look.icon className={classes("size-5", moving && "animate-[spin_2s_linear_infinite]")} aria-hidden />
+        </span>
+      }
+    />
+  );
+});
+
+const RunNote = memo(function RunNote({ data, selected }: NodeProps<FlowNode>) {
+  return <NoteCard data={data} selected={selected} />;
+});
+
+function Took({ node }: { node: RunNode }) {
+  if (node.durationMs !== null && node.finishedAt) return <>, {duration(node.durationMs)}</>;
+  if (node.status !== "running" || !node.startedAt) return null;
+  return <Ticking since={node.startedAt} />;
+}
+
+function Ticking({ since }: { since: string }) {
+  return <>, {duration(useNow() - Date.parse(since))}</>;
+}
+
+const nodeTypes = { task: RunTask, note: RunNote };
+
+interface RunGraphProps {
+  store: RunStore;
+  chosen: string | null;
+  onChoose: (id: string | null) => void;
+}
+
+/** RunGraph is the graph that runs, where the editor has it, coloured by how it goes. */
+export function RunGraph(props: RunGraphProps) {
+  return (
+    <Following value={props.store}>
+      <ReactFlowProvider>
+        <Graph {...props} />
+      </ReactFlowProvider>
+    </Following>
+  );
+}
+
+function Graph({ store, chosen, onChoose }: RunGraphProps) {
+  const { definition } = store.run;
+  const base = useMemo(() => flowOf(definition), [definition]);
+  const nodes = useMemo(() => {
+    const near = chosen ? kin(definition, chosen) : null;
+    return base.nodes.map((node) => {
+      const faded = near !== null && !near.has(node.id);
+      if (!faded && node.id !== chosen) return node;
+      return { ...node, selected: node.id === chosen, data: faded ? { ...node.data, faded } : node.data };
+    });
+  }, [base, chosen, definition]);
+  const flow = useReactFlow();
+  useEffect(() => {
+    if (chosen && base.nodes.length > 20)
+      void flow.fitView({ nodes: [{ id: chosen }], maxZoom: 1, padding: 0.8, duration: 300 });
+  }, [chosen, flow, base]);
+  // Choosing by click or by key arrives as a change.
+  const onNodesChange: OnNodesChange<FlowNode> = (changes) => {
+    for (const change of changes) if (change.type === "select" && change.selected) onChoose(change.id);
+  };
+  return (
+    <ReactFlow
+      nodes={nodes}
+      edges={base.edges}
+      nodeTypes={nodeTypes}
+      onNodesChange={onNodesChange}
+      onPaneClick={() => onChoose(null)}
+      nodesDraggable={false}
+      nodesConnectable={false}
+      edgesFocusable={false}
+      deleteKeyCode={null}
+      onlyRenderVisibleElements={nodes.length > 60}
+      minZoom={0.05}
+      maxZoom={1.5}
+      fitView
+      fitViewOptions={{ maxZoom: 1, padding: 0.12 }}
+      attributionPosition="bottom-left"
+      preventScrolling={false}
+      zoomOnScroll={false}
+      panOnScroll={false}
+    >
+      <Background gap={20} />
+      <Controls showInteractive={false} position="bottom-right" />
+      {nodes.length > 20 && <RunMap />}
+    </ReactFlow>
+  );
+}
+
+/** RunMap is the whole graph in the states' colours; it is drawn again at most once a second. */
+function RunMap() {
+  const store = useContext(Following);
+  useNow();
+  const states = store?.state.getState().nodes;
+  return (
+    <MiniMap
+      pannable
+      zoomable
+      ariaLabel="Map of the graph"
+      className="max-md:hidden"
+      position="top-right"
+      nodeColor={(node) => looks[states?.get(node.id)?.status ?? "pending"].color}
+    />
+  );
+}

@@ -1,0 +1,191 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { Ban, MessageSquare, Play, RotateCcw, WifiOff } from "lucide-react";
+import { lazy, Suspense, useState } from "react";
+import { useStore } from "zustand";
+import { api, ask, once } from "../api/client.ts";
+import { may } from "../identity/access.ts";
+import { useMe, useWhyNot } from "../identity/queries.ts";
+import { Button, buttonClass } from "../ui/Button.tsx";
+import { ConfirmDialog } from "../ui/Dialog.tsx";
+import { credits, duration } from "../ui/format.ts";
+import { Progress } from "../ui/Progress.tsx";
+import { Time, useNow } from "../ui/Time.tsx";
+import { toast } from "../ui/toast.ts";
+import { workflowQuery } from "../workflows/queries.ts";
+import { cancelRun, runQuery } from "./queries.ts";
+import type { Run, RunStore } from "./runStore.ts";
+import { active, StatusPill } from "./status.tsx";
+
+const RunDialog = lazy(async () => ({ default: (await import("./RunDialog.tsx")).RunDialog }));
+
+/** RunHead is how the run stands, and what can be done with it. */
+export function RunHead({ store, away, error }: { store: RunStore; away: boolean; error: string | null }) {
+  const run = useStore(store.state, (state) => state.run);
+  const step = useStore(store.state, (state) => state.step);
+  const going = active(run.status);
+  return (
+    <header className="mb-4">
+      <div className="flex flex-wrap items-start justify-between gap-3">
+        <div className="min-w-0">
+          <h1 className="flex flex-wrap items-center gap-x-2.5 gap-y-1">
+            <Link to="/workflows/$workflowId" params={{ workflowId: run.workflowId }} className="hover:underline">
+              {run.workflowName}
+            </Link>
+            <span role="status" aria-live="polite">
+              <StatusPill
+                status={run.status}
+                {...(run.status === "running" && { suffix: `${Math.floor(run.progressPercent)}%` })}
+              />
+            </span>
+            {away && (
+              <span className="flex items-center gap-1 text-[13px] font-normal text-warn">
+                <WifiOff className="size-4" aria-hidden /> Reconnecting
+              </span>
+            )}
+          </h1>
+          <p className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-sm text-muted">
+            <span>
+              {run.startedBy.name}
+              {run.startedBy.type === "guest" && " (guest)"}, <Time at={run.createdAt} />
+            </span>
+            <span>version {run.workflowRevision}</span>
+            <span>
+              {run.compute.vcpu} vCPU · {run.compute.ramGb} GB{run.compute.gpu > 0 && ` · ${run.compute.gpu} GPU`}
+            </span>
+            <span className="tabular">
+              <Took run={run} />
+            </span>
+            <span className="tabular">{credits(run.creditsUsed)} credits</span>
+          </p>
+        </div>
+        <Actions run={{ ...store.run, ...run }} />
+      </div>
+      {error && <p className="mt-2 text-sm text-danger">{error}</p>}
+      {going && (
+        <div className="mt-3">
+          <Progress label="Progress of the run" value={run.status === "queued" ? null : run.progressPercent} />
+          <p className="mt-1 h-5 truncate text-[13px] text-muted">{run.cancelRequested ? "Cancelling…" : step}</p>
+        </div>
+      )}
+    </header>
+  );
+}
+
+function Took({ run }: { run: Pick<Run, "status" | "startedAt" | "durationMs"> }) {
+  if (run.status === "running" && run.startedAt) return <Ticking since={run.startedAt} />;
+  return <>{run.durationMs === null ? "not started" : duration(run.durationMs)}</>;
+}
+
+function Ticking({ since }: { since: string }) {
+  return <>{duration(useNow() - Date.parse(since))}</>;
+}
+
+type Given = Omit<Run, "nodes" | "logs">;
+
+function Actions({ run }: { run: Given }) {
+  const [again, setAgain] = useState(false);
+  const whyNot = useWhyNot();
+  return (
+    <div className="flex flex-wrap items-center gap-2">
+      {active(run.status) ? <CancelButton run={run} /> : run.status !== "completed" && <RetryButton run={run} />}
+      <Link to="/chat" search={{ run: run.id }} className={buttonClass("secondary", "sm")}>
+        <MessageSquare className="size-4" aria-hidden /> Ask about it
+      </Link>
+      <Button
+        size="sm"
+        look={run.status === "completed" ? "primary" : "secondary"}
+        icon={<Play className="size-4" aria-hidden />}
+        disabledReason={whyNot("start runs")}
+        onClick={() => setAgain(true)}
+      >
+        Run again…
+      </Button>
+      {again && (
+        <Suspense fallback={null}>
+          <RunDialog
+            workflowId={run.workflowId}
+            open
+            onOpenChange={setAgain}
+            parameters={run.parameters}
+            inputs={run.inputs}
+            compute={run.compute}
+          />
+        </Suspense>
+      )}
+    </div>
+  );
+}
+
+function CancelButton({ run }: { run: Given }) {
+  const [asking, setAsking] = useState(false);
+  const me = useMe();
+  const client = useQueryClient();
+  const cancel = useMutation({
+    mutationFn: () => cancelRun(run.id),
+    onSuccess: () => toast.ok("Cancelling: the tasks are being stopped"),
+    onSettled: () => {
+      setAsking(false);
+      void client.invalidateQueries({ queryKey: runQuery(run.id).queryKey });
+    },
+  });
+  const mine = run.startedBy.id === me.id && may(me.team.role, "start runs");
+  const refusal = mine || may(me.team.role, "cancel any run") ? null : "Members cancel their own runs, admins any.";
+  return (
+    <>
+      <Button
+        size="sm"
+        look="danger-quiet"
+        icon={<Ban className="size-4" aria-hidden />}
+        busy={run.cancelRequested}
+        disabledReason={refusal}
+        onClick={() => setAsking(true)}
+      >
+        {run.cancelRequested ? "Cancelling…" : "Cancel"}
+      </Button>
+      <ConfirmDialog
+        open={asking}
+        onOpenChange={setAsking}
+        title="Cancel this run?"
+        action="Cancel the run"
+        busy={cancel.isPending}
+        onConfirm={() => cancel.mutate()}
+      >
+        <p>Its tasks are stopped. What is finished and stored stays; what it has used so far is paid.</p>
+      </ConfirmDialog>
+    </>
+  );
+}
+
+/** RetryButton runs the same again from where it failed: what had succeeded is reused. */
+export function RetryButton({ run }: { run: Pick<Run, "id" | "workflowId" | "workflowRevision"> }) {
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const workflow = useQuery(workflowQuery(run.workflowId));
+  const whyNot = useWhyNot()("start runs");
+  const retry = useMutation({
+    mutationFn: () =>
+      ask(api.POST("/api/runs/{id}/retry", { params: { path: { id: run.id }, header: once() }, body: {} })),
+    onSuccess: ({ runId }) => {
+      void client.invalidateQueries({ queryKey: ["runs"] });
+      void navigate({ to: "/runs/$runId", params: { runId }, search: {} });
+    },
+  });
+  const moved = workflow.data && workflow.data.revision > run.workflowRevision;
+  return (
+    <Button
+      size="sm"
+      icon={<RotateCcw className="size-4" aria-hidden />}
+      busy={retry.isPending}
+      disabledReason={whyNot}
+      title={
+        moved
+          ? "As this run was; the workflow has changed since. Run again… takes what it is now."
+          : "What had succeeded is reused"
+      }
+      onClick={() => retry.mutate()}
+    >
+      Retry from failure
+    </Button>
+  );
+}

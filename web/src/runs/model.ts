@@ -1,0 +1,115 @@
+// Rules of the run page, without a browser.
+import type { Definition } from "../workflows/queries.ts";
+import type { Run, RunEvent, RunNode } from "./runStore.ts";
+
+/** kin is a node with everything before and after it. */
+export function kin(definition: Definition, id: string): Set<string> {
+  const out = new Set([id]);
+  const walk = (from: "source" | "target", to: "source" | "target") => {
+    const next = new Map<string, string[]>();
+    for (const edge of definition.edges ?? []) {
+      const list = next.get(edge[from]);
+      if (list) list.push(edge[to]);
+      else next.set(edge[from], [edge[to]]);
+    }
+    const seen = new Set([id]);
+    const waiting = [id];
+    for (let each = waiting.pop(); each !== undefined; each = waiting.pop()) {
+      for (const other of next.get(each) ?? []) {
+        if (seen.has(other)) continue;
+        seen.add(other);
+        out.add(other);
+        waiting.push(other);
+      }
+    }
+  };
+  walk("source", "target");
+  walk("target", "source");
+  return out;
+}
+
+/** culprit is the node that ended the run: the first that failed and was not allowed to. */
+export function culprit(run: Pick<Run, "definition">, nodes: Iterable<RunNode>): RunNode | null {
+  const allowed = new Set((run.definition.nodes ?? []).filter((node) => node.allowFailure).map((node) => node.id));
+  const failed = [...nodes].filter((node) => node.status === "failed" && !allowed.has(node.id));
+  return failed.toSorted((a, b) => (a.finishedAt ?? "").localeCompare(b.finishedAt ?? ""))[0] ?? null;
+}
+
+/** causeOf is the event that tells why a node failed. */
+export function causeOf(events: readonly RunEvent[], nodeId: string): RunEvent | null {
+  return events.findLast((event) => event.type === "node.failed" && event.nodeId === nodeId) ?? null;
+}
+
+/** tailOf is the end of a failed node's log, as its event carries it. */
+export function tailOf(event: RunEvent | null, lines = 20): string[] {
+  const text = typeof event?.data.log === "string" ? event.data.log : "";
+  return text
+    .replace(/\n+$/, "")
+    .split("\n")
+    .slice(-lines)
+    .filter((line, at) => at > 0 || line !== "");
+}
+
+const advice: Record<string, string> = {
+  node_failed: "Read the last lines, put the command right in the editor, and run it again.",
+  oom: "It needed more memory than it had. Give the step more, or choose a larger size for the run.",
+  node_timeout: "It took longer than its time limit. Raise the limit of the step, or give it less to do.",
+  image_unavailable:
+    "Its container image could not be had. Check the name and the tag, and whether the registry is open.",
+  input_missing: "A file that it needs is gone. Upload it again, or choose another one.",
+  output_missing: "The command ended well but left out a file that the step declares. Check the path of the output.",
+  output_mismatch: "A file changed while it was stored. Retrying usually helps.",
+  worker_lost: "The machine was lost. Nothing is wrong with the workflow: retry it.",
+  plan_time_limit: "The plan's time limit was reached. Choose a larger size, split the work, or change the plan.",
+  credits_exhausted: "The team has no credits left. Top up, then retry: what was finished is not computed again.",
+  internal: "This is our fault. Retry it, and quote the run's number if it happens again.",
+};
+
+export function nextStep(errorCode: string | null): string {
+  return advice[errorCode ?? ""] ?? "Look at the last lines of its log, then retry.";
+}
+
+export interface Attempt {
+  number: number;
+  from: number;
+  to: number | null;
+  ended: "succeeded" | "failed" | "running" | "cached";
+}
+
+/** attemptsOf is when each try of a node began and ended; a node without events is what its row says. */
+export function attemptsOf(node: RunNode, events: readonly RunEvent[]): Attempt[] {
+  const out: Attempt[] = [];
+  for (const event of events) {
+    if (event.nodeId !== node.id || event.shard !== null) continue;
+    const at = Date.parse(event.at);
+    const last = out.at(-1);
+    if (event.type === "node.started") out.push({ number: event.attempt ?? 1, from: at, to: null, ended: "running" });
+    else if (last && last.to === null) {
+      if (event.type === "node.retrying" || event.type === "node.failed")
+        Object.assign(last, { to: at, ended: "failed" });
+      if (event.type === "node.succeeded") Object.assign(last, { to: at, ended: "succeeded" });
+    } else if (event.type === "node.cached") out.push({ number: 1, from: at, to: at, ended: "cached" });
+  }
+  if (out.length === 0 && node.startedAt) {
+    const to = node.finishedAt ? Date.parse(node.finishedAt) : null;
+    const ended = node.cached ? "cached" : to === null ? "running" : node.status === "failed" ? "failed" : "succeeded";
+    out.push({ number: node.attempt, from: Date.parse(node.startedAt), to, ended });
+  }
+  return out;
+}
+
+export interface Row {
+  name: string;
+  before: string;
+  after: string;
+}
+
+/** compared is the values of two runs side by side, those that differ. */
+export function compared(before: Record<string, unknown>, after: Record<string, unknown>): Row[] {
+  const text = (value: unknown) =>
+    value === undefined ? "–" : typeof value === "string" ? value : JSON.stringify(value);
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])]
+    .toSorted()
+    .map((name) => ({ name, before: text(before[name]), after: text(after[name]) }))
+    .filter((row) => row.before !== row.after);
+}

@@ -1,0 +1,165 @@
+// One run as the stream tells of it. Each node is an object of its own, which
+// is replaced when it changes: a message about one node renders that node.
+import { createStore } from "zustand/vanilla";
+import { api, ask, type Schemas } from "../api/client.ts";
+import type { RunMessage } from "../api/stream.ts";
+
+export type Run = Schemas["Run"];
+export type RunNode = Schemas["RunNode"];
+export type RunEvent = Schemas["RunEvent"];
+
+export interface Sample {
+  at: number;
+  cpuPercent: number;
+  memBytes: number;
+}
+
+export interface RunState {
+  /** The run without what changes by itself: nodes, and logs. */
+  run: Omit<Run, "nodes" | "logs">;
+  nodes: Map<string, RunNode>;
+  events: RunEvent[];
+  step: string | null;
+}
+
+const statusOf: Partial<Record<string, RunNode["status"]>> = {
+  "node.started": "running",
+  "node.retrying": "retrying",
+  "node.succeeded": "succeeded",
+  "node.cached": "succeeded",
+  "node.failed": "failed",
+  "node.skipped": "skipped",
+};
+
+/** applyEvent is a node after an event about it. A shard's event is not the node's. */
+export function applyEvent(node: RunNode, event: RunEvent): RunNode {
+  const status = statusOf[event.type];
+  if (!status) return node;
+  if (event.shard !== null) {
+    const waiting = node.status === "pending" || node.status === "queued";
+    return waiting ? { ...node, status: "running", startedAt: node.startedAt ?? event.at } : node;
+  }
+  const next: RunNode = { ...node, status, attempt: event.attempt ?? node.attempt };
+  if (status === "running") next.startedAt ??= event.at;
+  if (event.type === "node.cached") next.cached = true;
+  if (status === "succeeded" || status === "failed" || status === "skipped") {
+    next.finishedAt = event.at;
+    if (next.startedAt) next.durationMs = Date.parse(event.at) - Date.parse(next.startedAt);
+  }
+  if (typeof event.data.exitCode === "number") next.exitCode = event.data.exitCode;
+  return next;
+}
+
+export class RunStore {
+  readonly state;
+  readonly samples: Sample[] = [];
+  private readonly sampled = new Set<() => void>();
+  private seq = 0;
+  private reading = false;
+  private wanted = 0;
+  private readonly heardLog = new Set<(text: string, offset: number) => void>();
+
+  constructor(readonly run: Run) {
+    const { nodes, logs: _, ...rest } = run;
+    this.state = createStore<RunState>(() => ({
+      run: rest,
+      nodes: new Map(nodes.map((node) => [node.id, node])),
+      events: [],
+      step: null,
+    }));
+    void this.readEvents(1);
+  }
+
+  /** fresh takes the run as it was just read: what the stream cannot tell, such as peaks and cache misses. */
+  fresh(run: Run): void {
+    const { nodes, logs: _, ...rest } = run;
+    this.state.setState((old) => ({
+      run: { ...rest, progressPercent: Math.max(rest.progressPercent, old.run.progressPercent) },
+      nodes: new Map(
+        nodes.map((node) => {
+          const was = old.nodes.get(node.id);
+          return [node.id, was && JSON.stringify(was) === JSON.stringify(node) ? was : node];
+        }),
+      ),
+    }));
+  }
+
+  onLog(listener: (text: string, offset: number) => void): () => void {
+    this.heardLog.add(listener);
+    return () => this.heardLog.delete(listener);
+  }
+
+  onSample = (listener: () => void): (() => void) => {
+    this.sampled.add(listener);
+    return () => this.sampled.delete(listener);
+  };
+
+  /** hear takes a message of the stream. */
+  hear(message: RunMessage): void {
+    if (message.type === "connected") return;
+    const { status, progressPercent, durationMs, creditsUsed, errorMessage } = message;
+    this.state.setState((old) => ({
+      run: {
+        ...old.run,
+        ...(status && { status }),
+        ...(progressPercent !== undefined && { progressPercent }),
+        ...(durationMs !== undefined && { durationMs }),
+        ...(creditsUsed !== undefined && { creditsUsed }),
+        ...(errorMessage !== undefined && { errorMessage }),
+      },
+      ...(message.currentStep !== undefined && { step: message.currentStep }),
+    }));
+    if (message.type === "progress" && message.logs && message.logOffset !== undefined) {
+      for (const listener of this.heardLog) listener(message.logs, message.logOffset);
+    }
+    if (message.type === "snapshot") for (const listener of this.heardLog) listener("", -1);
+    const { cpuPercent, memBytes } = message.resources ?? {};
+    if (cpuPercent !== undefined || memBytes !== undefined) {
+      this.samples.push({ at: Date.now() / 1000, cpuPercent: cpuPercent ?? 0, memBytes: memBytes ?? 0 });
+      if (this.samples.length > 7200) this.samples.splice(0, 1200);
+      for (const listener of this.sampled) listener();
+    }
+    if (message.seq !== undefined && message.seq > this.seq) void this.readEvents(message.seq);
+  }
+
+  /** readEvents reads the events up to a number: a message names the last one only. */
+  async readEvents(upTo: number): Promise<void> {
+    this.wanted = Math.max(this.wanted, upTo);
+    if (this.reading) return;
+    this.reading = true;
+    try {
+      for (let more = true; more; ) {
+        const query = { after_seq: this.seq };
+        const { events, hasMore } = await ask(
+          api.GET("/api/runs/{id}/events", { params: { path: { id: this.run.id }, query } }),
+        );
+        this.take(events);
+        more = hasMore || (this.wanted > this.seq && events.length > 0);
+      }
+    } catch {
+      // The next message asks again.
+    } finally {
+      this.reading = false;
+    }
+  }
+
+  private take(events: RunEvent[]): void {
+    if (events.length === 0) return;
+    this.seq = events.at(-1)?.seq ?? this.seq;
+    this.state.setState((old) => {
+      const nodes = new Map(old.nodes);
+      for (const event of events) {
+        const node = event.nodeId === null ? undefined : nodes.get(event.nodeId);
+        if (node) nodes.set(node.id, later(node, event));
+      }
+      return { nodes, events: [...old.events, ...events] };
+    });
+  }
+}
+
+/** later applies an event unless the node is known to be further already. */
+function later(node: RunNode, event: RunEvent): RunNode {
+  if (node.finishedAt && Date.parse(event.at) < Date.parse(node.finishedAt)) return node;
+  const next = applyEvent(node, event);
+  return JSON.stringify(next) === JSON.stringify(node) ? node : next;
+}
