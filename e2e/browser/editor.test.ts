@@ -49,11 +49,16 @@ test("what is edited is saved by itself, and undone by its author", async () => 
   await page.locator(".cm-content").click();
   await page.keyboard.press("Control+End");
   await page.keyboard.type("# typed here");
-  await until("the command is saved", async () => (await definition(ada, id)).nodes[0].command.endsWith("# typed here"));
+  await until("the command is saved", async () =>
+    (await definition(ada, id)).nodes[0].command.endsWith("# typed here"),
+  );
 
   // A step from the palette, and gone again by undo.
   await page.getByRole("button", { name: "Add a step" }).click();
-  await page.getByRole("region", { name: "Steps to add" }).getByRole("button", { name: /Python step/ }).click();
+  await page
+    .getByRole("region", { name: "Steps to add" })
+    .getByRole("button", { name: /Python step/ })
+    .click();
   await node(page, "Python step").waitFor();
   await until("the step is saved", async () => (await definition(ada, id)).nodes.length === 3);
   await page.getByRole("button", { name: "Undo your last edit" }).click();
@@ -93,7 +98,10 @@ test("copy and paste, tidy-up, the code view and the history", async () => {
   await page.locator(".cm-content", { hasText: '"version": 1' }).waitFor();
 
   await page.getByRole("tab", { name: "History" }).click();
-  await page.getByRole("button", { name: /^Version/ }).first().click();
+  await page
+    .getByRole("button", { name: /^Version/ })
+    .first()
+    .click();
   await page.getByRole("dialog").getByRole("button", { name: "Restore this version" }).waitFor();
   await page.keyboard.press("Escape");
   calm(page);
@@ -108,7 +116,10 @@ test("problems lead to their step, and a run waits for them", async () => {
   await open(page, id);
   await page.getByRole("tab", { name: /Problems 1/ }).click();
   expect(await page.getByRole("button", { name: "Run", exact: true }).getAttribute("aria-disabled")).toBe("true");
-  await page.getByRole("tabpanel").getByRole("button", { name: /Add up/ }).click();
+  await page
+    .getByRole("tabpanel")
+    .getByRole("button", { name: /Add up/ })
+    .click();
   await page.getByRole("tab", { name: "Step", selected: true }).waitFor();
   expect(await page.getByLabel("Name", { exact: true }).inputValue()).toBe("Add up");
   calm(page);
@@ -129,6 +140,7 @@ test("two people edit together: they see one another, and undo only their own", 
     return null;
   });
   const bo = await house.person("Bo Lund", invitation);
+  await bo.api("POST", `/auth/teams/${ada.team}/activate`);
   await open(ada.page, id);
   await open(bo.page, id);
   await ada.page.getByRole("button", { name: "Go to Bo Lund" }).waitFor();
@@ -181,7 +193,17 @@ test("a viewer's gestures change nothing", async () => {
   await page.mouse.move(at.x + 200, at.y + 150, { steps: 5 });
   await page.mouse.up();
   await node(page, "Count one text").click();
-  for (const key of ["Delete", "Backspace", "Control+d", "Control+x", "Control+v", "Control+z", "Control+y", "a", "ArrowDown"]) {
+  for (const key of [
+    "Delete",
+    "Backspace",
+    "Control+d",
+    "Control+x",
+    "Control+v",
+    "Control+z",
+    "Control+y",
+    "a",
+    "ArrowDown",
+  ]) {
     await canvas(page).press(key);
   }
   expect(await page.getByRole("dialog").count()).toBe(0);
@@ -241,7 +263,9 @@ test("two thousand steps stay usable", async () => {
   await until("few are rendered", async () => (await page.locator(".react-flow__node").count()) < 60);
   await page.getByLabel("Name", { exact: true }).fill("The last");
   await page.getByLabel("Name", { exact: true }).press("Enter");
-  await until("it is saved", async () => (await definition(ada, id)).nodes.some((each: Json) => each.name === "The last"));
+  await until("it is saved", async () =>
+    (await definition(ada, id)).nodes.some((each: Json) => each.name === "The last"),
+  );
   await look(page, "editor-large");
   calm(page);
 });

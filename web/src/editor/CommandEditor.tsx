@@ -51,7 +51,7 @@ export default function CommandEditor({
           bracketMatching(),
           indentUnit.of("  "),
           EditorView.lineWrapping,
-          EditorView.contentAttributes.of({ "aria-label": "Command", spellcheck: "false" }),
+          EditorView.contentAttributes.of({ "aria-label": "Command", spellcheck: "false", tabindex: "0" }),
           EditorState.readOnly.of(!document.editable),
           mode.current.of([]),
           syntaxHighlighting(highlight),

@@ -132,6 +132,7 @@ function Workspace({ view, onView, name, workflowId, small }: WorkspaceProps) {
   const [palette, setPalette] = useState(empty && canEdit);
   const [finding, setFinding] = useState(false);
   const [open, setOpen] = useState(!small);
+  useEffect(() => setOpen(!small), [small]);
   // The address names the chosen step, and leads to it.
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when the page is opened
   useEffect(() => {

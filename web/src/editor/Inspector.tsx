@@ -65,7 +65,7 @@ export function Inspector({ node }: { node: GraphNode }) {
             )}
           </Select>
         </Field>
-        <Field label="Container image" optional>
+        <Field label="Image" optional>
           <DraftInput
             disabled={locked}
             placeholder="the server's own"

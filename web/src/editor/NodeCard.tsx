@@ -99,7 +99,8 @@ export function NodeCard({ data, selected, connectable, tint, corner, faded, lin
           ))}
         </>
       )}
-      <Ends data={data} connectable={connectable} />
+      {/* Lines know their ends without them; from afar nobody could take hold of one. */}
+      {level > 0 && <Ends data={data} connectable={connectable} />}
     </div>
   );
 }

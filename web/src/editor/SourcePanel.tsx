@@ -163,7 +163,7 @@ function TextArea({
           StreamLanguage.define(yaml),
           syntaxHighlighting(highlight),
           EditorState.readOnly.of(readOnly),
-          EditorView.contentAttributes.of({ "aria-label": "Definition", spellcheck: "false" }),
+          EditorView.contentAttributes.of({ "aria-label": "Definition", spellcheck: "false", tabindex: "0" }),
           keymap.of([...searchKeymap, ...historyKeymap, ...defaultKeymap, indentWithTab]),
           EditorView.updateListener.of((update) => {
             if (

@@ -54,10 +54,7 @@ export function Failure({
         </p>
       )}
       {tail.length > 0 && (
-        <pre
-          tabIndex={0}
-          className="mt-3 max-h-64 overflow-auto rounded-lg border bg-surface p-3 text-[12.5px]"
-        >
+        <pre tabIndex={0} className="mt-3 max-h-64 overflow-auto rounded-lg border bg-surface p-3 text-[12.5px]">
           {tail.map((line, at) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: lines are told apart by their place
             <span key={at} className="block whitespace-pre-wrap">

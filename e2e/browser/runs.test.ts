@@ -1,0 +1,204 @@
+import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { calm, House, type Json, look, type Person, until } from "./house.ts";
+
+let house: House;
+beforeAll(async () => {
+  house = await House.open();
+});
+afterAll(() => house?.close());
+
+function example(name: string): Json {
+  return JSON.parse(readFileSync(new URL(`../../examples/${name}/workflow.json`, import.meta.url), "utf8"));
+}
+
+async function start(person: Person, body: Json, run: Json = {}): Promise<{ workflowId: string; runId: string }> {
+  const made = await person.api("POST", "/api/workflows", body);
+  expect(made.status).toBe(201);
+  const workflowId = made.body.data.id;
+  const started = await person.api("POST", "/api/runs", { workflowId, ...run });
+  expect(started.status).toBe(202);
+  return { workflowId, runId: started.body.data.runId };
+}
+
+const ended = (person: Person, runId: string) =>
+  until("the run has ended", async () => {
+    const { body } = await person.api("GET", `/api/runs/${runId}`);
+    return body.status === "queued" || body.status === "running" ? null : body;
+  });
+
+const node = (page: Page, name: string) => page.locator(".react-flow__node", { hasText: name });
+
+test("from a template to its outputs, watched live", async () => {
+  const { page } = await house.person("Ada Brook");
+  await page.goto(`${house.url}/templates`);
+  const card = page
+    .getByRole("listitem")
+    .filter({ has: page.getByRole("heading", { name: "Count words, map and reduce" }) });
+  await card.getByRole("button", { name: "Use and run" }).click();
+  await page.waitForURL(/\/runs\/run_/);
+  await node(page, "Add up").waitFor();
+  // The graph follows the run without the page being loaded again.
+  await node(page, "Add up")
+    .getByText(/Succeeded/)
+    .waitFor();
+  await page.getByRole("heading", { level: 1 }).getByText("Completed").waitFor();
+  await page.getByRole("tab", { name: "Outputs" }).click();
+  await page.getByRole("button", { name: "words.tsv", exact: true }).click();
+  const preview = page.getByRole("dialog");
+  await preview.getByRole("table").waitFor();
+  await look(page, "run-preview");
+  await preview.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("tab", { name: "Timeline" }).click();
+  await page.getByRole("button", { name: /Add up/ }).click();
+  await page.getByRole("region", { name: "Step Add up" }).getByText("Succeeded").waitFor();
+  await look(page, "run-completed");
+  for (const tab of ["Log", "Events", "Resources", "Compare", "Details", "Outputs"]) {
+    await page.getByRole("tab", { name: tab }).click();
+    await page.getByRole("tab", { name: tab, selected: true }).waitFor();
+  }
+  calm(page);
+});
+
+test("a failed run opens on its cause, which is fixed and run again", async () => {
+  const ada = await house.person("Ada Stone");
+  const { page } = ada;
+  const { runId } = await start(ada, example("failure"));
+  await ended(ada, runId);
+  await page.goto(`${house.url}/runs/${runId}`);
+  const wrong = page.getByRole("region", { name: "What went wrong" });
+  await wrong.getByText("line 3: three is not a number").waitFor();
+  await wrong.getByText("exit status 3").waitFor();
+  await page.getByRole("region", { name: "Step Add up" }).waitFor();
+  await look(page, "run-failed");
+  await wrong.getByRole("button", { name: "Show in the log" }).click();
+  await page.getByRole("region", { name: "Log" }).getByText("line 3: three is not a number").waitFor();
+
+  // Retrying as it was fails again, and reuses what had succeeded.
+  await wrong.getByRole("button", { name: "Retry from failure" }).click();
+  await page.waitForURL((url) => !url.pathname.endsWith(runId));
+  await page.getByRole("heading", { level: 1 }).getByText("Failed").waitFor();
+
+  // Fixed in the editor, where the step is chosen already.
+  await page.getByRole("region", { name: "What went wrong" }).getByRole("link", { name: "Fix the step" }).click();
+  await page.locator(".cm-content", { hasText: "is not a number" }).click();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type('awk "{s += NR} END {print s}" "$INPUT_numbers" > sum.txt');
+  await page.getByText("Saved", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Start" }).click();
+  await page.waitForURL(/\/runs\/run_/);
+  await page.getByRole("heading", { level: 1 }).getByText("Completed").waitFor();
+  await page.getByRole("tab", { name: "Compare" }).click();
+  await page.getByText("Changed Add up: command").waitFor();
+  await look(page, "run-compare");
+  calm(page);
+});
+
+test("a hundred thousand lines are scrolled, searched as a whole, and coloured", async () => {
+  const ada = await house.person("Ada Ridge");
+  const { page } = ada;
+  const command = `seq -f 'line %.0f of the log' 1 100000; printf '\\033[31mred words\\033[0m and plain\\n'`;
+  const { runId } = await start(ada, {
+    name: "Many lines",
+    definition: { version: 1, nodes: [{ id: "talk", name: "Talk", type: "task", position: { x: 0, y: 0 }, command }] },
+  });
+  await ended(ada, runId);
+  await page.goto(`${house.url}/runs/${runId}?tab=log`);
+  const log = page.getByRole("region", { name: "Log" });
+  await log.getByText("red words").waitFor();
+  expect(await log.locator("span.text-danger").innerText()).toBe("red words");
+  // Few of the lines are elements at any time.
+  expect(await log.locator("[data-index]").count()).toBeLessThan(200);
+  await page.getByLabel("Search the log").fill("line 4242 of");
+  await log.getByText("line 4242 of the log").waitFor();
+  await page.getByText("1 of 1 line", { exact: true }).waitFor();
+  await page.getByLabel("Search the log").fill("");
+  await log.evaluate((element) => element.scrollTo(0, 0));
+  await log.getByText("line 1 of the log").waitFor();
+  await look(page, "run-log");
+  calm(page);
+});
+
+test("a running run is followed, and cancelled", async () => {
+  const ada = await house.person("Ada Glen");
+  const { page } = ada;
+  const command = "for i in $(seq 1 600); do echo tick $i; sleep 0.2; done";
+  const { runId } = await start(ada, {
+    name: "Slow and steady",
+    definition: {
+      version: 1,
+      nodes: [
+        { id: "wait", name: "Wait", type: "task", position: { x: 0, y: 0 }, command },
+        { id: "after", name: "After", type: "task", position: { x: 320, y: 0 }, command: "true" },
+      ],
+      edges: [{ id: "e1", source: "wait", target: "after" }],
+    },
+  });
+  await page.goto(`${house.url}/runs/${runId}?tab=log`);
+  await page.getByRole("region", { name: "Log" }).getByText("tick 5").waitFor();
+  await node(page, "Wait")
+    .getByText(/Running/)
+    .waitFor();
+  await look(page, "run-running");
+  await page.getByRole("tab", { name: "Resources" }).click();
+  await page.getByRole("img", { name: "CPU and memory over time" }).waitFor();
+  await page.getByRole("button", { name: "Cancel", exact: true }).click();
+  await page.getByRole("button", { name: "Cancel the run" }).click();
+  await page.getByRole("heading", { level: 1 }).getByText("Cancelled").waitFor();
+  calm(page);
+});
+
+test("the run dialog checks what it is given, and estimates", async () => {
+  const ada = await house.person("Ada Heath");
+  const { page } = ada;
+  const made = await ada.api("POST", "/api/workflows", {
+    name: "Asks for things",
+    definition: {
+      version: 1,
+      parameters: {
+        count: { type: "integer", minimum: 1, maximum: 9, title: "How many" },
+        kind: { type: "string", enum: ["fast", "slow"], default: "fast" },
+      },
+      inputs: { reads: { type: "file", required: true } },
+      nodes: [
+        {
+          id: "show",
+          name: "Show",
+          type: "task",
+          command: 'echo "$PARAM_count $PARAM_kind"; cat "$INPUT_reads"',
+          inputs: { reads: { from: "inputs.reads" } },
+        },
+      ],
+    },
+  });
+  await page.goto(`${house.url}/workflows/${made.body.data.id}?run=1`);
+  const dialog = page.getByRole("dialog", { name: "Run" });
+  await dialog.getByRole("button", { name: /^Start/ }).click();
+  await dialog.getByText("A file is needed.").waitFor();
+  await dialog.getByLabel("How many").fill("12");
+  await dialog.getByText("At most 9.").waitFor();
+  await dialog.getByLabel("How many").fill("7");
+  await dialog.getByText("credits an hour").waitFor();
+  await dialog.getByText("Huge").click();
+  await dialog.getByText("This size cannot be used").waitFor();
+  await look(page, "run-dialog-refused");
+  await dialog.getByText("Standard").click();
+  await dialog.getByRole("button", { name: "Choose a file" }).click();
+  const chooser = page.waitForEvent("filechooser");
+  await page.getByRole("dialog", { name: "Files for reads" }).getByText("Drop files here").click();
+  await (await chooser).setFiles({ name: "reads.txt", mimeType: "text/plain", buffer: Buffer.from("the content\n") });
+  await page
+    .getByRole("dialog", { name: "Files for reads" })
+    .getByRole("checkbox", { name: "reads.txt", checked: true })
+    .waitFor();
+  await page.getByRole("button", { name: "Done" }).click();
+  await dialog.getByRole("button", { name: /^Start/ }).click();
+  await page.waitForURL(/\/runs\/run_/);
+  await page.getByRole("heading", { level: 1 }).getByText("Completed").waitFor();
+  await page.getByRole("tab", { name: "Log" }).click();
+  await page.getByRole("region", { name: "Log" }).getByText("7 fast").waitFor();
+  await page.getByRole("region", { name: "Log" }).getByText("the content").waitFor();
+  calm(page);
+});
