@@ -5,7 +5,6 @@ import { api, ask, type Schemas } from "../api/client.ts";
 import { useTitle } from "../app/Page.tsx";
 import { RunDialog } from "../runs/RunDialog.tsx";
 import { Button } from "../ui/Button.tsx";
-import { exact } from "../ui/format.ts";
 import { useGraph } from "./context.ts";
 import { Editor, Ended, type View } from "./Editor.tsx";
 import type { Pass } from "./live.ts";
@@ -72,7 +71,7 @@ function Living({ session, join }: { session: Session; join: Joined }) {
               You are here as <strong>{join.guest.name}</strong>, a guest who can{" "}
               {editor ? "edit and run this workflow; the team that shared it pays for runs" : "look at this workflow"}.
             </span>
-            <span className="text-muted">Until {exact(join.expiresAt)}.</span>
+            <span className="text-muted">That ends with the link.</span>
           </p>
         }
         actions={

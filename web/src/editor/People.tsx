@@ -54,12 +54,12 @@ export function People() {
           <Tooltip text={`${person.name}${person.role === "viewer" ? ", looking on" : ""}: go to where they are`}>
             <button
               type="button"
-              aria-label={`Go to ${person.name}`}
               onClick={() => goTo(person)}
               className="grid size-7.5 place-items-center rounded-full border-2 border-surface text-xs font-semibold text-[white]"
               style={{ background: person.color }}
             >
-              {initials(person.name)}
+              <span aria-hidden>{initials(person.name)}</span>
+              <span className="sr-only">Go to {person.name}</span>
             </button>
           </Tooltip>
         </li>

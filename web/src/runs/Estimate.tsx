@@ -1,6 +1,7 @@
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { api, bare, type Schemas } from "../api/client.ts";
+import { sentence } from "../api/failure.ts";
 import { creditsQuery } from "../billing/queries.ts";
 import { classes } from "../ui/classes.ts";
 import { Input } from "../ui/Field.tsx";
@@ -31,7 +32,7 @@ export function SizePicker({ size, onChange }: { size: Size; onChange: (size: Si
       ? "choose"
       : each.compute
         ? `${each.compute.vcpu} vCPU · ${each.compute.ramGb} GB`
-        : "T4 · 4 vCPU · 16 GB";
+        : "T4 · 16 GB";
   return (
     <fieldset>
       <legend className="mb-2 font-semibold">Size</legend>
@@ -88,7 +89,7 @@ export function EstimateNote({ estimate }: { estimate: UseQueryResult<Schemas["E
   if (!data.allowed) {
     return (
       <Notice tone="warn" title="This size cannot be used">
-        {data.reason}{" "}
+        {sentence(new Error(data.reason ?? "it is above the plan"))}{" "}
         <Link to="/billing" className="underline">
           See plans and credits
         </Link>

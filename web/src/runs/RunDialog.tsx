@@ -163,7 +163,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
       <SizePicker size={size} onChange={setSize} />
       {!guest && <EstimateNote estimate={estimate} />}
       {start.error && <Problem error={start.error} />}
-      <footer className="sticky -bottom-4 -mx-5 -mb-4 flex flex-wrap items-center justify-end gap-2 border-t bg-surface px-5 py-3">
+      <footer className="sticky -bottom-4 -mx-5 -mb-4 flex flex-wrap items-center justify-end gap-2 rounded-b-xl border-t bg-surface px-5 py-3">
         {!guest && (
           <details className="mr-auto text-[13px]">
             <summary className="flex cursor-pointer items-center gap-1.5 text-muted">

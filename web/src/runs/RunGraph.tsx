@@ -8,6 +8,7 @@ import {
   type OnNodesChange,
   ReactFlow,
   ReactFlowProvider,
+  useStore as useFlowStore,
   useReactFlow,
 } from "@xyflow/react";
 import { Recycle } from "lucide-react";
@@ -109,6 +110,11 @@ function Graph({ store, chosen, onChoose }: RunGraphProps) {
     if (chosen && base.nodes.length > 20)
       void flow.fitView({ nodes: [{ id: chosen }], maxZoom: 1, padding: 0.8, duration: 300 });
   }, [chosen, flow, base]);
+  // A narrower place shows the same whole.
+  const width = useFlowStore((state) => state.width);
+  useEffect(() => {
+    if (width > 0 && base.nodes.length <= 60) void flow.fitView({ maxZoom: 1, padding: 0.12 });
+  }, [width, flow, base]);
   // Choosing by click or by key arrives as a change.
   const onNodesChange: OnNodesChange<FlowNode> = (changes) => {
     for (const change of changes) if (change.type === "select" && change.selected) onChoose(change.id);

@@ -88,7 +88,7 @@ function Actions({ run }: { run: Given }) {
   const whyNot = useWhyNot();
   return (
     <div className="flex flex-wrap items-center gap-2">
-      {active(run.status) ? <CancelButton run={run} /> : run.status !== "completed" && <RetryButton run={run} />}
+      {active(run.status) ? <CancelButton run={run} /> : run.status === "cancelled" && <RetryButton run={run} />}
       <Link to="/chat" search={{ run: run.id }} className={buttonClass("secondary", "sm")}>
         <MessageSquare className="size-4" aria-hidden /> Ask about it
       </Link>

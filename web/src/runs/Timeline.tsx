@@ -59,7 +59,7 @@ export function Timeline({
             <span
               key={mark}
               className={classes(
-                "tabular absolute py-1.5",
+                "tabular absolute py-1.5 whitespace-nowrap",
                 mark === 1 ? "-translate-x-full" : mark > 0 && "-translate-x-1/2",
                 mark % 0.5 !== 0 && "max-sm:hidden",
               )}

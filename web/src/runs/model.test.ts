@@ -1,0 +1,93 @@
+import { expect, test } from "vitest";
+import type { Definition } from "../workflows/queries.ts";
+import { attemptsOf, causeOf, compared, culprit, kin, tailOf } from "./model.ts";
+import { applyEvent, type RunEvent, type RunNode } from "./runStore.ts";
+
+const node = (change: Partial<RunNode> = {}): RunNode => ({
+  id: "a",
+  name: "A",
+  status: "pending",
+  attempt: 0,
+  cached: false,
+  cacheMiss: null,
+  exitCode: null,
+  startedAt: null,
+  finishedAt: null,
+  durationMs: null,
+  peakMemBytes: null,
+  cpuSeconds: null,
+  shards: null,
+  ...change,
+});
+
+const event = (type: RunEvent["type"], second: number, change: Partial<RunEvent> = {}): RunEvent => ({
+  seq: second,
+  type,
+  at: new Date(second * 1000).toISOString(),
+  level: "info",
+  nodeId: "a",
+  nodeName: "A",
+  shard: null,
+  attempt: 1,
+  message: "",
+  data: {},
+  ...change,
+});
+
+test("a node follows its events", () => {
+  const started = applyEvent(node(), event("node.started", 1));
+  expect(started).toMatchObject({ status: "running", attempt: 1, startedAt: "1970-01-01T00:00:01.000Z" });
+  const failed = applyEvent(started, event("node.failed", 4, { data: { exitCode: 3 } }));
+  expect(failed).toMatchObject({ status: "failed", exitCode: 3, durationMs: 3000 });
+  expect(applyEvent(node(), event("node.cached", 2))).toMatchObject({ status: "succeeded", cached: true });
+  expect(applyEvent(started, event("output.verified", 5))).toBe(started);
+  // One item of many does not end its node.
+  expect(applyEvent(started, event("node.succeeded", 5, { shard: 2 }))).toBe(started);
+});
+
+test("the culprit is the first that was not allowed to fail", () => {
+  const definition = { version: 1, nodes: [{ id: "a", allowFailure: true }, { id: "b" }, { id: "c" }] };
+  const failed = (id: string, at: string) => node({ id, status: "failed", finishedAt: at });
+  const nodes = [failed("a", "2026-01-01"), failed("c", "2026-01-03"), failed("b", "2026-01-02")];
+  expect(culprit({ definition: definition as unknown as Definition }, nodes)?.id).toBe("b");
+  expect(culprit({ definition: definition as unknown as Definition }, [node()])).toBeNull();
+});
+
+test("the cause is the last failure, with the end of its log", () => {
+  const events = [
+    event("node.failed", 1, { data: { log: "first\n" } }),
+    event("node.failed", 2, { data: { log: "one\ntwo\nthree\n" } }),
+  ];
+  expect(tailOf(causeOf(events, "a"), 2)).toEqual(["two", "three"]);
+  expect(tailOf(null)).toEqual([]);
+});
+
+test("attempts stand one after another", () => {
+  const events = [
+    event("node.started", 1),
+    event("node.retrying", 3),
+    event("node.started", 5, { attempt: 2 }),
+    event("node.succeeded", 9, { attempt: 2 }),
+  ];
+  expect(attemptsOf(node(), events)).toEqual([
+    { number: 1, from: 1000, to: 3000, ended: "failed" },
+    { number: 2, from: 5000, to: 9000, ended: "succeeded" },
+  ]);
+  expect(attemptsOf(node(), [])).toEqual([]);
+});
+
+test("kin is everything before and after, and nothing beside", () => {
+  const edges = [
+    { source: "a", target: "b" },
+    { source: "b", target: "c" },
+    { source: "a", target: "x" },
+  ];
+  expect([...kin({ version: 1, edges } as unknown as Definition, "b")].toSorted()).toEqual(["a", "b", "c"]);
+});
+
+test("only what differs is compared", () => {
+  expect(compared({ a: 1, b: "x" }, { a: 1, b: "y", c: [2] })).toEqual([
+    { name: "b", before: "x", after: "y" },
+    { name: "c", before: "–", after: "[2]" },
+  ]);
+});
