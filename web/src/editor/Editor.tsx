@@ -132,7 +132,11 @@ function Workspace({ view, onView, name, workflowId, small }: WorkspaceProps) {
   const [palette, setPalette] = useState(empty && canEdit);
   const [finding, setFinding] = useState(false);
   const [open, setOpen] = useState(!small);
-  useEffect(() => setOpen(!small), [small]);
+  const flow = useReactFlow();
+  useEffect(() => {
+    setOpen(!small);
+    requestAnimationFrame(() => void flow.fitView({ maxZoom: 1, minZoom: 0.3, padding: 0.15 }));
+  }, [small, flow]);
   // The address names the chosen step, and leads to it.
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when the page is opened
   useEffect(() => {
@@ -145,6 +149,7 @@ function Workspace({ view, onView, name, workflowId, small }: WorkspaceProps) {
   return (
     <div className="relative flex min-h-0 flex-1">
       <div className="relative flex min-h-0 min-w-0 flex-1 flex-col">
+        {lock && <p className="border-b bg-info-soft px-3 py-1 text-center text-[13px]">{lock}</p>}
         <Toolbar
           canEdit={canEdit}
           onAdd={() => setPalette(!palette)}
@@ -153,11 +158,6 @@ function Workspace({ view, onView, name, workflowId, small }: WorkspaceProps) {
           open={open}
         />
         {palette && canEdit && <Palette onClose={() => setPalette(false)} />}
-        {lock && (
-          <p className="absolute inset-x-2 bottom-2 z-10 rounded-lg border bg-surface px-3 py-1.5 text-center text-[13px] text-muted">
-            {lock}
-          </p>
-        )}
         <Canvas onFind={() => setFinding(true)} />
       </div>
       {open && (
@@ -256,7 +256,7 @@ function Toolbar(props: {
     <div
       role="toolbar"
       aria-label="Canvas"
-      className="absolute top-3 left-3 z-10 flex items-center gap-0.5 rounded-lg border bg-surface p-0.5 shadow-lift"
+      className="absolute top-3 left-3 z-10 flex items-center gap-0.5 rounded-lg border bg-surface p-0.5 shadow-lift max-md:top-10"
     >
       <Button size="sm" look="quiet" icon={<Plus className={icon} aria-hidden />} disabledReason={why} onClick={onAdd}>
         <span className="max-sm:sr-only">Add a step</span>
