@@ -37,8 +37,9 @@ WEB_SOURCES = $(shell find web examples \( -name node_modules -o -name dist \) -
 
 web: web/dist/index.html ## Build the web app into web/dist
 
+# An npm older than 11 stumbles over what newer packages may leave out.
 web/node_modules/.installed: web/package.json web/package-lock.json
-	npm ci --prefix web --no-audit --no-fund --loglevel=error
+	npm ci --prefix web --no-audit --no-fund --loglevel=error || npx --yes npm@11 ci --prefix web --no-audit --no-fund --loglevel=error
 	@touch $@
 
 web/dist/index.html: web/node_modules/.installed $(WEB_SOURCES)
