@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/crypto/argon2"
 )
@@ -19,6 +22,9 @@ type Passwords struct {
 	passes    uint32
 	turn      chan struct{}
 	nobody    string // compared with when there is no account, to take as long
+
+	mu   sync.Mutex
+	tidy *time.Timer
 }
 
 // NewPasswords has the strength that OWASP recommends: 19 MiB, two passes.
@@ -61,7 +67,22 @@ func (p *Passwords) Match(hash, password string) (bool, error) {
 func (p *Passwords) key(password string, salt []byte, memoryKiB, passes uint32) []byte {
 	p.turn <- struct{}{}
 	defer func() { <-p.turn }()
+	defer p.tidyUp()
 	return argon2.IDKey([]byte(password), salt, passes, memoryKiB, 1, hashLen)
+}
+
+// quiet is how long nobody must sign in before the memory of the last hash goes
+// back to the system: it is many times what else an idle server holds.
+const quiet = 5 * time.Second
+
+func (p *Passwords) tidyUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tidy == nil {
+		p.tidy = time.AfterFunc(quiet, debug.FreeOSMemory)
+		return
+	}
+	p.tidy.Reset(quiet)
 }
 
 func (p *Passwords) format(salt, key []byte) string {
