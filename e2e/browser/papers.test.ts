@@ -1,0 +1,145 @@
+// From a paper to a workflow, and the chat, with a model that speaks the
+// chat-completions wire format.
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { calm, House, look } from "./house.ts";
+
+let house: House;
+let model: Server;
+let release: () => void = () => {};
+
+beforeAll(async () => {
+  model = createServer((request, response) => {
+    let body = "";
+    request.on("data", (piece) => {
+      body += piece;
+    });
+    request.on("end", () => answer(body, response));
+  });
+  await new Promise<void>((resolve) => model.listen(0, "127.0.0.1", resolve));
+  house = await House.open(
+    "--ai-base-url",
+    `http://127.0.0.1:${(model.address() as AddressInfo).port}/v1`,
+    "--ai-model",
+    "a-model",
+  );
+});
+afterAll(async () => {
+  await house?.close();
+  model?.closeAllConnections();
+  model?.close();
+});
+
+/** The model writes half of an answer, and the rest when the test lets it. Asked for JSON, it has none. */
+function answer(body: string, response: import("node:http").ServerResponse): void {
+  const asked = JSON.parse(body);
+  if (!asked.stream) {
+    response.writeHead(503).end();
+    return;
+  }
+  const chunk = (content: string) =>
+    `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "a-model", choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`;
+  response.writeHead(200, { "Content-Type": "text/event-stream" });
+  response.write(chunk("Use **zcat**:\n\n```bash\nzcat reads.fq.gz | wc -l\n"));
+  release = () => {
+    response.write(chunk("```\n\nand divide by four."));
+    response.end("data: [DONE]\n\n");
+  };
+}
+
+/** pdf is a page with lines of text, as small as a PDF can be. */
+function pdf(lines: string[]): Buffer {
+  const text = lines.map((line) => `(${line.replaceAll(/[()\\]/g, "\\$&")}) Tj T*`).join("\n");
+  const content = `BT /F1 11 Tf 14 TL 50 780 Td\n${text}\nET`;
+  const objects = [
+    "<< /Type /Catalog /Pages 2 0 R >>",
+    "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+    "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+    `<< /Length ${content.length} >>\nstream\n${content}\nendstream`,
+    "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+  ];
+  let out = "%PDF-1.4\n";
+  const offsets = objects.map((object, at) => {
+    const offset = out.length;
+    out += `${at + 1} 0 obj\n${object}\nendobj\n`;
+    return offset;
+  });
+  const start = out.length;
+  const table = offsets.map((offset) => `${String(offset).padStart(10, "0")} 00000 n \n`).join("");
+  return Buffer.from(
+    `${out}xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${table}trailer\n<< /Size ${objects.length + 1} /Root 1 0 R >>\nstartxref\n${start}\n%%EOF\n`,
+    "latin1",
+  );
+}
+
+const paper = pdf([
+  "A transcriptome of the mill race",
+  "Ada Okoye and Bea Ito",
+  "Abstract",
+  "We sequenced water from a mill race and describe what lives in it.",
+  "Methods",
+  "Adapters were trimmed from the raw reads with fastp 0.23.4 using default settings.",
+  "Trimmed reads were aligned to the reference genome with BWA-MEM 0.7.17.",
+  "Alignments were sorted and indexed with samtools 1.17.",
+  "Variants were called with bcftools 1.17 and filtered by quality.",
+  "Results",
+  "Most reads aligned, and forty variants were found.",
+]);
+
+test("a visitor's PDF becomes methods with evidence, and after signing in a workflow", async () => {
+  const { page } = await house.visitor();
+  await page.goto(`${house.url}/papers`);
+  const chooser = page.waitForEvent("filechooser");
+  await page.getByRole("button", { name: "Drop a PDF here" }).click();
+  await (await chooser).setFiles({ name: "race.pdf", mimeType: "application/pdf", buffer: paper });
+  await page.getByRole("heading", { name: "Methods" }).waitFor();
+  await page.getByText("trimmed from the raw reads with fastp").first().waitFor();
+  await page.getByRole("img", { name: /The steps of/ }).waitFor();
+  await look(page, "paper");
+  await page.getByRole("link", { name: "Sign in to open it as a workflow" }).click();
+
+  await page
+    .getByRole("link", { name: /account/i })
+    .first()
+    .click();
+  await page.getByLabel("Name").fill("Vis Itor");
+  await page.getByLabel("E-mail").fill("vis@example.org");
+  await page.getByLabel("Password", { exact: true }).fill("correct horse battery");
+  await page.getByRole("button", { name: "Make an account" }).click();
+  await page.waitForURL(/\/papers\?/);
+  await page.getByRole("button", { name: "Open as a workflow" }).click();
+  await page.waitForURL(/\/workflows\/wf_/);
+  calm(page);
+});
+
+test("a file that is no paper is refused with a reason", async () => {
+  const { page } = await house.person("Pap Er");
+  await page.goto(`${house.url}/papers`);
+  const chooser = page.waitForEvent("filechooser");
+  await page.getByRole("button", { name: "Drop a PDF here" }).click();
+  await (await chooser).setFiles({ name: "no.pdf", mimeType: "application/pdf", buffer: Buffer.from("not a PDF") });
+  await page.getByRole("alert").waitFor();
+  await look(page, "paper-refused");
+  calm(page);
+});
+
+test("an answer streams, is shown as code, and can be stopped", async () => {
+  const { page } = await house.person("Cha Tty");
+  await page.goto(`${house.url}/chat`);
+  await page.getByLabel("Your question").fill("How do I count reads?");
+  await page.keyboard.press("Enter");
+  await page.getByText("zcat reads.fq.gz | wc -l").waitFor();
+  release();
+  await page.getByText("and divide by four.").waitFor();
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  await look(page, "chat");
+  await page.getByLabel("Your question").fill("And once more?");
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  expect(await page.getByRole("alert").count()).toBe(0);
+  await page.reload();
+  await page.getByText("And once more?").waitFor();
+  calm(page);
+});
