@@ -29,9 +29,13 @@ export function AnalysisView({ analysis }: { analysis: Analysis }) {
   return (
     <article className="space-y-6">
       <PaperHead paper={result.paper} analysisId={analysis.analysisId} />
-      {result.notes.map((note) => (
-        <Notice key={note}>{note}</Notice>
-      ))}
+      {result.notes.length > 0 && (
+        <Notice>
+          {result.notes.map((note) => (
+            <p key={note}>{note}</p>
+          ))}
+        </Notice>
+      )}
       <div className="grid gap-6 lg:grid-cols-[3fr_2fr]">
         <div className="space-y-6">
           <section>

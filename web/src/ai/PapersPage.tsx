@@ -18,7 +18,7 @@ import { Pill } from "../ui/Pill.tsx";
 import { Progress } from "../ui/Progress.tsx";
 import { Time } from "../ui/Time.tsx";
 import { AnalysisView } from "./AnalysisView.tsx";
-import { type Analysis, analyze, type Outcome, type Question, type Progress as Stage } from "./analysis.ts";
+import { type Analysis, analyze, type Question, type Progress as Stage } from "./analysis.ts";
 import { readDoi } from "./doi.ts";
 import { keep, recall } from "./kept.ts";
 
@@ -36,13 +36,13 @@ export function PapersPage() {
   const doi = readDoi(text);
 
   const study = useMutation({
-    mutationFn: async (question: Question): Promise<Outcome> => {
+    mutationFn: async (question: Question): Promise<Analysis> => {
       stop.current?.abort();
       stop.current = new AbortController();
       setStage(null);
       return analyze(question, setStage, stop.current.signal);
     },
-    onSuccess: ({ analysis }) => {
+    onSuccess: (analysis) => {
       keep(analysis);
       void navigate({ search: { id: analysis.analysisId, ...(analysis.doi && { doi: analysis.doi }) }, replace: true });
       void client.invalidateQueries({ queryKey: ["analyses"] });
@@ -55,14 +55,11 @@ export function PapersPage() {
   const earlier = useQuery({
     queryKey: ["analysis", search.id],
     queryFn: () => ask(api.GET("/api/ai/status", { params: { query: { id: search.id ?? "" } } })),
-    enabled: Boolean(search.id) && me !== null && study.data?.analysis.analysisId !== search.id && !recall(search.id),
+    enabled: Boolean(search.id) && me !== null && study.data?.analysisId !== search.id && !recall(search.id),
     staleTime: 60_000,
   });
   const analysis: Analysis | null =
-    (study.data?.analysis.analysisId === search.id ? study.data?.analysis : null) ??
-    recall(search.id) ??
-    earlier.data ??
-    null;
+    (study.data?.analysisId === search.id ? study.data : null) ?? recall(search.id) ?? earlier.data ?? null;
   const closed = isFailure(study.error, "closed_access");
   const stopped = stop.current?.signal.aborted === true;
 
@@ -106,7 +103,7 @@ export function PapersPage() {
           Analyze
         </Button>
       </form>
-      <Quota signedIn={me !== null} left={study.data?.left ?? null} />
+      <Quota signedIn={me !== null} />
 
       <div className="my-5 space-y-4">
         {study.isPending && <Working stage={stage} cancel={() => stop.current?.abort()} />}
@@ -172,14 +169,14 @@ function Working({ stage, cancel }: { stage: Stage | null; cancel: () => void })
   );
 }
 
-function Quota({ signedIn, left }: { signedIn: boolean; left: number | null }) {
+function Quota({ signedIn }: { signedIn: boolean }) {
   const credits = useQuery({ ...creditsQuery, enabled: signedIn });
-  const rest = credits.data?.aiAnalysis.remaining ?? left;
+  const rest = credits.data?.aiAnalysis.remaining;
   return (
     <p className="text-[13px] text-muted">
       Free, without an account
-      {rest === null ? ": some every day" : `: ${plural(rest, "analysis", "analyses")} left today`}. The count starts
-      anew at 00:00 UTC.
+      {rest === undefined ? ": some every day" : `: ${plural(rest, "analysis", "analyses")} left today`}. The count
+      starts anew at 00:00 UTC.
     </p>
   );
 }

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { analyze, remaining } from "./analysis.ts";
+import { analyze } from "./analysis.ts";
 import { readDoi } from "./doi.ts";
 
 afterEach(() => vi.unstubAllGlobals());
@@ -31,17 +31,14 @@ test("stages are told, then the analysis is given", async () => {
   answer(
     frame({ type: "progress", stage: "reading", percent: 40, message: "Reading" }) +
       frame({ type: "result", analysisId: "an_1", status: "completed", result: null }),
-    {
-      RateLimit: '"analyses";r=19;t=100',
-    },
   );
   const seen: string[] = [];
-  const outcome = await analyze(
+  const analysis = await analyze(
     { doi: "10.1/x" },
     (progress) => seen.push(progress.message),
     new AbortController().signal,
   );
-  expect([seen, outcome.analysis.analysisId, outcome.left]).toEqual([["Reading"], "an_1", 19]);
+  expect([seen, analysis.analysisId]).toEqual([["Reading"], "an_1"]);
 });
 
 test("a failure on the way keeps its code", async () => {
@@ -73,8 +70,4 @@ test("a PDF goes as a form", async () => {
   await analyze({ pdf: new File(["%PDF"], "a.pdf"), doi: "10.1/x" }, () => {}, new AbortController().signal);
   const [path, init] = fetched.mock.calls[0] as unknown as [string, RequestInit];
   expect([path, (init.body as FormData).get("doi")]).toEqual(["/api/ai/upload", "10.1/x"]);
-});
-
-test("what is left is read from the header", () => {
-  expect([remaining('"analyses";r=3;t=9'), remaining(null), remaining("nonsense")]).toEqual([3, null, null]);
 });

@@ -12,12 +12,6 @@ export interface Progress {
   message: string;
 }
 
-export interface Outcome {
-  analysis: Analysis;
-  /** How many are left today, where the server says so. */
-  left: number | null;
-}
-
 export interface Question {
   doi?: string;
   pdf?: File;
@@ -29,12 +23,11 @@ export async function analyze(
   question: Question,
   onProgress: (progress: Progress) => void,
   signal: AbortSignal,
-): Promise<Outcome> {
+): Promise<Analysis> {
   const response = await raw(question.pdf ? "/api/ai/upload" : "/api/ai/analyze", request(question, signal));
-  const left = remaining(response.headers.get("RateLimit"));
   if (!response.headers.get("Content-Type")?.includes("text/event-stream")) {
     const body: unknown = await response.json();
-    return { analysis: (isRecord(body) ? body.data : body) as Analysis, left };
+    return (isRecord(body) ? body.data : body) as Analysis;
   }
   if (!response.body) throw new Error("the server answered without content");
   for await (const frame of frames(response.body)) {
@@ -48,7 +41,7 @@ export async function analyze(
         message.error ?? "the analysis failed",
         response.headers.get("X-Request-Id"),
       );
-    if (message.type === "result") return { analysis: finished(message), left };
+    if (message.type === "result") return finished(message);
   }
   throw new Error("the connection ended before the analysis did; ask again, and it goes on where it is");
 }
@@ -79,10 +72,4 @@ function finished(message: Message): Analysis {
     error: message.error ?? null,
     result: message.result ?? null,
   };
-}
-
-/** remaining reads what a RateLimit header says is left: `"analyses";r=19;t=3600`. */
-export function remaining(header: string | null): number | null {
-  const found = /;\s*r=(\d+)/.exec(header ?? "");
-  return found ? Number(found[1]) : null;
 }

@@ -1,8 +1,18 @@
-import { boxes } from "./model.ts";
+import { type Box, boxes } from "./model.ts";
 import type { Definition } from "./queries.ts";
 
 const width = 200;
 const height = 56;
+
+/** line goes from side to side, or from bottom to top where the next box is below. */
+function line(from: Box, to: Box): string {
+  if (to.x > from.x) {
+    const [x1, y1, x2, y2] = [from.x + width, from.y + height / 2, to.x, to.y + height / 2];
+    return `M${x1} ${y1} C${x1 + 30} ${y1} ${x2 - 30} ${y2} ${x2} ${y2}`;
+  }
+  const [x1, y1, x2, y2] = [from.x + width / 2, from.y + height, to.x + width / 2, to.y];
+  return `M${x1} ${y1} C${x1} ${y1 + 20} ${x2} ${y2 - 20} ${x2} ${y2}`;
+}
 
 /** GraphPreview is a definition as a small picture. */
 export function GraphPreview({
@@ -33,17 +43,7 @@ export function GraphPreview({
         const from = at.get(edge.source);
         const to = at.get(edge.target);
         if (!from || !to) return null;
-        const [x1, y1, x2, y2] = [from.x + width, from.y + height / 2, to.x, to.y + height / 2];
-        const bend = Math.max(30, (x2 - x1) / 2);
-        return (
-          <path
-            key={edge.id}
-            d={`M${x1} ${y1} C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`}
-            fill="none"
-            stroke="var(--muted)"
-            strokeWidth={2}
-          />
-        );
+        return <path key={edge.id} d={line(from, to)} fill="none" stroke="var(--muted)" strokeWidth={2} />;
       })}
       {nodes.map((node) => (
         <g key={node.id}>

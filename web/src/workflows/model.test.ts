@@ -47,7 +47,7 @@ test("nodes without a place stand in columns, and a cycle does no harm", () => {
       { id: "2", source: "b", target: "c" },
     ],
   } as unknown as Definition;
-  expect(boxes(definition).map((box) => box.x)).toEqual([0, 280, 560]);
+  expect(boxes(definition).map((box) => box.x)).toEqual([0, 250, 500]);
   const cycle = {
     ...definition,
     edges: [...(definition.edges ?? []), { id: "3", source: "c", target: "a" }],

@@ -67,12 +67,14 @@ export function boxes(definition: Definition): Box[] {
   const placed = nodes.every((node) => node.position?.x !== undefined && node.position.y !== undefined);
   const spread = new Set(nodes.map((node) => `${node.position?.x},${node.position?.y}`)).size === nodes.length;
   if (placed && spread) {
-    return nodes.map((node) => ({
-      id: node.id,
-      label: node.name || node.id,
-      x: node.position?.x ?? 0,
-      y: node.position?.y ?? 0,
-    }));
+    return compact(
+      nodes.map((node) => ({
+        id: node.id,
+        label: node.name || node.id,
+        x: node.position?.x ?? 0,
+        y: node.position?.y ?? 0,
+      })),
+    );
   }
   const depth = new Map(nodes.map((node) => [node.id, 0]));
   const edges = (definition.edges ?? []).filter((edge) => depth.has(edge.source) && depth.has(edge.target));
@@ -89,10 +91,27 @@ export function boxes(definition: Definition): Box[] {
     if (!moved) break;
   }
   const used = new Map<number, number>();
-  return nodes.map((node) => {
-    const column = depth.get(node.id) ?? 0;
-    const row = used.get(column) ?? 0;
-    used.set(column, row + 1);
-    return { id: node.id, label: node.name || node.id, x: column * 280, y: row * 120 };
+  return compact(
+    nodes.map((node) => {
+      const column = depth.get(node.id) ?? 0;
+      const row = used.get(column) ?? 0;
+      used.set(column, row + 1);
+      return { id: node.id, label: node.name || node.id, x: column, y: row };
+    }),
+  );
+}
+
+/** compact brings boxes as close as a small picture needs them; a long row becomes a column. */
+function compact(list: Box[]): Box[] {
+  const ranks = (values: number[]) => {
+    const sorted = [...new Set(values)].toSorted((a, b) => a - b);
+    return new Map(sorted.map((value, at) => [value, at]));
+  };
+  const columns = ranks(list.map((box) => box.x));
+  const rows = ranks(list.map((box) => box.y));
+  const upright = columns.size > 3 && rows.size <= 2;
+  return list.map((box) => {
+    const [column, row] = [columns.get(box.x) ?? 0, rows.get(box.y) ?? 0];
+    return { ...box, x: (upright ? row : column) * 250, y: (upright ? column : row) * 90 };
   });
 }
