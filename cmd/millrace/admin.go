@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -205,8 +206,24 @@ func (c *teamSetPlan) Run(w world) error {
 type teamGrant struct {
 	databaseSettings `embed:""`
 	Team             string `arg:"" help:"Id of the team."`
-	Credits          string `arg:"" help:"How many; negative takes back (write -- before it)."`
+	Credits          string `arg:"" help:"How many; negative takes back."`
 	Reason           string `default:"granted by the operator" help:"What the team reads in its usage."`
+}
+
+// takenBack lets a negative number stand as it is: the parser would take it
+// for a flag.
+func takenBack(args []string) []string {
+	if len(args) < 3 || !slices.Equal(args[:3], []string{"admin", "team", "grant"}) {
+		return args
+	}
+	i := slices.IndexFunc(args, func(a string) bool {
+		_, err := credits.ParseAmount(a)
+		return a == "--" || strings.HasPrefix(a, "-") && err == nil
+	})
+	if i < 0 || args[i] == "--" {
+		return args
+	}
+	return append(slices.Concat(args[:i], args[i+1:]), "--", args[i])
 }
 
 // Run books credits that do not expire.

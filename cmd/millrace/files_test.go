@@ -242,10 +242,13 @@ func TestTheOperatorGrantsCredits(t *testing.T) {
 	if out := grant("100.5"); !strings.Contains(out, "600.5 credits") {
 		t.Error(out)
 	}
-	if out := grant("--", "-200"); !strings.Contains(out, "400.5 credits") {
+	if out := grant("-200.5"); !strings.Contains(out, "400 credits") {
 		t.Error(out)
 	}
-	if got := s.want(200, "GET", "/api/billing/credits", "", "Authorization", bearer(token)); got["remaining"] != 400.5 {
+	if out := grant("--reason=sorry", "--", "-0.5"); !strings.Contains(out, "399.5 credits") {
+		t.Error(out)
+	}
+	if got := s.want(200, "GET", "/api/billing/credits", "", "Authorization", bearer(token)); got["remaining"] != 399.5 {
 		t.Errorf("%v", got)
 	}
 	if out, err := millrace(t, "admin", "team", "grant", "--data", dir, team, "much").CombinedOutput(); err == nil {

@@ -81,7 +81,7 @@ func run(w world, args []string) int {
 	if err != nil {
 		return complain(w, err)
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(takenBack(args))
 	if exited >= 0 { // --help was asked for
 		return exited
 	}
