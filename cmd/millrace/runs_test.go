@@ -74,6 +74,33 @@ func TestARealRunInItsSandbox(t *testing.T) {
 	}
 }
 
+func TestAScatterMayLoseShards(t *testing.T) {
+	t.Parallel()
+	s := start(t, "--data", t.TempDir())
+	token, _, _ := s.signUp("ada")
+	scatter := func(allow bool, over string) map[string]any {
+		w := s.workflow(token, fmt.Sprintf(`{
+			"nodes":[
+				{"id":"map","command":"echo $ITEM > o.txt; exit $ITEM","scatter":{"over":"%s","maxParallel":1},"outputs":{"o":{"path":"o.txt"}},"allowFailure":%v},
+				{"id":"gather","command":"cat $INPUT_in < /dev/null; wc -l < $INPUT_in_LIST"}],
+			"edges":[{"id":"e","source":"map","sourceHandle":"o","target":"gather","targetHandle":"in"}]}`, over, allow))
+		return s.ended(token, s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w)))
+	}
+	if r := scatter(true, "[0,4,0]"); r["status"] != "completed" || r["logs"] != "0\n0\n2\n" {
+		t.Errorf("%v %v %v", r["status"], r["errorMessage"], r["logs"])
+	}
+	if r := scatter(true, "[4]"); r["status"] != "completed" || r["logs"] != "" {
+		t.Errorf("none is left: %v %v %v", r["status"], r["errorMessage"], r["logs"])
+	}
+	r := scatter(false, "[4,0]")
+	if m := r["nodes"].([]any)[0].(map[string]any); r["errorMessage"] != "Node map exited with status 4" || m["exitCode"] != 4.0 {
+		t.Errorf("%v %v", r["errorMessage"], m)
+	}
+	if r := scatter(false, "[]"); r["status"] != "completed" || r["logs"] != "0\n" {
+		t.Errorf("%v %v %q", r["status"], r["errorMessage"], r["logs"])
+	}
+}
+
 func TestCancelEndsARealTask(t *testing.T) {
 	t.Parallel()
 	s := start(t, "--data", t.TempDir())

@@ -55,8 +55,9 @@ func (c *carrier) ended(ctx context.Context, t *try, s executor.Seen) error {
 	if s.Exit != nil {
 		t.node.row.PeakMemory = max(t.node.row.PeakMemory, s.Exit.MaxRSS)
 		t.node.row.CPU += s.Exit.CPUTime
-		code := s.Exit.Code
-		t.node.row.ExitCode = &code
+		if code := s.Exit.Code; code != 0 || t.node.failed == 0 { // of a scatter, the status that explains its failure
+			t.node.row.ExitCode = &code
+		}
 		c.dirty[t.node] = true
 	}
 	switch {
@@ -216,12 +217,15 @@ func (c *carrier) shardDone(t *try, ok bool) {
 	if n.done < len(n.shards) {
 		return
 	}
-	if n.failed > 0 {
+	if n.failed > 0 && !(n.AllowFailure && n.failed < n.done) {
 		c.set(n, lifecycle.NodeFailed)
 		return
 	}
 	c.set(n, lifecycle.NodeSucceeded)
 	kind, message := lifecycle.NodeDone, n.Name+" has succeeded"
+	if n.failed > 0 {
+		message = fmt.Sprintf("%s has succeeded without %d of its %d shards, which its settings allow", n.Name, n.failed, n.done)
+	}
 	if n.row.Cached = n.cached == len(n.shards); n.row.Cached {
 		kind, message = lifecycle.NodeCached, n.Name+" was computed before and is used again"
 	}

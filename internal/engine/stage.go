@@ -82,12 +82,21 @@ func (c *carrier) stage(ctx context.Context, t *try, work, seen string) (Task, e
 			return task, err
 		}
 		list := filepath.Join(work, hidden, "in", port+".list")
-		if err := os.WriteFile(list, []byte(strings.Join(paths, "\n")+"\n"), 0o644); err != nil {
+		if err := os.WriteFile(list, lines(paths), 0o644); err != nil {
 			return task, err
 		}
 		task.Inputs[port], task.Lists[port] = paths, path.Join(seen, hidden, "in", port+".list")
 	}
 	return task, c.stageItem(ctx, t, &task, work, seen)
+}
+
+// lines is a file with one path a line; without paths it is empty.
+func lines(paths []string) []byte {
+	var b []byte
+	for _, p := range paths {
+		b = append(append(b, p...), '\n')
+	}
+	return b
 }
 
 // stageItem gives a shard its value; one that is a file of the team is brought
