@@ -285,11 +285,12 @@ func (s *Service) DeleteRun(ctx context.Context, caller access.Caller, run ids.R
 	if err != nil {
 		return 0, 0, err
 	}
+	mine := starter == string(caller.User)
 	for _, f := range list {
-		mine := starter == string(caller.User) && (f.Source == FromRun || f.CreatedBy == caller.User)
-		if !mine && !caller.May(access.DeleteAnyFile) {
-			return 0, 0, fault.Forbidden("only an admin or owner may delete the files of someone else's run")
-		}
+		mine = mine && (f.Source == FromRun || f.CreatedBy == caller.User)
+	}
+	if !mine && !caller.May(access.DeleteAnyFile) {
+		return 0, 0, fault.Forbidden("only an admin or owner may delete the files of someone else's run")
 	}
 	for _, f := range list {
 		if err := s.store.DeleteFile(ctx, caller.Team, f.Key); err != nil {

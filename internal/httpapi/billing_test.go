@@ -149,6 +149,8 @@ func TestATopUpInTheSandbox(t *testing.T) {
 		h.call("POST", "/api/billing/topup", `{"packageIndex":3}`, as).want(400)
 		h.call("POST", "/api/billing/topup", `{"packageIndex":-1}`, as).want(400)
 		h.call("POST", "/api/billing/topup", `{"packageIndex":"0"}`, as).want(400)
+		h.call("POST", "/api/billing/topup", `{}`, as).want(400)
+		h.call("POST", "/api/billing/topup", `{"packageIndex":null}`, as).want(400)
 		key := header("Idempotency-Key", "k")
 		start := h.call("POST", "/api/billing/topup", `{"packageIndex":1}`, as, key).want(200)
 		address := start.text("data", "url")

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -28,7 +29,36 @@ func decode[T any](x *exchange) (T, error) {
 		wrong := everyProblem[T](x.body, err)
 		return v, fault.Problems(wrong, "%s", sentence(wrong[0])).WithCause(err)
 	}
-	return v, nil
+	return v, numbersGiven(v, x.body)
+}
+
+// numbersGiven refuses a body without a number that it must have. Absent text
+// is empty, and what is wrong with that the rooms say along with all else; but
+// zero is a number like any other.
+func numbersGiven(v any, body []byte) error {
+	var wrong []fault.Detail
+	s := reflect.ValueOf(v)
+	for i := range s.NumField() {
+		if tag := s.Type().Field(i).Tag.Get("json"); s.Field(i).CanInt() && s.Field(i).IsZero() && !strings.Contains(tag, ",") {
+			var fields map[string]jsontext.Value
+			if err := json.Unmarshal(body, &fields); err != nil || len(fields[tag]) == 0 || fields[tag].Kind() == jsontext.KindNull {
+				wrong = append(wrong, fault.Detail{Path: tag, Message: "is missing"})
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		return fault.Problems(wrong, "%s", sentence(wrong[0]))
+	}
+	return nil
+}
+
+// named refuses a body that does not say which one it is about.
+func named(field, value string) error {
+	if value != "" {
+		return nil
+	}
+	d := fault.Detail{Path: field, Message: "is missing"}
+	return fault.Problems([]fault.Detail{d}, "%s", sentence(d))
 }
 
 func sentence(d fault.Detail) string {

@@ -71,6 +71,9 @@ func (a *API) deleteFile(x *exchange) (answer, error) {
 		d := fault.Detail{Path: "source", Message: "is neither upload nor output"}
 		return answer{}, fault.Problems([]fault.Detail{d}, "%s", sentence(d))
 	}
+	if err := named("key", in.Key); err != nil {
+		return answer{}, err
+	}
 	if !printable(in.Key) {
 		return answer{}, fault.NotFound("no such file")
 	}
@@ -81,6 +84,9 @@ func (a *API) deleteFile(x *exchange) (answer, error) {
 func (a *API) deleteRunFiles(x *exchange) (answer, error) {
 	in, err := decode[api.DeleteRunFiles](x)
 	if err != nil {
+		return answer{}, err
+	}
+	if err := named("runId", in.RunID); err != nil {
 		return answer{}, err
 	}
 	if !printable(in.RunID) {

@@ -184,6 +184,7 @@ func TestWhatMayBeUploaded(t *testing.T) {
 		`{"filename":"a","contentType":"nonsense","size":1}`, `{"filename":"a","contentType":"text/plain","size":-1}`,
 		`{"filename":"a","contentType":"text/plain","size":1.5}`, `{"filename":"a","contentType":"text/plain","size":1e99}`,
 		`{"filename":"a","contentType":"text/plain\r\nX: y","size":1}`, `{"contentType":"text/plain","size":1}`,
+		`{"filename":"a","contentType":"text/plain"}`, `{"filename":"a","contentType":"text/plain","size":null}`,
 	} {
 		h.call("POST", "/api/files/presign", body, bearer(ada.token)).want(400)
 	}
@@ -327,4 +328,9 @@ func TestMembersDeleteTheirOwnFiles(t *testing.T) {
 	w.call("POST", "/api/files/delete", fmt.Sprintf(`{"key":%q,"source":"output"}`, p.text("data", "key")), bearer(who.token), in).want(404)
 	w.call("POST", "/api/files/delete", fmt.Sprintf(`{"key":%q,"source":"upload"}`, p.text("data", "key")), bearer(who.token), in).want(200)
 	w.call("POST", "/api/files/delete", `{"key":"x","source":"elsewhere"}`, bearer(who.token), in).want(400)
+	w.call("POST", "/api/files/delete", `{"source":"upload"}`, bearer(who.token), in).want(400)
+	w.call("POST", "/api/files/delete-run", `{}`, bearer(who.token), in).want(400)
+	run := w.start(host, `{"workflowId":"`+w.workflow(host, `{"nodes":[{"id":"a","command":"true"}]}`)+`"}`)
+	w.await(host, run)
+	w.call("POST", "/api/files/delete-run", `{"runId":"`+run+`"}`, bearer(who.token), in).want(403)
 }

@@ -183,7 +183,10 @@ func (a *API) startRun(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if !printable(in.WorkflowID) || in.WorkflowID == "" {
+	if err := named("workflowId", in.WorkflowID); err != nil {
+		return answer{}, err
+	}
+	if !printable(in.WorkflowID) {
 		return answer{}, fault.NotFound("no such workflow")
 	}
 	n := runs.New{Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs, Once: x.startedOnce}

@@ -144,7 +144,7 @@ func TestWhatIsNotAccepted(t *testing.T) {
 	w := h.workflow(ada, `{"parameters":{"n":{"type":"integer","minimum":1}},"inputs":{"reads":{"type":"file"}},"nodes":[{"id":"a","command":"true","resources":{"vcpu":3}}]}`)
 	ask := func(body string) reply { return h.call("POST", "/api/runs", body, bearer(ada.token)) }
 	ask(`{"workflowId":"wf_nowhere"}`).want(404)
-	ask(`{}`).want(404)
+	ask(`{}`).want(400)
 	r := ask(`{"workflowId":"` + w + `","parameters":{"n":0,"m":1},"inputs":{"writes":"k"},"compute":{"vcpu":2,"ramGb":7}}`).want(400)
 	details := fmt.Sprint(r.at("details"))
 	for _, path := range []string{"compute.ramGb", "parameters.n", "parameters.m", "inputs.reads", "inputs.writes"} {

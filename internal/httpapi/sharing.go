@@ -135,6 +135,9 @@ func (a *API) joinsLimit() *addressLimit {
 
 func (a *API) joinWorkflow(x *exchange) (answer, error) {
 	in, err := decode[api.JoinRequest](x)
+	if err == nil {
+		err = named("invite", in.Invite)
+	}
 	if err != nil {
 		return answer{}, err
 	}

@@ -219,6 +219,7 @@ func TestWhatIsWrongWithALinkIsSaid(t *testing.T) {
 	h.call("DELETE", "/api/collab/invites?id=inv_none", "", as).want(404)
 	h.call("POST", "/api/collab/token", "", as).want(400)
 	h.call("POST", "/api/collab/token", `{"workflowId":"wf_none"}`, as).want(404)
+	h.call("POST", "/api/collab/join", `{}`).want(400)
 	h.call("POST", "/api/collab/join", `{"invite":"mri_x","name":"`+strings.Repeat("n", 101)+`"}`).want(400)
 }
 
