@@ -318,6 +318,16 @@ func TestAScatterGathersInOrder(t *testing.T) {
 	})
 }
 
+func TestANodeStartsWhenThereIsRoom(t *testing.T) {
+	s := newShop(t, storetest.SQLite(t))
+	s.open("w1")
+	id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: sleep=50ms","resources":{"vcpu":2}},{"id":"b","command":"true","resources":{"vcpu":2}}]}`, `{}`)
+	s.await(id, terminal)
+	if a, b := s.node(id, "a"), s.node(id, "b"); b.StartedAt.Before(a.FinishedAt) {
+		t.Errorf("b started at %v, a finished at %v", b.StartedAt, a.FinishedAt)
+	}
+}
+
 func TestCancellingEndsWhatRuns(t *testing.T) {
 	each(t, func(t *testing.T, s *shop) {
 		s.open("w1")

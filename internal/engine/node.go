@@ -126,7 +126,7 @@ func (c *carrier) beginNode(n *graph.Node) {
 			return
 		}
 	}
-	begun := &node{Node: n, row: runs.Node{ID: n.ID, Name: n.Name, StartedAt: c.e.Now()}}
+	begun := &node{Node: n, row: runs.Node{ID: n.ID, Name: n.Name}}
 	if n.Scatter == nil {
 		begun.shard(0)
 	} else if err := c.scatter(begun); err != nil {
@@ -135,6 +135,7 @@ func (c *carrier) beginNode(n *graph.Node) {
 	}
 	c.enter(begun)
 	if len(begun.shards) == 0 { // an empty scatter succeeds with nothing
+		begun.row.StartedAt = c.e.Now()
 		c.set(begun, lifecycle.NodeSucceeded)
 		c.tellOf(c.eventOf(begun, lifecycle.NodeDone, n.Name+" has nothing to do"))
 		return

@@ -163,8 +163,7 @@ func (c *carrier) takeAgain(ctx context.Context, t *try, list []runs.Output) (bo
 	}
 	// Counted on a copy until it is written.
 	n, s := *t.node, *t.shard
-	t.shard.attempt = t.row.Number
-	t.node.row.Attempt = max(t.node.row.Attempt, t.row.Number)
+	t.count()
 	t.node.cached++
 	c.step.Attempts, c.step.Outputs = append(c.step.Attempts, t.row), list
 	c.shardDone(t, true)

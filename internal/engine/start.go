@@ -102,11 +102,22 @@ func (c *carrier) attempt(n *node, s *shard) *try {
 	return t
 }
 
+// count notes the try with its shard and its node, which has started with the
+// first of them: until then it waited for room.
+func (t *try) count() {
+	t.shard.attempt = t.row.Number
+	row := &t.node.row
+	row.Attempt = max(row.Attempt, t.row.Number)
+	if row.StartedAt.IsZero() {
+		row.StartedAt = t.row.StartedAt
+	}
+}
+
 // commence notes that a try is about to start.
 func (c *carrier) commence(t *try) {
 	n := t.node
-	t.shard.attempt, t.shard.state = t.row.Number, lifecycle.NodeRunning
-	n.row.Attempt = max(n.row.Attempt, t.row.Number)
+	t.shard.state = lifecycle.NodeRunning
+	t.count()
 	if n.row.State != lifecycle.NodeRunning {
 		c.tellOf(c.event(t, lifecycle.NodeStarted, n.Name+" has started"))
 	}
