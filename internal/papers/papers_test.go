@@ -280,6 +280,14 @@ func TestAPDFThatCannotBeReadSaysWhy(t *testing.T) {
 	}
 }
 
+func TestAShortPDFIsRead(t *testing.T) {
+	t.Parallel()
+	text, err := papers.New(papers.Options{}).PDFText(t.Context(), write(t, paperstest.PDF("Reads were mapped with BWA.")))
+	if err != nil || len(text.Pages) != 1 || !strings.Contains(text.Pages[0].Text, "mapped with BWA") {
+		t.Errorf("%+v, %v", text, err)
+	}
+}
+
 func TestALongPDFIsReadInPart(t *testing.T) {
 	t.Parallel()
 	pages := make([]string, 70)

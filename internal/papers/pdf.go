@@ -29,7 +29,7 @@ const (
 	largestText = 4 << 20 // bytes
 	pdfSeconds  = 30
 	pdfMemoryKB = 2 << 20
-	leastText   = 200 // letters: fewer are a picture's caption, not a paper
+	leastText   = 10 // letters: fewer are the number of a picture
 )
 
 // PDFText reads a file with pdftotext, page by page.
