@@ -64,8 +64,8 @@ func (s *Service) Estimate(ctx context.Context, caller access.Caller, q Question
 	if e.Allowed {
 		e.Reason, e.Allowed = terms.Allows(size)
 	}
-	if e.Allowed && e.Lasts == 0 {
-		e.Allowed, e.Reason = false, "no credits are left this month: buy a top-up, or wait for the next month"
+	if e.Allowed && e.Lasts < credits.HoldSeconds {
+		e.Allowed, e.Reason = false, "too few credits are left to start this: buy a top-up, choose a smaller size, or wait for the next month"
 	}
 	return e, s.addTypical(ctx, caller.Team, q.Workflow, &e)
 }

@@ -132,7 +132,11 @@ func TestEstimates(t *testing.T) {
 	if r.at("typical", "p50Seconds") != 30.0 || r.at("typical", "p90Seconds") != 40.0 || r.at("typical", "credits") != 0.084 {
 		t.Errorf("%s", r.body)
 	}
-	h.spend(ada.team, 495*credits.Credit)
+	h.spend(ada.team, 495*credits.Credit-59*2800)
+	if r = ask(`{}`).want(200); r.at("allowed") != false || r.at("affordableSeconds") != 59.0 {
+		t.Errorf("a run needs 60 seconds to start: %s", r.body)
+	}
+	h.spend(ada.team, 59*2800)
 	if r = ask(`{}`).want(200); r.at("allowed") != false || r.at("affordableSeconds") != 0.0 {
 		t.Errorf("%s", r.body)
 	}

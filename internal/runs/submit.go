@@ -55,9 +55,6 @@ type New struct {
 	Once func(Run) (*once.Record, error)
 }
 
-// holdSeconds is how much of a run is set aside when it starts.
-const holdSeconds = 60
-
 // Submit accepts a run, or says everything that is wrong with it. What it
 // accepts is carried out, whatever happens to this process.
 func (s *Service) Submit(ctx context.Context, caller access.Caller, in New) (Run, error) {
@@ -139,7 +136,7 @@ func (s *Service) accept(ctx context.Context, r *Run, in New) error {
 			return err
 		}
 	}
-	if err := s.store.SubmitRun(ctx, *r, holdSeconds*r.Price, record); err != nil {
+	if err := s.store.SubmitRun(ctx, *r, credits.HoldSeconds*r.Price, record); err != nil {
 		return err
 	}
 	s.workshop.Wake()

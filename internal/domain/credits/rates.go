@@ -29,6 +29,9 @@ func (r Rates) PerHour(s Size) Amount { return r.Cost(s, secondsPerHour) }
 // Cost is what so many seconds on this size cost.
 func (r Rates) Cost(s Size, seconds int64) Amount { return r.PerSecond(s).times(seconds) }
 
+// HoldSeconds is how much of a run is set aside when it starts.
+const HoldSeconds = 60
+
 // Lasts is how many whole seconds on this size the amount pays for.
 func (r Rates) Lasts(s Size, amount Amount) int64 {
 	price := r.PerSecond(s)
