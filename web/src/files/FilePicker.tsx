@@ -1,12 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
-import { FileUp, Search, X } from "lucide-react";
+import { FileUp, X } from "lucide-react";
 import { useState } from "react";
 import { sentence } from "../api/failure.ts";
 import { Button, IconButton } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { DropZone } from "../ui/DropZone.tsx";
-import { Checkbox, Input } from "../ui/Field.tsx";
+import { Checkbox } from "../ui/Field.tsx";
 import { bytes, plural } from "../ui/format.ts";
+import { SearchBox } from "../ui/SearchBox.tsx";
 import { toast } from "../ui/toast.ts";
 import { filesQuery } from "./queries.ts";
 import { uploads } from "./uploads.ts";
@@ -84,17 +85,13 @@ function Choices({ multiple, value, onChange }: Pick<FilePickerProps, "multiple"
   const shown = found.slice(0, 100);
   return (
     <div className="mt-4">
-      <div className="relative mb-2">
-        <Search className="pointer-events-none absolute top-2.75 left-3 size-4 text-muted" aria-hidden />
-        <Input
-          type="search"
-          aria-label="Search files"
-          placeholder="Search uploads and outputs"
-          className="pl-9"
-          value={words}
-          onChange={(event) => setWords(event.target.value)}
-        />
-      </div>
+      <SearchBox
+        label="Search files"
+        placeholder="Search uploads and outputs"
+        className="mb-2"
+        value={words}
+        onChange={(words) => setWords(words)}
+      />
       <ul className="max-h-64 overflow-y-auto rounded-lg border">
         {shown.map((file) => (
           <li key={file.key} className="flex items-center gap-3 border-b px-3 py-1.5 text-sm last:border-b-0">

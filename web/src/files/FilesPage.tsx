@@ -10,8 +10,9 @@ import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { ConfirmDialog, Dialog } from "../ui/Dialog.tsx";
 import { Empty } from "../ui/Empty.tsx";
-import { Checkbox, Input, Select } from "../ui/Field.tsx";
+import { Checkbox, Select } from "../ui/Field.tsx";
 import { bytes, plural } from "../ui/format.ts";
+import { SearchBox } from "../ui/SearchBox.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
@@ -67,17 +68,13 @@ export function FilesPage() {
           ) : (
             <>
               <div className="mb-4 flex flex-wrap gap-2">
-                <div className="relative min-w-56 flex-1">
-                  <Search className="pointer-events-none absolute top-2.75 left-3 size-4 text-muted" aria-hidden />
-                  <Input
-                    type="search"
-                    aria-label="Search files"
-                    placeholder="Name"
-                    className="pl-9"
-                    value={search.q ?? ""}
-                    onChange={(event) => set({ q: event.target.value || undefined })}
-                  />
-                </div>
+                <SearchBox
+                  label="Search files"
+                  placeholder="Name"
+                  className="min-w-56 flex-1"
+                  value={search.q ?? ""}
+                  onChange={(words) => set({ q: words || undefined })}
+                />
                 <Select
                   aria-label="Source"
                   className="w-auto!"

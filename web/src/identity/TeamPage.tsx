@@ -3,11 +3,10 @@ import { LogOut, MailPlus, Pencil, UserMinus } from "lucide-react";
 import { useState } from "react";
 import { enterTeam } from "../api/team.ts";
 import { Answer } from "../app/Answer.tsx";
-import { Problem } from "../app/ErrorPage.tsx";
 import { Page, Section } from "../app/Page.tsx";
 import { Button, IconButton } from "../ui/Button.tsx";
-import { ConfirmDialog, Dialog } from "../ui/Dialog.tsx";
-import { Field, Input, Select } from "../ui/Field.tsx";
+import { ConfirmDialog } from "../ui/Dialog.tsx";
+import { Select } from "../ui/Field.tsx";
 import { plural } from "../ui/format.ts";
 import { Pill } from "../ui/Pill.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
@@ -17,18 +16,17 @@ import { toast } from "../ui/toast.ts";
 import { may, type Role } from "./access.ts";
 import {
   changeRole,
-  invite,
   leaveTeam,
   type Member,
   membersQuery,
   removeMember,
-  renameTeam,
   resendInvitation,
   revokeInvitation,
   type TeamInvitation,
 } from "./members.ts";
 import { useMe, useWhyNot } from "./queries.ts";
 import { RolesTable } from "./RolesTable.tsx";
+import { InviteDialog, RenameDialog } from "./TeamDialogs.tsx";
 
 export function TeamPage() {
   const me = useMe();
@@ -264,91 +262,6 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
         </tr>
       ))}
     </Table>
-  );
-}
-
-function InviteDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
-  const [email, setEmail] = useState("");
-  const [role, setRole] = useState<"member" | "admin">("member");
-  const client = useQueryClient();
-  const send = useMutation({
-    mutationFn: () => invite(email.trim(), role),
-    onSuccess: async () => {
-      toast.ok(`Invited ${email.trim()}`);
-      setEmail("");
-      onOpenChange(false);
-      await client.invalidateQueries({ queryKey: ["members"] });
-    },
-    meta: { shown: true },
-  });
-  return (
-    <Dialog
-      open={open}
-      onOpenChange={onOpenChange}
-      title="Invite somebody"
-      description="They get a mail with a link, and join once they accept."
-    >
-      <form
-        className="space-y-4"
-        onSubmit={(event) => {
-          event.preventDefault();
-          send.mutate();
-        }}
-      >
-        <Field label="E-mail">
-          <Input type="email" value={email} onChange={(event) => setEmail(event.target.value)} required autoFocus />
-        </Field>
-        <Field
-          label="Role"
-          hint={role === "admin" ? "Also manages people, sharing and billing." : "Builds and runs workflows."}
-        >
-          <Select value={role} onChange={(event) => setRole(event.target.value as "member" | "admin")}>
-            <option value="member">Member</option>
-            <option value="admin">Admin</option>
-          </Select>
-        </Field>
-        {send.error && <Problem error={send.error} />}
-        <Button type="submit" look="primary" busy={send.isPending}>
-          Send the invitation
-        </Button>
-      </form>
-    </Dialog>
-  );
-}
-
-function RenameDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
-  const { team } = useMe();
-  const client = useQueryClient();
-  const [name, setName] = useState(team.name);
-  const rename = useMutation({
-    mutationFn: () => renameTeam(team.id, name.trim()),
-    onSuccess: async () => {
-      onOpenChange(false);
-      await Promise.all([
-        client.invalidateQueries({ queryKey: ["me"] }),
-        client.invalidateQueries({ queryKey: ["teams"] }),
-      ]);
-    },
-    meta: { shown: true },
-  });
-  return (
-    <Dialog open={open} onOpenChange={onOpenChange} title="Rename the team">
-      <form
-        className="space-y-4"
-        onSubmit={(event) => {
-          event.preventDefault();
-          rename.mutate();
-        }}
-      >
-        <Field label="Name">
-          <Input value={name} onChange={(event) => setName(event.target.value)} required maxLength={200} autoFocus />
-        </Field>
-        {rename.error && <Problem error={rename.error} />}
-        <Button type="submit" look="primary" busy={rename.isPending}>
-          Rename
-        </Button>
-      </form>
-    </Dialog>
   );
 }
 

@@ -9,9 +9,10 @@ import { may } from "../identity/access.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { Empty } from "../ui/Empty.tsx";
-import { Checkbox, Input, Select } from "../ui/Field.tsx";
+import { Checkbox, Select } from "../ui/Field.tsx";
 import { credits, duration, plural } from "../ui/format.ts";
 import { Progress } from "../ui/Progress.tsx";
+import { SearchBox } from "../ui/SearchBox.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time, useNow } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
@@ -41,17 +42,13 @@ export function RunsPage() {
   return (
     <Page title="Runs" intro="Every run of the team, newest first. The list keeps itself up to date.">
       <div className="mb-4 grid grid-cols-2 gap-2 lg:grid-cols-[1fr_auto_auto_auto]">
-        <div className="relative max-lg:col-span-2">
-          <Search className="pointer-events-none absolute top-2.75 left-3 size-4 text-muted" aria-hidden />
-          <Input
-            type="search"
-            aria-label="Search the list"
-            placeholder="Workflow, person or message"
-            className="pl-9"
-            value={search.q ?? ""}
-            onChange={(event) => set({ q: event.target.value || undefined })}
-          />
-        </div>
+        <SearchBox
+          label="Search the list"
+          placeholder="Workflow, person or message"
+          className="max-lg:col-span-2"
+          value={search.q ?? ""}
+          onChange={(words) => set({ q: words || undefined })}
+        />
         <Select
           aria-label="State"
           value={search.status ?? ""}

@@ -24,9 +24,10 @@ import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
 import { ConfirmDialog } from "../ui/Dialog.tsx";
 import { save } from "../ui/download.ts";
 import { Empty } from "../ui/Empty.tsx";
-import { Input, Select } from "../ui/Field.tsx";
+import { Select } from "../ui/Field.tsx";
 import { plural } from "../ui/format.ts";
 import { Menu, MenuItem, MenuLine } from "../ui/Menu.tsx";
+import { SearchBox } from "../ui/SearchBox.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
@@ -87,17 +88,13 @@ export function WorkflowsPage() {
             <>
               <FirstSteps rows={rows} />
               <div className="mb-4 flex flex-wrap gap-2">
-                <div className="relative min-w-56 flex-1">
-                  <Search className="pointer-events-none absolute top-2.75 left-3 size-4 text-muted" aria-hidden />
-                  <Input
-                    type="search"
-                    aria-label="Search workflows"
-                    placeholder="Name, description or person"
-                    className="pl-9"
-                    value={search.q ?? ""}
-                    onChange={(event) => set({ q: event.target.value || undefined })}
-                  />
-                </div>
+                <SearchBox
+                  label="Search workflows"
+                  placeholder="Name, description or person"
+                  className="min-w-56 flex-1"
+                  value={search.q ?? ""}
+                  onChange={(words) => set({ q: words || undefined })}
+                />
                 <Select
                   aria-label="Order"
                   className="w-auto!"
