@@ -164,7 +164,7 @@ export function Canvas({ onFind }: { onFind: () => void }) {
         maxZoom={2}
         fitView
         // Of a large graph a part that can be read is shown first; the map shows the rest.
-        fitViewOptions={{ maxZoom: 1, minZoom: shown.nodes.length > 300 ? 0.3 : 0.05, padding: 0.15 }}
+        fitViewOptions={{ maxZoom: 1, minZoom: shown.nodes.length > 300 ? 0.6 : 0.05, padding: 0.15 }}
         attributionPosition="bottom-left"
         ariaLabelConfig={{ "node.a11yDescription.default": "Press Enter to choose a step, arrow keys to move it." }}
       >

@@ -1,6 +1,16 @@
 import { ReactFlowProvider, useReactFlow } from "@xyflow/react";
 import { PanelRight, Plus, Redo2, Search, Undo2, Wand2 } from "lucide-react";
-import { lazy, type ReactNode, Suspense, useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import {
+  lazy,
+  type ReactNode,
+  Suspense,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from "react";
 import { useStore } from "zustand";
 import { Button, IconButton } from "../ui/Button.tsx";
 import { classes } from "../ui/classes.ts";
@@ -133,7 +143,10 @@ function Workspace({ view, onView, name, workflowId, small }: WorkspaceProps) {
   const [finding, setFinding] = useState(false);
   const [open, setOpen] = useState(!small);
   const flow = useReactFlow();
+  const was = useRef(small);
   useEffect(() => {
+    if (was.current === small) return;
+    was.current = small;
     setOpen(!small);
     requestAnimationFrame(() => void flow.fitView({ maxZoom: 1, minZoom: 0.3, padding: 0.15 }));
   }, [small, flow]);

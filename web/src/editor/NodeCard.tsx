@@ -100,7 +100,7 @@ export function NodeCard({ data, selected, connectable, tint, corner, faded, lin
         </>
       )}
       {/* Lines know their ends without them; from afar nobody could take hold of one. */}
-      {level > 0 && <Ends data={data} connectable={connectable} />}
+      {level === 2 && <Ends data={data} connectable={connectable} />}
     </div>
   );
 }

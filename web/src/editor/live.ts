@@ -21,7 +21,7 @@ export type Ending = "revoked" | "deleted" | "too-large" | "broken";
 export interface LiveEvents {
   onSynced: () => void;
   onState: (state: "live" | "away", unsaved: boolean) => void;
-  /** The document started afresh on the server: this copy of it fits no longer. */
+  /** This copy of the document fits no longer, or this person's pass: join anew. */
   onReset: () => void;
   onEnded: (ending: Ending) => void;
   /** The definition has followed the document; this is what is wrong with it. */
@@ -32,7 +32,7 @@ export interface LiveEvents {
 
 const kindStored = 100;
 const kindSettled = 101;
-const endings: Record<number, Ending> = { 4401: "revoked", 4403: "revoked", 4404: "deleted", 4413: "too-large" };
+const endings: Record<number, Ending> = { 4404: "deleted", 4413: "too-large" };
 const tries = 4;
 
 /** Counts the frames that carry changes: the server tells how many of them it has stored. */
@@ -88,7 +88,8 @@ export class Live {
     });
     this.provider.on("connection-close", () => void this.closed());
     this.provider.on("closed", ({ code }) => {
-      if (code === 4409) this.end(() => events.onReset());
+      // Access that was taken back may have become another role: asking again tells.
+      if (code === 4409 || code === 4401 || code === 4403) this.end(() => events.onReset());
       else this.end(() => events.onEnded(endings[code] ?? "broken"));
     });
     doc.on("update", this.tell);

@@ -38,6 +38,7 @@ export interface Keeper {
 }
 
 const savePause = 800;
+const resetPause = 300;
 
 export class Session {
   readonly state = createStore<SessionState>(() => ({
@@ -76,7 +77,7 @@ export class Session {
       } catch (error) {
         if (this.over) return;
         if (isFailure(error) && (error.status === 501 || error.status === 404)) return this.alone();
-        if (isFailure(error) && error.status === 403) return this.end("revoked");
+        if (isFailure(error) && (error.status === 401 || error.status === 403)) return this.end("revoked");
         await new Promise((resolve) => setTimeout(resolve, Math.min(15_000, 1000 * 2 ** attempt)));
       }
     }
@@ -102,8 +103,8 @@ export class Session {
       onReset: () => {
         this.leave();
         this.state.getState().graph.destroy();
-        this.set({ ready: false, save: "opening", graph: new GraphStore(new Document()) });
-        void this.open();
+        this.set({ ready: false, save: "opening", canEdit: false, graph: new GraphStore(new Document()) });
+        this.timer = setTimeout(() => void this.open(), resetPause);
       },
       onEnded: (ending) => this.end(ending),
       onSettled: (problems) => this.set({ problems }),

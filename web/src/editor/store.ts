@@ -160,8 +160,8 @@ export class GraphStore {
       ends.add(edge.source);
       ends.add(edge.target);
     };
+    for (const edge of this.shown.edges) if (changed.has(edge.id)) note(edge);
     for (const id of changed) {
-      note(this.shown.edges.find((edge) => edge.id === id));
       note(this.document.roots.edges.get(id));
     }
     const selected = new Set(this.selected().edges);
