@@ -166,6 +166,13 @@ test("two people edit together: they see one another, and undo only their own", 
     return names.includes("Ada's step") && names.includes("Count one text");
   });
   await look(ada.page, "editor-together");
+
+  // A lesser role holds at once: Bo stays, and can only look.
+  const { members } = (await ada.api("GET", `/auth/teams/${ada.team}/members`)).body.data;
+  const { id: boId } = members.find((each: Json) => each.name === "Bo Lund");
+  expect((await ada.api("PATCH", `/auth/teams/${ada.team}/members/${boId}`, { role: "viewer" })).status).toBe(200);
+  await bo.page.getByText("Looking only").waitFor();
+  await node(bo.page, "Ada's step").waitFor();
   calm(ada.page);
   calm(bo.page);
 });

@@ -4,7 +4,7 @@ import { Checkbox } from "../ui/Field.tsx";
 import { useEditor, useGraph } from "./context.ts";
 import { DraftInput, RemoveButton, Rows, refuseName, Small } from "./fields.tsx";
 import { freeName, type GraphNode } from "./graph.ts";
-import { portsOf } from "./ports.ts";
+import { type Port, portsOf } from "./ports.ts";
 
 /** PortsEditor edits what goes into a step and what comes out, with the lines that end there. */
 export function PortsEditor({ node, locked }: { node: GraphNode; locked: boolean }) {
@@ -48,21 +48,7 @@ export function PortsEditor({ node, locked }: { node: GraphNode; locked: boolean
           const lines = edges.filter((edge) => edge.target === node.id && edge.targetHandle === name);
           return (
             <div className="space-y-1.5">
-              <div className="flex items-center gap-1.5">
-                <DraftInput
-                  aria-label="Name of the input"
-                  className="font-mono"
-                  disabled={locked}
-                  value={name}
-                  refuse={refuseName((next) => next !== name && ports.inputs.some((each) => each.name === next))}
-                  onKeep={(next) => document.renamePort(node.id, "inputs", name, next)}
-                />
-                <RemoveButton
-                  label={`Remove the input ${name}`}
-                  locked={locked}
-                  onClick={() => document.removePort(node.id, "inputs", name)}
-                />
-              </div>
+              <PortHead node={node} side="inputs" name={name} taken={ports.inputs} locked={locked} />
               {lines.map((line) => (
                 <p key={line.id} className="flex items-center gap-1 text-[13px]">
                   <span className="text-muted">from</span>
@@ -115,21 +101,7 @@ export function PortsEditor({ node, locked }: { node: GraphNode; locked: boolean
           const port = node.outputs?.[name];
           return (
             <div className="space-y-1.5">
-              <div className="flex items-center gap-1.5">
-                <DraftInput
-                  aria-label="Name of the output"
-                  className="font-mono"
-                  disabled={locked}
-                  value={name}
-                  refuse={refuseName((next) => next !== name && ports.outputs.some((each) => each.name === next))}
-                  onKeep={(next) => document.renamePort(node.id, "outputs", name, next)}
-                />
-                <RemoveButton
-                  label={`Remove the output ${name}`}
-                  locked={locked}
-                  onClick={() => document.removePort(node.id, "outputs", name)}
-                />
-              </div>
+              <PortHead node={node} side="outputs" name={name} taken={ports.outputs} locked={locked} />
               <Small label="Path in the working folder">
                 <DraftInput
                   disabled={locked}
@@ -176,5 +148,40 @@ export function PortsEditor({ node, locked }: { node: GraphNode; locked: boolean
         </section>
       )}
     </>
+  );
+}
+
+/** PortHead is a port's name, and a way to remove it; lines that end in it follow. */
+function PortHead({
+  node,
+  side,
+  name,
+  taken,
+  locked,
+}: {
+  node: GraphNode;
+  side: "inputs" | "outputs";
+  name: string;
+  taken: Port[];
+  locked: boolean;
+}) {
+  const { document } = useGraph();
+  const what = side === "inputs" ? "input" : "output";
+  return (
+    <div className="flex items-center gap-1.5">
+      <DraftInput
+        aria-label={`Name of the ${what}`}
+        className="font-mono"
+        disabled={locked}
+        value={name}
+        refuse={refuseName((next) => next !== name && taken.some((each) => each.name === next))}
+        onKeep={(next) => document.renamePort(node.id, side, name, next)}
+      />
+      <RemoveButton
+        label={`Remove the ${what} ${name}`}
+        locked={locked}
+        onClick={() => document.removePort(node.id, side, name)}
+      />
+    </div>
   );
 }
