@@ -148,7 +148,9 @@ function Workspace({ view, onView, name, workflowId, small }: WorkspaceProps) {
     if (was.current === small) return;
     was.current = small;
     setOpen(!small);
-    requestAnimationFrame(() => void flow.fitView({ maxZoom: 1, minZoom: 0.3, padding: 0.15 }));
+    // Once the canvas has its new size.
+    const timer = setTimeout(() => void flow.fitView({ maxZoom: 1, minZoom: 0.3, padding: 0.15 }), 200);
+    return () => clearTimeout(timer);
   }, [small, flow]);
   // The address names the chosen step, and leads to it.
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when the page is opened

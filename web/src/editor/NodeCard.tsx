@@ -52,6 +52,7 @@ export function NodeCard({ data, selected, connectable, tint, corner, faded, lin
           )}
         >
           <span className="line-clamp-2 text-[26px]">{node.name || node.id}</span>
+          {corner && <span className="absolute -top-3 -right-3 scale-175 rounded-full bg-surface">{corner}</span>}
         </div>
       ) : (
         <>

@@ -7,6 +7,7 @@ import { differences, lineDiff } from "./diff.ts";
 import { Document } from "./document.ts";
 import { definitionOf, draw, freeName, LOCAL, namePattern, newId, replaceText } from "./graph.ts";
 import { portsOf } from "./ports.ts";
+import { readable } from "./presence.ts";
 import { located } from "./problems.ts";
 
 const example = fastq.definition as unknown as Definition;
@@ -178,4 +179,10 @@ test("differences name what changed, and leave places out", () => {
   const lines = lineDiff("a\nb\nc\nd\ne", "a\nb\nx\nd\ne", 1);
   expect(lines.map((line) => line.sign + line.text)).toEqual([" b", "-c", "+x", " d"]);
   expect(LOCAL).toBe("local");
+});
+
+test("people's colours carry white letters", () => {
+  expect(readable("#0b6e6e")).toBe("#0b6e6e");
+  expect(readable("#2b8a3e")).not.toBe("#2b8a3e");
+  expect(readable("#ffffff")).toMatch(/^#7\d7\d7\d$/);
 });
