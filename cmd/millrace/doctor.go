@@ -108,7 +108,7 @@ func (s *settings) checkMail(ctx context.Context) error {
 	if s.SMTPURL == "" {
 		return nil
 	}
-	if _, err := s.carrier(); err != nil {
+	if _, _, err := s.carrier(); err != nil {
 		return err
 	}
 	u, err := url.Parse(s.SMTPURL)

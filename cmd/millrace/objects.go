@@ -21,6 +21,9 @@ func (s *settings) openObjects(ctx context.Context, signingKey []byte) (objects.
 	}
 	signer := disk.NewSigner(signingKey)
 	store, err := disk.Open(ctx, filepath.Join(s.Data, "objects"), signer, time.Now)
+	if err == nil && s.embedded() { // whoever was writing to it is dead
+		_, err = store.Sweep(ctx, time.Now())
+	}
 	return objects.Kept{Store: store}, signer, err
 }
 

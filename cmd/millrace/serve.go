@@ -77,7 +77,7 @@ func (c *serveCommand) serve(w world, db *store.DB, log *slog.Logger) error {
 		return err
 	}
 	if c.embedded() { // nobody else can be receiving anything
-		if err := h.files.Recover(w.ctx); err != nil {
+		if err := h.recover(w.ctx); err != nil {
 			return err
 		}
 	}

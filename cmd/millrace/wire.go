@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/collab"
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -46,6 +47,7 @@ type house struct {
 	ai       *ai.Service
 	driver   *lateDriver
 	images   *images.Store
+	account  *account.Service
 	hub      runs.Hub
 	editor   *collab.Server
 	metrics  *prometheus.Registry
@@ -54,7 +56,7 @@ type house struct {
 
 // build puts the parts together; origins are where we are served.
 func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, origins []string) (*house, error) {
-	carrier, err := s.carrier()
+	carrier, mailbox, err := s.carrier()
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +86,10 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Store: db, Post: h.postman, Passwords: builtin.NewPasswords(), Origins: origins,
 		SignUp: s.signUp(origins), FirstPlan: string(credits.Free), Now: time.Now,
 	})
+	h.account = account.NewService(account.Options{
+		Store: db, Objects: keep, Workshop: h.engine, Mailbox: mailbox, Log: log, Now: time.Now,
+		Lifetimes: account.Lifetimes{UploadLink: files.UploadLife, Transfer: files.TransferLife},
+	})
 	drawings := workflows.NewService(db, time.Now)
 	shares := sharing.NewService(sharing.Options{Store: db, Rooms: db, Members: h.accounts, Key: db.Key("share links and rooms"), Now: time.Now})
 	h.editor = collab.New(collab.Options{
@@ -96,7 +102,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Life: ctx, Runs: runs.NewService(runs.Options{
 			Store: db, Details: db, Logs: db, Submit: settled{db, h.editor}, Objects: keep, Workshop: h.engine, Catalog: catalog, Now: time.Now,
 		}),
-		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
+		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages, Account: h.account,
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
 		Limiter: db, Answers: db, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
 		App:        httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
@@ -158,11 +164,14 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	return nil
 }
 
-func (s *settings) carrier() (mail.Carrier, error) {
+// carrier takes letters away; the mailbox is nil unless they stay here.
+func (s *settings) carrier() (mail.Carrier, account.Mailbox, error) {
 	if s.SMTPURL != "" {
-		return mail.NewSMTP(s.SMTPURL, time.Now)
+		c, err := mail.NewSMTP(s.SMTPURL, time.Now)
+		return c, nil, err
 	}
-	return mail.NewFolder(filepath.Join(s.Data, "mail"), "Millrace <millrace@localhost>", time.Now)
+	f, err := mail.NewFolder(filepath.Join(s.Data, "mail"), "Millrace <millrace@localhost>", time.Now)
+	return f, f, err
 }
 
 func newRegistry(db *store.DB) *prometheus.Registry {
@@ -210,12 +219,19 @@ func (s *settings) checkData(context.Context) error {
 // checkEnvironment reports whether the settings hold together.
 func (s *settings) checkEnvironment(context.Context) error { return s.problems() }
 
+// recover takes back what a dead server was at. Only the one owner of an
+// embedded database may think that it is dead.
+func (h *house) recover(ctx context.Context) error {
+	return errors.Join(h.files.Recover(ctx), h.db.ReleaseErasures(ctx))
+}
+
 // background is what runs beside the requests, on every server and worker.
 func (h *house) background(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return h.postman.Run(ctx) })
 	g.Go(func() error { return errors.Join(h.engine.Run(ctx), h.driver.Close()) })
 	g.Go(func() error { return h.editor.Run(ctx) })
 	g.Go(func() error { return h.ai.Run(ctx) })
+	g.Go(func() error { return h.account.Run(ctx) })
 	g.Go(func() error { return h.janitor(ctx) })
 }
 

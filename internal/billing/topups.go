@@ -76,7 +76,8 @@ type OrderStore interface {
 
 // InvoiceStore keeps invoices.
 type InvoiceStore interface {
-	Invoices(ctx context.Context, team ids.Team, limit int) ([]Invoice, error)
+	// Invoices lists those before an id, newest first.
+	Invoices(ctx context.Context, team ids.Team, before string, limit int) ([]Invoice, error)
 	InvoiceBySecret(ctx context.Context, secretHash string) (Invoice, error)
 }
 
@@ -159,13 +160,13 @@ func (s *Service) Webhook(ctx context.Context, payload []byte, signature string)
 	return s.orders.Told(ctx, e, s.now())
 }
 
-// Invoices are what was billed, newest first, with addresses on the public URL
-// the caller came by.
-func (s *Service) Invoices(ctx context.Context, caller access.Caller, base string) ([]Invoice, error) {
+// Invoices are what was billed before one of them, or until now: the newest 24,
+// with addresses on the public URL the caller came by.
+func (s *Service) Invoices(ctx context.Context, caller access.Caller, before, base string) ([]Invoice, error) {
 	if err := caller.Must(access.ManageBilling); err != nil {
 		return nil, err
 	}
-	list, err := s.orders.Invoices(ctx, caller.Team, maxInvoices)
+	list, err := s.orders.Invoices(ctx, caller.Team, before, maxInvoices)
 	for i := range list {
 		s.address(&list[i], base)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -340,6 +342,20 @@ func (e *Engine) Cancel(id ids.Run) {
 	if c := e.snapshot()[id]; c != nil {
 		c.cancel()
 	}
+}
+
+// AtWork are the runs of which something is left on this machine: somebody
+// carries them, or an attempt has its folder still.
+func (e *Engine) AtWork(ctx context.Context) ([]ids.Run, error) {
+	here := map[ids.Run]bool{}
+	for id := range e.snapshot() {
+		here[id] = true
+	}
+	seen, err := e.Driver.Snapshot(ctx)
+	for _, s := range seen {
+		here[s.Key.Run] = true
+	}
+	return slices.Collect(maps.Keys(here)), err
 }
 
 func (e *Engine) heedCancels(ctx context.Context) {

@@ -120,7 +120,8 @@ type Store interface {
 	Begin(ctx context.Context, key string, now, until time.Time) (Reservation, error)
 	// Abandon gives a claim back after bytes stopped arriving.
 	Abandon(ctx context.Context, key string) error
-	// Keep turns a reservation into a file. Kept before, it changes nothing.
+	// Keep turns a reservation into a file. Kept before, it changes nothing;
+	// where nobody expects the bytes any more it is fault.KindNotFound.
 	Keep(ctx context.Context, key string, b Blob, now time.Time) error
 	// Drop ends a reservation and what it counts.
 	Drop(ctx context.Context, key string) error
@@ -168,9 +169,11 @@ func NewService(store Store, objects Objects, catalog credits.Catalog, now func(
 	return &Service{store: store, objects: objects, catalog: catalog, now: now}
 }
 
+// UploadLife is how long an address takes an upload.
+const UploadLife = 5 * time.Minute
+
 const (
 	maxSize      = 5 * credits.GB
-	uploadLife   = 5 * time.Minute
 	downloadLife = 15 * time.Minute
 )
 
@@ -207,7 +210,7 @@ func (s *Service) Presign(ctx context.Context, caller access.Caller, in Presign)
 	id := ids.NewFile()
 	r := Reservation{
 		Key: "teams/" + string(caller.Team) + "/uploads/" + id + "/" + in.Name, Team: caller.Team, ID: id, Name: in.Name,
-		ContentType: in.ContentType, Size: in.Size, CreatedBy: caller.User, CreatedAt: now, ExpiresAt: now.Add(uploadLife),
+		ContentType: in.ContentType, Size: in.Size, CreatedBy: caller.User, CreatedAt: now, ExpiresAt: now.Add(UploadLife),
 	}
 	if err := s.store.Reserve(ctx, r, terms.StorageBytes); err != nil {
 		return Presigned{}, err

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 )
 
-// transferLife is how long an upload that began in time may go on.
-const transferLife = 6 * time.Hour
+// TransferLife is how long an upload that began in time may go on.
+const TransferLife = 6 * time.Hour
 
 // Transfer is what a signed address of ours allows.
 type Transfer struct {
@@ -27,7 +27,7 @@ type Transfer struct {
 // program; until then nobody sees them.
 func (s *Service) Receive(ctx context.Context, key string, body io.Reader) error {
 	now := s.now()
-	r, err := s.store.Begin(ctx, key, now, now.Add(transferLife))
+	r, err := s.store.Begin(ctx, key, now, now.Add(TransferLife))
 	if err != nil {
 		return err
 	}
@@ -36,12 +36,21 @@ func (s *Service) Receive(ctx context.Context, key string, body io.Reader) error
 	ctx = context.WithoutCancel(ctx)
 	switch {
 	case err == nil:
-		return s.store.Keep(ctx, key, blob, s.now())
+		return s.keep(ctx, key, blob)
 	case fault.Is(err, fault.KindUnsupported):
 		return errors.Join(err, s.store.Drop(ctx, key))
 	default:
 		return errors.Join(err, s.store.Abandon(ctx, key))
 	}
+}
+
+// keep makes the bytes a file, unless they came too late: their team is gone.
+func (s *Service) keep(ctx context.Context, key string, b Blob) error {
+	err := s.store.Keep(ctx, key, b, s.now())
+	if fault.Is(err, fault.KindNotFound) {
+		return errors.Join(err, s.objects.Delete(ctx, key))
+	}
+	return err
 }
 
 func (s *Service) take(ctx context.Context, r Reservation, body io.Reader) (Blob, error) {

@@ -10,6 +10,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/limits"
@@ -45,6 +46,7 @@ type Options struct {
 	Files     *files.Service
 	Transfers Transfers // nil where the object store is spoken to directly
 	Billing   *billing.Service
+	Account   *account.Service
 	Pages     Pages // nil without the sandbox
 	AI        *ai.Service
 	Chat      *ai.Chat

@@ -177,21 +177,22 @@ func capOut(n int) *int {
 }
 
 func (a *API) listInvoices(x *exchange) (answer, error) {
-	list, err := a.Billing.Invoices(x.ctx(), x.caller, x.base())
+	list, err := a.Billing.Invoices(x.ctx(), x.caller, "", x.base())
 	if err != nil {
 		return answer{}, err
 	}
 	out := make([]api.Invoice, len(list))
 	for i, v := range list {
-		out[i] = api.Invoice{
-			ID: v.ID, Number: v.Number, Status: v.Status, Amount: v.Amount, Currency: v.Currency, Description: v.Description,
-			CreatedAt: api.At(v.CreatedAt), PdfURL: orNull(v.PDFURL), HostedURL: orNull(v.HostedURL),
-		}
-		if !v.PaidAt.IsZero() {
-			out[i].PaidAt = api.AtOrNull(&v.PaidAt)
-		}
+		out[i] = invoiceOut(v)
 	}
 	return ok(out)
+}
+
+func invoiceOut(v billing.Invoice) api.Invoice {
+	return api.Invoice{
+		ID: v.ID, Number: v.Number, Status: v.Status, Amount: v.Amount, Currency: v.Currency, Description: v.Description,
+		CreatedAt: api.At(v.CreatedAt), PaidAt: timeOrNull(v.PaidAt), PdfURL: orNull(v.PDFURL), HostedURL: orNull(v.HostedURL),
+	}
 }
 
 func (a *API) listPackages(x *exchange) (answer, error) {

@@ -54,7 +54,10 @@ func (a *API) begin(rt route, w http.ResponseWriter, r *http.Request) *exchange 
 // end recovers from a panic of ours, then counts and logs the exchange. What
 // it logs names routes, never paths, queries, tokens or bodies.
 func (x *exchange) end() {
-	if p := recover(); p != nil {
+	p := recover()
+	if p == http.ErrAbortHandler {
+		defer panic(p) // the client must see that the answer is cut off
+	} else if p != nil {
 		x.api.Log.ErrorContext(x.ctx(), "request panicked", slog.String("route", x.rt.pattern),
 			slog.String("request_id", x.id), slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))
 		if x.w.status == 0 {

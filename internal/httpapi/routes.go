@@ -67,6 +67,8 @@ func (a *API) routes() []route {
 		{pattern: "GET /{$}", handle: a.home},
 
 		{pattern: "GET /api/me", who: member, may: access.Read, handle: a.me},
+		{pattern: "GET /api/account/data", who: member, may: access.ExportTeam, handle: a.exportTeam},
+		{pattern: "DELETE /api/account/data", who: member, may: access.EraseTeam, body: smallBody, handle: a.eraseTeam},
 		{pattern: "POST /api/team/invite", who: member, may: access.ManageMembers, body: smallBody, once: true, handle: a.inviteMember},
 
 		{pattern: "GET /api/workflows", who: member, may: access.Read, handle: a.listWorkflows},

@@ -121,6 +121,11 @@ func (a *API) getRun(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	out, err := a.runOut(d)
+	return answer{data: out, bare: true}, err
+}
+
+func (a *API) runOut(d runs.Detailed) (api.Run, error) {
 	row := a.runRow(d.Run)
 	out := api.Run{
 		ID: row.ID, WorkflowID: row.WorkflowID, WorkflowName: row.WorkflowName, WorkflowRevision: row.WorkflowRevision, Status: row.Status,
@@ -130,15 +135,15 @@ func (a *API) getRun(x *exchange) (answer, error) {
 		Logs: logText(d.Log.Text), LogsTruncated: d.Log.Offset > 0, OutputLocation: outputLocation(d.Run),
 	}
 	if err := json.Unmarshal(d.Parameters, &out.Parameters); err != nil {
-		return answer{}, err
+		return out, err
 	}
 	if err := json.Unmarshal(d.Inputs, &out.Inputs); err != nil {
-		return answer{}, err
+		return out, err
 	}
 	for _, n := range d.Nodes {
 		out.Nodes = append(out.Nodes, nodeOut(n, a.Now()))
 	}
-	return answer{data: out, bare: true}, nil
+	return out, nil
 }
 
 // outputLocation is where a run's outputs are kept.

@@ -9,8 +9,6 @@ import (
 // it is decided already; the table shrinks to nothing.
 func (a *API) unbuilt() []route {
 	table := []route{
-		{pattern: "GET /api/account/data", who: member, may: access.ExportTeam},
-		{pattern: "DELETE /api/account/data", who: member, may: access.EraseTeam, body: smallBody},
 
 		{pattern: "GET /auth/oidc/{provider}/start"},
 		{pattern: "GET /auth/oidc/{provider}/callback"},

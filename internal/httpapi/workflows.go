@@ -36,12 +36,16 @@ func lastRuns(list []workflows.LastRun) []api.RunBrief {
 }
 
 func workflowOut(w workflows.Workflow) answer {
+	return answer{data: workflowOne(w)}.with("ETag", w.ETag()).with("Cache-Control", "private, no-cache")
+}
+
+func workflowOne(w workflows.Workflow) api.Workflow {
 	row := workflowRow(w.Row)
-	return answer{data: api.Workflow{
+	return api.Workflow{
 		ID: row.ID, Name: row.Name, Description: row.Description, Revision: row.Revision, NodeCount: row.NodeCount,
 		CreatedBy: row.CreatedBy, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, LastRuns: row.LastRuns,
 		Definition: json.RawMessage(w.Definition), Problems: problemsOut(w.Problems),
-	}}.with("ETag", w.ETag()).with("Cache-Control", "private, no-cache")
+	}
 }
 
 func problemsOut(list []graph.Problem) []api.Problem {

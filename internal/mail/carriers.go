@@ -1,9 +1,11 @@
 package mail
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -12,8 +14,12 @@ import (
 
 	gomail "github.com/wneessen/go-mail"
 
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/letters"
 )
+
+// teamHeader names the team that a letter tells of.
+const teamHeader gomail.Header = "X-Millrace-Team"
 
 // message is the letter in the mail's own format. Long links stay in one
 // piece: the text is sent as it is, never folded.
@@ -28,6 +34,9 @@ func message(l letters.Letter, from string, now time.Time) (*gomail.Msg, error) 
 	m.Subject(l.Subject)
 	m.SetDateWithValue(now)
 	m.SetMessageIDWithValue(l.ID + "@millrace")
+	if l.Team != "" {
+		m.SetGenHeader(teamHeader, string(l.Team))
+	}
 	m.SetBodyString(gomail.TypeTextPlain, l.Text)
 	return m, nil
 }
@@ -64,6 +73,28 @@ func (f *Folder) Carry(_ context.Context, l letters.Letter) error {
 		return err
 	}
 	return os.Rename(tmp.Name(), filepath.Join(f.dir, now.Format("20060102T150405.000000")+"-"+l.ID+".eml"))
+}
+
+// Forget removes the letters that tell of a team.
+func (f *Folder) Forget(ctx context.Context, team ids.Team) error {
+	names, err := filepath.Glob(filepath.Join(f.dir, "*.eml"))
+	if err != nil {
+		return err
+	}
+	line := []byte("\r\n" + string(teamHeader) + ": " + string(team) + "\r\n")
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if err == nil && bytes.Contains(text, line) {
+			err = os.Remove(name)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // SMTP hands letters to a mail server.

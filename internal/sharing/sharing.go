@@ -82,6 +82,8 @@ type Store interface {
 	InsertInvite(ctx context.Context, i Invite, tokenHash string, r *once.Record) error
 	// Invites are a workflow's links, newest first.
 	Invites(ctx context.Context, team ids.Team, id ids.Workflow) ([]Invite, error)
+	// InvitesOfTeam lists those of all workflows before an id, newest first.
+	InvitesOfTeam(ctx context.Context, team ids.Team, before ids.Invite, limit int) ([]Invite, error)
 	// RevokeInvite ends a link; one that has ended so stays as it is.
 	RevokeInvite(ctx context.Context, team ids.Team, id ids.Invite, now time.Time) error
 	// Join lets somebody in. The look at the link and the use that counts are
@@ -198,6 +200,15 @@ func (s *Service) Invites(ctx context.Context, caller access.Caller, id ids.Work
 		return nil, err
 	}
 	return s.Store.Invites(ctx, caller.Team, id)
+}
+
+// AllInvites are the links of all the team's workflows before one of them,
+// newest first.
+func (s *Service) AllInvites(ctx context.Context, caller access.Caller, before ids.Invite, limit int) ([]Invite, error) {
+	if err := caller.Must(access.ExportTeam); err != nil {
+		return nil, err
+	}
+	return s.Store.InvitesOfTeam(ctx, caller.Team, before, limit)
 }
 
 // Revoke ends a link at once: nobody joins by it, its guests' tokens are dead

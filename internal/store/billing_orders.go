@@ -55,7 +55,7 @@ const order = `
 	       o.secret_hash, o.session_id, o.state, o.created_at, o.expires_at, o.paid_at,
 	       o.refunded, o.dispute, o.dispute_at, o.booked, o.bookings
 	FROM orders o
-	JOIN teams t ON t.id = o.team_id
+	JOIN teams t ON t.id = o.team_id AND t.closed_at IS NULL
 	JOIN users u ON u.id = o.buyer_id
 	WHERE `
 
@@ -204,7 +204,7 @@ func (db *DB) noteInvoice(ctx context.Context, o orderRow, ref billing.InvoiceRe
 		return err
 	}
 	var next int64
-	if err := db.q.QueryRowContext(ctx, `SELECT COUNT(*) + 1 FROM invoices`).Scan(&next); err != nil {
+	if err := db.q.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM invoices) + (SELECT COUNT(*) FROM kept_invoices) + 1`).Scan(&next); err != nil {
 		return err
 	}
 	number := ref.Number
@@ -241,7 +241,7 @@ const invoice = `
 	       i.number, i.status, i.amount, i.currency, i.description, COALESCE(o.credits, 0),
 	       i.pdf_url, i.hosted_url, i.created_at, i.paid_at
 	FROM invoices i
-	JOIN teams t ON t.id = i.team_id
+	JOIN teams t ON t.id = i.team_id AND t.closed_at IS NULL
 	LEFT JOIN orders o ON o.id = i.order_id
 	LEFT JOIN users u ON u.id = o.buyer_id
 	WHERE `
@@ -268,10 +268,13 @@ func (db *DB) scanInvoice(row scanner, i *billing.Invoice) error {
 	return err
 }
 
-// Invoices are a team's newest.
-func (db *DB) Invoices(ctx context.Context, team ids.Team, limit int) ([]billing.Invoice, error) {
+// Invoices are a team's newest, before one of them.
+func (db *DB) Invoices(ctx context.Context, team ids.Team, before string, limit int) ([]billing.Invoice, error) {
+	if before == "" {
+		before = "~"
+	}
 	return all(ctx, db, func(r *sql.Rows, i *billing.Invoice) error { return db.scanInvoice(r, i) },
-		invoice+`i.team_id = $1 ORDER BY i.id DESC LIMIT $2 + 0`, team, limit)
+		invoice+`i.team_id = $1 AND i.id < $2 ORDER BY i.id DESC LIMIT $3 + 0`, team, before, limit)
 }
 
 // InvoiceBySecret is the one that an address of ours leads to.

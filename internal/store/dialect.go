@@ -21,6 +21,10 @@ type dialect struct {
 	// transaction. SQLite has one writer and needs nothing.
 	forUpdate string
 
+	// forShare ends a SELECT whose row must stay as it is until the
+	// transaction ends.
+	forShare string
+
 	// skipLocked ends a SELECT that claims waiting rows, so that workers do
 	// not wait for one another.
 	skipLocked string
@@ -36,6 +40,7 @@ type dialect struct {
 var postgresDialect = dialect{
 	name: "postgres", driver: "pgx", goose: goose.DialectPostgres,
 	forUpdate:  "FOR UPDATE",
+	forShare:   "FOR SHARE",
 	skipLocked: "FOR UPDATE SKIP LOCKED",
 	lockKey: func(ctx context.Context, q querier, key string) error {
 		_, err := q.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, key)

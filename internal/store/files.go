@@ -24,6 +24,9 @@ func (db *DB) PlanOf(ctx context.Context, team ids.Team) (plan credits.Plan, err
 // statement, so two uploads can never both have the last room.
 func (db *DB) Reserve(ctx context.Context, r files.Reservation, limit int64) error {
 	return db.inTx(ctx, func(tx *DB) error {
+		if err := tx.mustBeOpen(ctx, r.Team); err != nil {
+			return err
+		}
 		fits, err := tx.addStorage(ctx, r.Team, r.Size, limit)
 		if err != nil {
 			return err
@@ -95,7 +98,7 @@ func (db *DB) Keep(ctx context.Context, key string, b files.Blob, now time.Time)
 		var r files.Reservation
 		err := scanReservation(tx.q.QueryRowContext(ctx, reservation+`key = $1 `+tx.dialect.forUpdate, key), &r)
 		if err = tx.foreseen(err, "upload"); fault.Is(err, fault.KindNotFound) {
-			return nil
+			return tx.keptBefore(ctx, key)
 		}
 		if err != nil {
 			return err
@@ -115,6 +118,12 @@ func (db *DB) Keep(ctx context.Context, key string, b files.Blob, now time.Time)
 			key, r.Team, files.FromUpload, r.ID, r.Name, r.ContentType, b.Size, r.CreatedBy, micros(now))
 		return err
 	})
+}
+
+// keptBefore is fault.KindNotFound where there is no such file.
+func (db *DB) keptBefore(ctx context.Context, key string) error {
+	var n int
+	return db.foreseen(db.q.QueryRowContext(ctx, `SELECT 1 FROM blobs WHERE key = $1`, key).Scan(&n), "upload")
 }
 
 // Drop ends a reservation and what it counts.

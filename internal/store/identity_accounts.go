@@ -158,7 +158,7 @@ const presence = `
 	FROM sessions s
 	JOIN users u ON u.id = s.user_id
 	LEFT JOIN memberships m ON m.user_id = u.id
-	LEFT JOIN teams t ON t.id = m.team_id
+	LEFT JOIN teams t ON t.id = m.team_id AND t.closed_at IS NULL
 	WHERE s.expires_at > $2 AND u.disabled_at IS NULL AND `
 
 // PresenceBySecret finds who a session cookie belongs to.
@@ -186,7 +186,7 @@ func (db *DB) presence(ctx context.Context, query, key string, now time.Time) (i
 		if err != nil {
 			return p, err
 		}
-		if team.Valid { // nobody is in no team but through the outer join
+		if team.Valid { // not of nobody's team, nor of one that is closed
 			p.Memberships = append(p.Memberships, identity.Membership{
 				Team: identity.Team{ID: ids.Team(team.String), Name: name.String, Plan: plan.String},
 				Role: access.Role(role.String), JoinedAt: fromMicros(joined.Int64),

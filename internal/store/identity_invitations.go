@@ -97,7 +97,7 @@ const invitation = `
 	SELECT i.id, i.email, i.role, i.invited_by, u.name, i.created_at, i.expires_at, i.ended_as, t.id, t.name, t.plan
 	FROM invitations i
 	JOIN users u ON u.id = i.invited_by
-	JOIN teams t ON t.id = i.team_id
+	JOIN teams t ON t.id = i.team_id AND t.closed_at IS NULL
 	WHERE `
 
 type scanner interface{ Scan(into ...any) error }

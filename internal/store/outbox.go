@@ -18,8 +18,8 @@ func (db *DB) insertLetter(ctx context.Context, l letters.Letter, now time.Time)
 	if err != nil {
 		return err
 	}
-	_, err = db.q.ExecContext(ctx, `INSERT INTO outbox (id, sealed, created_at, next_at) VALUES ($1, $2, $3, 0)`,
-		l.ID, db.sealer.seal(letterPlace(l.ID), text), micros(now))
+	_, err = db.q.ExecContext(ctx, `INSERT INTO outbox (id, team_id, sealed, created_at, next_at) VALUES ($1, $2, $3, $4, 0)`,
+		l.ID, l.Team, db.sealer.seal(letterPlace(l.ID), text), micros(now))
 	return err
 }
 

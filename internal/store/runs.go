@@ -23,6 +23,9 @@ func (db *DB) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, re
 		if err := tx.record(ctx, record, r.CreatedAt); err != nil {
 			return err
 		}
+		if err := tx.mustBeOpen(ctx, r.Team); err != nil {
+			return err
+		}
 		// A revision that a run used is closed: the next edit opens another.
 		if _, err := tx.changed(ctx, `UPDATE workflow_revisions SET closed = TRUE WHERE workflow_id = $1 AND revision = $2`, r.Workflow, r.Revision); err != nil {
 			return err

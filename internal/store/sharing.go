@@ -71,6 +71,15 @@ func (db *DB) Invites(ctx context.Context, team ids.Team, id ids.Workflow) ([]sh
 		inviteRow+`WHERE i.team_id = $1 AND i.workflow_id = $2 ORDER BY i.id DESC`, team, id)
 }
 
+// InvitesOfTeam are a team's share links before one of them, newest first.
+func (db *DB) InvitesOfTeam(ctx context.Context, team ids.Team, before ids.Invite, limit int) ([]sharing.Invite, error) {
+	if before == "" {
+		before = "~"
+	}
+	return all(ctx, db, func(r *sql.Rows, i *sharing.Invite) error { return scanInvite(r, i) },
+		inviteRow+`WHERE i.team_id = $1 AND i.id < $2 ORDER BY i.id DESC LIMIT $3 + 0`, team, before, limit)
+}
+
 // RevokeInvite ends a share link.
 func (db *DB) RevokeInvite(ctx context.Context, team ids.Team, id ids.Invite, now time.Time) error {
 	n, err := db.changed(ctx, `UPDATE share_invites SET revoked_at = COALESCE(revoked_at, $1) WHERE team_id = $2 AND id = $3`, micros(now), team, id)

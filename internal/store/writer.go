@@ -25,9 +25,10 @@ type writer struct {
 }
 
 type job struct {
-	ctx  context.Context
-	fn   func(querier) error
-	done chan outcome
+	ctx   context.Context
+	fn    func(querier) error
+	alone bool // outside of any transaction
+	done  chan outcome
 }
 
 type outcome struct {
@@ -60,7 +61,16 @@ func newWriter(ctx context.Context, path string) (*writer, error) {
 // is not. A caller that leaves before its turn writes nothing; after that it
 // waits, because only the commit knows what became of its work.
 func (w *writer) do(ctx context.Context, fn func(querier) error) error {
-	j := &job{ctx: ctx, fn: fn, done: make(chan outcome, 1)}
+	return w.await(&job{ctx: ctx, fn: fn, done: make(chan outcome, 1)})
+}
+
+// alone runs fn between two batches, for what cannot be part of a transaction.
+// Everybody waits.
+func (w *writer) alone(ctx context.Context, fn func(querier) error) error {
+	return w.await(&job{ctx: ctx, fn: fn, alone: true, done: make(chan outcome, 1)})
+}
+
+func (w *writer) await(j *job) error {
 	if err := w.enqueue(j); err != nil {
 		return err
 	}
@@ -99,25 +109,37 @@ func (w *writer) close() error {
 func (w *writer) run() {
 	defer close(w.ended)
 	for first := range w.jobs {
-		w.commit(first)
+		for first != nil {
+			if first.alone {
+				first.done <- guarded(first.fn, w.conn)
+				break
+			}
+			first = w.commit(first)
+		}
 	}
 }
 
-// commit runs first and everybody who is waiting in one transaction.
-func (w *writer) commit(first *job) {
+// commit runs first and everybody who is waiting in one transaction, up to
+// somebody who must be alone, who comes back.
+func (w *writer) commit(first *job) (loner *job) {
 	// Interrupting a statement would roll back the whole batch, so the work
 	// of a caller that leaves goes on.
 	ctx := context.Background()
 	if err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		first.done <- outcome{err: fmt.Errorf("begin: %w", err)}
-		return
+		return nil
 	}
 	b := &batch{w: w}
 	deadline := time.Now().Add(maxBatchTime)
 	for j := first; j != nil; j = w.next(b, deadline) {
+		if j.alone {
+			loner = j
+			break
+		}
 		b.add(ctx, j)
 	}
 	b.finish(ctx)
+	return loner
 }
 
 func (w *writer) next(b *batch, deadline time.Time) *job {

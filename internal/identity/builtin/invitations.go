@@ -70,7 +70,7 @@ func (s *System) sent(inv identity.Invitation, link func(token string) string) S
 		TokenHash:  hashed(token),
 		SentAt:     s.Now(),
 		Letter: letters.Letter{
-			ID: string(inv.ID) + "." + newSecret()[:8], To: inv.Email,
+			ID: string(inv.ID) + "." + newSecret()[:8], To: inv.Email, Team: inv.Team.ID,
 			Subject: oneLine(inv.InvitedByName) + " invites you to a team on Millrace",
 			Text: fmt.Sprintf("Hello,\n\n%s invites you to join a team on Millrace as %s.\nTo accept, open this link until %s:\n\n%s\n\nIf you did not expect this, ignore it: nothing happens without you.\n",
 				oneLine(inv.InvitedByName), inv.Role, inv.ExpiresAt.UTC().Format("2 January 2006, 15:04 MST"), link(token)),

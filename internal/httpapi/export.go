@@ -1,0 +1,222 @@
+package httpapi
+
+import (
+	"bufio"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/billing"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/files"
+	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/sharing"
+	"github.com/millrace/millrace/internal/workflows"
+)
+
+const (
+	exportPage   = 100         // rows that are in memory at once
+	exportTime   = time.Minute // in which a client must take a page
+	exportBuffer = 64 << 10
+)
+
+// exportTeam gives everything that is stored of a team, page by page: neither
+// memory nor a transaction grows with it. What breaks on the way is cut off
+// before `complete`.
+func (a *API) exportTeam(x *exchange) (answer, error) {
+	members, pending, err := a.Accounts.Members(x.ctx(), x.presence, x.caller.Team)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{stream: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", jsonMedia)
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Content-Disposition", `attachment; filename="`+string(x.caller.Team)+`.json"`)
+		e := &export{x: x, out: bufio.NewWriterSize(w, exportBuffer), conn: http.NewResponseController(w)}
+		e.raw(`{"success":true,"data":{"exportedAt":`)
+		e.value(api.At(a.Now()))
+		e.raw(`,"team":`)
+		e.value(api.InvitingTeam{ID: string(x.membership.Team.ID), Name: x.membership.Team.Name})
+		list(e, "members", members, memberOut)
+		list(e, "invitations", pending, x.invitation)
+		e.everything()
+		e.raw(`,"complete":true}}` + "\n")
+		e.finish()
+	}}, nil
+}
+
+// export writes one, and remembers what went wrong first.
+type export struct {
+	x     *exchange
+	out   *bufio.Writer
+	conn  *http.ResponseController
+	items int // of the list that is being written
+	err   error
+}
+
+func (e *export) raw(text string) {
+	if e.err == nil {
+		_, e.err = e.out.WriteString(text)
+	}
+}
+
+func (e *export) value(v any) {
+	if e.err == nil {
+		e.err = json.MarshalWrite(e.out, v, jsontext.EscapeForHTML(true))
+	}
+}
+
+// item writes one of a list.
+func (e *export) item(v any) {
+	if e.items++; e.items > 1 {
+		e.raw(",")
+	}
+	e.value(v)
+}
+
+// flush sends a page off, and asks whether the caller may still have the next
+// one.
+func (e *export) flush() {
+	if e.err != nil {
+		return
+	}
+	_ = e.conn.SetWriteDeadline(e.x.api.Now().Add(exportTime)) // not every connection has one
+	if e.err = e.out.Flush(); e.err == nil && !e.x.api.mayWatch(e.x.ctx(), watcher{e.x.presence.Session, e.x.rt.may}, e.x.caller.Team) {
+		e.err = errors.New("the caller may not export the team any more")
+	}
+}
+
+// finish hangs up where something went wrong: the client sees an answer that
+// is no JSON and did not arrive whole.
+func (e *export) finish() {
+	e.flush()
+	if e.err == nil {
+		return
+	}
+	if e.x.ctx().Err() == nil {
+		e.x.api.Log.ErrorContext(e.x.ctx(), "an export broke off", slog.String("request_id", e.x.id), slog.Any("error", e.err))
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// list writes what is in memory already.
+func list[T, O any](e *export, name string, all []T, out func(T) O) {
+	e.raw(`,"` + name + `":[`)
+	e.items = 0
+	for _, v := range all {
+		e.item(out(v))
+	}
+	e.raw("]")
+}
+
+// pages writes a list page by page: next gives what follows the last one of
+// the page before, nil at first; the list ends with a page that is not full.
+func pages[T any](e *export, name string, size int, next func(last *T) ([]T, error), put func(T) error) {
+	e.raw(`,"` + name + `":[`)
+	e.items = 0
+	var last *T
+	for e.err == nil {
+		var page []T
+		if page, e.err = next(last); e.err != nil {
+			break
+		}
+		for i := range page {
+			if err := put(page[i]); err != nil && !fault.Is(err, fault.KindNotFound) && e.err == nil { // what somebody deleted meanwhile is left out
+				e.err = err
+			}
+		}
+		e.flush()
+		if len(page) < size {
+			break
+		}
+		last = &page[len(page)-1]
+	}
+	e.raw("]")
+}
+
+// after is the id of the last one, or none.
+func after[T any, ID ~string](last *T, id func(*T) ID) ID {
+	if last == nil {
+		return ""
+	}
+	return id(last)
+}
+
+// everything asks each room in turn.
+func (e *export) everything() {
+	a, x := e.x.api, e.x
+	pages(e, "workflows", exportPage, func(last *workflows.Row) ([]workflows.Row, error) {
+		rows, _, err := a.Workflows.Workflows(x.ctx(), x.caller, after(last, func(w *workflows.Row) ids.Workflow { return w.ID }), exportPage)
+		return rows, err
+	}, func(w workflows.Row) error {
+		one, err := a.Workflows.Workflow(x.ctx(), x.caller, w.ID)
+		if err != nil {
+			return err
+		}
+		one.LastRuns = w.LastRuns
+		e.item(workflowOne(one))
+		return nil
+	})
+	pages(e, "runs", exportPage, func(last *runs.Run) ([]runs.Run, error) {
+		rows, _, err := a.Runs.Runs(x.ctx(), x.caller, runs.Filter{}, after(last, func(r *runs.Run) ids.Run { return r.ID }), exportPage)
+		return rows, err
+	}, e.run)
+	pages(e, "files", exportPage, func(last *files.Listed) ([]files.Listed, error) {
+		var place files.Place
+		if last != nil {
+			place = files.Place{Source: last.Source, ID: last.ID}
+		}
+		rows, _, err := a.Files.Files(x.ctx(), x.caller, place, exportPage, x.base())
+		return rows, err
+	}, func(f files.Listed) error { e.item(fileOut(f)); return nil })
+	pages(e, "usage", exportPage, func(last *billing.Entry) ([]billing.Entry, error) {
+		rows, _, err := a.Billing.Usage(x.ctx(), x.caller, after(last, func(u *billing.Entry) string { return u.ID }), exportPage)
+		return rows, err
+	}, func(u billing.Entry) error { e.item(usageOut(u)); return nil })
+	pages(e, "invoices", 1, func(last *billing.Invoice) ([]billing.Invoice, error) {
+		return a.Billing.Invoices(x.ctx(), x.caller, after(last, func(i *billing.Invoice) string { return i.ID }), x.base())
+	}, func(i billing.Invoice) error { e.item(invoiceOut(i)); return nil })
+	list(e, "analyses", []any{}, func(v any) any { return v })
+	pages(e, "invites", exportPage, func(last *sharing.Invite) ([]sharing.Invite, error) {
+		return a.Sharing.AllInvites(x.ctx(), x.caller, after(last, func(i *sharing.Invite) ids.Invite { return i.ID }), exportPage)
+	}, func(i sharing.Invite) error { e.item(a.inviteOut(i)); return nil })
+}
+
+// run writes a run with its events, which may be many more than fit a page.
+func (e *export) run(r runs.Run) error {
+	a, x := e.x.api, e.x
+	d, err := a.Runs.Detailed(x.ctx(), x.caller, r.ID)
+	if err != nil {
+		return err
+	}
+	out, err := a.runOut(d)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(out, jsontext.EscapeForHTML(true))
+	if err != nil {
+		return err
+	}
+	if e.items++; e.items > 1 {
+		e.raw(",")
+	}
+	e.raw(string(text[:len(text)-1])) // its closing brace comes after the events
+	runItems := e.items
+	pages(e, "events", usageMost, func(last *runs.Event) ([]runs.Event, error) {
+		var seq int64
+		if last != nil {
+			seq = last.Seq
+		}
+		rows, _, err := a.Runs.Events(x.ctx(), x.caller, r.ID, seq, usageMost)
+		return rows, err
+	}, func(v runs.Event) error { e.item(eventOut(v)); return nil })
+	e.items = runItems
+	e.raw("}")
+	return nil
+}

@@ -1,0 +1,175 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// belongings is a table with rows of teams.
+type belongings struct {
+	table string
+	key   string // its columns
+	of    string // which rows are the team's
+	kind  string // under which they are counted; empty: they are not
+}
+
+const (
+	ofTeam     = `team_id = $1`
+	ofRun      = `run_id IN (SELECT id FROM runs WHERE team_id = $1)`
+	ofWorkflow = `workflow_id IN (SELECT id FROM workflows WHERE team_id = $1)`
+)
+
+// everything of a team, what hangs on something else first. A test holds the
+// list against the schema.
+var everything = []belongings{
+	{"answers", "scope, key", `scope LIKE '% ' || $1 || ' %'`, ""},
+	{"outbox", "id", ofTeam, ""},
+	{"run_events", "run_id, seq", ofRun, ""},
+	{"run_logs", "run_id, start", ofRun, ""},
+	{"run_attempts", "run_id, node_id, shard, attempt", ofRun, ""},
+	{"run_nodes", "run_id, node_id", ofRun, ""},
+	{"runs", "id", ofTeam, "runs"},
+	{"files", "key", ofTeam, "files"},
+	{"blobs", "key", ofTeam, ""},
+	{"doomed_blobs", "key", `key LIKE 'teams/' || $1 || '/%'`, ""},
+	{"reservations", "key", ofTeam, ""},
+	{"storage", "team_id", ofTeam, ""},
+	{"storage_hours", "team_id, hour", ofTeam, ""},
+	{"storage_carry", "team_id", ofTeam, ""},
+	{"document_updates", "workflow_id, seq", ofWorkflow, ""},
+	{"documents", "workflow_id", ofWorkflow, ""},
+	{"guests", "id", `invite_id IN (SELECT id FROM share_invites WHERE team_id = $1)`, "guests"},
+	{"share_invites", "id", ofTeam, "invites"},
+	{"workflow_revisions", "workflow_id, revision", ofWorkflow, "revisions"},
+	{"workflows", "id", ofTeam, "workflows"},
+	{"ledger", "id", ofTeam, "usage"},
+	{"holds", "id", ofTeam, ""},
+	{"balances", "team_id", ofTeam, ""},
+	{"subscriptions", "team_id", ofTeam, ""},
+	{"invitations", "id", ofTeam, "invitations"},
+	{"memberships", "team_id, user_id", ofTeam, "members"},
+}
+
+// eraseBatch is how many rows go in one transaction: others wait meanwhile.
+const eraseBatch = 500
+
+// EraseRows removes everything that is the team's, and then the team itself.
+func (db *DB) EraseRows(ctx context.Context, team ids.Team) error {
+	if err := db.inTx(ctx, func(tx *DB) error { return tx.keepInvoices(ctx, team) }); err != nil {
+		return err
+	}
+	for _, b := range everything {
+		for more := true; more; {
+			n, err := db.eraseSome(ctx, b, team)
+			if err != nil {
+				return fmt.Errorf("erase from %s: %w", b.table, err)
+			}
+			more = n == eraseBatch
+		}
+	}
+	return db.eraseTeam(ctx, team)
+}
+
+// eraseSome removes a batch, and counts it in the same transaction.
+func (db *DB) eraseSome(ctx context.Context, b belongings, team ids.Team) (n int64, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
+		n, err = tx.changed(ctx, fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s LIMIT %[4]d)`,
+			b.table, b.key, b.of, eraseBatch), team)
+		if err != nil || n == 0 || b.kind == "" {
+			return err
+		}
+		return tx.countErased(ctx, team, b.kind, int(n))
+	})
+	return n, err
+}
+
+func (db *DB) countErased(ctx context.Context, team ids.Team, kind string, n int) error {
+	e, err := db.erasure(ctx, `team_id = $1 `+db.dialect.forUpdate, team)
+	if err != nil {
+		return err
+	}
+	e.Counts[kind] += n
+	text, err := json.Marshal(e.Counts)
+	if err != nil {
+		return err
+	}
+	_, err = db.changed(ctx, `UPDATE erasures SET counts = $1 WHERE team_id = $2`, string(text), team)
+	return err
+}
+
+// keepInvoices keeps what the law wants of them, and nothing that tells whose
+// they were.
+func (db *DB) keepInvoices(ctx context.Context, team ids.Team) error {
+	_, err := db.changed(ctx, `
+		INSERT INTO kept_invoices (id, number, status, amount, currency, description, created_at, paid_at)
+		SELECT id, number, status, amount, currency, description, created_at, paid_at FROM invoices WHERE team_id = $1`, team)
+	if err != nil {
+		return err
+	}
+	for _, table := range []string{"invoices", "orders"} {
+		if _, err := db.changed(ctx, `DELETE FROM `+table+` WHERE team_id = $1`, team); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eraseTeam removes the team itself, with what was written in the last moment.
+// From then on nothing can be written for it.
+func (db *DB) eraseTeam(ctx context.Context, team ids.Team) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		var id string
+		err := tx.foreseen(tx.q.QueryRowContext(ctx, `SELECT id FROM teams WHERE id = $1 `+tx.dialect.forUpdate, team).Scan(&id), "team")
+		if fault.Is(err, fault.KindNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var open int
+		err = tx.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM runs WHERE team_id = $1 AND status IN ('queued', 'running')`, team).Scan(&open)
+		if err != nil {
+			return err
+		}
+		if open > 0 {
+			return fault.Conflict("the team has runs that have not ended")
+		}
+		if err := tx.keepInvoices(ctx, team); err != nil {
+			return err
+		}
+		_, err = tx.changed(ctx, `DELETE FROM teams WHERE id = $1`, team)
+		return err
+	})
+}
+
+// Scrub rewrites the embedded database, because a deleted row stays readable in
+// its free pages and in the write-ahead log. PostgreSQL does so by itself.
+func (db *DB) Scrub(ctx context.Context) error {
+	if db.writer == nil {
+		return nil
+	}
+	return db.writer.alone(ctx, func(q querier) error {
+		// The copy it makes on the way may be too large for the memory.
+		if _, err := q.ExecContext(ctx, `PRAGMA temp_store = FILE`); err != nil {
+			return err
+		}
+		_, err := q.ExecContext(ctx, `VACUUM`)
+		_, back := q.ExecContext(context.WithoutCancel(ctx), `PRAGMA temp_store = MEMORY`)
+		if err = errors.Join(err, back); err != nil {
+			return err
+		}
+		var busy, frames, done int
+		if err := q.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &done); err != nil {
+			return err
+		}
+		if busy != 0 {
+			return errors.New("somebody reads an old state of the database: its write-ahead log cannot be emptied now")
+		}
+		return nil
+	})
+}
