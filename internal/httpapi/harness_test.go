@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/collab"
@@ -131,6 +132,11 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		PublicURLs: []string{base, cloud}, RunsPerMinute: 30,
 	}
 	h.paperRoom(&o, log)
+	o.Account = account.NewService(account.Options{
+		Store: h.db, Objects: objects.Kept{Store: keeper}, Workshop: work, Mailbox: folder, Log: log, Now: h.clock,
+		Lifetimes: account.Lifetimes{UploadLink: files.UploadLife, Transfer: files.TransferLife},
+	})
+	erasing(t, o.Account)
 	for _, c := range change {
 		c(&o, &ido)
 	}
@@ -147,6 +153,20 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	a := httpapi.New(o)
 	h.mux = a.Handler()
 	return h
+}
+
+// erasing erases closed teams until the test ends.
+func erasing(t *testing.T, s *account.Service) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // engineOf carries the house's runs, by an executor that does as it is told.

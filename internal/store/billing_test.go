@@ -252,7 +252,7 @@ func TestEventsInAnyOrderAndNumberEndTheSame(t *testing.T) {
 				t.Fatalf("round %d ends with %v, %v", round, b.Purse, err)
 			}
 			check(t, db, m.team)
-			list, err := db.Invoices(t.Context(), m.team, 24)
+			list, err := db.Invoices(t.Context(), m.team, "", 24)
 			if err != nil || len(list) != 1 || list[0].HostedURL != "https://h" || list[0].Number != "A-1" {
 				t.Fatalf("invoices: %+v, %v", list, err)
 			}

@@ -152,3 +152,33 @@ func TestAClosedWriterSaysSo(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Whoever must be alone is outside of any transaction, and what was asked for
+// before and after it is written.
+func TestTheWriterLetsSomebodyBeAlone(t *testing.T) {
+	w := newTestWriter(t)
+	release := blocked(w)
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			if i%5 == 0 {
+				err := w.alone(t.Context(), func(q querier) error {
+					_, err := q.ExecContext(t.Context(), `VACUUM`) // refused inside a transaction
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err := tryWrite(w, `INSERT INTO items (id) VALUES ($1)`, i); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	release()
+	wg.Wait()
+	if n := count(t, w); n != 16 {
+		t.Errorf("%d rows", n)
+	}
+}
