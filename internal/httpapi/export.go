@@ -87,7 +87,7 @@ func (e *export) flush() {
 		return
 	}
 	_ = e.conn.SetWriteDeadline(e.x.api.Now().Add(exportTime)) // not every connection has one
-	if e.err = e.out.Flush(); e.err == nil && !e.x.api.mayWatch(e.x.ctx(), watcher{e.x.presence.Session, e.x.rt.may}, e.x.caller.Team) {
+	if e.err = e.out.Flush(); e.err == nil && !e.x.api.mayWatch(e.x.ctx(), watcher{e.x.presence.By(), e.x.rt.may}, e.x.caller.Team) {
 		e.err = errors.New("the caller may not export the team any more")
 	}
 }
@@ -115,9 +115,9 @@ func list[T, O any](e *export, name string, all []T, out func(T) O) {
 	e.raw("]")
 }
 
-// pages writes a list page by page: next gives what follows the last one of
+// paged writes a list page by page: next gives what follows the last one of
 // the page before, nil at first; the list ends with a page that is not full.
-func pages[T any](e *export, name string, size int, next func(last *T) ([]T, error), put func(T) error) {
+func paged[T any](e *export, name string, size int, next func(last *T) ([]T, error), put func(T) error) {
 	e.raw(`,"` + name + `":[`)
 	e.items = 0
 	var last *T
@@ -151,7 +151,7 @@ func after[T any, ID ~string](last *T, id func(*T) ID) ID {
 // everything asks each room in turn.
 func (e *export) everything() {
 	a, x := e.x.api, e.x
-	pages(e, "workflows", exportPage, func(last *workflows.Row) ([]workflows.Row, error) {
+	paged(e, "workflows", exportPage, func(last *workflows.Row) ([]workflows.Row, error) {
 		rows, _, err := a.Workflows.Workflows(x.ctx(), x.caller, after(last, func(w *workflows.Row) ids.Workflow { return w.ID }), exportPage)
 		return rows, err
 	}, func(w workflows.Row) error {
@@ -163,11 +163,11 @@ func (e *export) everything() {
 		e.item(workflowOne(one))
 		return nil
 	})
-	pages(e, "runs", exportPage, func(last *runs.Run) ([]runs.Run, error) {
+	paged(e, "runs", exportPage, func(last *runs.Run) ([]runs.Run, error) {
 		rows, _, err := a.Runs.Runs(x.ctx(), x.caller, runs.Filter{}, after(last, func(r *runs.Run) ids.Run { return r.ID }), exportPage)
 		return rows, err
 	}, e.run)
-	pages(e, "files", exportPage, func(last *files.Listed) ([]files.Listed, error) {
+	paged(e, "files", exportPage, func(last *files.Listed) ([]files.Listed, error) {
 		var place files.Place
 		if last != nil {
 			place = files.Place{Source: last.Source, ID: last.ID}
@@ -175,15 +175,15 @@ func (e *export) everything() {
 		rows, _, err := a.Files.Files(x.ctx(), x.caller, place, exportPage, x.base())
 		return rows, err
 	}, func(f files.Listed) error { e.item(fileOut(f)); return nil })
-	pages(e, "usage", exportPage, func(last *billing.Entry) ([]billing.Entry, error) {
+	paged(e, "usage", exportPage, func(last *billing.Entry) ([]billing.Entry, error) {
 		rows, _, err := a.Billing.Usage(x.ctx(), x.caller, after(last, func(u *billing.Entry) string { return u.ID }), exportPage)
 		return rows, err
 	}, func(u billing.Entry) error { e.item(usageOut(u)); return nil })
-	pages(e, "invoices", 1, func(last *billing.Invoice) ([]billing.Invoice, error) {
+	paged(e, "invoices", 1, func(last *billing.Invoice) ([]billing.Invoice, error) {
 		return a.Billing.Invoices(x.ctx(), x.caller, after(last, func(i *billing.Invoice) string { return i.ID }), x.base())
 	}, func(i billing.Invoice) error { e.item(invoiceOut(i)); return nil })
 	list(e, "analyses", []any{}, func(v any) any { return v })
-	pages(e, "invites", exportPage, func(last *sharing.Invite) ([]sharing.Invite, error) {
+	paged(e, "invites", exportPage, func(last *sharing.Invite) ([]sharing.Invite, error) {
 		return a.Sharing.AllInvites(x.ctx(), x.caller, after(last, func(i *sharing.Invite) ids.Invite { return i.ID }), exportPage)
 	}, func(i sharing.Invite) error { e.item(a.inviteOut(i)); return nil })
 }
@@ -208,7 +208,7 @@ func (e *export) run(r runs.Run) error {
 	}
 	e.raw(string(text[:len(text)-1])) // its closing brace comes after the events
 	runItems := e.items
-	pages(e, "events", usageMost, func(last *runs.Event) ([]runs.Event, error) {
+	paged(e, "events", usageMost, func(last *runs.Event) ([]runs.Event, error) {
 		var seq int64
 		if last != nil {
 			seq = last.Seq

@@ -59,6 +59,7 @@ func (db *DB) revokeAll(ctx context.Context, team ids.Team, now time.Time) error
 	for _, s := range []string{
 		`DELETE FROM reservations WHERE team_id = $1`,
 		`DELETE FROM outbox WHERE team_id = $1`,
+		`DELETE FROM access_tokens WHERE team_id = $1`,
 		`UPDATE sessions SET active_team = '' WHERE active_team = $1`,
 	} {
 		if _, err := db.changed(ctx, s, team); err != nil {

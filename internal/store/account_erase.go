@@ -29,6 +29,7 @@ const (
 var everything = []belongings{
 	{"answers", "scope, key", `scope LIKE '% ' || $1 || ' %'`, ""},
 	{"outbox", "id", ofTeam, ""},
+	{"access_tokens", "id", ofTeam, ""},
 	{"run_events", "run_id, seq", ofRun, ""},
 	{"run_logs", "run_id, start", ofRun, ""},
 	{"run_attempts", "run_id, node_id, shard, attempt", ofRun, ""},

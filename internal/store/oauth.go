@@ -252,7 +252,7 @@ const tokenPresence = `
 	FROM access_tokens a
 	JOIN users u ON u.id = a.user_id
 	LEFT JOIN memberships m ON m.user_id = u.id AND (a.team_id IS NULL OR a.team_id = m.team_id)
-	LEFT JOIN teams t ON t.id = m.team_id
+	LEFT JOIN teams t ON t.id = m.team_id AND t.closed_at IS NULL
 	WHERE a.token_hash = $1 AND a.expires_at > $2 AND u.disabled_at IS NULL
 	ORDER BY m.joined_at, m.team_id`
 
@@ -270,7 +270,7 @@ const grantPresence = `
 	) a
 	JOIN users u ON u.id = a.user_id
 	LEFT JOIN memberships m ON m.user_id = u.id AND (a.team_id IS NULL OR a.team_id = m.team_id)
-	LEFT JOIN teams t ON t.id = m.team_id
+	LEFT JOIN teams t ON t.id = m.team_id AND t.closed_at IS NULL
 	WHERE a.expires_at > $2 AND u.disabled_at IS NULL
 	ORDER BY m.joined_at, m.team_id`
 
