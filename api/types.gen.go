@@ -1892,16 +1892,19 @@ type TeamExport struct {
 	Analyses []Analysis `json:"analyses"`
 
 	// Complete Comes last; an export without it was cut off.
-	Complete   bool           `json:"complete"`
-	ExportedAt Time           `json:"exportedAt"`
-	Files      []File         `json:"files"`
-	Invites    []CollabInvite `json:"invites"`
-	Invoices   []Invoice      `json:"invoices"`
-	Members    []Member       `json:"members"`
-	Runs       []ExportedRun  `json:"runs"`
-	Team       InvitingTeam   `json:"team"`
-	Usage      []UsageEvent   `json:"usage"`
-	Workflows  []Workflow     `json:"workflows"`
+	Complete   bool   `json:"complete"`
+	ExportedAt Time   `json:"exportedAt"`
+	Files      []File `json:"files"`
+
+	// Invitations Those that are pending.
+	Invitations []TeamInvitation `json:"invitations,omitempty"`
+	Invites     []CollabInvite   `json:"invites"`
+	Invoices    []Invoice        `json:"invoices"`
+	Members     []Member         `json:"members"`
+	Runs        []ExportedRun    `json:"runs"`
+	Team        InvitingTeam     `json:"team"`
+	Usage       []UsageEvent     `json:"usage"`
+	Workflows   []Workflow       `json:"workflows"`
 }
 
 // TeamInvitation defines model for TeamInvitation.
@@ -2549,6 +2552,9 @@ type FinishOIDCParams struct {
 
 	// State What the start sent along.
 	State *string `form:"state,omitempty" json:"state,omitempty"`
+
+	// Iss The provider's issuer.
+	Iss *string `form:"iss,omitempty" json:"iss,omitempty"`
 
 	// Error Why the provider refused.
 	Error *string `form:"error,omitempty" json:"error,omitempty"`

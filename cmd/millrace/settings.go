@@ -34,12 +34,15 @@ type settings struct {
 	StorageURL string `name:"storage-url" help:"s3://bucket?endpoint=…&region=…; default: files in --data." group:"storage"`
 	SMTPURL    string `name:"smtp-url" help:"smtp://user:password@host:port?from=address; default: mail as .eml files in --data/mail." group:"storage"`
 
-	Identity         string   `default:"builtin" enum:"builtin,clerk" help:"Who keeps the accounts: builtin or clerk." group:"identity"`
-	SignUp           string   `default:"" enum:",open,invite,closed" help:"Who may make an account: open, invite or closed. Default: open on loopback, else invite." group:"identity"`
-	OIDCProviders    []string `name:"oidc-providers" help:"Names of OIDC providers people may sign in through." group:"identity"`
-	ClerkSecretKey   string   `name:"clerk-secret-key" help:"Secret key of the Clerk instance." group:"identity"`
-	ClerkAPIURL      string   `name:"clerk-api-url" default:"https://api.clerk.com" help:"Clerk's backend API." group:"identity"`
-	ClerkFrontendURL string   `name:"clerk-frontend-url" help:"Clerk's frontend API, where its keys are published." group:"identity"`
+	Identity         string            `default:"builtin" enum:"builtin,clerk" help:"Who keeps the accounts: builtin or clerk." group:"identity"`
+	SignUp           string            `default:"" enum:",open,invite,closed" help:"Who may make an account: open, invite or closed. Default: open on loopback, else invite." group:"identity"`
+	OIDCProviders    []string          `name:"oidc-providers" help:"Names of OIDC providers people may sign in through." group:"identity"`
+	OIDCIssuers      map[string]string `name:"oidc-issuers" help:"Issuer of each: name=https://…, separated by semicolons." group:"identity"`
+	OIDCClientIDs    map[string]string `name:"oidc-client-ids" help:"Our client id at each: name=id, separated by semicolons." group:"identity"`
+	OIDCSecrets      map[string]string `name:"oidc-client-secrets" help:"Our client secret at each: name=secret, separated by semicolons; none for a public client." group:"identity"`
+	ClerkSecretKey   string            `name:"clerk-secret-key" help:"Secret key of the Clerk instance." group:"identity"`
+	ClerkAPIURL      string            `name:"clerk-api-url" default:"https://api.clerk.com" help:"Clerk's backend API." group:"identity"`
+	ClerkFrontendURL string            `name:"clerk-frontend-url" help:"Clerk's frontend API, where its keys are published." group:"identity"`
 
 	Executor    string `default:"local" enum:"local,slurm,kubernetes" help:"Where tasks run: local, slurm or kubernetes." group:"tasks"`
 	Sandbox     string `default:"bwrap" enum:"bwrap,none" help:"How local tasks are isolated: bwrap, or none if you really want that." group:"tasks"`
@@ -119,6 +122,9 @@ func (s *settings) problems() error {
 	}
 	if s.Identity == "clerk" {
 		note(errors.New("--identity clerk is announced, but not built yet; use builtin"))
+	}
+	if _, err := s.providers(); err != nil {
+		note(err)
 	}
 	if s.Payments == "stripe" && (s.StripeSecretKey == "" || s.StripeWebhookSecret == "") {
 		note(errors.New("--payments stripe needs --stripe-secret-key and --stripe-webhook-secret"))

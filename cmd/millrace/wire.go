@@ -27,6 +27,7 @@ import (
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/identity/oidc"
 	"github.com/millrace/millrace/internal/mail"
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/runs"
@@ -86,6 +87,10 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Store: db, Post: h.postman, Passwords: builtin.NewPasswords(), Origins: origins,
 		SignUp: s.signUp(origins), FirstPlan: string(credits.Free), Now: time.Now,
 	})
+	providers, err := s.providers()
+	if err != nil {
+		return nil, err
+	}
 	h.account = account.NewService(account.Options{
 		Store: db, Objects: keep, Workshop: h.engine, Mailbox: mailbox, Log: log, Now: time.Now,
 		Lifetimes: account.Lifetimes{UploadLink: files.UploadLife, Transfer: files.TransferLife},

@@ -133,8 +133,8 @@ var routeRows = map[string]rights{
 	"GET /auth/api-tokens":                             everybody(200),
 	"POST /auth/api-tokens":                            everybody(201).with(`{"name":"ci"}`),
 	"DELETE /auth/api-tokens":                          everybody(400), // somebody else's: TestAPITokens
-	"GET /auth/oidc/{provider}/start":                  open(501),
-	"GET /auth/oidc/{provider}/callback":               open(501),
+	"GET /auth/oidc/{provider}/start":                  open(404),
+	"GET /auth/oidc/{provider}/callback":               open(404),
 	"GET /.well-known/oauth-authorization-server":      open(200),
 	"GET /oauth/authorize":                             open(400), // without a client; with one: TestAllowingAProgram
 	"POST /oauth/authorize":                            open(401), // by cookie only

@@ -38,6 +38,7 @@ type Options struct {
 	Log       *slog.Logger
 	Identity  identity.System
 	Accounts  *builtin.System
+	Elsewhere Providers
 	Workflows *workflows.Service
 	Runs      *runs.Service
 	Feed      Feed

@@ -34,6 +34,7 @@ import (
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/identity/oidc"
 	"github.com/millrace/millrace/internal/mail"
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/objects/disk"
@@ -137,6 +138,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		Lifetimes: account.Lifetimes{UploadLink: files.UploadLife, Transfer: files.TransferLife},
 	})
 	erasing(t, o.Account)
+	o.Elsewhere = oidc.New(nil, h.db.Key("sign-in elsewhere"), h.clock)
 	for _, c := range change {
 		c(&o, &ido)
 	}

@@ -145,6 +145,8 @@ func (a *API) routes() []route {
 		{pattern: "DELETE /auth/teams/{id}/invitations/{invId}", who: person, handle: a.revokeInvitation},
 		{pattern: "GET /auth/invitations/{token}", handle: a.getInvitation},
 		{pattern: "POST /auth/invitations/{token}/accept", who: person, handle: a.acceptInvitation},
+		{pattern: "GET /auth/oidc/{provider}/start", page: true, handle: a.startElsewhere},
+		{pattern: "GET /auth/oidc/{provider}/callback", page: true, handle: a.finishElsewhere},
 		{pattern: "GET /auth/jwks.json", failsAs: oauthFailure, handle: a.jwks},
 
 		{pattern: "POST /auth/verify", who: passerby, body: smallBody, handle: a.verifyEmail},

@@ -63,6 +63,7 @@ func (a *API) showSignIn(x *exchange) (answer, error) {
 
 func (a *API) drawSignIn(x *exchange, view pages.SignIn) (answer, error) {
 	view.MaySign = a.Accounts.Options.SignUp == builtin.SignUpOpen || view.Next == invitationsPath
+	view.Elsewhere = a.Elsewhere.Names()
 	return x.draw("sign-in", view, a.leadsTo(x, view.Next)...)
 }
 

@@ -10,8 +10,6 @@ import (
 func (a *API) unbuilt() []route {
 	table := []route{
 
-		{pattern: "GET /auth/oidc/{provider}/start"},
-		{pattern: "GET /auth/oidc/{provider}/callback"},
 	}
 	for i := range table {
 		table[i].handle = notBuilt

@@ -24,6 +24,11 @@ func (db *DB) SignUp(ctx context.Context, a builtin.NewAccount) error {
 		if err := tx.InsertTeam(ctx, a.Team, a.ID, a.CreatedAt); err != nil {
 			return err
 		}
+		if a.Elsewhere != nil {
+			if err := tx.insertElsewhere(ctx, *a.Elsewhere, a.ID, a.CreatedAt); err != nil {
+				return err
+			}
+		}
 		if a.Invitation != "" {
 			if err := tx.followInvitation(ctx, a); err != nil {
 				return err

@@ -56,8 +56,9 @@ type Person struct{ Name, Email, Here string }
 // SignIn asks for an e-mail address and a password.
 type SignIn struct {
 	Form
-	Email   string
-	MaySign bool // up
+	Email     string
+	MaySign   bool     // up
+	Elsewhere []string // providers to sign in at instead
 }
 
 // SecondFactor asks for the code of an authenticator app.

@@ -245,10 +245,12 @@ func (s *System) known(ctx context.Context, email, password string, v Visit) (Ac
 		return s.Passwords.Match(a.PasswordHash, password) // takes as long when there is nobody
 	})
 	if err == nil && a.Disabled {
-		err = fault.Forbidden("this account is disabled: ask the operator of this server").WithCode("account_disabled")
+		err = errDisabled
 	}
 	return a, err
 }
+
+var errDisabled = fault.Forbidden("this account is disabled: ask the operator of this server").WithCode("account_disabled")
 
 var errCredentials = fault.Unauthenticated("the e-mail address or the password is wrong").WithCode("wrong_credentials")
 

@@ -15,6 +15,7 @@ import (
 // Store is what this room asks of the database, by subject.
 type Store interface {
 	AccountStore
+	ElsewhereStore
 	SessionStore
 	TeamStore
 	InvitationStore
@@ -36,6 +37,16 @@ type AccountStore interface {
 	SignUp(ctx context.Context, a NewAccount) error
 	// Account finds a person by e-mail address; nobody is fault.KindNotFound.
 	Account(ctx context.Context, email string) (Account, error)
+}
+
+// ElsewhereStore knows who people are at other providers.
+type ElsewhereStore interface {
+	// AccountElsewhere finds who is linked; nobody is fault.KindNotFound.
+	AccountElsewhere(ctx context.Context, e Elsewhere) (Account, error)
+	// LinkElsewhere links whoever has the address, which the provider has
+	// verified; nobody is fault.KindNotFound. An account that never proved its
+	// address loses its password, second factor, sessions and tokens.
+	LinkElsewhere(ctx context.Context, e Elsewhere, now time.Time) (Account, error)
 }
 
 // SessionStore keeps sessions. A session that is not there is dead.
@@ -177,8 +188,9 @@ type NewAccount struct {
 	Account
 	Team       identity.Team
 	Session    *Session // nil when an operator makes the account
-	Invitation string   // the hash of the token that was followed, or empty
-	Slip       *Slip    // with Letter: asks them to prove their address
+	Elsewhere  *Elsewhere
+	Invitation string // the hash of the token that was followed, or empty
+	Slip       *Slip  // with Letter: asks them to prove their address
 	Letter     letters.Letter
 	CreatedAt  time.Time
 }

@@ -3006,6 +3006,8 @@ export interface components {
             exportedAt: string;
             team: components["schemas"]["InvitingTeam"];
             members: components["schemas"]["Member"][];
+            /** @description Those that are pending. */
+            invitations?: components["schemas"]["TeamInvitation"][];
             workflows: components["schemas"]["Workflow"][];
             runs: components["schemas"]["ExportedRun"][];
             files: components["schemas"]["File"][];
@@ -5488,7 +5490,6 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
         };
     };
     eraseTeam: {
@@ -5531,7 +5532,7 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
+            503: components["responses"]["Unavailable"];
         };
     };
     signUp: {
@@ -6558,7 +6559,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
+            503: components["responses"]["Unavailable"];
         };
     };
     finishOIDC: {
@@ -6568,6 +6569,8 @@ export interface operations {
                 code?: string;
                 /** @description What the start sent along. */
                 state?: string;
+                /** @description The provider's issuer. */
+                iss?: string;
                 /** @description Why the provider refused. */
                 error?: string;
             };
@@ -6580,6 +6583,16 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description A page that asks for the second factor. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
             /** @description Signed in; the browser goes back to the app. */
             303: {
                 headers: {
@@ -6595,7 +6608,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["Internal"];
-            501: components["responses"]["NotBuilt"];
+            503: components["responses"]["Unavailable"];
         };
     };
     getJWKS: {

@@ -1,0 +1,89 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/identity"
+)
+
+// Elsewhere is somebody as another provider knows them.
+type Elsewhere struct {
+	Issuer        string
+	Subject       string // the provider's own name for them: it never changes
+	Email         string
+	EmailVerified bool
+	Name          string
+}
+
+// SignInElsewhere makes a session for somebody who has signed in at another
+// provider: whoever is linked to them, else whoever has the address that the
+// provider has verified, else a newcomer where those may come in. As in
+// BeginSignIn, who has a second factor gets a slip first.
+func (s *System) SignInElsewhere(ctx context.Context, e Elsewhere, invitation string, v Visit) (in SignedIn, slip string, err error) {
+	a, err := s.Store.AccountElsewhere(ctx, e)
+	if fault.Is(err, fault.KindNotFound) {
+		if e, err = verified(e); err != nil {
+			return in, "", err
+		}
+		a, err = s.Store.LinkElsewhere(ctx, e, s.Now())
+	}
+	if fault.Is(err, fault.KindNotFound) {
+		in, err = s.signUpElsewhere(ctx, e, invitation, v)
+		return in, "", err
+	}
+	if err == nil && a.Disabled {
+		err = errDisabled
+	}
+	if err != nil {
+		return in, "", err
+	}
+	if err = s.passFactor(ctx, a.ID, "", v.Household); errors.Is(err, errSecondFactor) {
+		slip, row := s.slip(a.ID, ForSecondFactor, stepLife)
+		return in, slip, s.Store.InsertSlip(ctx, row, nil, s.Now())
+	}
+	if err == nil {
+		in, err = s.open(ctx, a.User, v)
+	}
+	return in, "", err
+}
+
+// verified refuses an address that the provider has not verified: anybody
+// could have written it there.
+func verified(e Elsewhere) (Elsewhere, error) {
+	email, ok := Email(e.Email)
+	if !ok || !e.EmailVerified {
+		return e, fault.Forbidden("the provider does not vouch for your e-mail address: verify it there, or sign in here with a password").WithCode("email_unverified")
+	}
+	e.Email = email
+	return e, nil
+}
+
+func (s *System) signUpElsewhere(ctx context.Context, e Elsewhere, invitation string, v Visit) (SignedIn, error) {
+	if err := s.maySignUp(SignUp{Invitation: invitation}); err != nil {
+		return SignedIn{}, err
+	}
+	if err := s.take(ctx, "sign-up "+v.Household, signUpsByAddress, "too many accounts were made from your address; try again later"); err != nil {
+		return SignedIn{}, err
+	}
+	name, ok := line(e.Name)
+	if !ok {
+		name = e.Email
+	}
+	a := NewAccount{
+		Account:   Account{User: identity.User{ID: ids.NewUser(), Name: name, Email: e.Email, EmailVerified: true}},
+		Team:      identity.Team{ID: ids.NewTeam(), Name: name + "'s team", Plan: s.FirstPlan},
+		Elsewhere: &e, CreatedAt: s.Now(),
+	}
+	if invitation != "" {
+		a.Invitation = hashed(invitation)
+	}
+	session, secret := s.session(a.ID, v)
+	a.Session = &session
+	if err := s.Store.SignUp(ctx, a); err != nil {
+		return SignedIn{}, signUpFault(err)
+	}
+	return s.signedIn(ctx, a.User, session, secret)
+}

@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/identity/builtin"
+)
+
+// AccountElsewhere finds who somebody at another provider is here.
+func (db *DB) AccountElsewhere(ctx context.Context, e builtin.Elsewhere) (builtin.Account, error) {
+	var a builtin.Account
+	err := db.q.QueryRowContext(ctx, `
+		SELECT u.id, u.name, u.email, u.email_verified_at IS NOT NULL, u.password_hash, u.disabled_at IS NOT NULL
+		FROM user_identities i JOIN users u ON u.id = i.user_id
+		WHERE i.issuer = $1 AND i.subject = $2`, e.Issuer, e.Subject).
+		Scan(&a.ID, &a.Name, &a.Email, &a.EmailVerified, &a.PasswordHash, &a.Disabled)
+	return a, db.foreseen(err, "account")
+}
+
+// LinkElsewhere makes somebody at another provider the person with this
+// address. Whoever made the account without ever proving the address loses
+// everything they could come in by.
+func (db *DB) LinkElsewhere(ctx context.Context, e builtin.Elsewhere, now time.Time) (a builtin.Account, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
+		var id string
+		err := tx.q.QueryRowContext(ctx, `SELECT id FROM users WHERE email = $1 `+tx.dialect.forUpdate, e.Email).Scan(&id)
+		if err != nil {
+			return tx.foreseen(err, "account")
+		}
+		if a, err = tx.Account(ctx, e.Email); err != nil {
+			return err
+		}
+		if !a.EmailVerified {
+			if err := tx.dispossess(ctx, a.ID, e.Email); err != nil {
+				return err
+			}
+			if err := tx.markVerified(ctx, a.ID, now); err != nil {
+				return err
+			}
+		}
+		return tx.insertElsewhere(ctx, e, a.ID, now)
+	})
+	return a, err
+}
+
+// dispossess leaves an account that nobody can come into.
+func (db *DB) dispossess(ctx context.Context, user ids.User, email string) error {
+	if _, err := db.changed(ctx, `UPDATE users SET password_hash = '' WHERE id = $1`, user); err != nil {
+		return err
+	}
+	for _, table := range []string{"second_factors", "user_identities"} {
+		if _, err := db.changed(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, user); err != nil {
+			return err
+		}
+	}
+	return db.endAccessOf(ctx, email)
+}
+
+func (db *DB) insertElsewhere(ctx context.Context, e builtin.Elsewhere, user ids.User, now time.Time) error {
+	_, err := db.q.ExecContext(ctx, `INSERT INTO user_identities (issuer, subject, user_id, created_at) VALUES ($1, $2, $3, $4)`,
+		e.Issuer, e.Subject, user, micros(now))
+	if err = db.foreseen(err, "link"); fault.Is(err, fault.KindConflict) {
+		return fault.Unavailable("you are signing in twice at once: try again").WithCause(err)
+	}
+	return err
+}
