@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -264,6 +265,9 @@ func (g *halting) Read(b []byte) (int, error) {
 		close(g.reached)
 		g.reached = nil
 		<-g.open
+	}
+	if len(g.then) == 0 {
+		return 0, io.EOF
 	}
 	n := copy(b, g.then)
 	g.then = g.then[n:]
