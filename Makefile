@@ -56,10 +56,8 @@ browser: build ## Test the web app in Chromium against the real server
 	npm run --prefix web --silent browser
 
 test: setup-test format vet lint tidy web-check ## Run everything on SQLite and PostgreSQL, with the race detector
-	scripts/with-postgres scripts/with-stripe scripts/with-s3 go test $(RACE) -timeout 15m ./...
-	$(MAKE) --no-print-directory browser
-test: setup-test format vet lint tidy ## Run everything on SQLite and PostgreSQL, with the race detector
 	scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/with-dex go test $(RACE) -timeout 15m ./...
+	$(MAKE) --no-print-directory browser
 
 check: format vet lint ## Run what a commit needs: formatting, vet, lint, tests on SQLite
 	MILLRACE_TEST_POSTGRES= go test ./...

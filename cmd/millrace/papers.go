@@ -46,7 +46,11 @@ func (s *settings) checkContact() error {
 // way.
 func (h *house) buildAI(s *settings, origins []string) (*ai.Chat, string, error) {
 	scratch := filepath.Join(s.Data, "papers")
-	if err := emptyScratch(scratch); err != nil {
+	life := scratchLife
+	if s.embedded() { // there is no neighbour
+		life = 0
+	}
+	if err := emptyScratch(scratch, life); err != nil {
 		return nil, "", err
 	}
 	contact := s.ContactEmail
@@ -76,7 +80,7 @@ const scratchLife = time.Hour
 
 // emptyScratch makes the folder, and clears away what a server that was killed
 // left in it. What is new may belong to a neighbour who shares the folder.
-func emptyScratch(dir string) error {
+func emptyScratch(dir string, life time.Duration) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -85,7 +89,7 @@ func emptyScratch(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > scratchLife {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > life {
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
 				return err
 			}

@@ -107,7 +107,8 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Life: ctx, Runs: runs.NewService(runs.Options{
 			Store: db, Details: db, Logs: db, Submit: settled{db, h.editor}, Objects: keep, Workshop: h.engine, Catalog: catalog, Now: time.Now,
 		}),
-		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages, Account: h.account,
+		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
+		Account: h.account, Elsewhere: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
 		Limiter: db, Answers: db, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
 		App:        httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},

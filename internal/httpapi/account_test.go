@@ -273,13 +273,3 @@ func (g *halting) Read(b []byte) (int, error) {
 	g.then = g.then[n:]
 	return n, nil
 }
-
-// eventually looks until something has happened.
-func eventually(t *testing.T, what string, happened func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !happened(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s does not come", what)
-		}
-	}
-}

@@ -82,7 +82,7 @@ func (r reply) newSession() string {
 	return ""
 }
 
-var form = regexp.MustCompile(`<form[^>]*action="([^"]*)"`)
+var dexForm = regexp.MustCompile(`<form[^>]*action="([^"]*)"`)
 
 // signInAt fills in the form of a real Dex and returns what it sends home.
 func signInAt(t *testing.T, to *url.URL, email string) (query string) {
@@ -106,7 +106,7 @@ func signInAt(t *testing.T, to *url.URL, email string) (query string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := form.FindSubmatch(page)
+	found := dexForm.FindSubmatch(page)
 	address := resp.Request.URL
 	if found != nil {
 		if address, err = address.Parse(html.UnescapeString(string(found[1]))); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -182,7 +183,16 @@ func (e *export) everything() {
 	paged(e, "invoices", 1, func(last *billing.Invoice) ([]billing.Invoice, error) {
 		return a.Billing.Invoices(x.ctx(), x.caller, after(last, func(i *billing.Invoice) string { return i.ID }), x.base())
 	}, func(i billing.Invoice) error { e.item(invoiceOut(i)); return nil })
-	list(e, "analyses", []any{}, func(v any) any { return v })
+	paged(e, "analyses", exportPage, func(last *ai.Analysis) ([]ai.Analysis, error) {
+		rows, _, err := a.AI.Analyses(x.ctx(), x.caller, after(last, func(n *ai.Analysis) ids.Analysis { return n.ID }), exportPage)
+		return rows, err
+	}, func(n ai.Analysis) error {
+		one, err := a.AI.Analysis(x.ctx(), x.caller, n.ID)
+		if err == nil {
+			e.item(analysisOut(one))
+		}
+		return err
+	})
 	paged(e, "invites", exportPage, func(last *sharing.Invite) ([]sharing.Invite, error) {
 		return a.Sharing.AllInvites(x.ctx(), x.caller, after(last, func(i *sharing.Invite) ids.Invite { return i.ID }), exportPage)
 	}, func(i sharing.Invite) error { e.item(a.inviteOut(i)); return nil })

@@ -55,10 +55,9 @@ const (
 	chatBody  = 20 << 20
 )
 
-// routes is the API on one screen: what is built here, the rest in unbuilt.
-// A test holds both against the contract.
+// routes is the API on one screen. A test holds it against the contract.
 func (a *API) routes() []route {
-	return append(a.unbuilt(), []route{
+	return []route{
 		{pattern: "GET /api/health", handle: a.health},
 		{pattern: "GET /api/health/ready", handle: a.ready},
 		{pattern: "GET /api/openapi.json", handle: a.openAPI},
@@ -183,7 +182,7 @@ func (a *API) routes() []route {
 		{pattern: "GET /invitations/{token}", who: passerby, page: true, handle: a.showInvitation},
 		{pattern: "POST /invitations/{token}", who: passerby, page: true, handle: a.takeInvitation},
 		{pattern: "GET /pages/{file}", handle: a.pageFile},
-	}...)
+	}
 }
 
 func (a *API) runsLimit() *addressLimit {

@@ -48,6 +48,9 @@ var everything = []belongings{
 	{"share_invites", "id", ofTeam, "invites"},
 	{"workflow_revisions", "workflow_id, revision", ofWorkflow, "revisions"},
 	{"workflows", "id", ofTeam, "workflows"},
+	{"analyses", "id", ofTeam, "analyses"},
+	{"readings", "id", ofTeam, ""},
+	{"chat_use", "team_id, day", ofTeam, ""},
 	{"ledger", "id", ofTeam, "usage"},
 	{"holds", "id", ofTeam, ""},
 	{"balances", "team_id", ofTeam, ""},
@@ -141,6 +144,10 @@ func (db *DB) eraseTeam(ctx context.Context, team ids.Team) error {
 			return fault.Conflict("the team has runs that have not ended")
 		}
 		if err := tx.keepInvoices(ctx, team); err != nil {
+			return err
+		}
+		// A paper that everybody may read stays; who asked for it first does not.
+		if _, err := tx.changed(ctx, `UPDATE readings SET charged_to = '' WHERE charged_to = $1`, string(team)); err != nil {
 			return err
 		}
 		_, err = tx.changed(ctx, `DELETE FROM teams WHERE id = $1`, team)
