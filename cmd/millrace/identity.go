@@ -1,13 +1,47 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
+	"time"
 
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/identity"
+	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/identity/clerk"
 	"github.com/millrace/millrace/internal/identity/oidc"
+	"github.com/millrace/millrace/internal/store"
 )
+
+// people is an identity system that also tells what somebody is in a team.
+type people interface {
+	identity.System
+	RoleOf(ctx context.Context, by ids.Session, team ids.Team) (access.Role, error)
+}
+
+// clerkCookie is where Clerk's script keeps the session token.
+const clerkCookie = "__session"
+
+// people chooses the identity system. With Clerk our own accounts are closed,
+// and the cookie is Clerk's.
+func (s *settings) people(own *builtin.System, db *store.DB, c credits.Catalog, origins []string) (system people, accounts *builtin.System, cookie string) {
+	if s.Identity != "clerk" {
+		return own, own, ""
+	}
+	plans := []string{string(credits.Free)}
+	for _, t := range c.Plans {
+		plans = append(plans, string(t.Name))
+	}
+	return clerk.New(clerk.Options{
+		SecretKey: s.ClerkSecretKey, APIURL: s.ClerkAPIURL, FrontendURL: s.ClerkFrontendURL, Origins: origins, Plans: plans,
+		Key: db.Key("access tokens of the identity system"), Store: db, Now: time.Now,
+	}), nil, clerkCookie
+}
 
 var providerName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`)
 

@@ -120,8 +120,8 @@ func (s *settings) problems() error {
 	if s.Executor != "local" {
 		note(fmt.Errorf("--executor %s is announced, but not built yet; use local", s.Executor))
 	}
-	if s.Identity == "clerk" {
-		note(errors.New("--identity clerk is announced, but not built yet; use builtin"))
+	if s.Identity == "clerk" && (s.ClerkSecretKey == "" || checkOrigin(s.ClerkFrontendURL) != nil) {
+		note(errors.New("--identity clerk needs --clerk-secret-key, and --clerk-frontend-url as an origin such as https://clerk.example.org"))
 	}
 	if _, err := s.providers(); err != nil {
 		note(err)

@@ -91,19 +91,20 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err != nil {
 		return nil, err
 	}
+	people, accounts, cookie := s.people(h.accounts, db, catalog, origins)
 	h.account = account.NewService(account.Options{
 		Store: db, Objects: keep, Workshop: h.engine, Mailbox: mailbox, Log: log, Now: time.Now,
 		Lifetimes: account.Lifetimes{UploadLink: files.UploadLife, Transfer: files.TransferLife},
 	})
 	drawings := workflows.NewService(db, time.Now)
-	shares := sharing.NewService(sharing.Options{Store: db, Rooms: db, Members: h.accounts, Key: db.Key("share links and rooms"), Now: time.Now})
+	shares := sharing.NewService(sharing.Options{Store: db, Rooms: db, Members: people, Key: db.Key("share links and rooms"), Now: time.Now})
 	h.editor = collab.New(collab.Options{
 		Documents: db, Definitions: drawings, Passes: shares, Bridge: db.Bridge(), Log: log, Now: time.Now,
 	})
 	drawings.GoLive(h.editor)
 	countRooms(h.metrics, h.editor)
 	api := httpapi.New(httpapi.Options{
-		Log: log, Identity: h.accounts, Accounts: h.accounts, Workflows: drawings,
+		Log: log, Identity: people, Accounts: accounts, Cookie: cookie, Workflows: drawings,
 		Life: ctx, Runs: runs.NewService(runs.Options{
 			Store: db, Details: db, Logs: db, Submit: settled{db, h.editor}, Objects: keep, Workshop: h.engine, Catalog: catalog, Now: time.Now,
 		}),

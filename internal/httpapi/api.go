@@ -37,7 +37,8 @@ type Answers interface {
 type Options struct {
 	Log       *slog.Logger
 	Identity  identity.System
-	Accounts  *builtin.System
+	Accounts  *builtin.System // nil where another identity system keeps them
+	Cookie    string          // of sessions; empty: our own
 	Elsewhere Providers
 	Workflows *workflows.Service
 	Runs      *runs.Service
@@ -118,6 +119,9 @@ func misspelled(p string) bool {
 func (a *API) Handler() *Mux {
 	mux := http.NewServeMux()
 	for _, rt := range a.routes() {
+		if a.Accounts == nil && ofAccounts(rt.pattern) {
+			rt = route{pattern: rt.pattern, failsAs: rt.failsAs, handle: keptElsewhere}
+		}
 		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) })
 	}
 	to := func(handle handler) http.HandlerFunc {

@@ -79,7 +79,7 @@ func (x *exchange) identify() error {
 	if x.rt.who == anybody {
 		return nil
 	}
-	cred, err := credential(x.r)
+	cred, err := credential(x.r, cmp.Or(x.api.Cookie, sessionCookie))
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (x *exchange) signedIn() bool { return x.presence.User.ID != "" }
 
 // credential reads what the request brings. An Authorization header that we
 // cannot read is a bad one, not an absent one.
-func credential(r *http.Request) (identity.Credential, error) {
+func credential(r *http.Request, cookie string) (identity.Credential, error) {
 	if h := r.Header.Get("Authorization"); h != "" {
 		scheme, token, _ := strings.Cut(h, " ")
 		token = strings.TrimSpace(token)
@@ -129,7 +129,7 @@ func credential(r *http.Request) (identity.Credential, error) {
 		}
 		return identity.Credential{Bearer: token}, nil
 	}
-	if c, err := r.Cookie(sessionCookie); err == nil {
+	if c, err := r.Cookie(cookie); err == nil {
 		return identity.Credential{Cookie: c.Value}, nil
 	}
 	return identity.Credential{}, nil

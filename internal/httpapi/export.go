@@ -31,7 +31,7 @@ const (
 // memory nor a transaction grows with it. What breaks on the way is cut off
 // before `complete`.
 func (a *API) exportTeam(x *exchange) (answer, error) {
-	members, pending, err := a.Accounts.Members(x.ctx(), x.presence, x.caller.Team)
+	members, pending, err := a.Identity.Members(x.ctx(), x.presence, x.caller.Team)
 	if err != nil {
 		return answer{}, err
 	}

@@ -215,6 +215,22 @@ func (a *API) unknown(mux *http.ServeMux) handler {
 	}
 }
 
+// ofAccounts reports whether a route looks after accounts, sessions and teams
+// that we keep ourselves.
+func ofAccounts(pattern string) bool {
+	_, path, _ := strings.Cut(pattern, " ")
+	if pattern == "GET /auth/teams" {
+		return false
+	}
+	return slices.ContainsFunc([]string{
+		"/auth/", "/oauth/", "/.well-known/oauth-", "/sign-in", "/sign-up", "/sign-out", "/reset", "/verify", "/device", "/invitations",
+	}, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
+}
+
+func keptElsewhere(*exchange) (answer, error) {
+	return answer{}, fault.NotFound("accounts and teams are kept by another service here: sign in and look after them there").WithCode("accounts_elsewhere")
+}
+
 func nowhere(*exchange) (answer, error) {
 	return answer{}, fault.NotFound("there is nothing at this address")
 }

@@ -284,7 +284,7 @@ func (s *stream) catchUp(ctx context.Context, frames []*frame) []*frame {
 // mayWatch asks again who is watching; a token that has run out does not end a
 // stream.
 func (a *API) mayWatch(ctx context.Context, w watcher, team ids.Team) bool {
-	p, err := a.Accounts.Present(ctx, w.session)
+	p, err := a.Identity.Present(ctx, w.session)
 	if err != nil {
 		return ctx.Err() != nil
 	}

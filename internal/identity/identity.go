@@ -19,6 +19,14 @@ type System interface {
 	// revoked one is fault.KindUnauthenticated, from the very next request.
 	Identify(ctx context.Context, c Credential) (Presence, error)
 
+	// Present is who a session or grant (see Presence.By) belongs to at this
+	// moment; one that is dead is fault.KindUnauthenticated.
+	Present(ctx context.Context, by ids.Session) (Presence, error)
+
+	// Members are the people of one of the person's teams, the earliest joined
+	// first, and the open invitations to it.
+	Members(ctx context.Context, p Presence, team ids.Team) ([]Member, []Invitation, error)
+
 	// Invite asks somebody into the caller's team by mail.
 	Invite(ctx context.Context, caller access.Caller, in NewInvitation) (Invitation, error)
 }
@@ -48,6 +56,13 @@ type Team struct {
 // Membership is a person's place in a team.
 type Membership struct {
 	Team     Team
+	Role     access.Role
+	JoinedAt time.Time
+}
+
+// Member is somebody in a team.
+type Member struct {
+	User
 	Role     access.Role
 	JoinedAt time.Time
 }

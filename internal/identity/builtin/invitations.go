@@ -25,7 +25,7 @@ func (s *System) Invite(ctx context.Context, caller access.Caller, in identity.N
 	if !caller.May(access.ManageMembers) {
 		return identity.Invitation{}, fault.Forbidden("only an owner or admin may invite people")
 	}
-	email, err := checkInvitation(in)
+	email, err := CheckInvitation(in)
 	if err != nil {
 		return identity.Invitation{}, err
 	}
@@ -47,7 +47,9 @@ func (s *System) Invite(ctx context.Context, caller access.Caller, in identity.N
 	return inv, nil
 }
 
-func checkInvitation(in identity.NewInvitation) (email string, err error) {
+// CheckInvitation says everything that is wrong with what was asked for, or
+// where it goes.
+func CheckInvitation(in identity.NewInvitation) (email string, err error) {
 	var wrong []fault.Detail
 	email, ok := Email(in.Email)
 	if !ok {

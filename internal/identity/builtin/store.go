@@ -209,11 +209,7 @@ type Session struct {
 }
 
 // Member is somebody in a team.
-type Member struct {
-	identity.User
-	Role     access.Role
-	JoinedAt time.Time
-}
+type Member = identity.Member
 
 // SentInvitation is an invitation with the secret part and its letter.
 type SentInvitation struct {
