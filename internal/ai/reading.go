@@ -87,7 +87,7 @@ const (
 func (s *Service) Run(ctx context.Context) error {
 	defer close(s.closed)
 	if s.Alone {
-		if err := s.Desk.RecoverReadings(ctx); err != nil {
+		if err := s.Desk.RecoverReadings(ctx); err != nil && ctx.Err() == nil { // being told to stop is no failure
 			return err
 		}
 	}
