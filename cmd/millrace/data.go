@@ -126,9 +126,16 @@ func (s *databaseSettings) openStore(ctx context.Context, c credits.Catalog) (*s
 // makes nothing and migrates nothing.
 func (s *databaseSettings) openBeside(ctx context.Context, c credits.Catalog) (*store.DB, error) {
 	if s.embedded() {
-		if _, err := os.Stat(s.url()); err != nil {
-			return nil, fmt.Errorf("there is no database in %s: is --data (or MILLRACE_DATA) the folder of your server?", s.Data)
+		if err := s.mustExist(); err != nil {
+			return nil, err
 		}
 	}
 	return s.openStore(ctx, c)
+}
+
+func (s *databaseSettings) mustExist() error {
+	if _, err := os.Stat(s.url()); err != nil {
+		return fmt.Errorf("there is no database in %s: is --data (or MILLRACE_DATA) the folder of your server?", s.Data)
+	}
+	return nil
 }

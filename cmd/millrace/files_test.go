@@ -256,6 +256,38 @@ func TestTheOperatorGrantsCredits(t *testing.T) {
 	}
 }
 
+func TestABackupIsAnInstallation(t *testing.T) {
+	t.Parallel()
+	dir, copied := t.TempDir(), filepath.Join(t.TempDir(), "copy")
+	s := start(t, "--data", dir)
+	token, _, _ := s.signUp("ada")
+	url, key := s.presign(token, "a.txt", 5)
+	if got := put(t, url, strings.NewReader("hello"), 5); got != 200 {
+		t.Fatal(got)
+	}
+	if out, err := millrace(t, "backup", "--data", dir, copied).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	if out, err := millrace(t, "backup", "--data", dir, copied).CombinedOutput(); err == nil {
+		t.Errorf("over another one: %s", out)
+	}
+	s.want(200, "POST", "/api/files/delete", fmt.Sprintf(`{"key":%q,"source":"upload"}`, key), "Authorization", bearer(token))
+
+	again := start(t, "--data", copied, "--public-urls", s.base)
+	list := again.want(200, "GET", "/api/files", "", "Authorization", bearer(token))["data"].([]any)
+	if len(list) != 1 {
+		t.Fatalf("%v", list)
+	}
+	r, err := http.Get(strings.Replace(list[0].(map[string]any)["url"].(string), s.base, again.base, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if text, err := io.ReadAll(r.Body); string(text) != "hello" {
+		t.Errorf("%q %v", text, err)
+	}
+}
+
 func TestAPlansFileChangesPricesAndIsChecked(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "plans.json")

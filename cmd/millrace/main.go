@@ -28,6 +28,7 @@ type commands struct {
 	Serve   serveCommand   `cmd:"" group:"server" help:"Run the server: API, web app, editor sync and worker."`
 	Worker  workerCommand  `cmd:"" group:"server" help:"Run a worker alone, beside servers on the same PostgreSQL database."`
 	Migrate migrateCommand `cmd:"" group:"server" help:"Bring the database's schema up to date."`
+	Backup  backupCommand  `cmd:"" group:"server" help:"Copy the embedded database, its objects and its key into a new folder."`
 	Admin   adminCommand   `cmd:"" group:"server" help:"Look after accounts, teams and the installation."`
 	Version versionCommand `cmd:"" group:"server" help:"Print the version."`
 

@@ -93,3 +93,14 @@ func latestVersion() (int64, error) {
 	}
 	return goose.NumericComponent(names[len(names)-1])
 }
+
+// Copy writes a SQLite database as it is at this moment into a new file, while
+// others read and write it.
+func Copy(ctx context.Context, url, to string) error {
+	pool, err := migrationPool(url)
+	if err != nil {
+		return err
+	}
+	_, err = pool.ExecContext(ctx, `VACUUM INTO ?`, to)
+	return errors.Join(err, pool.Close())
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/millrace/millrace/internal/store"
+)
+
+type backupCommand struct {
+	databaseSettings `embed:""`
+	StorageURL       string `name:"storage-url" help:"s3://bucket?endpoint=…&region=…, if you use one: it is not copied." group:"storage"`
+	Folder           string `arg:"" help:"Folder to make; it must not exist."`
+}
+
+// Run copies an embedded installation into a folder that a server can be
+// started on. It works beside a running server. The database comes first:
+// what is added meanwhile is then left over, and nothing is missing.
+func (c *backupCommand) Run(w world) error {
+	if !c.embedded() {
+		return errors.New("millrace backup copies the embedded database: for PostgreSQL use pg_dump, and keep the secret key with it")
+	}
+	if err := c.mustExist(); err != nil {
+		return err
+	}
+	if err := os.Mkdir(c.Folder, 0o700); err != nil {
+		return fmt.Errorf("cannot make the folder of the backup: %w", err)
+	}
+	err := c.copyInto(w.ctx)
+	if err != nil { // half a backup is worse than none
+		return errors.Join(err, os.RemoveAll(c.Folder))
+	}
+	fmt.Fprintf(w.out, "%s holds a copy of %s; start it with: millrace serve --data %s\n", c.Folder, c.Data, c.Folder)
+	if c.StorageURL != "" {
+		fmt.Fprintln(w.out, "uploads and outputs are in the bucket, which is not copied")
+	}
+	return nil
+}
+
+func (c *backupCommand) copyInto(ctx context.Context) error {
+	if err := store.Copy(ctx, c.url(), filepath.Join(c.Folder, "millrace.db")); err != nil {
+		return err
+	}
+	for _, name := range []string{"secret.key", "objects/objects", "mail"} {
+		if err := copyTree(ctx, filepath.Join(c.Data, name), filepath.Join(c.Folder, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyTree copies a file or a folder; what is not there, or goes away
+// meanwhile, is left out.
+func copyTree(ctx context.Context, from, to string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		place := filepath.Join(to, path[len(from):])
+		if entry.IsDir() {
+			return os.MkdirAll(place, 0o700)
+		}
+		return copyFile(path, place)
+	})
+}
+
+func copyFile(from, to string) error {
+	r, err := os.Open(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	w, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, r)
+	return errors.Join(err, w.Sync(), w.Close())
+}
