@@ -42,7 +42,7 @@ type settings struct {
 	OIDCSecrets      map[string]string `name:"oidc-client-secrets" help:"Our client secret at each: name=secret, separated by semicolons; none for a public client." group:"identity"`
 	ClerkSecretKey   string            `name:"clerk-secret-key" help:"Secret key of the Clerk instance." group:"identity"`
 	ClerkAPIURL      string            `name:"clerk-api-url" default:"https://api.clerk.com" help:"Clerk's backend API." group:"identity"`
-	ClerkFrontendURL string            `name:"clerk-frontend-url" help:"Clerk's frontend API, where its keys are published." group:"identity"`
+	ClerkFrontendURL string            `name:"clerk-frontend-url" help:"Clerk's frontend API: the issuer of its session tokens." group:"identity"`
 
 	Executor    string `default:"local" enum:"local,slurm,kubernetes" help:"Where tasks run: local, slurm or kubernetes." group:"tasks"`
 	Sandbox     string `default:"bwrap" enum:"bwrap,none" help:"How local tasks are isolated: bwrap, or none if you really want that." group:"tasks"`

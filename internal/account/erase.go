@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	round      = 5 * time.Second // between two looks for what another server left undone
-	lease      = time.Minute     // until another server takes an erasure over
+	round      = 5 * time.Second  // between two looks for what another server left undone
+	lease      = 20 * time.Second // until another server takes an erasure over
 	runsPause  = 100 * time.Millisecond
 	cancelled  = 100       // runs at once
 	sweepPause = time.Hour // between two looks for uploads that began in time

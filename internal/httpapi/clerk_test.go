@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/identity/clerk"
 	"github.com/millrace/millrace/internal/store"
+	"github.com/millrace/millrace/internal/store/storetest"
 )
 
 // hosted is a server that speaks Clerk's wire format, with one person in two
@@ -172,10 +173,19 @@ func (c *hosted) token(h *house, change map[string]any) string {
 	return text
 }
 
-func clerkHouse(t *testing.T) (*house, *hosted) {
+// eachClerkHouse runs the test over both databases.
+func eachClerkHouse(t *testing.T, test func(t *testing.T, h *house, c *hosted)) {
+	t.Helper()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		h, c := clerkHouse(t, url)
+		test(t, h, c)
+	})
+}
+
+func clerkHouse(t *testing.T, url string) (*house, *hosted) {
 	t.Helper()
 	c := newHosted(t)
-	h := newHouse(t, func(o *httpapi.Options, ido *builtin.Options) {
+	h := houseOn(t, url, func(o *httpapi.Options, ido *builtin.Options) {
 		o.Identity = clerk.New(clerk.Options{
 			SecretKey: "sk_test_key", APIURL: c.URL, FrontendURL: frontend, Origins: ido.Origins, Plans: []string{"free", "pro", "team"},
 			Key: []byte("thirty-two bytes of a test's key"), Store: ido.Store.(*store.DB), Now: ido.Now,
@@ -186,112 +196,116 @@ func clerkHouse(t *testing.T) (*house, *hosted) {
 }
 
 func TestClerksSessionTokensAreHeldToTheirFrontend(t *testing.T) {
-	h, c := clerkHouse(t)
-	me := h.call("GET", "/api/me", "", bearer(c.token(h, nil))).want(200)
-	if me.text("data", "email") != "ada@example.org" || me.text("data", "name") != "Ada Okoye" {
-		t.Errorf("%s", me.body)
-	}
-	other := newHosted(t)
-	for name, token := range map[string]string{
-		"another frontend":   c.token(h, map[string]any{"azp": "https://evil.example"}),
-		"no frontend":        c.token(h, map[string]any{"azp": ""}),
-		"another instance":   c.token(h, map[string]any{"iss": "https://clerk.evil.example"}),
-		"expired":            c.token(h, map[string]any{"exp": h.clock().Add(-time.Minute).Unix()}),
-		"another person":     c.token(h, map[string]any{"sub": "user_eve"}),
-		"an unknown session": c.token(h, map[string]any{"sid": "sess_2"}),
-		"no session":         c.token(h, map[string]any{"sid": ""}),
-		"another key":        other.token(h, nil),
-		"no token":           "x.y.z",
-	} {
-		if got := h.call("GET", "/api/me", "", bearer(token)); got.status != 401 {
-			t.Errorf("%s: %d %s", name, got.status, got.body)
+	eachClerkHouse(t, func(t *testing.T, h *house, c *hosted) {
+		me := h.call("GET", "/api/me", "", bearer(c.token(h, nil))).want(200)
+		if me.text("data", "email") != "ada@example.org" || me.text("data", "name") != "Ada Okoye" {
+			t.Errorf("%s", me.body)
 		}
-	}
-	h.call("GET", "/api/me", "").want(401)
+		other := newHosted(t)
+		for name, token := range map[string]string{
+			"another frontend":   c.token(h, map[string]any{"azp": "https://evil.example"}),
+			"no frontend":        c.token(h, map[string]any{"azp": ""}),
+			"another instance":   c.token(h, map[string]any{"iss": "https://clerk.evil.example"}),
+			"expired":            c.token(h, map[string]any{"exp": h.clock().Add(-time.Minute).Unix()}),
+			"another person":     c.token(h, map[string]any{"sub": "user_eve"}),
+			"an unknown session": c.token(h, map[string]any{"sid": "sess_2"}),
+			"no session":         c.token(h, map[string]any{"sid": ""}),
+			"another key":        other.token(h, nil),
+			"no token":           "x.y.z",
+		} {
+			if got := h.call("GET", "/api/me", "", bearer(token)); got.status != 401 {
+				t.Errorf("%s: %d %s", name, got.status, got.body)
+			}
+		}
+		h.call("GET", "/api/me", "").want(401)
+	})
 }
 
 func TestClerksTeamsAreFoundAndChosen(t *testing.T) {
-	h, c := clerkHouse(t)
-	token := c.token(h, nil)
-	first := h.call("GET", "/api/me", "", bearer(token)).want(200)
-	if first.text("data", "team", "id") != "team_early" || first.text("data", "team", "role") != "owner" {
-		t.Errorf("the first membership: %s", first.body)
-	}
-	late := h.call("GET", "/api/me", "", bearer(token), header("X-Team-Id", "team_late")).want(200)
-	if late.text("data", "team", "role") != "member" {
-		t.Errorf("%s", late.body)
-	}
-	h.call("GET", "/api/me", "", bearer(token), header("X-Team-Id", "team_foreign")).wantCode(403, "not_a_member")
-	withOrganization := c.token(h, map[string]any{"o": map[string]any{"id": "org_late", "rol": "member", "slg": "late"}, "pla": "o:pro"})
-	browser := h.call("GET", "/api/me", "", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "__session", Value: withOrganization}) }).want(200)
-	if browser.text("data", "team", "id") != "team_late" || browser.text("data", "team", "plan") != "pro" {
-		t.Errorf("the active team and its plan: %s", browser.body)
-	}
-	h.call("POST", "/api/workflows", `{"name":"w"}`, bearer(token)).want(201)
-	h.call("POST", "/api/team/invite", `{"email":"bob@example.org","role":"member"}`, bearer(token)).want(201)
-	h.call("POST", "/api/team/invite", `{"email":"bob@example.org","role":"member"}`, bearer(token)).wantCode(409, "already_invited")
-	h.call("POST", "/api/team/invite", `{"email":"bob@example.org","role":"owner"}`, bearer(token)).want(400)
-	c.set(func() { c.left["org_late"] = true })
-	h.pass(5 * time.Second)
-	h.call("GET", "/api/me", "", bearer(token), header("X-Team-Id", "team_late")).wantCode(403, "not_a_member")
+	eachClerkHouse(t, func(t *testing.T, h *house, c *hosted) {
+		token := c.token(h, nil)
+		first := h.call("GET", "/api/me", "", bearer(token)).want(200)
+		if first.text("data", "team", "id") != "team_early" || first.text("data", "team", "role") != "owner" {
+			t.Errorf("the first membership: %s", first.body)
+		}
+		late := h.call("GET", "/api/me", "", bearer(token), header("X-Team-Id", "team_late")).want(200)
+		if late.text("data", "team", "role") != "member" {
+			t.Errorf("%s", late.body)
+		}
+		h.call("GET", "/api/me", "", bearer(token), header("X-Team-Id", "team_foreign")).wantCode(403, "not_a_member")
+		withOrganization := c.token(h, map[string]any{"o": map[string]any{"id": "org_late", "rol": "member", "slg": "late"}, "pla": "o:pro"})
+		browser := h.call("GET", "/api/me", "", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "__session", Value: withOrganization}) }).want(200)
+		if browser.text("data", "team", "id") != "team_late" || browser.text("data", "team", "plan") != "pro" {
+			t.Errorf("the active team and its plan: %s", browser.body)
+		}
+		h.call("POST", "/api/workflows", `{"name":"w"}`, bearer(token)).want(201)
+		h.call("POST", "/api/team/invite", `{"email":"bob@example.org","role":"member"}`, bearer(token)).want(201)
+		h.call("POST", "/api/team/invite", `{"email":"bob@example.org","role":"member"}`, bearer(token)).wantCode(409, "already_invited")
+		h.call("POST", "/api/team/invite", `{"email":"bob@example.org","role":"owner"}`, bearer(token)).want(400)
+		c.set(func() { c.left["org_late"] = true })
+		h.pass(5 * time.Second)
+		h.call("GET", "/api/me", "", bearer(token), header("X-Team-Id", "team_late")).wantCode(403, "not_a_member")
+	})
 }
 
 func TestWhatClerkRevokesIsDeadWithinFiveSeconds(t *testing.T) {
-	h, c := clerkHouse(t)
-	token := c.token(h, nil)
-	h.call("GET", "/api/me", "", bearer(token)).want(200)
-	asked := c.asked
-	h.call("GET", "/api/me", "", bearer(token)).want(200)
-	if c.asked != asked {
-		t.Error("Clerk is asked for each request")
-	}
-	me := h.call("GET", "/api/me", "", bearer("oat_good")).want(200)
-	if me.text("data", "team", "id") != "team_early" {
-		t.Errorf("%s", me.body)
-	}
-	c.set(func() {
-		c.status["sess_1"] = "revoked"
-		c.tokens["oat_good"] = map[string]any{"subject": "user_ada", "revoked": true}
-		c.tokens["oat_old"] = map[string]any{"subject": "user_ada", "expired": true}
+	eachClerkHouse(t, func(t *testing.T, h *house, c *hosted) {
+		token := c.token(h, nil)
+		h.call("GET", "/api/me", "", bearer(token)).want(200)
+		asked := c.asked
+		h.call("GET", "/api/me", "", bearer(token)).want(200)
+		if c.asked != asked {
+			t.Error("Clerk is asked for each request")
+		}
+		me := h.call("GET", "/api/me", "", bearer("oat_good")).want(200)
+		if me.text("data", "team", "id") != "team_early" {
+			t.Errorf("%s", me.body)
+		}
+		c.set(func() {
+			c.status["sess_1"] = "revoked"
+			c.tokens["oat_good"] = map[string]any{"subject": "user_ada", "revoked": true}
+			c.tokens["oat_old"] = map[string]any{"subject": "user_ada", "expired": true}
+		})
+		h.pass(5 * time.Second)
+		for _, dead := range []string{token, "oat_good", "oat_old", "oat_unknown"} {
+			h.call("GET", "/api/me", "", bearer(dead)).want(401)
+		}
+		c.set(func() {
+			c.tokens["oat_short"] = map[string]any{"subject": "user_ada", "expiration": h.clock().Add(time.Second).UnixMilli()}
+		})
+		h.call("GET", "/api/me", "", bearer("oat_short")).want(200)
+		c.set(func() { c.tokens["oat_short"] = nil })
+		h.pass(2 * time.Second)
+		h.call("GET", "/api/me", "", bearer("oat_short")).want(401)
+		c.Close()
+		h.call("GET", "/api/me", "", bearer("oat_another")).wantCode(503, "identity_unavailable")
 	})
-	h.pass(5 * time.Second)
-	for _, dead := range []string{token, "oat_good", "oat_old", "oat_unknown"} {
-		h.call("GET", "/api/me", "", bearer(dead)).want(401)
-	}
-	c.set(func() {
-		c.tokens["oat_short"] = map[string]any{"subject": "user_ada", "expiration": h.clock().Add(time.Second).UnixMilli()}
-	})
-	h.call("GET", "/api/me", "", bearer("oat_short")).want(200)
-	c.set(func() { c.tokens["oat_short"] = nil })
-	h.pass(2 * time.Second)
-	h.call("GET", "/api/me", "", bearer("oat_short")).want(401)
-	c.Close()
-	h.call("GET", "/api/me", "", bearer("oat_another")).wantCode(503, "identity_unavailable")
 }
 
 func TestWithClerkOurOwnAccountsAreClosed(t *testing.T) {
-	h, c := clerkHouse(t)
-	token := c.token(h, nil)
-	for _, call := range []string{"POST /auth/sign-in", "POST /auth/sign-up", "GET /auth/sessions", "GET /auth/api-tokens", "GET /oauth/authorize", "GET /sign-in", "GET /auth/jwks.json"} {
-		method, path, _ := strings.Cut(call, " ")
-		if got := h.call(method, path, "", bearer(token)); got.status != 404 {
-			t.Errorf("%s: %d %s", call, got.status, got.body)
+	eachClerkHouse(t, func(t *testing.T, h *house, c *hosted) {
+		token := c.token(h, nil)
+		for _, call := range []string{"POST /auth/sign-in", "POST /auth/sign-up", "GET /auth/sessions", "GET /auth/api-tokens", "GET /oauth/authorize", "GET /sign-in", "GET /auth/jwks.json"} {
+			method, path, _ := strings.Cut(call, " ")
+			if got := h.call(method, path, "", bearer(token)); got.status != 404 {
+				t.Errorf("%s: %d %s", call, got.status, got.body)
+			}
 		}
-	}
-	if teams := h.call("GET", "/auth/teams", "", bearer(token)).want(200); len(teams.at("data").([]any)) != 2 {
-		t.Errorf("%s", teams.body)
-	}
-	d := h.export(someone{token: token})
-	if d["members"].([]any)[0].(map[string]any)["email"] != "ada@example.org" {
-		t.Errorf("%v", d["members"])
-	}
-	h.call("DELETE", "/api/account/data", `{"confirm":"team_early"}`, bearer(token)).want(200)
-	if me := h.call("GET", "/api/me", "", bearer(token)).want(200); me.text("data", "team", "id") != "team_late" {
-		t.Errorf("%s", me.body)
-	}
-	h.pass(5 * time.Second)
-	h.call("GET", "/api/me", "", bearer(token), header("X-Team-Id", "team_early")).wantCode(403, "not_a_member")
-	if _, err := h.db.Erasure(t.Context(), ids.Team("team_early")); err != nil {
-		t.Error(err)
-	}
+		if teams := h.call("GET", "/auth/teams", "", bearer(token)).want(200); len(teams.at("data").([]any)) != 2 {
+			t.Errorf("%s", teams.body)
+		}
+		d := h.export(someone{token: token})
+		if d["members"].([]any)[0].(map[string]any)["email"] != "ada@example.org" {
+			t.Errorf("%v", d["members"])
+		}
+		h.call("DELETE", "/api/account/data", `{"confirm":"team_early"}`, bearer(token)).want(200)
+		if me := h.call("GET", "/api/me", "", bearer(token)).want(200); me.text("data", "team", "id") != "team_late" {
+			t.Errorf("%s", me.body)
+		}
+		h.pass(5 * time.Second)
+		h.call("GET", "/api/me", "", bearer(token), header("X-Team-Id", "team_early")).wantCode(403, "not_a_member")
+		if _, err := h.db.Erasure(t.Context(), ids.Team("team_early")); err != nil {
+			t.Error(err)
+		}
+	})
 }

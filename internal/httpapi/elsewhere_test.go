@@ -23,12 +23,18 @@ import (
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/identity/oidc"
+	"github.com/millrace/millrace/internal/store/storetest"
 )
 
 // houseWith has one provider that is not our own.
 func houseWith(t *testing.T, issuer string, change ...func(*httpapi.Options, *builtin.Options)) *house {
 	t.Helper()
-	return newHouse(t, append(change, func(o *httpapi.Options, ido *builtin.Options) {
+	return houseOnWith(t, storetest.SQLite(t), issuer, change...)
+}
+
+func houseOnWith(t *testing.T, url, issuer string, change ...func(*httpapi.Options, *builtin.Options)) *house {
+	t.Helper()
+	return houseOn(t, url, append(change, func(o *httpapi.Options, ido *builtin.Options) {
 		o.Elsewhere = oidc.New([]oidc.Provider{{Name: "dex", Issuer: issuer, ClientID: "millrace", ClientSecret: "a secret of tests"}},
 			[]byte("a key of tests"), ido.Now)
 	})...)
@@ -274,40 +280,44 @@ func TestAProviderIsNotBelievedBlindly(t *testing.T) {
 // Whoever made an account with somebody else's address and never proved it is
 // thrown out when its owner comes.
 func TestAnUnprovenAccountIsTakenFromWhoMadeIt(t *testing.T) {
-	m := newMock(t)
-	h := houseWith(t, m.URL)
-	squatter := h.signUp("Ada")
-	token := h.call("POST", "/auth/api-tokens", `{"name":"t","role":"member","expiresInDays":1}`, cookie(squatter.secret)).want(201).text("data", "token")
-	m.says(nil)
-	r := h.signInBy(m).want(303)
-	if me := h.call("GET", "/api/me", "", cookie(r.newSession())).want(200); me.text("data", "id") != string(squatter.id) {
-		t.Error("it is not the account of that address")
-	}
-	h.call("GET", "/api/me", "", bearer(squatter.token)).want(401)
-	h.call("GET", "/api/me", "", cookie(squatter.secret)).want(401)
-	h.call("GET", "/api/me", "", bearer(token)).want(401)
-	h.call("POST", "/auth/sign-in", `{"email":"ada@example.org","password":"correct horse"}`).want(401)
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		m := newMock(t)
+		h := houseOnWith(t, url, m.URL)
+		squatter := h.signUp("Ada")
+		token := h.call("POST", "/auth/api-tokens", `{"name":"t","role":"member","expiresInDays":1}`, cookie(squatter.secret)).want(201).text("data", "token")
+		m.says(nil)
+		r := h.signInBy(m).want(303)
+		if me := h.call("GET", "/api/me", "", cookie(r.newSession())).want(200); me.text("data", "id") != string(squatter.id) {
+			t.Error("it is not the account of that address")
+		}
+		h.call("GET", "/api/me", "", bearer(squatter.token)).want(401)
+		h.call("GET", "/api/me", "", cookie(squatter.secret)).want(401)
+		h.call("GET", "/api/me", "", bearer(token)).want(401)
+		h.call("POST", "/auth/sign-in", `{"email":"ada@example.org","password":"correct horse"}`).want(401)
+	})
 }
 
 // Whoever has proved their address keeps everything, and their name at the
 // provider counts from then on, whatever address it gives.
 func TestAProvenAccountIsLinkedAsItIs(t *testing.T) {
-	m := newMock(t)
-	h := houseWith(t, m.URL)
-	ada := h.signUp("Ada")
-	h.call("POST", "/auth/verify", `{"token":"`+h.linkToken(ada.email, "verify")+`"}`).want(200)
-	m.says(nil)
-	r := h.signInBy(m).want(303)
-	if me := h.call("GET", "/api/me", "", cookie(r.newSession())).want(200); me.text("data", "id") != string(ada.id) {
-		t.Error("it is another account")
-	}
-	h.call("GET", "/api/me", "", bearer(ada.token)).want(200)
-	h.call("POST", "/auth/sign-in", `{"email":"ada@example.org","password":"correct horse"}`).want(200)
-	m.says(map[string]any{"email": "moved@example.org", "email_verified": false})
-	r = h.signInBy(m).want(303)
-	if me := h.call("GET", "/api/me", "", cookie(r.newSession())).want(200); me.text("data", "id") != string(ada.id) {
-		t.Error("the link does not hold")
-	}
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		m := newMock(t)
+		h := houseOnWith(t, url, m.URL)
+		ada := h.signUp("Ada")
+		h.call("POST", "/auth/verify", `{"token":"`+h.linkToken(ada.email, "verify")+`"}`).want(200)
+		m.says(nil)
+		r := h.signInBy(m).want(303)
+		if me := h.call("GET", "/api/me", "", cookie(r.newSession())).want(200); me.text("data", "id") != string(ada.id) {
+			t.Error("it is another account")
+		}
+		h.call("GET", "/api/me", "", bearer(ada.token)).want(200)
+		h.call("POST", "/auth/sign-in", `{"email":"ada@example.org","password":"correct horse"}`).want(200)
+		m.says(map[string]any{"email": "moved@example.org", "email_verified": false})
+		r = h.signInBy(m).want(303)
+		if me := h.call("GET", "/api/me", "", cookie(r.newSession())).want(200); me.text("data", "id") != string(ada.id) {
+			t.Error("the link does not hold")
+		}
+	})
 }
 
 func TestWhoMayComeFromElsewhereIsWhoMaySignUp(t *testing.T) {
