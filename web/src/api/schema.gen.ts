@@ -6590,6 +6590,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /** @example <!doctype html> */
                     "text/html": string;
                 };
             };
