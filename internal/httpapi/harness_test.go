@@ -137,7 +137,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		Store: h.db, Objects: objects.Kept{Store: keeper}, Workshop: work, Mailbox: folder, Log: log, Now: h.clock,
 		Lifetimes: account.Lifetimes{UploadLink: files.UploadLife, Transfer: files.TransferLife},
 	})
-	erasing(t, o.Account)
+	background(t, o.Account.Run)
 	o.Elsewhere = oidc.New(nil, h.db.Key("sign-in elsewhere"), h.clock)
 	for _, c := range change {
 		c(&o, &ido)
@@ -157,20 +157,6 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	a := httpapi.New(o)
 	h.mux = a.Handler()
 	return h
-}
-
-// erasing erases closed teams until the test ends.
-func erasing(t *testing.T, s *account.Service) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // engineOf carries the house's runs, by an executor that does as it is told.
