@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/account"
@@ -126,7 +127,8 @@ func (a *API) Handler() *Mux {
 	}
 	to := func(handle handler) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			a.serve(route{pattern: "unknown", handle: handle}, w, r)
+			program := strings.HasPrefix(r.URL.Path, "/api/") || strings.HasPrefix(r.URL.Path, "/auth/")
+			a.serve(route{pattern: "unknown", page: !program, handle: handle}, w, r)
 		}
 	}
 	a.serveApp(mux)

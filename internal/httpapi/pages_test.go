@@ -100,7 +100,7 @@ func (r reply) mustNotSign() {
 
 func TestPagesFailAsPages(t *testing.T) {
 	h := newHouse(t)
-	for path, status := range map[string]int{"/reset/used": 404, "/invitations/none": 404, "/checkout/none": 404, "/oauth/authorize": 400} {
+	for path, status := range map[string]int{"/reset/used": 404, "/invitations/none": 404, "/checkout/none": 404, "/nothing": 404, "/oauth/authorize": 400} {
 		r := h.call("GET", path, "", byBrowser).want(status)
 		if !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") || !strings.Contains(r.body, "<h1") {
 			t.Errorf("%s: %v %.100s", path, r.header, r.body)
@@ -112,6 +112,7 @@ func TestPagesFailAsPages(t *testing.T) {
 			t.Errorf("%s: %v", path, r.header)
 		}
 	}
+	h.call("GET", "/api/nothing", "", byBrowser).wantCode(404, "not_found") // that is for programs, whoever asks
 	h.call("GET", "/pages/style.css", "").want(200)
 	h.call("GET", "/pages/mark.svg", "").want(200)
 	for _, path := range []string{"/sign-in", "/reset", "/verify/secret"} {
