@@ -2125,9 +2125,6 @@ type Forbidden = Failure
 // Internal What every failing request answers, on bare routes too.
 type Internal = Failure
 
-// NotBuilt What every failing request answers, on bare routes too.
-type NotBuilt = Failure
-
 // NotFound What every failing request answers, on bare routes too.
 type NotFound = Failure
 

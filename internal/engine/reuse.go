@@ -7,6 +7,7 @@ import (
 	"maps"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/files"
@@ -188,7 +189,7 @@ func (c *carrier) undo(t *try, n node, s shard) {
 	}
 	c.step = runs.Step{}
 	clear(c.dirty)
-	t.row.State, t.row.Reason, t.row.Outputs = runs.AttemptStarted, "", 0
+	t.row.State, t.row.Reason, t.row.EndedAt, t.row.Outputs = runs.AttemptStarted, "", time.Time{}, 0
 }
 
 // explainMiss says why a node that may be reused has to run.

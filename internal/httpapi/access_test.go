@@ -45,7 +45,6 @@ func (r rights) with(body string) rights     { r.body = body; return r }
 func (r rights) elsewhere(status int) rights { r.other = status; return r }
 
 // routeRows is the whole API × roles. A route without a row fails the test.
-// What is not built yet is 501 for those who may.
 var routeRows = map[string]rights{
 	"GET /{$}":                  open(200),
 	"GET /docs":                 open(200),

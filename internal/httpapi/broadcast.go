@@ -56,24 +56,35 @@ func newFrame(to place, v any) (*frame, error) {
 // join adds a client to those who watch a run. What it has to be told first is
 // how the run stands at that place.
 func (a *API) join(ctx context.Context, team ids.Team, id ids.Run, c *client) (*broadcast, *frame, error) {
-	a.watched.mu.Lock()
-	if a.watched.all == nil {
-		a.watched.all = map[ids.Run]*broadcast{}
-	}
-	b := a.watched.all[id]
-	if b == nil {
-		b = &broadcast{api: a, team: team, id: id, clients: map[*client]bool{}, place: place{-1, -1}}
-		a.watched.all[id] = b
-		go b.follow(a.life())
-	}
-	b.mu.Lock()
-	a.watched.mu.Unlock()
+	b := a.broadcastOf(team, id)
 	defer b.mu.Unlock()
 	f, err := b.stand(ctx)
 	if err == nil {
 		b.clients[c] = true
 	}
 	return b, f, err
+}
+
+// broadcastOf is the one of a run, locked. One that has told its end serves
+// nobody any more.
+func (a *API) broadcastOf(team ids.Team, id ids.Run) *broadcast {
+	a.watched.mu.Lock()
+	defer a.watched.mu.Unlock()
+	if b := a.watched.all[id]; b != nil {
+		b.mu.Lock()
+		if !b.over {
+			return b
+		}
+		b.mu.Unlock()
+	}
+	if a.watched.all == nil {
+		a.watched.all = map[ids.Run]*broadcast{}
+	}
+	b := &broadcast{api: a, team: team, id: id, clients: map[*client]bool{}, place: place{-1, -1}}
+	a.watched.all[id] = b
+	b.mu.Lock()
+	go b.follow(a.life())
+	return b
 }
 
 // stand is a frame with how the run stands, at the place where the next frame

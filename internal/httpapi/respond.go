@@ -103,7 +103,6 @@ var statusOf = map[fault.Kind]int{
 	fault.KindUnsupported:     http.StatusUnsupportedMediaType,
 	fault.KindLimited:         http.StatusTooManyRequests,
 	fault.KindUnavailable:     http.StatusServiceUnavailable,
-	fault.KindNotBuilt:        http.StatusNotImplemented,
 	fault.KindInternal:        http.StatusInternalServerError,
 	kindMethod:                http.StatusMethodNotAllowed,
 }
@@ -142,11 +141,7 @@ func (x *exchange) failure(e *fault.Error) any {
 	if code == "" {
 		code = string(e.Kind)
 	}
-	format := x.rt.failsAs
-	if e.Kind == fault.KindNotBuilt {
-		format = envelope // whoever asks too early is told so in one shape
-	}
-	switch format {
+	switch x.rt.failsAs {
 	case chatFailure:
 		type chatError struct {
 			Message string `json:"message"`

@@ -135,6 +135,7 @@ func (s *stream) serve(life context.Context, w http.ResponseWriter, r *http.Requ
 			return
 		}
 	}
+	_ = out.SetReadDeadline(time.Time{}) // it would end the request after a minute
 	w.WriteHeader(http.StatusOK)
 	s.write = func(text []byte) error {
 		_ = out.SetWriteDeadline(time.Now().Add(frameTime))

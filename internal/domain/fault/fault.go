@@ -25,7 +25,6 @@ const (
 	KindUnsupported     Kind = "unsupported_type"
 	KindLimited         Kind = "rate_limited"
 	KindUnavailable     Kind = "unavailable" // a part that the request needs is missing or down
-	KindNotBuilt        Kind = "not_built"
 )
 
 // Detail is one of several things wrong with what was sent.

@@ -3248,24 +3248,6 @@ export interface components {
                 "application/json": components["schemas"]["Failure"];
             };
         };
-        /** @description This server does not offer the operation. */
-        NotBuilt: {
-            headers: {
-                "X-Request-Id": components["headers"]["RequestID"];
-                [name: string]: unknown;
-            };
-            content: {
-                /**
-                 * @example {
-                 *       "success": false,
-                 *       "error": "This server does not offer this yet.",
-                 *       "code": "not_built",
-                 *       "requestId": "req_019557b2d6e87f01a2b3c4d5e6f70819"
-                 *     }
-                 */
-                "application/json": components["schemas"]["Failure"];
-            };
-        };
         /** @description A part that the request needs is missing or down. */
         Unavailable: {
             headers: {
