@@ -65,7 +65,7 @@ func (x *exchange) await(an ai.Analysis) (ai.Analysis, error) {
 	wait := x.api.AnalysisWait
 	conn := http.NewResponseController(x.w)
 	_ = conn.SetReadDeadline(time.Time{}) // past it, the server would take the client for gone
-	_ = conn.SetWriteDeadline(x.api.Now().Add(wait + idle))
+	_ = conn.SetWriteDeadline(time.Now().Add(wait + idle))
 	ctx, cancel := context.WithTimeout(x.ctx(), wait)
 	defer cancel()
 	return x.api.AI.Follow(ctx, an, func(ai.Analysis, bool) error { return nil })

@@ -17,13 +17,12 @@ func streamHead(h http.Header) {
 type eventStream struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
-	now func() time.Time
 }
 
 // openStream sends the head of a stream. The deadline for reading the request
 // goes: past it, the server would take the client for gone.
 func (x *exchange) openStream(w http.ResponseWriter) *eventStream {
-	s := &eventStream{w: w, out: http.NewResponseController(w), now: x.api.Now}
+	s := &eventStream{w: w, out: http.NewResponseController(w)}
 	_ = s.out.SetReadDeadline(time.Time{}) // not every connection has one
 	streamHead(w.Header())
 	w.WriteHeader(http.StatusOK)
@@ -32,7 +31,7 @@ func (x *exchange) openStream(w http.ResponseWriter) *eventStream {
 
 // line sends text as it is; a client that does not take it in time is gone.
 func (s *eventStream) line(text string) error {
-	_ = s.out.SetWriteDeadline(s.now().Add(frameTime))
+	_ = s.out.SetWriteDeadline(time.Now().Add(frameTime))
 	if _, err := s.w.Write([]byte(text)); err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func (e *export) flush() {
 	if e.err != nil {
 		return
 	}
-	_ = e.conn.SetWriteDeadline(e.x.api.Now().Add(exportTime)) // not every connection has one
+	_ = e.conn.SetWriteDeadline(time.Now().Add(exportTime)) // not every connection has one
 	if e.err = e.out.Flush(); e.err == nil && !e.x.api.mayWatch(e.x.ctx(), watcher{e.x.presence.By(), e.x.rt.may}, e.x.caller.Team) {
 		e.err = errors.New("the caller may not export the team any more")
 	}

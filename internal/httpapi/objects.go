@@ -35,7 +35,7 @@ func (a *API) receiveObject(x *exchange) (answer, error) {
 	if x.r.Header.Get("Content-Type") != t.ContentType || x.r.ContentLength != t.Size {
 		return answer{}, fault.Forbidden("this address takes exactly %d bytes of %s", t.Size, t.ContentType)
 	}
-	if err := a.Files.Receive(x.ctx(), t.Key, &moving{x.r.Body, http.NewResponseController(x.w), a.Now}); err != nil {
+	if err := a.Files.Receive(x.ctx(), t.Key, &moving{x.r.Body, http.NewResponseController(x.w)}); err != nil {
 		return answer{}, err
 	}
 	return ok(map[string]any{"key": t.Key, "size": t.Size})
@@ -45,11 +45,10 @@ func (a *API) receiveObject(x *exchange) (answer, error) {
 type moving struct {
 	body io.Reader
 	conn *http.ResponseController
-	now  func() time.Time
 }
 
 func (m *moving) Read(p []byte) (int, error) {
-	deadline := m.now().Add(idle)
+	deadline := time.Now().Add(idle)
 	_ = m.conn.SetReadDeadline(deadline) // not every connection has one
 	_ = m.conn.SetWriteDeadline(deadline.Add(idle))
 	return m.body.Read(p)

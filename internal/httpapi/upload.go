@@ -55,7 +55,7 @@ func (u *paperForm) read(x *exchange) error {
 	}
 	conn := http.NewResponseController(x.w)
 	defer func() { _ = conn.SetReadDeadline(time.Time{}) }() // past it, the server would take the client for gone
-	x.r.Body = http.MaxBytesReader(x.w, io.NopCloser(&moving{x.r.Body, conn, x.api.Now}), largestForm)
+	x.r.Body = http.MaxBytesReader(x.w, io.NopCloser(&moving{x.r.Body, conn}), largestForm)
 	form, err := x.r.MultipartReader()
 	if err != nil {
 		return fault.Unsupported("send the PDF as multipart/form-data, in a field called file")
