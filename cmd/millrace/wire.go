@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -240,6 +242,15 @@ func (h *house) background(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return h.ai.Run(ctx) })
 	g.Go(func() error { return h.account.Run(ctx) })
 	g.Go(func() error { return h.janitor(ctx) })
+	go h.shed()
+}
+
+// shed gives back what only starting took. The collector lets the heap grow to
+// a multiple of what it last found in use, so this also bounds the heap to come.
+func (h *house) shed() {
+	<-h.driver.ready
+	runtime.GC() // pools let go of a buffer at the second collection
+	debug.FreeOSMemory()
 }
 
 const janitorRound = 10 * time.Minute

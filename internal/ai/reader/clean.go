@@ -1,7 +1,6 @@
 package reader
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -46,7 +45,7 @@ func lines(pages []Page) []line {
 		var kept []line
 		gap := true
 		for i, l := range page {
-			if edge(i, len(page)) && pageNumber.MatchString(l.text) || furniture[shape(l.text)] {
+			if edge(i, len(page)) && pageNumber().MatchString(l.text) || furniture[shape(l.text)] {
 				gap = true
 				continue
 			}
@@ -85,12 +84,12 @@ func linesOf(p Page) []line {
 func edge(i, n int) bool { return i < 3 || i >= n-3 }
 
 var (
-	pageNumber = regexp.MustCompile(`^(?:[Pp]age )?\d{1,4}(?: of \d{1,4}|/\d{1,4})?$`)
-	digits     = regexp.MustCompile(`\d+`)
+	pageNumber = compiled(`^(?:[Pp]age )?\d{1,4}(?: of \d{1,4}|/\d{1,4})?$`)
+	digits     = compiled(`\d+`)
 )
 
 // shape is what a running head has in common on all pages.
-func shape(text string) string { return digits.ReplaceAllString(strings.ToLower(text), "#") }
+func shape(text string) string { return digits().ReplaceAllString(strings.ToLower(text), "#") }
 
 // repeated finds the heads and feet of pages. Text extraction puts a foot
 // between the columns, so they are looked for everywhere.
@@ -117,12 +116,12 @@ func repeated(pages [][]line) map[string]bool {
 // from one that only breaks it.
 type words map[string]bool
 
-var word = regexp.MustCompile(`[\pL\pN]+(?:-[\pL\pN]+)*`)
+var word = compiled(`[\pL\pN]+(?:-[\pL\pN]+)*`)
 
 func wordsOf(all []line) words {
 	known := words{}
 	for _, l := range all {
-		for _, w := range word.FindAllString(l.text, -1) {
+		for _, w := range word().FindAllString(l.text, -1) {
 			known[strings.ToLower(w)] = true
 		}
 	}
@@ -130,8 +129,8 @@ func wordsOf(all []line) words {
 }
 
 var (
-	brokenOff = regexp.MustCompile(`[\pL\pN]+(?:-[\pL\pN]+)*-$`)
-	goesOn    = regexp.MustCompile(`^[\pL\pN]+(?:-[\pL\pN]+)*`)
+	brokenOff = compiled(`[\pL\pN]+(?:-[\pL\pN]+)*-$`)
+	goesOn    = compiled(`^[\pL\pN]+(?:-[\pL\pN]+)*`)
 )
 
 // join puts two lines of one paragraph together.
@@ -139,7 +138,7 @@ func (w words) join(a, b string) string {
 	if !strings.HasSuffix(a, "-") {
 		return a + " " + b
 	}
-	left, right := brokenOff.FindString(a[strings.LastIndexByte(a, ' ')+1:]), goesOn.FindString(b)
+	left, right := brokenOff().FindString(a[strings.LastIndexByte(a, ' ')+1:]), goesOn().FindString(b)
 	if left == "" || right == "" {
 		return a + " " + b
 	}
@@ -165,7 +164,7 @@ type paragraph struct {
 	prose bool // sentences, in contrast to the cells of a table
 }
 
-var caption = regexp.MustCompile(`^(?:Table|TABLE|Figure|FIGURE|Fig\.|FIG\.|Box|Algorithm|Scheme)\s*[\dIVX]+`)
+var caption = compiled(`^(?:Table|TABLE|Figure|FIGURE|Fig\.|FIG\.|Box|Algorithm|Scheme)\s*[\dIVX]+`)
 
 func (w words) paragraph(block []line, head string) paragraph {
 	text, count := block[0].text, len(strings.Fields(block[0].text))
@@ -173,7 +172,7 @@ func (w words) paragraph(block []line, head string) paragraph {
 		text = w.join(text, l.text)
 		count += len(strings.Fields(l.text))
 	}
-	prose := count >= 4*len(block) && (count > 6 || ends(text)) && !caption.MatchString(text)
+	prose := count >= 4*len(block) && (count > 6 || ends(text)) && !caption().MatchString(text)
 	return paragraph{block[0].page, head, text, prose}
 }
 
@@ -185,7 +184,7 @@ func ends(text string) bool {
 
 // goes reports whether q may go on with the sentence that p breaks off.
 func goes(p, q paragraph) bool {
-	if caption.MatchString(q.text) || !strings.HasSuffix(q.text, ".") && len(strings.Fields(q.text)) < 4 {
+	if caption().MatchString(q.text) || !strings.HasSuffix(q.text, ".") && len(strings.Fields(q.text)) < 4 {
 		return false
 	}
 	first, _ := utf8.DecodeRuneInString(q.text)

@@ -104,7 +104,7 @@ func rank(text string) (int, bool) {
 	if len(text) > 90 || strings.HasSuffix(text, ".") {
 		return 0, false
 	}
-	title, number := text, numbered.FindStringSubmatch(text)
+	title, number := text, numbered().FindStringSubmatch(text)
 	if number != nil && titled(number[2], 9) {
 		title = number[2]
 		major, minor, _ := strings.Cut(strings.TrimRight(number[1], ".)"), ".")
@@ -149,7 +149,7 @@ func numberedThroughout(units []unit) bool {
 	count := 0
 	for _, u := range units {
 		for _, l := range u.lines {
-			if m := numbered.FindStringSubmatch(l.text); m != nil && titled(m[2], 9) && unicode.IsDigit(rune(m[1][0])) {
+			if m := numbered().FindStringSubmatch(l.text); m != nil && titled(m[2], 9) && unicode.IsDigit(rune(m[1][0])) {
 				count++
 			}
 		}

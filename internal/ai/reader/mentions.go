@@ -1,7 +1,6 @@
 package reader
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -90,7 +89,7 @@ func (s spelling) at(text string, i int) int {
 }
 
 var (
-	equation = regexp.MustCompile(`^\s*(?:[=<>≤≥≈∼~²]|\d)`)
+	equation = compiled(`^\s*(?:[=<>≤≥≈∼~²]|\d)`)
 	manner   = set("using,with,by,in,via,through,into,implemented,employing,program")
 	things   = set("software,package,program,tool,tools,toolkit,toolbox,suite,pipeline,aligner,library,code,simulator,platform,framework,algorithm,plugin,server,caller,classifier,assembler")
 )
@@ -99,7 +98,7 @@ var (
 func (s spelling) score(sentence string, m mention) int {
 	before, after := sentence[:m.start], sentence[m.end:]
 	v := version(after)
-	if len(s.text) == 1 && equation.MatchString(after) && v == "" {
+	if len(s.text) == 1 && equation().MatchString(after) && v == "" {
 		return -2
 	}
 	score := 0
@@ -139,14 +138,14 @@ func lastWord(text string) string {
 	return text[strings.LastIndexAny(text, " (")+1:]
 }
 
-var notUsed = regexp.MustCompile(`(?i)(?:\bunlike|\brather than|\binstead of|\bin contrast to|\bas opposed to|\bnot (?:use|using|rely on|run|need)|\bwithout(?: using)?|\bneither|\bnor|\bcompared? (?:with|to|against)|\boutperform\w*|\balternatives? to|\bno longer use|\breplac(?:es|ing)|\bfaster than|\bslower than|\bbetter than|\bversus|\bvs\.?)\s+(?:the\s+|that\s+of\s+|those\s+of\s+)?$`)
+var notUsed = compiled(`(?i)(?:\bunlike|\brather than|\binstead of|\bin contrast to|\bas opposed to|\bnot (?:use|using|rely on|run|need)|\bwithout(?: using)?|\bneither|\bnor|\bcompared? (?:with|to|against)|\boutperform\w*|\balternatives? to|\bno longer use|\breplac(?:es|ing)|\bfaster than|\bslower than|\bbetter than|\bversus|\bvs\.?)\s+(?:the\s+|that\s+of\s+|those\s+of\s+)?$`)
 
 // used leaves out the tools that a sentence only sets against others, and
 // finds the versions.
 func used(sentence string, found []mention) []mention {
 	kept := found[:0]
 	for i, m := range found {
-		if notUsed.MatchString(sentence[max(0, m.start-60):m.start]) {
+		if notUsed().MatchString(sentence[max(0, m.start-60):m.start]) {
 			continue
 		}
 		tail := sentence[m.end:]
@@ -166,18 +165,18 @@ func used(sentence string, found []mention) []mention {
 const between = `^(?:\s+(?i:software|package|program|suite|tools?|toolkit|toolbox|aligner|pipeline|server|library|module|code|algorithm|statistics|multiphysics|desktop|pro|analysis|framework|plugin|caller))*`
 
 var (
-	namedVersion  = regexp.MustCompile(between + `\s*[,;]?\s*[([]?\s*(?i:v|ver|vers|version|release|rev|revision)\.?\s*(\d[\w.+-]*)`)
-	dottedVersion = regexp.MustCompile(between + `\s*[,;]?\s*[([]?\s*(\d+(?:\.\d+)+[\w-]*)`)
-	plainVersion  = regexp.MustCompile(between + `\s+(\d{1,2}|20[0-3]\d)(?:[,;)]|\.$|\s+(?:software|package|program|suite|was|were)\b|\s*\()`)
-	yearVersion   = regexp.MustCompile(between + `\s*[,;]?\s*[([]?\s*(R20\d\d[ab])\b`)
-	insideVersion = regexp.MustCompile(`^[^()]{0,40}\([^()]{0,100}?(?:(?i:\b(?:v|ver|version|release)\.?\s*)(\d[\w.+-]*)|(R20\d\d[ab]))`)
+	namedVersion  = compiled(between + `\s*[,;]?\s*[([]?\s*(?i:v|ver|vers|version|release|rev|revision)\.?\s*(\d[\w.+-]*)`)
+	dottedVersion = compiled(between + `\s*[,;]?\s*[([]?\s*(\d+(?:\.\d+)+[\w-]*)`)
+	plainVersion  = compiled(between + `\s+(\d{1,2}|20[0-3]\d)(?:[,;)]|\.$|\s+(?:software|package|program|suite|was|were)\b|\s*\()`)
+	yearVersion   = compiled(between + `\s*[,;]?\s*[([]?\s*(R20\d\d[ab])\b`)
+	insideVersion = compiled(`^[^()]{0,40}\([^()]{0,100}?(?:(?i:\b(?:v|ver|version|release)\.?\s*)(\d[\w.+-]*)|(R20\d\d[ab]))`)
 )
 
 // version reads the version out of what follows the name of a tool.
 func version(after string) string {
 	after = after[:min(len(after), 160)]
-	for _, pattern := range []*regexp.Regexp{yearVersion, namedVersion, dottedVersion, plainVersion, insideVersion} {
-		if m := pattern.FindStringSubmatch(after); m != nil {
+	for _, stated := range []pattern{yearVersion, namedVersion, dottedVersion, plainVersion, insideVersion} {
+		if m := stated().FindStringSubmatch(after); m != nil {
 			v := strings.TrimRight(strings.Join(m[1:], ""), ".-+_")
 			return v[:min(len(v), 24)]
 		}
@@ -185,12 +184,12 @@ func version(after string) string {
 	return ""
 }
 
-var trailing = regexp.MustCompile(`\d[\d.]*[a-z]?$`)
+var trailing = compiled(`\d[\d.]*[a-z]?$`)
 
 // ownVersion is a version that is part of the spelling, as in SPM12.
 func ownVersion(t *tool, spelled string) string {
-	if trailing.MatchString(t.name) {
+	if trailing().MatchString(t.name) {
 		return ""
 	}
-	return trailing.FindString(spelled)
+	return trailing().FindString(spelled)
 }

@@ -127,7 +127,7 @@ func similarities(all []candidate) (links [][]float64, sums []float64) {
 // bag is the words of a sentence that carry meaning, without their endings.
 func bag(text string) map[string]bool {
 	words := map[string]bool{}
-	for _, w := range word.FindAllString(strings.ToLower(text), -1) {
+	for _, w := range word().FindAllString(strings.ToLower(text), -1) {
 		if len(w) > 3 && !common[w] {
 			words[w[:min(len(w), 6)]] = true
 		}

@@ -2,7 +2,6 @@ package reader
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -72,14 +71,14 @@ func elsewhere(k Kind, has map[Kind]bool) bool {
 
 var (
 	// done is how papers tell of their own work when they name a tool.
-	done = regexp.MustCompile(`\b(?:implemented|written|performed|carried out|done|processed|analysed|analyzed|computed|calculated|estimated|drawn) (?:in|with|using|by)\b`)
+	done = compiled(`\b(?:implemented|written|performed|carried out|done|processed|analysed|analyzed|computed|calculated|estimated|drawn) (?:in|with|using|by)\b`)
 	// theirs is how they tell of what others did, or of what might be done.
-	theirs = regexp.MustCompile(`(?i)\b(?:(?:earlier|previous|prior|other|several|some|many|older|existing|recent|similar|most) (?:[\w-]+ ){0,2}(?:work|stud(?:y|ies)|methods?|programs?|pipelines?|packages|forecasts?|locations|outbreaks|authors|groups|codes?|tools|pickers|attempts|reports?|simulations|analyses|questions|results|of them)|could|would|might|future|ha(?:ve|s|d) been used|(?:codes?|programs?|methods?|tools|packages|pickers|others)(?:,)? such as|for instance|stud(?:y|ies) with|et al)\b`)
+	theirs = compiled(`(?i)\b(?:(?:earlier|previous|prior|other|several|some|many|older|existing|recent|similar|most) (?:[\w-]+ ){0,2}(?:work|stud(?:y|ies)|methods?|programs?|pipelines?|packages|forecasts?|locations|outbreaks|authors|groups|codes?|tools|pickers|attempts|reports?|simulations|analyses|questions|results|of them)|could|would|might|future|ha(?:ve|s|d) been used|(?:codes?|programs?|methods?|tools|packages|pickers|others)(?:,)? such as|for instance|stud(?:y|ies) with|et al)\b`)
 )
 
 // plainly reports whether a sentence says that its authors used a tool.
 func plainly(f finding, m mention) bool {
-	if !f.prose || !action.MatchString(f.text) && !done.MatchString(f.text) || theirs.MatchString(f.text) {
+	if !f.prose || !action().MatchString(f.text) && !done().MatchString(f.text) || theirs().MatchString(f.text) {
 		return false
 	}
 	return m.version != "" || f.part != References && f.part != Back && manner[strings.ToLower(lastWord(f.text[:m.start]))]
@@ -106,7 +105,7 @@ func findings(part Kind, p paragraph, method bool) []finding {
 	var all []finding
 	for _, text := range pieces(texts) {
 		f := finding{part, p.head, text, p.prose, method, mentions(text, p.prose)}
-		if theirs.MatchString(text) {
+		if theirs().MatchString(text) {
 			f.mentions = slices.DeleteFunc(f.mentions, func(m mention) bool { return m.version == "" })
 		}
 		all = append(all, f)
@@ -190,9 +189,9 @@ func places(all []finding) map[*tool]int {
 
 // unlisted finds what looks like a program, with a version, and is not in the
 // lexicon.
-var unlisted = regexp.MustCompile(`(?:^|[\s(])([A-Za-z]\w*(?:[-.]\w+)*)\s+(?:software\s+|package\s+)?[(,]?\s*(?:v\.?\s?|version\s|ver\.\s?)(\d+(?:\.\d+)+\w*)`)
+var unlisted = compiled(`(?:^|[\s(])([A-Za-z]\w*(?:[-.]\w+)*)\s+(?:software\s+|package\s+)?[(,]?\s*(?:v\.?\s?|version\s|ver\.\s?)(\d+(?:\.\d+)+\w*)`)
 
-var mixed = regexp.MustCompile(`[a-z].*[A-Z]|[A-Z][A-Z]|\d`)
+var mixed = compiled(`[a-z].*[A-Z]|[A-Z][A-Z]|\d`)
 
 // others lists programs that are not in the lexicon.
 func others(all []finding) []string {
@@ -201,10 +200,10 @@ func others(all []finding) []string {
 		if !f.method {
 			continue
 		}
-		for _, m := range unlisted.FindAllStringSubmatchIndex(f.text, -1) {
+		for _, m := range unlisted().FindAllStringSubmatchIndex(f.text, -1) {
 			name, version := f.text[m[2]:m[3]], f.text[m[4]:m[5]]
 			known := slices.ContainsFunc(f.mentions, func(x mention) bool { return x.start < m[3] && m[2] < x.end })
-			if text := name + " " + version; !known && mixed.MatchString(name) && len(name) > 2 && !lexicon().words[strings.ToLower(name)] {
+			if text := name + " " + version; !known && mixed().MatchString(name) && len(name) > 2 && !lexicon().words[strings.ToLower(name)] {
 				list = once(list, text)
 			}
 		}

@@ -1,7 +1,6 @@
 package reader
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,13 +17,13 @@ var abbreviations = func() map[string]bool {
 	return known
 }()
 
-var stop = regexp.MustCompile(`[.!?](?:[)\]"'”’]|\d{1,3}(?:[,–-]\d{1,3})*)*\s+`)
+var stop = compiled(`[.!?](?:[)\]"'”’]|\d{1,3}(?:[,–-]\d{1,3})*)*\s+`)
 
 // sentences cuts a paragraph.
 func sentences(text string) []string {
 	var all []string
 	from := 0
-	for _, at := range stop.FindAllStringIndex(text, -1) {
+	for _, at := range stop().FindAllStringIndex(text, -1) {
 		next, _ := utf8.DecodeRuneInString(text[at[1]:])
 		if unicode.IsLower(next) || text[at[0]] == '.' && abbreviated(text[from:at[0]]) {
 			continue

@@ -1,7 +1,6 @@
 package reader
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -14,7 +13,7 @@ const (
 )
 
 // action is how methods tell what was done.
-var action = regexp.MustCompile(`(?i)\b(?:(?:was|were|is|are|has been|have been|had been)\s+(?:\w+ly\s+|then\s+|first\s+|subsequently\s+)*\w+(?:ed|en|wn|ne|ilt|un|ut|ade|ept|ound|ought|ead)\b|we\s+(?:then\s+|first\s+|next\s+|also\s+|\w+ly\s+)?\w+(?:ed|uilt|an|ade|ook|ept|ound)\b)`)
+var action = compiled(`(?i)\b(?:(?:was|were|is|are|has been|have been|had been)\s+(?:\w+ly\s+|then\s+|first\s+|subsequently\s+)*\w+(?:ed|en|wn|ne|ilt|un|ut|ade|ept|ound|ought|ead)\b|we\s+(?:then\s+|first\s+|next\s+|also\s+|\w+ly\s+)?\w+(?:ed|uilt|an|ade|ook|ept|ound)\b)`)
 
 // steps tells how the work was done, in the order of the methods: a step for
 // each part of the methods, or for each sentence in it that brings in a tool.
@@ -30,7 +29,7 @@ func steps(all []finding, said quotes) []Step {
 			now, head = nil, f.head
 		}
 		tools := named(f)
-		acts := action.MatchString(f.text)
+		acts := action().MatchString(f.text)
 		switch {
 		case len(tools) == 0 && !acts:
 			continue

@@ -3,7 +3,6 @@ package reader
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -176,11 +175,11 @@ func (s *suggestion) join(source, out, target, in string) {
 	s.Edges = append(s.Edges, edgeOf{fmt.Sprintf("e%d", len(s.Edges)+1), source, out, target, in})
 }
 
-var notInID = regexp.MustCompile(`[^a-z0-9]+`)
+var notInID = compiled(`[^a-z0-9]+`)
 
 // id makes a node's id of a tool's name.
 func (s *suggestion) id(name string) string {
-	id := "t_" + strings.Trim(notInID.ReplaceAllString(strings.ToLower(name), "_"), "_")
+	id := "t_" + strings.Trim(notInID().ReplaceAllString(strings.ToLower(name), "_"), "_")
 	id = id[:min(len(id), 50)]
 	for i, try := 2, id; ; i++ {
 		if !slices.ContainsFunc(s.Nodes, func(n node) bool { return n.ID == try }) {

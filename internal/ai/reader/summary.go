@@ -1,7 +1,6 @@
 package reader
 
 import (
-	"regexp"
 	"strings"
 )
 
@@ -62,11 +61,11 @@ func textOf(sections []Section, k Kind) string {
 }
 
 // noTitle is what stands above the title of a paper.
-var noTitle = regexp.MustCompile(`(?i)\bdoi\b|https?:|www\.|\bvol(?:ume)?\.?\s*\d|\bjournal\b|^received|^accepted|^published|^(?:research |original |open )?(?:article|access|paper|letter|report)s?$|©|\bcopyright\b|^arxiv`)
+var noTitle = compiled(`(?i)\bdoi\b|https?:|www\.|\bvol(?:ume)?\.?\s*\d|\bjournal\b|^received|^accepted|^published|^(?:research |original |open )?(?:article|access|paper|letter|report)s?$|©|\bcopyright\b|^arxiv`)
 
 // authors is how a list of names begins: an initial or two and a name, or two
 // names in full.
-var authors = regexp.MustCompile(`\s(?:\p{Lu}\.[\s-]?)+\p{Lu}\pL+|\s\p{Lu}\pL+ \p{Lu}[\pL.]+ ?[\d*†‡]*, ?(?:\p{Lu}\pL+ |\d)`)
+var authors = compiled(`\s(?:\p{Lu}\.[\s-]?)+\p{Lu}\pL+|\s\p{Lu}\pL+ \p{Lu}[\pL.]+ ?[\d*†‡]*, ?(?:\p{Lu}\pL+ |\d)`)
 
 // titleOf takes the first text of the first page that may be a title.
 func titleOf(sections []Section) string {
@@ -74,9 +73,9 @@ func titleOf(sections []Section) string {
 		return ""
 	}
 	for _, p := range sections[0].paragraphs {
-		if n := len(strings.Fields(p.text)); n >= 3 && n <= 40 && !noTitle.MatchString(p.text) {
+		if n := len(strings.Fields(p.text)); n >= 3 && n <= 40 && !noTitle().MatchString(p.text) {
 			title := p.text
-			if at := authors.FindStringIndex(title); at != nil && at[0] > 10 {
+			if at := authors().FindStringIndex(title); at != nil && at[0] > 10 {
 				title = title[:at[0]]
 			}
 			return strings.TrimRight(title, ". ")
