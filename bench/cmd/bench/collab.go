@@ -26,9 +26,12 @@ var collabRows = []row{
 	{"steady", "p50_ms", "20/s each, 1 × 20: p50 ms", 2},
 	{"steady", "p99_ms", "20/s each, 1 × 20: p99 ms", 2},
 	{"steady", "cpu_us", "20/s each, 1 × 20: CPU µs/relay", 2},
+	{"steady", "rss_mb", "20/s each, 1 × 20: memory, MB", 0},
+	{"steady", "private_mb", "20/s each, 1 × 20: of it private", 0},
 	{"steadyrooms", "p99_ms", "20/s each, 50 × 2: p99 ms", 2},
 	{"steadyrooms", "cpu_us", "20/s each, 50 × 2: CPU µs/relay", 1},
 	{"steadyrooms", "rss_mb", "20/s each, 50 × 2: memory, MB", 0},
+	{"steadyrooms", "private_mb", "20/s each, 50 × 2: of it private", 0},
 }
 
 var collabGoals = []goal{
@@ -95,7 +98,8 @@ func measureRooms(s settings, p peer, c collabCase) (measurement, error) {
 	}
 	// The CPU is also that of the warming up.
 	warm := (s.length + 500*time.Millisecond).Seconds() / s.length.Seconds()
-	return m.add("cpu_us", used.Seconds()*1e6/(m.number("relays")*warm)).add("rss_mb", proc.memory()), nil
+	return m.add("cpu_us", used.Seconds()*1e6/(m.number("relays")*warm)).
+		add("rss_mb", proc.memory()).add("private_mb", proc.private()), nil
 }
 
 func nodeHost(name string) func(addr, dir string) []string {

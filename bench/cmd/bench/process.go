@@ -142,10 +142,14 @@ func (p *process) ticks(fields ...int) (sum time.Duration) {
 }
 
 // memory is the resident set in MB of the process and what it started.
-func (p *process) memory() float64 {
-	total := 0.0
+func (p *process) memory() float64 { return p.sum("VmRSS:") }
+
+// private is how much of that is not pages of files.
+func (p *process) private() float64 { return p.sum("RssAnon:") }
+
+func (p *process) sum(field string) (total float64) {
 	for _, pid := range family(p.cmd.Process.Pid) {
-		total += memoryOf(pid, "VmRSS:")
+		total += memoryOf(pid, field)
 	}
 	return total
 }

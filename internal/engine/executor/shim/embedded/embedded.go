@@ -11,6 +11,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,20 +20,45 @@ import (
 //go:embed all:bin
 var bin embed.FS
 
+const name = "bin/millrace-shim"
+
+// place is where the shim belongs, and its size. Only its first page is read,
+// which stays in memory from then on: Go's linker puts a digest of all it has
+// linked there.
+func place(dir string) (path string, size int64, err error) {
+	f, err := bin.Open(name)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", 0, err
+	}
+	page := make([]byte, min(info.Size(), 4096))
+	if _, err := io.ReadFull(f, page); err != nil {
+		return "", 0, err
+	}
+	sum := sha256.Sum256(page)
+	return filepath.Join(dir, ".shim-"+hex.EncodeToString(sum[:8])), info.Size(), nil
+}
+
 // Unpack writes the shim into dir, under a name that says which one it is, and
 // returns its path. Without a shim the error is fs.ErrNotExist.
 func Unpack(dir string) (string, error) {
-	program, err := bin.ReadFile("bin/millrace-shim")
+	path, size, err := place(dir)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(program)
-	path := filepath.Join(dir, ".shim-"+hex.EncodeToString(sum[:8]))
 	info, err := os.Stat(path)
-	if err == nil && info.Size() == int64(len(program)) {
+	if err == nil && info.Size() == size {
 		return path, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	program, err := bin.ReadFile(name)
+	if err != nil {
 		return "", err
 	}
 	// A program that runs cannot be written to, so it is put there whole.
