@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -48,24 +49,23 @@ type world struct {
 	errOut io.Writer
 }
 
-// headroom lets the heap grow by as much again before it is collected. A small
-// server's live heap is a few MB, and collecting it each time that doubles would
-// cost a tenth of the time; a large heap still only doubles. Nobody ever touches
-// it, so that no memory is behind it. GOGC has the last word.
-var headroom []byte
-
 func main() {
 	// Beside each task runs a shim; without the small one that the build embeds
 	// this program is its own.
 	if shim.Asked(os.Args) {
 		os.Exit(shim.Main(os.Args))
 	}
-	if os.Getenv("GOGC") == "" {
+	// A heap of a few MB would be collected each time it doubles, which takes a
+	// tenth of the time. This lets it grow by as much more, and a large one still
+	// only double. Nobody touches it, so no memory is behind it.
+	var headroom []byte
+	if os.Getenv("GOGC") == "" { // which has the last word
 		headroom = make([]byte, 12<<20)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(world{ctx: ctx, in: os.Stdin, out: os.Stdout, errOut: os.Stderr}, os.Args[1:])
 	stop()
+	runtime.KeepAlive(headroom)
 	os.Exit(code)
 }
 
