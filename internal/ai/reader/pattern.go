@@ -6,7 +6,7 @@ import (
 )
 
 // pattern is a regular expression that is compiled when it is first needed. All
-// of them take a fifth of a server's memory at rest, and few servers read papers.
+// of them took a fifth of a server's heap at rest, and few servers read papers.
 type pattern func() *regexp.Regexp
 
 func compiled(expression string) pattern {

@@ -22,9 +22,9 @@ var bin embed.FS
 
 const name = "bin/millrace-shim"
 
-// place is where the shim belongs, and its size. Only its first page is read,
-// which stays in memory from then on: Go's linker puts a digest of all it has
-// linked there.
+// place is where the shim belongs, and its size. What is read of the binary
+// stays in memory, so this is the first page only: the build id is there, a
+// digest of the whole program.
 func place(dir string) (path string, size int64, err error) {
 	f, err := bin.Open(name)
 	if err != nil {
