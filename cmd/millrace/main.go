@@ -92,12 +92,7 @@ func run(w world, args []string) int {
 	if err != nil {
 		return complain(w, err)
 	}
-	if c, ok := parsed.Selected().Target.Addr().Interface().(interface{ Run(world) error }); ok {
-		err = c.Run(w) // not through parsed, so that a server need not keep the parser
-	} else {
-		err = parsed.Run(w.client())
-	}
-	if err != nil {
+	if err := parsed.Run(w, w.client()); err != nil {
 		return complain(w, err)
 	}
 	return 0
