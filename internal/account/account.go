@@ -28,6 +28,8 @@ type Store interface {
 	// CloseTeam shuts everybody out of a team at once, revokes its links and
 	// tokens, and notes that it is to be erased: all of it or nothing.
 	CloseTeam(ctx context.Context, team ids.Team, l Lifetimes, now time.Time) error
+	// GoneTeams are those of the teams that are closed or were erased.
+	GoneTeams(ctx context.Context, list []ids.Team) ([]ids.Team, error)
 	// Erasure is fault.KindNotFound where there is none.
 	Erasure(ctx context.Context, team ids.Team) (Erasure, error)
 	// ClaimErasure takes one that nobody is at and whose time has come; none is
@@ -71,8 +73,9 @@ type Workshop interface {
 	AtWork(ctx context.Context) ([]ids.Run, error)
 }
 
-// Mailbox keeps letters that nobody has taken away.
+// Mailbox keeps letters that nobody has taken away, on this machine.
 type Mailbox interface {
+	Teams(ctx context.Context) ([]ids.Team, error)
 	Forget(ctx context.Context, team ids.Team) error
 }
 

@@ -26,6 +26,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		s.carryAll(ctx)
+		s.complain(ctx, "cannot forget letters; it is tried again", s.forget(ctx))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -45,12 +46,33 @@ func (s *Service) carryAll(ctx context.Context) {
 			err = s.carry(ctx, e)
 		}
 		if err != nil {
-			if ctx.Err() == nil {
-				s.Log.ErrorContext(ctx, "cannot erase a team; it is tried again", slog.String("team", string(e.Team)), slog.Any("error", err))
-			}
+			s.complain(ctx, "cannot erase a team; it is tried again", err, slog.String("team", string(e.Team)))
 			return
 		}
 	}
+}
+
+func (s *Service) complain(ctx context.Context, what string, err error, about ...any) {
+	if err != nil && ctx.Err() == nil {
+		s.Log.ErrorContext(ctx, what, append(about, slog.Any("error", err))...)
+	}
+}
+
+// forget removes letters on this machine that tell of teams which another
+// server erases, or erased while this one was down.
+func (s *Service) forget(ctx context.Context) error {
+	if s.Mailbox == nil {
+		return nil
+	}
+	teams, err := s.Mailbox.Teams(ctx)
+	if err != nil || len(teams) == 0 {
+		return err
+	}
+	gone, err := s.Store.GoneTeams(ctx, teams)
+	for _, team := range gone {
+		err = errors.Join(err, s.Mailbox.Forget(ctx, team))
+	}
+	return err
 }
 
 // carry does all that is left to do. Every step may be done again, so that

@@ -1,15 +1,17 @@
 package mail
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
@@ -17,9 +19,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/letters"
 )
-
-// teamHeader names the team that a letter tells of.
-const teamHeader gomail.Header = "X-Millrace-Team"
 
 // message is the letter in the mail's own format. Long links stay in one
 // piece: the text is sent as it is, never folded.
@@ -34,9 +33,6 @@ func message(l letters.Letter, from string, now time.Time) (*gomail.Msg, error) 
 	m.Subject(l.Subject)
 	m.SetDateWithValue(now)
 	m.SetMessageIDWithValue(l.ID + "@millrace")
-	if l.Team != "" {
-		m.SetGenHeader(teamHeader, string(l.Team))
-	}
 	m.SetBodyString(gomail.TypeTextPlain, l.Text)
 	return m, nil
 }
@@ -48,9 +44,17 @@ type Folder struct {
 	now  func() time.Time
 }
 
-// NewFolder makes the folder if needed.
+// unfinished begins the names of letters that are being written.
+const unfinished = ".letter-"
+
+// NewFolder makes the folder if needed, and clears away what was being written
+// when the power went: such a letter is still in the outbox.
 func NewFolder(dir, from string, now func() time.Time) (*Folder, error) {
-	return &Folder{dir: dir, from: from, now: now}, os.MkdirAll(dir, 0o700)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f := &Folder{dir: dir, from: from, now: now}
+	return f, f.remove(func(name string) bool { return strings.HasPrefix(name, unfinished) })
 }
 
 // Carry writes the letter under a temporary name and renames it, so that a
@@ -61,7 +65,7 @@ func (f *Folder) Carry(_ context.Context, l letters.Letter) error {
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(f.dir, ".letter-*")
+	tmp, err := os.CreateTemp(f.dir, unfinished+"*")
 	if err != nil {
 		return err
 	}
@@ -72,29 +76,47 @@ func (f *Folder) Carry(_ context.Context, l letters.Letter) error {
 	if err = errors.Join(err, tmp.Close()); err != nil {
 		return err
 	}
-	return os.Rename(tmp.Name(), filepath.Join(f.dir, now.Format("20060102T150405.000000")+"-"+l.ID+".eml"))
+	name := now.Format("20060102T150405.000000") + "-" + l.ID
+	if l.Team != "" {
+		name += teamMark + string(l.Team)
+	}
+	return os.Rename(tmp.Name(), filepath.Join(f.dir, name+ending))
+}
+
+// The name of a letter's file ends in the team that it tells of.
+const (
+	teamMark = "-of-"
+	ending   = ".eml"
+)
+
+// Teams are those that letters here tell of.
+func (f *Folder) Teams(context.Context) ([]ids.Team, error) {
+	entries, err := os.ReadDir(f.dir)
+	teams := map[ids.Team]bool{}
+	for _, e := range entries {
+		if _, team, ok := strings.Cut(strings.TrimSuffix(e.Name(), ending), teamMark); ok {
+			teams[ids.Team(team)] = true
+		}
+	}
+	return slices.Collect(maps.Keys(teams)), err
 }
 
 // Forget removes the letters that tell of a team.
-func (f *Folder) Forget(ctx context.Context, team ids.Team) error {
-	names, err := filepath.Glob(filepath.Join(f.dir, "*.eml"))
-	if err != nil {
-		return err
-	}
-	line := []byte("\r\n" + string(teamHeader) + ": " + string(team) + "\r\n")
-	for _, name := range names {
-		if err := ctx.Err(); err != nil {
-			return err
+func (f *Folder) Forget(_ context.Context, team ids.Team) error {
+	return f.remove(func(name string) bool { return strings.HasSuffix(name, teamMark+string(team)+ending) })
+}
+
+func (f *Folder) remove(chosen func(name string) bool) error {
+	entries, err := os.ReadDir(f.dir)
+	for _, e := range entries {
+		if !chosen(e.Name()) {
+			continue
 		}
-		text, err := os.ReadFile(name)
-		if err == nil && bytes.Contains(text, line) {
-			err = os.Remove(name)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if gone := os.Remove(filepath.Join(f.dir, e.Name())); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
 		}
 	}
-	return nil
+	return err
 }
 
 // SMTP hands letters to a mail server.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/emersion/go-smtp"
 
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/letters"
 )
 
@@ -44,6 +45,36 @@ func TestALetterInTheFolderKeepsItsLinkInOnePiece(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
+	}
+}
+
+func TestTheFolderForgetsATeamAndWhatWasNeverFinished(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, ".letter-1"), []byte("half a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFolder(dir, "Millrace <millrace@localhost>", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, team := range []ids.Team{"", "team_a", "team_ab", "team_a"} {
+		l := letter
+		l.Team = team
+		if err := f.Carry(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if teams, err := f.Teams(t.Context()); err != nil || len(teams) != 2 {
+		t.Errorf("%v, %v", teams, err)
+	}
+	if err := f.Forget(t.Context(), "team_a"); err != nil {
+		t.Fatal(err)
+	}
+	if teams, err := f.Teams(t.Context()); err != nil || len(teams) != 1 || teams[0] != "team_ab" {
+		t.Errorf("%v, %v", teams, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("%v, %v", left, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/account"
@@ -81,6 +82,22 @@ func (db *DB) erasure(ctx context.Context, where string, args ...any) (e account
 	}
 	e.ClosedAt, e.SweepUntil = fromMicros(closed), fromMicros(until)
 	return e, json.Unmarshal([]byte(counts), &e.Counts)
+}
+
+// GoneTeams are those of the teams that are closed or were erased.
+func (db *DB) GoneTeams(ctx context.Context, list []ids.Team) (gone []ids.Team, err error) {
+	for some := range slices.Chunk(list, headsAtOnce) {
+		open, err := db.OpenTeams(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		for _, team := range some {
+			if _, ok := open[team]; !ok {
+				gone = append(gone, team)
+			}
+		}
+	}
+	return gone, nil
 }
 
 // Erasure is how far erasing a team has come.

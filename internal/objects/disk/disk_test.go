@@ -195,6 +195,39 @@ func TestOldTemporaryFilesAreSweptAtTheStart(t *testing.T) {
 	}
 }
 
+// A folder is emptied while something is written into it: the bytes are gone at
+// once, although their sender goes on, and never become an object.
+func TestWhatIsBeingWrittenGoesWithItsPrefix(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir)
+	r, w := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Put(t.Context(), "teams/a/k", "text/plain", r, 4)
+		done <- err
+	}()
+	if _, err := io.WriteString(w, "ab"); err != nil { // from here on it has been opened
+		t.Fatal(err)
+	}
+	if n, err := s.DeletePrefix(t.Context(), "teams/a/"); err != nil || n != 0 {
+		t.Errorf("%d, %v", n, err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "tmp")); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if _, err := io.WriteString(w, "cd"); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if err := <-done; !fault.Is(err, fault.KindNotFound) {
+		t.Errorf("it was kept: %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "objects")); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
 func TestAFileWithTooManyNamesIsCopied(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -24,13 +24,15 @@ func (s *Store) Put(ctx context.Context, key, contentType string, r io.Reader, s
 	if _, err := s.root.Lstat(path.Join(whole, key)); err == nil {
 		return objects.Object{}, foreseen(fs.ErrExist)
 	}
-	tmp := path.Join(temporary, rand.Text())
-	defer func() { _ = s.root.Remove(tmp) }() // what is left after a crash is swept
+	// Below the same folders as the object will be, so that whoever deletes a
+	// prefix finds what is on its way there, or was when the power went.
+	tmp := path.Join(path.Dir(key), rand.Text())
+	defer func() { _ = s.remove(temporary, tmp) }() // what is left after a crash is swept
 	m := objects.Measure(ctx, r, size)
-	if err := s.write(tmp, m); err != nil {
+	if err := s.write(path.Join(temporary, tmp), m); err != nil {
 		return objects.Object{}, err
 	}
-	if err := s.name(tmp, key); err != nil {
+	if err := s.name(path.Join(temporary, tmp), key); err != nil {
 		return objects.Object{}, err
 	}
 	info, err := s.root.Lstat(path.Join(whole, key))
@@ -44,7 +46,11 @@ func (s *Store) Put(ctx context.Context, key, contentType string, r io.Reader, s
 }
 
 func (s *Store) write(tmp string, r io.Reader) error {
-	f, err := s.root.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	var f *os.File
+	err := s.inFolder(tmp, func() (err error) {
+		f, err = s.root.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -58,18 +64,26 @@ func (s *Store) write(tmp string, r io.Reader) error {
 // using it.
 const tries = 10
 
-// name links the file to its key, which unlike a rename never replaces what
-// is there, and makes the name durable.
-func (s *Store) name(file, key string) error {
-	to := path.Join(whole, key)
-	var err error
+// inFolder makes the folder of a file and then the file.
+func (s *Store) inFolder(file string, make func() error) (err error) {
 	for range tries {
-		if err = s.root.MkdirAll(path.Dir(to), 0o700); err == nil {
-			err = s.root.Link(file, to)
+		if err = s.root.MkdirAll(path.Dir(file), 0o700); err == nil {
+			err = make()
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
+	}
+	return err
+}
+
+// name links the file to its key, which unlike a rename never replaces what
+// is there, and makes the name durable.
+func (s *Store) name(file, key string) error {
+	to := path.Join(whole, key)
+	err := s.inFolder(to, func() error { return s.root.Link(file, to) })
+	if errors.Is(err, fs.ErrNotExist) { // its prefix was deleted meanwhile
+		s.prune(path.Dir(to))
 	}
 	if errors.Is(err, syscall.ENOTDIR) {
 		return fault.Conflict("a part of the path of this object is an object").WithCause(err)

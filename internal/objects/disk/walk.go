@@ -20,7 +20,7 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]ob
 		return nil, err
 	}
 	var page []objects.Object
-	err := s.walk(ctx, prefix, after, func(o objects.Object) error {
+	err := s.walk(ctx, whole, prefix, after, func(o objects.Object) error {
 		page = append(page, o)
 		if len(page) == limit {
 			return fs.SkipAll
@@ -42,62 +42,62 @@ func (s *Store) Delete(_ context.Context, key string) error {
 	if err != nil || info.IsDir() {
 		return ignoreAbsent(err)
 	}
-	return s.remove(key)
+	return s.remove(whole, key)
 }
 
-// DeletePrefix removes file by file.
+// DeletePrefix removes file by file. What is still being written below the
+// prefix loses its name, and never gets another.
 func (s *Store) DeletePrefix(ctx context.Context, prefix string) (n int, err error) {
 	if err := objects.CheckPrefix(prefix); err != nil {
 		return 0, err
 	}
-	err = s.walk(ctx, prefix, "", func(o objects.Object) error {
+	err = s.walk(ctx, temporary, prefix, "", func(o objects.Object) error { return s.remove(temporary, o.Key) })
+	if err != nil {
+		return 0, err
+	}
+	err = s.walk(ctx, whole, prefix, "", func(o objects.Object) error {
 		n++
-		return s.remove(o.Key)
+		return s.remove(whole, o.Key)
 	})
 	return n, err
 }
 
 // Sweep removes temporary files that nobody has written to since.
 func (s *Store) Sweep(ctx context.Context, before time.Time) (n int, err error) {
-	entries, err := s.entries(temporary)
-	if err != nil {
-		return 0, err
-	}
-	for _, e := range entries {
-		if err := ctx.Err(); err != nil {
-			return n, err
+	err = s.walk(ctx, temporary, "", "", func(o objects.Object) error {
+		if !o.ModifiedAt.Before(before) {
+			return nil
 		}
-		name := path.Join(temporary, e.Name())
-		info, err := s.root.Lstat(name)
-		if err == nil && info.ModTime().Before(before) {
-			err = s.root.RemoveAll(name)
-			n++
-		}
-		if ignoreAbsent(err) != nil {
-			return n, err
-		}
-	}
-	return n, nil
+		n++
+		return s.remove(temporary, o.Key)
+	})
+	return n, err
 }
 
 // remove may meet others on the same way: what is gone is gone.
-func (s *Store) remove(key string) error {
-	name := path.Join(whole, key)
+func (s *Store) remove(area, key string) error {
+	name := path.Join(area, key)
 	if err := s.root.Remove(name); err != nil {
 		return ignoreAbsent(err)
 	}
-	for dir := path.Dir(name); dir != whole; dir = path.Dir(dir) {
-		if s.root.Remove(dir) != nil {
-			break // most likely there is more in it
-		}
-	}
+	s.prune(path.Dir(name))
 	return nil
 }
 
-// walk visits the objects whose keys begin with prefix and come after the
+// prune removes a folder that is empty, and those above it. The caller knows
+// that it is no file.
+func (s *Store) prune(dir string) {
+	for ; path.Dir(dir) != "."; dir = path.Dir(dir) {
+		if err := s.root.Remove(dir); ignoreAbsent(err) != nil {
+			return // most likely there is more in it
+		}
+	}
+}
+
+// walk visits the files of an area whose keys begin with prefix and come after the
 // given one, in the order of their keys.
-func (s *Store) walk(ctx context.Context, prefix, after string, visit func(objects.Object) error) error {
-	entries, err := s.entries(path.Join(whole, prefix))
+func (s *Store) walk(ctx context.Context, area, prefix, after string, visit func(objects.Object) error) error {
+	entries, err := s.entries(path.Join(area, prefix))
 	if err != nil {
 		return ignoreAbsent(err)
 	}
@@ -110,9 +110,9 @@ func (s *Store) walk(ctx context.Context, prefix, after string, visit func(objec
 		key := prefix + sortName(e)
 		switch {
 		case e.IsDir() && (key > after || strings.HasPrefix(after, key)):
-			err = s.walk(ctx, key, after, visit)
+			err = s.walk(ctx, area, key, after, visit)
 		case e.Type().IsRegular() && key > after:
-			err = s.visit(key, visit)
+			err = s.visit(area, key, visit)
 		}
 		if err != nil {
 			return err
@@ -121,8 +121,8 @@ func (s *Store) walk(ctx context.Context, prefix, after string, visit func(objec
 	return nil
 }
 
-func (s *Store) visit(key string, visit func(objects.Object) error) error {
-	info, err := s.root.Lstat(path.Join(whole, key))
+func (s *Store) visit(area, key string, visit func(objects.Object) error) error {
+	info, err := s.root.Lstat(path.Join(area, key))
 	if err != nil {
 		return ignoreAbsent(err)
 	}

@@ -83,10 +83,10 @@ func TestAStrayUploadIsSweptWhenItIsOld(t *testing.T) {
 	}
 }
 
-func TestAnUploadThatWasCutOffIsSweptWhenItIsOld(t *testing.T) {
-	t.Parallel()
-	s := fresh(t)
-	name := s.prefix + settled + "a/k"
+// cutOff leaves a part of an upload behind.
+func (s *Store) cutOff(t *testing.T, key string) {
+	t.Helper()
+	name := s.prefix + settled + key
 	id, err := s.client.NewMultipartUpload(t.Context(), s.bucket, name, minio.PutObjectOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -94,6 +94,25 @@ func TestAnUploadThatWasCutOffIsSweptWhenItIsOld(t *testing.T) {
 	if _, err := s.client.PutObjectPart(t.Context(), s.bucket, name, id, 1, strings.NewReader("part"), 4, minio.PutObjectPartOptions{}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestThePartsOfAnUploadGoWithTheirPrefix(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	s.cutOff(t, "teams/a/k")
+	s.cutOff(t, "teams/ab/k")
+	if n, err := s.DeletePrefix(t.Context(), "teams/a/"); err != nil || n != 0 {
+		t.Errorf("%d, %v", n, err)
+	}
+	if n, err := s.Sweep(t.Context(), time.Now().Add(time.Hour)); err != nil || n != 1 {
+		t.Errorf("%d uploads are left, %v; want the neighbour's", n, err)
+	}
+}
+
+func TestAnUploadThatWasCutOffIsSweptWhenItIsOld(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	s.cutOff(t, "a/k")
 	for _, tt := range []struct {
 		before time.Duration
 		want   int

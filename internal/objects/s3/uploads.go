@@ -108,9 +108,15 @@ func (s *Store) Sweep(ctx context.Context, before time.Time) (n int, err error) 
 	if err != nil {
 		return n, err
 	}
+	aborted, err := s.abortAll(ctx, s.prefix, before)
+	return n + aborted, err
+}
+
+// abortAll calls off uploads by parts below a name that began before a time.
+func (s *Store) abortAll(ctx context.Context, below string, before time.Time) (n int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the listing if we leave early
-	for u := range s.client.ListIncompleteUploads(ctx, s.bucket, s.prefix, true) {
+	for u := range s.client.ListIncompleteUploads(ctx, s.bucket, below, true) {
 		if u.Err != nil {
 			return n, foreseen(u.Err)
 		}

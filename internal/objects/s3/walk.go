@@ -3,6 +3,7 @@ package s3
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 
@@ -46,12 +47,19 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// DeletePrefix removes what it lists.
+// DeletePrefix removes what it lists, and calls off what is being sent there:
+// its parts are kept until then.
 func (s *Store) DeletePrefix(ctx context.Context, prefix string) (n int, err error) {
 	if err := objects.CheckPrefix(prefix); err != nil {
 		return 0, err
 	}
 	all := func(minio.ObjectInfo) bool { return true }
+	for _, area := range []string{settled, staging} {
+		// Of whatever age: an hour is what the server's clock may be ahead.
+		if _, err := s.abortAll(ctx, s.prefix+area+prefix, s.now().Add(time.Hour)); err != nil {
+			return 0, err
+		}
+	}
 	if _, err := s.removeAll(ctx, s.prefix+staging+prefix, all); err != nil {
 		return 0, err
 	}
