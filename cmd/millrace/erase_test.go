@@ -5,129 +5,200 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
+	"mime/multipart"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/millrace/millrace/internal/papers/paperstest"
 )
 
-// findings are the files below a folder that hold one of the words, in their
-// name or anywhere in their bytes.
-func findings(t *testing.T, folder string, words ...string) (found []string) {
-	t.Helper()
-	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return nil //nolint:nilerr // it went away while we looked
-		}
-		text := []byte(strings.TrimPrefix(path, folder))
-		if e.Type().IsRegular() {
-			more, err := os.ReadFile(path)
-			if err != nil {
-				return nil //nolint:nilerr // as above
-			}
-			text = append(text, more...)
-		}
-		for _, word := range words {
-			if bytes.Contains(text, []byte(word)) {
-				found = append(found, word+" in "+strings.TrimPrefix(path, folder))
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
+// The words that are in everything of a busy team, and in nothing else.
+const (
+	word  = "Zyzzyva"
+	lower = "zyzzyva"
+)
 
 // busyTeam is a team with something of every kind, and something under way of
-// each kind that can be. The words are in all of it.
-func busyTeam(s *server, cookie string) (words []string) {
+// each kind that can be.
+type busyTeam struct {
+	s             *server
+	cookie, token string
+	team          string
+	quick         string // a workflow
+	words         []string
+	late          string // an upload address that nobody used yet
+}
+
+func (s *server) busy(name string) *busyTeam {
 	t := s.t
 	t.Helper()
-	const word = "Zyzzyva"
-	made := func(body string) string {
-		return s.want(201, "POST", "/api/workflows", body, "Cookie", cookie)["id"].(string)
-	}
-	quick := made(fmt.Sprintf(`{"name":"%[1]s name","description":"%[1]s description","definition":{"nodes":[
-		{"id":"a","name":"%[1]s node","command":"echo %[1]s log; echo %[1]s output > o","outputs":{"o":{"path":"o"}}}]}}`, word))
-	first := s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, quick), "Cookie", cookie)["runId"].(string)
+	token, cookie, account := s.signUp(name)
+	b := &busyTeam{s: s, cookie: cookie, token: token, team: account["team"].(map[string]any)["id"].(string)}
+	s.want(200, "PATCH", "/auth/teams/"+b.team, `{"name":"`+word+` team"}`, "Cookie", cookie)
+	s.want(201, "POST", "/auth/api-tokens", `{"name":"`+word+` token"}`, "Cookie", cookie)
+	b.quick = b.made(fmt.Sprintf(`{"name":"%[1]s name","description":"%[1]s description","definition":{
+		"parameters":{"p":{"type":"string","default":"x"}},"nodes":[
+		{"id":"a","name":"%[1]s node","command":"echo %[1]s log $PARAM_p; echo %[1]s output > o","outputs":{"o":{"path":"o"}}}]}}`, word))
+	first := b.starts(fmt.Sprintf(`{"workflowId":%q,"parameters":{"p":"%s parameter"}}`, b.quick, word))
 	s.endedFor(cookie, first)
 	for i := range 20 {
-		s.want(200, "PUT", "/api/workflows/"+quick, fmt.Sprintf(`{"description":"%s changed %d %s"}`, word, i, strings.Repeat("long ", 500)), "Cookie", cookie)
+		s.want(200, "PUT", "/api/workflows/"+b.quick, fmt.Sprintf(`{"description":"%s changed %d %s"}`, word, i, strings.Repeat("long ", 500)), "Cookie", cookie)
 	}
-	endless := made(fmt.Sprintf(`{"name":"w","definition":{"nodes":[{"id":"a","command":"echo %s working; sleep 3600"}]}}`, word))
-	running := s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, endless), "Cookie", cookie)["runId"].(string)
+	endless := b.made(fmt.Sprintf(`{"name":"w","definition":{"nodes":[{"id":"a","command":"echo %s working; sleep 3600"}]}}`, word))
+	running := b.starts(fmt.Sprintf(`{"workflowId":%q}`, endless))
 	await(t, "the log of the running one", func() bool {
 		return strings.Contains(s.want(200, "GET", "/api/runs/"+running, "", "Cookie", cookie)["logs"].(string), "working")
 	})
-	s.want(201, "POST", "/api/team/invite", `{"email":"zyzzyva@example.org","role":"member"}`, "Cookie", cookie)
-	s.want(201, "POST", "/api/collab/invites", fmt.Sprintf(`{"workflowId":%q,"role":"editor"}`, quick), "Cookie", cookie)
-	token := s.want(200, "POST", "/auth/token", "", "Cookie", cookie)["token"].(string)
-	body := strings.Repeat(word+" contents ", 1000)
-	url, _ := s.presign(token, "zyzzyva.txt", int64(len(body)))
-	if status := put(t, url, strings.NewReader(body), int64(len(body))); status != 200 {
-		t.Fatalf("upload: %d", status)
-	}
-	s.halfUpload(token, body)
-	s.watchRun(cookie, running)
-	s.enterRoom(cookie, quick)
-	return []string{word, "zyzzyva", quick, endless, first, running}
+	s.want(201, "POST", "/api/team/invite", `{"email":"`+lower+`@example.org","role":"member"}`, "Cookie", cookie)
+	invite := s.want(201, "POST", "/api/collab/invites", fmt.Sprintf(`{"workflowId":%q,"role":"editor"}`, b.quick), "Cookie", cookie)
+	s.join(invite["token"].(string), word+" guest")
+	b.readPaper()
+	b.upload()
+	b.watch(running)
+	b.enterRoom()
+	b.words = []string{word, lower, b.quick, endless, first, running, invite["id"].(string)}
+	return b
 }
 
-// halfUpload sends the first half of an upload and holds the line.
-func (s *server) halfUpload(token, body string) {
-	s.t.Helper()
-	url, _ := s.presign(token, "half.txt", int64(len(body)))
-	r, w := io.Pipe()
-	s.t.Cleanup(func() { w.Close() })
-	request, err := http.NewRequest("PUT", url, r)
+func (b *busyTeam) made(body string) (workflow string) {
+	b.s.t.Helper()
+	return b.s.want(201, "POST", "/api/workflows", body, "Cookie", b.cookie, "Idempotency-Key", fmt.Sprint(word, rand.Uint64()))["id"].(string)
+}
+
+func (b *busyTeam) starts(body string) (run string) {
+	b.s.t.Helper()
+	return b.s.want(202, "POST", "/api/runs", body, "Cookie", b.cookie)["runId"].(string)
+}
+
+// readPaper has an uploaded paper analysed.
+func (b *busyTeam) readPaper() {
+	b.s.t.Helper()
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	part, err := w.CreateFormFile("file", lower+".pdf")
 	if err != nil {
-		s.t.Fatal(err)
+		b.s.t.Fatal(err)
 	}
-	request.ContentLength = int64(len(body))
+	_, _ = part.Write(paperstest.PDF(strings.Replace(paperstest.Sample, "fastp", word+" and fastp", 1)))
+	_ = w.WriteField("title", word+" title")
+	if err := w.Close(); err != nil {
+		b.s.t.Fatal(err)
+	}
+	a := b.s.want(200, "POST", "/api/ai/upload", body.String(), "Cookie", b.cookie, "Content-Type", w.FormDataContentType())
+	if a["status"] != "completed" {
+		b.s.t.Errorf("the paper is %v", a)
+	}
+}
+
+// upload leaves a file, half of another, and the address of a third.
+func (b *busyTeam) upload() {
+	t := b.s.t
+	t.Helper()
+	body := strings.Repeat(word+" contents ", 1000)
+	size := int64(len(body))
+	whole, _ := b.s.presign(b.token, lower+".txt", size)
+	if status := put(t, b.s.reachable(whole), strings.NewReader(body), size); status != 200 {
+		t.Fatalf("upload: %d", status)
+	}
+	if n := len(b.s.files(b.token)); n != 2 { // with the run's output
+		t.Errorf("%d files", n)
+	}
+	half, _ := b.s.presign(b.token, "half.txt", size)
+	r, w := io.Pipe()
+	t.Cleanup(func() { w.Close() })
+	request, err := http.NewRequest("PUT", b.s.reachable(half), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.ContentLength = size
 	request.Header.Set("Content-Type", "application/octet-stream")
 	go func() {
 		if resp, err := http.DefaultClient.Do(request); err == nil {
 			resp.Body.Close()
 		}
 	}()
-	if _, err := io.WriteString(w, body[:len(body)/2]); err != nil {
-		s.t.Fatal(err)
+	if _, err := io.WriteString(w, body[:size/2]); err != nil {
+		t.Fatal(err)
 	}
+	b.late, _ = b.s.presign(b.token, "late.txt", size)
 }
 
-// watchRun keeps a stream open.
-func (s *server) watchRun(cookie, run string) {
-	s.t.Helper()
-	r, err := http.NewRequest("GET", s.base+"/api/runs/"+run+"/stream", nil)
+// reachable is an address of a server that thinks it is elsewhere.
+func (s *server) reachable(url string) string {
+	return strings.Replace(url, "http://millrace.example", s.base, 1)
+}
+
+// watch keeps a stream open.
+func (b *busyTeam) watch(run string) {
+	b.s.t.Helper()
+	r, err := http.NewRequest("GET", b.s.base+"/api/runs/"+run+"/stream", nil)
 	if err != nil {
-		s.t.Fatal(err)
+		b.s.t.Fatal(err)
 	}
-	r.Header.Set("Cookie", cookie)
+	r.Header.Set("Cookie", b.cookie)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil || resp.StatusCode != 200 {
-		s.t.Fatalf("%v %v", resp, err)
+		b.s.t.Fatalf("%v %v", resp, err)
 	}
-	s.t.Cleanup(func() { resp.Body.Close() })
+	b.s.t.Cleanup(func() { resp.Body.Close() })
 }
 
 // enterRoom keeps an editor's socket open.
-func (s *server) enterRoom(cookie, workflow string) *websocket.Conn {
-	s.t.Helper()
-	p := s.want(200, "POST", "/api/collab/token", fmt.Sprintf(`{"workflowId":%q}`, workflow), "Cookie", cookie)
-	ws, _, err := websocket.Dial(context.Background(), s.base+"/editor/"+p["room"].(string)+"?token="+p["token"].(string), nil)
+func (b *busyTeam) enterRoom() *websocket.Conn {
+	b.s.t.Helper()
+	p := b.roomToken()
+	ws, _, err := websocket.Dial(context.Background(), b.s.base+"/editor/"+p["room"].(string)+"?token="+p["token"].(string), nil)
 	if err != nil {
-		s.t.Fatal(err)
+		b.s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { _ = ws.CloseNow() })
+	b.s.t.Cleanup(func() { _ = ws.CloseNow() })
 	return ws
+}
+
+func (b *busyTeam) roomToken() map[string]any {
+	b.s.t.Helper()
+	return b.s.want(200, "POST", "/api/collab/token", fmt.Sprintf(`{"workflowId":%q}`, b.quick), "Cookie", b.cookie)
+}
+
+// erase asks for the end, of a server that may die before it answers.
+func (b *busyTeam) erase(s *server) (answered chan struct{}) {
+	answered = make(chan struct{})
+	go func() {
+		defer close(answered)
+		r, err := http.NewRequest("DELETE", s.base+"/api/account/data", strings.NewReader(`{"confirm":"`+b.team+`"}`))
+		if err != nil {
+			b.s.t.Error(err)
+			return
+		}
+		r.Header.Set("Cookie", b.cookie)
+		r.Header.Set("Content-Type", "application/json")
+		if resp, err := http.DefaultClient.Do(r); err == nil {
+			resp.Body.Close()
+		}
+	}()
+	return answered
+}
+
+// gone waits until nothing is left, and holds the server to what is told.
+func (p *premises) gone(s *server, b *busyTeam) {
+	p.t.Helper()
+	var left []string
+	deadline := time.Now().Add(3 * time.Minute)
+	for left = p.traces(b.words...); len(left) > 0 && time.Now().Before(deadline); left = p.traces(b.words...) {
+		time.Sleep(50 * time.Millisecond) // between two looks at another process
+	}
+	if len(left) > 0 {
+		p.t.Fatalf("left: %s\n%s", left, s.log)
+	}
+	if strings.Contains(s.log.String(), word) {
+		p.t.Errorf("the server's log tells of it: %s", s.log)
+	}
 }
 
 // A team is erased while it is at work, and the server is killed again and
@@ -135,73 +206,151 @@ func (s *server) enterRoom(cookie, workflow string) *websocket.Conn {
 // free pages and write-ahead log included.
 func TestAnErasureSurvivesAServerThatIsKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	data := t.TempDir()
-	args := []string{"--data", data, "--sandbox", "none"}
-	s := start(t, args...)
-	args = append(args, "--public-urls", s.base)
-	_, cookie, account := s.signUp("ada")
-	team := account["team"].(map[string]any)["id"].(string)
-	words := busyTeam(s, cookie)
-	if found := findings(t, data, words...); len(found) < 8 {
+	p := &premises{t: t, args: []string{"--sandbox", "none"}}
+	data := p.folder()
+	s := p.serve(data)
+	p.args = append(p.args, "--public-urls", s.base)
+	b := s.busy("ada")
+	if found := p.traces(b.words...); len(found) < 8 {
 		t.Fatalf("the test looks in the wrong place: %v", found)
 	}
-	erase := func(s *server) {
-		r, err := http.NewRequest("DELETE", s.base+"/api/account/data", strings.NewReader(`{"confirm":"`+team+`"}`))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		r.Header.Set("Cookie", cookie)
-		r.Header.Set("Content-Type", "application/json")
-		if resp, err := http.DefaultClient.Do(r); err == nil {
-			resp.Body.Close()
-		}
-	}
-	done := make(chan struct{})
-	go func() { defer close(done); erase(s) }()
+	answered := b.erase(s)
 	await(t, "the team to be closed", func() bool {
-		status, _, _ := s.call("GET", "/api/me", "", "Cookie", cookie)
+		status, _, _ := s.call("GET", "/api/me", "", "Cookie", b.cookie)
 		return status == 403
 	})
 	for range 12 {
 		time.Sleep(time.Duration(rand.IntN(400)) * time.Millisecond) // the moment is the point
 		s.kill()
-		s = start(t, args...)
-		s.want(403, "GET", "/api/me", "", "Cookie", cookie)
+		s = p.serve(data)
+		s.want(403, "GET", "/api/me", "", "Cookie", b.cookie)
 	}
-	<-done
-	await(t, "the end of the erasure", func() bool { return len(findings(t, data, words...)) == 0 })
-	if len(findings(t, data, team)) == 0 {
+	<-answered
+	p.gone(s, b)
+	if len(p.traces(b.team)) == 0 {
 		t.Error("there is no tombstone")
 	}
-	s.want(201, "POST", "/auth/teams", `{"name":"another"}`, "Cookie", cookie)
-	s.want(201, "POST", "/api/workflows", `{"name":"w"}`, "Cookie", cookie)
+	s.want(201, "POST", "/auth/teams", `{"name":"another"}`, "Cookie", b.cookie)
+	s.want(201, "POST", "/api/workflows", `{"name":"w"}`, "Cookie", b.cookie)
+}
+
+// The same on PostgreSQL and in a bucket, where the server is killed at one
+// step after the other. The leases of the dead are over at once.
+func TestAnErasureElsewhereSurvivesAServerThatIsKilledAtEachStep(t *testing.T) {
+	t.Parallel()
+	p := elsewhere(t)
+	data := p.folder()
+	s := p.serve(data)
+	b := s.busy("ada")
+	if found := p.traces(b.words...); len(found) < 20 {
+		t.Fatalf("the test looks in the wrong place: %v", found)
+	}
+	reached, let := p.stopAt("share_invites") // the last that is changed to close the team
+	answered := b.erase(s)
+	reached()
+	s.kill()
+	let()
+	<-answered
+	if closed := p.column(`SELECT team_id FROM erasures`); len(closed) != 0 {
+		t.Errorf("it is half closed: %v", closed)
+	}
+	for i, table := range []string{"run_events", "kept_invoices", "run_logs", "files", "documents", "readings", "memberships", "teams", "erasures"} {
+		p.exec(`UPDATE erasures SET lease_until = 0`)
+		p.exec(`UPDATE runs SET lease_until = 0 WHERE status = 'running'`)
+		if i == 0 {
+			s = p.serve(data)
+			s.want(200, "GET", "/api/me", "", "Cookie", b.cookie)
+			reached, let = p.stopAt(table)
+			answered = b.erase(s)
+			await(t, "the team to be closed", func() bool { return len(p.column(`SELECT team_id FROM erasures`)) == 1 })
+		} else {
+			reached, let = p.stopAt(table)
+			s = p.serve(data)
+			s.want(403, "GET", "/api/me", "", "Cookie", b.cookie)
+		}
+		reached()
+		s.kill()
+		let()
+	}
+	<-answered
+	p.exec(`UPDATE erasures SET lease_until = 0`)
+	s = p.serve(data)
+	p.gone(s, b)
+	if left := p.traces(b.team); len(left) != 1 || left[0] != b.team+" in table erasures" {
+		t.Errorf("left: %v", left)
+	}
+
+	// An address of the bucket outlives the team. What comes by it goes again.
+	body := strings.Repeat(word+" contents ", 1000)
+	if status := put(t, b.late, strings.NewReader(body), int64(len(body))); status != 200 || len(p.traces(word)) == 0 {
+		t.Errorf("the late upload is answered %d", status)
+	}
+	p.exec(`UPDATE erasures SET sweep_at = 0, sweep_until = 0`)
+	p.gone(s, b)
+	await(t, "the end of the tombstone", func() bool { return len(p.traces(b.team)) == 0 })
+}
+
+// Two servers: the one that erases dies, and the other goes on with it. A
+// server that sleeps while a team is erased and wakes up with edits that
+// nobody has stored brings nothing back.
+func TestAnotherServerErasesOnAndNoneBringsAnythingBack(t *testing.T) {
+	t.Parallel()
+	p := elsewhere(t)
+	b := p.serve(p.folder()) // carries the runs: there is nobody else yet
+	first, second := b.busy("ada"), b.busy("bob")
+	home := p.folder()
+	a := p.serve(home)
+	a.want(201, "POST", "/api/team/invite", `{"email":"`+lower+`2@example.org","role":"member"}`, "Cookie", first.cookie)
+	reached, let := p.stopAt("workflow_revisions")
+	answered := first.erase(a)
+	reached()
+	a.kill()
+	let()
+	<-answered
+	p.exec(`UPDATE erasures SET lease_until = 0`)
+	first.words = first.words[2:] // the other team has the same words
+	p.gone(b, first)
+
+	c := newClients(t)
+	c.open("bob", b, second.roomToken())
+	c.wait("bob", "provider.synced")
+	b.want(200, "POST", "/api/runs/"+second.words[5]+"/cancel", "", "Cookie", second.cookie)
+	b.endedFor(second.cookie, second.words[5])
+	a = p.serve(home)
+	if err := b.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	c.add("bob", word)
+	<-second.erase(a)
+	if err := b.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	c.wait("bob", "me.closed")
+	p.gone(b, second)
+	p.gone(a, second)
+	if teams := p.column(`SELECT id FROM teams`); len(teams) != 0 {
+		t.Errorf("left: %v", teams)
+	}
 }
 
 // Nothing is killed: the answer comes when nothing is left, and whoever was
 // connected is not any more.
 func TestAnErasureEndsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
-	data := t.TempDir()
-	s := start(t, "--data", data, "--sandbox", "none")
-	_, cookie, account := s.signUp("ada")
-	team := account["team"].(map[string]any)["id"].(string)
-	words := busyTeam(s, cookie)
-	ws := s.enterRoom(cookie, words[2])
-	gone := s.want(200, "DELETE", "/api/account/data", `{"confirm":"`+team+`"}`, "Cookie", cookie)
-	if counts := gone["counts"].(map[string]any); counts["runs"] != 2.0 || counts["workflows"] != 2.0 || counts["files"] != 2.0 {
+	p := &premises{t: t, args: []string{"--sandbox", "none"}}
+	s := p.serve(p.folder())
+	b := s.busy("ada")
+	ws := b.enterRoom()
+	gone := s.want(200, "DELETE", "/api/account/data", `{"confirm":"`+b.team+`"}`, "Cookie", b.cookie)
+	if counts := gone["counts"].(map[string]any); counts["runs"] != 2.0 || counts["workflows"] != 2.0 || counts["files"] != 2.0 || counts["analyses"] != 1.0 {
 		t.Errorf("%v", gone)
+	}
+	if left := p.traces(b.words...); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 	for {
 		if _, _, err := ws.Read(t.Context()); err != nil {
 			break
-		}
-	}
-	// The half upload is still held open by its sender.
-	left := findings(t, data, words...)
-	for _, f := range left {
-		if !strings.Contains(f, " in /objects/tmp/") {
-			t.Errorf("left: %s", f)
 		}
 	}
 }

@@ -71,6 +71,19 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
+// bucketAddress names a real S3 server.
+func bucketAddress(t *testing.T) string {
+	t.Helper()
+	address := os.Getenv("MILLRACE_TEST_S3")
+	if address == "" {
+		if os.Getenv("CI") != "" {
+			t.Fatal("MILLRACE_TEST_S3 is not set: use `make test`")
+		}
+		t.Skip("MILLRACE_TEST_S3 is not set: `make test` starts a server")
+	}
+	return address
+}
+
 // eachStorage runs a test with files on disk and in a real S3 server.
 func eachStorage(t *testing.T, test func(t *testing.T, args []string, disk bool)) {
 	t.Helper()
@@ -80,14 +93,7 @@ func eachStorage(t *testing.T, test func(t *testing.T, args []string, disk bool)
 	})
 	t.Run("s3", func(t *testing.T) {
 		t.Parallel()
-		address := os.Getenv("MILLRACE_TEST_S3")
-		if address == "" {
-			if os.Getenv("CI") != "" {
-				t.Fatal("MILLRACE_TEST_S3 is not set: use `make test`")
-			}
-			t.Skip("MILLRACE_TEST_S3 is not set: `make test` starts a server")
-		}
-		test(t, []string{"--storage-url", address + "&prefix=" + fmt.Sprint("t", rand.Uint64()) + "/"}, false)
+		test(t, []string{"--storage-url", bucketAddress(t) + "&prefix=" + fmt.Sprint("t", rand.Uint64()) + "/"}, false)
 	})
 }
 

@@ -53,6 +53,7 @@ func (h *house) buildAI(s *settings, origins []string) (*ai.Chat, string, error)
 	if err := emptyScratch(scratch, life); err != nil {
 		return nil, "", err
 	}
+	h.scratch = scratch
 	contact := s.ContactEmail
 	if u, err := url.Parse(origins[0]); err == nil {
 		contact = cmp.Or(contact, "millrace@"+u.Hostname())
@@ -76,7 +77,9 @@ func (h *house) buildAI(s *settings, origins []string) (*ai.Chat, string, error)
 	return chat, scratch, nil
 }
 
-const scratchLife = time.Hour
+// scratchLife is longer than anybody needs a PDF: an upload has a minute to
+// arrive, and reading one a few.
+const scratchLife = 15 * time.Minute
 
 // emptyScratch makes the folder, and clears away what a server that was killed
 // left in it. What is new may belong to a neighbour who shares the folder.

@@ -50,6 +50,7 @@ type house struct {
 	ai       *ai.Service
 	driver   *lateDriver
 	images   *images.Store
+	scratch  string // the folder of PDFs on their way
 	account  *account.Service
 	hub      runs.Hub
 	editor   *collab.Server
@@ -271,6 +272,7 @@ func (h *house) janitor(ctx context.Context) error {
 		{"clean up files", func() error { return h.files.Clean(ctx) }},
 		{"measure storage", func() error { return h.db.SampleStorage(ctx, time.Now()) }},
 		{"clean up images", h.images.Clean},
+		{"clean up papers", func() error { return emptyScratch(h.scratch, scratchLife) }},
 		{"charge storage", func() error { return h.db.ChargeStorage(ctx, time.Now()) }},
 	}
 	for {
