@@ -55,14 +55,15 @@ func (s *server) busy(name string) *busyTeam {
 	await(t, "the log of the running one", func() bool {
 		return strings.Contains(s.want(200, "GET", "/api/runs/"+running, "", "Cookie", cookie)["logs"].(string), "working")
 	})
-	s.want(201, "POST", "/api/team/invite", `{"email":"`+lower+`@example.org","role":"member"}`, "Cookie", cookie)
+	invitation := s.want(201, "POST", "/api/team/invite", `{"email":"`+lower+`@example.org","role":"member"}`, "Cookie", cookie)["id"].(string)
+	s.want(200, "POST", "/auth/teams/"+b.team+"/invitations/"+invitation+"/resend", "", "Cookie", cookie)
 	invite := s.want(201, "POST", "/api/collab/invites", fmt.Sprintf(`{"workflowId":%q,"role":"editor"}`, b.quick), "Cookie", cookie)
 	s.join(invite["token"].(string), word+" guest")
 	b.readPaper()
 	b.upload()
 	b.watch(running)
 	b.enterRoom()
-	b.words = []string{word, lower, b.quick, endless, first, running, invite["id"].(string)}
+	b.words = []string{word, lower, b.quick, endless, first, running, invitation, invite["id"].(string)}
 	return b
 }
 

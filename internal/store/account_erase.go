@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -58,6 +59,9 @@ var everything = []belongings{
 	{"invitations", "id", ofTeam, "invitations"},
 	{"memberships", "team_id, user_id", ofTeam, "members"},
 }
+
+// loose are those of them whose rows the database does not tie to the team.
+var loose = []string{"answers", "outbox", "doomed_blobs"}
 
 // eraseBatch is how many rows go in one transaction: others wait meanwhile.
 const eraseBatch = 500
@@ -149,6 +153,15 @@ func (db *DB) eraseTeam(ctx context.Context, team ids.Team) error {
 		// A paper that everybody may read stays; who asked for it first does not.
 		if _, err := tx.changed(ctx, `UPDATE readings SET charged_to = '' WHERE charged_to = $1`, string(team)); err != nil {
 			return err
+		}
+		// What refers to the team goes with it. These do not.
+		for _, b := range everything {
+			if !slices.Contains(loose, b.table) {
+				continue
+			}
+			if _, err := tx.changed(ctx, `DELETE FROM `+b.table+` WHERE `+b.of, team); err != nil {
+				return err
+			}
 		}
 		_, err = tx.changed(ctx, `DELETE FROM teams WHERE id = $1`, team)
 		return err

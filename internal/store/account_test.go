@@ -118,6 +118,36 @@ func TestErasingATeamLeavesNoRowOfIt(t *testing.T) {
 	})
 }
 
+// What comes after its table was emptied goes with the team itself.
+func TestTheLastMomentOfATeamTakesEverything(t *testing.T) {
+	eachMigrated(t, func(t *testing.T, url string, pool *sql.DB) {
+		db, err := Open(t.Context(), Options{URL: url, SecretKey: "a secret key for tests only"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, late := range []string{
+			`UPDATE runs SET status = 'cancelled'`,
+			`INSERT INTO answers (scope, key, fingerprint, status, sealed, created_at) VALUES ('u t POST /api/runs', 'k', 'f', 201, 'x', 1)`,
+			`INSERT INTO outbox (id, team_id, sealed, created_at, next_at) VALUES ('letter', 't', 'x', 1, 0)`,
+			`INSERT INTO doomed_blobs (key) VALUES ('teams/t/x')`,
+		} {
+			if _, err := pool.Exec(late); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.eraseTeam(t.Context(), "t"); err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range everything {
+			var n int
+			if err := pool.QueryRow(`SELECT COUNT(*) FROM `+b.table+` WHERE `+b.of, "t").Scan(&n); err != nil || n != 0 {
+				t.Errorf("%s has %d rows of the team, %v", b.table, n, err)
+			}
+		}
+	})
+}
+
 // An erasure is one server's at a time, until its lease ends or it is done,
 // and comes up again when it is time to sweep.
 func TestAnErasureIsTakenInTurns(t *testing.T) {

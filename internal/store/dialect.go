@@ -34,6 +34,7 @@ type dialect struct {
 	lockKey func(ctx context.Context, q querier, key string) error
 
 	isDuplicate func(error) bool
+	isOrphan    func(error) bool // what a row refers to is not there
 	isTransient func(error) bool // worth running the transaction again
 }
 
@@ -47,6 +48,7 @@ var postgresDialect = dialect{
 		return err
 	},
 	isDuplicate: func(err error) bool { return pgCode(err) == "23505" },
+	isOrphan:    func(err error) bool { return pgCode(err) == "23503" },
 	isTransient: func(err error) bool {
 		code := pgCode(err)
 		return code == "40001" || code == "40P01" // serialization failure, deadlock
@@ -59,6 +61,10 @@ var sqliteDialect = dialect{
 	isDuplicate: func(err error) bool {
 		e, ok := errors.AsType[*sqlite.Error](err)
 		return ok && (e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+	},
+	isOrphan: func(err error) bool {
+		e, ok := errors.AsType[*sqlite.Error](err)
+		return ok && e.Code() == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
 	},
 	isTransient: func(error) bool { return false },
 }

@@ -60,6 +60,22 @@ func TestARefreshTokenIsUsedOnce(t *testing.T) {
 	})
 }
 
+// The person takes the app back between the look at the code and the grant:
+// there is no such code any more. The embedded database has one writer, and
+// nothing comes between.
+func TestACodeIsRedeemedWhileTheAppIsTakenBack(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.Postgres(t))
+	ada := person(t, db, "ada@example.org")
+	if err := db.InsertCode(t.Context(), builtin.Code{Hash: "code", User: ada.ID, Client: "millrace-cli", ExpiresAt: noon.Add(time.Minute)}, noon); err != nil {
+		t.Fatal(err)
+	}
+	takeBack := func(builtin.Code) error { return db.DeleteConsent(t.Context(), ada.ID, "millrace-cli") }
+	if err := db.RedeemCode(t.Context(), "code", takeBack, tokens(1)); !fault.Is(err, fault.KindNotFound) {
+		t.Errorf("%v", err)
+	}
+}
+
 // winners counts who gets what they ask for; the others must find nothing.
 func winners(t *testing.T, n int, call func(n int) error) (won int) {
 	t.Helper()

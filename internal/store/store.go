@@ -149,6 +149,14 @@ func (db *DB) inTx(ctx context.Context, fn func(tx *DB) error) error {
 	if db.inside {
 		return fn(db)
 	}
+	err := db.anyTx(ctx, fn)
+	if db.dialect.isOrphan(err) { // checked before, and deleted in the same moment
+		return fault.NotFound("what this belongs to is gone").WithCause(err)
+	}
+	return err
+}
+
+func (db *DB) anyTx(ctx context.Context, fn func(tx *DB) error) error {
 	if db.writer != nil {
 		return db.writer.do(ctx, func(q querier) error { return fn(db.bound(q)) })
 	}

@@ -96,7 +96,7 @@ func (s *System) ResendInvitation(ctx context.Context, p identity.Presence, team
 	if inv.EndedAs != "" {
 		return inv, ended(inv.EndedAs)
 	}
-	if err := s.take(ctx, "resend "+string(id), resends, "this invitation was sent several times already; wait before you send it again"); err != nil {
+	if err := s.take(ctx, "resend "+hashed(string(id)), resends, "this invitation was sent several times already; wait before you send it again"); err != nil {
 		return inv, err
 	}
 	inv.ExpiresAt = s.Now().Add(invitationLife)
@@ -134,9 +134,21 @@ func (s *System) AcceptInvitation(ctx context.Context, p identity.Presence, toke
 	}
 	now := s.Now()
 	if err := s.Store.AcceptInvitation(ctx, inv.ID, p.User.ID, now); err != nil {
-		return identity.Membership{}, err
+		return identity.Membership{}, s.why(ctx, token, err)
 	}
 	return identity.Membership{Team: inv.Team, Role: inv.Role, JoinedAt: now}, nil
+}
+
+// why tells somebody whose invitation ended in the same moment what ended it.
+func (s *System) why(ctx context.Context, token string, err error) error {
+	if !fault.Is(err, fault.KindConflict) {
+		return err
+	}
+	inv, again := s.Invitation(ctx, token)
+	if again != nil {
+		return again
+	}
+	return ended(inv.Status(s.Now()))
 }
 
 // ended says why an invitation no longer works.
