@@ -227,7 +227,7 @@ type ClientInterface interface {
 
 	// ListInvoices List invoices
 	//
-	// Gives up to 24 invoices, newest first: what was billed, without abandoned checkouts.
+	// Gives up to 24 invoices, newest first, and pages beyond that: what was billed, without abandoned checkouts.
 	//
 	// Corresponds with GET /api/billing/invoices (the `ListInvoices` operationId).
 	ListInvoices(ctx context.Context, params *ListInvoicesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1302,7 +1302,7 @@ func (c *Client) EstimateCost(ctx context.Context, params *EstimateCostParams, b
 
 // ListInvoices List invoices
 //
-// Gives up to 24 invoices, newest first: what was billed, without abandoned checkouts.
+// Gives up to 24 invoices, newest first, and pages beyond that: what was billed, without abandoned checkouts.
 //
 // Corresponds with GET /api/billing/invoices (the `ListInvoices` operationId).
 func (c *Client) ListInvoices(ctx context.Context, params *ListInvoicesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3660,6 +3660,45 @@ func NewListInvoicesRequest(server string, params *ListInvoicesParams) (*http.Re
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -7347,7 +7386,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListInvoicesWithResponse List invoices
 	//
-	// Gives up to 24 invoices, newest first: what was billed, without abandoned checkouts.
+	// Gives up to 24 invoices, newest first, and pages beyond that: what was billed, without abandoned checkouts.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8521,6 +8560,9 @@ type ListInvoicesResponse struct {
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *struct {
 		Data []Invoice `json:"data"`
+
+		// Page Where a paged list goes on.
+		Page Page `json:"page"`
 
 		// Success Always true on success.
 		Success Succeeded `json:"success"`
@@ -10669,7 +10711,7 @@ func (c *ClientWithResponses) EstimateCostWithResponse(ctx context.Context, para
 
 // ListInvoicesWithResponse List invoices
 //
-// Gives up to 24 invoices, newest first: what was billed, without abandoned checkouts.
+// Gives up to 24 invoices, newest first, and pages beyond that: what was billed, without abandoned checkouts.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12481,6 +12523,9 @@ func ParseListInvoicesResponse(rsp *http.Response) (*ListInvoicesResponse, error
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data []Invoice `json:"data"`
+
+			// Page Where a paged list goes on.
+			Page Page `json:"page"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`

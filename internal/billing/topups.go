@@ -86,10 +86,7 @@ func (s *Service) Packages(caller access.Caller) ([]credits.Package, error) {
 	return s.catalog.Packages, caller.Must(access.ManageBilling)
 }
 
-const (
-	orderLife   = 23 * time.Hour // Stripe takes less than a day, by its own clock
-	maxInvoices = 24
-)
+const orderLife = 23 * time.Hour // Stripe takes less than a day, by its own clock
 
 // TopUp is what somebody wants to buy.
 type TopUp struct {
@@ -160,17 +157,20 @@ func (s *Service) Webhook(ctx context.Context, payload []byte, signature string)
 	return s.orders.Told(ctx, e, s.now())
 }
 
-// Invoices are what was billed before one of them, or until now: the newest 24,
+// Invoices are what was billed before one of them, or until now, newest first,
 // with addresses on the public URL the caller came by.
-func (s *Service) Invoices(ctx context.Context, caller access.Caller, before, base string) ([]Invoice, error) {
+func (s *Service) Invoices(ctx context.Context, caller access.Caller, before string, limit int, base string) (list []Invoice, more bool, err error) {
 	if err := caller.Must(access.ManageBilling); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	list, err := s.orders.Invoices(ctx, caller.Team, before, maxInvoices)
+	list, err = s.orders.Invoices(ctx, caller.Team, before, limit+1)
+	if more = len(list) > limit; more {
+		list = list[:limit]
+	}
 	for i := range list {
 		s.address(&list[i], base)
 	}
-	return list, err
+	return list, more, err
 }
 
 // address says where we show an invoice that no provider shows.

@@ -46,6 +46,7 @@ func percent(part, whole credits.Amount) float64 {
 const (
 	usageDefault = 100
 	usageMost    = 500
+	mostInvoices = 24
 )
 
 func (a *API) listUsage(x *exchange) (answer, error) {
@@ -177,7 +178,15 @@ func capOut(n int) *int {
 }
 
 func (a *API) listInvoices(x *exchange) (answer, error) {
-	list, err := a.Billing.Invoices(x.ctx(), x.caller, "", x.base())
+	limit, err := number(x.r, "limit", 1, mostInvoices, mostInvoices)
+	if err != nil {
+		return answer{}, err
+	}
+	before, err := cursor(x.r)
+	if err != nil {
+		return answer{}, err
+	}
+	list, more, err := a.Billing.Invoices(x.ctx(), x.caller, before, limit, x.base())
 	if err != nil {
 		return answer{}, err
 	}
@@ -185,7 +194,11 @@ func (a *API) listInvoices(x *exchange) (answer, error) {
 	for i, v := range list {
 		out[i] = invoiceOut(v)
 	}
-	return ok(out)
+	page := &api.Page{HasMore: more}
+	if more {
+		page.NextCursor = asCursor(list[len(list)-1].ID)
+	}
+	return answer{data: out, page: page}, nil
 }
 
 func invoiceOut(v billing.Invoice) api.Invoice {

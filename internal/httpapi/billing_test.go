@@ -198,13 +198,27 @@ func TestATopUpInTheSandbox(t *testing.T) {
 			t.Errorf("%v %s", err, text)
 		}
 
+		more := h.call("POST", "/api/billing/topup", `{"packageIndex":0}`, as).want(200).text("data", "url")
+		h.raw("POST", more, "decision=pay", form).want(303)
+		newest := h.call("GET", "/api/billing/invoices?limit=1", "", as).want(200)
+		if newest.at("page", "hasMore") != true || newest.at("data").([]any)[0].(map[string]any)["amount"] != 1000.0 {
+			t.Errorf("%s", newest.body)
+		}
+		rest := h.call("GET", "/api/billing/invoices?limit=1&cursor="+newest.text("page", "nextCursor"), "", as).want(200)
+		if rest.at("page", "hasMore") != false || rest.at("data").([]any)[0].(map[string]any)["id"] != in["id"] {
+			t.Errorf("%s", rest.body)
+		}
+		for _, wrong := range []string{"limit=0", "limit=25", "limit=x", "cursor=%21"} {
+			h.call("GET", "/api/billing/invoices?"+wrong, "", as).want(400)
+		}
+
 		second := h.call("POST", "/api/billing/checkout", `{"packageIndex":0}`, as).want(200).text("data", "url")
 		h.raw("POST", second, "decision=cancel", form).want(303)
 		h.raw("POST", second, "decision=pay", form).want(303) // too late
 		third := h.call("POST", "/api/billing/checkout", `{"packageIndex":0}`, as).want(200).text("data", "url")
 		h.pass(25 * time.Hour)
 		h.raw("POST", third, "decision=pay", form).want(303)
-		if r := h.call("GET", "/api/billing/credits", "", bearer(h.signIn(ada).token)); r.at("topUpCredits") != 5000.0 {
+		if r := h.call("GET", "/api/billing/credits", "", bearer(h.signIn(ada).token)); r.at("topUpCredits") != 6000.0 {
 			t.Errorf("%s", r.body)
 		}
 	})

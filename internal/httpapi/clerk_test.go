@@ -8,11 +8,14 @@ import (
 	mathbig "math/big"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -278,19 +281,51 @@ func TestWhatClerkRevokesIsDeadWithinFiveSeconds(t *testing.T) {
 		h.pass(2 * time.Second)
 		h.call("GET", "/api/me", "", bearer("oat_short")).want(401)
 		c.Close()
-		h.call("GET", "/api/me", "", bearer("oat_another")).wantCode(503, "identity_unavailable")
+		told := 0
+		eachOperation(t, func(method, path string, op *openapi3.Operation) {
+			codes, _ := op.Extensions["x-codes"].(map[string]any)
+			if list, _ := codes["503"].([]any); !slices.Contains(list, any("identity_unavailable")) {
+				return
+			}
+			told++
+			if got := h.call(method, path, "", bearer("oat_another")); got.status != 503 || !strings.Contains(got.body, `"identity_unavailable"`) {
+				t.Errorf("%s %s: %d %s", method, path, got.status, got.body)
+			}
+		})
+		if told < 40 {
+			t.Errorf("the contract says it of %d operations only", told)
+		}
 	})
+}
+
+// eachOperation goes through the contract, with something in the place of each
+// parameter.
+func eachOperation(t *testing.T, visit func(method, path string, op *openapi3.Operation)) {
+	t.Helper()
+	doc, err := contract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			visit(method, regexp.MustCompile(`{[^}]*}`).ReplaceAllString(path, "x"), op)
+		}
+	}
 }
 
 func TestWithClerkOurOwnAccountsAreClosed(t *testing.T) {
 	eachClerkHouse(t, func(t *testing.T, h *house, c *hosted) {
 		token := c.token(h, nil)
-		for _, call := range []string{"POST /auth/sign-in", "POST /auth/sign-up", "GET /auth/sessions", "GET /auth/api-tokens", "GET /oauth/authorize", "GET /sign-in", "GET /auth/jwks.json"} {
-			method, path, _ := strings.Cut(call, " ")
-			if got := h.call(method, path, "", bearer(token)); got.status != 404 {
-				t.Errorf("%s: %d %s", call, got.status, got.body)
+		h.call("GET", "/sign-in", "", bearer(token)).want(404)
+		eachOperation(t, func(method, path string, _ *openapi3.Operation) {
+			ours := strings.HasPrefix(path, "/auth/") || strings.HasPrefix(path, "/oauth/") || strings.HasPrefix(path, "/device")
+			if !ours || method+path == "GET/auth/teams" {
+				return
 			}
-		}
+			if got := h.call(method, path, "", bearer(token)); got.status != 404 || !strings.Contains(got.body, "another service") {
+				t.Errorf("%s %s: %d %s", method, path, got.status, got.body)
+			}
+		})
 		if teams := h.call("GET", "/auth/teams", "", bearer(token)).want(200); len(teams.at("data").([]any)) != 2 {
 			t.Errorf("%s", teams.body)
 		}

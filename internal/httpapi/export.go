@@ -180,8 +180,9 @@ func (e *export) everything() {
 		rows, _, err := a.Billing.Usage(x.ctx(), x.caller, after(last, func(u *billing.Entry) string { return u.ID }), exportPage)
 		return rows, err
 	}, func(u billing.Entry) error { e.item(usageOut(u)); return nil })
-	paged(e, "invoices", 1, func(last *billing.Invoice) ([]billing.Invoice, error) {
-		return a.Billing.Invoices(x.ctx(), x.caller, after(last, func(i *billing.Invoice) string { return i.ID }), x.base())
+	paged(e, "invoices", exportPage, func(last *billing.Invoice) ([]billing.Invoice, error) {
+		rows, _, err := a.Billing.Invoices(x.ctx(), x.caller, after(last, func(i *billing.Invoice) string { return i.ID }), exportPage, x.base())
+		return rows, err
 	}, func(i billing.Invoice) error { e.item(invoiceOut(i)); return nil })
 	paged(e, "analyses", exportPage, func(last *ai.Analysis) ([]ai.Analysis, error) {
 		rows, _, err := a.AI.Analyses(x.ctx(), x.caller, after(last, func(n *ai.Analysis) ids.Analysis { return n.ID }), exportPage)
