@@ -232,5 +232,6 @@ func TestThePagesWorkInABrowserWithoutScripts(t *testing.T) {
 		t.Skip("no chromium: scripts/setup test installs it")
 	}
 	data := t.TempDir()
-	node(t, "browser.mjs", start(t, "--data", data).base, filepath.Join(data, "mail"), os.Getenv("MILLRACE_TEST_PICTURES"))
+	s := start(t, "--data", data, "--oidc-providers", "orcid,keycloak", "--oidc-issuers", "orcid=https://orcid.org;keycloak=https://id.example.org/realms/a", "--oidc-client-ids", "orcid=APP-1;keycloak=millrace")
+	node(t, "browser.mjs", s.base, filepath.Join(data, "mail"), os.Getenv("MILLRACE_TEST_PICTURES"))
 }
