@@ -181,9 +181,9 @@ func (p *premises) objects(look func(where string, text []byte)) {
 	}
 }
 
-// stopAt holds a table, so that whoever changes it waits. Reached waits until
-// somebody does; let lets them go on.
-func (p *premises) stopAt(table string) (reached, let func()) {
+// stopAt holds the table that a statement changes. Reached waits until somebody
+// is at that statement; let lets them go on.
+func (p *premises) stopAt(statement, table string) (reached, let func()) {
 	p.t.Helper()
 	tx, err := p.pool.Begin()
 	if err != nil {
@@ -194,8 +194,9 @@ func (p *premises) stopAt(table string) (reached, let func()) {
 	}
 	reached = func() {
 		p.t.Helper()
-		await(p.t, "somebody who changes "+table, func() bool {
-			return len(p.column(`SELECT 'x' FROM pg_locks WHERE relation = CAST($1 AS regclass) AND NOT granted`, table)) > 0
+		await(p.t, statement+" "+table, func() bool {
+			return len(p.column(`SELECT 'x' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%'`,
+				statement+" "+table+" ")) > 0
 		})
 	}
 	return reached, func() { _ = tx.Rollback() }

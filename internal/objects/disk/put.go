@@ -62,7 +62,7 @@ func (s *Store) write(tmp string, r io.Reader) error {
 
 // tries is how often a folder may be deleted between our making it and our
 // using it.
-const tries = 10
+const tries = 50
 
 // inFolder makes the folder of a file and then the file.
 func (s *Store) inFolder(file string, make func() error) (err error) {
