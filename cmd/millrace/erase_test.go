@@ -235,11 +235,22 @@ func TestAnErasureSurvivesAServerThatIsKilledAgainAndAgain(t *testing.T) {
 	s.want(201, "POST", "/api/workflows", `{"name":"w"}`, "Cookie", b.cookie)
 }
 
-// The same on PostgreSQL and in a bucket, where the server is killed at one
-// step after the other. The leases of the dead are over at once.
+// The same on PostgreSQL, with files on disk and in a bucket, where the server
+// is killed at one step after the other.
 func TestAnErasureElsewhereSurvivesAServerThatIsKilledAtEachStep(t *testing.T) {
-	t.Parallel()
-	p := elsewhere(t)
+	t.Run("disk", func(t *testing.T) {
+		t.Parallel()
+		killedAtEachStep(t, onPostgres(t))
+	})
+	t.Run("s3", func(t *testing.T) {
+		t.Parallel()
+		p := onPostgres(t)
+		p.withBucket()
+		killedAtEachStep(t, p)
+	})
+}
+
+func killedAtEachStep(t *testing.T, p *premises) {
 	data := p.folder()
 	s := p.serve(data)
 	b := s.busy("ada")
@@ -261,7 +272,7 @@ func TestAnErasureElsewhereSurvivesAServerThatIsKilledAtEachStep(t *testing.T) {
 	} {
 		at := strings.LastIndex(step, " ")
 		statement, table := step[:at], step[at+1:]
-		p.exec(`UPDATE erasures SET lease_until = 0`)
+		p.exec(`UPDATE erasures SET lease_until = 0`) // what the dead one held is over
 		p.exec(`UPDATE runs SET lease_until = 0 WHERE status = 'running'`)
 		if i == 0 {
 			s = p.serve(data)
@@ -288,7 +299,8 @@ func TestAnErasureElsewhereSurvivesAServerThatIsKilledAtEachStep(t *testing.T) {
 
 	// An address of the bucket outlives the team. What comes by it goes again.
 	body := strings.Repeat(word+" contents ", 1000)
-	if status := put(t, b.late, strings.NewReader(body), int64(len(body))); status != 200 || len(p.traces(word)) == 0 {
+	status := put(t, s.reachable(b.late), strings.NewReader(body), int64(len(body)))
+	if taken := len(p.traces(word)) > 0; taken != (p.bucket != nil) {
 		t.Errorf("the late upload is answered %d", status)
 	}
 	p.exec(`UPDATE erasures SET sweep_at = 0, sweep_until = 0`)
@@ -301,7 +313,8 @@ func TestAnErasureElsewhereSurvivesAServerThatIsKilledAtEachStep(t *testing.T) {
 // nobody has stored brings nothing back.
 func TestAnotherServerErasesOnAndNoneBringsAnythingBack(t *testing.T) {
 	t.Parallel()
-	p := elsewhere(t)
+	p := onPostgres(t)
+	p.withBucket()
 	b := p.serve(p.folder()) // carries the runs: there is nobody else yet
 	first, second := b.busy("ada"), b.busy("bob")
 	home := p.folder()

@@ -32,21 +32,28 @@ type premises struct {
 	prefix  string
 }
 
-// elsewhere are premises on PostgreSQL and in a real bucket.
-func elsewhere(t *testing.T) *premises {
+// onPostgres are premises with their database elsewhere.
+func onPostgres(t *testing.T) *premises {
 	t.Helper()
 	db := storetest.Postgres(t)
-	address := bucketAddress(t)
-	p := &premises{t: t, prefix: fmt.Sprint("t", rand.Uint64(), "/")}
-	p.args = []string{
-		"--database-url", db, "--secret-key", storetest.SecretKey, "--public-urls", "http://millrace.example", "--sign-up", "open",
-		"--sandbox", "none", "--storage-url", address + "&prefix=" + p.prefix,
-	}
+	p := &premises{t: t, args: []string{
+		"--database-url", db, "--secret-key", storetest.SecretKey, "--public-urls", "http://millrace.example", "--sign-up", "open", "--sandbox", "none",
+	}}
 	var err error
 	if p.pool, err = sql.Open("pgx", db); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.pool.Close() })
+	return p
+}
+
+// withBucket keeps their objects in a real one.
+func (p *premises) withBucket() {
+	t := p.t
+	t.Helper()
+	address := bucketAddress(t)
+	p.prefix = fmt.Sprint("t", rand.Uint64(), "/")
+	p.args = append(p.args, "--storage-url", address+"&prefix="+p.prefix)
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +67,6 @@ func elsewhere(t *testing.T) *premises {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
 }
 
 // serve starts a server in a folder of its own, or in the one it had.
