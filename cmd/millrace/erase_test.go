@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"mime/multipart"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -110,24 +111,25 @@ func (b *busyTeam) upload() {
 	if n := len(b.s.files(b.token)); n != 2 { // with the run's output
 		t.Errorf("%d files", n)
 	}
-	half, _ := b.s.presign(b.token, "half.txt", size)
+	b.late, _ = b.s.presign(b.token, "late.txt", size)
+	large := strings.Repeat(body, 100) // so that some of it is written before it is whole
+	half, _ := b.s.presign(b.token, "half.txt", int64(len(large)))
 	r, w := io.Pipe()
 	t.Cleanup(func() { w.Close() })
 	request, err := http.NewRequest("PUT", b.s.reachable(half), r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.ContentLength = size
+	request.ContentLength = int64(len(large))
 	request.Header.Set("Content-Type", "application/octet-stream")
 	go func() {
 		if resp, err := http.DefaultClient.Do(request); err == nil {
 			resp.Body.Close()
 		}
 	}()
-	if _, err := io.WriteString(w, body[:size/2]); err != nil {
+	if _, err := io.WriteString(w, large[:len(large)/2]); err != nil {
 		t.Fatal(err)
 	}
-	b.late, _ = b.s.presign(b.token, "late.txt", size)
 }
 
 // reachable is an address of a server that thinks it is elsewhere.
@@ -186,6 +188,14 @@ func (b *busyTeam) erase(s *server) (answered chan struct{}) {
 	return answered
 }
 
+// arriving waits until half an upload is on disk.
+func (p *premises) arriving() {
+	p.t.Helper()
+	await(p.t, "half an upload", func() bool {
+		return slices.ContainsFunc(p.traces(word), func(where string) bool { return strings.Contains(where, "/objects/tmp/") })
+	})
+}
+
 // gone waits until nothing is left, and holds the server to what is told.
 func (p *premises) gone(s *server, b *busyTeam) {
 	p.t.Helper()
@@ -212,6 +222,7 @@ func TestAnErasureSurvivesAServerThatIsKilledAgainAndAgain(t *testing.T) {
 	s := p.serve(data)
 	p.args = append(p.args, "--public-urls", s.base)
 	b := s.busy("ada")
+	p.arriving()
 	if found := p.traces(b.words...); len(found) < 8 {
 		t.Fatalf("the test looks in the wrong place: %v", found)
 	}
@@ -254,6 +265,9 @@ func killedAtEachStep(t *testing.T, p *premises) {
 	data := p.folder()
 	s := p.serve(data)
 	b := s.busy("ada")
+	if p.bucket == nil {
+		p.arriving()
+	}
 	if found := p.traces(b.words...); len(found) < 20 {
 		t.Fatalf("the test looks in the wrong place: %v", found)
 	}
@@ -362,6 +376,7 @@ func TestAnErasureEndsWhatIsUnderWay(t *testing.T) {
 	p := &premises{t: t, args: []string{"--sandbox", "none"}}
 	s := p.serve(p.folder())
 	b := s.busy("ada")
+	p.arriving()
 	ws := b.enterRoom()
 	gone := s.want(200, "DELETE", "/api/account/data", `{"confirm":"`+b.team+`"}`, "Cookie", b.cookie)
 	if counts := gone["counts"].(map[string]any); counts["runs"] != 2.0 || counts["workflows"] != 2.0 || counts["files"] != 2.0 || counts["analyses"] != 1.0 {
