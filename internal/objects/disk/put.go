@@ -65,10 +65,10 @@ func (s *Store) write(tmp string, r io.Reader) error {
 const tries = 50
 
 // inFolder makes the folder of a file and then the file.
-func (s *Store) inFolder(file string, make func() error) (err error) {
+func (s *Store) inFolder(file string, create func() error) (err error) {
 	for range tries {
 		if err = s.root.MkdirAll(path.Dir(file), 0o700); err == nil {
-			err = make()
+			err = create()
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			break

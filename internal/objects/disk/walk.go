@@ -88,14 +88,14 @@ func (s *Store) remove(area, key string) error {
 // that it is no file.
 func (s *Store) prune(dir string) {
 	for ; path.Dir(dir) != "."; dir = path.Dir(dir) {
-		if err := s.root.Remove(dir); ignoreAbsent(err) != nil {
+		if err := s.root.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return // most likely there is more in it
 		}
 	}
 }
 
-// walk visits the files of an area whose keys begin with prefix and come after the
-// given one, in the order of their keys.
+// walk visits the files of an area whose keys begin with prefix and come after
+// the given one, in the order of their keys.
 func (s *Store) walk(ctx context.Context, area, prefix, after string, visit func(objects.Object) error) error {
 	entries, err := s.entries(path.Join(area, prefix))
 	if err != nil {
