@@ -1,9 +1,10 @@
 // Bench measures the server beside its peers on this machine: listing and
 // creating workflows under load, time from start to ready on an empty data
 // folder, and memory when idle; then the transfer of a large file, and what it
-// costs to carry out a task, and people who type in editor rooms. Peers take
-// turns inside every round, so that what else the machine does falls on all of
-// them; the medians of one run are compared with each other and with the goals.
+// costs to carry out a task, people who type in editor rooms, and people who
+// watch a run. Peers take turns inside every round, so that what else the
+// machine does falls on all of them; the medians of one run are compared with
+// each other and with the goals.
 package main
 
 import (
@@ -44,7 +45,7 @@ func main() {
 	var s settings
 	flag.StringVar(&s.bin, "bin", ".cache/bench/bin", "folder with the programs")
 	flag.StringVar(&s.out, "out", ".cache/bench", "folder for the results and the servers' logs")
-	flag.StringVar(&s.part, "part", "http,files,tasks,collab", "parts to measure")
+	flag.StringVar(&s.part, "part", "http,files,tasks,collab,stream", "parts to measure")
 	flag.StringVar(&s.only, "only", "", "peers to measure, for example millrace,bare (default all)")
 	flag.IntVar(&s.rounds, "rounds", 3, "rounds; medians are over these")
 	flag.IntVar(&s.conns, "conns", 32, "connections")
@@ -83,6 +84,9 @@ var parts = []part{
 	{"collab", collabPeers, collabRows, collabGoals, func(s settings) string {
 		return fmt.Sprintf("%s a load", s.length)
 	}, measureCollab},
+	{"stream", streamPeers, streamRows, streamGoals, func(s settings) string {
+		return fmt.Sprintf("%s a load, one client of ten leaves and comes back", s.length)
+	}, measureStream},
 }
 
 func run(s settings) error {

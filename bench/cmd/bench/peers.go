@@ -21,9 +21,10 @@ type peer struct {
 	command   func(addr, dir string) []string
 	prepare   func(addr, dir string) error // what it finds in its folder, if anything
 	signIn    func(s settings, p *process) (session, error)
-	shelf     func(p *process) (shelf, error)            // for the files part
-	workshop  func(s settings, p peer) (workshop, error) // for the tasks part
-	rooms     func(p *process, n int) ([]string, error)  // addresses, for the collab part
+	shelf     func(p *process) (shelf, error)                       // for the files part
+	workshop  func(s settings, p peer) (workshop, error)            // for the tasks part
+	rooms     func(p *process, n int) ([]string, error)             // addresses, for the collab part
+	source    func(s settings, p *process, of peer) (source, error) // for the stream part
 }
 
 // session is a signed-in user of a running peer.

@@ -154,6 +154,9 @@ func (p *process) sum(field string) (total float64) {
 	return total
 }
 
+// own is the resident set in MB of the process alone.
+func (p *process) own() float64 { return memoryOf(p.cmd.Process.Pid, "VmRSS:") }
+
 // forgetPeak lets the kernel measure the peak anew.
 func (p *process) forgetPeak() {
 	const resetPeak = "5"

@@ -149,17 +149,20 @@ func bareShop(s settings, _ peer) (workshop, error) {
 	}), err
 }
 
+// generous is a plan with which a team may run as much as it likes.
+func generous(_, dir string) error {
+	return os.WriteFile(filepath.Join(dir, "plans.json"), []byte(`{"plans": {"free": {"monthlyCredits": 1000000}}}`), 0o600)
+}
+
+func taskServer(sandbox string) func(addr, dir string) []string {
+	return func(addr, dir string) []string {
+		return []string{"millrace", "serve", "--listen", addr, "--data", filepath.Join(dir, "data"), "--sandbox", sandbox, "--runs-per-minute", "10000", "--plans-file", filepath.Join(dir, "plans.json")}
+	}
+}
+
 // millraceShop is a server with a team that may run as much as it likes.
 func millraceShop(s settings, sandbox string) (workshop, error) {
-	p := peer{
-		name: us + "-" + sandbox, readyPath: "/api/health/ready",
-		prepare: func(_, dir string) error {
-			return os.WriteFile(filepath.Join(dir, "plans.json"), []byte(`{"plans": {"free": {"monthlyCredits": 1000000}}}`), 0o600)
-		},
-		command: func(addr, dir string) []string {
-			return []string{"millrace", "serve", "--listen", addr, "--data", filepath.Join(dir, "data"), "--sandbox", sandbox, "--runs-per-minute", "10000", "--plans-file", filepath.Join(dir, "plans.json")}
-		},
-	}
+	p := peer{name: us + "-" + sandbox, readyPath: millrace.readyPath, prepare: generous, command: taskServer(sandbox)}
 	proc, err := start(s, p)
 	if err != nil {
 		return workshop{}, err
