@@ -90,7 +90,7 @@ func (x *exchange) wantsStream() bool {
 // streamAnalysis sends frames until the analysis is over. The work goes on
 // when the client leaves.
 func (x *exchange) streamAnalysis(w http.ResponseWriter, an ai.Analysis) {
-	f := x.openStream(w)
+	f := openStream(w)
 	send := func(v any) error {
 		text, err := json.Marshal(v)
 		if err != nil {

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +38,8 @@ type broadcast struct {
 // place is how far a client has been told.
 type place struct{ seq, log int64 }
 
+var nowhereYet = place{-1, -1}
+
 func (p place) String() string { return fmt.Sprintf("%d:%d", p.seq, p.log) }
 
 // frame is a message as it goes over the wire, and how far it tells.
@@ -66,33 +70,51 @@ func (a *API) join(ctx context.Context, team ids.Team, id ids.Run, c *client) (*
 }
 
 // broadcastOf is the one of a run, locked. One that has told its end serves
-// nobody any more.
+// nobody any more. Nobody waits for one run's news with all runs locked.
 func (a *API) broadcastOf(team ids.Team, id ids.Run) *broadcast {
-	a.watched.mu.Lock()
-	defer a.watched.mu.Unlock()
-	if b := a.watched.all[id]; b != nil {
+	for {
+		b := a.watched.of(id, func() *broadcast {
+			b := &broadcast{api: a, team: team, id: id, clients: map[*client]bool{}, place: nowhereYet}
+			go b.follow(a.life())
+			return b
+		})
 		b.mu.Lock()
 		if !b.over {
 			return b
 		}
 		b.mu.Unlock()
+		a.watched.forget(b)
 	}
-	if a.watched.all == nil {
-		a.watched.all = map[ids.Run]*broadcast{}
+}
+
+// of is a run's broadcast, a new one if there is none.
+func (w *broadcasts) of(id ids.Run, begin func() *broadcast) *broadcast {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all == nil {
+		w.all = map[ids.Run]*broadcast{}
 	}
-	b := &broadcast{api: a, team: team, id: id, clients: map[*client]bool{}, place: place{-1, -1}}
-	a.watched.all[id] = b
-	b.mu.Lock()
-	go b.follow(a.life())
-	return b
+	if w.all[id] == nil {
+		w.all[id] = begin()
+	}
+	return w.all[id]
+}
+
+func (w *broadcasts) forget(b *broadcast) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all[b.id] == b {
+		delete(w.all, b.id)
+	}
 }
 
 // stand is a frame with how the run stands, at the place where the next frame
-// goes on. It is made once for all who come before that; those who are there
-// already are told what is new first.
+// goes on. The run may have moved on since; those who are there already are
+// told in their own time, and so is who comes. It is made once for all who
+// come before that.
 func (b *broadcast) stand(ctx context.Context) (*frame, error) {
-	if b.snapshot == nil && b.place.seq >= 0 {
-		b.news(ctx)
+	if len(b.clients) == 0 { // nobody goes on from there
+		b.place, b.snapshot = nowhereYet, nil
 	}
 	if b.snapshot != nil {
 		return b.snapshot, nil
@@ -101,14 +123,16 @@ func (b *broadcast) stand(ctx context.Context) (*frame, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.place.seq < 0 {
+	first := b.place == nowhereYet
+	if first {
 		b.place = place{n.Run.Seq, n.Log.Size}
 	}
+	n.Run.Seq = b.place.seq
 	f, err := newFrame(b.place, b.api.snapshotOf(n))
 	if err != nil {
 		return nil, err
 	}
-	f.last = n.Run.Status.Terminal()
+	f.last = first && n.Run.Status.Terminal() // else the end is still to be told
 	b.snapshot = f
 	return f, nil
 }
@@ -168,34 +192,27 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // empty reports whether nobody watches any more; then nobody else can join.
 func (b *broadcast) empty() bool {
-	b.api.watched.mu.Lock()
-	defer b.api.watched.mu.Unlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.clients) == 0 {
-		delete(b.api.watched.all, b.id)
+		b.over = true
 	}
-	return len(b.clients) == 0
+	return b.over
 }
 
 // close lets the clients go when there is nothing more to tell.
 func (b *broadcast) close() {
-	b.api.watched.mu.Lock()
-	if b.api.watched.all[b.id] == b {
-		delete(b.api.watched.all, b.id)
-	}
-	b.api.watched.mu.Unlock()
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.over = true
-	for c := range b.clients {
-		c.finish()
-	}
+	clients := slices.Collect(maps.Keys(b.clients))
+	b.mu.Unlock()
+	b.api.watched.forget(b)
+	finish(clients)
 }
 
 // news looks for what is new and tells it, and reports whether there is more.
 func (b *broadcast) news(ctx context.Context) (more bool) {
-	if b.over || len(b.clients) == 0 || b.place.seq < 0 {
+	if b.over || len(b.clients) == 0 || b.place == nowhereYet {
 		return false
 	}
 	n, err := b.api.Runs.News(ctx, b.team, b.id, b.place.seq, b.place.log, logDefault)
@@ -273,9 +290,13 @@ func (b *broadcast) tell(f *frame) {
 
 // pass hands a frame to everybody, without waiting for anybody.
 func (b *broadcast) pass(f *frame) {
+	idle := make([]*client, 0, len(b.clients))
 	for c := range b.clients {
-		c.hand(f)
+		if c.hand(f) {
+			idle = append(idle, c)
+		}
 	}
+	sendAll(idle)
 }
 
 // dismiss ends the streams of those who may not watch any more: they signed
@@ -292,9 +313,7 @@ func (b *broadcast) dismiss(ctx context.Context) {
 		if b.api.mayWatch(ctx, who, b.team) {
 			continue
 		}
-		for _, c := range clients {
-			c.finish()
-		}
+		finish(clients)
 	}
 }
 

@@ -54,7 +54,7 @@ func (x *exchange) chatStanding(left int) {
 // ends the request, and that ends the model's answer.
 func (x *exchange) streamChat(w http.ResponseWriter, talk *ai.Conversation) {
 	defer talk.Close(x.ctx())
-	f := x.openStream(w)
+	f := openStream(w)
 	for {
 		event, err := talk.Next()
 		if errors.Is(err, io.EOF) {
@@ -64,7 +64,7 @@ func (x *exchange) streamChat(w http.ResponseWriter, talk *ai.Conversation) {
 			_ = f.line("data: " + x.chatFailure(err) + "\n\n")
 			return
 		}
-		if f.line(string(event)) != nil {
+		if f.write(event) != nil {
 			return
 		}
 	}

@@ -19,21 +19,27 @@ type eventStream struct {
 	out *http.ResponseController
 }
 
-// openStream sends the head of a stream. The deadline for reading the request
-// goes: past it, the server would take the client for gone.
-func (x *exchange) openStream(w http.ResponseWriter) *eventStream {
+// openStream sends the head of a stream. The deadlines of a plain request go:
+// past them, the server would take the client for gone.
+func openStream(w http.ResponseWriter) *eventStream {
 	s := &eventStream{w: w, out: http.NewResponseController(w)}
 	_ = s.out.SetReadDeadline(time.Time{}) // not every connection has one
+	_ = s.out.SetWriteDeadline(time.Time{})
 	streamHead(w.Header())
 	w.WriteHeader(http.StatusOK)
 	return s
 }
 
-// line sends text as it is; a client that does not take it in time is gone.
-func (s *eventStream) line(text string) error {
+func (s *eventStream) line(text string) error { return s.write([]byte(text)) }
+
+// write sends text as it is; a client that does not take it in time is gone.
+// The deadline goes with it: HTTP/2 ends streams that are silent beyond theirs.
+func (s *eventStream) write(text []byte) error {
 	_ = s.out.SetWriteDeadline(time.Now().Add(frameTime))
-	if _, err := s.w.Write([]byte(text)); err != nil {
+	if _, err := s.w.Write(text); err != nil {
 		return err
 	}
-	return s.out.Flush()
+	err := s.out.Flush()
+	_ = s.out.SetWriteDeadline(time.Time{})
+	return err
 }

@@ -3,8 +3,11 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"net"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,64 +40,79 @@ type watcher struct {
 	may     access.Action
 }
 
-// client is one stream. Frames are shared between clients; one that does not
-// keep up is given a fresh snapshot in place of those it missed.
+// client is what lies there for one stream. Frames are shared between clients;
+// one that does not keep up is given a fresh snapshot in place of those it
+// missed.
 type client struct {
 	who  watcher
-	wake chan struct{}
+	wake chan struct{} // for who waits for frames
 
 	mu      sync.Mutex
+	seized  *stream // where nobody waits
 	waiting []*frame
 	lagging bool
 	done    bool
+	busy    bool // somebody is sending to it
 }
 
-// hand leaves a frame for the client.
-func (c *client) hand(f *frame) {
+// hand leaves a frame for the client, and reports whether nobody sends to it.
+func (c *client) hand(f *frame) (idle bool) {
+	return c.put(func() {
+		switch {
+		case len(c.waiting) < maxWaiting:
+			c.waiting = append(c.waiting, f)
+		case f.last: // how it ended is in the snapshot too, but this one closes the stream
+			c.waiting[len(c.waiting)-1], c.lagging = f, true
+		default:
+			c.lagging = true
+		}
+	})
+}
+
+// put changes what lies there.
+func (c *client) put(change func()) (idle bool) {
 	c.mu.Lock()
-	switch {
-	case len(c.waiting) < maxWaiting:
-		c.waiting = append(c.waiting, f)
-	case f.last: // how it ended is in the snapshot too, but this one closes the stream
-		c.waiting[len(c.waiting)-1], c.lagging = f, true
-	default:
-		c.lagging = true
-	}
+	change()
+	idle, c.busy = !c.busy && c.seized != nil, true
 	c.mu.Unlock()
-	c.nudge()
-}
-
-// finish ends the stream once what lies there is sent.
-func (c *client) finish() {
-	c.mu.Lock()
-	c.done = true
-	c.mu.Unlock()
-	c.nudge()
-}
-
-func (c *client) nudge() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
+	return idle
 }
 
-// take is what lies there for the client.
+// finish ends streams once what lies there is sent.
+func finish(clients []*client) {
+	sendAll(slices.DeleteFunc(clients, func(c *client) bool {
+		return !c.put(func() { c.done = true })
+	}))
+}
+
+// take is what lies there for the client. If it is nothing, who asks is free.
 func (c *client) take() (frames []*frame, lagging, done bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	frames, lagging, done = c.waiting, c.lagging, c.done
 	c.waiting, c.lagging = nil, false
+	c.busy = len(frames) > 0 || lagging || done
 	return frames, lagging, done
+}
+
+// giveBack undoes a take.
+func (c *client) giveBack(frames []*frame, lagging bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting, c.lagging = append(frames, c.waiting...), c.lagging || lagging
 }
 
 // streamRun follows a run until it ends, or until the caller may not watch any
 // more.
 func (a *API) streamRun(x *exchange) (answer, error) {
-	if _, err := a.Runs.Run(x.ctx(), x.caller, x.runID()); err != nil {
+	if err := a.Runs.MayWatch(x.ctx(), x.caller, x.runID()); err != nil {
 		return answer{}, err
 	}
-	c := &client{who: watcher{x.presence.By(), x.rt.may}, wake: make(chan struct{}, 1)}
+	c := &client{who: watcher{x.presence.By(), x.rt.may}, wake: make(chan struct{}, 1), busy: true}
 	b, first, err := a.join(x.ctx(), x.caller.Team, x.runID(), c)
 	if err != nil {
 		return answer{}, err
@@ -121,103 +139,97 @@ type stream struct {
 	c     *client
 	first *frame
 	since place
-	write func([]byte) error
+	write func([]byte) error // and wait until it is written
+	line  *line              // the bare connection, if we have it
 }
 
-// serve takes the connection over where it can: a client then costs a small
-// goroutine, and not the buffers of a whole request.
+// serve takes the connection over where it can: nobody has to wait for a client
+// then, and it costs little more than its socket.
 func (s *stream) serve(life context.Context, w http.ResponseWriter, r *http.Request) {
-	streamHead(w.Header())
-	out := http.NewResponseController(w)
 	if r.ProtoMajor == 1 {
-		if conn, buffered, err := out.Hijack(); err == nil && buffered.Reader.Buffered() == 0 {
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 			s.seize(life, conn, w)
 			return
 		}
 	}
-	_ = out.SetReadDeadline(time.Time{}) // it would end the request after a minute
-	w.WriteHeader(http.StatusOK)
-	s.write = func(text []byte) error {
-		_ = out.SetWriteDeadline(time.Now().Add(frameTime))
-		if _, err := w.Write(text); err != nil {
-			return err
-		}
-		return out.Flush()
-	}
-	s.run(r.Context())
-}
-
-// seize goes on with the bare connection. Nothing more is read from it.
-func (s *stream) seize(life context.Context, conn net.Conn, w http.ResponseWriter) {
-	_ = conn.SetReadDeadline(time.Time{})
-	if c, ok := w.(*counted); ok {
-		c.status = http.StatusOK // for the log
-	}
-	h := w.Header()
-	h.Set("Date", time.Now().UTC().Format(http.TimeFormat))
-	h.Set("Connection", "close")
-	var head bytes.Buffer
-	head.WriteString("HTTP/1.1 200 OK\r\n")
-	_ = h.Write(&head)
-	head.WriteString("\r\n")
-	s.write = func(text []byte) error {
-		_ = conn.SetWriteDeadline(time.Now().Add(frameTime))
-		_, err := conn.Write(text)
-		return err
-	}
-	go func(head []byte) {
-		defer conn.Close()
-		if s.write(head) == nil {
-			s.run(life)
-		}
-	}(head.Bytes())
-}
-
-// run sends how the run stands, and then whatever is new.
-func (s *stream) run(ctx context.Context) {
+	s.write = openStream(w).write
 	defer s.b.leave(s.c)
-	if s.begin(ctx) != nil {
-		return
-	}
-	if s.first.last {
-		_ = s.bid(ctx)
-		return
-	}
-	s.first = nil
-	for {
+	for err := s.begin(r.Context()); err == nil; err = s.drain(r.Context(), true) {
 		select {
-		case <-ctx.Done():
+		case <-r.Context().Done():
 			return
 		case <-s.c.wake:
 		}
+	}
+}
+
+// drain sends what lies there until that is nothing. Without patience, it stops
+// with errWait where it would have to wait.
+func (s *stream) drain(ctx context.Context, patient bool) error {
+	for {
 		frames, lagging, done := s.c.take()
+		if lagging && !patient {
+			s.c.giveBack(frames, lagging)
+			return errWait
+		}
 		if lagging {
 			frames = s.catchUp(ctx, frames)
 		}
-		for _, f := range frames {
-			if s.write(f.text) != nil || f.last {
-				return
+		for i, f := range frames {
+			if err := s.send(f, patient); err != nil {
+				s.c.giveBack(frames[i+1:], false)
+				return err
 			}
 		}
 		if done {
-			return
+			return io.EOF
+		}
+		if len(frames) == 0 && !lagging {
+			return nil
 		}
 	}
 }
 
-// begin greets a client, and replays what it missed since its last stream.
+// send sends a frame, and is done with the client after the last one.
+func (s *stream) send(f *frame, patient bool) error {
+	write := s.write
+	if !patient {
+		write = s.line.try
+	}
+	err := write(f.text)
+	switch {
+	case errors.Is(err, errWait):
+		s.line.last = f.last
+	case err == nil && f.last:
+		return io.EOF
+	}
+	return err
+}
+
+// begin greets a client, and replays what it missed since its last stream. Of
+// a run that had ended before, it tells the end.
 func (s *stream) begin(ctx context.Context) error {
 	hello, err := newFrame(s.since, map[string]any{"type": "connected", "runId": s.b.id})
 	if err != nil {
 		return err
 	}
-	if err := s.write(append([]byte("retry: 3000\n\n"), hello.text...)); err != nil {
+	first := s.first
+	s.first = nil // it is large
+	// A client that leaves before the replay has still missed what it missed, so
+	// the snapshot comes under the id of that place.
+	if err := s.write(fmt.Appendf([]byte("retry: 3000\n\n"), "%sid: %s\n", hello.text, s.since)); err != nil {
 		return err
 	}
-	if err := s.write(s.first.text); err != nil {
+	if err := s.write(first.text[bytes.IndexByte(first.text, '\n')+1:]); err != nil {
 		return err
 	}
-	return s.replay(ctx, s.since, s.first.to)
+	if err := s.replay(ctx, s.since, first.to); err != nil || !first.last {
+		return err
+	}
+	if err := s.bid(ctx, first.to); err != nil {
+		return err
+	}
+	return io.EOF
 }
 
 // replay sends what happened between two places.
@@ -253,12 +265,12 @@ func (s *stream) replay(ctx context.Context, from, to place) error {
 }
 
 // bid ends the stream of a run that had ended before it began.
-func (s *stream) bid(ctx context.Context) error {
+func (s *stream) bid(ctx context.Context, at place) error {
 	n, err := s.b.api.Runs.Standing(ctx, s.b.team, s.b.id, 0)
 	if err != nil {
 		return err
 	}
-	f, err := newFrame(s.first.to, map[string]any{"type": "done", "runId": s.b.id, "status": n.Run.Status})
+	f, err := newFrame(at, map[string]any{"type": "done", "runId": s.b.id, "status": n.Run.Status})
 	if err != nil {
 		return err
 	}

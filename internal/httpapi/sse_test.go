@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -137,7 +138,9 @@ func TestAStreamGoesOnWhereItEnded(t *testing.T) {
 	h.await(ada, id)
 
 	again := h.dial(server, ada, id, last)
-	again.until(t, "snapshot")
+	if at, _ := again.until(t, "snapshot"); at != last {
+		t.Errorf("who leaves before the replay would go on at %s, and not at %s", at, last)
+	}
 	seen, log := map[float64]bool{}, ""
 	for {
 		_, m := again.next(t)
@@ -162,5 +165,156 @@ func TestAStreamGoesOnWhereItEnded(t *testing.T) {
 		if _, log := h.dial(server, ada, id, odd).until(t, "done"); log != "" {
 			t.Errorf("after %q: %q", odd, log)
 		}
+	}
+}
+
+func TestWhoComesAtTheEndHearsIt(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	id := h.start(ada, `{"workflowId":"`+h.workflow(ada, gated)+`"}`)
+	server := httptest.NewServer(h.mux)
+	defer server.Close()
+	first := h.dial(server, ada, id, "")
+	first.until(t, "snapshot")
+	over := make(chan struct{})
+	var comers sync.WaitGroup
+	for range 8 {
+		comers.Go(func() {
+			for {
+				l := h.dial(server, ada, id, "")
+				l.until(t, "done")
+				l.Close()
+				select {
+				case <-over:
+					return
+				default:
+				}
+			}
+		})
+	}
+	h.letGo(id)
+	first.until(t, "done")
+	close(over)
+	comers.Wait()
+}
+
+// steps is a run of many short tasks, one after the other.
+func steps(n int) string {
+	var nodes, edges []string
+	for i := range n {
+		nodes = append(nodes, fmt.Sprintf(`{"id":"n%d","command":"# dummy: print=%d sleep=10ms"}`, i, i))
+		if i > 0 {
+			edges = append(edges, fmt.Sprintf(`{"id":"e%d","source":"n%d","target":"n%d"}`, i, i-1, i))
+		}
+	}
+	return `{"nodes":[` + strings.Join(nodes, ",") + `],"edges":[` + strings.Join(edges, ",") + `]}`
+}
+
+func TestNobodyIsToldMoreOftenBecauseOthersCome(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	workflow := h.workflow(ada, steps(60))
+	server := httptest.NewServer(h.mux)
+	defer server.Close()
+	begun := time.Now()
+	id := h.start(ada, `{"workflowId":"`+workflow+`"}`)
+	watcher := h.dial(server, ada, id, "")
+	over := make(chan struct{})
+	var comers sync.WaitGroup
+	for range 4 {
+		comers.Go(func() {
+			for {
+				l := h.dial(server, ada, id, "")
+				l.until(t, "snapshot")
+				l.Close()
+				select {
+				case <-over:
+					return
+				default:
+				}
+			}
+		})
+	}
+	frames, log := 0, ""
+	for m := map[string]any{}; m["type"] != "done"; {
+		if _, m = watcher.next(t); m == nil {
+			t.Fatal("the stream ended without done")
+		}
+		if m["type"] == "progress" {
+			frames++
+		}
+		if text, ok := m["logs"].(string); ok {
+			log += text
+		}
+	}
+	most := 4*time.Since(begun).Seconds() + 2
+	close(over)
+	comers.Wait()
+	if float64(frames) > most {
+		t.Errorf("%d frames came, where %.0f may", frames, most)
+	}
+	var want strings.Builder
+	for i := range 60 {
+		fmt.Fprintln(&want, i)
+	}
+	if log != want.String() {
+		t.Errorf("it was told %q", log)
+	}
+}
+
+func TestAStreamOverTLS(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	for _, version := range []int{1, 2} {
+		t.Run(fmt.Sprintf("HTTP %d", version), func(t *testing.T) {
+			id := h.start(ada, `{"workflowId":"`+h.workflow(ada, gated)+`"}`)
+			server := httptest.NewUnstartedServer(h.mux)
+			server.EnableHTTP2 = version == 2
+			server.StartTLS()
+			defer server.Close()
+			r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/api/runs/"+id+"/stream", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer "+ada.token)
+			resp, err := server.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if resp.ProtoMajor != version {
+				t.Fatalf("it speaks %s", resp.Proto)
+			}
+			l := &line{r: bufio.NewReader(resp.Body)}
+			l.until(t, "snapshot")
+			h.letGo(id)
+			l.until(t, "done")
+		})
+	}
+}
+
+// timed is an answer whose deadlines the server has set.
+type timed struct {
+	*httptest.ResponseRecorder
+	read, write time.Time
+}
+
+func (w *timed) SetReadDeadline(t time.Time) error  { w.read = t; return nil }
+func (w *timed) SetWriteDeadline(t time.Time) error { w.write = t; return nil }
+
+// HTTP/2 ends a stream at its deadlines, whether anybody writes or not.
+func TestNoDeadlineOutlivesAFrame(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	r := httptest.NewRequest("GET", "/api/runs/"+h.finished(ada)+"/stream", nil)
+	r.ProtoMajor = 2
+	r.Header.Set("Authorization", "Bearer "+ada.token)
+	w := &timed{httptest.NewRecorder(), time.Now(), time.Now()}
+	h.mux.ServeHTTP(w, r)
+	if w.Code != 200 || !strings.Contains(w.Body.String(), `"done"`) {
+		t.Fatalf("it was answered %d %s", w.Code, w.Body)
+	}
+	if !w.read.IsZero() || !w.write.IsZero() {
+		t.Errorf("a silent stream ends: reading at %s, writing at %s", w.read, w.write)
 	}
 }

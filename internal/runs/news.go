@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/ids"
 )
 
@@ -15,6 +16,15 @@ type News struct {
 
 // eventsAtOnce is how many events one look takes in.
 const eventsAtOnce = 500
+
+// MayWatch fails unless a run is one of the caller's team.
+func (s *Service) MayWatch(ctx context.Context, caller access.Caller, id ids.Run) error {
+	if err := caller.Must(access.Read); err != nil {
+		return err
+	}
+	_, err := s.details.LeanRun(ctx, caller.Team, id)
+	return err
+}
 
 // News is what has happened to a run of a team after an event, and from an
 // offset of its log on. Who may know is decided before anybody watches.

@@ -1,0 +1,132 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// line is a connection that was taken over from the server. Nothing more is
+// read from it.
+type line struct {
+	net.Conn
+	raw  syscall.RawConn // nil where it is more than a socket, as with TLS
+	rest []byte          // of a frame that was begun
+	last bool            // it is the last one
+}
+
+func newLine(conn net.Conn) *line {
+	l := &line{Conn: conn}
+	if socket, ok := conn.(syscall.Conn); ok {
+		l.raw, _ = socket.SyscallConn()
+	}
+	return l
+}
+
+// errWait says that a client does not take more at once.
+var errWait = errors.New("the client does not take more at once")
+
+// seize goes on with the bare connection. What a client is told first is told
+// by who let it in; from then on, nobody waits for it.
+func (s *stream) seize(life context.Context, conn net.Conn, w http.ResponseWriter) {
+	if c, ok := w.(*counted); ok {
+		c.status = http.StatusOK // for the log
+	}
+	h := w.Header()
+	streamHead(h)
+	h.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	h.Set("Connection", "close")
+	var head bytes.Buffer
+	head.WriteString("HTTP/1.1 200 OK\r\n")
+	_ = h.Write(&head)
+	head.WriteString("\r\n")
+
+	s.line = newLine(conn)
+	s.write = s.line.wait
+	err := s.write(head.Bytes())
+	if err == nil {
+		err = s.begin(life)
+	}
+	if err != nil {
+		s.hangUp()
+		return
+	}
+	s.c.mu.Lock()
+	s.c.seized = s
+	s.c.mu.Unlock()
+	s.flush()
+}
+
+// sendAll lets clients have what lies there for them: some at a time, so that
+// every core has something to do until the last one is told.
+func sendAll(idle []*client) {
+	for some := range slices.Chunk(idle, 50) {
+		go func() {
+			for _, c := range some {
+				c.seized.flush()
+			}
+		}()
+	}
+}
+
+// flush sends what lies there. If the client does not take it at once, a
+// goroutine of its own goes on.
+func (s *stream) flush() {
+	switch err := s.drain(s.b.api.life(), false); {
+	case errors.Is(err, errWait):
+		go s.insist()
+	case err != nil:
+		s.hangUp()
+	}
+}
+
+func (s *stream) insist() {
+	err := s.send(&frame{text: s.line.rest, last: s.line.last}, true)
+	s.line.rest = nil
+	if err == nil {
+		err = s.drain(s.b.api.life(), true)
+	}
+	if err != nil {
+		s.hangUp()
+	}
+}
+
+func (s *stream) hangUp() {
+	s.b.leave(s.c)
+	_ = s.line.Close()
+}
+
+// wait writes a text, within the time that a client has for it.
+func (l *line) wait(text []byte) error {
+	_ = l.SetWriteDeadline(time.Now().Add(frameTime))
+	_, err := l.Write(text)
+	_ = l.SetWriteDeadline(time.Time{})
+	return err
+}
+
+// try writes as much as the socket takes; what it does not take is the rest.
+func (l *line) try(text []byte) error {
+	var n int
+	var failed error
+	if l.raw != nil {
+		err := l.raw.Write(func(fd uintptr) bool {
+			n, failed = syscall.Write(int(fd), text)
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if failed != nil && !errors.Is(failed, syscall.EAGAIN) && !errors.Is(failed, syscall.EINTR) {
+		return failed
+	}
+	if l.rest = text[max(0, n):]; len(l.rest) > 0 {
+		return errWait
+	}
+	return nil
+}
