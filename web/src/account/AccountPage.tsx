@@ -2,11 +2,11 @@ import { useQuery } from "@tanstack/react-query";
 import { Laptop, LogOut } from "lucide-react";
 import { Answer } from "../app/Answer.tsx";
 import { Page, Section } from "../app/Page.tsx";
-import { chooseTheme, type Theme, useTheme } from "../app/theme.ts";
+import { chooseTheme, useTheme } from "../app/theme.ts";
 import { useMe } from "../identity/queries.ts";
 import { signOut } from "../identity/session.ts";
 import { Button } from "../ui/Button.tsx";
-import { Field, Select } from "../ui/Field.tsx";
+import { Choice, Field } from "../ui/Field.tsx";
 import { day } from "../ui/format.ts";
 import { Pill } from "../ui/Pill.tsx";
 import { Time } from "../ui/Time.tsx";
@@ -33,11 +33,11 @@ export function AccountPage() {
     >
       <Section title="Appearance">
         <Field label="Theme" className="max-w-56">
-          <Select value={theme} onChange={(event) => chooseTheme(event.target.value as Theme)}>
-            <option value="system">As the system</option>
-            <option value="light">Light</option>
-            <option value="dark">Dark</option>
-          </Select>
+          <Choice
+            options={{ system: "As the system", light: "Light", dark: "Dark" }}
+            value={theme}
+            onChange={chooseTheme}
+          />
         </Field>
       </Section>
       <Section title="Where you are signed in" intro="Ending a session signs that browser out at once.">

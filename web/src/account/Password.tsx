@@ -5,6 +5,7 @@ import { Section } from "../app/Page.tsx";
 import { useMe } from "../identity/queries.ts";
 import { Button } from "../ui/Button.tsx";
 import { Field, Input } from "../ui/Field.tsx";
+import { Form } from "../ui/Form.tsx";
 import { toast } from "../ui/toast.ts";
 import { changePassword } from "./queries.ts";
 
@@ -23,13 +24,7 @@ export function Password() {
   });
   return (
     <Section title="Password">
-      <form
-        className="max-w-sm space-y-4"
-        onSubmit={(event) => {
-          event.preventDefault();
-          change.mutate();
-        }}
-      >
+      <Form className="max-w-sm space-y-4" onSubmit={() => change.mutate()}>
         <input type="text" name="username" autoComplete="username" value={me.email} readOnly hidden />
         <Field label="Current password">
           <Input
@@ -54,7 +49,7 @@ export function Password() {
         <Button type="submit" busy={change.isPending}>
           Change the password
         </Button>
-      </form>
+      </Form>
     </Section>
   );
 }

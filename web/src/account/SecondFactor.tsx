@@ -8,6 +8,7 @@ import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Field, Input } from "../ui/Field.tsx";
+import { Form } from "../ui/Form.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { toast } from "../ui/toast.ts";
 import { changeSecondFactor } from "./queries.ts";
@@ -55,13 +56,7 @@ function Steps({ close }: { close: () => void }) {
   const enabled = isFailure(begin.error, "already_enabled");
   const step = begin.data ? confirm : enabled ? disable : begin;
   return (
-    <form
-      className="space-y-4"
-      onSubmit={(event) => {
-        event.preventDefault();
-        step.mutate();
-      }}
-    >
+    <Form onSubmit={() => step.mutate()}>
       {!begin.data && (
         <Field label="Your password">
           <Input
@@ -103,7 +98,7 @@ function Steps({ close }: { close: () => void }) {
       <Button type="submit" look={enabled ? "danger" : "primary"} busy={step.isPending}>
         {begin.data ? "Turn it on" : enabled ? "Turn it off" : "Go on"}
       </Button>
-    </form>
+    </Form>
   );
 }
 

@@ -10,6 +10,7 @@ import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Field, Input, Select } from "../ui/Field.tsx";
+import { Form } from "../ui/Form.tsx";
 import { day } from "../ui/format.ts";
 import { Notice } from "../ui/Notice.tsx";
 import { Time } from "../ui/Time.tsx";
@@ -111,13 +112,7 @@ function TokenDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (ope
           </Button>
         </div>
       ) : (
-        <form
-          className="space-y-4"
-          onSubmit={(event) => {
-            event.preventDefault();
-            make.mutate();
-          }}
-        >
+        <Form onSubmit={() => make.mutate()}>
           <Field label="Name" hint="What it is for, such as the script that uses it.">
             <Input value={name} onChange={(event) => setName(event.target.value)} required maxLength={200} autoFocus />
           </Field>
@@ -143,7 +138,7 @@ function TokenDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (ope
           <Button type="submit" look="primary" busy={make.isPending}>
             Make the token
           </Button>
-        </form>
+        </Form>
       )}
     </Dialog>
   );

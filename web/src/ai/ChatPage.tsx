@@ -8,6 +8,7 @@ import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { Empty } from "../ui/Empty.tsx";
 import { Textarea } from "../ui/Field.tsx";
+import { Form } from "../ui/Form.tsx";
 import { Markdown } from "../ui/Markdown.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { complete, explain, type Turn } from "./chat.ts";
@@ -128,10 +129,9 @@ export function ChatPage() {
         )}
         <div ref={end} />
       </div>
-      <form
+      <Form
         className="sticky bottom-0 flex items-end gap-2 border-t bg-bg py-3"
-        onSubmit={(event) => {
-          event.preventDefault();
+        onSubmit={() => {
           if (!busy && draft.trim()) void send(draft.trim());
         }}
       >
@@ -162,7 +162,7 @@ export function ChatPage() {
             Send
           </Button>
         )}
-      </form>
+      </Form>
     </div>
   );
 }

@@ -12,6 +12,7 @@ import { useMaybeMe } from "../identity/queries.ts";
 import { Button } from "../ui/Button.tsx";
 import { DropZone } from "../ui/DropZone.tsx";
 import { Field, Input } from "../ui/Field.tsx";
+import { Form } from "../ui/Form.tsx";
 import { plural } from "../ui/format.ts";
 import { Notice } from "../ui/Notice.tsx";
 import { Pill } from "../ui/Pill.tsx";
@@ -72,13 +73,7 @@ export function PapersPage() {
       title="Papers"
       intro="From a published method to a workflow you can run: what was done, with which tools, where the paper says so."
     >
-      <form
-        className="mb-3 flex flex-wrap items-start gap-2"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (doi) study.mutate({ doi });
-        }}
-      >
+      <Form className="mb-3 flex flex-wrap items-start gap-2" onSubmit={() => doi && study.mutate({ doi })}>
         <Field
           label="DOI of the paper"
           className="min-w-64 flex-1"
@@ -102,7 +97,7 @@ export function PapersPage() {
         >
           Analyze
         </Button>
-      </form>
+      </Form>
       <Quota signedIn={me !== null} />
 
       <div className="my-5 space-y-4">

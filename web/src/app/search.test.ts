@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { changed, flag, oneOf, parseSearch, stringifySearch, text } from "./search.ts";
+import { changed } from "../ui/changed.ts";
+import { flag, oneOf, parseSearch, stringifySearch, text } from "./search.ts";
 
 test("addresses are plain, and come back as they went", () => {
   const search = { q: "12", days: "90", create: true, gone: undefined };

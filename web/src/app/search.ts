@@ -21,11 +21,6 @@ export function flag<K extends string>(search: Search, key: K): { [key in K]?: t
   return value === true || value === "1" || value === "true" ? ({ [key]: true } as { [key in K]?: true }) : {};
 }
 
-/** changed is the search parameters with some set, and those that are undefined gone. */
-export function changed<S extends object>(old: S, change: { [K in keyof S]?: S[K] | undefined }): S {
-  return Object.fromEntries(Object.entries({ ...old, ...change }).filter(([, value]) => value !== undefined)) as S;
-}
-
 /** parseSearch and stringifySearch keep addresses plain: text as it is, a flag as 1. */
 export function parseSearch(search: string): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(search));

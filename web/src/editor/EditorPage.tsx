@@ -1,5 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { ChevronRight, Play, Share2 } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { useStore } from "zustand";
@@ -7,7 +7,7 @@ import { api, ask } from "../api/client.ts";
 import { failureOf } from "../api/failure.ts";
 import { Answer } from "../app/Answer.tsx";
 import { useTitle } from "../app/Page.tsx";
-import { changed } from "../app/search.ts";
+import { useChange } from "../app/useChange.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { type Workflow, workflowQuery } from "../workflows/queries.ts";
@@ -76,9 +76,7 @@ function useOpen(workflowId: string): Session | null {
 function Open({ workflow }: { workflow: Workflow }) {
   const session = useOpen(workflow.id);
   const search = useSearch({ from: "/inside/workflows/$workflowId" });
-  const navigate = useNavigate({ from: "/workflows/$workflowId" });
-  const set = (change: Parameters<typeof changed<typeof search>>[1]) =>
-    void navigate({ search: (old) => changed(old, change), replace: true });
+  const set = useChange<typeof search>();
   useTitle(workflow.name);
   if (!session) return null;
   return (

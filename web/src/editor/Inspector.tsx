@@ -1,6 +1,7 @@
 import { Copy, Maximize2, Trash2 } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
 import { Button, IconButton } from "../ui/Button.tsx";
+import { changed } from "../ui/changed.ts";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Checkbox, Field, Select } from "../ui/Field.tsx";
 import { Notice } from "../ui/Notice.tsx";
@@ -120,7 +121,7 @@ type Set = (key: string, value: unknown) => void;
 
 /** joined is an object with some members set, or nothing where none are left. */
 function joined(old: object | undefined, change: Record<string, unknown>): Record<string, unknown> | undefined {
-  const next = Object.fromEntries(Object.entries({ ...old, ...change }).filter(([, value]) => value !== undefined));
+  const next = changed<Record<string, unknown>>({ ...old }, change);
   return Object.keys(next).length > 0 ? next : undefined;
 }
 

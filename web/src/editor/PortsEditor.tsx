@@ -1,30 +1,53 @@
 import { X } from "lucide-react";
 import { IconButton } from "../ui/Button.tsx";
+import { changed } from "../ui/changed.ts";
 import { Checkbox } from "../ui/Field.tsx";
 import { useEditor, useGraph } from "./context.ts";
-import { DraftInput, RemoveButton, Rows, refuseName, Small } from "./fields.tsx";
-import { freeName, type GraphNode } from "./graph.ts";
+import { DraftInput, NameRow, Rows, Small } from "./fields.tsx";
+import { freeName, type GraphEdge, type GraphNode } from "./graph.ts";
 import { type Port, portsOf } from "./ports.ts";
+
+interface PortsProps {
+  node: GraphNode;
+  ports: Port[];
+  edges: GraphEdge[];
+  locked: boolean;
+}
 
 /** PortsEditor edits what goes into a step and what comes out, with the lines that end there. */
 export function PortsEditor({ node, locked }: { node: GraphNode; locked: boolean }) {
   const { document } = useGraph();
-  const { show } = useEditor();
   const edges = document.edges().filter((edge) => edge.source === node.id || edge.target === node.id);
   const ports = portsOf(node, edges);
+  const ordering = edges.filter((edge) => !edge.sourceHandle);
+  return (
+    <>
+      <Inputs node={node} ports={ports.inputs} edges={edges} locked={locked} />
+      <Outputs node={node} ports={ports.outputs} edges={edges} locked={locked} />
+      {ordering.length > 0 && (
+        <section className="space-y-1">
+          <h3 className="text-sm">Order only</h3>
+          {ordering.map((line) =>
+            line.target === node.id ? (
+              <Line key={line.id} id={line.id} word="after" other={line.source} locked={locked} />
+            ) : (
+              <Line key={line.id} id={line.id} word="before" other={line.target} locked={locked} />
+            ),
+          )}
+        </section>
+      )}
+    </>
+  );
+}
+
+function Inputs({ node, ports, edges, locked }: PortsProps) {
+  const { document } = useGraph();
   const sources = [
     ...[...document.roots.inputs.keys()].map((name) => `inputs.${name}`),
-    ...[...document.roots.nodes.entries()].flatMap(([id]) =>
+    ...[...document.roots.nodes.keys()].flatMap((id) =>
       id === node.id ? [] : Object.keys(document.node(id)?.outputs ?? {}).map((port) => `${id}.${port}`),
     ),
   ];
-  const nameOf = (id: string) => document.node(id)?.name || id;
-  const setPort = (side: "inputs" | "outputs", name: string, change: Record<string, unknown>) => {
-    const old = (node[side]?.[name] ?? {}) as Record<string, unknown>;
-    const port = Object.fromEntries(Object.entries({ ...old, ...change }).filter(([, value]) => value !== undefined));
-    document.setField(node.id, side, { ...node[side], [name]: port });
-  };
-  const ordering = edges.filter((edge) => !edge.sourceHandle);
   return (
     <>
       <datalist id={`sources-${node.id}`}>
@@ -36,33 +59,27 @@ export function PortsEditor({ node, locked }: { node: GraphNode; locked: boolean
         title="Inputs"
         empty="Draw a line to this step, or add an input."
         addLabel="Add an input"
-        names={ports.inputs.map((port) => port.name)}
+        names={ports.map((port) => port.name)}
         locked={locked}
         onAdd={() => {
-          const name = freeName("input", (each) => ports.inputs.some((port) => port.name === each));
+          const name = freeName("input", (each) => ports.some((port) => port.name === each));
           document.setField(node.id, "inputs", { ...node.inputs, [name]: {} });
         }}
       >
         {(name) => {
-          const port = node.inputs?.[name];
           const lines = edges.filter((edge) => edge.target === node.id && edge.targetHandle === name);
           return (
             <div className="space-y-1.5">
-              <PortHead node={node} side="inputs" name={name} taken={ports.inputs} locked={locked} />
+              <PortHead node={node} side="inputs" name={name} taken={ports} locked={locked} />
               {lines.map((line) => (
-                <p key={line.id} className="flex items-center gap-1 text-[13px]">
-                  <span className="text-muted">from</span>
-                  <button type="button" className="truncate underline" onClick={() => show(line.source)}>
-                    {nameOf(line.source)}.{line.sourceHandle}
-                  </button>
-                  <IconButton
-                    size="sm"
-                    label="Remove the line"
-                    disabled={locked}
-                    icon={<X className="size-3.5" aria-hidden />}
-                    onClick={() => document.remove([], [line.id])}
-                  />
-                </p>
+                <Line
+                  key={line.id}
+                  id={line.id}
+                  word="from"
+                  other={line.source}
+                  port={line.sourceHandle}
+                  locked={locked}
+                />
               ))}
               {lines.length === 0 && (
                 <Small label="Comes from">
@@ -71,117 +88,125 @@ export function PortsEditor({ node, locked }: { node: GraphNode; locked: boolean
                     disabled={locked}
                     placeholder="inputs.reads"
                     className="font-mono"
-                    value={port?.from ?? ""}
-                    onKeep={(from) => setPort("inputs", name, { from: from || undefined })}
+                    value={node.inputs?.[name]?.from ?? ""}
+                    onKeep={(from) =>
+                      document.setField(node.id, "inputs", withPort(node.inputs, name, { from: from || undefined }))
+                    }
                   />
                 </Small>
               )}
-              <Checkbox
-                label="Optional"
-                disabled={locked}
-                checked={port?.optional === true}
-                onChange={(event) => setPort("inputs", name, { optional: event.target.checked || undefined })}
-              />
+              <PortFlag node={node} side="inputs" name={name} flag="optional" label="Optional" locked={locked} />
             </div>
           );
         }}
       </Rows>
-      <Rows
-        title="Outputs"
-        empty="Files that this step leaves behind."
-        addLabel="Add an output"
-        names={ports.outputs.map((port) => port.name)}
-        locked={locked}
-        onAdd={() => {
-          const name = freeName("result", (each) => ports.outputs.some((port) => port.name === each));
-          document.setField(node.id, "outputs", { ...node.outputs, [name]: { path: `${name}.txt` } });
-        }}
-      >
-        {(name) => {
-          const port = node.outputs?.[name];
-          return (
-            <div className="space-y-1.5">
-              <PortHead node={node} side="outputs" name={name} taken={ports.outputs} locked={locked} />
-              <Small label="Path in the working folder">
-                <DraftInput
-                  disabled={locked}
-                  className="font-mono"
-                  placeholder="result.txt"
-                  value={port?.path ?? ""}
-                  onKeep={(path) => setPort("outputs", name, { path: path || undefined })}
-                />
-              </Small>
-              <div className="flex gap-4">
-                <Checkbox
-                  label="Many files"
-                  disabled={locked}
-                  checked={port?.many === true}
-                  onChange={(event) => setPort("outputs", name, { many: event.target.checked || undefined })}
-                />
-                <Checkbox
-                  label="Optional"
-                  disabled={locked}
-                  checked={port?.optional === true}
-                  onChange={(event) => setPort("outputs", name, { optional: event.target.checked || undefined })}
-                />
-              </div>
-            </div>
-          );
-        }}
-      </Rows>
-      {ordering.length > 0 && (
-        <section className="space-y-1">
-          <h3 className="text-sm">Order only</h3>
-          {ordering.map((line) => (
-            <p key={line.id} className="flex items-center gap-1 text-[13px]">
-              <span className="text-muted">{line.target === node.id ? "after" : "before"}</span>
-              {nameOf(line.target === node.id ? line.source : line.target)}
-              <IconButton
-                size="sm"
-                label="Remove the line"
-                disabled={locked}
-                icon={<X className="size-3.5" aria-hidden />}
-                onClick={() => document.remove([], [line.id])}
-              />
-            </p>
-          ))}
-        </section>
-      )}
     </>
   );
 }
 
-/** PortHead is a port's name, and a way to remove it; lines that end in it follow. */
-function PortHead({
-  node,
-  side,
-  name,
-  taken,
-  locked,
-}: {
+function Outputs({ node, ports, locked }: PortsProps) {
+  const { document } = useGraph();
+  return (
+    <Rows
+      title="Outputs"
+      empty="Files that this step leaves behind."
+      addLabel="Add an output"
+      names={ports.map((port) => port.name)}
+      locked={locked}
+      onAdd={() => {
+        const name = freeName("result", (each) => ports.some((port) => port.name === each));
+        document.setField(node.id, "outputs", { ...node.outputs, [name]: { path: `${name}.txt` } });
+      }}
+    >
+      {(name) => (
+        <div className="space-y-1.5">
+          <PortHead node={node} side="outputs" name={name} taken={ports} locked={locked} />
+          <Small label="Path in the working folder">
+            <DraftInput
+              disabled={locked}
+              className="font-mono"
+              placeholder="result.txt"
+              value={node.outputs?.[name]?.path ?? ""}
+              onKeep={(path) =>
+                document.setField(node.id, "outputs", withPort(node.outputs, name, { path: path || undefined }))
+              }
+            />
+          </Small>
+          <div className="flex gap-4">
+            <PortFlag node={node} side="outputs" name={name} flag="many" label="Many files" locked={locked} />
+            <PortFlag node={node} side="outputs" name={name} flag="optional" label="Optional" locked={locked} />
+          </div>
+        </div>
+      )}
+    </Rows>
+  );
+}
+
+type Side = "inputs" | "outputs";
+type Loose = Record<string, unknown>;
+
+function withPort(ports: Record<string, object> | undefined, name: string, change: Loose): Record<string, Loose> {
+  return { ...(ports as Record<string, Loose>), [name]: changed<Loose>((ports?.[name] ?? {}) as Loose, change) };
+}
+
+function PortFlag(props: {
   node: GraphNode;
-  side: "inputs" | "outputs";
+  side: Side;
   name: string;
-  taken: Port[];
+  flag: "many" | "optional";
+  label: string;
   locked: boolean;
 }) {
+  const { node, side, name, flag, label, locked } = props;
   const { document } = useGraph();
-  const what = side === "inputs" ? "input" : "output";
+  const port = node[side]?.[name] as Loose | undefined;
   return (
-    <div className="flex items-center gap-1.5">
-      <DraftInput
-        aria-label={`Name of the ${what}`}
-        className="font-mono"
+    <Checkbox
+      label={label}
+      disabled={locked}
+      checked={port?.[flag] === true}
+      onChange={(event) =>
+        document.setField(node.id, side, withPort(node[side], name, { [flag]: event.target.checked || undefined }))
+      }
+    />
+  );
+}
+
+/** Line is a line of the graph in words, with a way to remove it. */
+function Line(props: { id: string; word: string; other: string; port?: string | null | undefined; locked: boolean }) {
+  const { id, word, other, port, locked } = props;
+  const { document } = useGraph();
+  const { show } = useEditor();
+  return (
+    <p className="flex items-center gap-1 text-[13px]">
+      <span className="text-muted">{word}</span>
+      <button type="button" className="truncate underline" onClick={() => show(other)}>
+        {document.node(other)?.name || other}
+        {port && `.${port}`}
+      </button>
+      <IconButton
+        size="sm"
+        label="Remove the line"
         disabled={locked}
-        value={name}
-        refuse={refuseName((next) => next !== name && taken.some((each) => each.name === next))}
-        onKeep={(next) => document.renamePort(node.id, side, name, next)}
+        icon={<X className="size-3.5" aria-hidden />}
+        onClick={() => document.remove([], [id])}
       />
-      <RemoveButton
-        label={`Remove the ${what} ${name}`}
-        locked={locked}
-        onClick={() => document.removePort(node.id, side, name)}
-      />
-    </div>
+    </p>
+  );
+}
+
+/** PortHead is a port's name, and a way to remove it; lines that end in it follow. */
+function PortHead(props: { node: GraphNode; side: Side; name: string; taken: Port[]; locked: boolean }) {
+  const { node, side, name, taken, locked } = props;
+  const { document } = useGraph();
+  return (
+    <NameRow
+      what={side === "inputs" ? "input" : "output"}
+      name={name}
+      locked={locked}
+      taken={(next) => taken.some((each) => each.name === next)}
+      onRename={(next) => document.renamePort(node.id, side, name, next)}
+      onRemove={() => document.removePort(node.id, side, name)}
+    />
   );
 }

@@ -12,7 +12,7 @@ import { isFailure, sentence } from "../api/failure.ts";
 import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { save } from "../ui/download.ts";
-import { Select } from "../ui/Field.tsx";
+import { Choice } from "../ui/Field.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { toast } from "../ui/toast.ts";
 import { highlight } from "./codeStyle.ts";
@@ -54,18 +54,16 @@ export default function SourcePanel({ name, asks }: { name: string; asks: boolea
   return (
     <div className="flex h-full min-h-96 flex-col gap-2">
       <div className="flex flex-wrap items-center gap-1.5">
-        <Select
+        <Choice
           aria-label="Format"
           className="h-8! w-auto!"
+          options={{ yaml: "YAML", json: "JSON" }}
           value={format}
-          onChange={(event) => {
+          onChange={(next) => {
             setDraft(null);
-            setFormat(event.target.value as Format);
+            setFormat(next);
           }}
-        >
-          <option value="yaml">YAML</option>
-          <option value="json">JSON</option>
-        </Select>
+        />
         <Copy text={draft ?? current} label="Copy the text" />
         <Button
           size="sm"

@@ -1,7 +1,8 @@
 import type { Schemas } from "../api/client.ts";
-import { Checkbox, Select } from "../ui/Field.tsx";
+import { changed } from "../ui/changed.ts";
+import { Checkbox, Choice, Select } from "../ui/Field.tsx";
 import { useEditor, useGraph, useSession } from "./context.ts";
-import { DraftArea, DraftInput, numberOf, RemoveButton, Rows, refuseName, refuseNumber, Small } from "./fields.tsx";
+import { DraftArea, DraftInput, NameRow, numberOf, Rows, refuseNumber, Small } from "./fields.tsx";
 import type { NamedRoot } from "./graph.ts";
 import { useRoot } from "./useRoot.ts";
 
@@ -25,25 +26,17 @@ function useLocked(): boolean {
   return !useSession((state) => state.canEdit) || lock !== null;
 }
 
-/** Head is a name that can be changed, with a way to remove what it names. */
 function Head({ root, name, what, locked }: { root: NamedRoot; name: string; what: string; locked: boolean }) {
   const { document } = useGraph();
   return (
-    <div className="flex items-center gap-1.5">
-      <DraftInput
-        aria-label={`Name of the ${what}`}
-        className="font-mono"
-        disabled={locked}
-        value={name}
-        refuse={refuseName((next) => next !== name && document.roots[root].has(next))}
-        onKeep={(next) => document.rename(root, name, next)}
-      />
-      <RemoveButton
-        label={`Remove the ${what} ${name}`}
-        locked={locked}
-        onClick={() => document.setNamed(root, name, undefined)}
-      />
-    </div>
+    <NameRow
+      what={what}
+      name={name}
+      locked={locked}
+      taken={(next) => document.roots[root].has(next)}
+      onRename={(next) => document.rename(root, name, next)}
+      onRemove={() => document.setNamed(root, name, undefined)}
+    />
   );
 }
 
@@ -52,8 +45,7 @@ function Parameters() {
   const parameters = useRoot("parameters") as Record<string, Parameter>;
   const locked = useLocked();
   const set = (name: string, change: Record<string, unknown>) => {
-    const next = Object.entries({ ...parameters[name], ...change }).filter(([, value]) => value !== undefined);
-    document.setNamed("parameters", name, Object.fromEntries(next));
+    document.setNamed("parameters", name, changed<Record<string, unknown>>(parameters[name] ?? {}, change));
   };
   return (
     <Rows
@@ -196,16 +188,14 @@ function Inputs() {
           <div className="space-y-1.5">
             <Head root="inputs" name={name} what="file input" locked={locked} />
             <div className="flex items-center gap-4">
-              <Select
+              <Choice
                 aria-label={`How many files ${name} takes`}
                 className="w-auto!"
                 disabled={locked}
+                options={{ file: "one file", files: "several files" }}
                 value={input.type}
-                onChange={(event) => set({ type: event.target.value as "file" | "files" })}
-              >
-                <option value="file">one file</option>
-                <option value="files">several files</option>
-              </Select>
+                onChange={(type) => set({ type })}
+              />
               <Checkbox
                 label="Required"
                 disabled={locked}

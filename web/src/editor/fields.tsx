@@ -148,6 +148,37 @@ export function RemoveButton({ label, onClick, locked }: { label: string; onClic
   );
 }
 
+/** NameRow is a name that can be changed, with a way to remove what it names. */
+export function NameRow({
+  what,
+  name,
+  locked,
+  taken,
+  onRename,
+  onRemove,
+}: {
+  what: string;
+  name: string;
+  locked: boolean;
+  taken: (name: string) => boolean;
+  onRename: (name: string) => void;
+  onRemove: () => void;
+}) {
+  return (
+    <div className="flex items-center gap-1.5">
+      <DraftInput
+        aria-label={`Name of the ${what}`}
+        className="font-mono"
+        disabled={locked}
+        value={name}
+        refuse={refuseName((next) => next !== name && taken(next))}
+        onKeep={onRename}
+      />
+      <RemoveButton label={`Remove the ${what} ${name}`} locked={locked} onClick={onRemove} />
+    </div>
+  );
+}
+
 /** Small is a label beside a small control. */
 export function Small({ label, children, className }: { label: string; children: ReactNode; className?: string }) {
   return (

@@ -1,17 +1,18 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { Link, useSearch } from "@tanstack/react-router";
 import { Download, Eye, Files, FileUp, Search, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { Answer } from "../app/Answer.tsx";
 import { Page } from "../app/Page.tsx";
-import { changed } from "../app/search.ts";
+import { useChange } from "../app/useChange.ts";
 import { useWhyNot } from "../identity/queries.ts";
 import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { ConfirmDialog, Dialog } from "../ui/Dialog.tsx";
 import { Empty } from "../ui/Empty.tsx";
-import { Checkbox, Select } from "../ui/Field.tsx";
+import { Checkbox, Choice } from "../ui/Field.tsx";
 import { bytes, plural } from "../ui/format.ts";
+import { useFirst, useTicks } from "../ui/rows.tsx";
 import { SearchBox } from "../ui/SearchBox.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
@@ -26,9 +27,7 @@ const atOnce = 200;
 
 export function FilesPage() {
   const search = useSearch({ from: "/inside/files" });
-  const navigate = useNavigate({ from: "/files" });
-  const set = (change: Parameters<typeof changed<typeof search>>[1]) =>
-    void navigate({ search: (old) => changed(old, change), replace: true });
+  const set = useChange<typeof search>();
   const files = useQuery(filesQuery);
   const whyNot = useWhyNot();
   const upload = async () => {
@@ -75,16 +74,13 @@ export function FilesPage() {
                   value={search.q ?? ""}
                   onChange={(words) => set({ q: words || undefined })}
                 />
-                <Select
+                <Choice
                   aria-label="Source"
                   className="w-auto!"
+                  options={{ "": "Uploads and outputs", upload: "Uploads", output: "Outputs of runs" }}
                   value={search.source ?? ""}
-                  onChange={(event) => set({ source: (event.target.value || undefined) as typeof search.source })}
-                >
-                  <option value="">Uploads and outputs</option>
-                  <option value="upload">Uploads</option>
-                  <option value="output">Outputs of runs</option>
-                </Select>
+                  onChange={(source) => set({ source: source || undefined })}
+                />
               </div>
               <FilesTable
                 rows={rows.filter(
@@ -107,18 +103,17 @@ export function FilesPage() {
 }
 
 function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: string) => void }) {
-  const [most, setMost] = useState(atOnce);
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const { shown, more } = useFirst(rows, atOnce);
+  const { ticked, tick, clear } = useTicks();
   const [deleting, setDeleting] = useState(false);
   const whyNot = useWhyNot();
-  const targets = rows.filter((file) => chosen.has(file.key));
+  const targets = rows.filter((file) => ticked.has(file.key));
   const remove = useDelete(() => {
     setDeleting(false);
-    setChosen(new Set());
+    clear();
   });
   if (rows.length === 0) return <Empty icon={<Search />} title="No file fits" />;
-  const shown = rows.slice(0, most);
-  const all = shown.every((file) => chosen.has(file.key));
+  const all = shown.every((file) => ticked.has(file.key));
   return (
     <>
       <div className="mb-2 flex min-h-9 items-center justify-between gap-2 text-sm text-muted">
@@ -147,7 +142,12 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
                 label="Choose all"
                 hideLabel
                 checked={all}
-                onChange={() => setChosen(all ? new Set() : new Set(shown.map((file) => file.key)))}
+                onChange={() =>
+                  tick(
+                    shown.map((file) => file.key),
+                    !all,
+                  )
+                }
               />
             </Th>
             <Th>Name</Th>
@@ -167,13 +167,8 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
               <Checkbox
                 label={`Choose ${file.name}`}
                 hideLabel
-                checked={chosen.has(file.key)}
-                onChange={(event) => {
-                  const next = new Set(chosen);
-                  if (event.target.checked) next.add(file.key);
-                  else next.delete(file.key);
-                  setChosen(next);
-                }}
+                checked={ticked.has(file.key)}
+                onChange={(event) => tick([file.key], event.target.checked)}
               />
             </Td>
             <Td className="max-w-80 max-md:max-w-40 md:min-w-48">
@@ -229,11 +224,7 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
           </tr>
         ))}
       </Table>
-      {rows.length > most && (
-        <div className="mt-3 text-center">
-          <Button onClick={() => setMost(most + 500)}>Show more</Button>
-        </div>
-      )}
+      {more && <div className="mt-3 text-center">{more}</div>}
       <ConfirmDialog
         open={deleting}
         onOpenChange={setDeleting}

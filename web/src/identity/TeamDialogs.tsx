@@ -3,7 +3,8 @@ import { useState } from "react";
 import { Problem } from "../app/ErrorPage.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
-import { Field, Input, Select } from "../ui/Field.tsx";
+import { Choice, Field, Input } from "../ui/Field.tsx";
+import { Form } from "../ui/Form.tsx";
 import { toast } from "../ui/toast.ts";
 import { invite, renameTeam } from "./members.ts";
 import { useMe } from "./queries.ts";
@@ -29,13 +30,7 @@ export function InviteDialog({ open, onOpenChange }: { open: boolean; onOpenChan
       title="Invite somebody"
       description="They get a mail with a link, and join once they accept."
     >
-      <form
-        className="space-y-4"
-        onSubmit={(event) => {
-          event.preventDefault();
-          send.mutate();
-        }}
-      >
+      <Form onSubmit={() => send.mutate()}>
         <Field label="E-mail">
           <Input type="email" value={email} onChange={(event) => setEmail(event.target.value)} required autoFocus />
         </Field>
@@ -43,16 +38,13 @@ export function InviteDialog({ open, onOpenChange }: { open: boolean; onOpenChan
           label="Role"
           hint={role === "admin" ? "Also manages people, sharing and billing." : "Builds and runs workflows."}
         >
-          <Select value={role} onChange={(event) => setRole(event.target.value as "member" | "admin")}>
-            <option value="member">Member</option>
-            <option value="admin">Admin</option>
-          </Select>
+          <Choice options={{ member: "Member", admin: "Admin" }} value={role} onChange={setRole} />
         </Field>
         {send.error && <Problem error={send.error} />}
         <Button type="submit" look="primary" busy={send.isPending}>
           Send the invitation
         </Button>
-      </form>
+      </Form>
     </Dialog>
   );
 }
@@ -74,13 +66,7 @@ export function RenameDialog({ open, onOpenChange }: { open: boolean; onOpenChan
   });
   return (
     <Dialog open={open} onOpenChange={onOpenChange} title="Rename the team">
-      <form
-        className="space-y-4"
-        onSubmit={(event) => {
-          event.preventDefault();
-          rename.mutate();
-        }}
-      >
+      <Form onSubmit={() => rename.mutate()}>
         <Field label="Name">
           <Input value={name} onChange={(event) => setName(event.target.value)} required maxLength={200} autoFocus />
         </Field>
@@ -88,7 +74,7 @@ export function RenameDialog({ open, onOpenChange }: { open: boolean; onOpenChan
         <Button type="submit" look="primary" busy={rename.isPending}>
           Rename
         </Button>
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -7,6 +7,7 @@ import { sentence } from "../api/failure.ts";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Field, Input } from "../ui/Field.tsx";
+import { Form } from "../ui/Form.tsx";
 import { Menu, MenuChoice, MenuItem, MenuLabel, MenuLine } from "../ui/Menu.tsx";
 import { teamsQuery, useEnterTeam, useMe } from "./queries.ts";
 
@@ -86,20 +87,14 @@ export function NewTeamDialog({ open, onOpenChange }: { open: boolean; onOpenCha
       title="New team"
       description="A team has its own workflows, files, credits and members. You will be its owner."
     >
-      <form
-        className="space-y-4"
-        onSubmit={(event) => {
-          event.preventDefault();
-          create.mutate();
-        }}
-      >
+      <Form onSubmit={() => create.mutate()}>
         <Field label="Name" error={create.error && sentence(create.error)}>
           <Input value={name} onChange={(event) => setName(event.target.value)} required maxLength={200} autoFocus />
         </Field>
         <Button type="submit" look="primary" busy={create.isPending}>
           Create the team
         </Button>
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -9,6 +9,7 @@ import { Problem } from "../app/ErrorPage.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
+import { Form } from "../ui/Form.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { type Definition, type Workflow, workflowQuery } from "../workflows/queries.ts";
 import { EstimateNote, SizePicker, useEstimate } from "./Estimate.tsx";
@@ -143,13 +144,12 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
   const blocked =
     estimate.data && !estimate.data.allowed ? (estimate.data.reason ?? "This size is not allowed.") : null;
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
+    <Form
+      className="space-y-6"
+      onSubmit={() => {
         setTried(true);
         if (wrong === 0 && !blocked && !start.isPending) start.mutate();
       }}
-      className="space-y-6"
     >
       <RunForm
         definition={definition}
@@ -188,7 +188,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
           Start {tried && wrong > 0 ? `(${wrong} to fill in)` : name === "this workflow" ? "the run" : ""}
         </Button>
       </footer>
-    </form>
+    </Form>
   );
 }
 

@@ -1,11 +1,11 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { useStore } from "zustand";
 import { type RunMessage, useRunStream } from "../api/stream.ts";
 import { Answer } from "../app/Answer.tsx";
 import { useTitle } from "../app/Page.tsx";
-import { changed } from "../app/search.ts";
+import { useChange } from "../app/useChange.ts";
 import { Skeleton, SkeletonRows } from "../ui/Skeleton.tsx";
 import { TabPanel, Tabs } from "../ui/Tabs.tsx";
 import { Compare } from "./Compare.tsx";
@@ -87,9 +87,7 @@ function useFollowed(run: Run): { store: RunStore; error: string | null; away: b
 function Follow({ run }: { run: Run }) {
   const { store, error, away } = useFollowed(run);
   const search = useSearch({ from: "/inside/runs/$runId" });
-  const navigate = useNavigate({ from: "/runs/$runId" });
-  const set = (change: Parameters<typeof changed<typeof search>>[1]) =>
-    void navigate({ search: (old) => changed(old, change), replace: true, resetScroll: false });
+  const set = useChange<typeof search>();
   const now = useStore(store.state, (state) => state.run);
   const broken = now.status === "failed" || now.status === "interrupted";
   const blamed = useStore(store.state, (state) =>

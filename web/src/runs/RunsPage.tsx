@@ -1,17 +1,18 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { Link, useSearch } from "@tanstack/react-router";
 import { Ban, Play, Search } from "lucide-react";
 import { useState } from "react";
 import { Answer } from "../app/Answer.tsx";
 import { Page } from "../app/Page.tsx";
-import { changed } from "../app/search.ts";
+import { useChange } from "../app/useChange.ts";
 import { may } from "../identity/access.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { Empty } from "../ui/Empty.tsx";
-import { Checkbox, Select } from "../ui/Field.tsx";
+import { Checkbox, Choice } from "../ui/Field.tsx";
 import { credits, duration, plural } from "../ui/format.ts";
 import { Progress } from "../ui/Progress.tsx";
+import { useTicks } from "../ui/rows.tsx";
 import { SearchBox } from "../ui/SearchBox.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time, useNow } from "../ui/Time.tsx";
@@ -21,13 +22,20 @@ import { cancelRun, pageOfRuns, type RunFilter, type RunRow, runsQuery } from ".
 import { active, looks, StatusPill } from "./status.tsx";
 
 const dayMs = 86_400_000;
+const stateNames = {
+  "": "Any state",
+  queued: looks.queued.word,
+  running: looks.running.word,
+  completed: looks.completed.word,
+  failed: looks.failed.word,
+  cancelled: looks.cancelled.word,
+  interrupted: looks.interrupted.word,
+};
 const ranges = { "1d": 1, "7d": 7, "30d": 30 } as const;
 
 export function RunsPage() {
   const search = useSearch({ from: "/inside/runs" });
-  const navigate = useNavigate({ from: "/runs" });
-  const set = (change: Parameters<typeof changed<typeof search>>[1]) =>
-    void navigate({ search: (old) => changed(old, change), replace: true });
+  const set = useChange<typeof search>();
   const filter: RunFilter = {
     ...(search.status && { status: search.status }),
     ...(search.workflow && { workflowId: search.workflow }),
@@ -38,6 +46,8 @@ export function RunsPage() {
   };
   const runs = useQuery(runsQuery(filter));
   const workflows = useQuery(workflowsQuery);
+  const workflowNames: Record<string, string> = { "": "Any workflow" };
+  for (const { id, name } of workflows.data ?? []) workflowNames[id] = name;
   const filtered = Boolean(search.status || search.workflow || search.since || search.q);
   return (
     <Page title="Runs" intro="Every run of the team, newest first. The list keeps itself up to date.">
@@ -49,46 +59,33 @@ export function RunsPage() {
           value={search.q ?? ""}
           onChange={(words) => set({ q: words || undefined })}
         />
-        <Select
+        <Choice
           aria-label="State"
+          options={stateNames}
           value={search.status ?? ""}
-          onChange={(event) => set({ status: (event.target.value || undefined) as typeof search.status })}
-        >
-          <option value="">Any state</option>
-          {(["queued", "running", "completed", "failed", "cancelled", "interrupted"] as const).map((status) => (
-            <option key={status} value={status}>
-              {looks[status].word}
-            </option>
-          ))}
-        </Select>
-        <Select
+          onChange={(status) => set({ status: status || undefined })}
+        />
+        <Choice
           aria-label="Workflow"
           className="lg:max-w-64"
+          options={workflowNames}
           value={search.workflow ?? ""}
-          onChange={(event) => set({ workflow: event.target.value || undefined })}
-        >
-          <option value="">Any workflow</option>
-          {workflows.data?.map((workflow) => (
-            <option key={workflow.id} value={workflow.id}>
-              {workflow.name}
-            </option>
-          ))}
-        </Select>
-        <Select
+          onChange={(workflow) => set({ workflow: workflow || undefined })}
+        />
+        <Choice
           aria-label="Time"
+          options={{ "": "Any time", "1d": "Last 24 hours", "7d": "Last 7 days", "30d": "Last 30 days" }}
           value={search.since ?? ""}
-          onChange={(event) => set({ since: (event.target.value || undefined) as typeof search.since })}
-        >
-          <option value="">Any time</option>
-          <option value="1d">Last 24 hours</option>
-          <option value="7d">Last 7 days</option>
-          <option value="30d">Last 30 days</option>
-        </Select>
+          onChange={(since) => set({ since: since || undefined })}
+        />
       </div>
       <Answer query={runs}>
         {(rows) =>
           rows.length === 0 ? (
-            <NoRuns filtered={filtered} clear={() => void navigate({ search: {} })} />
+            <NoRuns
+              filtered={filtered}
+              clear={() => set({ status: undefined, workflow: undefined, since: undefined, q: undefined })}
+            />
           ) : (
             <RunsTable key={JSON.stringify(filter)} first={rows} filter={filter} words={search.q ?? ""} />
           )
@@ -124,7 +121,7 @@ function NoRuns({ filtered, clear }: { filtered: boolean; clear: () => void }) {
 function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilter; words: string }) {
   const [older, setOlder] = useState<RunRow[]>([]);
   const [cursor, setCursor] = useState<string | null | undefined>(undefined);
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const { ticked, tick, clear } = useTicks();
   const client = useQueryClient();
   const me = useMe();
   const whyNot = useWhyNot();
@@ -146,12 +143,12 @@ function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilte
   });
   const stoppable = (run: RunRow) =>
     active(run.status) && (may(me.team.role, "cancel any run") || run.startedBy.id === me.id);
-  const targets = rows.filter((run) => chosen.has(run.id) && stoppable(run));
+  const targets = rows.filter((run) => ticked.has(run.id) && stoppable(run));
   const cancel = useMutation({
     mutationFn: () => Promise.all(targets.map((run) => cancelRun(run.id))),
     onSuccess: (done) => {
       toast.ok(`Cancelling ${plural(done.length, "run")}`);
-      setChosen(new Set());
+      clear();
     },
     onSettled: () => client.invalidateQueries({ queryKey: ["runs"] }),
   });
@@ -159,7 +156,7 @@ function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilte
     <>
       <div className="mb-2 flex min-h-9 flex-wrap items-center justify-between gap-2 text-sm text-muted">
         <Counts rows={rows} />
-        {chosen.size > 0 && (
+        {ticked.size > 0 && (
           <Button
             size="sm"
             look="danger-quiet"
@@ -198,13 +195,8 @@ function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilte
               <Checkbox
                 label={`Choose the run of ${run.workflowName}`}
                 hideLabel
-                checked={chosen.has(run.id)}
-                onChange={(event) => {
-                  const next = new Set(chosen);
-                  if (event.target.checked) next.add(run.id);
-                  else next.delete(run.id);
-                  setChosen(next);
-                }}
+                checked={ticked.has(run.id)}
+                onChange={(event) => tick([run.id], event.target.checked)}
               />
             </Td>
             <Td className="min-w-32">

@@ -7,6 +7,7 @@ import { useTitle } from "../app/Page.tsx";
 import { useMaybeMe } from "../identity/queries.ts";
 import { Button } from "../ui/Button.tsx";
 import { Field, Input } from "../ui/Field.tsx";
+import { Form } from "../ui/Form.tsx";
 import { SkeletonRows } from "../ui/Skeleton.tsx";
 import { type Joined, join } from "./queries.ts";
 
@@ -83,10 +84,9 @@ function Ask({ enter, busy, error }: { enter: (name: string) => void; busy: bool
   return (
     <Calm icon={<DoorOpen />} title="You are invited to a workflow">
       <p className="mb-5">You need no account. Others who are there see your name and where you point.</p>
-      <form
+      <Form
         className="mx-auto max-w-xs space-y-4 text-left text-ink"
-        onSubmit={(event) => {
-          event.preventDefault();
+        onSubmit={() => {
           localStorage.setItem(nameKey, name.trim());
           enter(name.trim());
         }}
@@ -108,7 +108,7 @@ function Ask({ enter, busy, error }: { enter: (name: string) => void; busy: bool
         <Button type="submit" look="primary" className="w-full" busy={busy}>
           Open the workflow
         </Button>
-      </form>
+      </Form>
     </Calm>
   );
 }

@@ -6,7 +6,8 @@ import { useWhyNot } from "../identity/queries.ts";
 import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
-import { Field, Input, Select } from "../ui/Field.tsx";
+import { Choice, Field, Input, Select } from "../ui/Field.tsx";
+import { Form } from "../ui/Form.tsx";
 import { plural } from "../ui/format.ts";
 import { Notice, type Tone } from "../ui/Notice.tsx";
 import { Pill } from "../ui/Pill.tsx";
@@ -90,13 +91,7 @@ function NewLink({ workflowId }: { workflowId: string }) {
     );
   }
   return (
-    <form
-      className="space-y-4"
-      onSubmit={(event) => {
-        event.preventDefault();
-        make.mutate();
-      }}
-    >
+    <Form onSubmit={() => make.mutate()}>
       <div className="grid gap-4 sm:grid-cols-2">
         <Field
           label="Guests may"
@@ -106,10 +101,7 @@ function NewLink({ workflowId }: { workflowId: string }) {
               : "Look, and change nothing."
           }
         >
-          <Select value={role} onChange={(event) => setRole(event.target.value as "viewer" | "editor")}>
-            <option value="viewer">View</option>
-            <option value="editor">Edit and run</option>
-          </Select>
+          <Choice options={{ viewer: "View", editor: "Edit and run" }} value={role} onChange={setRole} />
         </Field>
         <Field label="The link works for">
           <Select value={hours} onChange={(event) => setHours(Number(event.target.value))}>
@@ -149,7 +141,7 @@ function NewLink({ workflowId }: { workflowId: string }) {
       <Button type="submit" look="primary" busy={make.isPending}>
         Make the link
       </Button>
-    </form>
+    </Form>
   );
 }
 

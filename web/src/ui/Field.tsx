@@ -20,6 +20,26 @@ export function Select({ className, children, ...rest }: ComponentProps<"select"
   );
 }
 
+type ChoiceProps<T extends string> = Omit<ComponentProps<"select">, "value" | "onChange" | "children"> & {
+  /** What each value is called. */
+  options: Record<T, string>;
+  value: NoInfer<T>;
+  onChange: (value: NoInfer<T>) => void;
+};
+
+/** Choice is one of some values, by their names. */
+export function Choice<T extends string>({ options, onChange, ...rest }: ChoiceProps<T>) {
+  return (
+    <Select {...rest} onChange={(event) => onChange(event.target.value as T)}>
+      {Object.entries<string>(options).map(([value, name]) => (
+        <option key={value} value={value}>
+          {name}
+        </option>
+      ))}
+    </Select>
+  );
+}
+
 interface FieldProps {
   label: ReactNode;
   hint?: ReactNode;

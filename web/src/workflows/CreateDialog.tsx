@@ -5,6 +5,7 @@ import { Problem } from "../app/ErrorPage.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Field, Input, Textarea } from "../ui/Field.tsx";
+import { Form } from "../ui/Form.tsx";
 import { createWorkflow } from "./queries.ts";
 
 export default function CreateDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
@@ -22,13 +23,7 @@ export default function CreateDialog({ open, onOpenChange }: { open: boolean; on
   });
   return (
     <Dialog open={open} onOpenChange={onOpenChange} title="New workflow">
-      <form
-        className="space-y-4"
-        onSubmit={(event) => {
-          event.preventDefault();
-          create.mutate();
-        }}
-      >
+      <Form onSubmit={() => create.mutate()}>
         <Field label="Name">
           <Input value={name} onChange={(event) => setName(event.target.value)} required maxLength={200} autoFocus />
         </Field>
@@ -39,7 +34,7 @@ export default function CreateDialog({ open, onOpenChange }: { open: boolean; on
         <Button type="submit" look="primary" busy={create.isPending}>
           Create and open
         </Button>
-      </form>
+      </Form>
     </Dialog>
   );
 }

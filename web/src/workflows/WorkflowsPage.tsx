@@ -16,7 +16,7 @@ import { lazy, Suspense, useState } from "react";
 import { api, ask } from "../api/client.ts";
 import { Answer } from "../app/Answer.tsx";
 import { Page } from "../app/Page.tsx";
-import { changed } from "../app/search.ts";
+import { useChange } from "../app/useChange.ts";
 import { may } from "../identity/access.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
 import { LastRuns } from "../runs/LastRuns.tsx";
@@ -24,9 +24,10 @@ import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
 import { ConfirmDialog } from "../ui/Dialog.tsx";
 import { save } from "../ui/download.ts";
 import { Empty } from "../ui/Empty.tsx";
-import { Select } from "../ui/Field.tsx";
+import { Choice } from "../ui/Field.tsx";
 import { plural } from "../ui/format.ts";
 import { Menu, MenuItem, MenuLine } from "../ui/Menu.tsx";
+import { useFirst } from "../ui/rows.tsx";
 import { SearchBox } from "../ui/SearchBox.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
@@ -45,9 +46,7 @@ const atOnce = 100;
 
 export function WorkflowsPage() {
   const search = useSearch({ from: "/inside/workflows" });
-  const navigate = useNavigate({ from: "/workflows" });
-  const set = (change: Parameters<typeof changed<typeof search>>[1]) =>
-    void navigate({ search: (old) => changed(old, change), replace: true });
+  const set = useChange<typeof search>();
   const workflows = useQuery(workflowsQuery);
   const whyNot = useWhyNot();
   const sort: Sort = search.sort ?? "updated";
@@ -95,16 +94,13 @@ export function WorkflowsPage() {
                   value={search.q ?? ""}
                   onChange={(words) => set({ q: words || undefined })}
                 />
-                <Select
+                <Choice
                   aria-label="Order"
                   className="w-auto!"
+                  options={{ updated: "Last edited first", created: "Newest first", name: "By name" }}
                   value={sort}
-                  onChange={(event) => set({ sort: event.target.value as Sort })}
-                >
-                  <option value="updated">Last edited first</option>
-                  <option value="created">Newest first</option>
-                  <option value="name">By name</option>
-                </Select>
+                  onChange={(next) => set({ sort: next })}
+                />
               </div>
               <WorkflowsTable rows={pick(rows, search.q ?? "", sort)} clear={() => set({ q: undefined })} />
             </>
@@ -153,7 +149,7 @@ function FirstWorkflow({ create, whyNot }: { create: () => void; whyNot: string 
 }
 
 function WorkflowsTable({ rows, clear }: { rows: WorkflowRow[]; clear: () => void }) {
-  const [most, setMost] = useState(atOnce);
+  const { shown, more } = useFirst(rows, atOnce);
   if (rows.length === 0) {
     return (
       <Empty icon={<Search />} title="No workflow by these words" actions={<Button onClick={clear}>Show all</Button>}>
@@ -177,15 +173,13 @@ function WorkflowsTable({ rows, clear }: { rows: WorkflowRow[]; clear: () => voi
           </>
         }
       >
-        {rows.slice(0, most).map((row) => (
+        {shown.map((row) => (
           <Row key={row.id} row={row} />
         ))}
       </Table>
       <div className="mt-3 flex items-center justify-between text-sm text-muted">
         <p role="status">{plural(rows.length, "workflow")}</p>
-        {rows.length > most && (
-          <Button onClick={() => setMost(most + 500)}>Show {Math.min(500, rows.length - most)} more</Button>
-        )}
+        {more}
       </div>
     </>
   );
