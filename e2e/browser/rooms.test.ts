@@ -15,7 +15,7 @@ const heading = (person: Person, name: string) => person.page.getByRole("heading
 test("empty rooms teach what belongs into them", async () => {
   const { page } = ada;
   for (const [path, words] of [
-    ["/workflows", "Start with something that works"],
+    ["/workflows", "Welcome. See it work first"],
     ["/runs", "Nothing has run yet"],
     ["/files", "No files yet"],
     ["/chat", "Ask about your work"],
@@ -24,6 +24,9 @@ test("empty rooms teach what belongs into them", async () => {
     await page.getByText(words).waitFor();
     await look(page, `empty${path.replace("/", "-")}`);
   }
+  await page.goto(`${house.url}/workflows`);
+  await page.getByRole("button", { name: "Skip the first steps" }).click();
+  await page.getByText("Start with something that works").waitFor();
   calm(page);
 });
 

@@ -23,9 +23,9 @@ export function Page({ title, heading, intro, actions, children }: PageProps) {
       <header className="mb-6 flex flex-wrap items-start justify-between gap-x-4 gap-y-3">
         <div className="min-w-0">
           <h1>{heading ?? title}</h1>
-          {intro && <p className="mt-1 max-w-2xl text-sm text-muted">{intro}</p>}
+          {intro && <p className="mt-1 max-w-2xl text-sm text-pretty text-muted">{intro}</p>}
         </div>
-        {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
+        {actions && <div className="flex flex-wrap items-center gap-2 max-sm:w-full max-sm:*:flex-1">{actions}</div>}
       </header>
       {children}
     </div>

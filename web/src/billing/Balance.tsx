@@ -39,7 +39,7 @@ export function Balance({ balance, runway }: { balance: Schemas["Credits"]; runw
         <p className="tabular text-3xl font-semibold tracking-tight">{credits(balance.remaining)}</p>
         <p className="mt-1 text-sm text-muted">{forecast(balance, runway)}</p>
       </div>
-      <dl className="grid grid-cols-[auto_auto] max-sm:w-full gap-x-6 gap-y-1 text-sm">
+      <dl className="grid grid-cols-[auto_auto] items-center gap-x-6 max-sm:w-full gap-y-1 text-sm">
         <dt className="text-muted">Plan</dt>
         <dd className="text-right">
           <Pill>{balance.plan}</Pill>

@@ -1,5 +1,4 @@
 import { ReactFlowProvider, useReactFlow } from "@xyflow/react";
-import { PanelRight, Plus, Redo2, Search, Undo2, Wand2 } from "lucide-react";
 import {
   lazy,
   type ReactNode,
@@ -12,7 +11,6 @@ import {
   useSyncExternalStore,
 } from "react";
 import { useStore } from "zustand";
-import { Button, IconButton } from "../ui/Button.tsx";
 import { classes } from "../ui/classes.ts";
 import { Notice } from "../ui/Notice.tsx";
 import { Skeleton, useLate } from "../ui/Skeleton.tsx";
@@ -27,6 +25,7 @@ import { ProblemsPanel } from "./ProblemsPanel.tsx";
 import { newProblems, watchProblems } from "./problems.ts";
 import { SaveState } from "./SaveState.tsx";
 import type { Session } from "./session.ts";
+import { Toolbar } from "./Toolbar.tsx";
 import { useNode } from "./useRoot.ts";
 import { WorkflowPanel } from "./WorkflowPanel.tsx";
 
@@ -138,7 +137,8 @@ function Workspace({ view, onView, name, workflowId, small }: WorkspaceProps) {
   const { lock, show } = useEditor();
   const chosen = useChosen();
   const empty = useShown().nodes.length === 0;
-  const canEdit = useSession((state) => state.canEdit) && lock === null;
+  const mayEdit = useSession((state) => state.canEdit);
+  const canEdit = mayEdit && lock === null;
   const [palette, setPalette] = useState(empty && canEdit);
   const [finding, setFinding] = useState(false);
   const [open, setOpen] = useState(!small);
@@ -163,17 +163,19 @@ function Workspace({ view, onView, name, workflowId, small }: WorkspaceProps) {
   }, [chosen]);
   return (
     <div className="relative flex min-h-0 flex-1">
-      <div className="relative flex min-h-0 min-w-0 flex-1 flex-col">
-        {lock && <p className="border-b bg-info-soft px-3 py-1 text-center text-[13px]">{lock}</p>}
-        <Toolbar
-          canEdit={canEdit}
-          onAdd={() => setPalette(!palette)}
-          onFind={() => setFinding(true)}
-          onPanel={() => setOpen(!open)}
-          open={open}
-        />
-        {palette && canEdit && <Palette onClose={() => setPalette(false)} />}
-        <Canvas onFind={() => setFinding(true)} />
+      <div className="flex min-h-0 min-w-0 flex-1 flex-col">
+        {lock && mayEdit && <p className="border-b bg-info-soft px-3 py-1 text-center text-[13px]">{lock}</p>}
+        <div className="relative flex min-h-0 flex-1 flex-col">
+          <Toolbar
+            canEdit={canEdit}
+            onAdd={() => setPalette(!palette)}
+            onFind={() => setFinding(true)}
+            onPanel={() => setOpen(!open)}
+            open={open}
+          />
+          {palette && canEdit && <Palette onClose={() => setPalette(false)} />}
+          <Canvas onFind={() => setFinding(true)} />
+        </div>
       </div>
       {open && (
         <aside
@@ -243,77 +245,6 @@ function Side({
         </TabPanel>
       </div>
     </Tabs>
-  );
-}
-
-function Toolbar(props: {
-  canEdit: boolean;
-  onAdd: () => void;
-  onFind: () => void;
-  onPanel: () => void;
-  open: boolean;
-}) {
-  const { canEdit, onAdd, onFind, onPanel, open } = props;
-  const graph = useGraph();
-  const { undo } = graph.document;
-  const steps = useSyncExternalStore(
-    (changed) => {
-      for (const name of ["stack-item-added", "stack-item-popped", "stack-cleared"] as const) undo.on(name, changed);
-      return () => {
-        for (const name of ["stack-item-added", "stack-item-popped", "stack-cleared"] as const) undo.off(name, changed);
-      };
-    },
-    () => (undo.canUndo() ? 1 : 0) + (undo.canRedo() ? 2 : 0),
-  );
-  const icon = "size-4.5";
-  const why = canEdit ? null : "You can look at this workflow, not change it.";
-  return (
-    <div
-      role="toolbar"
-      aria-label="Canvas"
-      className="absolute top-3 left-3 z-10 flex items-center gap-0.5 rounded-lg border bg-surface p-0.5 shadow-lift max-md:top-10"
-    >
-      <Button size="sm" look="quiet" icon={<Plus className={icon} aria-hidden />} disabledReason={why} onClick={onAdd}>
-        <span className="max-sm:sr-only">Add a step</span>
-      </Button>
-      <IconButton
-        size="sm"
-        label="Undo your last edit (Ctrl Z)"
-        icon={<Undo2 className={icon} aria-hidden />}
-        disabledReason={why ?? (steps & 1 ? null : "Nothing of yours to undo")}
-        onClick={() => undo.undo()}
-      />
-      <IconButton
-        size="sm"
-        label="Redo (Ctrl Shift Z)"
-        icon={<Redo2 className={icon} aria-hidden />}
-        disabledReason={why ?? (steps & 2 ? null : "Nothing to redo")}
-        onClick={() => undo.redo()}
-      />
-      <IconButton
-        size="sm"
-        label="Tidy up"
-        icon={<Wand2 className={icon} aria-hidden />}
-        disabledReason={why}
-        onClick={() => {
-          const { nodes } = graph.selected();
-          graph.document.tidy(nodes.length > 1 ? nodes : undefined);
-        }}
-      />
-      <IconButton
-        size="sm"
-        label="Find a step (Ctrl F)"
-        icon={<Search className={icon} aria-hidden />}
-        onClick={onFind}
-      />
-      <IconButton
-        size="sm"
-        label={open ? "Hide the details" : "Show the details"}
-        aria-pressed={open}
-        icon={<PanelRight className={icon} aria-hidden />}
-        onClick={onPanel}
-      />
-    </div>
   );
 }
 

@@ -175,7 +175,7 @@ function Title({ workflow }: { workflow: Workflow }) {
       <span className="sr-only">{workflow.name}</span>
       <DraftInput
         aria-label="Name of the workflow"
-        className="h-8! min-w-0 border-transparent! bg-transparent! px-1.5! text-base! font-semibold hover:border-line!"
+        className="h-8! min-w-0 text-ellipsis border-transparent! bg-transparent! px-1.5! text-base! font-semibold hover:border-line!"
         size={Math.min(48, Math.max(10, workflow.name.length))}
         maxLength={200}
         disabled={locked}

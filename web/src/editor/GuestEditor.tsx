@@ -55,6 +55,7 @@ function Living({ session, join }: { session: Session; join: Joined }) {
     );
   }
   const editor = join.role === "editor";
+  const Icon = editor ? PencilLine : Eye;
   return (
     <main id="content" className="[&>div]:h-dvh">
       <Editor
@@ -65,13 +66,13 @@ function Living({ session, join }: { session: Session; join: Joined }) {
         view={view}
         onView={(change) => setView((old) => ({ ...old, ...change }))}
         banner={
-          <p className="flex flex-wrap items-center gap-x-2 border-b bg-info-soft px-4 py-1.5 text-[13px]">
-            {editor ? <PencilLine className="size-4" aria-hidden /> : <Eye className="size-4" aria-hidden />}
+          <p className="flex items-start gap-x-2 border-b bg-info-soft px-4 py-1.5 text-[13px]">
+            <Icon className="mt-0.5 size-4 shrink-0" aria-hidden />
             <span>
               You are here as <strong>{join.guest.name}</strong>, a guest who can{" "}
-              {editor ? "edit and run this workflow; the team that shared it pays for runs" : "look at this workflow"}.
+              {editor ? "edit and run this workflow; the team that shared it pays for runs" : "look at this workflow"}.{" "}
+              <span className="text-muted">That ends with the link.</span>
             </span>
-            <span className="text-muted">That ends with the link.</span>
           </p>
         }
         actions={

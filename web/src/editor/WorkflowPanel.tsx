@@ -81,8 +81,9 @@ function Parameters() {
                   ))}
                 </Select>
               </Small>
-              <Small label="Default (none: must be given)">
+              <Small label="Default">
                 <DraftInput
+                  placeholder="must be given"
                   disabled={locked}
                   value={parameter.default === undefined ? "" : textOf(parameter.default)}
                   refuse={(text) => (readValue(text, String(type)) === null ? `This is no ${type}.` : null)}
@@ -96,8 +97,9 @@ function Parameters() {
                   onKeep={(title) => set(name, { title: title || undefined })}
                 />
               </Small>
-              <Small label="One of (comma-separated)">
+              <Small label="One of">
                 <DraftInput
+                  placeholder="any, or: a, b, c"
                   disabled={locked}
                   value={(parameter.enum ?? []).map(textOf).join(", ")}
                   onKeep={(text) => {

@@ -76,7 +76,7 @@ export function FilesPage() {
                 />
                 <Choice
                   aria-label="Source"
-                  className="w-auto!"
+                  className="sm:w-auto!"
                   options={{ "": "Uploads and outputs", upload: "Uploads", output: "Outputs of runs" }}
                   value={search.source ?? ""}
                   onChange={(source) => set({ source: source || undefined })}

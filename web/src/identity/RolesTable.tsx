@@ -24,7 +24,10 @@ export function RolesTable({ mine }: { mine: Role }) {
         <>
           <Th>May</Th>
           {columns.map((role) => (
-            <Th key={role} className={classes("text-center", role === mine && "text-accent")}>
+            <Th
+              key={role}
+              className={classes("text-center max-md:px-1 max-md:whitespace-normal", role === mine && "text-accent")}
+            >
               {role}
               {role === mine && " (you)"}
             </Th>
@@ -34,11 +37,11 @@ export function RolesTable({ mine }: { mine: Role }) {
     >
       {rows.map(({ text, action, note }) => (
         <tr key={text}>
-          <Td className="min-w-56">{text}</Td>
+          <Td className="md:min-w-56">{text}</Td>
           {columns.map((role) => {
             const allowed = action === null || may(role, action);
             return (
-              <Td key={role} className="text-center text-[13px] whitespace-nowrap">
+              <Td key={role} className="text-center text-[13px] max-md:px-1 md:whitespace-nowrap">
                 {allowed ? (
                   <Check className="mx-auto size-4 text-ok" aria-label="yes" />
                 ) : (

@@ -152,7 +152,7 @@ function Members({ members }: { members: Member[] }) {
                 <span className="block text-[13px] font-normal text-muted md:hidden">{member.email}</span>
               </Td>
               <Td className="text-muted max-md:hidden">{member.email}</Td>
-              <Td className="min-w-36">
+              <Td className="min-w-28 md:min-w-36">
                 {reason ? (
                   <Tooltip text={reason}>
                     <span tabIndex={0}>
@@ -225,7 +225,7 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
       head={
         <>
           <Th>E-mail</Th>
-          <Th>Role</Th>
+          <Th className="max-md:hidden">Role</Th>
           <Th className="max-md:hidden">Invited by</Th>
           <Th className="max-md:hidden">Ends</Th>
           <Th>
@@ -236,8 +236,11 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
     >
       {list.map((each) => (
         <tr key={each.id}>
-          <Td>{each.email}</Td>
-          <Td>
+          <Td className="break-all">
+            {each.email}
+            <span className="block text-[13px] text-muted md:hidden">{each.role}</span>
+          </Td>
+          <Td className="max-md:hidden">
             <Pill>{each.role}</Pill>
           </Td>
           <Td className="whitespace-nowrap max-md:hidden">{each.invitedBy.name}</Td>

@@ -106,7 +106,7 @@ function Lines({ store, node, onNode, words, onWords, line, onLine, source }: Lo
             </option>
           ))}
         </Select>
-        <div className="relative min-w-36 flex-1">
+        <div className="relative min-w-36 flex-1 max-sm:order-last max-sm:basis-full">
           <Search className="pointer-events-none absolute top-2.25 left-2.5 size-4 text-muted" aria-hidden />
           <Input
             type="search"
@@ -127,33 +127,35 @@ function Lines({ store, node, onNode, words, onWords, line, onLine, source }: Lo
                 : `${count(current + 1)} of ${count(hits.length)} ${hits.length === 1 ? "line" : "lines"}`}
           </span>
         )}
-        <IconButton
-          size="sm"
-          label="Previous match"
-          disabled={hits.length === 0}
-          icon={<ChevronUp className="size-4" aria-hidden />}
-          onClick={() => go(-1)}
-        />
-        <IconButton
-          size="sm"
-          label="Next match"
-          disabled={hits.length === 0}
-          icon={<ChevronDown className="size-4" aria-hidden />}
-          onClick={() => go(1)}
-        />
-        <IconButton
-          size="sm"
-          label={wrap ? "Do not wrap long lines" : "Wrap long lines"}
-          aria-pressed={wrap}
-          icon={<WrapText className="size-4" aria-hidden />}
-          onClick={() => setWrap(!wrap)}
-        />
-        <IconButton
-          size="sm"
-          label="Download the log"
-          icon={<Download className="size-4" aria-hidden />}
-          onClick={() => void download(store.run.id, node, size)}
-        />
+        <div className="ml-auto flex gap-1.5">
+          <IconButton
+            size="sm"
+            label="Previous match"
+            disabled={hits.length === 0}
+            icon={<ChevronUp className="size-4" aria-hidden />}
+            onClick={() => go(-1)}
+          />
+          <IconButton
+            size="sm"
+            label="Next match"
+            disabled={hits.length === 0}
+            icon={<ChevronDown className="size-4" aria-hidden />}
+            onClick={() => go(1)}
+          />
+          <IconButton
+            size="sm"
+            label={wrap ? "Do not wrap long lines" : "Wrap long lines"}
+            aria-pressed={wrap}
+            icon={<WrapText className="size-4" aria-hidden />}
+            onClick={() => setWrap(!wrap)}
+          />
+          <IconButton
+            size="sm"
+            label="Download the log"
+            icon={<Download className="size-4" aria-hidden />}
+            onClick={() => void download(store.run.id, node, size)}
+          />
+        </div>
       </div>
       <section
         ref={frame}

@@ -25,6 +25,8 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
     refetchInterval: run.status === "running" ? 10_000 : 12 * 60_000,
   });
   const nameOf = (id: string) => run.nodes.find((each) => each.id === id)?.name || id;
+  const origin = ({ nodeId, port, index }: Output) =>
+    `${nameOf(nodeId)} · ${port}${index === null ? "" : ` [${index}]`}`;
   return (
     <Answer query={outputs}>
       {(all) => {
@@ -59,9 +61,9 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
               head={
                 <>
                   <Th>File</Th>
-                  <Th>From</Th>
+                  <Th className="max-md:hidden">From</Th>
                   <Th className="text-right">Size</Th>
-                  <Th>SHA-256</Th>
+                  <Th className="max-md:hidden">SHA-256</Th>
                   <Th>
                     <span className="sr-only">Actions</span>
                   </Th>
@@ -74,13 +76,11 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
                     <button type="button" className="font-medium hover:underline" onClick={() => setShown(output)}>
                       {output.name}
                     </button>
+                    <span className="block text-[13px] text-muted md:hidden">{origin(output)}</span>
                   </Td>
-                  <Td className="text-muted">
-                    {nameOf(output.nodeId)} · {output.port}
-                    {output.index !== null && ` [${output.index}]`}
-                  </Td>
+                  <Td className="text-muted max-md:hidden">{origin(output)}</Td>
                   <Td className="tabular text-right whitespace-nowrap">{bytes(output.size)}</Td>
-                  <Td className="whitespace-nowrap">
+                  <Td className="whitespace-nowrap max-md:hidden">
                     <code className="text-muted" title={output.sha256}>
                       {output.sha256.slice(0, 12)}…
                     </code>{" "}

@@ -67,7 +67,7 @@ export function RunsPage() {
         />
         <Choice
           aria-label="Workflow"
-          className="lg:max-w-64"
+          className="max-lg:order-1 max-lg:col-span-2 lg:max-w-64"
           options={workflowNames}
           value={search.workflow ?? ""}
           onChange={(workflow) => set({ workflow: workflow || undefined })}
@@ -183,7 +183,7 @@ function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilte
             <Th>Workflow</Th>
             <Th>State</Th>
             <Th className="max-md:hidden">Started by</Th>
-            <Th>When</Th>
+            <Th className="max-md:hidden">When</Th>
             <Th className="text-right max-md:hidden">Took</Th>
             <Th className="text-right max-md:hidden">Credits</Th>
           </>
@@ -204,6 +204,9 @@ function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilte
                 {run.workflowName}
               </Link>
               {run.errorMessage && <p className="line-clamp-1 max-w-md text-[13px] text-muted">{run.errorMessage}</p>}
+              <p className="text-[13px] text-muted md:hidden">
+                <Time at={run.createdAt} />
+              </p>
             </Td>
             <Td className="min-w-36">
               <StatusPill
@@ -222,7 +225,7 @@ function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilte
               {run.startedBy.name}
               {run.startedBy.type === "guest" && <span className="text-muted"> (guest)</span>}
             </Td>
-            <Td className="text-muted">
+            <Td className="text-muted max-md:hidden">
               <Time at={run.createdAt} />
             </Td>
             <Td className="tabular text-right whitespace-nowrap max-md:hidden">

@@ -65,7 +65,7 @@ export function Timeline({
               )}
               style={{ left: `${mark * 100}%` }}
             >
-              {duration((to - from) * mark)}
+              {to - from < 2000 ? `${Math.round((to - from) * mark)} ms` : duration((to - from) * mark)}
             </span>
           ))}
         </div>

@@ -1,18 +1,18 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Check, Play, X } from "lucide-react";
-import { type ReactNode, useState } from "react";
+import type { ReactNode } from "react";
 import { useWhyNot } from "../identity/queries.ts";
 import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
 import { classes } from "../ui/classes.ts";
+import { Skeleton } from "../ui/Skeleton.tsx";
 import type { WorkflowRow } from "./queries.ts";
 import { templatesQuery } from "./templates.ts";
 import { useTemplate } from "./useTemplate.ts";
 import { endWelcome } from "./welcomed.ts";
 
 /** Welcome leads from nothing to a completed run in three steps, and ticks them off. */
-export default function Welcome({ rows }: { rows: WorkflowRow[] }) {
-  const [closed, setClosed] = useState(false);
+export default function Welcome({ rows, onLeave }: { rows: WorkflowRow[]; onLeave: () => void }) {
   const [template] = useQuery(templatesQuery).data ?? [];
   const use = useTemplate();
   const whyNot = useWhyNot()("start runs");
@@ -21,9 +21,9 @@ export default function Welcome({ rows }: { rows: WorkflowRow[] }) {
   const [run] = (done ?? ran)?.lastRuns ?? [];
   const leave = () => {
     endWelcome();
-    setClosed(true);
+    onLeave();
   };
-  if (closed || !template) return null;
+  if (!template) return <Skeleton className="mb-6 h-60" />;
   return (
     <section aria-label="First steps" className="mb-6 rounded-xl border bg-surface p-5">
       <div className="mb-4 flex items-start justify-between gap-3">
@@ -39,7 +39,12 @@ export default function Welcome({ rows }: { rows: WorkflowRow[] }) {
         />
       </div>
       <ol className="grid gap-3 md:grid-cols-3">
-        <Step number={1} done={Boolean(ran)} title={`Run ${template.name}`} text={template.description}>
+        <Step
+          number={1}
+          done={Boolean(ran)}
+          title={`Run ${(ran ?? template).name}`}
+          text={(ran ?? template).description}
+        >
           {!ran && (
             <Button
               look="primary"

@@ -12,7 +12,7 @@ import {
   Upload,
   Workflow as WorkflowIcon,
 } from "lucide-react";
-import { lazy, Suspense, useState } from "react";
+import { lazy, type ReactNode, Suspense, useState } from "react";
 import { api, ask } from "../api/client.ts";
 import { Answer } from "../app/Answer.tsx";
 import { Page } from "../app/Page.tsx";
@@ -29,6 +29,7 @@ import { plural } from "../ui/format.ts";
 import { Menu, MenuItem, MenuLine } from "../ui/Menu.tsx";
 import { useFirst } from "../ui/rows.tsx";
 import { SearchBox } from "../ui/SearchBox.tsx";
+import { Skeleton } from "../ui/Skeleton.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
@@ -79,10 +80,9 @@ export function WorkflowsPage() {
       <Answer query={workflows} rows={8}>
         {(rows) =>
           rows.length === 0 ? (
-            <>
-              <FirstSteps rows={rows} />
+            <FirstSteps rows={rows}>
               <FirstWorkflow create={() => set({ create: true })} whyNot={whyNot("edit workflows")} />
-            </>
+            </FirstSteps>
           ) : (
             <>
               <FirstSteps rows={rows} />
@@ -96,7 +96,7 @@ export function WorkflowsPage() {
                 />
                 <Choice
                   aria-label="Order"
-                  className="w-auto!"
+                  className="sm:w-auto!"
                   options={{ updated: "Last edited first", created: "Newest first", name: "By name" }}
                   value={sort}
                   onChange={(next) => set({ sort: next })}
@@ -115,13 +115,13 @@ export function WorkflowsPage() {
   );
 }
 
-/** FirstSteps are for a team that has not done much yet. */
-function FirstSteps({ rows }: { rows: WorkflowRow[] }) {
-  const [wanted] = useState(() => !welcomed());
-  if (!wanted || rows.length > 2) return null;
+/** FirstSteps are for a team that has not done much yet; whoever is past them sees the children. */
+function FirstSteps({ rows, children }: { rows: WorkflowRow[]; children?: ReactNode }) {
+  const [wanted, setWanted] = useState(() => !welcomed());
+  if (!wanted || rows.length > 2) return children;
   return (
-    <Suspense fallback={null}>
-      <Welcome rows={rows} />
+    <Suspense fallback={<Skeleton className="mb-6 h-60" />}>
+      <Welcome rows={rows} onLeave={() => setWanted(false)} />
     </Suspense>
   );
 }
