@@ -1,10 +1,11 @@
 // A real server and a real browser, made for one test file and thrown away.
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { promisify } from "node:util";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { expect } from "vitest";
 
@@ -62,6 +63,14 @@ export class House {
     this.server.kill("SIGTERM");
     await gone;
     rmSync(this.data, { recursive: true, force: true });
+  }
+
+  /** shell runs a command of somebody's terminal, who has bin/millrace at hand. */
+  shell(command: string, env: Record<string, string>): Promise<{ stdout: string }> {
+    const path = `${join(root, "bin")}:${process.env.PATH}`;
+    return promisify(execFile)("sh", ["-ec", command], {
+      env: { HOME: this.data, PATH: path, MILLRACE_SERVER: this.url, ...env },
+    });
   }
 
   /** visitor is a browser without a session. Whatever it complains about fails the test that asks. */

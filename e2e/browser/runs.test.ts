@@ -194,6 +194,23 @@ test("the run dialog checks what it is given, and estimates", async () => {
     .getByRole("checkbox", { name: "reads.txt", checked: true })
     .waitFor();
   await page.getByRole("button", { name: "Done" }).click();
+
+  // The same run from a terminal, as it is copied.
+  await ada.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await dialog.getByText("As a command").click();
+  await look(page, "run-dialog-command");
+  const { token } = (await ada.api("POST", "/auth/token")).body.data;
+  for (const [at, way] of ["Copy as command line", "Copy as curl"].entries()) {
+    await dialog.getByRole("button", { name: way }).click();
+    await dialog.getByRole("button", { name: "Copied" }).waitFor();
+    const command = await page.evaluate(() => navigator.clipboard.readText());
+    await house.shell(command, { MILLRACE_TOKEN: token });
+    await until(`${way}, and it runs`, async () => {
+      const runs = (await ada.api("GET", `/api/runs?workflowId=${made.body.data.id}&status=completed`)).body.data;
+      return runs.length === at + 1;
+    });
+    await dialog.getByRole("button", { name: way }).waitFor();
+  }
   await dialog.getByRole("button", { name: /^Start/ }).click();
   await page.waitForURL(/\/runs\/run_/);
   await page.getByRole("heading", { level: 1 }).getByText("Completed").waitFor();

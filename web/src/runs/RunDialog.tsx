@@ -12,6 +12,7 @@ import { Dialog } from "../ui/Dialog.tsx";
 import { Form } from "../ui/Form.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { type Definition, type Workflow, workflowQuery } from "../workflows/queries.ts";
+import { curl, millrace } from "./command.ts";
 import { EstimateNote, SizePicker, useEstimate } from "./Estimate.tsx";
 import { fieldsOf, fill, startText } from "./form.ts";
 import { RunForm } from "./RunForm.tsx";
@@ -165,16 +166,12 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
       {start.error && <Problem error={start.error} />}
       <footer className="sticky -bottom-4 -mx-5 -mb-4 flex flex-wrap items-center justify-end gap-2 rounded-b-xl border-t bg-surface px-5 py-3">
         {!guest && (
-          <details className="mr-auto text-[13px]">
-            <summary className="flex cursor-pointer items-center gap-1.5 text-muted">
+          <details className="mr-auto min-w-0 text-[13px] open:w-full">
+            <summary className="flex w-fit cursor-pointer items-center gap-1.5 text-muted">
               <Terminal className="size-4" aria-hidden /> As a command
             </summary>
-            <div className="mt-1 flex max-w-md items-start gap-1">
-              <pre tabIndex={0} className="overflow-x-auto rounded-md bg-sunken p-2 text-xs">
-                {curl(body)}
-              </pre>
-              <Copy text={curl(body)} label="Copy the command" />
-            </div>
+            <Command text={millrace(body)} words="Copy as command line" />
+            <Command text={curl(location.origin, body)} words="Copy as curl" />
           </details>
         )}
         <Button onClick={() => props.onOpenChange(false)}>Close</Button>
@@ -192,8 +189,13 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
   );
 }
 
-/** curl is the same request for a terminal. */
-function curl(body: Schemas["StartRun"]): string {
-  const text = JSON.stringify(body).replaceAll("'", "'\\''");
-  return `curl -X POST ${location.origin}/api/runs \\\n  -H "Authorization: Bearer $MILLRACE_TOKEN" \\\n  -H 'Content-Type: application/json' \\\n  -d '${text}'`;
+function Command({ text, words }: { text: string; words: string }) {
+  return (
+    <div className="mt-2">
+      <pre tabIndex={0} className="mb-1 max-h-28 overflow-auto rounded-md bg-sunken p-2 text-xs">
+        {text}
+      </pre>
+      <Copy text={text} words={words} />
+    </div>
+  );
 }

@@ -1,0 +1,35 @@
+// A run as it is started from a terminal.
+import type { Schemas } from "../api/client.ts";
+
+type StartRun = Schemas["StartRun"];
+
+/** quoted is text as one word of a shell. */
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+const joined = (words: string[]): string => words.join(" \\\n  ");
+
+/** curl asks the API with a token. */
+export function curl(origin: string, run: StartRun): string {
+  return joined([
+    `curl ${quoted(`${origin}/api/runs`)}`,
+    '-H "Authorization: Bearer $MILLRACE_TOKEN"',
+    "-H 'Content-Type: application/json'",
+    `-d ${quoted(JSON.stringify(run))}`,
+  ]);
+}
+
+/** millrace is the command line, which is signed in already, and follows the run. */
+export function millrace({ workflowId, parameters, inputs, compute, resourceProfile }: StartRun): string {
+  const text = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
+  return joined([
+    `millrace run ${quoted(workflowId)} --watch`,
+    ...Object.entries(parameters ?? {}).map(([name, value]) => `-p ${quoted(`${name}=${text(value)}`)}`),
+    ...Object.entries(inputs ?? {}).flatMap(([name, keys]) =>
+      [keys].flat().map((key) => `-i ${quoted(`${name}=${key}`)}`),
+    ),
+    ...(compute ? [`--compute ${compute.vcpu}x${compute.ramGb}`] : []),
+    ...(resourceProfile === "gpu" ? ["--gpu"] : []),
+  ]);
+}
