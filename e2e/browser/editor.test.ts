@@ -157,6 +157,17 @@ test("two people edit together: they see one another, and undo only their own", 
   await bo.page.getByLabel("Name", { exact: true }).press("Enter");
   await node(ada.page, "Bo's step").waitFor();
 
+  // Where Bo is in a command is seen there, and gone when he leaves it.
+  await node(ada.page, "Bo's step").click();
+  await bo.page.locator(".cm-content").click();
+  await bo.page.keyboard.press("Control+Home");
+  await bo.page.keyboard.press("Shift+End");
+  await ada.page.locator(".cm-other", { hasText: "Bo Lund" }).waitFor();
+  await look(ada.page, "editor-carets");
+  await bo.page.getByLabel("Name", { exact: true }).click();
+  await ada.page.locator(".cm-other").waitFor({ state: "detached" });
+  await node(ada.page, "Ada's step").click();
+
   // Bo's undo takes back Bo's edit, although Ada's came in between.
   await bo.page.getByRole("button", { name: "Undo your last edit" }).click();
   await node(ada.page, "Count one text").waitFor();

@@ -5,11 +5,13 @@ import { python } from "@codemirror/legacy-modes/mode/python";
 import { r } from "@codemirror/legacy-modes/mode/r";
 import { shell } from "@codemirror/legacy-modes/mode/shell";
 import { searchKeymap } from "@codemirror/search";
-import { Annotation, Compartment, EditorState } from "@codemirror/state";
+import { Compartment, EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { useEffect, useRef } from "react";
 import type * as Y from "yjs";
+import { carets, Shared } from "./carets.ts";
 import { highlight } from "./codeStyle.ts";
+import { useEditor } from "./context.ts";
 import type { Document } from "./document.ts";
 import { LOCAL } from "./graph.ts";
 
@@ -19,8 +21,6 @@ const modes = [
   { fits: /^perl/, mode: perl },
   { fits: /./, mode: shell },
 ];
-
-const Shared = Annotation.define<boolean>();
 
 /** CommandEditor edits a shared text: what others type appears, undo takes back one's own. */
 export default function CommandEditor({
@@ -32,6 +32,7 @@ export default function CommandEditor({
   document: Document;
   language: string;
 }) {
+  const { session } = useEditor();
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const mode = useRef(new Compartment());
@@ -71,6 +72,7 @@ export default function CommandEditor({
             ...defaultKeymap,
             indentWithTab,
           ]),
+          session.awareness ? carets(session.awareness, text) : [],
           EditorView.updateListener.of((update) => {
             if (!update.docChanged || update.transactions.some((each) => each.annotation(Shared))) return;
             document.edit(() => {
@@ -106,7 +108,7 @@ export default function CommandEditor({
       made.destroy();
       view.current = null;
     };
-  }, [text, document]);
+  }, [text, document, session]);
   useEffect(() => {
     const found = modes.find(({ fits }) => fits.test(language))?.mode ?? shell;
     view.current?.dispatch({ effects: mode.current.reconfigure(StreamLanguage.define(found)) });

@@ -66,7 +66,8 @@ export function watchPresence(
   return () => awareness.off("change", read);
 }
 
-function personOf(client: number, user: unknown): Person {
+/** personOf is who somebody says to be. */
+export function personOf(client: number, user: unknown): Person {
   const said = isRecord(user) ? user : {};
   const text = (value: unknown, other: string) => (typeof value === "string" && value !== "" ? value : other);
   const color = text(said.color, "");

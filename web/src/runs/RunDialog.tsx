@@ -163,17 +163,17 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
       />
       <SizePicker size={size} onChange={setSize} />
       {!guest && <EstimateNote estimate={estimate} />}
+      {!guest && (
+        <details className="text-[13px]">
+          <summary className="flex w-fit cursor-pointer items-center gap-1.5 text-muted">
+            <Terminal className="size-4" aria-hidden /> As a command
+          </summary>
+          <Command text={millrace(body)} words="Copy as command line" />
+          <Command text={curl(location.origin, body)} words="Copy as curl" />
+        </details>
+      )}
       {start.error && <Problem error={start.error} />}
       <footer className="sticky -bottom-4 -mx-5 -mb-4 flex flex-wrap items-center justify-end gap-2 rounded-b-xl border-t bg-surface px-5 py-3">
-        {!guest && (
-          <details className="mr-auto min-w-0 text-[13px] open:w-full">
-            <summary className="flex w-fit cursor-pointer items-center gap-1.5 text-muted">
-              <Terminal className="size-4" aria-hidden /> As a command
-            </summary>
-            <Command text={millrace(body)} words="Copy as command line" />
-            <Command text={curl(location.origin, body)} words="Copy as curl" />
-          </details>
-        )}
         <Button onClick={() => props.onOpenChange(false)}>Close</Button>
         <Button
           type="submit"
