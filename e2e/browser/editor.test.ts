@@ -285,6 +285,9 @@ test("two thousand steps stay usable", async () => {
     (await definition(ada, id)).nodes.some((each: Json) => each.name === "The last"),
   );
   await look(page, "editor-large");
+  // The map leads to where it is pressed.
+  await page.getByRole("img", { name: "Map of the graph" }).click({ position: { x: 4, y: 42 } });
+  await node(page, "Step 0").waitFor();
   calm(page);
 });
 

@@ -5,7 +5,6 @@ import {
   type Connection,
   ConnectionMode,
   Controls,
-  MiniMap,
   type NodeProps,
   type OnConnectEnd,
   ReactFlow,
@@ -19,6 +18,7 @@ import type { FlowNode } from "./flow.ts";
 import { Insert, type InsertAt } from "./Insert.tsx";
 import { add } from "./kinds.ts";
 import { NodeCard, NoteCard } from "./NodeCard.tsx";
+import { Overview } from "./Overview.tsx";
 import { Cursors } from "./People.tsx";
 import { card } from "./ports.ts";
 import { useKeys } from "./useKeys.ts";
@@ -60,6 +60,7 @@ const NoteNode = memo(function NoteNode({ id, data, selected }: NodeProps<FlowNo
 });
 
 const nodeTypes = { task: TaskNode, note: NoteNode };
+const colorOf = (node: { type?: string | undefined }) => (node.type === "note" ? "var(--warn)" : "var(--muted)");
 const snap: [number, number] = [10, 10];
 const throttle = 33;
 
@@ -170,15 +171,7 @@ export function Canvas({ onFind }: { onFind: () => void }) {
       >
         <Background gap={20} />
         <Controls showInteractive={false} position="bottom-left" className="mb-5!" />
-        {shown.nodes.length > 8 && (
-          <MiniMap
-            pannable
-            zoomable
-            ariaLabel="Map of the graph"
-            className="max-md:hidden"
-            nodeColor={(node) => (node.type === "note" ? "var(--warn)" : "var(--muted)")}
-          />
-        )}
+        {shown.nodes.length > 8 && <Overview nodes={shown.nodes} colorOf={colorOf} position="bottom-right" />}
         <Cursors />
       </ReactFlow>
       {insert && <Insert {...insert} onClose={() => setInsert(null)} />}

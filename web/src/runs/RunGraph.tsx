@@ -3,7 +3,6 @@ import "../editor/canvas.css";
 import {
   Background,
   Controls,
-  MiniMap,
   type NodeProps,
   type OnNodesChange,
   ReactFlow,
@@ -12,10 +11,11 @@ import {
   useReactFlow,
 } from "@xyflow/react";
 import { Recycle } from "lucide-react";
-import { createContext, memo, useContext, useEffect, useMemo } from "react";
+import { createContext, memo, useCallback, useContext, useEffect, useMemo } from "react";
 import { useStore } from "zustand";
 import { type FlowNode, flowOf } from "../editor/flow.ts";
 import { NodeCard, NoteCard } from "../editor/NodeCard.tsx";
+import { Overview } from "../editor/Overview.tsx";
 import { classes } from "../ui/classes.ts";
 import { duration } from "../ui/format.ts";
 import { useNow } from "../ui/Time.tsx";
@@ -142,24 +142,19 @@ function Graph({ store, chosen, onChoose }: RunGraphProps) {
     >
       <Background gap={20} />
       <Controls showInteractive={false} position="bottom-right" />
-      {nodes.length > 20 && <RunMap />}
+      {nodes.length > 20 && <RunMap nodes={base.nodes} />}
     </ReactFlow>
   );
 }
 
 /** RunMap is the whole graph in the states' colours; it is drawn again at most once a second. */
-function RunMap() {
+function RunMap({ nodes }: { nodes: FlowNode[] }) {
   const store = useContext(Following);
   useNow();
   const states = store?.state.getState().nodes;
-  return (
-    <MiniMap
-      pannable
-      zoomable
-      ariaLabel="Map of the graph"
-      className="max-md:hidden"
-      position="top-right"
-      nodeColor={(node) => looks[states?.get(node.id)?.status ?? "pending"].color}
-    />
+  const colorOf = useCallback(
+    (node: { id: string }) => looks[states?.get(node.id)?.status ?? "pending"].color,
+    [states],
   );
+  return <Overview nodes={nodes} colorOf={colorOf} position="top-right" />;
 }
