@@ -3,28 +3,17 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/store/storetest"
@@ -311,182 +300,5 @@ func TestTwoServersOnOnePostgreSQLAreOneService(t *testing.T) {
 	_ = worker.Process.Signal(syscall.SIGTERM)
 	if err := worker.Wait(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestTheOperatorWorksBesideTheServer(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	s := start(t, "--data", dir)
-	token, cookie, data := s.signUp("ada")
-	admin := func(in string, args ...string) string {
-		t.Helper()
-		c := millrace(t, append([]string{"admin"}, args...)...)
-		c.Env = append(c.Env, "MILLRACE_DATA="+dir)
-		c.Stdin = strings.NewReader(in)
-		out, err := c.CombinedOutput()
-		if err != nil {
-			t.Errorf("%v: %v %s", args, err, out)
-		}
-		return string(out)
-	}
-	if out := admin("", "user", "list"); !strings.Contains(out, "ada@example.org") {
-		t.Error(out)
-	}
-	team := data["team"].(map[string]any)["id"].(string)
-	if out := admin("", "team", "list"); !strings.Contains(out, team) || !strings.Contains(out, "ada@example.org") {
-		t.Error(out)
-	}
-	admin("", "team", "set-plan", team, "pro")
-	if me := s.want(200, "GET", "/api/me", "", "Authorization", bearer(token)); me["team"].(map[string]any)["plan"] != "pro" {
-		t.Errorf("%v", me)
-	}
-	admin("", "user", "disable", "Ada@example.org")
-	s.want(401, "GET", "/api/me", "", "Authorization", bearer(token))
-	s.want(401, "GET", "/api/me", "", "Cookie", cookie)
-	s.want(403, "POST", "/auth/sign-in", `{"email":"ada@example.org","password":"correct horse"}`)
-	admin("", "user", "enable", "ada@example.org")
-	admin("another horse\n", "user", "set-password", "ada@example.org")
-	s.want(401, "POST", "/auth/sign-in", `{"email":"ada@example.org","password":"correct horse"}`)
-	s.want(200, "POST", "/auth/sign-in", `{"email":"ada@example.org","password":"another horse"}`)
-	admin("a good password\n", "user", "create", "bob@example.org", "--name", "Bob")
-	s.want(200, "POST", "/auth/sign-in", `{"email":"bob@example.org","password":"a good password"}`)
-
-	for _, bad := range [][]string{
-		{"admin", "team", "set-plan", team, "platinum", "--data", dir},
-		{"admin", "team", "set-plan", "team_nobody", "pro", "--data", dir},
-		{"admin", "user", "disable", "nobody@example.org", "--data", dir},
-		{"admin", "user", "list", "--data", t.TempDir()},
-		{"worker", "--data", dir},
-		{"serve", "--public-urls", "https://example.org/path"},
-		{"serve", "--tls-cert", "only.pem"},
-		{"serve", "--trusted-proxies", "everybody"},
-		{"serve", "--task-disk", "much"},
-		{"serve", "--no-such-flag"},
-	} {
-		out, err := millrace(t, bad...).CombinedOutput()
-		if err == nil || !strings.HasPrefix(string(out), "millrace: ") {
-			t.Errorf("%v: %v %s", bad, err, out)
-		}
-	}
-}
-
-func TestTheDoctorSaysWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	start(t, "--data", dir)
-	out, err := millrace(t, "admin", "doctor", "--data", dir).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "ok       database") {
-		t.Errorf("%v %s", err, out)
-	}
-	out, err = millrace(t, "admin", "doctor", "--data", dir, "--secret-key", "not the one it has").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "WRONG    database") {
-		t.Errorf("%v %s", err, out)
-	}
-	out, err = millrace(t, "admin", "doctor", "--data", dir, "--smtp-url", "smtp://127.0.0.1:1?from=a@b.c").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "WRONG    mail") {
-		t.Errorf("%v %s", err, out)
-	}
-}
-
-// Every setting of the contract is a flag, a variable, a line of help and one
-// of the documentation.
-func TestSettingsAreFlagsVariablesAndHelp(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../docs/operating/settings.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := millrace(t, "serve", "--help").CombinedOutput()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range strings.Fields(`listen tls-cert tls-key admin-listen data public-urls collab-url database-url storage-url
-		secret-key sign-up executor sandbox task-network task-disk image-registries identity oidc-providers clerk-secret-key
-		ai-base-url ai-model ai-api-key chat-per-day chat-daily-quota crossref-url openalex-url unpaywall-url contact-email
-		fetch-allow-private payments stripe-secret-key stripe-webhook-secret stripe-api-url smtp-url trusted-proxies
-		runs-per-minute analyses-per-day plan-free-run-seconds plans-file drain`) {
-		variable := "$MILLRACE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-		if !strings.Contains(string(out), "--"+name) || !strings.Contains(string(out), variable) {
-			t.Errorf("--%s and %s are not both in the help", name, variable)
-		}
-	}
-	for _, flag := range regexp.MustCompile(`(?m)^ +--([a-z-]+)`).FindAllStringSubmatch(string(out), -1) {
-		if !strings.Contains(string(page), "| `--"+flag[1]+"` |") {
-			t.Errorf("--%s is not in docs/operating/settings.md", flag[1])
-		}
-	}
-	c := millrace(t, "serve")
-	c.Env = append(c.Env, "MILLRACE_LISTEN=127.0.0.1:0", "MILLRACE_RUNS_PER_MINUTE=0")
-	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "--runs-per-minute") {
-		t.Errorf("%v %s", err, out)
-	}
-}
-
-func TestItEndsTLSItself(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	certificate, key, pool := selfSigned(t, dir)
-	s := start(t, "--data", dir, "--tls-cert", certificate, "--tls-key", key)
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}}
-	resp, err := client.Get(strings.Replace(s.base, "http://", "https://", 1) + "/api/health")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != 200 || resp.ProtoMajor != 2 || resp.Header.Get("Strict-Transport-Security") == "" {
-		t.Errorf("%d by HTTP/%d with %v", resp.StatusCode, resp.ProtoMajor, resp.Header)
-	}
-}
-
-// selfSigned makes a certificate for 127.0.0.1 that pool trusts.
-func selfSigned(t *testing.T, dir string) (certificate, key string, pool *x509.CertPool) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for path, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: encoded}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool = x509.NewCertPool()
-	pool.AddCert(parsed)
-	return certificate, key, pool
-}
-
-// Metrics are on their own listener, and nowhere else.
-func TestMetricsStayOnTheAdminListener(t *testing.T) {
-	t.Parallel()
-	s := start(t, "--data", t.TempDir(), "--admin-listen", "127.0.0.1:0")
-	s.want(200, "GET", "/api/health", "")
-	s.want(404, "GET", "/metrics", "")
-	client := http.Client{Timeout: 10 * time.Second}
-	resp, err := client.Get(s.metrics)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil || !strings.Contains(string(text), `millrace_http_requests_total{method="GET",route="GET /api/health",status="200"} 1`) {
-		t.Errorf("%v %s", err, text)
 	}
 }

@@ -1,17 +1,12 @@
-import { readdirSync, readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, House, type Json, look, type Person, until } from "./house.ts";
+import { calm, example, House, type Json, look, type Person, until } from "./house.ts";
 
 let house: House;
 beforeAll(async () => {
   house = await House.open();
 });
 afterAll(() => house?.close());
-
-function example(name: string): Json {
-  return JSON.parse(readFileSync(new URL(`../../examples/${name}/workflow.json`, import.meta.url), "utf8"));
-}
 
 async function workflow(person: Person, body: Json): Promise<string> {
   const made = await person.api("POST", "/api/workflows", body);
@@ -130,16 +125,7 @@ test("two people edit together: they see one another, and undo only their own", 
   const id = await workflow(ada, example("word-count"));
   const invited = await ada.api("POST", "/api/team/invite", { email: "bo.lund@example.org", role: "member" });
   expect(invited.status).toBe(201);
-  const invitation = await until("the mail is written", async () => {
-    const folder = `${house.data}/mail`;
-    for (const file of readdirSync(folder)) {
-      const text = readFileSync(`${folder}/${file}`, "utf8").replaceAll(/=\r?\n/g, "");
-      const found = text.includes("bo.lund@") && /invitations\/([\w-]+)/.exec(text)?.[1];
-      if (found) return found;
-    }
-    return null;
-  });
-  const bo = await house.person("Bo Lund", invitation);
+  const bo = await house.person("Bo Lund", await house.invitation("bo.lund@example.org"));
   await bo.api("POST", `/auth/teams/${ada.team}/activate`);
   await open(ada.page, id);
   await open(bo.page, id);

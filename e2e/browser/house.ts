@@ -1,6 +1,6 @@
 // A real server and a real browser, made for one test file and thrown away.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -73,6 +73,21 @@ export class House {
     });
   }
 
+  /** invitation waits for the letter to an address, and takes the invitation out of it. */
+  invitation(email: string): Promise<string> {
+    const folder = join(this.data, "mail");
+    return until(`a letter to ${email}`, async () => {
+      for (const file of readdirSync(folder)) {
+        const text = readFileSync(join(folder, file), "utf8")
+          .replaceAll(/=\r?\n/g, "")
+          .replaceAll("=3D", "=");
+        const found = text.includes(email) && /invitations\/([\w-]+)/.exec(text)?.[1];
+        if (found) return found;
+      }
+      return null;
+    });
+  }
+
   /** visitor is a browser without a session. Whatever it complains about fails the test that asks. */
   async visitor(): Promise<{ context: BrowserContext; page: Page }> {
     const context = await this.browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: "light" });
@@ -111,6 +126,11 @@ export class House {
     };
     return { context, page, email, team: answer.data.team.id, api };
   }
+}
+
+/** example is a workflow of the repository, as it is sent. */
+export function example(name: string): Json {
+  return JSON.parse(readFileSync(join(root, "examples", name, "workflow.json"), "utf8"));
 }
 
 /** until waits for a condition outside of the browser. */

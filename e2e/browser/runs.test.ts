@@ -1,17 +1,12 @@
-import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, House, type Json, look, type Person, until } from "./house.ts";
+import { calm, example, House, type Json, look, type Person, until } from "./house.ts";
 
 let house: House;
 beforeAll(async () => {
   house = await House.open();
 });
 afterAll(() => house?.close());
-
-function example(name: string): Json {
-  return JSON.parse(readFileSync(new URL(`../../examples/${name}/workflow.json`, import.meta.url), "utf8"));
-}
 
 async function start(person: Person, body: Json, run: Json = {}): Promise<{ workflowId: string; runId: string }> {
   const made = await person.api("POST", "/api/workflows", body);

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -395,63 +394,4 @@ func TestOAuthFailsInItsOwnWords(t *testing.T) {
 	if m.text("issuer") != base || m.at("code_challenge_methods_supported").([]any)[0] != "S256" {
 		t.Error(m.body)
 	}
-}
-
-var userCode = regexp.MustCompile(`^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$`)
-
-func TestADeviceIsLetIn(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
-		ada := h.signUp("Ada")
-		start := func() (device, user string) {
-			r := h.post("/oauth/device_authorization", url.Values{"client_id": {"millrace-cli"}}).want(200)
-			if !userCode.MatchString(r.text("user_code")) || r.text("verification_uri") != base+"/device" {
-				t.Error(r.body)
-			}
-			return r.text("device_code"), r.text("user_code")
-		}
-		poll := func(device string) reply {
-			return h.post("/oauth/token", url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {"millrace-cli"}, "device_code": {device}})
-		}
-		device, user := start()
-		poll(device).refused(400, "authorization_pending")
-		poll(device).refused(400, "slow_down")
-		h.pass(6 * time.Second)
-		poll(device).refused(400, "slow_down") // ten seconds now, and then fifteen
-		h.pass(16 * time.Second)
-		poll(device).refused(400, "authorization_pending")
-
-		h.call("GET", "/device?user_code="+user, "").want(303)
-		typed := strings.ToLower(strings.ReplaceAll(user, "-", " "))
-		if r := h.call("GET", "/device?user_code="+url.QueryEscape(typed), "", cookie(ada.secret)).want(200); !strings.Contains(r.body, "Millrace command line") {
-			t.Errorf("%.300s", r.body)
-		}
-		yes := url.Values{"user_code": {typed}, "decision": {"allow"}}
-		h.post("/device", yes).want(401)
-		h.post("/device", yes, bearer(ada.token)).want(401)
-		h.post("/device", yes, cookie(ada.secret), header("Origin", "https://evil.example")).want(403)
-		h.post("/device", yes, cookie(ada.secret)).want(200)
-		h.post("/device", yes, cookie(ada.secret)).want(404)
-		h.pass(16 * time.Second)
-		h.call("GET", "/api/me", "", bearer(poll(device).want(200).text("access_token"))).want(200)
-		h.pass(16 * time.Second)
-		poll(device).refused(400, "invalid_grant")
-
-		device, user = start()
-		h.post("/device", url.Values{"user_code": {user}, "decision": {"deny"}}, cookie(ada.secret)).want(200)
-		poll(device).refused(400, "access_denied")
-		device, user = start()
-		h.pass(16 * time.Minute)
-		poll(device).refused(400, "expired_token")
-		h.post("/device", url.Values{"user_code": {user}, "decision": {"allow"}}, cookie(ada.secret)).want(404)
-		poll("nobody").refused(400, "invalid_grant")
-	})
-}
-
-func TestGuessingDeviceCodesIsSlowed(t *testing.T) {
-	h := newHouse(t)
-	ada := h.signUp("Ada")
-	for range 10 {
-		h.call("GET", "/device?user_code=BCDF-GHJK", "", cookie(ada.secret)).want(200)
-	}
-	h.call("GET", "/device?user_code=BCDF-GHJK", "", cookie(ada.secret)).want(429)
 }
