@@ -1,107 +1,49 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/collab/nodetest"
 	"github.com/millrace/millrace/internal/store/storetest"
 )
 
 // clients are real y-websocket clients in one Node process.
 type clients struct {
-	t   *testing.T
-	in  io.Writer
-	out *bufio.Scanner
-}
-
-const clientsDir = "../../internal/collab/clients"
-
-var installing sync.Mutex
-
-// installClients fetches what the lockfile names, once.
-func installClients(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("node is not installed: run scripts/setup test")
-	}
-	installing.Lock()
-	defer installing.Unlock()
-	lock, err := os.ReadFile(filepath.Join(clientsDir, "package-lock.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stamp := filepath.Join(clientsDir, "node_modules", ".installed")
-	if installed, err := os.ReadFile(stamp); err == nil && bytes.Equal(installed, lock) {
-		return
-	}
-	cmd := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund", "--loglevel=error")
-	cmd.Dir = clientsDir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("npm ci: %v\n%s", err, out)
-	}
-	if err := os.WriteFile(stamp, lock, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	*nodetest.Script
+	t *testing.T
 }
 
 func newClients(t *testing.T) *clients {
 	t.Helper()
-	installClients(t)
-	cmd := exec.Command("node", "clients.mjs")
-	cmd.Dir = clientsDir
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	c := &clients{t: t, in: in, out: bufio.NewScanner(out)}
-	c.out.Buffer(nil, 64<<20)
-	return c
+	return &clients{nodetest.Start(t, "../../internal/collab/clients", "clients.mjs"), t}
 }
 
 func (c *clients) command(v map[string]any) any {
 	c.t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if _, err := c.in.Write(append(text, '\n')); err != nil {
-		c.t.Fatal(err)
-	}
-	if !c.out.Scan() {
-		c.t.Fatalf("the clients are gone: %v", c.out.Err())
-	}
 	var answer struct {
 		Value any
 		Error string
 	}
-	if err := json.Unmarshal(c.out.Bytes(), &answer); err != nil || answer.Error != "" {
-		c.t.Fatalf("%v %s", err, answer.Error)
+	if c.Ask(c.t, v, &answer); answer.Error != "" {
+		c.t.Fatal(answer.Error)
 	}
 	return answer.Value
+}
+
+// meet brings the owner, a guest who edits and one who looks into one room.
+func (c *clients) meet(s *server, w shared) {
+	c.t.Helper()
+	c.open("ada", s, s.roomToken(w))
+	c.open("bob", s, s.join(w.editor, "Bob"))
+	c.open("eve", s, s.join(w.viewer, "Eve"))
+	for _, who := range []string{"ada", "bob", "eve"} {
+		c.wait(who, "provider.synced && doc.getMap('nodes').has('seed')")
+	}
 }
 
 // run gives a client a piece of code; wait runs one until it is true.
@@ -202,12 +144,7 @@ func TestPeopleEditTogetherThroughCutsAndAPowerCut(t *testing.T) {
 	token, _, _ := s.signUp("ada")
 	w := s.share(token)
 	c := newClients(t)
-	c.open("ada", s, s.roomToken(w))
-	c.open("bob", s, s.join(w.editor, "Bob"))
-	c.open("eve", s, s.join(w.viewer, "Eve"))
-	for _, who := range []string{"ada", "bob", "eve"} {
-		c.wait(who, "provider.synced && doc.getMap('nodes').has('seed')")
-	}
+	c.meet(s, w)
 	c.add("ada", "fromAda")
 	c.add("bob", "fromBob")
 	c.wait("bob", "doc.getMap('nodes').has('fromAda')")
@@ -299,12 +236,7 @@ func TestLosingAccessClosesTheSocket(t *testing.T) {
 	token, _, _ := s.signUp("ada")
 	w := s.share(token)
 	c := newClients(t)
-	c.open("ada", s, s.roomToken(w))
-	c.open("bob", s, s.join(w.editor, "Bob"))
-	c.open("eve", s, s.join(w.viewer, "Eve"))
-	for _, who := range []string{"ada", "bob", "eve"} {
-		c.wait(who, "provider.synced")
-	}
+	c.meet(s, w)
 	s.want(200, "DELETE", "/api/collab/invites?id="+w.editorID, "", "Authorization", bearer(token))
 	c.wait("bob", "me.closed?.code === 4403")
 	second, _, _ := s.signUp("second")

@@ -119,18 +119,29 @@ func (s *session) workflow(name string) (api.Workflow, error) {
 	return r.JSON200.Data, nil
 }
 
+// workflowArg names a workflow.
+type workflowArg struct {
+	Name string `arg:"" name:"workflow" help:"Id or name."`
+}
+
+// at opens a session and finds the workflow.
+func (a workflowArg) at(c common, w screen.World) (*session, api.Workflow, error) {
+	s, err := c.open(w)
+	if err != nil {
+		return nil, api.Workflow{}, err
+	}
+	f, err := s.workflow(a.Name)
+	return s, f, err
+}
+
 type workflowsGet struct {
-	common `embed:""`
-	Name   string `arg:"" name:"workflow" help:"Id or name."`
+	common      `embed:""`
+	workflowArg `embed:""`
 }
 
 // Run shows what a person needs to run it.
 func (c *workflowsGet) Run(w screen.World) error {
-	s, err := c.open(w)
-	if err != nil {
-		return err
-	}
-	f, err := s.workflow(c.Name)
+	s, f, err := c.at(c.common, w)
 	if err != nil {
 		return err
 	}
@@ -214,9 +225,9 @@ func (s *session) apply(path, name string) (f api.Workflow, made bool, err error
 }
 
 type workflowsExport struct {
-	common `embed:""`
-	Name   string `arg:"" name:"workflow" help:"Id or name."`
-	Output string `short:"o" env:"-" placeholder:"FILE" help:"Write to this file."`
+	common      `embed:""`
+	workflowArg `embed:""`
+	Output      string `short:"o" env:"-" placeholder:"FILE" help:"Write to this file."`
 }
 
 // exported is a workflow as a file.
@@ -228,11 +239,7 @@ type exported struct {
 
 // Run prints what apply takes; it is JSON either way.
 func (c *workflowsExport) Run(w screen.World) error {
-	s, err := c.open(w)
-	if err != nil {
-		return err
-	}
-	f, err := s.workflow(c.Name)
+	_, f, err := c.at(c.common, w)
 	if err != nil {
 		return err
 	}
@@ -255,18 +262,14 @@ func (c *workflowsExport) Run(w screen.World) error {
 }
 
 type workflowsDelete struct {
-	common `embed:""`
-	Name   string `arg:"" name:"workflow" help:"Id or name."`
-	Yes    bool   `short:"y" env:"-" help:"Do not ask."`
+	common      `embed:""`
+	workflowArg `embed:""`
+	Yes         bool `short:"y" env:"-" help:"Do not ask."`
 }
 
 // Run asks first: a deleted workflow is gone.
 func (c *workflowsDelete) Run(w screen.World) error {
-	s, err := c.open(w)
-	if err != nil {
-		return err
-	}
-	f, err := s.workflow(c.Name)
+	s, f, err := c.at(c.common, w)
 	if err != nil {
 		return err
 	}

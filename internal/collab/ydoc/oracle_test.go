@@ -1,20 +1,16 @@
 package ydoc
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"runtime"
-	"sync"
 	"testing"
+
+	"github.com/millrace/millrace/internal/collab/nodetest"
 )
 
 var (
@@ -26,7 +22,6 @@ var (
 // what both make of them.
 func TestYjsAgrees(t *testing.T) {
 	t.Parallel()
-	installYjs(t)
 	workers := min(max(runtime.GOMAXPROCS(0), 2), 4)
 	for w := range workers {
 		t.Run(fmt.Sprint(w), func(t *testing.T) {
@@ -46,7 +41,6 @@ func TestYjsAgrees(t *testing.T) {
 // them is stored and sent to everybody, so no client may stumble over it.
 func TestYjsReadsWhatWePassOn(t *testing.T) {
 	t.Parallel()
-	installYjs(t)
 	o := startOracle(t)
 	vectors := golden(t)
 	r := rand.New(rand.NewPCG(uint64(*firstSeed), 1))
@@ -73,7 +67,7 @@ func TestYjsReadsWhatWePassOn(t *testing.T) {
 		}
 		for _, updates := range written {
 			var answer verdict
-			if o.ask(t, map[string]any{"updates": updates}, &answer); answer.Error != "" {
+			if o.Ask(t, map[string]any{"updates": updates}, &answer); answer.Error != "" {
 				t.Fatalf("%x after %x: %s", damaged, base, answer.Error)
 			}
 		}
@@ -108,10 +102,10 @@ type verdict struct {
 	State      []byte
 }
 
-func (o *oracle) compare(t *testing.T, seed int) {
+func (o oracle) compare(t *testing.T, seed int) {
 	t.Helper()
 	var h history
-	o.ask(t, map[string]any{"seed": seed}, &h)
+	o.Ask(t, map[string]any{"seed": seed}, &h)
 	if h.Error != "" {
 		t.Fatalf("seed %d: Yjs: %s", seed, h.Error)
 	}
@@ -142,7 +136,7 @@ func (o *oracle) compare(t *testing.T, seed int) {
 
 	edits := editAtRandom(t, d, rand.New(rand.NewPCG(uint64(seed), 0)))
 	var v verdict
-	o.ask(t, map[string]any{
+	o.Ask(t, map[string]any{
 		"half": half, "full": full, "diff": diff, "merged": merged, "taken": taken, "edits": edits,
 	}, &v)
 	if v.Error != "" {
@@ -226,73 +220,10 @@ func editAtRandom(t *testing.T, d *Doc, r *rand.Rand) [][]byte {
 	return updates
 }
 
-// oracle is a process that asks Yjs.
-type oracle struct {
-	in  io.Writer
-	out *bufio.Reader
-}
+// oracle asks Yjs.
+type oracle struct{ *nodetest.Script }
 
-func startOracle(t *testing.T) *oracle {
+func startOracle(t *testing.T) oracle {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "node", "oracle.mjs")
-	cmd.Dir = "oracle"
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = in.Close()
-		_ = cmd.Wait()
-	})
-	return &oracle{in, bufio.NewReader(out)}
-}
-
-func (o *oracle) ask(t *testing.T, question, answer any) {
-	t.Helper()
-	if err := json.NewEncoder(o.in).Encode(question); err != nil {
-		t.Fatal(err)
-	}
-	line, err := o.out.ReadBytes('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(line, answer); err != nil {
-		t.Fatal(err)
-	}
-}
-
-var install sync.Mutex
-
-// installYjs fetches what the lockfile names, unless it is there already.
-func installYjs(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("node is not installed, so there is no Yjs to compare with: run scripts/setup test")
-	}
-	install.Lock()
-	defer install.Unlock()
-	lock, err := os.ReadFile(filepath.Join("oracle", "package-lock.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stamp := filepath.Join("oracle", "node_modules", ".installed")
-	if installed, err := os.ReadFile(stamp); err == nil && bytes.Equal(installed, lock) {
-		return
-	}
-	cmd := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund", "--loglevel=error")
-	cmd.Dir = "oracle"
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("npm ci: %v\n%s", err, out)
-	}
-	if err := os.WriteFile(stamp, lock, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	return oracle{nodetest.Start(t, "oracle", "oracle.mjs")}
 }

@@ -202,6 +202,11 @@ func (s *System) BeginSignIn(ctx context.Context, email, password string, v Visi
 	if err != nil {
 		return in, "", err
 	}
+	return s.admit(ctx, a, v)
+}
+
+// admit lets in whom we know by now, or gives them a slip for the second step.
+func (s *System) admit(ctx context.Context, a Account, v Visit) (in SignedIn, slip string, err error) {
 	if err = s.passFactor(ctx, a.ID, "", v.Household); errors.Is(err, errSecondFactor) {
 		slip, row := s.slip(a.ID, ForSecondFactor, stepLife)
 		return in, slip, s.Store.InsertSlip(ctx, row, nil, s.Now())

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	"errors"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -40,14 +39,7 @@ func (s *System) SignInElsewhere(ctx context.Context, e Elsewhere, invitation st
 	if err != nil {
 		return in, "", err
 	}
-	if err = s.passFactor(ctx, a.ID, "", v.Household); errors.Is(err, errSecondFactor) {
-		slip, row := s.slip(a.ID, ForSecondFactor, stepLife)
-		return in, slip, s.Store.InsertSlip(ctx, row, nil, s.Now())
-	}
-	if err == nil {
-		in, err = s.open(ctx, a.User, v)
-	}
-	return in, "", err
+	return s.admit(ctx, a, v)
 }
 
 // verified refuses an address that the provider has not verified: anybody
