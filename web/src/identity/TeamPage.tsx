@@ -236,7 +236,7 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
     >
       {list.map((each) => (
         <tr key={each.id}>
-          <Td className="break-all">
+          <Td className="wrap-anywhere">
             {each.email}
             <span className="block text-[13px] text-muted md:hidden">{each.role}</span>
           </Td>
@@ -248,7 +248,7 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
             <Time at={each.expiresAt} />
           </Td>
           <Td>
-            <div className="flex justify-end gap-1">
+            <div className="flex justify-end gap-1 max-md:flex-col">
               <Button size="sm" aria-label={`Send again to ${each.email}`} onClick={() => resend.mutate(each)}>
                 Send again
               </Button>
