@@ -41,6 +41,5 @@ export function explain(error: unknown): string {
     return "You have used up your share of the hosted model for today. It starts anew at 00:00 UTC.";
   if (isFailure(error, "model_unavailable"))
     return "This server has no chat model. Whoever runs it can set one with --ai-base-url and --ai-model.";
-  if (isFailure(error) && error.status === 501) return "This server does not offer the chat yet.";
   return sentence(error);
 }

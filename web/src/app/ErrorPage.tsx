@@ -9,21 +9,15 @@ import { Notice } from "../ui/Notice.tsx";
 /** Problem shows a failure where the content would be: what, why, what next, and the id to quote. */
 export function Problem({ error, retry, children }: { error: unknown; retry?: () => void; children?: ReactNode }) {
   const failure = error instanceof ApiFailure ? error : null;
-  const announced = failure?.status === 501;
-  const again = announced ? undefined : retry;
   return (
     <Notice
-      tone={announced ? "info" : "danger"}
-      title={
-        announced
-          ? "This part is not available on this server yet"
-          : (titles[failure?.status ?? -1] ?? "That did not work")
-      }
+      tone="danger"
+      title={titles[failure?.status ?? -1] ?? "That did not work"}
       actions={
-        (again || children) && (
+        (retry || children) && (
           <>
-            {again && (
-              <Button size="sm" icon={<RefreshCw className="size-4" aria-hidden />} onClick={again}>
+            {retry && (
+              <Button size="sm" icon={<RefreshCw className="size-4" aria-hidden />} onClick={retry}>
                 Try again
               </Button>
             )}
@@ -32,15 +26,13 @@ export function Problem({ error, retry, children }: { error: unknown; retry?: ()
         )
       }
     >
-      <p>
-        {announced ? "It is announced in the API, and will appear here once the server offers it." : sentence(error)}
-      </p>
+      <p>{sentence(error)}</p>
       {failure?.details.map((detail) => (
         <p key={detail.path + detail.message} className="mt-1">
           {detail.path && <code>{detail.path}</code>} {detail.message}
         </p>
       ))}
-      {failure?.requestId && !announced && <RequestId id={failure.requestId} />}
+      {failure?.requestId && <RequestId id={failure.requestId} />}
     </Notice>
   );
 }

@@ -28,7 +28,7 @@ export interface SessionState {
 }
 
 export interface Keeper {
-  /** pass opens the editor room; a 404 or 501 means there is none. */
+  /** pass opens the editor room; a 404 means there is none. */
   pass: () => Promise<Pass>;
   /** load and save are for a server without rooms; without save it can only be looked at. */
   load: () => Promise<{ definition: Definition; tag: string | null }>;
@@ -76,7 +76,7 @@ export class Session {
         return this.enter(await this.keeper.pass());
       } catch (error) {
         if (this.over) return;
-        if (isFailure(error) && (error.status === 501 || error.status === 404)) return this.alone();
+        if (isFailure(error) && error.status === 404) return this.alone();
         if (isFailure(error) && (error.status === 401 || error.status === 403)) return this.end("revoked");
         await new Promise((resolve) => setTimeout(resolve, Math.min(15_000, 1000 * 2 ** attempt)));
       }
