@@ -32,8 +32,9 @@ const abandoned = 24 * time.Hour
 
 // Store is a folder. Several processes may use it at the same time.
 type Store struct {
-	root   *os.Root
-	signer *Signer
+	root    *os.Root
+	signer  *Signer
+	durable durable
 }
 
 // Open makes the folder if needed, and sweeps it. The caller closes.

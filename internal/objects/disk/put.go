@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 	"syscall"
 
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -24,15 +25,13 @@ func (s *Store) Put(ctx context.Context, key, contentType string, r io.Reader, s
 	if _, err := s.root.Lstat(path.Join(whole, key)); err == nil {
 		return objects.Object{}, foreseen(fs.ErrExist)
 	}
-	// Below the same folders as the object will be, so that whoever deletes a
-	// prefix finds what is on its way there, or was when the power went.
-	tmp := path.Join(path.Dir(key), rand.Text())
-	defer func() { _ = s.remove(temporary, tmp) }() // what is left after a crash is swept
+	tmp := path.Join(temporary, owner(key), rand.Text())
+	defer func() { _ = s.root.Remove(tmp) }() // what is left after a crash is swept
 	m := objects.Measure(ctx, r, size)
-	if err := s.write(path.Join(temporary, tmp), m); err != nil {
+	if err := s.write(tmp, m); err != nil {
 		return objects.Object{}, err
 	}
-	if err := s.name(path.Join(temporary, tmp), key); err != nil {
+	if err := s.name(tmp, key); err != nil {
 		return objects.Object{}, err
 	}
 	info, err := s.root.Lstat(path.Join(whole, key))
@@ -43,6 +42,15 @@ func (s *Store) Put(ctx context.Context, key, contentType string, r io.Reader, s
 	found := describe(key, info)
 	o.Mark, o.ModifiedAt = found.Mark, found.ModifiedAt
 	return o, nil
+}
+
+// owner is the part of a key that says whose it is. What is being written lies
+// below the same, so that whoever deletes all of an owner's finds what is on its
+// way there, or was when the power went. Deeper folders would have to be made
+// for each object, and removed again.
+func owner(key string) string {
+	parts := strings.SplitN(key, "/", 3)
+	return path.Join(parts[:min(2, len(parts)-1)]...)
 }
 
 func (s *Store) write(tmp string, r io.Reader) error {
@@ -94,10 +102,12 @@ func (s *Store) name(file, key string) error {
 	return s.syncFolders(path.Dir(to))
 }
 
-// syncFolders goes all the way up: a folder on the way may have been made by
-// somebody who has not come to make it durable.
+// syncFolders goes up until it comes to a folder whose name is known to be
+// durable: one on the way may have been made by somebody who has not come to
+// make it so.
 func (s *Store) syncFolders(dir string) error {
-	for ; dir != "."; dir = path.Dir(dir) {
+	synced := map[string]os.FileInfo{}
+	for leaf := dir; dir != "."; dir = path.Dir(dir) {
 		f, err := s.root.Open(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // deleted meanwhile, with what was in it
@@ -105,10 +115,18 @@ func (s *Store) syncFolders(dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		info, err := f.Stat()
+		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 			return err
 		}
+		if s.durable.has(dir, info) {
+			break
+		}
+		if dir != leaf { // which sees one object, most often
+			synced[dir] = info
+		}
 	}
+	s.durable.add(synced)
 	return nil
 }
 

@@ -45,8 +45,8 @@ func (s *Store) Delete(_ context.Context, key string) error {
 	return s.remove(whole, key)
 }
 
-// DeletePrefix removes file by file. What is still being written below the
-// prefix loses its name, and never gets another.
+// DeletePrefix removes file by file. What is still being written for the owner
+// of the prefix loses its name, and never gets another.
 func (s *Store) DeletePrefix(ctx context.Context, prefix string) (n int, err error) {
 	if err := objects.CheckPrefix(prefix); err != nil {
 		return 0, err
@@ -55,6 +55,7 @@ func (s *Store) DeletePrefix(ctx context.Context, prefix string) (n int, err err
 	if err != nil {
 		return 0, err
 	}
+	s.prune(path.Join(temporary, prefix))
 	err = s.walk(ctx, whole, prefix, "", func(o objects.Object) error {
 		n++
 		return s.remove(whole, o.Key)
@@ -88,6 +89,7 @@ func (s *Store) remove(area, key string) error {
 // that it is no file.
 func (s *Store) prune(dir string) {
 	for ; path.Dir(dir) != "."; dir = path.Dir(dir) {
+		s.durable.forget(dir)
 		if err := s.root.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return // most likely there is more in it
 		}
