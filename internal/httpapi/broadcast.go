@@ -144,8 +144,8 @@ func (b *broadcast) leave(c *client) {
 	b.mu.Unlock()
 }
 
-// follow looks whenever the run has moved, at most four times a second, until
-// nobody watches or the run has ended.
+// follow looks whenever the run has moved, but not all the time, until nobody
+// watches or the run has ended.
 func (b *broadcast) follow(ctx context.Context) {
 	defer b.close()
 	moved, stop := b.api.Feed.Watch(b.id)
@@ -172,21 +172,30 @@ func (b *broadcast) follow(ctx context.Context) {
 			more = b.news(ctx)
 			over := b.over
 			b.mu.Unlock()
-			if over || !pause(ctx, framePause) {
+			if over {
 				return
 			}
+			more = pause(ctx, moved) || more
 		}
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
+// pause gives news the time to gather, and reports whether there are any. The
+// end does not wait.
+func pause(ctx context.Context, moved <-chan runs.Move) (news bool) {
+	t := time.NewTimer(framePause)
 	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
+	for {
+		select {
+		case <-ctx.Done():
+			return news
+		case <-t.C:
+			return news
+		case m := <-moved:
+			if news = true; m.Last {
+				return true
+			}
+		}
 	}
 }
 

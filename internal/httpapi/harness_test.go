@@ -166,7 +166,7 @@ func engineOf(t *testing.T, h *house) *engine.Engine {
 	}
 	e := engine.New(engine.Options{
 		Queue: h.db, Journal: h.db, Archive: h.db, Purse: h.db, Objects: objects.Kept{Store: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
-		Dir: dir, Owner: "test", Host: "here", Embedded: true, Away: time.Minute, Changed: h.hub.Changed, Pulse: h.hub.Feel,
+		Dir: dir, Owner: "test", Host: "here", Embedded: true, Away: time.Minute, Changed: h.hub.Changed, Ended: h.hub.Ended, Pulse: h.hub.Feel,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: h.clock,
 	})
 	t.Cleanup(func() { driver.Close() })

@@ -20,14 +20,14 @@ import (
 
 // Feed tells when a run has moved, and what it uses.
 type Feed interface {
-	Watch(id ids.Run) (moved <-chan struct{}, stop func())
+	Watch(id ids.Run) (moved <-chan runs.Move, stop func())
 	Pulse(id ids.Run) runs.Pulse
 }
 
 // The rhythm of a stream.
 const (
 	heartbeat    = 25 * time.Second
-	framePause   = 250 * time.Millisecond // at most four frames a second
+	framePause   = time.Second / 3 // three frames a second, and a fourth for the end
 	presenceLook = 2 * time.Second
 	frameTime    = 20 * time.Second // in which a client must take a frame
 	maxBehind    = 1 << 20          // bytes of log; beyond that a fresh snapshot is shorter

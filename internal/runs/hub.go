@@ -18,11 +18,15 @@ type Pulse struct {
 	Step       string
 }
 
+// Move is what a run did: it went on, or it is carried no more, which is most
+// often its end.
+type Move struct{ Last bool }
+
 // Hub tells those who watch a run that it has moved. It carries no news
 // itself: who is told looks, and who is slow misses nothing.
 type Hub struct {
 	mu       sync.Mutex
-	watchers map[ids.Run]map[chan struct{}]bool
+	watchers map[ids.Run]map[chan Move]bool
 	pulses   map[ids.Run]Pulse // of those that somebody watches
 }
 
@@ -47,27 +51,34 @@ func (h *Hub) Pulse(id ids.Run) Pulse {
 }
 
 // Changed wakes everybody who watches the run.
-func (h *Hub) Changed(id ids.Run) {
+func (h *Hub) Changed(id ids.Run) { h.tell(id, Move{}) }
+
+// Ended wakes them for the last time.
+func (h *Hub) Ended(id ids.Run) { h.tell(id, Move{Last: true}) }
+
+func (h *Hub) tell(id ids.Run, m Move) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watchers[id] {
 		select {
-		case w <- struct{}{}:
-		default: // it has not looked since the last time
+		case before := <-w: // it has not looked since the last time
+			m.Last = m.Last || before.Last
+		default:
 		}
+		w <- m
 	}
 }
 
 // Watch returns a channel that is told of every move, until stop.
-func (h *Hub) Watch(id ids.Run) (moved <-chan struct{}, stop func()) {
-	w := make(chan struct{}, 1)
+func (h *Hub) Watch(id ids.Run) (moved <-chan Move, stop func()) {
+	w := make(chan Move, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.watchers == nil {
-		h.watchers, h.pulses = map[ids.Run]map[chan struct{}]bool{}, map[ids.Run]Pulse{}
+		h.watchers, h.pulses = map[ids.Run]map[chan Move]bool{}, map[ids.Run]Pulse{}
 	}
 	if h.watchers[id] == nil {
-		h.watchers[id] = map[chan struct{}]bool{}
+		h.watchers[id] = map[chan Move]bool{}
 	}
 	h.watchers[id][w] = true
 	return w, func() {

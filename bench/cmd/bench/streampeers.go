@@ -22,7 +22,7 @@ type source struct {
 // streamPeers tell many clients of ten moments a second.
 var streamPeers = []peer{
 	{name: us, readyPath: millrace.readyPath, command: taskServer("none"), prepare: generous, source: millraceSource},
-	{name: "bare", readyPath: "/health", command: bareStream("250ms"), source: bareSource},
+	{name: "bare", readyPath: "/health", command: bareStream("333ms"), source: bareSource},
 	{name: "bare raw", readyPath: "/health", command: bareStream("0s"), source: bareSource},
 	{name: "mercure", readyPath: "/", prepare: mercureConfig, source: mercureSource, command: func(_, dir string) []string {
 		return []string{"mercure", "run", "--config", filepath.Join(dir, "Caddyfile"), "--adapter", "caddyfile"}
