@@ -22,6 +22,9 @@ var (
 	_ executor.Driver  = (*lateDriver)(nil)
 	_ executor.Keeper  = (*lateDriver)(nil)
 	_ executor.Watcher = (*lateDriver)(nil)
+	_ executor.Meter   = (*lateDriver)(nil)
+
+	_ executor.Preparer = (*lateDriver)(nil)
 )
 
 func openDriver(ctx context.Context, c local.Config) *lateDriver {
@@ -56,6 +59,14 @@ func (d *lateDriver) Capabilities(ctx context.Context) (executor.Caps, error) {
 		return executor.Caps{}, err
 	}
 	return driver.Capabilities(ctx)
+}
+
+func (d *lateDriver) Prepare(ctx context.Context, k executor.Key) error {
+	driver, err := d.await(ctx)
+	if err != nil {
+		return err
+	}
+	return driver.Prepare(ctx, k)
 }
 
 func (d *lateDriver) Submit(ctx context.Context, s executor.Spec) (executor.Handle, error) {
@@ -104,6 +115,22 @@ func (d *lateDriver) Renew(ctx context.Context, handles ...executor.Handle) erro
 		return err
 	}
 	return driver.Renew(ctx, handles...)
+}
+
+func (d *lateDriver) Usage(ctx context.Context, h executor.Handle) (executor.Usage, error) {
+	driver, err := d.await(ctx)
+	if err != nil {
+		return executor.Usage{}, err
+	}
+	return driver.Usage(ctx, h)
+}
+
+func (d *lateDriver) Marks(ctx context.Context, h executor.Handle, offset int64) ([]executor.Mark, error) {
+	driver, err := d.await(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return driver.Marks(ctx, h, offset)
 }
 
 // Watch begins when the driver does; until then there is nothing to see.

@@ -1,7 +1,12 @@
 package main
 
 import (
+	"bufio"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -115,5 +120,50 @@ func TestCancelEndsARealTask(t *testing.T) {
 	}
 	if alive("sleep\x0087654") {
 		t.Error("a process that went its own way outlives the run")
+	}
+}
+
+// What a task uses, and when and where it wrote, comes all the way from the
+// executor.
+func TestARunningTaskIsMeasured(t *testing.T) {
+	t.Parallel()
+	s := start(t, "--data", t.TempDir(), "--sandbox", "none")
+	token, _, _ := s.signUp("ada")
+	gate := filepath.Join(t.TempDir(), "go")
+	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, s.workflow(token, fmt.Sprintf(
+		`{"nodes":[{"id":"busy","command":"ls -A; echo out; sleep 0.2; echo err >&2; echo 1/4 > $PROGRESS_FILE; while [ ! -e %s ]; do :; done"}]}`, gate))))
+	r, err := http.NewRequest("GET", s.base+"/api/runs/"+id+"/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", bearer(token))
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var used, step bool
+	for lines := bufio.NewScanner(resp.Body); !(used && step) && lines.Scan(); {
+		text, _ := strings.CutPrefix(lines.Text(), "data: ")
+		var frame struct {
+			CurrentStep string
+			Resources   struct{ CPUPercent, MemBytes float64 }
+		}
+		_ = json.Unmarshal([]byte(text), &frame) // heartbeats are none
+		used = used || frame.Resources.CPUPercent > 0 && frame.Resources.MemBytes > 0
+		step = step || frame.CurrentStep == "busy: 1/4"
+	}
+	if !used || !step {
+		t.Errorf("its use was told: %v, its progress: %v", used, step)
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.ended(token, id); r["status"] != "completed" || r["logs"] != "out\nerr\n" {
+		t.Errorf("%v %v %q", r["status"], r["errorMessage"], r["logs"])
+	}
+	marks := s.want(200, "GET", "/api/runs/"+id+"/logs?nodeId=busy", "", "Authorization", bearer(token))["marks"].([]any)
+	if len(marks) != 2 || marks[0].(map[string]any)["stream"] != "stdout" || marks[1].(map[string]any)["stream"] != "stderr" {
+		t.Errorf("%v", marks)
 	}
 }

@@ -169,7 +169,7 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 		Network: s.TaskNetwork, Disk: space,
 		Queue: h.db, Journal: h.db, Archive: h.db, Purse: h.db, Objects: keep, Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
 		Dir: folder, Owner: host + " " + rand.Text(), Host: host + ":" + folder, Embedded: s.embedded(), Away: away,
-		Changed: h.hub.Changed, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,
+		Changed: h.hub.Changed, Ended: h.hub.Ended, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,
 	})
 	return nil
 }

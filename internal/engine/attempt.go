@@ -21,7 +21,7 @@ func (c *carrier) settle(ctx context.Context, look sight) error {
 	}
 	for key, t := range c.live {
 		s, ok := byKey[key]
-		if !ok && !look.at.After(t.since) {
+		if t.over || !ok && !look.at.After(t.since) {
 			continue
 		}
 		if !ok {
@@ -33,6 +33,12 @@ func (c *carrier) settle(ctx context.Context, look sight) error {
 		if err := c.readLog(ctx, t, s.Phase.Final()); err != nil {
 			return err
 		}
+		if s.Reason == executor.ExitedZero && len(s.Exit.Outputs) > 0 {
+			// Its files take a while to keep; another try can begin meanwhile.
+			t.over = true
+			c.ends = append(c.ends, ending{t, s})
+			continue
+		}
 		if s.Phase.Final() {
 			if err := c.ended(ctx, t, s); err != nil {
 				return err
@@ -40,6 +46,24 @@ func (c *carrier) settle(ctx context.Context, look sight) error {
 		}
 	}
 	c.feel(ctx)
+	return nil
+}
+
+// ending is a try that has ended well, and of which nothing is kept yet.
+type ending struct {
+	try  *try
+	seen executor.Seen
+}
+
+// takeIn keeps what tries have made.
+func (c *carrier) takeIn(ctx context.Context) error {
+	for len(c.ends) > 0 {
+		e := c.ends[0]
+		c.ends = c.ends[1:]
+		if err := c.ended(ctx, e.try, e.seen); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -244,6 +268,9 @@ func (c *carrier) stopAll(ctx context.Context) {
 
 // halt stops everything and waits until it has ended, but not for ever.
 func (c *carrier) halt(ctx context.Context) error {
+	if err := c.takeIn(ctx); err != nil {
+		return err
+	}
 	c.stopAll(ctx)
 	forced := time.NewTimer(forcedAfter)
 	defer forced.Stop()

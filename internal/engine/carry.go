@@ -36,7 +36,10 @@ type carrier struct {
 
 	step  runs.Step // what the next write says
 	dirty map[*node]bool
-	over  []executor.Handle // let go of once that is written
+	since time.Time // when the first of it happened
+	ends  []ending
+	over  []executor.Handle // ended, which is still to be written
+	done  []executor.Handle // ended, to be let go
 	text  []byte            // of the log that is being read
 
 	felt time.Time // when its pulse was taken
@@ -247,81 +250,8 @@ func (c *carrier) set(n *node, state lifecycle.NodeState) {
 	}
 }
 
-// flush writes all that has happened since the last write, at once: one
-// transaction ends tasks and opens what follows them. Only then are their
-// folders let go.
-func (c *carrier) flush(ctx context.Context) error {
-	s := c.step
-	for n := range c.dirty {
-		s.Nodes = append(s.Nodes, n.row)
-	}
-	if s.Empty() && c.percent() <= c.told {
-		return nil
-	}
-	s.Done, _ = c.plan.Progress()
-	s.Progress = c.percent()
-	if err := c.e.Journal.Advance(ctx, c.r.ID, c.r.Fence, s, c.e.Now()); err != nil {
-		return err
-	}
-	c.step, c.told = runs.Step{}, s.Progress
-	clear(c.dirty)
-	for _, h := range c.over {
-		c.e.complain(ctx, "cannot release an attempt", c.e.Driver.Release(ctx, h))
-	}
-	c.over = nil
-	c.e.Changed(c.r.ID)
-	return nil
-}
-
 // holdAhead is how much of a run is paid in advance.
 const holdAhead = time.Minute
-
-// round does all that can be done now.
-func (c *carrier) round(ctx context.Context) error {
-	if err := c.pay(ctx); err != nil {
-		return err
-	}
-	for again := true; again; {
-		begun := c.begin()
-		tries, reused, err := c.pick(ctx)
-		if err != nil {
-			return err
-		}
-		if err := c.flush(ctx); err != nil {
-			return err
-		}
-		for _, t := range tries {
-			if err := c.launch(ctx, t); err != nil {
-				return err
-			}
-		}
-		again = begun || reused || len(tries) > 0
-	}
-	if c.plan.Failed() != nil {
-		c.giveUp()
-	}
-	if err := c.flush(ctx); err != nil {
-		return err
-	}
-	if c.plan.Over() && len(c.live) == 0 {
-		return c.finish(ctx)
-	}
-	return nil
-}
-
-// giveUp ends nodes that wait for something to start after a failure: running
-// tasks finish, nothing new starts.
-func (c *carrier) giveUp() {
-	busy := map[*node]bool{}
-	for _, t := range c.live {
-		busy[t.node] = true
-	}
-	for _, n := range slices.Clone(c.open) {
-		if !busy[n] {
-			c.set(n, lifecycle.NodeCancelled)
-		}
-	}
-}
 
 // pay holds the next minute before it begins, and ends what cannot be paid or
 // has had its time.
@@ -390,6 +320,9 @@ func (c *carrier) wait(ctx context.Context) error {
 // next payment.
 func (c *carrier) untilNext() time.Duration {
 	wait := time.Second
+	if !c.since.IsZero() {
+		wait = lull - c.e.Now().Sub(c.since)
+	}
 	for s := range c.waits {
 		wait = min(wait, s.retryAt.Sub(c.e.Now()))
 	}

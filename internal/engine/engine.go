@@ -85,6 +85,7 @@ type Options struct {
 	Network  bool                      // whether tasks may use it
 	Disk     int64                     // bytes that one may write; 0: no limit
 	Changed  func(ids.Run)             // told whenever a run has moved
+	Ended    func(ids.Run)             // told when a run is carried no more
 	Pulse    func(ids.Run, runs.Pulse) // told what a running one uses
 	Log      *slog.Logger
 	Now      func() time.Time
@@ -234,7 +235,7 @@ func (e *Engine) carry(ctx context.Context, r runs.Run, resumed bool) {
 			delete(e.carriers, r.ID)
 		}
 		e.mu.Unlock()
-		e.Changed(r.ID)
+		e.Ended(r.ID)
 		e.Wake()
 	})
 }

@@ -74,17 +74,17 @@ func (s *shop) open(owner string) (stop func()) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	changed := func(ids.Run) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(s.changed)
+		s.changed = make(chan struct{})
+	}
 	e := engine.New(engine.Options{
 		Queue: s.db, Journal: s.db, Purse: s.db, Objects: s.kept, Files: s.db, Driver: driver, Images: s.images, Catalog: credits.DefaultCatalog(),
 		Dir: s.dir, Owner: owner, Host: "here", Embedded: true, Away: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
-		Archive: s.archive, Pulse: func(ids.Run, runs.Pulse) {},
-		Changed: func(ids.Run) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			close(s.changed)
-			s.changed = make(chan struct{})
-		},
+		Archive: s.archive, Pulse: func(ids.Run, runs.Pulse) {}, Changed: changed, Ended: changed,
 	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	done := make(chan error, 1)

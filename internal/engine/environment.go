@@ -28,6 +28,7 @@ type Task struct {
 	VCPU     float64
 	RAMGB    float64
 	Progress string // the file that the command may write its progress into
+	Staged   bool   // something was put where the command finds it
 }
 
 var parameterName = regexp.MustCompile(`PARAM_([A-Za-z_][A-Za-z0-9_]*)`)

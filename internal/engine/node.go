@@ -52,6 +52,7 @@ type try struct {
 	ramGB   float64
 	gpu     int
 	stopped bool
+	over    bool    // it has ended, and takes no room any more
 	used    usage   // the last sample
 	cpu     float64 // percent of one core, between the last two
 	share   float64 // of its work that is done, as it says itself

@@ -106,7 +106,7 @@ func (c *carrier) succeed(ctx context.Context, t *try, exit *executor.Exit) erro
 // keep stores one output under a key that carries attempt and fence, so that
 // nobody else can write it.
 func (c *carrier) keep(ctx context.Context, t *try, i int, o executor.Output) (runs.Output, error) {
-	f, err := shim.OpenOutput(filepath.Join(c.e.Dir, c.key(t).Folder()), o.Path)
+	f, err := shim.OpenMade(filepath.Join(c.e.Dir, c.key(t).Folder(), shim.WorkFolder), o.Path)
 	if err != nil {
 		return runs.Output{}, fault.Invalid("%s is not there any more", o.Path).WithCause(err)
 	}
@@ -130,11 +130,19 @@ func (c *carrier) keep(ctx context.Context, t *try, i int, o executor.Output) (r
 	}, err
 }
 
-// outputKey sorts by node, shard and place in the port. It is one folder deep:
-// each new one costs a write of its own before it is safe.
+// outputKey sorts by node, shard and place in the port. It has no folder of its
+// own, which would cost a write before it is safe, unless no file could be
+// called that.
 func (c *carrier) outputKey(t *try, i int, port, name string) string {
-	return fmt.Sprintf("teams/%s/runs/%s/%s.%06d.%d-%s.%s.%06d/%s", c.r.Team, c.r.ID, t.node.ID, t.shard.index, t.row.Number, t.row.Fence, port, i, name)
+	file := fmt.Sprintf("%s.%06d.%d-%s.%s.%06d", t.node.ID, t.shard.index, t.row.Number, t.row.Fence, port, i)
+	before := "."
+	if len(file)+len(before)+len(name) > maxFileName {
+		before = "/"
+	}
+	return fmt.Sprintf("teams/%s/runs/%s/%s%s%s", c.r.Team, c.r.ID, file, before, name)
 }
+
+const maxFileName = 255 // bytes, on most file systems
 
 // kept is what an earlier worker had stored of this very attempt when it went
 // down; it is read again before it is believed.

@@ -61,7 +61,7 @@ func (c *carrier) measure(ctx context.Context, m executor.Meter, t *try, pulse *
 
 // progressOf reads what a command says of itself: "done/total".
 func progressOf(dir string) (done, total float64, ok bool) {
-	f, err := shim.OpenOutput(dir, hidden+"/"+progressFile)
+	f, err := shim.OpenMade(filepath.Join(dir, shim.TempFolder), progressFile)
 	if err != nil {
 		return 0, 0, false
 	}

@@ -16,12 +16,9 @@ import (
 	"github.com/millrace/millrace/internal/files"
 )
 
-// hidden is the folder inside the working folder that holds what we bring; to
-// the command the folder looks empty.
-const (
-	hidden       = ".millrace"
-	progressFile = "progress"
-)
+// progressFile is where a command may say how far it has come, among its
+// temporary files.
+const progressFile = "millrace-progress"
 
 // prepare makes the attempt's folder with its inputs, and says how it is to be
 // carried out.
@@ -39,7 +36,6 @@ func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 		Key: c.key(t), Fence: t.row.Fence, Dir: filepath.Join(c.e.Dir, c.key(t).Folder()), Interpreter: n.Interpreter, Command: n.Command,
 		VCPU: t.vcpu, MemoryBytes: int64(t.ramGB * (1 << 30)), GPU: t.gpu, Timeout: n.Timeout, Grace: stopGrace, Away: c.e.Away,
 		Network: c.e.Network, DiskBytes: c.e.Disk,
-		ReadOnly: []string{hidden + "/in"},
 	}
 	if c.limit > 0 { // a task ends in time even while no server runs
 		if left := c.limit - c.r.Took(c.e.Now()); spec.Timeout == 0 || left < spec.Timeout {
@@ -49,45 +45,48 @@ func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 	for _, o := range n.Outputs {
 		spec.Outputs = append(spec.Outputs, executor.OutputPattern{Port: o.Name, Path: o.Path, Many: o.Many, Optional: o.Optional})
 	}
-	seen := caps.Workdir
-	if seen == "" {
-		seen = spec.Work()
+	seen := caps.Seen
+	if seen == (executor.Places{}) {
+		seen = spec.Places()
 	}
-	task, err := c.stage(ctx, t, spec.Work(), seen)
+	if err := c.folder(ctx, spec); err != nil {
+		return spec, err
+	}
+	task, err := c.stage(ctx, t, spec.Places().Inputs, seen)
 	if err != nil {
 		return spec, err
 	}
-	spec.Env = task.Environment()
+	spec.Env, spec.Staged = task.Environment(), task.Staged
 	image.into(&spec)
 	return spec, nil
 }
 
-// stage puts a task's inputs into its folder; seen is where the command finds
-// that folder.
-func (c *carrier) stage(ctx context.Context, t *try, work, seen string) (Task, error) {
+func (c *carrier) folder(ctx context.Context, spec executor.Spec) error {
+	if p, ok := c.e.Driver.(executor.Preparer); ok {
+		return p.Prepare(ctx, spec.Key)
+	}
+	return os.MkdirAll(spec.Work(), 0o755)
+}
+
+// stage puts a task's inputs into a folder; seen is where the command finds
+// its folders.
+func (c *carrier) stage(ctx context.Context, t *try, dir string, seen executor.Places) (Task, error) {
 	task := Task{
 		Run: c.r.ID, Node: t.node.Node, Attempt: t.row.Number, Values: c.values, VCPU: t.vcpu, RAMGB: t.ramGB,
-		Inputs: map[string][]string{}, Lists: map[string]string{}, Progress: path.Join(seen, hidden, progressFile),
+		Inputs: map[string][]string{}, Lists: map[string]string{}, Progress: path.Join(seen.Temp, progressFile),
 		Shard: t.node.Scatter != nil, Index: t.shard.index,
 	}
-	if err := os.MkdirAll(filepath.Join(work, hidden, "in"), 0o755); err != nil {
-		return task, err
-	}
-	if err := os.WriteFile(filepath.Join(work, hidden, progressFile), nil, 0o666); err != nil {
-		return task, err
-	}
 	for port, keys := range c.feeds(t.node) {
-		paths, err := c.bring(ctx, t, keys, filepath.Join(work, hidden, "in", port), path.Join(seen, hidden, "in", port))
+		paths, err := c.bring(ctx, t, keys, filepath.Join(dir, port), path.Join(seen.Inputs, port))
 		if err != nil {
 			return task, err
 		}
-		list := filepath.Join(work, hidden, "in", port+".list")
-		if err := os.WriteFile(list, lines(paths), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, port+".list"), lines(paths), 0o644); err != nil {
 			return task, err
 		}
-		task.Inputs[port], task.Lists[port] = paths, path.Join(seen, hidden, "in", port+".list")
+		task.Inputs[port], task.Lists[port], task.Staged = paths, path.Join(seen.Inputs, port+".list"), true
 	}
-	return task, c.stageItem(ctx, t, &task, work, seen)
+	return task, c.stageItem(ctx, t, &task, dir, seen)
 }
 
 // lines is a file with one path a line; without paths it is empty.
@@ -101,7 +100,7 @@ func lines(paths []string) []byte {
 
 // stageItem gives a shard its value; one that is a file of the team is brought
 // along.
-func (c *carrier) stageItem(ctx context.Context, t *try, task *Task, work, seen string) error {
+func (c *carrier) stageItem(ctx context.Context, t *try, task *Task, dir string, seen executor.Places) error {
 	if !task.Shard {
 		return nil
 	}
@@ -110,9 +109,10 @@ func (c *carrier) stageItem(ctx context.Context, t *try, task *Task, work, seen 
 	if !isFile {
 		return nil
 	}
-	paths, err := c.bring(ctx, t, []string{item}, filepath.Join(work, hidden, "in", "item"), path.Join(seen, hidden, "in", "item"))
+	const folder = ".item" // no port is called that
+	paths, err := c.bring(ctx, t, []string{item}, filepath.Join(dir, folder), path.Join(seen.Inputs, folder))
 	if err == nil {
-		task.Item = paths[0]
+		task.Item, task.Staged = paths[0], true
 	}
 	return err
 }
@@ -158,6 +158,9 @@ func (c *carrier) feeds(n *node) map[string][]string {
 // bring copies files into a folder as <index>/<name> and returns their paths
 // as the command sees them.
 func (c *carrier) bring(ctx context.Context, t *try, keys []string, dir, seen string) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
 	paths := make([]string, len(keys))
 	for i, key := range keys {
 		f := t.files[key]
@@ -171,7 +174,7 @@ func (c *carrier) bring(ctx context.Context, t *try, keys []string, dir, seen st
 }
 
 func (c *carrier) fetch(ctx context.Context, f files.File, dir, name string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
 	r, err := c.e.Objects.Open(ctx, f.Blob, 0, -1)

@@ -68,7 +68,9 @@ func (c *carrier) wake() {
 func (c *carrier) full() bool {
 	used := 0.0
 	for _, t := range c.live {
-		used += t.vcpu
+		if !t.over {
+			used += t.vcpu
+		}
 	}
 	return used >= float64(c.r.Size.VCPU)
 }
@@ -76,18 +78,22 @@ func (c *carrier) full() bool {
 // fits reports whether the run has room for a shard; alone it always has.
 func (c *carrier) fits(n *node, s *shard) bool {
 	vcpu, ram, gpu := c.resources(n, s)
-	running := 0
+	running, ofNode := 0, 0
 	for _, t := range c.live {
+		if t.over {
+			continue
+		}
+		running++
 		vcpu, ram, gpu = vcpu+t.vcpu, ram+t.ramGB, gpu+t.gpu
 		if t.node == n {
-			running++
+			ofNode++
 		}
 	}
-	if n.Scatter != nil && n.Scatter.MaxParallel > 0 && running >= n.Scatter.MaxParallel {
+	if n.Scatter != nil && n.Scatter.MaxParallel > 0 && ofNode >= n.Scatter.MaxParallel {
 		return false
 	}
 	size := c.r.Size
-	return len(c.live) == 0 || (vcpu <= float64(size.VCPU) && ram <= float64(size.RAMGB) && gpu <= size.GPU)
+	return running == 0 || (vcpu <= float64(size.VCPU) && ram <= float64(size.RAMGB) && gpu <= size.GPU)
 }
 
 // attempt is the next try of a shard.

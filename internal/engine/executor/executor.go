@@ -46,12 +46,12 @@ type Spec struct {
 	Key   Key    `json:"key"`
 	Fence string `json:"fence"` // of this attempt alone; an exit record without it counts for nothing
 
-	// Dir belongs to the attempt. The engine makes it, with the staged inputs
-	// under work/, which becomes the working folder of the command.
+	// Dir belongs to the attempt. The engine makes it, with an empty work/,
+	// which becomes the working folder of the command.
 	Dir string `json:"dir"`
-	// ReadOnly are folders below work/, such as inputs that share their bytes
-	// with the object store. A sandboxed command cannot change them.
-	ReadOnly []string `json:"readOnly,omitempty"`
+	// Staged says that the engine has put files under in/, too. A sandboxed
+	// command can read them and not change them.
+	Staged bool `json:"staged,omitempty"`
 	// Root is an unpacked image, or empty for the executor's own programs.
 	Root string `json:"root,omitempty"`
 
@@ -61,7 +61,7 @@ type Spec struct {
 
 	VCPU        float64       `json:"vcpu"`
 	MemoryBytes int64         `json:"memoryBytes"`         // 0: no limit
-	DiskBytes   int64         `json:"diskBytes,omitempty"` // beyond the staged inputs; 0: no limit
+	DiskBytes   int64         `json:"diskBytes,omitempty"` // of what the command writes; 0: no limit
 	GPU         int           `json:"gpu,omitempty"`
 	Network     bool          `json:"network,omitempty"`
 	Timeout     time.Duration `json:"timeout,omitempty"` // 0: none
@@ -72,6 +72,21 @@ type Spec struct {
 	Away time.Duration `json:"away,omitempty"`
 
 	Outputs []OutputPattern `json:"outputs,omitempty"`
+}
+
+// Places are an attempt's folders.
+type Places struct {
+	Work   string // where the command works
+	Inputs string // what is staged
+	Temp   string // its temporary files
+}
+
+// InputFolder is where the staged files are, in an attempt's folder.
+const InputFolder = "in"
+
+// Places are the folders seen from outside.
+func (s Spec) Places() Places {
+	return Places{Work: s.Work(), Inputs: filepath.Join(s.Dir, InputFolder), Temp: filepath.Join(s.Dir, shim.TempFolder)}
 }
 
 // Work is the folder that the command works in, seen from outside.
@@ -89,9 +104,9 @@ type Caps struct {
 	Ready   bool   // whether Submit accepts anything
 	Problem string // when not: a sentence that says what to do
 
-	// Workdir is where the command finds its working folder; empty means that
-	// it sees Spec.Work() itself.
-	Workdir     string
+	// Seen is where the command finds its folders; nothing there means that it
+	// sees those of Spec.Places themselves.
+	Seen        Places
 	Images      bool   // Spec.Root is honoured
 	Root        string // names the programs that a task finds without an image
 	VCPU        float64
@@ -126,6 +141,12 @@ type Driver interface {
 	// refuses, with fault.KindConflict, one that still runs. It may be called
 	// twice.
 	Release(ctx context.Context, h Handle) error
+}
+
+// Preparer is a driver that makes the folders of its attempts.
+type Preparer interface {
+	// Prepare makes an attempt's folder, with an empty work/ in it.
+	Prepare(ctx context.Context, k Key) error
 }
 
 // Watcher is a driver that tells of changes before anybody asks. What it says

@@ -82,14 +82,14 @@ const waits = `trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; do
 
 func stopped(t *testing.T, b *Bench, _ Maker) {
 	h := b.Submit(t, b.Spec(t, waits))
-	b.awaitLog(t, h, "up\n")
+	b.AwaitLog(t, h, "up\n")
 	b.stop(t, h, 30*time.Second)
 	b.want(t, b.End(t, h), executor.Cancelled)
 }
 
 func ignoresTERM(t *testing.T, b *Bench, _ Maker) {
 	h := b.Submit(t, b.Spec(t, `trap '' TERM; echo up; while :; do sleep 0.02; done # dummy: print=up sleep=600s ignoreterm`))
-	b.awaitLog(t, h, "up\n")
+	b.AwaitLog(t, h, "up\n")
 	b.stop(t, h, 100*time.Millisecond)
 	seen := b.End(t, h)
 	b.want(t, seen, executor.Cancelled)
@@ -111,7 +111,7 @@ func tree(t *testing.T, b *Bench, _ Maker) {
 
 	s := b.Spec(t, beats+"echo up; sleep 600 # dummy: print=up sleep=600s")
 	h := b.Submit(t, s)
-	b.awaitLog(t, h, "up\n")
+	b.AwaitLog(t, h, "up\n")
 	b.stop(t, h, 50*time.Millisecond)
 	b.want(t, b.End(t, h), executor.Cancelled)
 	quiet(t, s)
@@ -179,7 +179,7 @@ func adopted(t *testing.T, b *Bench, make Maker) {
 	s := b.Spec(t, "echo up; while [ ! -e go ]; do sleep 0.01; done; echo done > out; exit 4 # dummy: print=up await=go output:out=done exit=4")
 	s.Outputs = []executor.OutputPattern{{Port: "out", Path: "out"}}
 	h := b.Submit(t, s)
-	b.awaitLog(t, h, "up\n")
+	b.AwaitLog(t, h, "up\n")
 	b.Leave()
 	b.Subject = make(t, b.Folder)
 	seen, ok := b.See(t, h)
@@ -221,7 +221,7 @@ func remembered(t *testing.T, b *Bench, make Maker) {
 func lost(t *testing.T, b *Bench, make Maker) {
 	s := b.Spec(t, "echo up; sleep 600 # dummy: print=up sleep=100ms lose")
 	h := b.Submit(t, s)
-	b.awaitLog(t, h, "up\n")
+	b.AwaitLog(t, h, "up\n")
 	b.Lose(t, s)
 	seen := b.End(t, h)
 	b.want(t, seen, executor.Lost)
@@ -236,7 +236,7 @@ func lost(t *testing.T, b *Bench, make Maker) {
 func logs(t *testing.T, b *Bench, _ Maker) {
 	s := b.Spec(t, `echo one; while [ ! -e go ]; do sleep 0.01; done; echo two >&2 # dummy: print=one await=go print=two`)
 	h := b.Submit(t, s)
-	b.awaitLog(t, h, "one\n")
+	b.AwaitLog(t, h, "one\n")
 	if seen, _ := b.See(t, h); seen.Phase != executor.Running {
 		t.Errorf("%s while it is read", seen.Phase)
 	}
@@ -314,7 +314,7 @@ func environment(t *testing.T, b *Bench, _ Maker) {
 func released(t *testing.T, b *Bench, _ Maker) {
 	s := b.Spec(t, waits)
 	h := b.Submit(t, s)
-	b.awaitLog(t, h, "up\n")
+	b.AwaitLog(t, h, "up\n")
 	if err := b.Release(t.Context(), h); !fault.Is(err, fault.KindConflict) {
 		t.Errorf("released while it runs: %v", err)
 	}
@@ -358,7 +358,7 @@ func (b *Bench) stop(t *testing.T, h executor.Handle, grace time.Duration) {
 	}
 }
 
-func (b *Bench) awaitLog(t *testing.T, h executor.Handle, want string) {
+func (b *Bench) AwaitLog(t *testing.T, h executor.Handle, want string) {
 	t.Helper()
 	Eventually(t, func() bool { return b.Log(t, h, 0) == want }, func() string {
 		seen, _ := b.See(t, h)

@@ -105,10 +105,11 @@ func (p plan) outputs(after time.Duration) map[string]string {
 
 // life is one attempt, from its start to its end.
 type life struct {
-	Spec  executor.Spec `json:"spec"`
-	Start time.Time     `json:"start"`
-	Stop  time.Time     `json:"stop,omitzero"`
-	Grace time.Duration `json:"grace,omitempty"`
+	Spec  executor.Spec  `json:"spec"`
+	Start time.Time      `json:"start"`
+	Stop  time.Time      `json:"stop,omitzero"`
+	Grace time.Duration  `json:"grace,omitempty"`
+	Exit  *executor.Exit `json:"exit,omitempty"`
 
 	plan plan
 }

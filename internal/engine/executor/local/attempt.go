@@ -2,16 +2,12 @@ package local
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
-
-// specFile is how the next server knows what was submitted.
-const specFile = "spec.json"
 
 // attempt is an attempt that was submitted and not released. The driver's lock
 // guards it.
@@ -23,19 +19,35 @@ type attempt struct {
 	reason executor.Reason
 	detail string
 	exit   *executor.Exit
+	usage  executor.Usage // the last sample
 	at     time.Time
 
-	placed  bool // takes room
+	ordered bool          // the shim was told to start it
+	grace   time.Duration // of a stop that was asked for
+	placed  bool          // takes room
 	slot    int
 	group   shim.Cgroup
 	devices []int
 }
 
-func (d *Driver) attemptOf(s executor.Spec) *attempt {
-	return &attempt{spec: s, folder: shim.Folder(d.dir(s.Key)), at: d.now()}
+// about is what the shim keeps of an attempt for the next server.
+type about struct {
+	Spec    executor.Spec `json:"spec"` // without its command, which may be long, and its environment, which may be secret
+	Slot    int           `json:"slot"`
+	Devices []int         `json:"devices,omitempty"`
 }
 
-func (d *Driver) dir(k executor.Key) string { return filepath.Join(d.folder, k.Folder()) }
+func (a *attempt) about() (json.RawMessage, error) {
+	s := a.spec
+	s.Command, s.Env, s.Outputs = "", nil, nil
+	return json.Marshal(about{Spec: s, Slot: a.slot, Devices: a.devices})
+}
+
+func (d *Driver) attemptOf(s executor.Spec) *attempt {
+	return &attempt{spec: s, folder: shim.Folder(d.dir(s.Key.Folder())), at: d.now()}
+}
+
+func (d *Driver) dir(id string) string { return filepath.Join(d.folder, id) }
 
 func (d *Driver) handle(k executor.Key) executor.Handle {
 	return executor.Handle{Driver: Name, Key: k, ID: k.Folder()}
@@ -58,24 +70,4 @@ func (d *Driver) move(a *attempt, p executor.Phase, r executor.Reason) {
 		default: // a snapshot will tell
 		}
 	}
-}
-
-func writeSpec(s executor.Spec) error {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	temporary := filepath.Join(s.Dir, "."+specFile)
-	if err := os.WriteFile(temporary, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, filepath.Join(s.Dir, specFile))
-}
-
-func readSpec(dir string) (s executor.Spec, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, specFile))
-	if err != nil {
-		return s, err
-	}
-	return s, json.Unmarshal(text, &s)
 }

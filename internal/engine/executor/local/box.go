@@ -30,6 +30,7 @@ type box struct {
 
 const (
 	workdir = "/work"
+	inputs  = "/inputs"
 	path    = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	// inlineCommand is what fits on a command line with room to spare.
 	inlineCommand = 100 << 10
@@ -80,11 +81,11 @@ func findStage(folder string) (string, error) {
 
 func (b box) contained() bool { return b.sandbox == Bubblewrap }
 
-func (b box) workdir() string {
+func (b box) seen() executor.Places {
 	if b.contained() {
-		return workdir
+		return executor.Places{Work: workdir, Inputs: inputs, Temp: "/tmp"}
 	}
-	return ""
+	return executor.Places{}
 }
 
 func (b box) remove() {
@@ -94,13 +95,13 @@ func (b box) remove() {
 }
 
 // fill says what is run, and as whom.
-func (b box) fill(l *shim.Launch, s executor.Spec, devices []int) error {
+func (b box) fill(l *shim.Launch, s executor.Spec, slot int, devices []int) error {
 	env := environment(s, devices)
 	if !b.contained() {
 		return b.bare(l, s, env)
 	}
 	if b.stage != "" {
-		l.User = b.firstUID + uint32(l.Slot)%userBlock
+		l.User = b.firstUID + uint32(slot)%userBlock
 		if err := handOver(s.Dir, int(l.User)); err != nil {
 			return err
 		}
@@ -118,23 +119,16 @@ func (b box) fill(l *shim.Launch, s executor.Spec, devices []int) error {
 
 // bare runs the command as the server's own user, without a sandbox.
 func (b box) bare(l *shim.Launch, s executor.Spec, env map[string]string) error {
-	temp := filepath.Join(s.Dir, shim.TempFolder)
+	temp := s.Places().Temp
 	for _, name := range []string{"HOME", "TMPDIR"} {
 		if s.Env[name] == "" {
 			env[name] = temp
 		}
 	}
-	argv, script := commandLine(s, filepath.Join(s.Dir, commandFile))
-	if script {
-		if err := os.WriteFile(filepath.Join(s.Dir, commandFile), []byte(s.Command), 0o600); err != nil {
-			return err
-		}
-	}
-	program, err := lookPath(argv[0], env["PATH"])
+	argv, err := bareCommand(s, env)
 	if err != nil {
 		return err
 	}
-	argv[0] = program
 	for name, value := range env {
 		l.Env = append(l.Env, name+"="+value)
 	}
@@ -144,6 +138,23 @@ func (b box) bare(l *shim.Launch, s executor.Spec, env map[string]string) error 
 		l.NotEnforced = append(l.NotEnforced, "network")
 	}
 	return nil
+}
+
+func bareCommand(s executor.Spec, env map[string]string) ([]string, error) {
+	if argv, ok := program(s, env); ok {
+		env["PWD"] = s.Work() // as a shell does
+		return argv, nil
+	}
+	file := filepath.Join(s.Dir, commandFile)
+	argv, script := commandLine(s, file)
+	if script {
+		if err := os.WriteFile(file, []byte(s.Command), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	argv[0], err = lookPath(argv[0], env["PATH"])
+	return argv, err
 }
 
 // lookPath searches the command's path, not the server's.

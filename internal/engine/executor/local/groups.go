@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
@@ -270,31 +269,6 @@ func (g *groups) forget(slot int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.set, slot)
-}
-
-// killGroup ends whatever a lost attempt left in its group.
-func killGroup(c shim.Cgroup) {
-	var lists []string
-	for _, tasks := range c.Threads {
-		lists = append(lists, filepath.Join(filepath.Dir(tasks), "cgroup.procs"))
-	}
-	if c.Folder != "" {
-		lists = append(lists, filepath.Join(c.Folder, "cgroup.procs"))
-	}
-	for _, list := range lists {
-		for range 10 { // what is ended may have forked in between
-			pids, _ := os.ReadFile(list)
-			if len(pids) == 0 {
-				break
-			}
-			for pid := range strings.FieldsSeq(string(pids)) {
-				if n, err := strconv.Atoi(pid); err == nil && n > 1 && n != os.Getpid() {
-					_ = syscall.Kill(n, syscall.SIGKILL)
-				}
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}
 }
 
 // remove gives the groups back. The kernel may need a moment after the last

@@ -232,3 +232,25 @@ func TestAFolderThatATaskHasClosedIsReleased(t *testing.T) {
 		t.Errorf("left: %v", err)
 	}
 }
+
+// A stop may come just while an attempt gets its place.
+func TestAStopIsNeverLost(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, func(t *testing.T, folder string) drivertest.Subject {
+		return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 1})
+	})
+	for i := range 30 {
+		first, second := b.Submit(t, b.Spec(t, "true")), b.Submit(t, b.Spec(t, "sleep 600"))
+		for range i * 1000 { // a moment longer each time
+			if seen, _ := b.See(t, first); seen.Phase.Final() {
+				break
+			}
+		}
+		if err := b.Stop(t.Context(), second, 0); err != nil {
+			t.Fatal(err)
+		}
+		if seen := b.End(t, second); seen.Reason != executor.Cancelled {
+			t.Fatalf("ended as %s", seen.Reason)
+		}
+	}
+}

@@ -1,5 +1,5 @@
-// Package local carries out attempts on this machine: a shim beside each
-// command, bubblewrap around it, control groups where they can be written. It
+// Package local carries out attempts on this machine: a shim that starts the
+// commands, bubblewrap around each, control groups where they can be written. It
 // admits what fits the machine, in order of arrival, and finds its attempts
 // again after a restart. It fails closed: without a working sandbox nothing
 // starts, unless no sandbox was asked for.
@@ -7,8 +7,10 @@ package local
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/embedded"
 )
 
 // Name is what handles of this driver carry.
@@ -53,8 +56,7 @@ type Driver struct {
 	folder  string
 	log     *slog.Logger
 	now     func() time.Time
-	shim    func(dir string) []string
-	null    *os.File
+	shim    shim.Program
 	box     box
 	groups  *groups
 	machine room
@@ -62,15 +64,22 @@ type Driver struct {
 	problem string // why nothing can start; empty when all is well
 	root    string // names the system that tasks find around them
 
+	linking sync.Mutex    // held while orders are given; taken before mu
+	link    *shim.Link    // nil until something is to be started
+	unheard chan struct{} // closed when nobody listens to the link any more
+
 	mu       sync.Mutex
 	closed   bool
-	attempts map[executor.Key]*attempt
-	queue    []*attempt // in order of arrival
+	attempts map[string]*attempt // by the names of their folders
+	queue    []*attempt          // in order of arrival
 	used     room
 	running  int
 	slots    map[int]bool
 	devices  map[int]bool
 	watchers map[chan executor.Seen]bool
+	parting  map[string]chan struct{} // closed when the shim has forgotten an attempt
+	spares   []string
+	spared   int // so far
 }
 
 var (
@@ -92,22 +101,18 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 	}
 	d := &Driver{
 		folder: folder, log: c.Log, now: c.Now, root: system(), gpus: countGPUs(), machine: machineRoom(c),
-		attempts: map[executor.Key]*attempt{}, slots: map[int]bool{}, devices: map[int]bool{},
-		watchers: map[chan executor.Seen]bool{},
-	}
-	if d.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
-		return nil, err
+		attempts: map[string]*attempt{}, slots: map[int]bool{}, devices: map[int]bool{},
+		watchers: map[chan executor.Seen]bool{}, parting: map[string]chan struct{}{},
 	}
 	if d.shim, err = findShim(c.Shim, folder); err != nil {
-		return nil, err
-	}
-	running, err := d.adopt()
-	if err != nil {
 		return nil, err
 	}
 	d.groups = &groups{}
 	if !c.NoGroup {
 		d.groups = findGroups(folder)
+	}
+	if err := d.adopt(); err != nil {
+		return nil, err
 	}
 	d.box, err = newBox(c, folder, d.running == 0)
 	if err == nil {
@@ -115,9 +120,6 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 	}
 	if err != nil {
 		d.problem = problem(err)
-	}
-	for _, a := range running {
-		go d.adopted(a)
 	}
 	return d, nil
 }
@@ -137,7 +139,7 @@ func system() string {
 // nothing can.
 func (d *Driver) Capabilities(context.Context) (executor.Caps, error) {
 	return executor.Caps{
-		Ready: d.problem == "", Problem: d.problem, Workdir: d.box.workdir(), Images: d.box.contained(), Root: d.root,
+		Ready: d.problem == "", Problem: d.problem, Seen: d.box.seen(), Images: d.box.contained(), Root: d.root,
 		VCPU: d.machine.vcpu, MemoryBytes: d.machine.memory, GPU: d.gpus, NotEnforced: d.notEnforced(),
 	}, nil
 }
@@ -153,38 +155,60 @@ func (d *Driver) notEnforced() []string {
 // Close ends the watching and starts nothing more. Attempts go on, for the next
 // driver on the folder to adopt.
 func (d *Driver) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
+	if d.close() {
 		return nil
 	}
-	d.closed = true
+	d.linking.Lock()
+	defer d.linking.Unlock()
+	idle := d.idle()
+	if d.link != nil {
+		d.leave(idle)
+	}
+	if idle {
+		d.groups.remove()
+		d.box.remove()
+	}
+	return nil
+}
+
+// close reports whether the driver was closed before.
+func (d *Driver) close() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for w := range d.watchers {
 		delete(d.watchers, w)
 		close(w)
 	}
-	if d.running == 0 {
-		d.groups.remove()
-		d.box.remove()
-	}
-	return d.null.Close()
+	before := d.closed
+	d.closed = true
+	return before
 }
 
-// findShim prefers a small program over this one, whose start every task would
-// pay for.
-func findShim(given, folder string) (func(dir string) []string, error) {
-	small := func(program string) func(string) []string {
-		return func(dir string) []string { return shim.Command(program, dir, true) }
-	}
+func (d *Driver) idle() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.running == 0
+}
+
+// findShim prefers a small program over this one.
+func findShim(given, folder string) (shim.Program, error) {
 	if given != "" {
-		return small(given), nil
+		return shim.Small(given), nil
 	}
 	if program, ok := embeddedShim(folder); ok {
-		return small(program), nil
+		return shim.Small(program), nil
 	}
 	self, err := os.Executable()
+	return shim.Self(self), err
+}
+
+// embeddedShim is the small shim of this build, if it can be run from folder.
+func embeddedShim(folder string) (program string, ok bool) {
+	program, err := embedded.Unpack(folder)
 	if err != nil {
-		return nil, err
+		return "", false
 	}
-	return func(dir string) []string { return shim.Command(self, dir, false) }, nil
+	err = exec.Command(program, shim.VersionFlag).Run()
+	exit, isExit := errors.AsType[*exec.ExitError](err)
+	return program, isExit && exit.ExitCode() == shim.Version
 }

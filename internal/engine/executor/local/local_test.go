@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -86,7 +87,7 @@ func killShim(t *testing.T, s executor.Spec) {
 
 func signalShim(t *testing.T, s executor.Spec, sig syscall.Signal) {
 	t.Helper()
-	pid, err := strconv.Atoi(shimPID(t, s))
+	pid, err := strconv.Atoi(shimPID(t, filepath.Dir(s.Dir)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,13 +96,13 @@ func signalShim(t *testing.T, s executor.Spec, sig syscall.Signal) {
 	}
 }
 
-func shimPID(t *testing.T, s executor.Spec) string {
+func shimPID(t *testing.T, folder string) string {
 	t.Helper()
-	text, err := os.ReadFile(s.Dir + "/started")
+	text, err := os.ReadFile(filepath.Join(folder, ".shim", "lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Fields(string(text))[0]
+	return strings.TrimSpace(string(text))
 }
 
 func boxed(t *testing.T, folder string) drivertest.Subject {
@@ -140,5 +141,9 @@ func TestTheLocalDriverIsADriver(t *testing.T) {
 	t.Run("without a sandbox", func(t *testing.T) {
 		t.Parallel()
 		drivertest.Run(t, bare)
+	})
+	t.Run("without groups", func(t *testing.T) {
+		t.Parallel()
+		drivertest.Run(t, ungrouped)
 	})
 }

@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
 // Snapshot lists what was submitted and not released.
@@ -48,20 +50,18 @@ func (d *Driver) Watch(ctx context.Context) <-chan executor.Seen {
 	return w
 }
 
-// Renew tells the shims of these attempts that they are still wanted.
+// Renew tells the shim that these attempts are still wanted.
 func (d *Driver) Renew(_ context.Context, handles ...executor.Handle) error {
-	var failed []error
-	for _, h := range handles {
-		if a := d.find(h); a != nil && !d.final(a) {
-			failed = append(failed, a.folder.Renew(d.now()))
-		}
+	ids := make([]string, len(handles))
+	for i, h := range handles {
+		ids[i] = h.Key.Folder()
 	}
-	return errors.Join(failed...)
+	return d.order(shim.Order{Renew: ids})
 }
 
 // Logs reads the log as far as it is written.
 func (d *Driver) Logs(_ context.Context, h executor.Handle, offset int64) (io.ReadCloser, error) {
-	a := d.find(h)
+	a := d.find(h.Key.Folder())
 	if a == nil {
 		return nil, unknown(h)
 	}
@@ -81,40 +81,80 @@ func (d *Driver) Logs(_ context.Context, h executor.Handle, offset int64) (io.Re
 
 // Usage is the shim's last sample.
 func (d *Driver) Usage(_ context.Context, h executor.Handle) (executor.Usage, error) {
-	a := d.find(h)
-	if a == nil {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a := d.attempts[h.Key.Folder()]
+	switch {
+	case a == nil:
 		return executor.Usage{}, unknown(h)
+	case a.usage.At.IsZero():
+		return executor.Usage{}, fault.NotFound("nothing was measured yet")
 	}
-	u, err := a.folder.Usage()
-	if errors.Is(err, fs.ErrNotExist) {
-		return u, fault.NotFound("nothing was measured yet").WithCause(err)
-	}
-	return u, err
+	return a.usage, nil
 }
 
 // Marks tell when the log was written.
 func (d *Driver) Marks(_ context.Context, h executor.Handle, offset int64) ([]executor.Mark, error) {
-	a := d.find(h)
+	a := d.find(h.Key.Folder())
 	if a == nil {
 		return nil, unknown(h)
 	}
 	return a.folder.Marks(offset)
 }
 
-// Release removes an attempt and its folder.
-func (d *Driver) Release(_ context.Context, h executor.Handle) error {
-	d.mu.Lock()
-	a := d.attempts[h.Key]
-	if a != nil && !a.phase.Final() {
-		d.mu.Unlock()
+// Release removes an attempt and its folder. It returns when the shim, too, has
+// forgotten it.
+func (d *Driver) Release(ctx context.Context, h executor.Handle) error {
+	id := h.Key.Folder()
+	a := d.find(id)
+	switch {
+	case a == nil:
+		return nil
+	case !d.final(a):
 		return fault.Conflict("the attempt still runs")
 	}
-	delete(d.attempts, h.Key)
-	d.mu.Unlock()
-	if a == nil {
+	if err := d.clear(string(a.folder)); err != nil {
+		return err
+	}
+	if err := d.forget(ctx, id); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.attempts, id)
+	return nil
+}
+
+// forgetting bounds how long the shim may take to forget.
+const forgetting = 10 * time.Second
+
+// forget has the shim forget an attempt. Where there is none, nobody knows of
+// it.
+func (d *Driver) forget(ctx context.Context, id string) error {
+	d.linking.Lock()
+	if d.link == nil {
+		d.linking.Unlock()
 		return nil
 	}
-	return removeAll(string(a.folder))
+	forgotten, unheard := make(chan struct{}), d.unheard
+	d.mu.Lock()
+	d.parting[id] = forgotten
+	d.mu.Unlock()
+	err := d.link.Send(shim.Order{Release: id})
+	d.linking.Unlock()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, forgetting)
+	defer cancel()
+	select {
+	case <-forgotten:
+		return nil
+	case <-unheard:
+		return fault.Unavailable("the shim has gone; try again")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // removeAll also removes folders that a command has closed to their owner.
@@ -132,10 +172,10 @@ func removeAll(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-func (d *Driver) find(h executor.Handle) *attempt {
+func (d *Driver) find(id string) *attempt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.attempts[h.Key]
+	return d.attempts[id]
 }
 
 func (d *Driver) final(a *attempt) bool {

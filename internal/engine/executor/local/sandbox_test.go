@@ -118,12 +118,12 @@ func TestReadOnlyInputsStayAsTheyAre(t *testing.T) {
 	if err := os.WriteFile(stored, []byte("original"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s := b.Spec(t, "cat in/0/a; chmod 666 in/0/a || true; echo changed > in/0/a || true; rm -f in/0/a || true; echo new > out")
-	s.ReadOnly = []string{"in"}
-	if err := os.MkdirAll(filepath.Join(s.Work(), "in", "0"), 0o755); err != nil {
+	s := b.Spec(t, "cd /inputs/0; cat a; chmod 666 a || true; echo changed > a || true; rm -f a || true; echo new > /work/out")
+	s.Staged = true
+	if err := os.MkdirAll(filepath.Join(s.Places().Inputs, "0"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Link(stored, filepath.Join(s.Work(), "in", "0", "a")); err != nil {
+	if err := os.Link(stored, filepath.Join(s.Places().Inputs, "0", "a")); err != nil {
 		t.Fatal(err)
 	}
 	if log := probe(t, b, s); !strings.HasPrefix(log, "original") {
@@ -247,7 +247,7 @@ func TestTheEnvironmentIsForTheCommandAlone(t *testing.T) {
 	s.Env = map[string]string{"SECRET": secret}
 	h := b.Submit(t, s)
 	drivertest.Eventually(t, func() bool { return b.Log(t, h, 0) == "up\n" }, func() string { return "no log" })
-	pid := shimPID(t, s)
+	pid := shimPID(t, b.Folder)
 	for _, p := range append([]string{pid}, childrenOf(t, pid)...) {
 		for _, file := range []string{"environ", "cmdline"} {
 			if text, err := os.ReadFile("/proc/" + p + "/" + file); err != nil || strings.Contains(string(text), secret) {
@@ -287,8 +287,8 @@ func TestWithoutAWorkingSandboxNothingStarts(t *testing.T) {
 			if _, err := b.Driver.Submit(t.Context(), s); !fault.Is(err, fault.KindUnavailable) {
 				t.Errorf("submitted: %v", err)
 			}
-			if _, err := os.Stat(filepath.Join(s.Dir, "started")); err == nil {
-				t.Error("something ran")
+			if seen, _ := b.Snapshot(t.Context()); len(seen) > 0 {
+				t.Errorf("something ran: %+v", seen)
 			}
 		})
 	}

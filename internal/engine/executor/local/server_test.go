@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,6 +33,9 @@ func serve(folder string) {
 	var spec executor.Spec
 	if err == nil {
 		err = json.Unmarshal([]byte(os.Getenv(serverSpec)), &spec)
+	}
+	if err == nil {
+		err = os.MkdirAll(spec.Work(), 0o700)
 	}
 	if err == nil {
 		_, err = d.Submit(context.Background(), spec)
@@ -119,12 +123,14 @@ func TestAnAttemptThatNeverStartedIsSubmittedAgain(t *testing.T) {
 	first, second := b.Spec(t, "echo up; sleep 600"), b.Spec(t, "exit 3")
 	first.VCPU, second.VCPU = 1, 1
 	running, waiting := b.Submit(t, first), b.Submit(t, second)
-	// A shim that only holds its lock can still be withdrawn by the next server.
-	drivertest.Eventually(t, func() bool { return b.Log(t, running, 0) == "up\n" }, func() string { return "the task does not start" })
+	b.AwaitLog(t, running, "up\n")
 	b.Leave()
 	b.Subject = narrow(t, b.Folder)
-	if seen, _ := b.See(t, waiting); seen.Phase != executor.Gone || seen.Reason != executor.NeverStarted {
+	if seen, ok := b.See(t, waiting); ok {
 		t.Fatalf("%s, %s", seen.Phase, seen.Reason)
+	}
+	if err := os.MkdirAll(second.Work(), 0o700); err != nil { // what was prepared is gone
+		t.Fatal(err)
 	}
 	b.Submit(t, second)
 	if seen, _ := b.See(t, waiting); seen.Reason != executor.Queued {
@@ -138,30 +144,52 @@ func TestAnAttemptThatNeverStartedIsSubmittedAgain(t *testing.T) {
 	}
 }
 
-func TestASecondShimLeavesAnAttemptAlone(t *testing.T) {
+func TestAFolderHasOneShim(t *testing.T) {
 	t.Parallel()
 	b := drivertest.NewBench(t, bare)
 	s := b.Spec(t, "echo ran; while [ ! -e go ]; do sleep 0.01; done")
 	h := b.Submit(t, s)
-	drivertest.Eventually(t, shim.Folder(s.Dir).Held, func() string { return "no shim" })
+	b.AwaitLog(t, h, "ran\n")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := func(when string) {
-		argv := shim.Command(self, s.Dir, false)
-		second := exec.Command(argv[0], argv[1:]...)
-		if err := second.Run(); second.ProcessState.ExitCode() != shim.Doubled {
-			t.Errorf("%s: %v", when, err)
-		}
+	socket, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	again("while it runs")
+	file, err := socket.(*net.UnixListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := exec.Command(self, append(shim.Self(self)[1:], "-serve", filepath.Join(b.Folder, ".shim"))...)
+	second.ExtraFiles = []*os.File{file}
+	if err := second.Run(); second.ProcessState.ExitCode() != shim.Doubled {
+		t.Errorf("a second one: %v", err)
+	}
 	if err := os.WriteFile(filepath.Join(s.Work(), "go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	b.End(t, h)
-	again("when it is over")
-	if log := b.Log(t, h, 0); log != "ran\n" {
-		t.Errorf("the log of one run is %q", log)
+	if seen := b.End(t, h); seen.Reason != executor.ExitedZero {
+		t.Errorf("the first one's task ended as %s", seen.Reason)
+	}
+}
+
+// What a server ordered before it died is done before the next one is told
+// what there is, so that nothing is started twice.
+func TestAnOrderOfADeadServerIsObeyedFirst(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, bare)
+	for range 20 {
+		s := b.Spec(t, "echo ran; exit 3")
+		h := b.Submit(t, s)
+		b.Leave()
+		b.Subject = bare(t, b.Folder)
+		if seen, ok := b.See(t, h); !ok || seen.Phase == executor.Gone {
+			t.Fatalf("the next server sees %+v", seen)
+		}
+		if seen := b.End(t, h); seen.Exit == nil || seen.Exit.Code != 3 {
+			t.Fatalf("%s: %+v", seen.Reason, seen.Exit)
+		}
 	}
 }

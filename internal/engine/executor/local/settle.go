@@ -1,65 +1,144 @@
 package local
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
-// await follows a shim that this driver started.
-func (d *Driver) await(a *attempt, process *os.Process) {
-	state, err := process.Wait()
-	if err == nil && state.ExitCode() == shim.Doubled {
-		// An earlier server's shim has the attempt.
-		a.folder.Await()
+// shimFolder is where the shim of an attempts' folder keeps what is its own.
+const shimFolder = ".shim"
+
+// order tells the shim, if there is one. One that has gone has taken everything
+// with it that could be told.
+func (d *Driver) order(o shim.Order) error {
+	d.linking.Lock()
+	defer d.linking.Unlock()
+	if d.link == nil {
+		return nil
 	}
-	d.settle(a)
+	return d.link.Send(o)
 }
 
-// adopted follows a shim that an earlier server started.
-func (d *Driver) adopted(a *attempt) {
-	a.folder.Await()
-	d.settle(a)
+// reach makes sure that there is a shim to talk to. Linking is held.
+func (d *Driver) reach() error {
+	if d.link != nil {
+		return nil
+	}
+	link, records, err := shim.Reach(d.dir(shimFolder), d.shim)
+	if err != nil {
+		return fmt.Errorf("cannot start the shim: %w", err)
+	}
+	d.link, d.unheard = link, make(chan struct{})
+	d.reconcile(records)
+	go d.listen(link, d.unheard)
+	return nil
 }
 
-// settle decides how an attempt ended whose shim is gone, and lets the next one
-// in.
-func (d *Driver) settle(a *attempt) {
-	exit, word := d.read(a)
+// leave parts with the shim. One that has nothing to do goes at once, and out
+// of the groups that are to be removed.
+func (d *Driver) leave(idle bool) {
+	if idle && d.link.Send(shim.Order{Leave: true}) == nil {
+		select {
+		case <-d.unheard:
+		case <-time.After(time.Second):
+		}
+	}
+	d.link.Close()
+}
+
+// listen hears what the shim tells, and finds another one when it is gone.
+func (d *Driver) listen(link *shim.Link, unheard chan struct{}) {
+	for {
+		r, err := link.Next()
+		if err != nil {
+			break
+		}
+		d.hear(r)
+	}
+	close(unheard)
+	if !d.isClosed() {
+		d.relink()
+		d.fill()
+	}
+}
+
+func (d *Driver) relink() {
+	d.linking.Lock()
+	defer d.linking.Unlock()
+	d.link = nil
+	d.log.Error("lost the shim", slog.String("said", shim.LastWords(d.dir(shimFolder))))
+	for wait := 10 * time.Millisecond; !d.isClosed(); wait = min(2*wait, 10*time.Second) {
+		err := d.reach()
+		if err == nil {
+			break
+		}
+		d.log.Error("cannot reach a shim", slog.Any("error", err))
+		time.Sleep(wait)
+	}
+}
+
+func (d *Driver) isClosed() bool {
 	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
-		return // the next driver on the folder decides
+	defer d.mu.Unlock()
+	return d.closed
+}
+
+func (d *Driver) hear(r shim.Report) {
+	d.mu.Lock()
+	switch {
+	case d.closed: // the next driver on the folder decides
+	case r.Sample != nil:
+		if a := d.attempts[r.Sample.ID]; a != nil {
+			a.usage = r.Sample.Usage
+		}
+	case r.Record != nil:
+		d.settle(r.Record.ID, r.Record)
+	case r.Released != "":
+		d.part(r.Released)
 	}
-	if word.Phase == executor.Gone {
-		// A shim that was killed took a sandbox with it, but not what ran
-		// without one.
-		killGroup(a.group)
-	}
-	if exit != nil && a.group.Held() && slices.Contains(exit.NotEnforced, "cpu") {
-		d.groups.forget(a.slot) // somebody has removed them
-	}
-	d.vacate(a)
-	d.conclude(a, exit, word)
 	d.mu.Unlock()
 	d.fill()
 }
 
-// conclude gives an attempt its last phase. The lock is held.
-func (d *Driver) conclude(a *attempt, exit *executor.Exit, word executor.Word) {
-	phase, reason := executor.Verdict(a.spec.Fence, exit, word)
-	if _, asked := a.folder.StopAsked(); asked && reason == executor.NeverStarted {
-		if err := d.cancelled(a); err == nil {
-			return
+// part ends the waiting for the shim to forget an attempt. The lock is held.
+func (d *Driver) part(id string) {
+	if forgotten := d.parting[id]; forgotten != nil {
+		delete(d.parting, id)
+		close(forgotten)
+	}
+}
+
+// settle decides how an attempt ended, and makes room for the next one. Of one
+// that the shim does not know there is no record. The lock is held.
+func (d *Driver) settle(id string, r *shim.Record) {
+	a := d.attempts[id]
+	if a == nil || !a.ordered || a.phase.Final() || r != nil && r.Exit == nil && !r.Lost {
+		return
+	}
+	var exit *executor.Exit
+	word := executor.Word{Phase: executor.Gone, Reason: executor.NeverStarted}
+	switch {
+	case r != nil && r.Lost:
+		word.Reason = executor.Lost
+	case r != nil:
+		exit, word = r.Exit, executor.Word{}
+		if a.group.Held() && slices.Contains(exit.NotEnforced, "cpu") {
+			d.groups.forget(a.slot) // somebody has removed them
 		}
 	}
+	d.vacate(a)
+	phase, reason := executor.Verdict(a.spec.Fence, exit, word)
 	if phase == executor.Ended && exit != nil {
 		a.exit, a.detail = exit, whyNotStarted(a.spec, exit.StartFailed)
 	}
@@ -78,87 +157,76 @@ func whyNotStarted(s executor.Spec, said string) string {
 	return fmt.Sprintf("%s has no %s that can be run: set `interpreter` to a program that it has, such as sh, or choose an image that has it", where, s.Interpreter)
 }
 
-// read looks at what the shim left.
-func (d *Driver) read(a *attempt) (*executor.Exit, executor.Word) {
-	exit, err := a.folder.Exit()
-	if err == nil {
-		return exit, executor.Word{}
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		d.log.Error("cannot read an exit record", slog.String("attempt", a.spec.Key.Folder()), slog.Any("error", err))
-	}
-	if a.folder.Withdraw() {
-		return nil, executor.Word{Phase: executor.Gone, Reason: executor.NeverStarted}
-	}
-	return nil, executor.Word{Phase: executor.Gone, Reason: executor.Lost}
-}
-
-// Roots lists the images that attempts in a folder see, or are to see: those
-// that were submitted and not released, by whichever server.
+// Roots lists the images that attempts in a folder see, whichever server
+// started them.
 func Roots(folder string) (roots []string, err error) {
-	missing := submitted(folder, func(s executor.Spec, unreadable error) {
-		err = errors.Join(err, unreadable)
-		if s.Root != "" {
-			roots = append(roots, s.Root)
+	records, err := shim.Records(filepath.Join(folder, shimFolder))
+	for _, r := range records {
+		var known about
+		err = errors.Join(err, json.Unmarshal(r.About, &known))
+		if known.Spec.Root != "" {
+			roots = append(roots, known.Spec.Root)
 		}
-	})
-	if missing != nil && !errors.Is(missing, fs.ErrNotExist) {
-		err = missing
 	}
 	return roots, err
 }
 
-// submitted tells of what was submitted and not released.
-func submitted(folder string, tell func(s executor.Spec, unreadable error)) error {
-	entries, err := os.ReadDir(folder)
+// adopt takes over what an earlier server left in the folder.
+func (d *Driver) adopt() error {
+	if _, err := os.Stat(d.dir(shimFolder)); err == nil {
+		d.linking.Lock()
+		defer d.linking.Unlock()
+		if err := d.reach(); err != nil {
+			return err
+		}
+	}
+	// What was prepared and never submitted is of no use to anybody.
+	entries, err := os.ReadDir(d.folder)
 	for _, entry := range entries {
-		if !entry.IsDir() || entry.Name()[0] == '.' {
-			continue
+		name := entry.Name()
+		if spare := strings.HasPrefix(name, sparePrefix); entry.IsDir() && (name[0] != '.' || spare) && d.find(name) == nil {
+			err = errors.Join(err, removeAll(d.dir(name)))
 		}
-		spec, err := readSpec(folder + "/" + entry.Name())
-		if errors.Is(err, fs.ErrNotExist) || err == nil && spec.Key.Folder() != entry.Name() {
-			continue // prepared, and never submitted
-		}
-		tell(spec, err)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
 	return err
 }
 
-// adopt takes over what lies in the folder. The attempts that still run are
-// returned, to be followed.
-func (d *Driver) adopt() (running []*attempt, err error) {
-	err = submitted(d.folder, func(spec executor.Spec, unreadable error) {
-		if unreadable != nil {
-			d.log.Error("cannot read what was submitted", slog.Any("error", unreadable))
-			return
+// reconcile compares what we know with all that the shim does.
+func (d *Driver) reconcile(records []shim.Record) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known := map[string]*shim.Record{}
+	for i, r := range records {
+		known[r.ID] = &records[i]
+		if d.attempts[r.ID] == nil {
+			d.takeOver(r)
 		}
-		if a := d.takeOver(spec); a.placed {
-			running = append(running, a)
-		}
-	})
-	return running, err
+	}
+	for id := range d.attempts {
+		d.settle(id, known[id])
+	}
 }
 
-func (d *Driver) takeOver(s executor.Spec) *attempt {
-	s.Dir = d.dir(s.Key)
-	a := d.attemptOf(s)
-	d.attempts[s.Key] = a
-	// In this order: a shim that has not begun by now never will, and one that
-	// has writes its record before it lets go.
-	a.folder.Withdraw()
-	held := a.folder.Held()
-	exit, word := d.read(a)
-	if !held || exit != nil {
-		d.conclude(a, exit, word)
-		return a
+// takeOver makes an attempt of an earlier server ours. The lock is held.
+func (d *Driver) takeOver(r shim.Record) {
+	var told about
+	if err := json.Unmarshal(r.About, &told); err != nil || told.Spec.Key.Folder() != r.ID {
+		d.log.Error("cannot read what an earlier server submitted", slog.String("attempt", r.ID), slog.Any("error", err))
+		return
 	}
+	told.Spec.Dir = d.dir(r.ID)
+	a := d.attemptOf(told.Spec)
+	a.ordered, a.group = true, r.Group
 	a.phase, a.reason = executor.Running, executor.Executing
-	if _, asked := a.folder.StopAsked(); asked {
+	if r.Stopping {
 		a.reason = executor.Stopping
 	}
-	if launch, err := a.folder.Launch(); err == nil {
-		a.slot, a.group = launch.Slot, launch.Cgroup
+	d.attempts[r.ID] = a
+	if r.Exit == nil && !r.Lost { // the slot of one that has ended may be another's
+		a.slot, a.devices = told.Slot, told.Devices
+		d.occupy(a)
 	}
-	d.occupy(a)
-	return a
 }

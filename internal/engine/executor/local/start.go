@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
-	"github.com/millrace/millrace/internal/engine/executor/shim/embedded"
 )
 
 // firstUser begins the uids of running attempts, beyond those that
@@ -24,79 +20,72 @@ const (
 
 // start brings an attempt that has its place to life.
 func (d *Driver) start(a *attempt) {
-	process, err := d.launch(a)
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	launch, err := d.plan(a)
+	if err == nil {
+		err = d.launch(a, launch)
+	}
 	if err != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
 		d.startFailed(a, err)
-		return
 	}
-	if a.phase == executor.Pending && a.reason == executor.Starting {
-		d.move(a, executor.Running, executor.Executing)
-	} else {
-		a.phase = executor.Running // told to stop in the meantime
-	}
-	go d.await(a, process)
 }
 
-// startFailed leaves a record, since the attempt will not get any further. The
-// lock is held.
-func (d *Driver) startFailed(a *attempt, cause error) {
-	exit := executor.Exit{Fence: a.spec.Fence, Code: 127, StartFailed: cause.Error(), Start: d.now(), End: d.now()}
-	if err := a.folder.Record(exit); err != nil {
-		cause = errors.Join(cause, err)
+// launch tells the shim. From then on its word counts, even if it seems not to
+// have heard.
+func (d *Driver) launch(a *attempt, l shim.Launch) error {
+	d.linking.Lock()
+	defer d.linking.Unlock()
+	if err := d.reach(); err != nil {
+		return err
 	}
-	a.exit, a.detail = &exit, cause.Error()
+	orders := []shim.Order{{Start: &l}}
+	d.mu.Lock()
+	a.ordered = true
+	if a.reason == executor.Starting {
+		d.move(a, executor.Running, executor.Executing)
+	} else { // told to stop in the meantime
+		a.phase = executor.Running
+		orders = append(orders, shim.Order{Stop: &shim.Stop{ID: l.ID, Grace: a.grace}})
+	}
+	d.mu.Unlock()
+	for _, o := range orders {
+		_ = d.link.Send(o) // whoever listens hears that the link is gone
+	}
+	return nil
+}
+
+// startFailed ends an attempt that will not get any further. The lock is held.
+func (d *Driver) startFailed(a *attempt, cause error) {
+	a.exit = &executor.Exit{Fence: a.spec.Fence, Code: 127, StartFailed: cause.Error(), Start: d.now(), End: d.now()}
+	a.detail = cause.Error()
 	d.vacate(a)
 	d.move(a, executor.Ended, executor.StartFailed)
 }
 
-// launch writes down what the shim is to do, and starts it.
-func (d *Driver) launch(a *attempt) (*os.Process, error) {
-	l, err := d.plan(a)
-	if err != nil {
-		return nil, err
-	}
-	if err := a.folder.Prepare(l); err != nil {
-		return nil, err
-	}
-	if a.spec.Away > 0 {
-		if err := a.folder.Renew(d.now()); err != nil {
-			return nil, err
-		}
-	}
-	argv := d.shim(string(a.folder))
-	// A session of its own, so that nothing sent to the server's terminal
-	// reaches it; no environment, so that nothing of the server's leaks.
-	return os.StartProcess(argv[0], argv, &os.ProcAttr{
-		Dir: "/", Env: []string{}, Files: []*os.File{d.null, d.null, d.null}, Sys: &syscall.SysProcAttr{Setsid: true},
-	})
-}
-
+// plan says what the shim is to do.
 func (d *Driver) plan(a *attempt) (shim.Launch, error) {
 	s := a.spec
-	if err := os.Mkdir(filepath.Join(s.Dir, shim.TempFolder), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Mkdir(s.Places().Temp, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return shim.Launch{}, err
 	}
 	l := shim.Launch{
-		Fence: s.Fence, Slot: a.slot, Memory: s.MemoryBytes, Disk: s.DiskBytes, Timeout: s.Timeout, Grace: s.Grace, Away: s.Away, Outputs: s.Outputs,
+		ID: s.Key.Folder(), Fence: s.Fence, Folder: s.Dir,
+		Memory: s.MemoryBytes, Disk: s.DiskBytes, Timeout: s.Timeout, Grace: s.Grace, Away: s.Away, Outputs: s.Outputs,
 	}
 	var not []string
 	l.Cgroup, not = d.groups.slot(a.slot, s)
 	a.group = l.Cgroup
 	l.NotEnforced = slices.DeleteFunc(not, func(limit string) bool { return limit == "memory" })
-	return l, d.box.fill(&l, s, a.devices)
-}
-
-// embeddedShim is the small shim of this build, if it can be run from folder.
-func embeddedShim(folder string) (program string, ok bool) {
-	program, err := embedded.Unpack(folder)
-	if err != nil {
-		return "", false
+	if err := d.box.fill(&l, s, a.slot, a.devices); err != nil {
+		return l, err
 	}
-	err = exec.Command(program, shim.VersionFlag).Run()
-	exit, isExit := errors.AsType[*exec.ExitError](err)
-	return program, isExit && exit.ExitCode() == shim.Version
+	if !l.Sandboxed && !l.Cgroup.Held() {
+		d.shim.Reap(&l)
+	}
+	var err error
+	l.About, err = a.about()
+	return l, err
 }
 
 // try runs a command that does nothing, the way every other will be.
@@ -104,33 +93,34 @@ func (d *Driver) try(ctx context.Context) error {
 	if !d.box.contained() {
 		return nil
 	}
-	dir, err := os.MkdirTemp(d.folder, ".try-")
+	s := executor.Spec{
+		Key:   executor.Key{Run: "try"},
+		Fence: "try", Interpreter: "sh", Command: "exit 42", Timeout: 20 * time.Second,
+	}
+	s.Dir = d.dir(s.Key.Folder())
+	if err := os.MkdirAll(s.Work(), 0o700); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	told := d.Watch(ctx)
+	h, err := d.Submit(ctx, s)
 	if err != nil {
-		return err
+		return errors.Join(err, os.RemoveAll(s.Dir))
 	}
-	defer os.RemoveAll(dir)
-	if err := os.Mkdir(filepath.Join(dir, shim.WorkFolder), 0o700); err != nil {
-		return err
+	for seen := range told {
+		if seen.Handle == h && seen.Phase.Final() {
+			return errors.Join(verdict(seen), d.Release(ctx, h))
+		}
 	}
-	a := &attempt{
-		spec:   executor.Spec{Dir: dir, Fence: "try", Interpreter: "sh", Command: "exit 42", Timeout: 20 * time.Second},
-		folder: shim.Folder(dir), slot: userBlock - 1,
-	}
-	process, err := d.launch(a)
-	if err != nil {
-		return err
-	}
-	// The timeout bounds the wait.
-	if _, err := process.Wait(); err != nil {
-		return err
-	}
-	exit, err := a.folder.Exit()
+	return errors.Join(ctx.Err(), d.Stop(context.WithoutCancel(ctx), h, 0))
+}
+
+func verdict(s executor.Seen) error {
 	switch {
-	case err != nil:
-		return errors.Join(ctx.Err(), err)
-	case exit.StartFailed != "":
-		return errors.New(exit.StartFailed)
-	case exit.Code != 42:
+	case s.Exit != nil && s.Exit.StartFailed != "":
+		return errors.New(s.Exit.StartFailed)
+	case s.Exit == nil || s.Exit.Code != 42:
 		return errors.New("a command that does nothing did not come back from the sandbox")
 	}
 	return nil

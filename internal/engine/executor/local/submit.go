@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
 // Submit takes an attempt in, and starts it when it is its turn.
@@ -27,19 +28,14 @@ func (d *Driver) check(s executor.Spec) error {
 	switch {
 	case d.problem != "":
 		return fault.Unavailable("%s", d.problem).WithCode("no_sandbox")
-	case filepath.Clean(s.Dir) != d.dir(s.Key):
-		return fault.Invalid("the folder of an attempt must be %s", d.dir(s.Key))
+	case filepath.Clean(s.Dir) != d.dir(s.Key.Folder()):
+		return fault.Invalid("the folder of an attempt must be %s", d.dir(s.Key.Folder()))
 	case s.Interpreter == "" || s.Fence == "":
 		return fault.Invalid("an attempt needs an interpreter and a fence")
 	case s.GPU > d.gpus:
 		return fault.Conflict("the task asks for %d GPUs, and this machine has %d", s.GPU, d.gpus).WithCode("no_capacity")
 	case s.Root != "" && !d.box.contained():
 		return fault.Unavailable("without a sandbox a task cannot run in an image").WithCode("no_sandbox")
-	}
-	for _, folder := range s.ReadOnly {
-		if !filepath.IsLocal(folder) {
-			return fault.Invalid("a read-only folder must be below the working folder")
-		}
 	}
 	info, err := os.Lstat(s.Work())
 	if err != nil {
@@ -57,7 +53,8 @@ func (d *Driver) enqueue(s executor.Spec) error {
 	if d.closed {
 		return fault.Unavailable("the executor is shutting down")
 	}
-	a := d.attempts[s.Key]
+	id := s.Key.Folder()
+	a := d.attempts[id]
 	switch {
 	case a == nil:
 		a = d.attemptOf(s)
@@ -66,15 +63,9 @@ func (d *Driver) enqueue(s executor.Spec) error {
 	case a.reason != executor.NeverStarted:
 		return nil
 	default:
-		a.spec = s
-		if err := a.folder.Reopen(); err != nil {
-			return err
-		}
+		a.spec, a.ordered = s, false
 	}
-	if err := writeSpec(s); err != nil {
-		return err
-	}
-	d.attempts[s.Key] = a
+	d.attempts[id] = a
 	d.queue = append(d.queue, a)
 	d.move(a, executor.Pending, executor.Queued)
 	return nil
@@ -106,32 +97,31 @@ func (d *Driver) next() *attempt {
 	return a
 }
 
-// Stop asks the shim to end its command; what waits has ended at once.
+// Stop asks the shim to end the command; what waits has ended at once.
 func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	a := d.attempts[h.Key]
-	if a == nil || a.phase.Final() {
+	if ended := d.stopWaiting(h, grace); ended {
 		return nil
 	}
-	if i := slices.Index(d.queue, a); i >= 0 {
-		d.queue = slices.Delete(d.queue, i, i+1)
-		return d.cancelled(a)
-	}
-	if err := a.folder.Stop(grace); err != nil {
-		return err
-	}
-	d.move(a, a.phase, executor.Stopping)
-	return nil
+	return d.order(shim.Order{Stop: &shim.Stop{ID: h.Key.Folder(), Grace: grace}})
 }
 
-// cancelled ends an attempt that has never run. The lock is held.
-func (d *Driver) cancelled(a *attempt) error {
-	exit := executor.Exit{Fence: a.spec.Fence, Code: 143, Stopped: true, Start: d.now(), End: d.now()}
-	if err := a.folder.Record(exit); err != nil {
-		return err
+// stopWaiting ends an attempt that has never run, and reports whether there is
+// nothing else to stop. One that is about to start is stopped when it has.
+func (d *Driver) stopWaiting(h executor.Handle, grace time.Duration) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a := d.attempts[h.Key.Folder()]
+	if a == nil || a.phase.Final() {
+		return true
 	}
-	a.exit = &exit
+	i := slices.Index(d.queue, a)
+	if i < 0 {
+		a.grace = grace
+		d.move(a, a.phase, executor.Stopping)
+		return false
+	}
+	d.queue = slices.Delete(d.queue, i, i+1)
+	a.exit = &executor.Exit{Fence: a.spec.Fence, Code: 143, Stopped: true, Start: d.now(), End: d.now()}
 	d.move(a, executor.Ended, executor.Cancelled)
-	return nil
+	return true
 }

@@ -84,7 +84,7 @@ func (v view) root() []string {
 	entries, _ := os.ReadDir(v.spec.Root)
 	var names []string
 	for _, entry := range entries {
-		if own := []string{"proc", "dev", "sys", "run", "tmp", workdir[1:]}; !slices.Contains(own, entry.Name()) {
+		if own := []string{"proc", "dev", "sys", "run", "tmp", workdir[1:], inputs[1:]}; !slices.Contains(own, entry.Name()) {
 			names = append(names, entry.Name())
 		}
 	}
@@ -154,13 +154,10 @@ func (v view) devices(devices []int) []string {
 // folders are the attempt's own. Its /tmp is on disk, where large temporary
 // files belong, and counts as disk.
 func (v view) folders() []string {
-	work := v.show(v.spec.Work(), "work")
-	args := []string{
-		"--bind", v.show(filepath.Join(v.spec.Dir, shim.TempFolder), "tmp"), "/tmp",
-		"--bind", work, workdir,
-	}
-	for _, folder := range v.spec.ReadOnly {
-		args = append(args, "--ro-bind", filepath.Join(work, folder), filepath.Join(workdir, folder))
+	own := v.spec.Places()
+	args := []string{"--bind", v.show(own.Temp, "tmp"), "/tmp", "--bind", v.show(own.Work, "work"), workdir}
+	if v.spec.Staged {
+		args = append(args, "--ro-bind", v.show(own.Inputs, "in"), inputs)
 	}
 	if _, script := commandLine(v.spec, scriptPath); script {
 		args = append(args, "--ro-bind", v.show(filepath.Join(v.spec.Dir, commandFile), commandFile), scriptPath)

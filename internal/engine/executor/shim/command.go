@@ -2,61 +2,85 @@ package shim
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
-	"runtime"
-	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// command is a started process and everything it leaves behind.
+// commands are those that the shim has started. One place waits for all of
+// them: what they leave behind becomes a child of the shim, too.
+type commands struct {
+	mu   sync.Mutex
+	born map[int]*command
+}
+
+// reap takes note of everything that has ended.
+func (all *commands) reap() {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for {
+		var status syscall.WaitStatus
+		var used syscall.Rusage
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, &used)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || pid == 0 {
+			return
+		}
+		if c := all.born[pid]; c != nil {
+			delete(all.born, pid)
+			c.over, c.wait = true, status
+			c.cpu = time.Duration(used.Utime.Nano() + used.Stime.Nano())
+			c.maxRSS = used.Maxrss << 10
+		}
+	}
+}
+
+// command is a started process.
 type command struct {
+	all    *commands
 	pid    int
 	pidfd  int  // readable once the process has ended; -1 where the kernel has none
 	status int  // where a sandbox reports, or -1
 	stray  bool // could not join its group
 
-	ended    bool // the process itself
-	gone     bool // nothing below the shim is left
+	over     bool // guarded by all, like what follows until it is set
 	wait     syscall.WaitStatus
-	reported bool // by the sandbox: the command ran
 	cpu      time.Duration
 	maxRSS   int64
+	reported bool // by the sandbox: the command ran
 }
 
-// start runs the command from a thread that stays with it to the end: the
-// thread carries the mount namespace and the groups of version 1 that the
-// command inherits, and the command dies with it. That thread must not be the
-// first of the process, where the memory of the shim itself is charged.
-func (l Launch) start(log *log) (*command, error) {
-	c := &command{pidfd: -1, status: -1}
-	if len(l.Cgroup.Threads) == 0 && l.Stage == "" {
-		runtime.LockOSThread()
-		return c, c.begin(l, log)
+// ended reports whether the process itself has ended.
+func (c *command) ended() bool {
+	c.all.reap()
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	if c.over && c.status >= 0 {
+		c.reported = reported(c.status)
 	}
-	if unix.Gettid() == os.Getpid() {
-		runtime.LockOSThread()
-	}
-	started := make(chan error)
-	go c.live(l, log, started)
-	return c, <-started
+	return c.over
 }
 
-func (c *command) live(l Launch, log *log, started chan<- error) {
-	runtime.LockOSThread()
-	if unix.Gettid() == os.Getpid() {
-		go c.live(l, log, started)
-	} else {
-		started <- c.begin(l, log)
+func (c *command) close() {
+	for _, fd := range []int{c.pidfd, c.status} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
 	}
-	select {}
 }
 
 func (c *command) begin(l Launch, log *log) error {
+	if len(l.Argv) == 0 {
+		return errors.New("there is nothing to run")
+	}
 	if err := l.stage(); err != nil {
 		return err
 	}
@@ -69,7 +93,6 @@ func (c *command) begin(l Launch, log *log) error {
 	if err != nil {
 		return err
 	}
-	c.join(l)
 	attr := &syscall.ProcAttr{Dir: l.Dir, Env: l.Env, Files: files, Sys: &syscall.SysProcAttr{
 		Pdeathsig: syscall.SIGKILL, Setsid: true, PidFD: &c.pidfd,
 	}}
@@ -83,12 +106,17 @@ func (c *command) begin(l Launch, log *log) error {
 			attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, group
 		}
 	}
-	restore := l.tighten()
-	defer restore()
-	c.pid, err = syscall.ForkExec(l.Argv[0], l.Argv, attr)
-	if err != nil {
+	return c.fork(l, attr)
+}
+
+// fork starts the process. Nobody waits for it before it is known.
+func (c *command) fork(l Launch, attr *syscall.ProcAttr) (err error) {
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	if c.pid, err = syscall.ForkExec(l.Argv[0], l.Argv, attr); err != nil {
 		return &os.PathError{Op: "start", Path: l.Argv[0], Err: err}
 	}
+	c.all.born[c.pid] = c
 	l.bound(c.pid)
 	return nil
 }
@@ -134,40 +162,6 @@ func memory(name string) (int, error) {
 	return fd, os.NewSyscallError("memfd_create", err)
 }
 
-// join enters the groups of version 1, which take single threads.
-func (c *command) join(l Launch) {
-	tid := []byte(strconv.Itoa(unix.Gettid()))
-	for _, list := range l.Cgroup.Threads {
-		if writeFile(list, 0, tid) != nil {
-			c.stray = true
-		}
-	}
-}
-
-// reap takes note of everything below the shim that has ended.
-func (c *command) reap() {
-	for {
-		var status syscall.WaitStatus
-		var used syscall.Rusage
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, &used)
-		switch {
-		case err == syscall.EINTR:
-			continue
-		case err != nil:
-			c.gone = true
-			return
-		case pid == 0:
-			return
-		}
-		c.cpu += time.Duration(used.Utime.Nano() + used.Stime.Nano())
-		c.maxRSS = max(c.maxRSS, used.Maxrss<<10)
-		if pid == c.pid {
-			c.wait, c.ended = status, true
-			c.reported = c.status >= 0 && reported(c.status)
-		}
-	}
-}
-
 // reported tells whether the sandbox got as far as running its command.
 func reported(status int) bool {
 	text := make([]byte, 4096)
@@ -176,15 +170,15 @@ func reported(status int) bool {
 	return bytes.Contains(text[:n], []byte(`"exit-code"`))
 }
 
-// outcome is the status as a shell counts it. A sandbox counts like that as
-// well, so that a signal can be read off its status.
-func (c *command) outcome() (code, signal int) {
+// outcome is the status as a shell counts it. What stands around a command
+// counts like that as well, so that a signal can be read off its status.
+func (c *command) outcome(l Launch) (code, signal int) {
 	if c.wait.Signaled() {
 		signal = int(c.wait.Signal())
 		return 128 + signal, signal
 	}
 	code = c.wait.ExitStatus()
-	if c.reported && code > 128 && code <= 128+64 {
+	if (c.reported || l.Reaped) && code > 128 && code <= 128+64 {
 		signal = code - 128
 	}
 	return code, signal

@@ -1,16 +1,16 @@
-// Package shim runs beside each command: it holds the attempt's lock, starts
-// the command under its limits, keeps its log, ends its whole tree of processes
-// when it must, and leaves a record of how it ended. It outlives the server
-// that started it. What to run, and in which sandbox, is decided by whoever
-// writes the Launch; the package keeps to the standard library and
-// golang.org/x/sys, because every task pays for its start.
 package shim
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
-// Launch is what the shim is told, in the attempt's folder.
+// Launch is an attempt that the shim is to carry out.
 type Launch struct {
-	Fence string `json:"fence"`
+	ID     string          `json:"id"`
+	Fence  string          `json:"fence"`
+	Folder string          `json:"folder"`          // the attempt's own
+	About  json.RawMessage `json:"about,omitempty"` // for the next server; the shim only keeps it
 
 	Argv []string `json:"argv"`          // the first is an absolute path
 	Env  []string `json:"env,omitempty"` // of Argv; empty for a sandbox
@@ -22,6 +22,8 @@ type Launch struct {
 	// Sandboxed says that Argv is bubblewrap: it reports on descriptor
 	// StatusFD, and must not be sent TERM, which would end the command at once.
 	Sandboxed bool `json:"sandboxed,omitempty"`
+	// Reaped says that Argv is a reaper around the command; see Program.Reap.
+	Reaped bool `json:"reaped,omitempty"`
 
 	// User is the plain uid and gid that the shim drops to, if it is not 0.
 	User uint32 `json:"user,omitempty"`
@@ -30,12 +32,9 @@ type Launch struct {
 	Stage string `json:"stage,omitempty"`
 	Binds []Bind `json:"binds,omitempty"`
 
-	// Slot is the place among the machine's running attempts; the shim has no
-	// use for it, the next server has.
-	Slot   int    `json:"slot"`
 	Cgroup Cgroup `json:"cgroup"`
 	Memory int64  `json:"memory,omitempty"` // bytes; held by the shim itself where no group does
-	Disk   int64  `json:"disk,omitempty"`   // bytes, beyond what is there at the start
+	Disk   int64  `json:"disk,omitempty"`   // bytes in its folders
 	Log    int64  `json:"log,omitempty"`    // bytes kept of the log
 
 	Timeout time.Duration `json:"timeout,omitempty"`
@@ -85,14 +84,14 @@ const (
 // The statuses of the shim itself.
 const (
 	Done     = 0
-	Doubled  = 75 // another shim has, or had, this attempt
-	Broken   = 70 // no record could be written
-	Unusable = 64 // there is nothing to launch
+	Doubled  = 75 // the folder has a shim
+	Broken   = 70 // it could not go on
+	Unusable = 64 // it was not told what to do
 )
 
 // Version is what the shim answers, as its status, when it is asked for
 // VersionFlag: a server does not hand its tasks to a shim of another build.
 const (
-	Version     = 101
+	Version     = 103
 	VersionFlag = "-version"
 )

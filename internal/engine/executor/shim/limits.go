@@ -50,50 +50,23 @@ func (b Bind) make(stage string) error {
 	return nil
 }
 
-// tighten lowers the limits that the command is to inherit, and gives a
-// function that lifts the soft ones again for the shim. The hard ones stay, and
-// leave the shim room enough: nobody can count on being allowed to change those
-// of a process that has another user.
-func (l Launch) tighten() (restore func()) {
-	limits := l.rlimits()
-	for which, limit := range limits {
-		var old unix.Rlimit
-		if unix.Getrlimit(which, &old) == nil {
-			limit.Max = min(limit.Max, old.Max)
-			limit.Cur = min(limit.Cur, limit.Max)
-			_ = unix.Setrlimit(which, &limit)
-			limits[which] = limit
-		}
-	}
-	return func() {
-		for which, limit := range limits {
-			limit.Cur = limit.Max
-			_ = unix.Setrlimit(which, &limit)
-		}
-	}
-}
-
-// rlimits are a second line. They bound single files, while the meter watches
-// all of them together.
-func (l Launch) rlimits() map[int]unix.Rlimit {
-	const spare = 64 << 20
-	limits := map[int]unix.Rlimit{unix.RLIMIT_CORE: {}}
-	if l.Disk > 0 {
-		log := l.Log
-		if log == 0 {
-			log = defaultLog
-		}
-		limits[unix.RLIMIT_FSIZE] = unix.Rlimit{Cur: uint64(l.Disk), Max: uint64(max(l.Disk, log)) + spare}
-	}
-	return limits
-}
-
-// bound is the second line for memory, of each single process. Twice as much as
-// allowed leaves the meter the time to tell a task that needs too much from one
-// that fails for another reason.
+// bound is a second line: it holds single files and processes, while the meter
+// watches all of them together. Twice the memory that is allowed leaves the
+// meter the time to tell a task that needs too much from one that fails for
+// another reason. The process has only just begun, and whatever it starts
+// inherits its limits. A reaper bounds its command itself.
 func (l Launch) bound(pid int) {
-	if l.Memory > 0 && l.Cgroup.Memory == "" {
-		most := uint64(l.Memory)*2 + 64<<20
-		_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: most}, nil)
+	if l.Reaped {
+		return
 	}
+	if l.Disk > 0 {
+		limit(pid, unix.RLIMIT_FSIZE, l.Disk)
+	}
+	if l.Memory > 0 && l.Cgroup.Memory == "" {
+		limit(pid, unix.RLIMIT_DATA, l.Memory*2+64<<20)
+	}
+}
+
+func limit(pid, which int, most int64) {
+	_ = unix.Prlimit(pid, which, &unix.Rlimit{Cur: uint64(most), Max: uint64(most)}, nil)
 }

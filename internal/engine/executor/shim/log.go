@@ -128,15 +128,28 @@ func (l *log) mark(now time.Time, stderr bool) {
 	}
 }
 
-// close reads the streams to their end, which comes with the last process that
+// drain reads the streams to their end, which comes with the last process that
 // holds them; one that even KILL could not end does not hold up the record for
 // longer than until.
-func (l *log) close(until time.Time) {
+func (l *log) drain(until time.Time) {
 	for _, s := range l.streams {
 		for s.fd >= 0 && time.Now().Before(until) {
 			if !s.read(l) && s.fd >= 0 {
 				_, _ = unix.Poll([]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}, 10)
 			}
+		}
+	}
+}
+
+func (l *log) close() {
+	for _, s := range l.streams {
+		if s.fd >= 0 {
+			unix.Close(s.fd)
+		}
+	}
+	for _, fd := range []int{l.file, l.marks} {
+		if fd >= 0 {
+			unix.Close(fd)
 		}
 	}
 }

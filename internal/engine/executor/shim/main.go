@@ -1,75 +1,66 @@
 package shim
 
 import (
+	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
-	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // hidden is the argument under which another program serves as shim.
 const hidden = "__millrace-shim"
 
+// What a shim can be asked to do.
+const (
+	serveFlag = "-serve" // a folder, whose listener is descriptor listenFD
+	reapFlag  = "-reap"  // a command, after the bytes of disk and memory that it may use
+	listenFD  = 3
+)
+
 // Asked reports whether a program was started to serve as shim, in place of
 // the small one. It then calls Main and exits with what that returns, before
 // it does anything else.
-func Asked(args []string) bool { return len(args) == 3 && args[1] == hidden }
+func Asked(args []string) bool { return len(args) > 1 && args[1] == hidden }
 
-// Command is how to start program as shim for the attempt in dir.
-func Command(program, dir string, small bool) []string {
-	if small {
-		return []string{program, dir}
-	}
-	return []string{program, hidden, dir}
+// Program is how to start a shim: the path of the small one, or of another
+// program and how it is asked to be one.
+type Program []string
+
+// Small is a program that is nothing but a shim; Self is one that can be one.
+func Small(path string) Program { return Program{path} }
+func Self(path string) Program  { return Program{path, hidden} }
+
+// Reap has the command run by a reaper, where nothing else holds its processes
+// together.
+func (p Program) Reap(l *Launch) {
+	limits := []string{reapFlag, strconv.FormatInt(l.Disk, 10), strconv.FormatInt(l.Memory, 10)}
+	l.Argv, l.Reaped = slices.Concat(p, limits, l.Argv), true
 }
 
-// Main carries out the attempt whose folder is the last argument, and returns
-// the status to exit with.
+// Main does what the arguments ask for, and returns the status to exit with.
 func Main(args []string) int {
-	if args[len(args)-1] == VersionFlag {
+	if Asked(args) {
+		args = args[1:]
+	}
+	switch {
+	case len(args) == 2 && args[1] == VersionFlag:
 		return Version
-	}
-	folder := Folder(args[len(args)-1])
-	lock, err := folder.take()
-	if err != nil {
-		return Doubled
-	}
-	defer unix.Close(lock)
-	launch, err := folder.Launch()
-	if err != nil {
+	case len(args) > 4 && args[1] == reapFlag:
+		disk, _ := strconv.ParseInt(args[2], 10, 64)
+		memory, _ := strconv.ParseInt(args[3], 10, 64)
+		return Launch{Argv: args[4:], Disk: disk, Memory: memory}.reap()
+	case len(args) != 3 || args[1] != serveFlag:
 		return Unusable
 	}
-	// Whoever comes second may find the lock free again, but never this.
-	began := strconv.Itoa(os.Getpid()) + " " + launch.Fence + "\n"
-	if writeFile(folder.path(startFile), unix.O_CREAT|unix.O_EXCL, []byte(began)) != nil {
-		return Doubled
+	runtime.LockOSThread() // so that no command's thread is the first of the process
+	file := os.NewFile(listenFD, socketFile)
+	listener, err := net.FileListener(file)
+	file.Close()
+	socket, ok := listener.(*net.UnixListener)
+	if err != nil || !ok {
+		return Unusable
 	}
-	t := &task{
-		folder: folder, launch: launch, log: newLog(folder, launch.Log),
-		exit: Exit{Fence: launch.Fence, NotEnforced: launch.NotEnforced, Start: time.Now()},
-	}
-	t.run()
-	t.exit.LogBytes = t.log.size
-	if t.exit.StartFailed == "" {
-		t.exit.Outputs, t.exit.Missing = Collect(folder.path(WorkFolder), launch.Outputs)
-	}
-	return t.record()
-}
-
-// record leaves the record even when the disk is full: the command is over, so
-// its temporary files can make room.
-func (t *task) record() int {
-	err := t.folder.Record(t.exit)
-	for tries := 0; err != nil && tries < 20; tries++ {
-		_ = os.RemoveAll(filepath.Join(string(t.folder), TempFolder))
-		if err = t.folder.Record(t.exit); err != nil {
-			time.Sleep(500 * time.Millisecond)
-		}
-	}
-	if err != nil {
-		return Broken
-	}
-	return Done
+	return serve(filepath.Clean(args[2]), socket)
 }

@@ -26,9 +26,9 @@ const sampleEvery = time.Second
 type meter struct {
 	folder Folder
 	launch Launch
+	pid    int // of the command
 
 	cpu0, oom0 int64 // of the group, which has served others before
-	disk0      int64
 	peak       int64
 	sampled    time.Time
 	walkAt     time.Time
@@ -40,36 +40,33 @@ func newMeter(f Folder, l Launch) *meter {
 		m.cpu0 = groupCPU(l.Cgroup.CPU)
 		m.oom0 = line(l.Cgroup.OOM, "oom_kill")
 	}
-	if l.Disk > 0 {
-		m.disk0 = m.disk()
-	}
 	return m
 }
 
-func (m *meter) look(now time.Time) excess {
+// look returns a sample when one is due.
+func (m *meter) look(now time.Time) (sampled *Usage, e excess) {
 	sample := now.Sub(m.sampled) >= sampleEvery
 	alone := m.launch.Memory > 0 && m.launch.Cgroup.Memory == "" // no group holds the memory
 	if sample || alone {
 		u := m.usage(now)
 		m.peak = max(m.peak, u.Memory)
 		if sample {
-			m.sampled = now
-			_ = m.folder.sample(u)
+			m.sampled, sampled = now, &u
 		}
-		if alone && u.Memory > m.launch.Memory && proportional(u.Memory) > m.launch.Memory {
-			return overMemory
+		if alone && u.Memory > m.launch.Memory && proportional(m.pid, u.Memory) > m.launch.Memory {
+			return sampled, overMemory
 		}
 	}
 	if m.launch.Disk > 0 && now.After(m.walkAt) {
 		began := time.Now()
-		used := m.disk() - m.disk0
+		used := m.disk()
 		// A folder of very many files must not keep the shim busy.
 		m.walkAt = now.Add(20 * time.Since(began))
 		if used > m.launch.Disk {
-			return overDisk
+			return sampled, overDisk
 		}
 	}
-	return within
+	return sampled, within
 }
 
 // usage asks the group where it knows, and otherwise sums up the processes. A
@@ -85,7 +82,7 @@ func (m *meter) usage(now time.Time) Usage {
 		return u
 	}
 	var sum Usage
-	for _, pid := range descendants() {
+	for _, pid := range tree(m.pid) {
 		cpu, memory := processUsage(pid)
 		sum.CPU += cpu
 		sum.Memory += memory
@@ -107,10 +104,10 @@ func (m *meter) finish(e *Exit) {
 		e.CPUTime = max(e.CPUTime, time.Duration(groupCPU(g.CPU)-m.cpu0))
 	}
 	// A group outlives its tasks, so only a kill since the start counts.
-	if g.OOM != "" && line(g.OOM, "oom_kill") > m.oom0 && e.Code != 0 {
+	if e.Code != 0 && g.OOM != "" && line(g.OOM, "oom_kill") > m.oom0 {
 		e.OOM = true
 	}
-	if m.launch.Disk > 0 && e.Code != 0 && m.disk()-m.disk0 >= m.launch.Disk {
+	if m.launch.Disk > 0 && e.Code != 0 && m.disk() >= m.launch.Disk {
 		e.OutOfDisk = true
 	}
 }
@@ -189,9 +186,9 @@ func processUsage(pid int) (cpu time.Duration, memory int64) {
 
 // proportional is the memory of the whole tree with shared pages counted once,
 // or otherwise where the kernel does not tell.
-func proportional(otherwise int64) int64 {
+func proportional(root int, otherwise int64) int64 {
 	var sum int64
-	for _, pid := range descendants() {
+	for _, pid := range tree(root) {
 		text, _ := readFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
 		for l := range strings.Lines(string(text)) {
 			if value, ok := strings.CutPrefix(l, "Pss:"); ok {

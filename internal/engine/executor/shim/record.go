@@ -2,8 +2,7 @@ package shim
 
 import "time"
 
-// Exit is how an attempt ended. It is written last, by rename, so that whoever
-// finds it finds all of it.
+// Exit is how an attempt ended.
 type Exit struct {
 	Fence string `json:"fence"`
 
@@ -48,9 +47,9 @@ type OutputPattern struct {
 
 // Usage is a sample of what a whole attempt uses.
 type Usage struct {
-	CPU    time.Duration // since it began
-	Memory int64         // bytes
-	At     time.Time
+	CPU    time.Duration `json:"cpu"`    // since it began
+	Memory int64         `json:"memory"` // bytes
+	At     time.Time     `json:"at"`
 }
 
 // Mark says that the log from Offset on, up to the next mark, was written at

@@ -2,7 +2,7 @@ package shim
 
 import (
 	"bytes"
-	"errors"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,106 +61,66 @@ func TestALogHasAnEnd(t *testing.T) {
 		}
 	}
 	unix.Close(in)
-	l.close(time.Now().Add(time.Minute))
+	l.drain(time.Now().Add(time.Minute))
+	l.close()
 	text, err := os.ReadFile(l.folder.Log())
 	if err != nil || string(text) != strings.Repeat("z", 100)+logCut || l.size != int64(len(text)) {
 		t.Errorf("%d bytes, %v: %q", l.size, err, text)
 	}
 }
 
-func TestARecordIsThereWholeOrNotAtAll(t *testing.T) {
-	t.Parallel()
-	f := Folder(t.TempDir())
-	if _, err := f.Exit(); !os.IsNotExist(err) {
-		t.Errorf("before: %v", err)
-	}
-	if err := f.Record(Exit{Fence: "f", Code: 3}); err != nil {
-		t.Fatal(err)
-	}
-	if e, err := f.Exit(); err != nil || e.Fence != "f" || e.Code != 3 {
-		t.Errorf("after: %+v, %v", e, err)
-	}
-	if names, _ := filepath.Glob(f.path(".*")); len(names) > 0 {
-		t.Errorf("left behind: %v", names)
-	}
-}
-
-func TestALockIsSeenButNotDisturbed(t *testing.T) {
-	t.Parallel()
-	f := Folder(t.TempDir())
-	if f.Held() {
-		t.Error("held before it was taken")
-	}
-	lock, err := f.take()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !f.Held() {
-		t.Error("not held")
-	}
-	if _, err := f.take(); err == nil {
-		t.Error("taken twice")
-	}
-	free := make(chan struct{})
-	go func() {
-		f.Await()
-		close(free)
-	}()
-	unix.Close(lock)
-	<-free
-	if f.Held() {
-		t.Error("still held")
-	}
-}
-
 func TestAnAbsenceIsCountedFromTheLookBefore(t *testing.T) {
 	t.Parallel()
-	f := Folder(t.TempDir())
 	start := time.Now()
-	p := newPresence(f, 10*time.Second)
+	p := newPresence(10 * time.Second)
 	p.looked, p.since = start, start
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	if p.away(at(9)) {
+	if p.away(at(9), 0) {
 		t.Error("away too early")
 	}
-	if err := f.Renew(at(9)); err != nil {
-		t.Fatal(err)
-	}
-	if p.away(at(12)) { // seen at 12, so it came after 9
+	if p.away(at(12), 1) { // seen at 12, so it came after 9
 		t.Error("away although renewed")
 	}
-	if p.away(at(18)) || !p.away(at(19)) {
+	if p.away(at(18), 1) || !p.away(at(19), 1) {
 		t.Error("not away at 19")
 	}
 }
 
-// A server that goes down may have started a shim that has not come to life
-// when the next server looks.
-func TestALateShimDoesNotBeginWithWhatWasWithdrawn(t *testing.T) {
-	f := Folder(t.TempDir())
-	mark := filepath.Join(string(f), "ran")
-	if err := errors.Join(os.Mkdir(filepath.Join(string(f), WorkFolder), 0o700),
-		f.Prepare(Launch{Fence: "f", Argv: []string{"/usr/bin/touch", mark}, Dir: "/"})); err != nil {
-		t.Fatal(err)
+func TestAJournalIsReadOn(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), journalFile)
+	j, records, err := openJournal(path)
+	if err != nil || len(records) != 0 {
+		t.Fatal(records, err)
 	}
-	for range 2 {
-		if !f.Withdraw() {
-			t.Error("it cannot be withdrawn")
+	about := json.RawMessage(`{"slot":1}`)
+	for _, r := range []Record{
+		{ID: "released", Fence: "f"}, {ID: "ended", Fence: "f", About: about}, {ID: "released", Exit: &Exit{}},
+		{ID: "ended", Fence: "f", Exit: &Exit{Code: 3}}, {ID: "runs", Fence: "f", About: about},
+	} {
+		if err := j.write(r); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if got := Main([]string{"shim", string(f)}); got != Doubled {
-		t.Errorf("the late shim ends with %d", got)
-	}
-	if _, err := os.Stat(mark); err == nil {
-		t.Error("the command ran")
-	}
-	if err := f.Reopen(); err != nil {
+	if err := j.erase("released"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(f.path(startFile), []byte("1 f\n"), 0o600); err != nil {
+	if text, err := os.ReadFile(path); err != nil || bytes.Contains(text, []byte("released")) {
+		t.Errorf("what was released is still there: %s, %v", text, err)
+	}
+	if _, err := unix.Pwrite(j.fd, []byte(`{"id":"torn","fe`), j.size); err != nil {
 		t.Fatal(err)
 	}
-	if f.Withdraw() {
-		t.Error("what has begun was withdrawn")
+	for range 2 { // what was rewritten is read the same
+		_, records, err = openJournal(path)
+		if err != nil || len(records) != 2 {
+			t.Fatalf("%d records, %v", len(records), err)
+		}
+		if r := records["ended"]; r.Lost || r.Exit == nil || r.Exit.Code != 3 || string(r.About) != string(about) {
+			t.Errorf("ended: %+v", r)
+		}
+		if r := records["runs"]; !r.Lost || r.Exit != nil || r.Fence != "f" {
+			t.Errorf("what ran: %+v", r)
+		}
 	}
 }

@@ -1,40 +1,78 @@
 package shim
 
 import (
-	"os"
-	"os/signal"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// task is a command that runs, and why and how it ends.
+// task is an attempt that is carried out, and why and how it ends. One
+// goroutine owns it; others only leave notes.
 type task struct {
-	folder  Folder
-	launch  Launch
-	log     *log
-	signals chan os.Signal
-	exit    Exit
-	meter   *meter
+	shim   *shim
+	folder Folder
+	launch Launch
+	log    *log
+	exit   Exit
+	meter  *meter
 
 	ending bool
 	killAt time.Time // when TERM has had its time; zero while nothing ends
+
+	// The notes.
+	grace    atomic.Int64 // of a stop that was asked for, plus one
+	renewals atomic.Int64
+}
+
+func newTask(l Launch, s *shim) *task {
+	f := Folder(l.Folder)
+	return &task{
+		shim: s, folder: f, launch: l, log: newLog(f, l.Log),
+		exit: Exit{Fence: l.Fence, NotEnforced: l.NotEnforced, Start: time.Now()},
+	}
+}
+
+// stop leaves a note that the command is to end.
+func (t *task) stop(grace time.Duration) { t.grace.Store(int64(grace) + 1) }
+
+func (t *task) stopAsked() (grace time.Duration, asked bool) {
+	n := t.grace.Load()
+	return time.Duration(n - 1), n > 0
+}
+
+// never is the end of an attempt whose command did not run.
+func (t *task) never(why error) Exit {
+	t.exit.StartFailed, t.exit.Code, t.exit.End = why.Error(), 127, time.Now()
+	return t.exit
+}
+
+// carryOut runs the command to its end and collects what it made.
+func (t *task) carryOut() Exit {
+	t.shim.threads.do(t.launch, t.run)
+	t.exit.LogBytes = t.log.size
+	if t.exit.StartFailed == "" {
+		t.exit.Outputs, t.exit.Missing = Collect(t.folder.path(WorkFolder), t.launch.Outputs)
+	}
+	return t.exit
 }
 
 // run starts the command and returns when nothing of it is left.
-func (t *task) run() {
-	if _, asked := t.folder.StopAsked(); asked {
+func (t *task) run(joined bool) {
+	defer t.log.close()
+	if _, asked := t.stopAsked(); asked {
 		t.exit.Stopped, t.exit.Code, t.exit.End = true, 128+int(unix.SIGTERM), time.Now()
 		return
 	}
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	c := &command{all: &t.shim.commands, pidfd: -1, status: -1, stray: !joined}
+	defer c.close()
 	t.meter = newMeter(t.folder, t.launch)
-	c, err := t.launch.start(t.log)
-	if err != nil {
-		t.exit.StartFailed, t.exit.Code, t.exit.End = err.Error(), 127, time.Now()
+	if err := c.begin(t.launch, t.log); err != nil {
+		t.never(err)
 		return
 	}
+	t.meter.pid = c.pid
 	if c.stray {
 		t.launch.Cgroup = Cgroup{}
 		t.meter.launch.Cgroup = Cgroup{} // so that the meter holds the memory
@@ -42,38 +80,18 @@ func (t *task) run() {
 	}
 	t.watch(c)
 	t.settle(c)
-	t.log.close(time.Now().Add(2 * time.Second))
+	t.log.drain(time.Now().Add(2 * time.Second))
 }
 
-// watch returns when the command itself has ended, for whatever reason. One
-// thread does everything: more of them would cost a short task more than the
-// rest of the shim.
+// watch returns when the command itself has ended, for whatever reason.
 func (t *task) watch(c *command) {
-	presence := newPresence(t.folder, t.launch.Away-t.launch.Grace)
-	for next := time.Now().Add(tick); !c.ended; {
+	presence := newPresence(t.launch.Away - t.launch.Grace)
+	for next := time.Now().Add(tick); !c.ended(); {
 		t.wait(c, time.Until(next))
-		now := time.Now()
-		if now.Before(next) {
-			continue
+		if now := time.Now(); !now.Before(next) {
+			next = now.Add(tick)
+			t.look(c, now, presence)
 		}
-		next = now.Add(tick)
-		t.listen()
-		select {
-		case <-t.signals:
-			t.end(&t.exit.Preempted, t.launch.Grace)
-		default:
-		}
-		t.look(now, presence)
-	}
-}
-
-// listen asks for signals only when the command has lived for a while. Doing so
-// starts threads, which is a lot for a short task; and what a machine that goes
-// down ends in its first moment is lost, and tried again, all the same.
-func (t *task) listen() {
-	if t.signals == nil {
-		t.signals = make(chan os.Signal, 4)
-		signal.Notify(t.signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	}
 }
 
@@ -92,37 +110,41 @@ func (t *task) wait(c *command, most time.Duration) {
 			s.read(t.log)
 		}
 	}
-	if ready[0].Revents != 0 || c.pidfd < 0 {
-		c.reap()
-	}
 }
 
-// look is what the shim does all the time: nothing tells it of a stop, a limit
-// or an absence.
-func (t *task) look(now time.Time, p *presence) {
-	if grace, asked := t.folder.StopAsked(); asked {
-		t.end(&t.exit.Stopped, grace)
+// look is what the shim does all the time: nothing tells it of a limit or an
+// absence.
+func (t *task) look(c *command, now time.Time, p *presence) {
+	if grace, asked := t.stopAsked(); asked {
+		t.end(c, &t.exit.Stopped, grace)
+	}
+	if t.shim.goingDown() {
+		t.end(c, &t.exit.Preempted, t.launch.Grace)
 	}
 	if t.launch.Timeout > 0 && now.Sub(t.exit.Start) >= t.launch.Timeout {
-		t.end(&t.exit.TimedOut, t.launch.Grace)
+		t.end(c, &t.exit.TimedOut, t.launch.Grace)
 	}
-	if t.launch.Away > 0 && p.away(now) {
-		t.end(&t.exit.Abandoned, t.launch.Grace)
+	if t.launch.Away > 0 && p.away(now, t.renewals.Load()) {
+		t.end(c, &t.exit.Abandoned, t.launch.Grace)
 	}
-	switch t.meter.look(now) {
+	usage, excess := t.meter.look(now)
+	if usage != nil {
+		t.shim.sampled(t.launch.ID, *usage)
+	}
+	switch excess {
 	case overMemory:
-		t.end(&t.exit.OOM, 0)
+		t.end(c, &t.exit.OOM, 0)
 	case overDisk:
-		t.end(&t.exit.OutOfDisk, 0)
+		t.end(c, &t.exit.OutOfDisk, 0)
 	}
 	if t.ending && !now.Before(t.killAt) {
-		signalTree(unix.SIGKILL, 0)
+		t.launch.kill(c.pid)
 	}
 }
 
 // end sends TERM for the first reason there is; a later one can only shorten
 // the grace.
-func (t *task) end(why *bool, grace time.Duration) {
+func (t *task) end(c *command, why *bool, grace time.Duration) {
 	killAt := time.Now().Add(grace)
 	if t.ending {
 		if killAt.Before(t.killAt) {
@@ -131,22 +153,15 @@ func (t *task) end(why *bool, grace time.Duration) {
 		return
 	}
 	*why, t.ending, t.killAt = true, true, killAt
-	spared := 0
-	if t.launch.Sandboxed {
-		spared = 1 // bubblewrap itself would take everything with it
-	}
-	signalTree(unix.SIGTERM, spared)
+	t.launch.terminate(c.pid)
 }
 
 // settle ends what the command left running, and fills in the record.
 func (t *task) settle(c *command) {
-	for tries := 0; !c.gone && tries < 500; tries++ {
-		signalTree(unix.SIGKILL, 0)
-		_, _ = unix.Poll(nil, min(tries, 10))
-		c.reap()
-	}
+	t.launch.clear()
+	c.all.reap()
 	t.exit.End = time.Now()
-	t.exit.Code, t.exit.Signal = c.outcome()
+	t.exit.Code, t.exit.Signal = c.outcome(t.launch)
 	t.exit.CPUTime, t.exit.MaxRSS = c.cpu, c.maxRSS
 	t.meter.finish(&t.exit)
 	if t.launch.Sandboxed && !c.reported && !t.ending && !t.exit.OOM {
@@ -169,33 +184,22 @@ func (t *task) complaint() string {
 
 // presence notices when the server stays away.
 type presence struct {
-	folder  Folder
 	patient time.Duration
-	seen    time.Time // of the last renewal, by the file's own clock
+	seen    int64     // renewals
 	looked  time.Time // when the shim looked before
 	since   time.Time // a time at which the server was certainly there no more than a look ago
 }
 
-func newPresence(f Folder, patient time.Duration) *presence {
+func newPresence(patient time.Duration) *presence {
 	now := time.Now()
-	p := &presence{folder: f, patient: patient, looked: now, since: now}
-	p.seen = p.renewed()
-	return p
-}
-
-func (p *presence) renewed() time.Time {
-	info, err := os.Stat(p.folder.path(aliveFile))
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
+	return &presence{patient: patient, looked: now, since: now}
 }
 
 // away counts from the look before a renewal was noticed: rather a little too
 // early than a moment beside a second copy of the command.
-func (p *presence) away(now time.Time) bool {
-	if seen := p.renewed(); !seen.Equal(p.seen) {
-		p.seen, p.since = seen, p.looked
+func (p *presence) away(now time.Time, renewals int64) bool {
+	if renewals != p.seen {
+		p.seen, p.since = renewals, p.looked
 	}
 	p.looked = now
 	return now.Sub(p.since) >= p.patient

@@ -2,17 +2,76 @@ package shim
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// signalTree sends a signal to everything below the shim, but to the first
-// spared levels of it. The shim adopts what its descendants leave behind, so
-// nothing forks away from it.
-func signalTree(sig unix.Signal, spared int) {
-	for depth, level := 0, children(os.Getpid()); len(level) > 0; depth++ {
+// terminate sends TERM to everything that belongs to the command, but not to
+// what stands around it: bubblewrap would take everything with it.
+func (l Launch) terminate(pid int) {
+	spared := 0
+	if l.Sandboxed || l.Reaped {
+		spared = 1
+	}
+	signalTree(pid, unix.SIGTERM, spared)
+	l.signalGroup(unix.SIGTERM, pid)
+}
+
+// kill ends everything at once. A reaper stays, to end and tell when nothing
+// is left below it.
+func (l Launch) kill(pid int) {
+	spared := 0
+	if l.Reaped {
+		spared = 1
+	}
+	signalTree(pid, unix.SIGKILL, spared)
+	l.signalGroup(unix.SIGKILL, 0)
+}
+
+// clear ends what a command has left that has ended itself, and waits until it
+// has gone. What a sandbox or a reaper held has gone with it.
+func (l Launch) clear() {
+	for tries := 0; len(l.group()) > 0 && tries < 500; tries++ {
+		l.signalGroup(unix.SIGKILL, 0)
+		_, _ = unix.Poll(nil, min(tries, 10))
+	}
+}
+
+// group lists the processes of a command that only a group holds together.
+func (l Launch) group() (pids []int) {
+	if l.Sandboxed || l.Reaped || !l.Cgroup.Held() {
+		return nil
+	}
+	folder := l.Cgroup.Folder
+	if folder == "" {
+		folder = filepath.Dir(l.Cgroup.Threads[0])
+	}
+	text, _ := readFile(folder + "/cgroup.procs")
+	for field := range strings.FieldsSeq(string(text)) {
+		// A thread of the shim is in the groups of version 1.
+		if pid, err := strconv.Atoi(field); err == nil && pid > 1 && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func (l Launch) signalGroup(sig syscall.Signal, told int) {
+	for _, pid := range l.group() {
+		if pid != told {
+			_ = unix.Kill(pid, sig)
+		}
+	}
+}
+
+// signalTree sends a signal to a process and everything below it, but to the
+// first spared levels.
+func signalTree(pid int, sig syscall.Signal, spared int) {
+	for depth, level := 0, []int{pid}; len(level) > 0; depth++ {
 		var next []int
 		for _, pid := range level {
 			next = append(next, children(pid)...)
@@ -24,9 +83,9 @@ func signalTree(sig unix.Signal, spared int) {
 	}
 }
 
-// descendants are all processes below the shim.
-func descendants() []int {
-	all := children(os.Getpid())
+// tree is a process and all below it.
+func tree(pid int) []int {
+	all := []int{pid}
 	for i := 0; i < len(all); i++ {
 		all = append(all, children(all[i])...)
 	}

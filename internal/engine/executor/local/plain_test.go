@@ -1,0 +1,61 @@
+package local
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+)
+
+func TestAPlainCommandNeedsNoShell(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]bool{
+		"true": true, "sleep 0.1": true, "sort  -k2,2 in/a.txt": true, "env A=b cat": true,
+		"echo a": false, "cd x": false, "A=b cat": false, "cat $INPUT_x": false, "cat a > b": false, "cat *": false,
+		"cat a; cat b": false, "cat a\ncat b": false, "cat 'a'": false, "cat ~": false, "cat {a,b}": false, "cat a # b": false,
+		"./run": false, "no-such-program a": false, "! true": false, "[ a ]": false, "": false, "time true": false,
+	} {
+		argv, ok := program(executor.Spec{Interpreter: "bash", Command: command}, map[string]string{"PATH": path})
+		if ok != want {
+			t.Errorf("%q: %v", command, argv)
+		}
+	}
+	for name, s := range map[string]executor.Spec{
+		"another interpreter": {Interpreter: "python3", Command: "true"},
+		"prepared by a file":  {Interpreter: "bash", Command: "true", Env: map[string]string{"BASH_ENV": "x"}},
+	} {
+		env := map[string]string{"PATH": path, "BASH_ENV": s.Env["BASH_ENV"]}
+		if argv, ok := program(s, env); ok {
+			t.Errorf("%s: %v", name, argv)
+		}
+	}
+}
+
+// A shell reads a file that the kernel cannot run.
+func TestAFileWithoutAnInterpreterNeedsAShell(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "script"), []byte("echo hi\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if argv, ok := program(executor.Spec{Interpreter: "bash", Command: "script"}, map[string]string{"PATH": dir}); ok {
+		t.Errorf("%v", argv)
+	}
+}
+
+// The list must not fall behind the shell that is there.
+func TestTheShellsOwnWordsAreKnown(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("bash", "-c", "compgen -b; compgen -k").Output()
+	if err != nil {
+		t.Skip("there is no bash")
+	}
+	for word := range strings.FieldsSeq(string(out)) {
+		if _, ok := program(executor.Spec{Interpreter: "bash", Command: word}, map[string]string{"PATH": path}); ok && word != "true" && word != "false" {
+			t.Errorf("%s is run without a shell", word)
+		}
+	}
+}

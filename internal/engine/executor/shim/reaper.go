@@ -1,0 +1,50 @@
+package shim
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// reap runs a command and returns when nothing of it is left, with its status.
+// It stands where neither a sandbox nor a group holds a command's processes
+// together: whatever forks away from the command becomes a child of this
+// process, and not of the shim, which could not tell whose it was.
+func (l Launch) reap() int {
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	runtime.LockOSThread() // the command dies with the thread that starts it
+	pid, err := syscall.ForkExec(l.Argv[0], l.Argv, &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		return cannotStart
+	}
+	l.bound(pid)
+	status, over := cannotStart, false
+	for {
+		var ended syscall.WaitStatus
+		found, err := syscall.Wait4(-1, &ended, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err != nil:
+			return status
+		}
+		if found == pid {
+			over, status = true, ended.ExitStatus()
+			if ended.Signaled() {
+				status = 128 + int(ended.Signal())
+			}
+		}
+		if over {
+			for _, left := range tree(os.Getpid())[1:] {
+				_ = unix.Kill(left, unix.SIGKILL)
+			}
+		}
+	}
+}
+
+// cannotStart is the status of a shell whose command is not there.
+const cannotStart = 127

@@ -1,0 +1,50 @@
+package shim
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Order is what a server tells the shim. One of its fields is set.
+type Order struct {
+	Start   *Launch  `json:"start,omitempty"`
+	Stop    *Stop    `json:"stop,omitempty"`
+	Renew   []string `json:"renew,omitempty"` // attempts that are still wanted
+	Release string   `json:"release,omitempty"`
+	Leave   bool     `json:"leave,omitempty"` // if nothing runs
+}
+
+// Stop ends an attempt: TERM to its whole tree, KILL after the grace. A later
+// one may shorten the grace.
+type Stop struct {
+	ID    string        `json:"id"`
+	Grace time.Duration `json:"grace"`
+}
+
+// Report is what the shim tells its server. One of its fields is set.
+type Report struct {
+	Record *Record `json:"record,omitempty"`
+	Sample *Sample `json:"sample,omitempty"`
+	// Released names an attempt of which nothing is left.
+	Released string `json:"released,omitempty"`
+	// Ready says that a server which has just come knows everything now.
+	Ready bool `json:"ready,omitempty"`
+}
+
+// Record is an attempt that was started and not released.
+type Record struct {
+	ID    string          `json:"id"`
+	Fence string          `json:"fence"`
+	About json.RawMessage `json:"about,omitempty"` // as its server said in the Launch
+	Group Cgroup          `json:"group,omitzero"`
+
+	Stopping bool  `json:"stopping,omitempty"`
+	Exit     *Exit `json:"exit,omitempty"` // once it has ended
+	Lost     bool  `json:"lost,omitempty"` // with the shim that ran it: nobody knows how it ended
+}
+
+// Sample is what a running attempt uses.
+type Sample struct {
+	ID    string `json:"id"`
+	Usage Usage  `json:"usage"`
+}
