@@ -121,13 +121,19 @@ func (p *process) end() {
 }
 
 // cpu is what the process has used so far.
-func (p *process) cpu() time.Duration { return p.ticks(11, 12) }
+func (p *process) cpu() time.Duration { return ticks(p.cmd.Process.Pid, 11, 12) }
 
-// cpuOfAll also counts what it started and has seen the end of.
-func (p *process) cpuOfAll() time.Duration { return p.ticks(11, 12, 13, 14) }
+// cpuOfAll also counts all that it started, and what those have seen the end
+// of.
+func (p *process) cpuOfAll() (sum time.Duration) {
+	for _, pid := range family(p.cmd.Process.Pid) {
+		sum += ticks(pid, 11, 12, 13, 14)
+	}
+	return sum
+}
 
-func (p *process) ticks(fields ...int) (sum time.Duration) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+func ticks(pid int, fields ...int) (sum time.Duration) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
