@@ -95,8 +95,11 @@ func TestAJournalIsReadOn(t *testing.T) {
 	}
 	about := json.RawMessage(`{"slot":1}`)
 	for _, r := range []Record{
-		{ID: "released", Fence: "f"}, {ID: "ended", Fence: "f", About: about}, {ID: "released", Exit: &Exit{}},
-		{ID: "ended", Fence: "f", Exit: &Exit{Code: 3}}, {ID: "runs", Fence: "f", About: about},
+		{ID: "released", Fence: "f"},
+		{ID: "ended", Fence: "f", About: about},
+		{ID: "released", Exit: &Exit{}},
+		{ID: "ended", Fence: "f", Exit: &Exit{Code: 3}},
+		{ID: "runs", Fence: "f", About: about},
 	} {
 		if err := j.write(r); err != nil {
 			t.Fatal(err)
