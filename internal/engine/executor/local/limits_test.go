@@ -88,7 +88,7 @@ func TestATaskEndsWhenItsServerStaysAway(t *testing.T) {
 			if seen.Reason != executor.Abandoned {
 				t.Fatalf("ended as %s", seen.Reason)
 			}
-			if took := seen.Exit.End.Sub(began); took < time.Second || took > 3*time.Second {
+			if took := seen.Exit.End.Sub(began); took < time.Second || took > 20*time.Second {
 				t.Errorf("it took %s", took)
 			}
 			if seen, _ := b.See(t, here); seen.Phase != executor.Running {
