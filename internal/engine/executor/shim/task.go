@@ -79,8 +79,11 @@ func (t *task) run(joined bool) {
 		t.exit.NotEnforced = append(t.exit.NotEnforced, "cpu")
 	}
 	t.watch(c)
+	t.launch.clear()
+	c.all.reap()
+	t.exit.End = time.Now()
+	t.log.drain(t.exit.End.Add(2 * time.Second))
 	t.settle(c)
-	t.log.drain(time.Now().Add(2 * time.Second))
 }
 
 // watch returns when the command itself has ended, for whatever reason.
@@ -156,11 +159,9 @@ func (t *task) end(c *command, why *bool, grace time.Duration) {
 	t.launch.terminate(c.pid)
 }
 
-// settle ends what the command left running, and fills in the record.
+// settle fills in the record, once the log is complete: what the sandbox had to
+// say is in it.
 func (t *task) settle(c *command) {
-	t.launch.clear()
-	c.all.reap()
-	t.exit.End = time.Now()
 	t.exit.Code, t.exit.Signal = c.outcome(t.launch)
 	t.exit.CPUTime, t.exit.MaxRSS = c.cpu, c.maxRSS
 	t.meter.finish(&t.exit)
