@@ -2,7 +2,7 @@ import "uplot/dist/uPlot.min.css";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import { useDark } from "../app/theme.ts";
-import { bytes } from "../ui/format.ts";
+import { bytes, duration } from "../ui/format.ts";
 import type { RunStore } from "./runStore.ts";
 
 /** Plot draws what the run uses while it is watched. */
@@ -25,17 +25,17 @@ export default function Plot({ store }: { store: RunStore }) {
         width: parent.clientWidth,
         height: 240,
         scales: {
-          x: { time: true },
+          x: { time: false },
           cpu: { range: (_, __, max) => [0, Math.max(10, max * 1.1)] },
           mem: { range: (_, __, max) => [0, Math.max(1 << 20, max * 1.1)] },
         },
         axes: [
-          axis,
+          { ...axis, values: (_, ticks) => ticks.map(seconds) },
           { ...axis, scale: "cpu", values: (_, ticks) => ticks.map((tick) => `${tick}%`), size: 56 },
           { ...axis, scale: "mem", side: 1, grid: { show: false }, values: (_, ticks) => ticks.map(bytes), size: 72 },
         ],
         series: [
-          {},
+          { label: "After", value: (_, value) => (value === null ? "–" : seconds(value)) },
           {
             label: "CPU of one core",
             scale: "cpu",
@@ -68,10 +68,14 @@ export default function Plot({ store }: { store: RunStore }) {
   return <div ref={place} role="img" aria-label="CPU and memory over time" className="[&_.u-legend]:text-[13px]" />;
 }
 
+const seconds = (s: number) => duration(s * 1000);
+
 function data(store: RunStore): uPlot.AlignedData {
   const { samples } = store;
+  const { startedAt } = store.state.getState().run;
+  const start = startedAt ? Date.parse(startedAt) / 1000 : (samples[0]?.at ?? 0);
   return [
-    samples.map((sample) => sample.at),
+    samples.map((sample) => Math.max(0, sample.at - start)),
     samples.map((sample) => sample.cpuPercent),
     samples.map((sample) => sample.memBytes),
   ];
