@@ -5,6 +5,7 @@ import (
 	"crypto/rsa"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	mathbig "math/big"
 	"net/http"
 	"net/http/httptest"
@@ -160,6 +161,11 @@ func (c *hosted) set(change func()) {
 // token is a session token as Clerk signs it.
 func (c *hosted) token(h *house, change map[string]any) string {
 	c.t.Helper()
+	return c.signed(h, "ins_1", change)
+}
+
+func (c *hosted) signed(h *house, key string, change map[string]any) string {
+	c.t.Helper()
 	claims := jwt.MapClaims{
 		"iss": frontend, "sub": "user_ada", "sid": "sess_1", "azp": base, "v": 2,
 		"iat": h.clock().Unix(), "nbf": h.clock().Add(-time.Second).Unix(), "exp": h.clock().Add(time.Hour).Unix(),
@@ -168,7 +174,7 @@ func (c *hosted) token(h *house, change map[string]any) string {
 		claims[name] = v
 	}
 	t := jwt.NewWithClaims(jwt.SigningMethodRS256, claims)
-	t.Header["kid"] = "ins_1"
+	t.Header["kid"] = key
 	text, err := t.SignedString(c.key)
 	if err != nil {
 		c.t.Fatal(err)
@@ -222,6 +228,20 @@ func TestClerksSessionTokensAreHeldToTheirFrontend(t *testing.T) {
 		}
 		h.call("GET", "/api/me", "").want(401)
 	})
+}
+
+func TestStrangersCannotHaveClerkAskedAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	h, c := clerkHouse(t, storetest.SQLite(t))
+	h.call("GET", "/api/me", "", bearer(c.token(h, nil))).want(200)
+	before := c.asked
+	for i := range 20 {
+		h.call("GET", "/api/me", "", bearer(c.signed(h, fmt.Sprint("made up ", i), nil))).want(401)
+	}
+	if c.asked != before {
+		t.Errorf("Clerk was asked %d times for keys that nobody has", c.asked-before)
+	}
+	h.call("GET", "/api/me", "", bearer(c.token(h, nil))).want(200)
 }
 
 func TestClerksTeamsAreFoundAndChosen(t *testing.T) {
