@@ -10,7 +10,7 @@ import (
 )
 
 // writer is SQLite's single writer with group commit: whoever waits while a
-// commit reaches the disk shares the next one. Each caller's work has its own
+// commit reaches the disk shares the next one. Whoever joins a batch has a
 // savepoint, so one that fails takes nobody with it, and nobody is answered
 // before the commit is on disk.
 type writer struct {
@@ -172,8 +172,22 @@ func (b *batch) add(ctx context.Context, j *job) {
 		j.done <- outcome{err: err}
 		return
 	}
-	out := b.attempt(ctx, j)
+	attempt := b.attempt
+	if len(b.jobs) == 0 {
+		attempt = b.attemptFirst
+	}
+	out := attempt(ctx, j)
 	b.jobs, b.outcomes = append(b.jobs, j), append(b.outcomes, out)
+}
+
+// attemptFirst needs no savepoint: if it fails, the batch begins anew.
+func (b *batch) attemptFirst(ctx context.Context, j *job) outcome {
+	out := guarded(j.fn, b.w.q)
+	if out.err != nil || out.panic != nil {
+		_ = b.w.exec(ctx, "ROLLBACK") // SQLite may have done so already
+		b.broken = b.w.exec(ctx, "BEGIN IMMEDIATE")
+	}
+	return out
 }
 
 func (b *batch) attempt(ctx context.Context, j *job) outcome {
