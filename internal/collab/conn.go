@@ -11,20 +11,18 @@ import (
 	"github.com/millrace/millrace/internal/sharing"
 )
 
-// What a client may send, and how much may wait for it.
+// What a client may send.
 const (
 	perSecond  = 500 // messages; who wants more is read more slowly
 	burst      = 1000
 	perMessage = 8 << 10 // bytes, sent or asked for, that count as another message
-	maxQueue   = 256     // messages
-	maxWaiting = 4 << 20
-	sendTime   = 20 * time.Second // in which a client must take a message
 )
 
 // conn is one socket.
 type conn struct {
 	r    *room
 	ws   *websocket.Conn
+	line *line
 	pass sharing.Pass
 	user json.RawMessage // who they are, as others see them
 	acks bool            // understands our own messages
@@ -34,47 +32,43 @@ type conn struct {
 	clients map[uint64]bool // presences it has introduced; under the room's mu
 
 	mu       sync.Mutex
-	queue    [][]byte
-	size     int
 	answered int // bytes sent because it asked, not yet counted
 	closed   bool
-	ready    chan struct{} // something waits to be sent
-	work     sync.WaitGroup
+	breath   *time.Timer
 	farewell sync.WaitGroup
 }
 
-func newConn(r *room, ws *websocket.Conn, pass sharing.Pass, acks bool) *conn {
+func newConn(r *room, ws *websocket.Conn, line *line, pass sharing.Pass, acks bool) *conn {
 	user, err := json.Marshal(map[string]string{"id": pass.Subject(), "name": pass.Name, "color": pass.Color, "role": string(pass.Role)})
 	if err != nil { // strings can always be written
 		panic(err)
 	}
-	return &conn{r: r, ws: ws, pass: pass, user: user, acks: acks, clients: map[uint64]bool{}, ready: make(chan struct{}, 1)}
+	return &conn{r: r, ws: ws, line: line, pass: pass, user: user, acks: acks, clients: map[uint64]bool{}}
 }
 
 // serve speaks with the client until one of them leaves.
-func (c *conn) serve(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	c.work.Go(func() { c.write(ctx) })
+func (c *conn) serve() {
+	c.mu.Lock()
+	c.breath = time.AfterFunc(c.r.s.Times.KeepAlive, c.breathe)
+	c.mu.Unlock()
 	if c.r.join(c) {
-		c.listen(ctx)
+		c.listen()
 	}
 	c.r.leave(c)
 	c.mu.Lock()
 	told := c.closed
 	c.closed = true // nothing more is begun
+	c.breath.Stop()
 	c.mu.Unlock()
 	if !told {
 		_ = c.ws.CloseNow() // it has left
 	}
-	// A write that is cut short takes the connection with it, and what was to
-	// be said last.
 	c.farewell.Wait()
-	cancel()
-	c.work.Wait()
 }
 
 // listen reads what the client says.
-func (c *conn) listen(ctx context.Context) {
+func (c *conn) listen() {
+	ctx := context.Background() // it ends with the connection
 	left, seen := float64(burst), c.r.s.Now()
 	for {
 		kind, frame, err := c.ws.Read(ctx)
@@ -91,7 +85,7 @@ func (c *conn) listen(ctx context.Context) {
 		left = min(burst, left+now.Sub(seen).Seconds()*perSecond) - 1 - float64(len(frame)+c.owes())/perMessage
 		seen = now
 		if left < 0 {
-			c.rest(ctx, time.Duration(-left/perSecond*float64(time.Second)))
+			time.Sleep(time.Duration(-left / perSecond * float64(time.Second))) // who wants too much at once
 		}
 	}
 }
@@ -102,16 +96,6 @@ func (c *conn) owes() (bytes int) {
 	defer c.mu.Unlock()
 	bytes, c.answered = c.answered, 0
 	return bytes
-}
-
-// rest lets a client wait that wants too much at once.
-func (c *conn) rest(ctx context.Context, d time.Duration) {
-	pause := time.NewTimer(d)
-	defer pause.Stop()
-	select {
-	case <-ctx.Done():
-	case <-pause.C:
-	}
 }
 
 func (c *conn) hear(m message) {
@@ -129,23 +113,14 @@ func (c *conn) hear(m message) {
 	}
 }
 
-// send queues a message. A client that does not keep up is sent away: it comes
-// back and asks what it lacks.
+// send tells the client something. One that does not keep up is sent away: it
+// comes back and asks what it lacks.
 func (c *conn) send(frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return
-	}
-	if len(c.queue) >= maxQueue || c.size+len(frame) > maxWaiting && len(c.queue) > 0 {
+	if !c.closed && c.line.put(frame) != nil {
 		c.r.s.counts.slow.Add(1)
 		c.shut(codeSlow, "too much waits for you; come back")
-		return
-	}
-	c.queue, c.size = append(c.queue, frame), c.size+len(frame)
-	select {
-	case c.ready <- struct{}{}:
-	default:
 	}
 }
 
@@ -184,50 +159,24 @@ func (c *conn) shut(code websocket.StatusCode, reason string) {
 	if c.closed {
 		return
 	}
-	c.closed, c.queue = true, nil
+	c.closed = true
+	c.line.drop()
 	c.farewell.Go(func() { _ = c.ws.Close(code, reason) })
 }
 
-// write sends what is queued, and something small whenever there was silence:
-// browsers hide the protocol's own pings from the client, which gives up after
-// half a minute without a message.
-func (c *conn) write(ctx context.Context) {
-	silence := time.NewTimer(c.r.s.Times.KeepAlive)
-	defer silence.Stop()
-	for {
-		var frames [][]byte
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.ready:
-			c.mu.Lock()
-			frames, c.queue, c.size = c.queue, nil, 0
-			c.mu.Unlock()
-		case <-silence.C:
-			frames = [][]byte{[]byte(emptyEntries)}
-			c.work.Go(func() { c.ping(ctx) })
-		}
-		for _, frame := range frames {
-			if c.writeOne(ctx, frame) != nil {
-				_ = c.ws.CloseNow()
-				return
-			}
-		}
-		silence.Reset(c.r.s.Times.KeepAlive)
-	}
-}
-
-func (c *conn) writeOne(ctx context.Context, frame []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, sendTime)
-	defer cancel()
-	return c.ws.Write(ctx, websocket.MessageBinary, frame)
-}
-
-// ping finds out whether anybody is still there.
-func (c *conn) ping(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 2*sendTime)
+// breathe says something small now and then: browsers hide the protocol's own
+// pings from the client, which gives up after half a minute without a message.
+// The ping finds out whether anybody is still there.
+func (c *conn) breathe() {
+	c.send(framed([]byte(emptyEntries)))
+	ctx, cancel := context.WithTimeout(context.Background(), 2*sendTime)
 	defer cancel()
 	if c.ws.Ping(ctx) != nil {
 		_ = c.ws.CloseNow()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.breath.Reset(c.r.s.Times.KeepAlive)
 	}
 }

@@ -1,6 +1,7 @@
 package collab
 
 import (
+	"encoding/binary"
 	"encoding/json"
 
 	"github.com/millrace/millrace/internal/collab/lib0"
@@ -121,12 +122,27 @@ func (e *entry) wear(user json.RawMessage) error {
 	return err
 }
 
+// framed is a message as a server sends it: one binary frame.
+func framed(message []byte) []byte {
+	const final, binaryMessage, two, eight = 0x80, 2, 126, 127
+	head := append(make([]byte, 0, 10+len(message)), final|binaryMessage)
+	switch n := len(message); {
+	case n < two:
+		head = append(head, byte(n))
+	case n <= 0xffff:
+		head = binary.BigEndian.AppendUint16(append(head, two), uint16(n))
+	default:
+		head = binary.BigEndian.AppendUint64(append(head, eight), uint64(n))
+	}
+	return append(head, message...)
+}
+
 func syncFrame(part uint64, body []byte) []byte {
 	var w lib0.Writer
 	w.Uint(kindSync)
 	w.Uint(part)
 	w.Buffer(body)
-	return w.Bytes()
+	return framed(w.Bytes())
 }
 
 func presenceBody(list []entry) []byte {
@@ -148,14 +164,14 @@ func presenceFrame(list []entry) []byte {
 	var w lib0.Writer
 	w.Uint(kindAwareness)
 	w.Buffer(presenceBody(list))
-	return w.Bytes()
+	return framed(w.Bytes())
 }
 
 func storedFrame(n uint64) []byte {
 	var w lib0.Writer
 	w.Uint(kindStored)
 	w.Uint(n)
-	return w.Bytes()
+	return framed(w.Bytes())
 }
 
 // settledFrame tells what the definition has become: its revision, and the
@@ -173,5 +189,5 @@ func settledFrame(definition workflows.Workflow) ([]byte, error) {
 	var w lib0.Writer
 	w.Uint(kindSettled)
 	w.String(string(text))
-	return w.Bytes(), err
+	return framed(w.Bytes()), err
 }

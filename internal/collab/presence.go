@@ -21,7 +21,7 @@ func (r *room) join(c *conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.over:
+	case r.over || r.leaving:
 		c.close(codeRestart, "the room was closed; come back")
 		return false
 	case c.pass.Epoch != r.head.Epoch:

@@ -40,7 +40,7 @@ const (
 
 // A snapshot is taken after so much.
 const (
-	snapshotRows  = 200
+	snapshotRows  = 1000
 	snapshotBytes = 256 << 10
 )
 
@@ -68,6 +68,7 @@ type room struct {
 	prior    []byte        // the definition as it was settled
 	pending  []change      // in doc, not stored
 	busy     bool          // some of doc is being stored
+	keeping  bool          // the definition or a snapshot is being written
 	asked    []question
 	behind   bool // others have written
 	rows     int  // since the snapshot
@@ -79,6 +80,7 @@ type room struct {
 	people   map[uint64]*person
 	news     map[uint64]bool // whose presence is to be told
 	told     time.Time       // when presence was last told
+	leaving  bool            // everybody was sent away, and whoever comes is
 	over     bool            // closed; whoever comes opens another
 	others   map[string]bool // servers that have this room open, too
 	tellAll  bool            // one of them asked who is here
@@ -208,8 +210,9 @@ func (r *room) stir() {
 	}
 }
 
-// live is the room's own goroutine: it stores, settles, tells who is here, and
-// closes the room when nobody has been in it for a while.
+// live is the room's own goroutine: it stores, tells who is here, has the
+// definition follow, and closes the room when nobody has been in it for a
+// while.
 func (r *room) live(ctx context.Context) {
 	r.loadErr = r.load(ctx)
 	close(r.loaded)
@@ -230,11 +233,7 @@ func (r *room) live(ctx context.Context) {
 			return // everybody was sent away
 		}
 		r.tell(ctx)
-		if r.settleDue() {
-			_, err := r.settle(ctx, "")
-			r.complain(ctx, err)
-		}
-		r.complain(ctx, r.snapshotIfDue(ctx))
+		r.keepUp(ctx)
 		if r.left(ctx) {
 			return
 		}
@@ -261,7 +260,7 @@ func (r *room) pause() time.Duration {
 	if len(r.toBridge) > 0 || r.tellAll {
 		until = min(until, r.bridged.Add(bridgePause).Sub(now))
 	}
-	if !r.since.IsZero() {
+	if !r.since.IsZero() && !r.keeping {
 		until = min(until, r.latest.Add(t.SettleQuiet).Sub(now), r.since.Add(t.SettleMost).Sub(now))
 	}
 	if !r.emptied.IsZero() {
@@ -328,6 +327,7 @@ func (r *room) idle() bool {
 func (r *room) sendAway(code websocket.StatusCode, reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.leaving = true
 	for c := range r.conns {
 		c.close(code, reason)
 	}

@@ -562,6 +562,42 @@ func TestAnEmptyRoomLeavesASnapshotAndNoGrowth(t *testing.T) {
 	}
 }
 
+// People go on typing while a snapshot is taken; what it says and what is
+// stored after it come to the same document.
+func TestASnapshotIsTakenWhilePeopleType(t *testing.T) {
+	h := newHouse(t)
+	a, b := h.dial(h.token()), h.dial(h.token())
+	a.isSynced()
+	b.isSynced()
+	text := strings.Repeat("t", 4<<10)
+	n, last, snapshots := 0, int64(0), 0
+	for ; snapshots < 3; n++ {
+		if n > 1000 {
+			t.Fatalf("%d snapshots were taken", snapshots)
+		}
+		a.set("extra", fmt.Sprintf("x-a%d", n%7), fmt.Sprint(n, text))
+		b.set("extra", fmt.Sprintf("x-b%d", n%5), fmt.Sprint(n, text))
+		a.saved()
+		b.saved()
+		d, err := h.db.Document(t.Context(), h.workflow, 0)
+		must(t, err)
+		if d.SnapshotSeq > last {
+			last, snapshots = d.SnapshotSeq, snapshots+1
+		}
+	}
+	a.sees("extra", fmt.Sprintf("x-b%d", (n-1)%5), fmt.Sprint(n-1, text))
+	h.open() // reads what is stored
+	again := h.dial(h.token())
+	again.isSynced()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	again.mu.Lock()
+	defer again.mu.Unlock()
+	if got, want := fmt.Sprint(again.doc.JSON("extra")), fmt.Sprint(a.doc.JSON("extra")); got != want {
+		t.Errorf("stored: %.200s…\nseen: %.200s…", got, want)
+	}
+}
+
 func TestOneTickIsOneMessage(t *testing.T) {
 	h := newHouse(t)
 	a, b := h.dial(h.token()), h.dial(h.token())

@@ -119,12 +119,13 @@ func (s *Server) Admit(r *http.Request, name string) (func(http.ResponseWriter, 
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		defer room.release()
-		ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // the Origin was checked
+		conn := &taking{ResponseWriter: w}
+		ws, err := websocket.Accept(conn, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // the Origin was checked
 		if err != nil {
 			return // it has been answered
 		}
 		ws.SetReadLimit(maxFrame + 16)
-		newConn(room, ws, pass, r.URL.Query().Get("ack") != "").serve(r.Context())
+		newConn(room, ws, conn.line, pass, r.URL.Query().Get("ack") != "").serve()
 	}, nil
 }
 

@@ -262,11 +262,29 @@ func (r *room) draw(d workflows.Drawing) (done bool, err error) {
 	return true, nil
 }
 
-func (r *room) settleDue() bool {
+// keepUp has the definition and the snapshot follow the document, where that is
+// due. Nobody who types waits for it.
+func (r *room) keepUp(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.s.Now()
-	return !r.since.IsZero() && (now.Sub(r.latest) >= r.s.Times.SettleQuiet || now.Sub(r.since) >= r.s.Times.SettleMost)
+	settle := !r.since.IsZero() && (now.Sub(r.latest) >= r.s.Times.SettleQuiet || now.Sub(r.since) >= r.s.Times.SettleMost)
+	snapshot := r.rows >= snapshotRows || r.bytes >= snapshotBytes
+	if r.keeping || !settle && !snapshot {
+		return
+	}
+	r.keeping = true
+	r.s.loops.Go(func() {
+		_, err := r.settle(ctx, "")
+		if err == nil && snapshot {
+			err = r.snapshot(ctx)
+		}
+		r.complain(ctx, err)
+		r.mu.Lock()
+		r.keeping = false
+		r.mu.Unlock()
+		r.stir()
+	})
 }
 
 // settle makes the definition say what is stored of the document.
@@ -309,36 +327,20 @@ func (r *room) drawing(summary string) (workflows.Drawing, error) {
 	return workflows.Drawing{Team: r.team, Workflow: r.id, Definition: definition, Seq: r.head.Seq, Author: r.author, Summary: summary}, err
 }
 
-// snapshotIfDue replaces many updates by what they came to.
-func (r *room) snapshotIfDue(ctx context.Context) error {
-	r.mu.Lock()
-	due := r.rows >= snapshotRows || r.bytes >= snapshotBytes
-	r.mu.Unlock()
-	if !due {
-		return nil
-	}
-	return r.snapshot(ctx)
-}
-
-// snapshot settles first, because the updates tell who wrote them; nothing is
-// stored meanwhile. What waits to be stored may be in the snapshot, too: to
-// take in an update twice changes nothing.
+// snapshot replaces many updates by what they came to, as far as they are
+// settled: they tell who wrote them. What came later may be in it, too: to take
+// in an update twice changes nothing.
 func (r *room) snapshot(ctx context.Context) error {
-	r.storing.Lock()
-	defer r.storing.Unlock()
-	if _, err := r.settle(ctx, ""); err != nil {
-		return err
-	}
 	r.mu.Lock()
-	if r.rows == 0 || r.head.Settled < r.head.Seq || r.over {
+	if r.rows == 0 || r.over {
 		r.mu.Unlock()
 		return nil
 	}
 	r.doc.Compact()
 	head, data := r.head, r.doc.Encode()
-	r.rows, r.bytes = 0, 0
+	r.rows, r.bytes = int(head.Seq-head.Settled), 0
 	r.mu.Unlock()
-	return r.s.Documents.SaveSnapshot(ctx, r.id, head.Epoch, head.Seq, data)
+	return r.s.Documents.SaveSnapshot(ctx, r.id, head.Epoch, head.Settled, data)
 }
 
 // retire leaves a document behind in few bytes: as a snapshot, or afresh where

@@ -1,0 +1,140 @@
+package collab
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// How much may wait for a client, and for how long.
+const (
+	maxQueue   = 256 // frames
+	maxWaiting = 4 << 20
+	sendTime   = 20 * time.Second // in which a client must take a frame
+)
+
+var errSlow = errors.New("too much waits for this client")
+
+// line is the way out of a socket. Who has something to say writes it there
+// and then: nobody is woken for that. Only for what a client does not take at
+// once is there a goroutine. The library behind the socket sends its pings and
+// its farewell here, too, so that no frame breaks into another.
+type line struct {
+	net.Conn
+	raw syscall.RawConn // nil where it is more than a socket, as with TLS
+
+	mu      sync.Mutex
+	rest    []byte // of a frame that was begun
+	queue   [][]byte
+	size    int
+	waiting bool // a goroutine waits for the client
+}
+
+// taking is a ResponseWriter whose connection becomes a line.
+type taking struct {
+	http.ResponseWriter
+	line *line
+}
+
+func (t *taking) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// Hijack is for who speaks WebSocket on it. All that they write themselves are
+// control frames.
+func (t *taking) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(t.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	t.line = &line{Conn: conn}
+	if socket, ok := conn.(syscall.Conn); ok {
+		t.line.raw, _ = socket.SyscallConn()
+	}
+	const controlFrame = 256 // and some more
+	return t.line, bufio.NewReadWriter(rw.Reader, bufio.NewWriterSize(t.line, controlFrame)), nil
+}
+
+// put sends a frame, or has it sent as soon as the client takes it. It fails
+// when too much waits already.
+func (l *line) put(frame []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiting {
+		if len(l.queue) >= maxQueue || l.size+len(frame) > maxWaiting && len(l.queue) > 0 {
+			return errSlow
+		}
+		l.queue, l.size = append(l.queue, frame), l.size+len(frame)
+		return nil
+	}
+	if l.rest = l.try(frame); len(l.rest) > 0 {
+		l.waiting = true
+		go l.wait()
+	}
+	return nil
+}
+
+// Write is put for what the caller goes on to use.
+func (l *line) Write(frame []byte) (int, error) {
+	if err := l.put(append([]byte(nil), frame...)); err != nil {
+		return 0, err
+	}
+	return len(frame), nil
+}
+
+// drop forgets what waits, but for what was begun.
+func (l *line) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue, l.size = nil, 0
+}
+
+// try writes as much as the socket takes, and returns the rest.
+func (l *line) try(frame []byte) []byte {
+	if l.raw == nil {
+		return frame
+	}
+	var n int
+	var failed error
+	err := l.raw.Write(func(fd uintptr) bool {
+		n, failed = syscall.Write(int(fd), frame)
+		return true
+	})
+	if failed != nil && !errors.Is(failed, syscall.EAGAIN) && !errors.Is(failed, syscall.EINTR) {
+		err = failed
+	}
+	if err != nil {
+		_ = l.Close() // who reads from it is told
+		return nil
+	}
+	return frame[max(0, n):]
+}
+
+// wait writes what waits, in the time that a client has for it.
+func (l *line) wait() {
+	for {
+		l.mu.Lock()
+		frames := l.queue
+		if l.rest != nil {
+			frames = append([][]byte{l.rest}, frames...)
+		}
+		l.rest, l.queue, l.size = nil, nil, 0
+		if len(frames) == 0 {
+			_ = l.SetWriteDeadline(time.Time{})
+			l.waiting = false
+		}
+		l.mu.Unlock()
+		for _, frame := range frames {
+			_ = l.SetWriteDeadline(time.Now().Add(sendTime))
+			if _, err := l.Conn.Write(frame); err != nil {
+				_ = l.Close()
+				return // and waits for ever: there is nobody to write to
+			}
+		}
+		if len(frames) == 0 {
+			return
+		}
+	}
+}
