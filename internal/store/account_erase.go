@@ -44,6 +44,7 @@ var everything = []belongings{
 	{"storage_hours", "team_id, hour", ofTeam, ""},
 	{"storage_carry", "team_id", ofTeam, ""},
 	{"document_updates", "workflow_id, seq", ofWorkflow, ""},
+	{"document_snapshots", "workflow_id", ofWorkflow, ""},
 	{"documents", "workflow_id", ofWorkflow, ""},
 	{"guests", "id", `invite_id IN (SELECT id FROM share_invites WHERE team_id = $1)`, "guests"},
 	{"share_invites", "id", ofTeam, "invites"},

@@ -24,8 +24,9 @@ func (db *DB) Document(ctx context.Context, id ids.Workflow, after int64) (d sha
 		return d, err
 	}
 	err = db.q.QueryRowContext(ctx, `
-		SELECT epoch, seq, settled_seq, snapshot_seq, CASE WHEN snapshot_seq > $2 THEN snapshot END
-		FROM documents WHERE workflow_id = $1`, id, after).
+		SELECT d.epoch, d.seq, d.settled_seq, d.snapshot_seq, s.data
+		FROM documents d LEFT JOIN document_snapshots s ON s.workflow_id = d.workflow_id AND d.snapshot_seq > $2
+		WHERE d.workflow_id = $1`, id, after).
 		Scan(&d.Epoch, &d.Seq, &d.Settled, &d.SnapshotSeq, &d.Snapshot)
 	if err != nil {
 		return d, db.foreseen(err, "document")
@@ -46,11 +47,14 @@ func (db *DB) SeedDocument(ctx context.Context, team ids.Team, id ids.Workflow, 
 		if err != nil || n == 0 {
 			return err
 		}
-		_, err = tx.changed(ctx, `
-			INSERT INTO documents (workflow_id, epoch, seq, settled_seq, snapshot, snapshot_seq, updated_at)
-			VALUES ($1, 1, 1, 1, $2, 1, $3)
-			ON CONFLICT (workflow_id) DO NOTHING`, id, snapshot, micros(now))
-		return err
+		n, err = tx.changed(ctx, `
+			INSERT INTO documents (workflow_id, epoch, seq, settled_seq, snapshot_seq, updated_at)
+			VALUES ($1, 1, 1, 1, 1, $2)
+			ON CONFLICT (workflow_id) DO NOTHING`, id, micros(now))
+		if err != nil || n == 0 {
+			return err
+		}
+		return tx.keepSnapshot(ctx, id, snapshot)
 	})
 }
 
@@ -89,9 +93,12 @@ func (db *DB) goneOrStale(ctx context.Context, id ids.Workflow) error {
 func (db *DB) SaveSnapshot(ctx context.Context, id ids.Workflow, epoch, seq int64, snapshot []byte) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		n, err := tx.changed(ctx, `
-			UPDATE documents SET snapshot = $1, snapshot_seq = $2
-			WHERE workflow_id = $3 AND epoch = $4 AND snapshot_seq < $2 AND seq >= $2`, snapshot, seq, id, epoch)
+			UPDATE documents SET snapshot_seq = $1
+			WHERE workflow_id = $2 AND epoch = $3 AND snapshot_seq < $1 AND seq >= $1`, seq, id, epoch)
 		if err != nil || n == 0 {
+			return err
+		}
+		if err := tx.keepSnapshot(ctx, id, snapshot); err != nil {
 			return err
 		}
 		_, err = tx.changed(ctx, `DELETE FROM document_updates WHERE workflow_id = $1 AND seq <= $2`, id, seq)
@@ -99,13 +106,23 @@ func (db *DB) SaveSnapshot(ctx context.Context, id ids.Workflow, epoch, seq int6
 	})
 }
 
+func (db *DB) keepSnapshot(ctx context.Context, id ids.Workflow, snapshot []byte) error {
+	_, err := db.changed(ctx, `
+		INSERT INTO document_snapshots (workflow_id, data) VALUES ($1, $2)
+		ON CONFLICT (workflow_id) DO UPDATE SET data = excluded.data`, id, snapshot)
+	return err
+}
+
 // ResetDocument starts a document afresh, if it is where the caller saw it.
 func (db *DB) ResetDocument(ctx context.Context, id ids.Workflow, h sharing.Head, snapshot []byte, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		n, err := tx.changed(ctx, `
-			UPDATE documents SET epoch = epoch + 1, seq = seq + 1, settled_seq = seq + 1, snapshot = $1, snapshot_seq = seq + 1, updated_at = $2
-			WHERE workflow_id = $3 AND epoch = $4 AND seq = $5 AND settled_seq = $5`, snapshot, micros(now), id, h.Epoch, h.Seq)
+			UPDATE documents SET epoch = epoch + 1, seq = seq + 1, settled_seq = seq + 1, snapshot_seq = seq + 1, updated_at = $1
+			WHERE workflow_id = $2 AND epoch = $3 AND seq = $4 AND settled_seq = $4`, micros(now), id, h.Epoch, h.Seq)
 		if err != nil || n == 0 {
+			return err
+		}
+		if err := tx.keepSnapshot(ctx, id, snapshot); err != nil {
 			return err
 		}
 		_, err = tx.changed(ctx, `DELETE FROM document_updates WHERE workflow_id = $1`, id)
