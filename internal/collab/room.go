@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -46,6 +47,13 @@ const (
 
 const maxConns = 500 // in a room
 
+// Where so many changes came at once, more are on their way: after a moment
+// they go out in one frame, not in several.
+const (
+	crowd      = 16
+	crowdPause = time.Millisecond
+)
+
 // room is one document and the people at it. Everything under mu is quick:
 // nobody waits for the database or the network there.
 type room struct {
@@ -58,7 +66,8 @@ type room struct {
 	wake    chan struct{}
 	users   int // who hold it open; under the server's mu
 
-	storing  sync.Mutex // one stores at a time
+	storing  sync.Mutex   // one stores at a time
+	atOnce   atomic.Int64 // changes in the last batch
 	settling sync.Mutex
 
 	mu       sync.Mutex
@@ -228,6 +237,9 @@ func (r *room) live(ctx context.Context) {
 		select {
 		case <-r.wake:
 		case <-timer.C:
+		}
+		if r.atOnce.Load() >= crowd {
+			time.Sleep(crowdPause)
 		}
 		if r.store(ctx) != nil {
 			return // everybody was sent away

@@ -26,6 +26,7 @@ func (r *room) store(ctx context.Context) error {
 	batch, behind, over := r.pending, r.behind, r.over
 	r.pending, r.behind, r.busy = nil, false, len(r.pending) > 0
 	r.mu.Unlock()
+	r.atOnce.Store(int64(len(batch)))
 	var err error
 	switch {
 	case over:
@@ -77,7 +78,6 @@ func (r *room) append(ctx context.Context, batch []change, behind bool) (bool, e
 	r.s.counts.stored.Add(int64(len(batch)))
 	r.announce(ctx)
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if seq == r.head.Seq+1 {
 		r.head.Seq = seq
 	} else {
@@ -86,6 +86,7 @@ func (r *room) append(ctx context.Context, batch []change, behind bool) (bool, e
 	r.author = u.Author
 	r.rows, r.bytes = r.rows+1, r.bytes+len(row)
 	r.touched()
+	r.mu.Unlock()
 	r.fanOut(told, batch)
 	return behind, nil
 }
@@ -111,8 +112,31 @@ func merged(batch []change) (row, told []byte, err error) {
 }
 
 // fanOut gives an update to everybody but who alone made it, and tells those
-// who made it that it is stored. mu is held.
+// who made it that it is stored. Others may write meanwhile: what they write
+// goes into the next batch.
 func (r *room) fanOut(update []byte, batch []change) {
+	if update != nil {
+		frame := syncFrame(syncUpdate, update)
+		for _, c := range r.audience(batch) {
+			c.send(frame)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range batch {
+		if b.from != nil {
+			b.from.stored++
+		}
+	}
+	for _, b := range batch {
+		if b.from != nil {
+			b.from.acknowledge() // once, however much of it was theirs
+		}
+	}
+}
+
+// audience is everybody but who alone made a batch.
+func (r *room) audience(batch []change) []*conn {
 	var only *conn
 	if len(batch) > 0 {
 		only = batch[0].from
@@ -122,22 +146,15 @@ func (r *room) fanOut(update []byte, batch []change) {
 			only = nil
 		}
 	}
-	if update != nil {
-		frame := syncFrame(syncUpdate, update)
-		for c := range r.conns {
-			if c != only {
-				c.send(frame)
-			}
-		}
-	}
-	for _, b := range batch {
-		if b.from != nil {
-			b.from.stored++
-		}
-	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]*conn, 0, len(r.conns))
 	for c := range r.conns {
-		c.acknowledge()
+		if c != only {
+			list = append(list, c)
+		}
 	}
+	return list
 }
 
 // catchUp takes in what other servers stored.
@@ -150,8 +167,8 @@ func (r *room) catchUp(ctx context.Context) error {
 		return fault.Stale("the document has started afresh")
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	news, err := r.apply(d)
+	r.mu.Unlock()
 	if err != nil || len(news) == 0 {
 		return err
 	}
@@ -291,6 +308,7 @@ func (r *room) keepUp(ctx context.Context) {
 func (r *room) settle(ctx context.Context, summary string) (moved bool, err error) {
 	r.settling.Lock()
 	defer r.settling.Unlock()
+	began := r.s.Now()
 	d, err := r.drawing(summary)
 	if err != nil || d.Seq == 0 {
 		return false, err
@@ -304,6 +322,7 @@ func (r *room) settle(ctx context.Context, summary string) (moved bool, err erro
 	}
 	r.prior = w.Definition
 	r.head.Settled = max(r.head.Settled, d.Seq)
+	r.since = began // somebody has written meanwhile
 	if r.head.Settled == r.head.Seq {
 		r.since = time.Time{}
 	}
