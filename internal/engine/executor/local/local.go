@@ -64,6 +64,9 @@ type Driver struct {
 	problem string // why nothing can start; empty when all is well
 	root    string // names the system that tasks find around them
 
+	life context.Context // ends when the driver is closed, or its server told to end
+	end  context.CancelFunc
+
 	linking sync.Mutex    // held while orders are given; taken before mu
 	link    *shim.Link    // nil until something is to be started
 	unheard chan struct{} // closed when nobody listens to the link any more
@@ -90,7 +93,8 @@ var (
 )
 
 // New finds out what the machine can do, tries its sandbox once and adopts the
-// attempts that an earlier server left in the folder. The caller closes it.
+// attempts that an earlier server left in the folder. The caller closes it;
+// when ctx ends, it waits no longer for a shim that does not answer.
 func New(ctx context.Context, c Config) (*Driver, error) {
 	folder, err := filepath.Abs(c.Folder)
 	if err != nil {
@@ -107,11 +111,13 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 	if d.shim, err = findShim(c.Shim, folder); err != nil {
 		return nil, err
 	}
+	d.life, d.end = context.WithCancel(ctx)
 	d.groups = &groups{}
 	if !c.NoGroup {
 		d.groups = findGroups(folder)
 	}
 	if err := d.adopt(); err != nil {
+		d.end()
 		return nil, err
 	}
 	d.box, err = newBox(c, folder, d.running == 0)
@@ -158,6 +164,7 @@ func (d *Driver) Close() error {
 	if d.close() {
 		return nil
 	}
+	d.end()
 	d.linking.Lock()
 	defer d.linking.Unlock()
 	idle := d.idle()

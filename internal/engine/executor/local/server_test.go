@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -190,6 +193,61 @@ func TestAnOrderOfADeadServerIsObeyedFirst(t *testing.T) {
 		}
 		if seen := b.End(t, h); seen.Exit == nil || seen.Exit.Code != 3 {
 			t.Fatalf("%s: %+v", seen.Reason, seen.Exit)
+		}
+	}
+}
+
+// A paused shim is waited for, as long as the server is wanted; nothing is
+// started beside it, and its task is found when it goes on.
+func TestAPausedShimIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, bare)
+	s := b.Spec(t, "echo ran; while [ ! -e go ]; do sleep 0.01; done")
+	h := b.Submit(t, s)
+	b.AwaitLog(t, h, "ran\n")
+	b.Leave()
+	signalShim(t, s, syscall.SIGSTOP)
+	ctx, cancel := context.WithCancel(t.Context())
+	words, failed := newWords(), make(chan error, 1)
+	go func() {
+		_, err := local.New(ctx, local.Config{Folder: b.Folder, Sandbox: local.None, Log: slog.New(slog.NewTextHandler(words, nil)), Now: time.Now})
+		failed <- err
+	}()
+	words.await(t, "does not answer")
+	cancel()
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Errorf("a server that is not wanted any more: %v", err)
+	}
+	signalShim(t, s, syscall.SIGCONT)
+	b.Subject = bare(t, b.Folder)
+	if err := os.WriteFile(filepath.Join(s.Work(), "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if seen := b.End(t, h); seen.Reason != executor.ExitedZero {
+		t.Errorf("the task ended as %s", seen.Reason)
+	}
+}
+
+// words is a log to wait for.
+type words struct{ lines chan string }
+
+func newWords() words { return words{make(chan string, 100)} }
+
+func (w words) Write(line []byte) (int, error) {
+	w.lines <- string(line)
+	return len(line), nil
+}
+
+func (w words) await(t *testing.T, part string) {
+	t.Helper()
+	for end := time.After(time.Minute); ; {
+		select {
+		case line := <-w.lines:
+			if strings.Contains(line, part) {
+				return
+			}
+		case <-end:
+			t.Fatalf("nobody said %q", part)
 		}
 	}
 }

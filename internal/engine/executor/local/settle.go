@@ -16,6 +16,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
+// silence of a shim is worth a line in the log after this.
+const silence = 5 * time.Second
+
 // shimFolder is where the shim of an attempts' folder keeps what is its own.
 const shimFolder = ".shim"
 
@@ -35,7 +38,10 @@ func (d *Driver) reach() error {
 	if d.link != nil {
 		return nil
 	}
-	link, records, err := shim.Reach(d.dir(shimFolder), d.shim)
+	defer time.AfterFunc(silence, func() {
+		d.log.Warn("the shim does not answer, so nothing is started or stopped; is it paused, or serving another server?")
+	}).Stop()
+	link, records, err := shim.Reach(d.life, d.dir(shimFolder), d.shim)
 	if err != nil {
 		return fmt.Errorf("cannot start the shim: %w", err)
 	}
@@ -67,7 +73,7 @@ func (d *Driver) listen(link *shim.Link, unheard chan struct{}) {
 		d.hear(r)
 	}
 	close(unheard)
-	if !d.isClosed() {
+	if d.life.Err() == nil {
 		d.relink()
 		d.fill()
 	}
@@ -78,20 +84,17 @@ func (d *Driver) relink() {
 	defer d.linking.Unlock()
 	d.link = nil
 	d.log.Error("lost the shim", slog.String("said", shim.LastWords(d.dir(shimFolder))))
-	for wait := 10 * time.Millisecond; !d.isClosed(); wait = min(2*wait, 10*time.Second) {
+	for wait := 10 * time.Millisecond; d.life.Err() == nil; wait = min(2*wait, 10*time.Second) {
 		err := d.reach()
-		if err == nil {
+		if err == nil || d.life.Err() != nil {
 			break
 		}
 		d.log.Error("cannot reach a shim", slog.Any("error", err))
-		time.Sleep(wait)
+		select {
+		case <-time.After(wait):
+		case <-d.life.Done():
+		}
 	}
-}
-
-func (d *Driver) isClosed() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.closed
 }
 
 func (d *Driver) hear(r shim.Report) {

@@ -24,7 +24,7 @@ func (d *Driver) start(a *attempt) {
 	if err == nil {
 		err = d.launch(a, launch)
 	}
-	if err != nil {
+	if err != nil && d.life.Err() == nil { // else the next driver on the folder starts it
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.startFailed(a, err)

@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net"
@@ -20,14 +21,18 @@ type Link struct {
 }
 
 // Reach connects to the shim that serves a folder, and starts one where there
-// is none. The records are all that was started and not released.
-func Reach(folder string, p Program) (*Link, []Record, error) {
+// is none. The records are all that was started and not released. It waits for
+// a shim that is there and does not answer, as long as ctx does.
+func Reach(ctx context.Context, folder string, p Program) (*Link, []Record, error) {
 	var failed error
 	// A shim that has nothing to do may leave just when somebody comes.
 	for range 5 {
-		link, records, err := dial(folder)
+		link, records, err := dial(ctx, folder)
 		if err == nil {
 			return link, records, nil
+		}
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
 		}
 		failed = errors.Join(err, spawn(folder, p))
 	}
@@ -36,15 +41,16 @@ func Reach(folder string, p Program) (*Link, []Record, error) {
 
 // dial returns when the shim has told what there is. One that serves a server
 // already tells when that one is gone.
-func dial(folder string) (*Link, []Record, error) {
+func dial(ctx context.Context, folder string) (*Link, []Record, error) {
 	var conn net.Conn
 	err := inFolder(folder, func(socket string) (err error) {
-		conn, err = net.Dial("unix", socket)
+		conn, err = new(net.Dialer).DialContext(ctx, "unix", socket)
 		return err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	l := &Link{conn: conn.(*net.UnixConn), reports: json.NewDecoder(conn)}
 	var records []Record
 	for {
