@@ -169,14 +169,14 @@ func (c *conn) shut(code websocket.StatusCode, reason string) {
 // The ping finds out whether anybody is still there.
 func (c *conn) breathe() {
 	c.send(framed([]byte(emptyEntries)))
+	c.mu.Lock()
+	if !c.closed {
+		c.breath.Reset(c.r.s.Times.KeepAlive)
+	}
+	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*sendTime)
 	defer cancel()
 	if c.ws.Ping(ctx) != nil {
 		_ = c.ws.CloseNow()
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.breath.Reset(c.r.s.Times.KeepAlive)
 	}
 }
