@@ -176,6 +176,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			e.claim(ctx, carrying)
 			e.heedCancels(ctx)
 			e.removeOrphans(ctx)
+			e.clearShelves(ctx)
 		}
 	}
 }
@@ -346,17 +347,21 @@ func (e *Engine) Cancel(id ids.Run) {
 }
 
 // AtWork are the runs of which something is left on this machine: somebody
-// carries them, or an attempt has its folder still.
+// carries them, or an attempt has its folder still, or inputs lie there.
 func (e *Engine) AtWork(ctx context.Context) ([]ids.Run, error) {
 	here := map[ids.Run]bool{}
 	for id := range e.snapshot() {
+		here[id] = true
+	}
+	shelves, failed := e.shelves()
+	for _, id := range shelves {
 		here[id] = true
 	}
 	seen, err := e.Driver.Snapshot(ctx)
 	for _, s := range seen {
 		here[s.Key.Run] = true
 	}
-	return slices.Collect(maps.Keys(here)), err
+	return slices.Collect(maps.Keys(here)), errors.Join(failed, err)
 }
 
 func (e *Engine) heedCancels(ctx context.Context) {

@@ -41,8 +41,9 @@ type shop struct {
 	user ids.User
 
 	archive engine.Archive
-	images  engine.Images // nil: none can be had
-	ahead   atomic.Int64  // of the clock on the wall
+	images  engine.Images                       // nil: none can be had
+	around  func(*dummy.Driver) executor.Driver // nil: nothing
+	ahead   atomic.Int64                        // of the clock on the wall
 
 	mu      sync.Mutex
 	changed chan struct{}
@@ -74,6 +75,10 @@ func (s *shop) open(owner string) (stop func()) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	var around executor.Driver = driver
+	if s.around != nil {
+		around = s.around(driver)
+	}
 	changed := func(ids.Run) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -81,7 +86,7 @@ func (s *shop) open(owner string) (stop func()) {
 		s.changed = make(chan struct{})
 	}
 	e := engine.New(engine.Options{
-		Queue: s.db, Journal: s.db, Purse: s.db, Objects: s.kept, Files: s.db, Driver: driver, Images: s.images, Catalog: credits.DefaultCatalog(),
+		Queue: s.db, Journal: s.db, Purse: s.db, Objects: s.kept, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
 		Dir: s.dir, Owner: owner, Host: "here", Embedded: true, Away: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
 		Archive: s.archive, Pulse: func(ids.Run, runs.Pulse) {}, Changed: changed, Ended: changed,

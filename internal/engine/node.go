@@ -57,6 +57,7 @@ type try struct {
 	cpu     float64 // percent of one core, between the last two
 	share   float64 // of its work that is done, as it says itself
 	err     error   // why it cannot start
+	sealed  bool    // it cannot change its inputs
 
 	files map[string]files.File // that come into it, by key
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/files"
 )
 
 // progressFile is where a command may say how far it has come, among its
@@ -52,6 +51,7 @@ func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 	if err := c.folder(ctx, spec); err != nil {
 		return spec, err
 	}
+	t.sealed = caps.Sealed
 	task, err := c.stage(ctx, t, spec.Places().Inputs, seen)
 	if err != nil {
 		return spec, err
@@ -155,8 +155,8 @@ func (c *carrier) feeds(n *node) map[string][]string {
 	return ports
 }
 
-// bring copies files into a folder as <index>/<name> and returns their paths
-// as the command sees them.
+// bring puts files into a folder as <index>/<name> and returns their paths as
+// the command sees them.
 func (c *carrier) bring(ctx context.Context, t *try, keys []string, dir, seen string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (c *carrier) bring(ctx context.Context, t *try, keys []string, dir, seen st
 	for i, key := range keys {
 		f := t.files[key]
 		name := strings.ReplaceAll(f.Name, " ", "_") // a list in a variable is split at spaces
-		if err := c.fetch(ctx, f, filepath.Join(dir, strconv.Itoa(i)), name); err != nil {
+		if err := c.fetch(ctx, t, f.Blob, filepath.Join(dir, strconv.Itoa(i), name)); err != nil {
 			return nil, err
 		}
 		paths[i] = path.Join(seen, strconv.Itoa(i), name)
@@ -173,16 +173,21 @@ func (c *carrier) bring(ctx context.Context, t *try, keys []string, dir, seen st
 	return paths, nil
 }
 
-func (c *carrier) fetch(ctx context.Context, f files.File, dir, name string) error {
-	if err := os.Mkdir(dir, 0o755); err != nil {
+// fetch puts an object where a task finds it: as another name of the same file
+// where it can only be read there, however many tasks read it, or else as a copy.
+func (c *carrier) fetch(ctx context.Context, t *try, key, name string) error {
+	if err := os.Mkdir(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	r, err := c.e.Objects.Open(ctx, f.Blob, 0, -1)
+	r, err := c.read(ctx, key, t.sealed)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	w, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644)
+	if t.sealed && share(r, name) == nil {
+		return nil
+	}
+	w, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}

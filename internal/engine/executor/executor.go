@@ -107,6 +107,7 @@ type Caps struct {
 	// Seen is where the command finds its folders; nothing there means that it
 	// sees those of Spec.Places themselves.
 	Seen        Places
+	Sealed      bool   // a command cannot change what is staged
 	Images      bool   // Spec.Root is honoured
 	Root        string // names the programs that a task finds without an image
 	VCPU        float64

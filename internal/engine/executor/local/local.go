@@ -145,7 +145,7 @@ func system() string {
 // nothing can.
 func (d *Driver) Capabilities(context.Context) (executor.Caps, error) {
 	return executor.Caps{
-		Ready: d.problem == "", Problem: d.problem, Seen: d.box.seen(), Images: d.box.contained(), Root: d.root,
+		Ready: d.problem == "", Problem: d.problem, Seen: d.box.seen(), Sealed: d.box.contained(), Images: d.box.contained(), Root: d.root,
 		VCPU: d.machine.vcpu, MemoryBytes: d.machine.memory, GPU: d.gpus, NotEnforced: d.notEnforced(),
 	}, nil
 }

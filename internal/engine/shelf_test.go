@@ -1,0 +1,137 @@
+package engine_test
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/dummy"
+	"github.com/millrace/millrace/internal/objects"
+	"github.com/millrace/millrace/internal/store/storetest"
+)
+
+// stager looks at what is staged for a node.
+type stager struct {
+	*dummy.Driver
+	node   string
+	sealed bool
+
+	mu    sync.Mutex
+	found []os.FileInfo
+}
+
+func (s *stager) Capabilities(ctx context.Context) (executor.Caps, error) {
+	caps, err := s.Driver.Capabilities(ctx)
+	caps.Sealed = s.sealed
+	return caps, err
+}
+
+func (s *stager) Submit(ctx context.Context, spec executor.Spec) (executor.Handle, error) {
+	if spec.Key.Node == s.node {
+		info, err := os.Stat(filepath.Join(spec.Places().Inputs, "in", "0", "o.txt"))
+		if err != nil {
+			return executor.Handle{}, err
+		}
+		s.mu.Lock()
+		s.found = append(s.found, info)
+		s.mu.Unlock()
+	}
+	return s.Driver.Submit(ctx, spec)
+}
+
+// afar is a store on another machine.
+type afar struct {
+	objects.Store
+	mu     sync.Mutex
+	opened int
+}
+
+func (a *afar) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error) {
+	a.mu.Lock()
+	a.opened++
+	a.mu.Unlock()
+	r, err := a.Store.Open(ctx, key, offset, length)
+	return struct{ io.ReadCloser }{r}, err
+}
+
+// However many tasks read an input, there is one copy of it where none of them
+// can change it; else each has its own.
+func TestTasksShareWhatTheyCannotChange(t *testing.T) {
+	for name, tt := range map[string]struct{ sealed, afar bool }{
+		"on this machine":                      {true, false},
+		"from another machine":                 {true, true},
+		"a copy for each":                      {false, false},
+		"a copy for each from another machine": {false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t, storetest.SQLite(t))
+			far := &afar{Store: s.kept.Store}
+			if tt.afar {
+				s.kept = objects.Kept{Store: far}
+			}
+			st := &stager{node: "each", sealed: tt.sealed}
+			s.around = func(d *dummy.Driver) executor.Driver { st.Driver = d; return st }
+			s.open("w1")
+			id := s.submit(`{"nodes":[{"id":"ref","command":"# dummy: output:o.txt=genome","outputs":{"o":{"path":"o.txt"}}},
+				{"id":"each","command":"true","scatter":{"over":"[1,2,3]"}}],
+				"edges":[{"id":"e","source":"ref","sourceHandle":"o","target":"each","targetHandle":"in"}]}`, `{}`)
+			if r := s.await(id, terminal); r.Status != lifecycle.Completed {
+				t.Fatalf("%s: %s", r.Status, r.ErrorMessage)
+			}
+			if len(st.found) != 3 {
+				t.Fatalf("%d shards", len(st.found))
+			}
+			for _, info := range st.found[1:] {
+				if os.SameFile(info, st.found[0]) != tt.sealed {
+					t.Errorf("two tasks have the same file: %v", !tt.sealed)
+				}
+			}
+			if info := st.found[0]; info.Size() != int64(len("genome")) || info.Mode().Perm()&0o444 != 0o444 {
+				t.Errorf("%d bytes, %v", info.Size(), info.Mode())
+			}
+			if want := map[bool]int{true: 1, false: 3}[tt.sealed]; tt.afar && far.opened != want {
+				t.Errorf("fetched %d times", far.opened)
+			}
+			s.cleared(string(id))
+		})
+	}
+}
+
+// cleared waits until nothing lies there for a run.
+func (s *shop) cleared(run string) {
+	s.t.Helper()
+	shelf := filepath.Join(s.dir, ".shelf", run)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(shelf); err != nil {
+			if !os.IsNotExist(err) {
+				s.t.Fatal(err)
+			}
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("%s is still there", shelf)
+		}
+	}
+}
+
+// A worker that was killed could not clear up.
+func TestInputsOfAKilledWorkerGo(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, storetest.SQLite(t))
+	left := filepath.Join(s.dir, ".shelf", "run_lost")
+	for _, err := range []error{os.MkdirAll(left, 0o700), os.WriteFile(filepath.Join(left, "0"), []byte("genome"), fs.FileMode(0o644))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.open("w1")
+	s.cleared("run_lost")
+}
