@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/shelf"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -32,7 +33,7 @@ type carrier struct {
 	live    map[executor.Key]*try
 	made    made
 	album   album
-	shelf   shelf
+	shelf   *shelf.Shelf
 	abandon context.CancelCauseFunc
 
 	step  runs.Step // what the next write says
@@ -55,7 +56,7 @@ type carrier struct {
 func newCarrier(e *Engine, r runs.Run) *carrier {
 	return &carrier{
 		e: e, r: r, nodes: map[string]*node{}, waits: map[*shard]*node{}, live: map[executor.Key]*try{}, dirty: map[*node]bool{}, made: made{},
-		seen: make(chan sight, 1), wish: make(chan struct{}, 1), shelf: newShelf(e.Dir, r.ID),
+		seen: make(chan sight, 1), wish: make(chan struct{}, 1), shelf: shelf.New(e.Dir, r.ID),
 	}
 }
 
@@ -90,7 +91,7 @@ func (c *carrier) cancel() {
 func (c *carrier) run(ctx context.Context, resumed bool) {
 	c.album.open(ctx)
 	defer c.album.close()
-	defer func() { c.e.complain(ctx, "cannot clear away a run's inputs", c.shelf.clear()) }()
+	defer func() { c.e.complain(ctx, "cannot clear away a run's inputs", c.shelf.Clear()) }()
 	err := c.start(ctx, resumed)
 	for err == nil {
 		if err = c.round(ctx); err != nil {

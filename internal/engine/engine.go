@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/shelf"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -176,7 +177,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			e.claim(ctx, carrying)
 			e.heedCancels(ctx)
 			e.removeOrphans(ctx)
-			e.clearShelves(ctx)
+			e.complain(ctx, "cannot clear away the inputs of runs", shelf.Sweep(e.Dir, e.carries))
 		}
 	}
 }
@@ -290,6 +291,12 @@ func (e *Engine) snapshot() map[ids.Run]*carrier {
 	return all
 }
 
+func (e *Engine) carries(id ids.Run) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.carriers[id] != nil
+}
+
 // observe asks the executor how all attempts stand, in one call, and tells
 // those who carry them.
 func (e *Engine) observe(ctx context.Context) {
@@ -353,7 +360,7 @@ func (e *Engine) AtWork(ctx context.Context) ([]ids.Run, error) {
 	for id := range e.snapshot() {
 		here[id] = true
 	}
-	shelves, failed := e.shelves()
+	shelves, failed := shelf.Runs(e.Dir)
 	for _, id := range shelves {
 		here[id] = true
 	}

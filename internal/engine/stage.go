@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"os"
 	"path"
@@ -165,32 +164,15 @@ func (c *carrier) bring(ctx context.Context, t *try, keys []string, dir, seen st
 	for i, key := range keys {
 		f := t.files[key]
 		name := strings.ReplaceAll(f.Name, " ", "_") // a list in a variable is split at spaces
-		if err := c.fetch(ctx, t, f.Blob, filepath.Join(dir, strconv.Itoa(i), name)); err != nil {
+		place := filepath.Join(dir, strconv.Itoa(i))
+		if err := os.Mkdir(place, 0o755); err != nil {
+			return nil, err
+		}
+		open := func() (io.ReadCloser, error) { return c.e.Objects.Open(ctx, f.Blob, 0, -1) }
+		if err := c.shelf.Give(filepath.Join(place, name), t.sealed, f.Blob, open); err != nil {
 			return nil, err
 		}
 		paths[i] = path.Join(seen, strconv.Itoa(i), name)
 	}
 	return paths, nil
-}
-
-// fetch puts an object where a task finds it: as another name of the same file
-// where it can only be read there, however many tasks read it, or else as a copy.
-func (c *carrier) fetch(ctx context.Context, t *try, key, name string) error {
-	if err := os.Mkdir(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	r, err := c.read(ctx, key, t.sealed)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	if t.sealed && share(r, name) == nil {
-		return nil
-	}
-	w, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(w, r)
-	return errors.Join(err, w.Close())
 }

@@ -1,0 +1,76 @@
+package shelf_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/internal/engine/shelf"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func holds(t *testing.T, path, want string) {
+	t.Helper()
+	if text, err := os.ReadFile(path); err != nil || string(text) != want {
+		t.Errorf("%s holds %q, %v", filepath.Base(path), text, err)
+	}
+}
+
+// On another file system there can be no second name.
+func TestWhereNothingCanBeSharedThereIsACopy(t *testing.T) {
+	other, err := os.MkdirTemp("/dev/shm", "shelf")
+	if err != nil {
+		t.Skip("there is no second file system:", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(other) })
+	object := filepath.Join(t.TempDir(), "object")
+	write(t, object, "genome")
+	open := func() (io.ReadCloser, error) { return os.Open(object) }
+	task := filepath.Join(other, "task")
+	if err := shelf.New(t.TempDir(), "run_1").Give(task, true, "key", open); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, task, "genome")
+}
+
+// afar is an object that comes from another machine.
+type afar struct{ io.Reader }
+
+func (afar) Close() error { return nil }
+
+func TestWhatBrokeOffIsFetchedAgain(t *testing.T) {
+	s, task := shelf.New(t.TempDir(), "run_1"), filepath.Join(t.TempDir(), "task")
+	cut := errors.New("cut")
+	parts := []io.Reader{io.MultiReader(strings.NewReader("gen"), failing{cut}), strings.NewReader("genome")}
+	open := func() (io.ReadCloser, error) {
+		r := afar{parts[0]}
+		parts = parts[1:]
+		return r, nil
+	}
+	if err := s.Give(task, true, "key", open); !errors.Is(err, cut) {
+		t.Fatalf("half an object: %v", err)
+	}
+	for _, name := range []string{task, task + "2"} { // the second from the shelf
+		if err := s.Give(name, true, "key", open); err != nil {
+			t.Fatal(err)
+		}
+		holds(t, name, "genome")
+	}
+	if err := s.Clear(); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, task, "genome")
+}
+
+type failing struct{ error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.error }
