@@ -52,15 +52,17 @@ func (r *room) tell(ctx context.Context) {
 	here, elsewhere := r.gather(now)
 	if len(here) > 0 {
 		r.told = now
-		frame := presenceFrame(here)
-		for c := range r.conns {
-			c.send(frame)
-		}
 	}
 	if len(elsewhere) > 0 {
 		r.bridged = now
 	}
 	r.mu.Unlock()
+	if len(here) > 0 {
+		frame := presenceFrame(here)
+		for _, c := range r.audience(nil) {
+			c.send(frame)
+		}
+	}
 	for _, e := range elsewhere {
 		if !r.hasOthers() {
 			break
