@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"adapters": {"domain", "rooms", "wire"},
 	"wire":     {},
 	"contract": {},
-	"httpapi":  {"domain", "rooms", "contract"},
+	"httpapi":  {"domain", "rooms", "contract", "wire"},
 	"client":   {"contract"},
 	"cli":      {"client", "contract"},
 	"cmd":      {"domain", "rooms", "engine", "adapters", "httpapi", "contract", "cli", "web"},
@@ -47,6 +47,7 @@ var floorOf = map[string]string{
 	"llm": "adapters", "papers": "adapters", "collab": "adapters",
 
 	"safedial": "wire", // what everybody needs who connects to strangers
+	"socket":   "wire", // what everybody needs who has news for many
 
 	"httpapi": "httpapi", "api": "contract", "client": "client", "cli": "cli",
 	"cmd": "cmd", "web": "web", "arch": "arch",

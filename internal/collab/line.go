@@ -6,8 +6,9 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/millrace/millrace/internal/socket"
 )
 
 // How much may wait for a client, and for how long.
@@ -24,8 +25,7 @@ var errSlow = errors.New("too much waits for this client")
 // once is there a goroutine. The library behind the socket sends its pings and
 // its farewell here, too, so that no frame breaks into another.
 type line struct {
-	net.Conn
-	raw syscall.RawConn // nil where it is more than a socket, as with TLS
+	socket.Conn
 
 	mu      sync.Mutex
 	rest    []byte // of a frame that was begun
@@ -49,10 +49,7 @@ func (t *taking) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t.line = &line{Conn: conn}
-	if socket, ok := conn.(syscall.Conn); ok {
-		t.line.raw, _ = socket.SyscallConn()
-	}
+	t.line = &line{Conn: socket.New(conn)}
 	const controlFrame = 256 // and some more
 	return t.line, bufio.NewReadWriter(rw.Reader, bufio.NewWriterSize(t.line, controlFrame)), nil
 }
@@ -91,25 +88,14 @@ func (l *line) drop() {
 	l.queue, l.size = nil, 0
 }
 
-// try writes as much as the socket takes, and returns the rest.
+// try writes as much as the client takes, and returns the rest.
 func (l *line) try(frame []byte) []byte {
-	if l.raw == nil {
-		return frame
-	}
-	var n int
-	var failed error
-	err := l.raw.Write(func(fd uintptr) bool {
-		n, failed = syscall.Write(int(fd), frame)
-		return true
-	})
-	if failed != nil && !errors.Is(failed, syscall.EAGAIN) && !errors.Is(failed, syscall.EINTR) {
-		err = failed
-	}
+	rest, err := l.Try(frame)
 	if err != nil {
 		_ = l.Close() // who reads from it is told
 		return nil
 	}
-	return frame[max(0, n):]
+	return rest
 }
 
 // wait writes what waits, in the time that a client has for it.

@@ -7,26 +7,20 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"syscall"
 	"time"
+
+	"github.com/millrace/millrace/internal/socket"
 )
 
 // line is a connection that was taken over from the server. Nothing more is
 // read from it.
 type line struct {
-	net.Conn
-	raw  syscall.RawConn // nil where it is more than a socket, as with TLS
-	rest []byte          // of a frame that was begun
-	last bool            // it is the last one
+	socket.Conn
+	rest []byte // of a frame that was begun
+	last bool   // it is the last one
 }
 
-func newLine(conn net.Conn) *line {
-	l := &line{Conn: conn}
-	if socket, ok := conn.(syscall.Conn); ok {
-		l.raw, _ = socket.SyscallConn()
-	}
-	return l
-}
+func newLine(conn net.Conn) *line { return &line{Conn: socket.New(conn)} }
 
 // errWait says that a client does not take more at once.
 var errWait = errors.New("the client does not take more at once")
@@ -110,23 +104,10 @@ func (l *line) wait(text []byte) error {
 }
 
 // try writes as much as the socket takes; what it does not take is the rest.
-func (l *line) try(text []byte) error {
-	var n int
-	var failed error
-	if l.raw != nil {
-		err := l.raw.Write(func(fd uintptr) bool {
-			n, failed = syscall.Write(int(fd), text)
-			return true
-		})
-		if err != nil {
-			return err
-		}
+func (l *line) try(text []byte) (err error) {
+	l.rest, err = l.Try(text)
+	if err == nil && len(l.rest) > 0 {
+		err = errWait
 	}
-	if failed != nil && !errors.Is(failed, syscall.EAGAIN) && !errors.Is(failed, syscall.EINTR) {
-		return failed
-	}
-	if l.rest = text[max(0, n):]; len(l.rest) > 0 {
-		return errWait
-	}
-	return nil
+	return err
 }
