@@ -167,7 +167,7 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	}
 	h.engine = engine.New(engine.Options{
 		Network: s.TaskNetwork, Disk: space,
-		Queue: h.db, Journal: h.db, Archive: h.db, Purse: h.db, Objects: keep, Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
+		Queue: h.db, Journal: h.db, Archive: h.db, Purse: h.db, Objects: keep, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
 		Dir: folder, Owner: host + " " + rand.Text(), Host: host + ":" + folder, Embedded: s.embedded(), Away: away,
 		Changed: h.hub.Changed, Ended: h.hub.Ended, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,
 	})

@@ -34,6 +34,7 @@ type carrier struct {
 	made    made
 	album   album
 	shelf   *shelf.Shelf
+	supply  chan struct{} // closed when what was missing on the shelf has come
 	abandon context.CancelCauseFunc
 
 	step  runs.Step // what the next write says

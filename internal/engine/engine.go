@@ -74,6 +74,7 @@ type Options struct {
 	Archive  Archive
 	Purse    Purse
 	Objects  Objects
+	Remote   bool // objects lie on another machine
 	Files    Files
 	Driver   executor.Driver
 	Images   Images // nil: no node can have one

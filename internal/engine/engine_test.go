@@ -43,6 +43,7 @@ type shop struct {
 	archive engine.Archive
 	images  engine.Images                       // nil: none can be had
 	around  func(*dummy.Driver) executor.Driver // nil: nothing
+	remote  bool                                // the objects are on another machine
 	ahead   atomic.Int64                        // of the clock on the wall
 
 	mu      sync.Mutex
@@ -86,7 +87,7 @@ func (s *shop) open(owner string) (stop func()) {
 		s.changed = make(chan struct{})
 	}
 	e := engine.New(engine.Options{
-		Queue: s.db, Journal: s.db, Purse: s.db, Objects: s.kept, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
+		Queue: s.db, Journal: s.db, Purse: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
 		Dir: s.dir, Owner: owner, Host: "here", Embedded: true, Away: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
 		Archive: s.archive, Pulse: func(ids.Run, runs.Pulse) {}, Changed: changed, Ended: changed,

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
 	"github.com/millrace/millrace/internal/objects"
+	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/store/storetest"
 )
 
@@ -49,6 +50,8 @@ func (s *stager) Submit(ctx context.Context, spec executor.Spec) (executor.Handl
 // afar is a store on another machine.
 type afar struct {
 	objects.Store
+	stuck chan struct{} // nil: it is not; closed when somebody waits for it
+
 	mu     sync.Mutex
 	opened int
 }
@@ -57,9 +60,26 @@ func (a *afar) Open(ctx context.Context, key string, offset, length int64) (io.R
 	a.mu.Lock()
 	a.opened++
 	a.mu.Unlock()
+	if a.stuck != nil {
+		return silent{ctx, sync.OnceFunc(func() { close(a.stuck) })}, nil
+	}
 	r, err := a.Store.Open(ctx, key, offset, length)
 	return struct{ io.ReadCloser }{r}, err
 }
+
+// silent never says anything.
+type silent struct {
+	context.Context
+	asked func()
+}
+
+func (s silent) Read([]byte) (int, error) {
+	s.asked()
+	<-s.Done()
+	return 0, s.Err()
+}
+
+func (silent) Close() error { return nil }
 
 // However many tasks read an input, there is one copy of it where none of them
 // can change it; else each has its own.
@@ -74,7 +94,7 @@ func TestTasksShareWhatTheyCannotChange(t *testing.T) {
 			t.Parallel()
 			s := newShop(t, storetest.SQLite(t))
 			far := &afar{Store: s.kept.Store}
-			if tt.afar {
+			if s.remote = tt.afar; tt.afar {
 				s.kept = objects.Kept{Store: far}
 			}
 			st := &stager{node: "each", sealed: tt.sealed}
@@ -134,4 +154,24 @@ func TestInputsOfAKilledWorkerGo(t *testing.T) {
 	}
 	s.open("w1")
 	s.cleared("run_lost")
+}
+
+// A run can be cancelled while its inputs are on their way.
+func TestNobodyWaitsForInputsThatAreNotWantedAnyMore(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, storetest.SQLite(t))
+	far := &afar{Store: s.kept.Store, stuck: make(chan struct{})}
+	s.kept, s.remote = objects.Kept{Store: far}, true
+	s.around = func(d *dummy.Driver) executor.Driver { return &stager{Driver: d, sealed: true} }
+	s.open("w1")
+	id := s.submit(`{"nodes":[{"id":"ref","command":"# dummy: output:o.txt=genome","outputs":{"o":{"path":"o.txt"}}},{"id":"next","command":"true"}],
+		"edges":[{"id":"e","source":"ref","sourceHandle":"o","target":"next","targetHandle":"in"}]}`, `{}`)
+	<-far.stuck
+	if _, err := s.db.CancelRun(t.Context(), s.team, id, runs.Starter{Type: "user", ID: string(s.user), Name: "Ada"}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.await(id, terminal); r.Status != lifecycle.Cancelled {
+		t.Errorf("%s: %s", r.Status, r.ErrorMessage)
+	}
+	s.cleared(string(id))
 }

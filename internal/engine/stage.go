@@ -168,11 +168,33 @@ func (c *carrier) bring(ctx context.Context, t *try, keys []string, dir, seen st
 		if err := os.Mkdir(place, 0o755); err != nil {
 			return nil, err
 		}
-		open := func() (io.ReadCloser, error) { return c.e.Objects.Open(ctx, f.Blob, 0, -1) }
-		if err := c.shelf.Give(filepath.Join(place, name), t.sealed, f.Blob, open); err != nil {
+		if err := c.shelf.Give(ctx, filepath.Join(place, name), t.sealed, f.Blob, c.e.open); err != nil {
 			return nil, err
 		}
 		paths[i] = path.Join(seen, strconv.Itoa(i), name)
 	}
 	return paths, nil
+}
+
+func (e *Engine) open(ctx context.Context, key string) (io.ReadCloser, error) {
+	return e.Objects.Open(ctx, key, 0, -1)
+}
+
+// supplied reports whether what a try reads is on this machine, or will not
+// come. What lies on another one is fetched beside the carrying, since that can
+// take minutes.
+func (c *carrier) supplied(ctx context.Context, t *try) bool {
+	if caps, err := c.e.Driver.Capabilities(ctx); err != nil || !caps.Sealed || !c.e.Remote {
+		return true
+	}
+	var keys []string
+	for _, f := range t.files {
+		keys = append(keys, f.Blob)
+	}
+	lacks := c.shelf.Lacks(keys)
+	if len(lacks) == 0 || c.supply != nil && !closed(c.supply) {
+		return len(lacks) == 0
+	}
+	c.supply = c.album.do(func(ctx context.Context) { c.shelf.Fetch(ctx, lacks, c.e.open) })
+	return false
 }

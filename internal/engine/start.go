@@ -38,7 +38,7 @@ func (c *carrier) pick(ctx context.Context) (tries []*try, reused bool, err erro
 					n.waiting, reused = n.waiting[1:], true
 					continue
 				}
-				if !c.fetched(n) {
+				if !c.fetched(n) || !c.supplied(ctx, t) {
 					break
 				}
 			}

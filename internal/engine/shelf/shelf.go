@@ -4,13 +4,17 @@
 package shelf
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -19,15 +23,53 @@ import (
 // folderName is where the shelves are, in the folder of the attempts.
 const folderName = ".shelf"
 
-// Shelf belongs to one run. One goroutine uses it.
+// atOnce is how many objects are fetched at the same time.
+const atOnce = 4
+
+// Shelf belongs to one run.
 type Shelf struct {
 	dir string
-	at  map[string]string // by the key of the object
+
+	mu     sync.Mutex
+	at     map[string]string // the files, by the keys of their objects
+	failed map[string]bool
 }
 
 // New is the shelf of a run. It takes up nothing until something is on it.
 func New(attempts string, run ids.Run) *Shelf {
-	return &Shelf{dir: filepath.Join(attempts, folderName, string(run)), at: map[string]string{}}
+	return &Shelf{dir: filepath.Join(attempts, folderName, string(run)), at: map[string]string{}, failed: map[string]bool{}}
+}
+
+// Open reads an object from where it is kept.
+type Open func(ctx context.Context, key string) (io.ReadCloser, error)
+
+// Lacks are those of the keys that are worth fetching.
+func (s *Shelf) Lacks(keys []string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(keys, func(key string) bool { return s.at[key] != "" || s.failed[key] })
+}
+
+// Fetch brings objects that the shelf lacks. One that cannot be had is not
+// missed until somebody is to be given it, who is told why.
+func (s *Shelf) Fetch(ctx context.Context, keys []string, open Open) {
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	for _, key := range keys {
+		g.Go(func() error {
+			r, err := s.open(ctx, true, key, open)
+			if err == nil {
+				err = r.Close()
+			}
+			if err != nil {
+				s.mu.Lock()
+				s.failed[key] = true
+				s.mu.Unlock()
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
 }
 
 // Clear takes everything away. Who was given something keeps it.
@@ -35,8 +77,8 @@ func (s *Shelf) Clear() error { return os.RemoveAll(s.dir) }
 
 // Give puts an object into a new file of a task: where it is shared, as another
 // name of the file that all have, or else as a copy.
-func (s *Shelf) Give(file string, shared bool, key string, open func() (io.ReadCloser, error)) error {
-	r, err := s.open(shared, key, open)
+func (s *Shelf) Give(ctx context.Context, file string, shared bool, key string, open Open) error {
+	r, err := s.open(ctx, shared, key, open)
 	if err != nil {
 		return err
 	}
@@ -54,11 +96,14 @@ func (s *Shelf) Give(file string, shared bool, key string, open func() (io.ReadC
 
 // open reads an object, from the shelf where it is shared. One that lies on
 // this machine is a file as it is.
-func (s *Shelf) open(shared bool, key string, open func() (io.ReadCloser, error)) (io.ReadCloser, error) {
-	if f, err := os.Open(s.at[key]); err == nil {
+func (s *Shelf) open(ctx context.Context, shared bool, key string, open Open) (io.ReadCloser, error) {
+	s.mu.Lock()
+	path := s.at[key]
+	s.mu.Unlock()
+	if f, err := os.Open(path); err == nil {
 		return f, nil
 	}
-	r, err := open()
+	r, err := open(ctx, key)
 	if _, here := r.(*os.File); err != nil || here || !shared {
 		return r, err
 	}
@@ -68,11 +113,10 @@ func (s *Shelf) open(shared bool, key string, open func() (io.ReadCloser, error)
 // put takes in an object that was opened, and returns it as a file. Where there
 // can be no shelf the object comes back as it is.
 func (s *Shelf) put(key string, r io.ReadCloser) (io.ReadCloser, error) {
-	path := filepath.Join(s.dir, strconv.Itoa(len(s.at)))
 	if os.MkdirAll(s.dir, 0o700) != nil {
 		return r, nil
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o644)
+	f, err := os.CreateTemp(s.dir, "")
 	if err != nil {
 		return r, nil
 	}
@@ -81,9 +125,11 @@ func (s *Shelf) put(key string, r io.ReadCloser) (io.ReadCloser, error) {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err = errors.Join(err, r.Close()); err != nil {
-		return nil, errors.Join(err, f.Close(), os.Remove(path))
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	s.at[key] = path
+	s.mu.Lock()
+	s.at[key] = f.Name()
+	s.mu.Unlock()
 	return f, nil
 }
 

@@ -1,6 +1,7 @@
 package shelf_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -34,9 +35,9 @@ func TestWhereNothingCanBeSharedThereIsACopy(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(other) })
 	object := filepath.Join(t.TempDir(), "object")
 	write(t, object, "genome")
-	open := func() (io.ReadCloser, error) { return os.Open(object) }
+	open := func(context.Context, string) (io.ReadCloser, error) { return os.Open(object) }
 	task := filepath.Join(other, "task")
-	if err := shelf.New(t.TempDir(), "run_1").Give(task, true, "key", open); err != nil {
+	if err := shelf.New(t.TempDir(), "run_1").Give(t.Context(), task, true, "key", open); err != nil {
 		t.Fatal(err)
 	}
 	holds(t, task, "genome")
@@ -51,16 +52,16 @@ func TestWhatBrokeOffIsFetchedAgain(t *testing.T) {
 	s, task := shelf.New(t.TempDir(), "run_1"), filepath.Join(t.TempDir(), "task")
 	cut := errors.New("cut")
 	parts := []io.Reader{io.MultiReader(strings.NewReader("gen"), failing{cut}), strings.NewReader("genome")}
-	open := func() (io.ReadCloser, error) {
+	open := func(context.Context, string) (io.ReadCloser, error) {
 		r := afar{parts[0]}
 		parts = parts[1:]
 		return r, nil
 	}
-	if err := s.Give(task, true, "key", open); !errors.Is(err, cut) {
+	if err := s.Give(t.Context(), task, true, "key", open); !errors.Is(err, cut) {
 		t.Fatalf("half an object: %v", err)
 	}
 	for _, name := range []string{task, task + "2"} { // the second from the shelf
-		if err := s.Give(name, true, "key", open); err != nil {
+		if err := s.Give(t.Context(), name, true, "key", open); err != nil {
 			t.Fatal(err)
 		}
 		holds(t, name, "genome")
