@@ -100,8 +100,10 @@ func (s *Shelf) open(ctx context.Context, shared bool, key string, open Open) (i
 	s.mu.Lock()
 	path := s.at[key]
 	s.mu.Unlock()
-	if f, err := os.Open(path); err == nil {
-		return f, nil
+	if path != "" {
+		if f, err := os.Open(path); err == nil {
+			return f, nil
+		}
 	}
 	r, err := open(ctx, key)
 	if _, here := r.(*os.File); err != nil || here || !shared {
