@@ -3,6 +3,7 @@ package collab_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -595,6 +596,38 @@ func TestASnapshotIsTakenWhilePeopleType(t *testing.T) {
 	defer again.mu.Unlock()
 	if got, want := fmt.Sprint(again.doc.JSON("extra")), fmt.Sprint(a.doc.JSON("extra")); got != want {
 		t.Errorf("stored: %.200s…\nseen: %.200s…", got, want)
+	}
+}
+
+// unsettled is a house whose definitions cannot be written.
+type unsettled struct {
+	collab.Definitions
+	tried chan struct{}
+}
+
+func (u unsettled) Settle(context.Context, workflows.Drawing) (workflows.Workflow, error) {
+	u.tried <- struct{}{}
+	return workflows.Workflow{}, errors.New("the disk is full")
+}
+
+// What cannot be written is tried again after a while, not all the time.
+func TestADefinitionThatCannotBeWrittenIsTriedAfterAWhile(t *testing.T) {
+	u := unsettled{tried: make(chan struct{}, 10_000)}
+	h := newHouse(t, func(o *collab.Options) {
+		u.Definitions = o.Definitions
+		o.Definitions = u
+	})
+	c := h.dial(h.token())
+	c.isSynced()
+	begun := time.Now()
+	c.set("extra", "x-large", strings.Repeat("t", 300<<10)) // a snapshot is due
+	<-u.tried
+	for i := range 50 {
+		c.set("extra", "x-small", i)
+		c.saved()
+	}
+	if most := 3 + int(time.Since(begun).Seconds()); len(u.tried) > most {
+		t.Errorf("tried %d times more", len(u.tried))
 	}
 }
 

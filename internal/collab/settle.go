@@ -26,7 +26,9 @@ func (r *room) keepUp(ctx context.Context) {
 		}
 		r.complain(ctx, err)
 		r.mu.Lock()
-		r.keeping = false
+		if r.keeping = false; err != nil {
+			r.rows, r.bytes = 1, 0 // a snapshot after as much more
+		}
 		r.mu.Unlock()
 		r.stir()
 	})

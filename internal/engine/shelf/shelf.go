@@ -57,15 +57,12 @@ func (s *Shelf) Fetch(ctx context.Context, keys []string, open Open) {
 	g.SetLimit(atOnce)
 	for _, key := range keys {
 		g.Go(func() error {
-			r, err := s.open(ctx, true, key, open)
-			if err == nil {
-				err = r.Close()
+			if r, err := s.open(ctx, true, key, open); err == nil {
+				_ = r.Close()
 			}
-			if err != nil {
-				s.mu.Lock()
-				s.failed[key] = true
-				s.mu.Unlock()
-			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.failed[key] = s.at[key] == ""
 			return nil
 		})
 	}

@@ -72,6 +72,30 @@ func TestWhatBrokeOffIsFetchedAgain(t *testing.T) {
 	holds(t, task, "genome")
 }
 
+// What cannot be fetched is tried once, and then left to who is given it.
+func TestNothingIsFetchedForEver(t *testing.T) {
+	attempts := t.TempDir()
+	write(t, filepath.Join(attempts, ".shelf"), "there can be no folder")
+	s, task := shelf.New(attempts, "run_1"), filepath.Join(t.TempDir(), "task")
+	open := func(_ context.Context, key string) (io.ReadCloser, error) {
+		if key == "gone" {
+			return nil, os.ErrNotExist
+		}
+		return afar{strings.NewReader("genome")}, nil
+	}
+	s.Fetch(t.Context(), []string{"key", "gone"}, open)
+	if lacks := s.Lacks([]string{"key", "gone", "new"}); len(lacks) != 1 || lacks[0] != "new" {
+		t.Errorf("still to be fetched: %q", lacks)
+	}
+	if err := s.Give(t.Context(), task+"2", true, "gone", open); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what is gone: %v", err)
+	}
+	if err := s.Give(t.Context(), task, true, "key", open); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, task, "genome")
+}
+
 type failing struct{ error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.error }
