@@ -631,6 +631,46 @@ func TestADefinitionThatCannotBeWrittenIsTriedAfterAWhile(t *testing.T) {
 	}
 }
 
+// early is a house that reads a document a moment before another server's last
+// change to it, and how far it is settled a moment after.
+type early struct{ sharing.Documents }
+
+func (e early) Document(ctx context.Context, id ids.Workflow, after int64) (sharing.Document, error) {
+	d, err := e.Documents.Document(ctx, id, after)
+	if n := len(d.Updates); n > 0 {
+		d.Updates = d.Updates[:n-1]
+		d.Seq--
+	}
+	return d, err
+}
+
+// A snapshot covers nothing that this server has not seen, though others have
+// settled it.
+func TestASnapshotHoldsAllThatItReplaces(t *testing.T) {
+	h := newHouse(t)
+	c := h.dial(h.token())
+	c.isSynced()
+	for i := range 3 {
+		c.set("extra", fmt.Sprintf("x-%d", i), i)
+		c.saved()
+	}
+	c.until("settled", func() bool { return c.settled != "" })
+	h.open(func(o *collab.Options) {
+		o.Documents = early{o.Documents}
+		o.Times.Linger, o.Times.Watch = 10*time.Millisecond, time.Hour
+	})
+	other := h.dial(h.token(asViewer))
+	other.isSynced()
+	must(t, other.ws.Close(websocket.StatusNormalClosure, ""))
+	for h.server.Measure().Rooms > 0 { // it leaves a snapshot
+		time.Sleep(5 * time.Millisecond)
+	}
+	h.open()
+	again := h.dial(h.token(asViewer))
+	again.isSynced()
+	again.sees("extra", "x-2", 2.0)
+}
+
 func TestOneTickIsOneMessage(t *testing.T) {
 	h := newHouse(t)
 	a, b := h.dial(h.token()), h.dial(h.token())

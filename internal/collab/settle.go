@@ -85,8 +85,9 @@ func (r *room) drawing(summary string) (workflows.Drawing, error) {
 }
 
 // snapshot replaces many updates by what they came to, as far as they are
-// settled: they tell who wrote them. What came later may be in it, too: to take
-// in an update twice changes nothing.
+// settled: they tell who wrote them. Another server may have settled more than
+// has come here, so it is as far as we know them, too. What came later may be
+// in it: to take in an update twice changes nothing.
 func (r *room) snapshot(ctx context.Context) error {
 	r.mu.Lock()
 	if r.rows == 0 || r.over {
@@ -94,10 +95,10 @@ func (r *room) snapshot(ctx context.Context) error {
 		return nil
 	}
 	r.doc.Compact()
-	head, data := r.head, r.doc.Encode()
-	r.rows, r.bytes = int(head.Seq-head.Settled), 0
+	epoch, seq, data := r.head.Epoch, min(r.head.Seq, r.head.Settled), r.doc.Encode()
+	r.rows, r.bytes = int(r.head.Seq-seq), 0
 	r.mu.Unlock()
-	return r.s.Documents.SaveSnapshot(ctx, r.id, head.Epoch, head.Settled, data)
+	return r.s.Documents.SaveSnapshot(ctx, r.id, epoch, seq, data)
 }
 
 // retire leaves a document behind in few bytes: as a snapshot, or afresh where
