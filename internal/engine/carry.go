@@ -91,8 +91,10 @@ func (c *carrier) cancel() {
 // run carries until the run has ended, or until it is not ours to carry.
 func (c *carrier) run(ctx context.Context, resumed bool) {
 	c.album.open(ctx)
-	defer c.album.close()
-	defer func() { c.e.complain(ctx, "cannot clear away a run's inputs", c.shelf.Clear()) }()
+	defer func() {
+		c.album.close() // nothing more comes onto the shelf
+		c.e.complain(ctx, "cannot clear away a run's inputs", c.shelf.Clear())
+	}()
 	err := c.start(ctx, resumed)
 	for err == nil {
 		if err = c.round(ctx); err != nil {

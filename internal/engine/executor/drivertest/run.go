@@ -358,6 +358,7 @@ func (b *Bench) stop(t *testing.T, h executor.Handle, grace time.Duration) {
 	}
 }
 
+// AwaitLog waits until a log says exactly this.
 func (b *Bench) AwaitLog(t *testing.T, h executor.Handle, want string) {
 	t.Helper()
 	Eventually(t, func() bool { return b.Log(t, h, 0) == want }, func() string {
