@@ -60,12 +60,13 @@ func (h *Hub) tell(id ids.Run, m Move) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watchers[id] {
+		told := m
 		select {
 		case before := <-w: // it has not looked since the last time
-			m.Last = m.Last || before.Last
+			told.Last = m.Last || before.Last
 		default:
 		}
-		w <- m
+		w <- told
 	}
 }
 
