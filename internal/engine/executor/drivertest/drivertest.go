@@ -27,7 +27,7 @@ type Subject struct {
 }
 
 // Maker makes a driver on a folder, which an earlier one may have used.
-type Maker func(t *testing.T, folder string) Subject
+type Maker func(t testing.TB, folder string) Subject
 
 // patience bounds every wait, with time to spare on a busy machine.
 const patience = 60 * time.Second
@@ -40,7 +40,7 @@ type Bench struct {
 }
 
 // NewBench makes one for a test.
-func NewBench(t *testing.T, make Maker) *Bench {
+func NewBench(t testing.TB, make Maker) *Bench {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "attempts")
 	return &Bench{Subject: make(t, folder), Folder: folder}

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
 )
 
-func newDriver(t *testing.T, folder string) drivertest.Subject {
+func newDriver(t testing.TB, folder string) drivertest.Subject {
 	t.Helper()
 	d, err := dummy.New(folder, time.Now)
 	if err != nil {

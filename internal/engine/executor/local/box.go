@@ -26,6 +26,8 @@ type box struct {
 	stage    string // where the shim of a root server binds what the task may see; empty for a plain user
 	firstUID uint32
 	flat     bool // the sandbox can forbid namespaces inside
+	shim     shim.Program
+	filter   []byte
 }
 
 const (
@@ -37,11 +39,11 @@ const (
 	commandFile   = "command"
 )
 
-func newBox(c Config, folder string, idle bool) (box, error) {
+func newBox(c Config, folder string, s shim.Program, idle bool) (box, error) {
 	if c.Sandbox == None {
 		return box{sandbox: None}, nil
 	}
-	b := box{sandbox: Bubblewrap, program: c.Program}
+	b := box{sandbox: Bubblewrap, program: c.Program, shim: s, filter: filter()}
 	var err error
 	if b.program == "" {
 		b.program = "bwrap"
@@ -111,9 +113,8 @@ func (b box) fill(l *shim.Launch, s executor.Spec, slot int, devices []int) erro
 	if err != nil {
 		return err
 	}
-	l.Sandboxed, l.Dir = true, "/"
-	l.Args = v.args(env, devices)
-	l.Argv = append([]string{b.program, "--args", strconv.Itoa(shim.ArgsFD), "--"}, argv...)
+	l.Dir, l.Argv = "/", append([]string{b.program, "--args", strconv.Itoa(shim.OptionsFD), "--"}, b.shim.Init()...)
+	l.Sandbox = &shim.Sandbox{Options: v.options(devices), Filter: b.filter, Command: argv, Env: variables(env)}
 	return nil
 }
 
@@ -129,10 +130,7 @@ func (b box) bare(l *shim.Launch, s executor.Spec, env map[string]string) error 
 	if err != nil {
 		return err
 	}
-	for name, value := range env {
-		l.Env = append(l.Env, name+"="+value)
-	}
-	l.Argv, l.Dir = argv, s.Work()
+	l.Argv, l.Env, l.Dir = argv, variables(env), s.Work()
 	l.NotEnforced = append(l.NotEnforced, "isolation")
 	if !s.Network {
 		l.NotEnforced = append(l.NotEnforced, "network")
@@ -218,4 +216,10 @@ func handOver(dir string, user int) error {
 	return nil
 }
 
-func sorted(env map[string]string) []string { return slices.Sorted(maps.Keys(env)) }
+func variables(env map[string]string) []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}

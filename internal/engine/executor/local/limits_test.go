@@ -18,7 +18,7 @@ import (
 // hungry needs some 300 MB and keeps them.
 const hungry = `x=$(head -c 300000000 /dev/zero | tr '\0' x); echo got it; sleep 600`
 
-func ungrouped(t *testing.T, folder string) drivertest.Subject {
+func ungrouped(t testing.TB, folder string) drivertest.Subject {
 	t.Helper()
 	return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 200, NoGroup: true})
 }
@@ -100,7 +100,7 @@ func TestATaskEndsWhenItsServerStaysAway(t *testing.T) {
 
 func TestTasksWaitUntilTheMachineHasRoom(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, func(t *testing.T, folder string) drivertest.Subject {
+	b := drivertest.NewBench(t, func(t testing.TB, folder string) drivertest.Subject {
 		return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 2, MemoryBytes: 1 << 30})
 	})
 	submit := func(vcpu float64, memory int64) executor.Handle {
@@ -236,7 +236,7 @@ func TestAFolderThatATaskHasClosedIsReleased(t *testing.T) {
 // A stop may come just while an attempt gets its place.
 func TestAStopIsNeverLost(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, func(t *testing.T, folder string) drivertest.Subject {
+	b := drivertest.NewBench(t, func(t testing.TB, folder string) drivertest.Subject {
 		return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 1})
 	})
 	for i := range 30 {

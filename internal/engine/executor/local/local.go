@@ -73,6 +73,7 @@ type Driver struct {
 
 	mu       sync.Mutex
 	closed   bool
+	outdated bool                // the shim is of an earlier build: it only finishes what it has
 	attempts map[string]*attempt // by the names of their folders
 	queue    []*attempt          // in order of arrival
 	used     room
@@ -120,8 +121,9 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 		d.end()
 		return nil, err
 	}
-	d.box, err = newBox(c, folder, d.running == 0)
-	if err == nil {
+	d.box, err = newBox(c, folder, d.shim, d.running == 0)
+	// Behind an outdated shim a try would have to wait for tasks to end.
+	if err == nil && !(d.outdated && d.running > 0) {
 		err = d.try(ctx)
 	}
 	if err != nil {

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func open(t *testing.T, c local.Config) *local.Driver {
+func open(t testing.TB, c local.Config) *local.Driver {
 	t.Helper()
 	c.Log, c.Now, c.Shim = slog.New(slog.DiscardHandler), time.Now, os.Getenv(smallShim)
 	d, err := local.New(context.WithoutCancel(t.Context()), c)
@@ -44,7 +44,7 @@ func open(t *testing.T, c local.Config) *local.Driver {
 }
 
 // endAll leaves nothing running when a test is over.
-func endAll(t *testing.T, d *local.Driver) {
+func endAll(t testing.TB, d *local.Driver) {
 	ctx := context.Background()
 	for range 3000 {
 		all, _ := d.Snapshot(ctx)
@@ -65,7 +65,7 @@ func endAll(t *testing.T, d *local.Driver) {
 	}
 }
 
-func subject(t *testing.T, c local.Config) drivertest.Subject {
+func subject(t testing.TB, c local.Config) drivertest.Subject {
 	t.Helper()
 	d, left := open(t, c), false
 	t.Cleanup(func() {
@@ -105,21 +105,21 @@ func shimPID(t *testing.T, folder string) string {
 	return strings.TrimSpace(string(text))
 }
 
-func boxed(t *testing.T, folder string) drivertest.Subject {
+func boxed(t testing.TB, folder string) drivertest.Subject {
 	t.Helper()
 	s := subject(t, local.Config{Folder: folder, VCPU: 200})
 	needSandbox(t, s)
 	return s
 }
 
-func bare(t *testing.T, folder string) drivertest.Subject {
+func bare(t testing.TB, folder string) drivertest.Subject {
 	t.Helper()
 	return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 200})
 }
 
 // needSandbox skips loudly on a developer's machine, and fails where it must
 // not be missing.
-func needSandbox(t *testing.T, d executor.Driver) {
+func needSandbox(t testing.TB, d executor.Driver) {
 	t.Helper()
 	caps, err := d.Capabilities(t.Context())
 	switch {

@@ -119,7 +119,7 @@ func killServer(t *testing.T, folder string, sandbox local.Sandbox, s executor.S
 
 func TestAnAttemptThatNeverStartedIsSubmittedAgain(t *testing.T) {
 	t.Parallel()
-	narrow := func(t *testing.T, folder string) drivertest.Subject {
+	narrow := func(t testing.TB, folder string) drivertest.Subject {
 		return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 1})
 	}
 	b := drivertest.NewBench(t, narrow)

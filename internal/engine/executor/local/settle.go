@@ -46,9 +46,23 @@ func (d *Driver) reach() error {
 		return fmt.Errorf("cannot start the shim: %w", err)
 	}
 	d.link, d.unheard = link, make(chan struct{})
+	d.mu.Lock()
+	d.outdated = !link.Current()
+	d.mu.Unlock()
 	d.reconcile(records)
 	go d.listen(link, d.unheard)
 	return nil
+}
+
+// renew puts a shim of this build in the place of one that is outdated, whose
+// attempts have all ended. Linking is held.
+func (d *Driver) renew() error {
+	if d.link.Current() {
+		return nil
+	}
+	d.leave(true)
+	d.link = nil
+	return d.reach()
 }
 
 // leave parts with the shim. One that has nothing to do goes at once, and out
@@ -74,14 +88,17 @@ func (d *Driver) listen(link *shim.Link, unheard chan struct{}) {
 	}
 	close(unheard)
 	if d.life.Err() == nil {
-		d.relink()
+		d.relink(link)
 		d.fill()
 	}
 }
 
-func (d *Driver) relink() {
+func (d *Driver) relink(lost *shim.Link) {
 	d.linking.Lock()
 	defer d.linking.Unlock()
+	if d.link != lost {
+		return // we have left it
+	}
 	d.link = nil
 	d.log.Error("lost the shim", slog.String("said", shim.LastWords(d.dir(shimFolder))))
 	for wait := 10 * time.Millisecond; d.life.Err() == nil; wait = min(2*wait, 10*time.Second) {
@@ -143,15 +160,15 @@ func (d *Driver) settle(id string, r *shim.Record) {
 	d.vacate(a)
 	phase, reason := executor.Verdict(a.spec.Fence, exit, word)
 	if phase == executor.Ended && exit != nil {
-		a.exit, a.detail = exit, whyNotStarted(a.spec, exit.StartFailed)
+		a.exit, a.detail = exit, whyNotStarted(a.spec, exit)
 	}
 	d.move(a, phase, reason)
 }
 
 // whyNotStarted puts the one thing that authors get wrong into their words.
-func whyNotStarted(s executor.Spec, said string) string {
-	if !strings.Contains(said, "execvp "+s.Interpreter+":") {
-		return said
+func whyNotStarted(s executor.Spec, exit *executor.Exit) string {
+	if !exit.NoProgram {
+		return exit.StartFailed
 	}
 	where := "this machine"
 	if s.Root != "" {

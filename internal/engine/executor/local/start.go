@@ -39,6 +39,9 @@ func (d *Driver) launch(a *attempt, l shim.Launch) error {
 	if err := d.reach(); err != nil {
 		return err
 	}
+	if err := d.renew(); err != nil {
+		return err
+	}
 	orders := []shim.Order{{Start: &l}}
 	d.mu.Lock()
 	a.ordered = true
@@ -80,7 +83,7 @@ func (d *Driver) plan(a *attempt) (shim.Launch, error) {
 	if err := d.box.fill(&l, s, a.slot, a.devices); err != nil {
 		return l, err
 	}
-	if !l.Sandboxed && !l.Cgroup.Held() {
+	if l.Sandbox == nil && !l.Cgroup.Held() {
 		d.shim.Reap(&l)
 	}
 	var err error

@@ -37,6 +37,9 @@ func (d *Driver) check(s executor.Spec) error {
 	case s.Root != "" && !d.box.contained():
 		return fault.Unavailable("without a sandbox a task cannot run in an image").WithCode("no_sandbox")
 	}
+	if err := checkValues(s); err != nil {
+		return err
+	}
 	info, err := os.Lstat(s.Work())
 	if err != nil {
 		return err
@@ -87,7 +90,7 @@ func (d *Driver) fill() {
 // next places the attempt that came first, if it fits. Nothing overtakes it, so
 // that a large one gets its turn. The lock is held.
 func (d *Driver) next() *attempt {
-	if d.closed || len(d.queue) == 0 || !d.fits(d.queue[0].spec) {
+	if d.closed || d.outdated && d.running > 0 || len(d.queue) == 0 || !d.fits(d.queue[0].spec) {
 		return nil
 	}
 	a := d.queue[0]

@@ -15,6 +15,7 @@ const (
 	taskUser   = "task"
 	taskUID    = "1000"
 	scriptPath = "/run/millrace/command"
+	initName   = "init"
 
 	smallTmpfs = 16 << 20 // bytes of /run
 	sharedMem  = 1 << 30  // bytes of /dev/shm where no memory is set
@@ -50,19 +51,16 @@ func (v view) command() ([]string, error) {
 	return argv, os.Chmod(file, 0o644)
 }
 
-// args build the sandbox: an empty root, and then only what is needed.
-func (v view) args(env map[string]string, devices []int) []string {
+// options build the sandbox: an empty root, and then only what is needed.
+func (v view) options(devices []int) []string {
 	args := []string{
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
 		"--uid", taskUID, "--gid", taskUID, "--hostname", "millrace",
-		"--die-with-parent", "--new-session", "--cap-drop", "ALL", "--json-status-fd", strconv.Itoa(shim.StatusFD),
-		"--clearenv",
+		"--die-with-parent", "--new-session", "--cap-drop", "ALL", "--seccomp", strconv.Itoa(shim.FilterFD),
+		"--as-pid-1", "--clearenv", "--setenv", "GOMAXPROCS", "1",
 	}
 	if v.box.flat {
 		args = append(args, "--disable-userns")
-	}
-	for _, name := range sorted(env) {
-		args = append(args, "--setenv", name, env[name])
 	}
 	if !v.spec.Network {
 		args = append(args, "--unshare-net")
@@ -159,6 +157,7 @@ func (v view) folders() []string {
 	if v.spec.Staged {
 		args = append(args, "--ro-bind", v.show(own.Inputs, "in"), inputs)
 	}
+	args = append(args, "--ro-bind", v.show(v.box.shim[0], initName), shim.InitPath)
 	if _, script := commandLine(v.spec, scriptPath); script {
 		args = append(args, "--ro-bind", v.show(filepath.Join(v.spec.Dir, commandFile), commandFile), scriptPath)
 	}

@@ -1,7 +1,6 @@
 package shim
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -45,17 +44,16 @@ func (all *commands) reap() {
 
 // command is a started process.
 type command struct {
-	all    *commands
-	pid    int
-	pidfd  int  // readable once the process has ended; -1 where the kernel has none
-	status int  // where a sandbox reports, or -1
-	stray  bool // could not join its group
+	all   *commands
+	pid   int
+	pidfd int  // readable once the process has ended; -1 where the kernel has none
+	order int  // of the first process of a sandbox, or -1
+	stray bool // could not join its group
 
-	over     bool // guarded by all, like what follows until it is set
-	wait     syscall.WaitStatus
-	cpu      time.Duration
-	maxRSS   int64
-	reported bool // by the sandbox: the command ran
+	over   bool // guarded by all, like what follows until it is set
+	wait   syscall.WaitStatus
+	cpu    time.Duration
+	maxRSS int64
 }
 
 // ended reports whether the process itself has ended.
@@ -63,14 +61,11 @@ func (c *command) ended() bool {
 	c.all.reap()
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
-	if c.over && c.status >= 0 {
-		c.reported = reported(c.status)
-	}
 	return c.over
 }
 
 func (c *command) close() {
-	for _, fd := range []int{c.pidfd, c.status} {
+	for _, fd := range []int{c.pidfd, c.order} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
@@ -84,9 +79,11 @@ func (c *command) begin(l Launch, log *log) error {
 	if err := l.stage(); err != nil {
 		return err
 	}
+	// Keys of the kernel are held by a session, and ours are not the command's.
+	_, _, _ = unix.Syscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0)
 	files, err := c.files(l, log)
 	defer func() {
-		for _, fd := range files[:min(len(files), ArgsFD+1)] {
+		for _, fd := range files[:min(len(files), orderFD)] {
 			unix.Close(int(fd))
 		}
 	}()
@@ -121,8 +118,7 @@ func (c *command) fork(l Launch, attr *syscall.ProcAttr) (err error) {
 	return nil
 }
 
-// files are the command's descriptors; the last one, if it is a status, stays
-// open.
+// files are the command's descriptors; the order of a sandbox stays open.
 func (c *command) files(l Launch, log *log) ([]uintptr, error) {
 	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -136,38 +132,51 @@ func (c *command) files(l Launch, log *log) ([]uintptr, error) {
 		}
 		files = append(files, uintptr(in))
 	}
-	if len(l.Args) == 0 {
+	if l.Sandbox == nil {
 		return files, nil
 	}
-	args, err := memory("args")
+	options, err := l.Sandbox.options()
 	if err != nil {
 		return files, err
 	}
-	files = append(files, uintptr(args))
-	if _, err := writeAll(args, []byte(strings.Join(l.Args, "\x00")+"\x00")); err != nil {
-		return files, os.NewSyscallError("write", err)
+	for _, text := range [][]byte{options, l.Sandbox.Filter, l.Sandbox.encode()} {
+		fd, err := memory(text)
+		if err != nil {
+			return files, err
+		}
+		files = append(files, uintptr(fd))
 	}
-	if _, err := unix.Seek(args, 0, io.SeekStart); err != nil {
-		return files, os.NewSyscallError("seek", err)
-	}
-	if c.status, err = memory("status"); err != nil {
-		return files, err
-	}
-	return append(files, uintptr(c.status)), nil
+	c.order = int(files[orderFD])
+	return files, nil
 }
 
-// memory is a file without a name. A pipe would have to be emptied by somebody.
-func memory(name string) (int, error) {
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
-	return fd, os.NewSyscallError("memfd_create", err)
+// options is how bubblewrap reads its options: each ends with a NUL.
+func (s Sandbox) options() ([]byte, error) {
+	var text []byte
+	for _, option := range s.Options {
+		if strings.ContainsRune(option, 0) {
+			return nil, errors.New("an option of the sandbox has a NUL in it")
+		}
+		text = append(append(text, option...), 0)
+	}
+	return text, nil
 }
 
-// reported tells whether the sandbox got as far as running its command.
-func reported(status int) bool {
-	text := make([]byte, 4096)
-	n, _ := unix.Pread(status, text, 0)
-	n = max(n, 0)
-	return bytes.Contains(text[:n], []byte(`"exit-code"`))
+// memory is a file without a name, to be read from its beginning. A pipe would
+// have to be emptied by somebody.
+func memory(text []byte) (int, error) {
+	fd, err := unix.MemfdCreate("sandbox", unix.MFD_CLOEXEC)
+	if err != nil {
+		return -1, os.NewSyscallError("memfd_create", err)
+	}
+	if _, err = writeAll(fd, text); err == nil {
+		_, err = unix.Seek(fd, 0, io.SeekStart)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, os.NewSyscallError("write", err)
+	}
+	return fd, nil
 }
 
 // outcome is the status as a shell counts it. What stands around a command
@@ -178,7 +187,7 @@ func (c *command) outcome(l Launch) (code, signal int) {
 		return 128 + signal, signal
 	}
 	code = c.wait.ExitStatus()
-	if (c.reported || l.Reaped) && code > 128 && code <= 128+64 {
+	if l.around() > 0 && code > 128 && code <= 128+64 {
 		signal = code - 128
 	}
 	return code, signal

@@ -15,6 +15,15 @@ func readFile(path string) ([]byte, error) {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
+	text, err := readDescriptor(fd)
+	if err != nil {
+		return nil, &os.PathError{Op: "read", Path: path, Err: err}
+	}
+	return text, nil
+}
+
+// readDescriptor reads from where a descriptor is to the end.
+func readDescriptor(fd int) ([]byte, error) {
 	text := make([]byte, 0, 2048)
 	for {
 		n, err := unix.Read(fd, text[len(text):cap(text)])
@@ -22,7 +31,7 @@ func readFile(path string) ([]byte, error) {
 			continue
 		}
 		if err != nil {
-			return nil, &os.PathError{Op: "read", Path: path, Err: err}
+			return nil, err
 		}
 		if n == 0 {
 			return text, nil

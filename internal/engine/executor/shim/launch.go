@@ -13,15 +13,12 @@ type Launch struct {
 	About  json.RawMessage `json:"about,omitempty"` // for the next server; the shim only keeps it
 
 	Argv []string `json:"argv"`          // the first is an absolute path
-	Env  []string `json:"env,omitempty"` // of Argv; empty for a sandbox
+	Env  []string `json:"env,omitempty"` // of Argv; that of a sandboxed command is in Sandbox
 	Dir  string   `json:"dir"`           // where Argv starts
 
-	// Args reach a sandbox as NUL-separated text on descriptor ArgsFD, so that
-	// nobody reads the command's environment off a list of processes.
-	Args []string `json:"args,omitempty"`
-	// Sandboxed says that Argv is bubblewrap: it reports on descriptor
-	// StatusFD, and must not be sent TERM, which would end the command at once.
-	Sandboxed bool `json:"sandboxed,omitempty"`
+	// Sandbox says that Argv is bubblewrap, which must not be sent TERM: it
+	// would end the command at once.
+	Sandbox *Sandbox `json:"sandbox,omitempty"`
 	// Reaped says that Argv is a reaper around the command; see Program.Reap.
 	Reaped bool `json:"reaped,omitempty"`
 
@@ -44,12 +41,6 @@ type Launch struct {
 	Outputs     []OutputPattern `json:"outputs,omitempty"`
 	NotEnforced []string        `json:"notEnforced,omitempty"`
 }
-
-// The descriptors on which a sandbox is spoken to.
-const (
-	ArgsFD   = 3
-	StatusFD = 4
-)
 
 // Bind shows From as Name below Launch.Stage.
 type Bind struct {
@@ -89,9 +80,10 @@ const (
 	Unusable = 64 // it was not told what to do
 )
 
-// Version is what the shim answers, as its status, when it is asked for
-// VersionFlag: a server does not hand its tasks to a shim of another build.
+// Version changes with what a Launch means. It is what the shim answers, as its
+// status, when it is asked for VersionFlag, and says when a server comes: a
+// server does not hand its tasks to a shim of another version.
 const (
-	Version     = 103
+	Version     = 104
 	VersionFlag = "-version"
 )

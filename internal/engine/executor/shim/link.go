@@ -17,6 +17,7 @@ import (
 type Link struct {
 	conn    *net.UnixConn
 	reports *json.Decoder
+	current bool       // the shim understands every order of this build
 	mu      sync.Mutex // one order after the other
 }
 
@@ -63,6 +64,7 @@ func dial(ctx context.Context, folder string) (*Link, []Record, error) {
 			records = append(records, *r.Record)
 		}
 		if r.Ready {
+			l.current = r.Version == Version
 			return l, records, nil
 		}
 	}
@@ -151,6 +153,10 @@ func (l *Link) Send(o Order) error {
 
 // Next waits for the next report. An error is the end of the link.
 func (l *Link) Next() (r Report, err error) { return r, l.reports.Decode(&r) }
+
+// Current reports whether the shim is of this build's kind. Another one can be
+// told to stop and to release, but not to start.
+func (l *Link) Current() bool { return l.current }
 
 // Close leaves the shim to itself, and to the next server.
 func (l *Link) Close() error { return l.conn.Close() }

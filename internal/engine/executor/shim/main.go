@@ -16,6 +16,7 @@ const hidden = "__millrace-shim"
 const (
 	serveFlag = "-serve" // a folder, whose listener is descriptor listenFD
 	reapFlag  = "-reap"  // a command, after the bytes of disk and memory that it may use
+	initFlag  = "-init"  // as the first process of a sandbox
 	listenFD  = 3
 )
 
@@ -47,6 +48,8 @@ func Main(args []string) int {
 	switch {
 	case len(args) == 2 && args[1] == VersionFlag:
 		return Version
+	case len(args) == 2 && args[1] == initFlag:
+		return runInit()
 	case len(args) > 4 && args[1] == reapFlag:
 		disk, _ := strconv.ParseInt(args[2], 10, 64)
 		memory, _ := strconv.ParseInt(args[3], 10, 64)

@@ -10,6 +10,7 @@ type Exit struct {
 	Signal int `json:"signal,omitempty"` // that ended the command
 
 	StartFailed string `json:"startFailed,omitempty"` // why the command never ran
+	NoProgram   bool   `json:"noProgram,omitempty"`   // it never ran because its program is not there
 	OOM         bool   `json:"oom,omitempty"`         // went over its memory
 	OutOfDisk   bool   `json:"outOfDisk,omitempty"`   // went over its disk
 	TimedOut    bool   `json:"timedOut,omitempty"`

@@ -125,7 +125,7 @@ func (s *shim) attend(conn *net.UnixConn) (leave bool) {
 	for _, r := range s.records {
 		s.tell(Report{Record: r})
 	}
-	s.tell(Report{Ready: true})
+	s.tell(Report{Ready: true, Version: Version})
 	s.mu.Unlock()
 	for orders := json.NewDecoder(conn); !leave; {
 		var o Order

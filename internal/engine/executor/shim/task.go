@@ -65,7 +65,7 @@ func (t *task) run(joined bool) {
 		t.exit.Stopped, t.exit.Code, t.exit.End = true, 128+int(unix.SIGTERM), time.Now()
 		return
 	}
-	c := &command{all: &t.shim.commands, pidfd: -1, status: -1, stray: !joined}
+	c := &command{all: &t.shim.commands, pidfd: -1, order: -1, stray: !joined}
 	defer c.close()
 	t.meter = newMeter(t.folder, t.launch)
 	if err := c.begin(t.launch, t.log); err != nil {
@@ -165,11 +165,25 @@ func (t *task) settle(c *command) {
 	t.exit.Code, t.exit.Signal = c.outcome(t.launch)
 	t.exit.CPUTime, t.exit.MaxRSS = c.cpu, c.maxRSS
 	t.meter.finish(&t.exit)
-	if t.launch.Sandboxed && !c.reported && !t.ending && !t.exit.OOM {
-		t.exit.StartFailed = t.complaint()
+	if t.launch.Sandbox != nil && !t.ending && !t.exit.OOM {
+		t.notStarted(whatBecame(c.order))
 	}
 	if t.exit.OutOfDisk && t.exit.OOM {
 		t.exit.OOM = false
+	}
+}
+
+// notStarted takes note of a command that never ran.
+func (t *task) notStarted(kind byte, reason string) {
+	switch kind {
+	case saidStarted:
+	case saidNoProgram:
+		t.exit.NoProgram = true
+		fallthrough
+	case saidFailed:
+		t.exit.StartFailed = reason
+	default:
+		t.exit.StartFailed = t.complaint()
 	}
 }
 

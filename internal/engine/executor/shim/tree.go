@@ -11,14 +11,22 @@ import (
 )
 
 // terminate sends TERM to everything that belongs to the command, but not to
-// what stands around it: bubblewrap would take everything with it.
+// what stands around it, which would take everything with it.
 func (l Launch) terminate(pid int) {
-	spared := 0
-	if l.Sandboxed || l.Reaped {
-		spared = 1
-	}
-	signalTree(pid, unix.SIGTERM, spared)
+	signalTree(pid, unix.SIGTERM, l.around())
 	l.signalGroup(unix.SIGTERM, pid)
+}
+
+// around is how many processes stand around the command: bubblewrap and the
+// first process of its sandbox, or a reaper.
+func (l Launch) around() int {
+	switch {
+	case l.Sandbox != nil:
+		return 2
+	case l.Reaped:
+		return 1
+	}
+	return 0
 }
 
 // kill ends everything at once. A reaper stays, to end and tell when nothing
@@ -43,7 +51,7 @@ func (l Launch) clear() {
 
 // group lists the processes of a command that only a group holds together.
 func (l Launch) group() (pids []int) {
-	if l.Sandboxed || l.Reaped || !l.Cgroup.Held() {
+	if l.around() > 0 || !l.Cgroup.Held() {
 		return nil
 	}
 	folder := l.Cgroup.Folder

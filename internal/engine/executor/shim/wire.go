@@ -27,8 +27,10 @@ type Report struct {
 	Sample *Sample `json:"sample,omitempty"`
 	// Released names an attempt of which nothing is left.
 	Released string `json:"released,omitempty"`
-	// Ready says that a server which has just come knows everything now.
-	Ready bool `json:"ready,omitempty"`
+	// Ready says that a server which has just come knows everything now, and
+	// Version which shim it talks to.
+	Ready   bool `json:"ready,omitempty"`
+	Version int  `json:"version,omitempty"`
 }
 
 // Record is an attempt that was started and not released.

@@ -66,5 +66,9 @@ func Unpack(dir string) (string, error) {
 	if err := os.WriteFile(temporary, program, 0o700); err != nil {
 		return "", err
 	}
+	// Tasks start it too, as users of their own.
+	if err := os.Chmod(temporary, 0o755); err != nil {
+		return "", err
+	}
 	return path, os.Rename(temporary, path)
 }

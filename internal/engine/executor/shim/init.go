@@ -1,0 +1,195 @@
+package shim
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sandbox is what stands around a command. Only Command and Env hold what
+// people wrote. They travel to the first process of the sandbox as data, with
+// their lengths, so that whatever they hold cannot be read as an option.
+type Sandbox struct {
+	Options []string `json:"options"` // of bubblewrap; our own words alone
+	Filter  []byte   `json:"filter"`  // of system calls, as the kernel takes it
+
+	Command []string `json:"command"` // the first is looked for in the command's own PATH
+	Env     []string `json:"env,omitempty"`
+}
+
+// The descriptors on which a sandbox is spoken to.
+const (
+	OptionsFD = 3
+	FilterFD  = 4
+	orderFD   = 5 // what the first process is to start, then what became of it
+)
+
+// InitPath is where the first process of a sandbox finds its program.
+const InitPath = "/run/millrace/init"
+
+// Init is the command line of the first process of a sandbox.
+func (p Program) Init() []string {
+	return append(append([]string{InitPath}, p[1:]...), initFlag)
+}
+
+// encode puts a command and its environment into bytes.
+func (s Sandbox) encode() []byte {
+	var order []byte
+	for _, list := range [][]string{s.Command, s.Env} {
+		order = binary.BigEndian.AppendUint32(order, uint32(len(list)))
+		for _, text := range list {
+			order = binary.BigEndian.AppendUint32(order, uint32(len(text)))
+			order = append(order, text...)
+		}
+	}
+	return order
+}
+
+var errOrder = errors.New("the order is not whole")
+
+// decode is the opposite of encode.
+func decode(order []byte) (s Sandbox, err error) {
+	number := func() int {
+		if len(order) < 4 {
+			err = errOrder
+			return 0
+		}
+		n := binary.BigEndian.Uint32(order)
+		order = order[4:]
+		return int(n)
+	}
+	for _, list := range []*[]string{&s.Command, &s.Env} {
+		for left := number(); left > 0 && err == nil; left-- {
+			n := number()
+			if n > len(order) {
+				err = errOrder
+			}
+			if err == nil {
+				*list = append(*list, string(order[:n]))
+				order = order[n:]
+			}
+		}
+	}
+	return s, err
+}
+
+// The first byte of what the first process says about its command; a reason
+// follows where it did not start.
+const (
+	saidStarted   = 's'
+	saidFailed    = 'f'
+	saidNoProgram = 'n'
+)
+
+// runInit is the first process of a sandbox. It starts the command with its
+// environment, waits for whatever the command leaves behind, and ends as the
+// command did, which ends everything else in the sandbox.
+func runInit() int {
+	// The command runs as the same user. It must not trace this process, nor
+	// find its descriptors below /proc.
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	runtime.LockOSThread() // the command dies with the thread that starts it
+	unix.CloseOnExec(orderFD)
+	order, err := readDescriptor(orderFD)
+	if err != nil {
+		return Unusable
+	}
+	s, err := decode(order)
+	if err != nil || len(s.Command) == 0 {
+		return Unusable
+	}
+	// Signals are for the command. Ignoring them would be inherited by it.
+	signal.Notify(make(chan os.Signal, 1))
+	pid, err := s.start()
+	say(err)
+	if err != nil {
+		return cannotStart
+	}
+	return waitFor(pid)
+}
+
+func (s Sandbox) start() (pid int, err error) {
+	program, err := s.program()
+	if err != nil {
+		return 0, err
+	}
+	return syscall.ForkExec(program, s.Command, &syscall.ProcAttr{
+		Env: s.Env, Files: []uintptr{0, 1, 2},
+		// Of a session of its own, so that `kill 0` does not reach this process.
+		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true},
+	})
+}
+
+// program finds the command's program, in the command's own path.
+func (s Sandbox) program() (string, error) {
+	name := s.Command[0]
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	for _, variable := range s.Env {
+		path, ok := strings.CutPrefix(variable, "PATH=")
+		if !ok {
+			continue
+		}
+		for _, dir := range filepath.SplitList(path) {
+			if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+				return found, nil
+			}
+		}
+	}
+	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
+}
+
+// say leaves word about the command for the shim, in place of the order.
+func say(err error) {
+	kind, text := byte(saidStarted), ""
+	switch {
+	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES):
+		kind, text = saidNoProgram, err.Error()
+	case err != nil:
+		kind, text = saidFailed, err.Error()
+	}
+	_ = unix.Ftruncate(orderFD, 0)
+	_, _ = unix.Pwrite(orderFD, append([]byte{kind}, text...), 0)
+	unix.Close(orderFD)
+}
+
+// waitFor returns the status of a process as a shell counts it, and takes note
+// of all others that end until then.
+func waitFor(pid int) int {
+	for {
+		var ended syscall.WaitStatus
+		found, err := syscall.Wait4(-1, &ended, 0, nil)
+		switch {
+		case err == syscall.EINTR || err == nil && found != pid:
+			continue
+		case err != nil:
+			return cannotStart
+		case ended.Signaled():
+			return 128 + int(ended.Signal())
+		}
+		return ended.ExitStatus()
+	}
+}
+
+// whatBecame reads what the first process of a sandbox has said.
+func whatBecame(order int) (kind byte, reason string) {
+	text := make([]byte, 512)
+	n, _ := unix.Pread(order, text, 0)
+	if n < 1 {
+		return 0, ""
+	}
+	switch text[0] {
+	case saidStarted, saidFailed, saidNoProgram:
+		return text[0], string(text[1:n])
+	}
+	return 0, "" // the order itself: nobody has read it
+}
