@@ -72,7 +72,7 @@ func alive(command string) bool {
 // what is marked as cut, and the server stays small.
 func TestAFloodOfText(t *testing.T) {
 	t.Parallel()
-	s := start(t, "--data", t.TempDir())
+	s := start(t, "--data", t.TempDir(), "--task-log", "1GB")
 	_, cookie, _ := s.signUp("ada")
 	as := []string{"Cookie", cookie}
 	id := s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, s.want(201, "POST", "/api/workflows",

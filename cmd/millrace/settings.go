@@ -48,6 +48,7 @@ type settings struct {
 	Sandbox     string `default:"bwrap" enum:"bwrap,none" help:"How local tasks are isolated: bwrap, or none if you really want that." group:"tasks"`
 	TaskNetwork bool   `help:"Let local tasks use the network." group:"tasks"`
 	TaskDisk    string `default:"10GB" help:"Disk space of a local task." group:"tasks"`
+	TaskLog     string `default:"64MB" help:"Log that is kept of one attempt of a task." group:"tasks"`
 
 	AIBaseURL         string `name:"ai-base-url" help:"A chat-completions server for papers and chat, up to what comes before /chat/completions." group:"papers and chat"`
 	AIModel           string `name:"ai-model" help:"Its model." group:"papers and chat"`
@@ -104,7 +105,7 @@ func (s *settings) problems() error {
 	if _, err := s.catalog(); err != nil {
 		note(err)
 	}
-	for name, size := range map[string]string{"--task-disk": s.TaskDisk, "--image-cache": s.ImageCache} {
+	for name, size := range map[string]string{"--task-disk": s.TaskDisk, "--task-log": s.TaskLog, "--image-cache": s.ImageCache} {
 		if _, err := parseSize(size); err != nil {
 			note(fmt.Errorf("%s: %w", name, err))
 		}

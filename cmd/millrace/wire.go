@@ -165,8 +165,12 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	if err != nil {
 		return err
 	}
+	log, err := parseSize(s.TaskLog)
+	if err != nil {
+		return err
+	}
 	h.engine = engine.New(engine.Options{
-		Network: s.TaskNetwork, Disk: space,
+		Network: s.TaskNetwork, Disk: space, TaskLog: log,
 		Queue: h.db, Journal: h.db, Archive: h.db, Purse: h.db, Objects: keep, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
 		Dir: folder, Owner: host + " " + rand.Text(), Host: host + ":" + folder, Embedded: s.embedded(), Away: away,
 		Changed: h.hub.Changed, Ended: h.hub.Ended, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,

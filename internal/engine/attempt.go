@@ -95,7 +95,7 @@ func (c *carrier) ended(ctx context.Context, t *try, s executor.Seen) error {
 	case s.Phase == executor.Gone, s.Reason == executor.Abandoned, s.Reason == executor.Preempted:
 		c.lose(ctx, t)
 	default:
-		c.fail(ctx, t, c.explain(t, s))
+		c.fail(ctx, t, c.explain(ctx, t, s))
 	}
 	c.over = append(c.over, t.handle)
 	return nil
@@ -125,7 +125,7 @@ type failure struct {
 	message string
 }
 
-func (c *carrier) explain(t *try, s executor.Seen) failure {
+func (c *carrier) explain(ctx context.Context, t *try, s executor.Seen) failure {
 	id := t.node.ID
 	switch s.Reason {
 	case executor.OutOfMemory:
@@ -136,6 +136,9 @@ func (c *carrier) explain(t *try, s executor.Seen) failure {
 		}
 		return failure{lifecycle.NodeTimeout, graph.OnTimeout, fmt.Sprintf("Node %s took longer than its %s", id, t.node.Timeout)}
 	case executor.OutputMissing:
+		if s.Exit.Refused != "" {
+			return failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s: an output cannot be kept, %s", id, s.Exit.Refused)}
+		}
 		return failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s did not produce %s", id, c.missing(t, s.Exit))}
 	case executor.ImageUnavailable:
 		return failure{lifecycle.ImageUnavailable, "", fmt.Sprintf("Node %s: its image cannot be had: %s", id, s.Detail)}
@@ -144,9 +147,9 @@ func (c *carrier) explain(t *try, s executor.Seen) failure {
 	case executor.Signaled:
 		return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s was ended by signal %d", id, s.Exit.Signal)}
 	case executor.ExitedNonZero:
-		return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s exited with status %d", id, s.Exit.Code)}
+		return failure{lifecycle.NodeFailedCode, graph.OnError, c.exited(ctx, t, s)}
 	case executor.OutOfDisk:
-		return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s wrote more than the disk space a task may use: %s", id, s.Detail)}
+		return failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s wrote more than the %s of disk, or more files, than a task may have", id, bytesText(c.e.Disk))}
 	}
 	return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s failed: %s %s", id, s.Reason, s.Detail)}
 }
@@ -201,11 +204,8 @@ func (c *carrier) retry(t *try, f failure, wait time.Duration) {
 // the log.
 func (c *carrier) failureData(ctx context.Context, t *try, f failure) []byte {
 	data := map[string]any{"errorCode": f.code, "exitCode": t.node.row.ExitCode}
-	if r, err := c.e.Driver.Logs(ctx, t.handle, max(0, t.logged-tail)); err == nil {
-		text := make([]byte, tail)
-		n, _ := readFull(r, text)
-		r.Close()
-		data["log"] = strings.ToValidUTF8(string(text[:n]), "�")
+	if text := c.lastOf(ctx, t); text != "" {
+		data["log"] = text
 	}
 	text, err := json.Marshal(data)
 	if err != nil {

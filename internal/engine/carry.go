@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/plan"
 	"github.com/millrace/millrace/internal/engine/shelf"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -24,7 +25,7 @@ type carrier struct {
 	e       *Engine
 	r       runs.Run
 	g       *graph.Graph
-	plan    *Plan
+	plan    *plan.Plan
 	values  graph.Values
 	inputs  map[string][]string // keys by workflow input
 	nodes   map[string]*node
@@ -44,6 +45,8 @@ type carrier struct {
 	over  []executor.Handle // ended, which is still to be written
 	done  []executor.Handle // ended, to be let go
 	text  []byte            // of the log that is being read
+	texts int64             // bytes kept of all logs of the run
+	mute  bool              // no more is kept of them
 
 	felt time.Time // when its pulse was taken
 	told int       // percent

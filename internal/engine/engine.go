@@ -1,3 +1,5 @@
+// Package engine carries runs out: it has what can start done by an executor,
+// and records how it ended. What a team may ask is the business of the rooms.
 package engine
 
 import (
@@ -65,6 +67,8 @@ type Objects interface {
 // fault.KindNotFound.
 type Files interface {
 	FilesByKey(ctx context.Context, team ids.Team, keys []string) (map[string]files.File, error)
+	// StorageLeft is how many more bytes the team's plan lets it keep.
+	StorageLeft(ctx context.Context, team ids.Team) (int64, error)
 }
 
 // Options are what the engine is made of.
@@ -86,6 +90,7 @@ type Options struct {
 	Away     time.Duration
 	Network  bool                      // whether tasks may use it
 	Disk     int64                     // bytes that one may write; 0: no limit
+	TaskLog  int64                     // bytes kept of the log of one attempt; 0: the driver's own bound
 	Changed  func(ids.Run)             // told whenever a run has moved
 	Ended    func(ids.Run)             // told when a run is carried no more
 	Pulse    func(ids.Run, runs.Pulse) // told what a running one uses

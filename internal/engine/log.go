@@ -15,11 +15,21 @@ const (
 	logPiece = 64 << 10
 	logChunk = 1 << 20
 	logRound = 8 << 20 // at one look, so that a flood does not hold up the rest of the run
+
+	logsOfRun = 16 // times what is kept of one attempt
+	logsCut   = "\n[log cut: this is the most that is kept of one run]\n"
 )
 
 // readLog takes what the command has written since the last look: all of it,
 // or as much as one look may.
 func (c *carrier) readLog(ctx context.Context, t *try, all bool) error {
+	if most := c.e.TaskLog * logsOfRun; most > 0 && c.texts >= most {
+		if !c.mute {
+			c.mute = true
+			c.keepPieces(ctx, t, []byte(logsCut))
+		}
+		return nil
+	}
 	r, err := c.e.Driver.Logs(ctx, t.handle, t.logged)
 	if err != nil {
 		return nil // there is none yet, or none any more
@@ -95,6 +105,7 @@ func (c *carrier) piece(ctx context.Context, t *try, size int64) runs.LogPiece {
 }
 
 func (c *carrier) addPiece(t *try, p runs.LogPiece) {
+	c.texts += p.Size
 	t.logged += p.Size
 	t.shard.logged += p.Size
 	c.step.Logs = append(c.step.Logs, p)

@@ -81,6 +81,9 @@ func (m made) find(key string) (runs.Output, bool) {
 // succeed keeps a try's outputs. The bytes are safe before the journal says
 // so, and hashed again on the way: what the shim saw is what is kept.
 func (c *carrier) succeed(ctx context.Context, t *try, exit *executor.Exit) error {
+	if full, err := c.overStorage(ctx, t, exit); full || err != nil {
+		return err
+	}
 	var kept []runs.Output
 	for i, o := range exit.Outputs {
 		out, err := c.keep(ctx, t, i, o)
@@ -101,6 +104,34 @@ func (c *carrier) succeed(ctx context.Context, t *try, exit *executor.Exit) erro
 	c.close(t, runs.AttemptSucceeded, "")
 	c.shardDone(t, true)
 	return nil
+}
+
+// overStorage fails a try whose outputs the team's plan has no room for. Their
+// lengths count, as they will when they are kept.
+func (c *carrier) overStorage(ctx context.Context, t *try, exit *executor.Exit) (bool, error) {
+	var sum int64
+	for _, o := range exit.Outputs {
+		sum += o.Size
+	}
+	if sum == 0 {
+		return false, nil
+	}
+	left, err := c.e.Files.StorageLeft(ctx, c.r.Team)
+	if err != nil || sum <= left {
+		return false, err
+	}
+	c.fail(ctx, t, failure{code: lifecycle.DiskFull, message: fmt.Sprintf(
+		"Node %s made %s, and the team's plan has %s of storage left: delete files, or change to a larger plan", t.node.ID, bytesText(sum), bytesText(max(0, left)))})
+	return true, nil
+}
+
+// bytesText is a number of bytes for people.
+func bytesText(n int64) string {
+	const gb, mb = 1 << 30, 1 << 20
+	if n >= gb {
+		return fmt.Sprintf("%.4g GB", float64(n)/gb)
+	}
+	return fmt.Sprintf("%.3g MB", float64(n)/mb)
 }
 
 // keep stores one output under a key that carries attempt and fence, so that

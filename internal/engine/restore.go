@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/plan"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -22,7 +23,7 @@ func (c *carrier) restore(rec runs.Record) {
 			c.enter(known)
 		}
 	}
-	c.plan = NewPlan(c.g, states)
+	c.plan = plan.New(c.g, states)
 	for _, o := range rec.Outputs {
 		c.made.add(o)
 	}
@@ -81,6 +82,7 @@ func (c *carrier) recallFailure(n *node, s *shard, a runs.Attempt) {
 
 // recallLog takes in how much of an attempt's log is kept.
 func (c *carrier) recallLog(l runs.Logged) {
+	c.texts += l.Size
 	n := c.nodes[l.Node]
 	if n == nil {
 		return

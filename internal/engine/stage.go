@@ -33,7 +33,7 @@ func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 	spec := executor.Spec{
 		Key: c.key(t), Fence: t.row.Fence, Dir: filepath.Join(c.e.Dir, c.key(t).Folder()), Interpreter: n.Interpreter, Command: n.Command,
 		VCPU: t.vcpu, MemoryBytes: int64(t.ramGB * (1 << 30)), GPU: t.gpu, Timeout: n.Timeout, Grace: stopGrace, Away: c.e.Away,
-		Network: c.e.Network, DiskBytes: c.e.Disk,
+		Network: c.e.Network, DiskBytes: c.e.Disk, LogBytes: c.e.TaskLog,
 	}
 	if c.limit > 0 { // a task ends in time even while no server runs
 		if left := c.limit - c.r.Took(c.e.Now()); spec.Timeout == 0 || left < spec.Timeout {

@@ -100,6 +100,20 @@ func (s Step) Empty() bool {
 	return len(s.Nodes)+len(s.Attempts)+len(s.Outputs)+len(s.Logs)+len(s.Sealed)+len(s.Events) == 0
 }
 
+// LogObjects is how much text has come to lie in objects, where it counts as
+// storage. What stays in the database is too little to count.
+func (s Step) LogObjects() (size int64) {
+	for _, p := range s.Logs {
+		if p.Object != "" {
+			size += p.Size
+		}
+	}
+	for _, m := range s.Sealed {
+		size += m.To - m.From
+	}
+	return size
+}
+
 // ErrGone is what a worker hears that wants to reuse files which somebody has
 // deleted meanwhile: nothing was written.
 var ErrGone = fault.Conflict("what was to be used again is gone").WithCode("gone")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -18,6 +19,22 @@ var _ files.Store = (*DB)(nil)
 func (db *DB) PlanOf(ctx context.Context, team ids.Team) (plan credits.Plan, err error) {
 	err = db.q.QueryRowContext(ctx, `SELECT plan FROM teams WHERE id = $1`, team).Scan(&plan)
 	return plan, db.foreseen(err, "team")
+}
+
+// StorageLeft is how many more bytes the team's plan lets it keep.
+func (db *DB) StorageLeft(ctx context.Context, team ids.Team) (int64, error) {
+	var plan credits.Plan
+	var used int64
+	err := db.q.QueryRowContext(ctx, `
+		SELECT t.plan, COALESCE(s.bytes, 0) FROM teams t LEFT JOIN storage s ON s.team_id = t.id WHERE t.id = $1`, team).Scan(&plan, &used)
+	if err != nil {
+		return 0, db.foreseen(err, "team")
+	}
+	terms, _ := db.catalog.Terms(plan)
+	if terms.StorageBytes == 0 {
+		return math.MaxInt64, nil
+	}
+	return terms.StorageBytes - used, nil
 }
 
 // Reserve counts an upload against the quota. The check and the count are one

@@ -29,7 +29,7 @@ func (db *DB) Advance(ctx context.Context, id ids.Run, fence int64, s runs.Step,
 				return err
 			}
 		}
-		if err := tx.appendLogs(ctx, id, s); err != nil {
+		if err := tx.appendLogs(ctx, r.Team, id, s); err != nil {
 			return err
 		}
 		_, err := tx.changed(ctx, `

@@ -11,7 +11,12 @@ import (
 
 // appendLogs adds text to a run's log, and notes which of it lies in objects
 // now. The text itself is never rewritten.
-func (db *DB) appendLogs(ctx context.Context, id ids.Run, s runs.Step) error {
+func (db *DB) appendLogs(ctx context.Context, team ids.Team, id ids.Run, s runs.Step) error {
+	if size := s.LogObjects(); size > 0 {
+		if _, err := db.addStorage(ctx, team, size, 0); err != nil {
+			return err
+		}
+	}
 	for _, p := range s.Logs {
 		var end int64
 		err := db.q.QueryRowContext(ctx, `UPDATE runs SET log_size = log_size + $1 WHERE id = $2 RETURNING log_size`, p.Size, id).Scan(&end)

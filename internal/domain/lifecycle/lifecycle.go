@@ -73,7 +73,7 @@ func (s NodeState) Terminal() bool {
 // ErrorCode says why a run did not complete.
 type ErrorCode string
 
-// The codes. The workflow answers for those up to output_mismatch, the
+// The codes. The workflow answers for those up to disk_full, the
 // platform for the others.
 const (
 	NodeFailedCode   ErrorCode = "node_failed"
@@ -83,6 +83,7 @@ const (
 	InputMissing     ErrorCode = "input_missing"
 	OutputMissing    ErrorCode = "output_missing"
 	OutputMismatch   ErrorCode = "output_mismatch"
+	DiskFull         ErrorCode = "disk_full"
 
 	WorkerLost       ErrorCode = "worker_lost"
 	PlanTimeLimit    ErrorCode = "plan_time_limit"

@@ -62,6 +62,7 @@ type Spec struct {
 	VCPU        float64       `json:"vcpu"`
 	MemoryBytes int64         `json:"memoryBytes"`         // 0: no limit
 	DiskBytes   int64         `json:"diskBytes,omitempty"` // of what the command writes; 0: no limit
+	LogBytes    int64         `json:"logBytes,omitempty"`  // kept of the log; 0: the shim's own bound
 	GPU         int           `json:"gpu,omitempty"`
 	Network     bool          `json:"network,omitempty"`
 	Timeout     time.Duration `json:"timeout,omitempty"` // 0: none

@@ -53,19 +53,86 @@ func TestATaskCannotFillTheDisk(t *testing.T) {
 	t.Parallel()
 	for name, command := range map[string]string{
 		"with one file":              "head -c 300000000 /dev/zero > big",
-		"with many files":            "i=0; while :; do head -c 1000000 /dev/zero > f$i; i=$((i+1)); sleep 0.001; done",
-		"with temporary files":       "i=0; while :; do head -c 1000000 /dev/zero > $TMPDIR/f$i; i=$((i+1)); sleep 0.001; done",
-		"with files of another name": "i=0; while :; do head -c 1000000 /dev/zero > f$i; ln f$i g$i; i=$((i+1)); sleep 0.001; done",
+		"with many files":            "i=0; while :; do head -c 1000000 /dev/zero > f$i; i=$((i+1)); done",
+		"with temporary files":       "i=0; while :; do head -c 1000000 /dev/zero > $TMPDIR/f$i; i=$((i+1)); done",
+		"with files of another name": "i=0; while :; do head -c 1000000 /dev/zero > f$i; ln f$i g$i; i=$((i+1)); done",
+		"with files without a name":  "i=10; while [ $i -lt 200 ]; do eval \"exec $i>gone\"; rm gone; head -c 1000000 /dev/zero >&$i; i=$((i+1)); done; sleep 600",
+		"beyond the longest path":    "name=$(printf %0200d 0); i=0; while [ $i -lt 40 ]; do mkdir $name; cd $name; i=$((i+1)); done; i=0; while :; do head -c 1000000 /dev/zero > f$i; i=$((i+1)); done",
+		"in a closed folder":         "mkdir closed; cd closed; chmod 000 .; i=0; while :; do head -c 1000000 /dev/zero > f$i || sleep 600; i=$((i+1)); done",
+		"with empty files":           "i=0; while :; do : > f$i; i=$((i+1)); done",
+		"with folders in folders":    "while :; do mkdir d; cd d; done",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := drivertest.NewBench(t, bare)
+			if name == "in a closed folder" && os.Getuid() != 0 {
+				t.Skip("only root writes into it")
+			}
+			maker := boxed
+			if name == "in a closed folder" { // where the task is root, too
+				maker = bare
+			}
+			b := drivertest.NewBench(t, maker)
 			s := b.Spec(t, command)
 			s.DiskBytes = 20 << 20
-			if seen := b.Do(t, s); seen.Reason != executor.OutOfDisk {
-				t.Errorf("%s: %+v", seen.Reason, seen.Exit)
+			h := b.Submit(t, s)
+			if seen := b.End(t, h); seen.Reason != executor.OutOfDisk {
+				t.Errorf("%s: %+v, %s", seen.Reason, seen.Exit, b.Log(t, h, 0))
+			}
+			if err := b.Release(t.Context(), h); err != nil {
+				t.Errorf("its folder cannot be removed: %v", err)
 			}
 		})
+	}
+}
+
+// A file with holes takes up nothing until it is kept.
+func TestOutputsCountByTheirLength(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	s := b.Spec(t, "for i in 1 2 3; do truncate -s 10M f$i; done")
+	s.Outputs = []executor.OutputPattern{{Port: "f", Path: "f*", Many: true}}
+	s.DiskBytes = 20 << 20
+	if seen := b.Do(t, s); seen.Reason != executor.OutOfDisk {
+		t.Errorf("%s: %+v", seen.Reason, seen.Exit)
+	}
+}
+
+func TestHashingEndsWithItsTask(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	long := b.Spec(t, "truncate -s 1T f; echo up")
+	long.Outputs = []executor.OutputPattern{{Port: "f", Path: "f"}}
+	late := long
+	late.Key.Node, late.Fence = "late", "late"
+	late.Dir = strings.Replace(long.Dir, ".node.", ".late.", 1)
+	late.Timeout = 2 * time.Second
+	if err := os.MkdirAll(late.Work(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	stopped, timed := b.Submit(t, long), b.Submit(t, late)
+	drivertest.Eventually(t, func() bool { return b.Log(t, stopped, 0) == "up\n" }, func() string { return "no log" })
+	if err := b.Stop(t.Context(), stopped, 0); err != nil {
+		t.Fatal(err)
+	}
+	if seen := b.End(t, stopped); seen.Reason != executor.Cancelled {
+		t.Errorf("stopped: %s", seen.Reason)
+	}
+	if seen := b.End(t, timed); seen.Reason != executor.TimedOut {
+		t.Errorf("out of time: %s", seen.Reason)
+	}
+}
+
+func TestALogIsBounded(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	s := b.Spec(t, "head -c 300000000 /dev/zero | tr '\\0' '\\n'; echo the end")
+	s.LogBytes = 1 << 20
+	h := b.Submit(t, s)
+	if seen := b.End(t, h); seen.Reason != executor.ExitedZero {
+		t.Errorf("%s: %+v", seen.Reason, seen.Exit)
+	}
+	if log := b.Log(t, h, 0); len(log) > 1<<20+100 || !strings.Contains(log, "[log cut") {
+		t.Errorf("it is %d bytes long", len(log))
 	}
 }
 

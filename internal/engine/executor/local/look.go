@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -155,21 +154,6 @@ func (d *Driver) forget(ctx context.Context, id string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// removeAll also removes folders that a command has closed to their owner.
-func removeAll(dir string) error {
-	err := os.RemoveAll(dir)
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, _ error) error {
-		if entry != nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }
 
 func (d *Driver) find(id string) *attempt {

@@ -67,9 +67,10 @@ type Cgroup struct {
 func (c Cgroup) Held() bool { return len(c.Threads) > 0 || c.Folder != "" }
 
 const (
-	defaultLog = 1 << 30
+	defaultLog = 64 << 20
 	maxLine    = 32 << 10
 	tick       = 200 * time.Millisecond
+	diskTick   = 20 * time.Millisecond // a command writes a gigabyte in a second
 )
 
 // The statuses of the shim itself.

@@ -25,6 +25,7 @@ type log struct {
 	streams []*stream
 
 	file, marks int // descriptors, once something is written
+	null        int // once the log is full
 	size        int64
 	full        bool
 	stderr      bool // of the last mark
@@ -35,7 +36,7 @@ func newLog(f Folder, most int64) *log {
 	if most == 0 {
 		most = defaultLog
 	}
-	return &log{folder: f, most: most, file: -1, marks: -1}
+	return &log{folder: f, most: most, file: -1, marks: -1, null: -1}
 }
 
 // stream is one of the command's streams, seen from the end of its pipe.
@@ -70,7 +71,7 @@ func (s *stream) read(l *log) bool {
 	if s.chunk == nil {
 		s.chunk = make([]byte, 8<<10)
 	}
-	n, err := unix.Read(s.fd, s.chunk)
+	n, err := s.take(l)
 	switch {
 	case err == unix.EINTR:
 		return true
@@ -80,12 +81,29 @@ func (s *stream) read(l *log) bool {
 		unix.Close(s.fd)
 		s.fd = -1
 		return false
+	case l.full:
+		return true
 	}
 	l.write(s.cutter.cut(s.chunk[:n]), s.stderr)
 	if n == len(s.chunk) && n < 256<<10 {
 		s.chunk = make([]byte, 4*n) // a chatty command: fewer, larger writes
 	}
 	return true
+}
+
+// take reads a chunk. What a full log does not keep, the kernel drops by itself:
+// a flood of text must cost its own task, not the shim.
+func (s *stream) take(l *log) (int, error) {
+	if l.full && l.null < 0 {
+		l.null, _ = unix.Open(os.DevNull, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	}
+	if l.full && l.null >= 0 {
+		n, err := unix.Splice(s.fd, nil, l.null, nil, 1<<20, unix.SPLICE_F_NONBLOCK)
+		if err != unix.EINVAL {
+			return int(n), err
+		}
+	}
+	return unix.Read(s.fd, s.chunk)
 }
 
 func (l *log) write(text []byte, stderr bool) {
@@ -147,7 +165,7 @@ func (l *log) close() {
 			unix.Close(s.fd)
 		}
 	}
-	for _, fd := range []int{l.file, l.marks} {
+	for _, fd := range []int{l.file, l.marks, l.null} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}

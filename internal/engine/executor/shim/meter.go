@@ -1,21 +1,10 @@
 package shim
 
 import (
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
-)
-
-type excess int
-
-const (
-	within excess = iota
-	overMemory
-	overDisk
 )
 
 // sampleEvery is how often usage is written down; what must not be exceeded is
@@ -24,18 +13,20 @@ const sampleEvery = time.Second
 
 // meter watches what the command uses.
 type meter struct {
-	folder Folder
 	launch Launch
 	pid    int // of the command
 
 	cpu0, oom0 int64 // of the group, which has served others before
 	peak       int64
 	sampled    time.Time
-	walkAt     time.Time
+	disk       *disk // nil without a limit
 }
 
 func newMeter(f Folder, l Launch) *meter {
-	m := &meter{folder: f, launch: l}
+	m := &meter{launch: l}
+	if l.Disk > 0 {
+		m.disk = newDisk(f, l.Disk)
+	}
 	if l.Cgroup.Held() {
 		m.cpu0 = groupCPU(l.Cgroup.CPU)
 		m.oom0 = line(l.Cgroup.OOM, "oom_kill")
@@ -43,8 +34,9 @@ func newMeter(f Folder, l Launch) *meter {
 	return m
 }
 
-// look returns a sample when one is due.
-func (m *meter) look(now time.Time) (sampled *Usage, e excess) {
+// look returns a sample when one is due, and whether the command uses more
+// memory than it may where no group holds it.
+func (m *meter) look(now time.Time) (sampled *Usage, overMemory bool) {
 	sample := now.Sub(m.sampled) >= sampleEvery
 	alone := m.launch.Memory > 0 && m.launch.Cgroup.Memory == "" // no group holds the memory
 	if sample || alone {
@@ -54,19 +46,10 @@ func (m *meter) look(now time.Time) (sampled *Usage, e excess) {
 			m.sampled, sampled = now, &u
 		}
 		if alone && u.Memory > m.launch.Memory && proportional(m.pid, u.Memory) > m.launch.Memory {
-			return sampled, overMemory
+			return sampled, true
 		}
 	}
-	if m.launch.Disk > 0 && now.After(m.walkAt) {
-		began := time.Now()
-		used := m.disk()
-		// A folder of very many files must not keep the shim busy.
-		m.walkAt = now.Add(20 * time.Since(began))
-		if used > m.launch.Disk {
-			return sampled, overDisk
-		}
-	}
-	return sampled, within
+	return sampled, false
 }
 
 // usage asks the group where it knows, and otherwise sums up the processes. A
@@ -107,39 +90,9 @@ func (m *meter) finish(e *Exit) {
 	if e.Code != 0 && g.OOM != "" && line(g.OOM, "oom_kill") > m.oom0 {
 		e.OOM = true
 	}
-	if m.launch.Disk > 0 && e.Code != 0 && m.disk() >= m.launch.Disk {
+	if m.disk != nil && e.Code != 0 && m.disk.full() {
 		e.OutOfDisk = true
 	}
-}
-
-// disk is what the folders that the command may write to take up, each file
-// once.
-func (m *meter) disk() int64 {
-	type inode struct{ dev, ino uint64 }
-	seen := map[inode]bool{}
-	var sum int64
-	for _, folder := range []string{WorkFolder, TempFolder} {
-		_ = filepath.WalkDir(m.folder.path(folder), func(_ string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return nil //nolint:nilerr // what is removed while we look takes up nothing
-			}
-			info, err := d.Info()
-			if err != nil {
-				return nil //nolint:nilerr // as above
-			}
-			if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-				if stat.Nlink > 1 && !d.IsDir() {
-					if seen[inode{stat.Dev, stat.Ino}] {
-						return nil
-					}
-					seen[inode{stat.Dev, stat.Ino}] = true
-				}
-				sum += stat.Blocks * 512
-			}
-			return nil
-		})
-	}
-	return sum
 }
 
 // groupCPU reads both versions: a bare number of nanoseconds, or a line of

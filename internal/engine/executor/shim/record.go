@@ -25,6 +25,7 @@ type Exit struct {
 
 	Outputs []Output `json:"outputs,omitempty"`
 	Missing []string `json:"missing,omitempty"` // ports that are not optional and have no file
+	Refused string   `json:"refused,omitempty"` // a file that is there and cannot be kept, and why
 
 	LogBytes    int64    `json:"logBytes"`
 	NotEnforced []string `json:"notEnforced,omitempty"` // limits that were asked for and not held

@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"errors"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -53,10 +54,36 @@ func (t *task) carryOut() Exit {
 	t.shim.threads.do(t.launch, t.run)
 	t.exit.LogBytes = t.log.size
 	if t.exit.StartFailed == "" {
-		t.exit.Outputs, t.exit.Missing = Collect(t.folder.path(WorkFolder), t.launch.Outputs)
+		t.collect()
 	}
 	return t.exit
 }
+
+// collect takes note of what the command made. Hashing it can take long, and
+// ends as the command would have.
+func (t *task) collect() {
+	found, err := collect(t.folder.path(WorkFolder), t.launch.Outputs, t.launch.Disk, t.collecting)
+	switch {
+	case errors.Is(err, errTooLarge):
+		t.exit.OutOfDisk = true
+	case err == nil:
+		t.exit.Outputs, t.exit.Missing, t.exit.Refused = found.outputs, found.missing, found.refused
+	}
+}
+
+func (t *task) collecting() error {
+	if _, asked := t.stopAsked(); asked {
+		t.exit.Stopped = true
+		return errStopped
+	}
+	if t.launch.Timeout > 0 && time.Since(t.exit.Start) >= t.launch.Timeout {
+		t.exit.TimedOut = true
+		return errStopped
+	}
+	return nil
+}
+
+var errStopped = errors.New("it was stopped")
 
 // run starts the command and returns when nothing of it is left.
 func (t *task) run(joined bool) {
@@ -89,9 +116,22 @@ func (t *task) run(joined bool) {
 // watch returns when the command itself has ended, for whatever reason.
 func (t *task) watch(c *command) {
 	presence := newPresence(t.launch.Away - t.launch.Grace)
-	for next := time.Now().Add(tick); !c.ended(); {
-		t.wait(c, time.Until(next))
-		if now := time.Now(); !now.Before(next) {
+	every := tick
+	if t.launch.Disk > 0 {
+		every = diskTick
+	}
+	next := time.Now().Add(tick)
+	for soon := time.Now().Add(every); !c.ended(); {
+		t.wait(c, time.Until(soon))
+		now := time.Now()
+		if now.Before(soon) {
+			continue
+		}
+		soon = now.Add(every)
+		if t.launch.Disk > 0 && t.meter.disk.over(now, c.pid) {
+			t.end(c, &t.exit.OutOfDisk, 0)
+		}
+		if !now.Before(next) {
 			next = now.Add(tick)
 			t.look(c, now, presence)
 		}
@@ -130,15 +170,12 @@ func (t *task) look(c *command, now time.Time, p *presence) {
 	if t.launch.Away > 0 && p.away(now, t.renewals.Load()) {
 		t.end(c, &t.exit.Abandoned, t.launch.Grace)
 	}
-	usage, excess := t.meter.look(now)
+	usage, overMemory := t.meter.look(now)
 	if usage != nil {
 		t.shim.sampled(t.launch.ID, *usage)
 	}
-	switch excess {
-	case overMemory:
+	if overMemory {
 		t.end(c, &t.exit.OOM, 0)
-	case overDisk:
-		t.end(c, &t.exit.OutOfDisk, 0)
 	}
 	if t.ending && !now.Before(t.killAt) {
 		t.launch.kill(c.pid)

@@ -1,4 +1,4 @@
-package engine
+package plan
 
 import (
 	"fmt"
@@ -67,7 +67,7 @@ func TestWhatComesNext(t *testing.T) {
 		"one that waits to be tried is not":      {"a", "", map[string]lifecycle.NodeState{"a": lifecycle.NodeRetrying}, "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := NewPlan(define(t, tt.nodes, tt.edges), tt.states)
+			p := New(define(t, tt.nodes, tt.edges), tt.states)
 			start, skip := p.Next()
 			if names(start) != tt.start || names(skip) != tt.skip || p.Over() != tt.over {
 				t.Errorf("starts %q, skips %q, over %v; want %q, %q, %v", names(start), names(skip), p.Over(), tt.start, tt.skip, tt.over)
@@ -91,7 +91,7 @@ func TestEveryPlanComesToAnEnd(t *testing.T) {
 			}
 		}
 		g := define(rt, strings.Join(nodes, " "), strings.Join(edges, " "))
-		p := NewPlan(g, nil)
+		p := New(g, nil)
 		for range 4 * n {
 			failed := p.Failed() != nil
 			start, skip := p.Next()

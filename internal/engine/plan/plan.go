@@ -1,7 +1,6 @@
-// Package engine carries runs out: it decides what can start, has it done by
-// an executor, and records how it ended. What a team may ask is the business
-// of the rooms.
-package engine
+// Package plan knows what can start in a run, what ended and what follows from
+// it. It does nothing itself.
+package plan
 
 import (
 	"slices"
@@ -22,8 +21,8 @@ type Plan struct {
 	next   map[string]*graph.Node // pending ones that are worth a look
 }
 
-// NewPlan makes a plan; a node without a state is pending.
-func NewPlan(g *graph.Graph, states map[string]lifecycle.NodeState) *Plan {
+// New makes a plan; a node without a state is pending.
+func New(g *graph.Graph, states map[string]lifecycle.NodeState) *Plan {
 	p := &Plan{graph: g, states: make(map[string]lifecycle.NodeState, len(g.Nodes)), next: map[string]*graph.Node{}}
 	for _, n := range g.Order() {
 		p.states[n.ID] = lifecycle.NodePending

@@ -1,0 +1,171 @@
+package shim
+
+import (
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// disk watches what a command takes up in its folders. Counting files takes
+// time, and a command can write a gigabyte meanwhile; so in between it looks at
+// what the whole file system has left, which takes none. Only when that has
+// shrunk by as much as the command still may write are its files counted again.
+type disk struct {
+	folders []string
+	most    int64 // bytes
+	files   int64 // at most
+
+	used    space // when files were last counted
+	left    space // of the file system, then
+	countAt time.Time
+}
+
+// space is room on a file system.
+type space struct{ bytes, files int64 }
+
+// How many files a command may have: as many as fit if each takes up a block,
+// within bounds. Beyond the depth no program can name a file.
+const (
+	block    = 4 << 10
+	fewFiles = 10_000
+	maxFiles = 1_000_000
+	maxDepth = 200
+)
+
+func newDisk(f Folder, most int64) *disk {
+	d := &disk{folders: []string{f.path(WorkFolder), f.path(TempFolder)}, most: most}
+	d.files = min(max(most/block, fewFiles), maxFiles)
+	d.left = d.free()
+	return d
+}
+
+// over reports whether the command, whose processes begin with pid, takes up
+// too much.
+func (d *disk) over(now time.Time, pid int) bool {
+	left := d.free()
+	shrunk := d.left.bytes-left.bytes >= d.most-d.used.bytes || d.left.files-left.files >= d.files-d.used.files
+	if !shrunk && now.Before(d.countAt) {
+		return false
+	}
+	began := time.Now()
+	d.left = left
+	exceeded := d.count(pid)
+	// A folder of very many files must not keep the shim busy.
+	d.countAt = now.Add(max(sampleEvery, 20*time.Since(began)))
+	return exceeded
+}
+
+// free is what the file system has left.
+func (d *disk) free() space {
+	var s unix.Statfs_t
+	if unix.Statfs(d.folders[0], &s) != nil {
+		return space{}
+	}
+	return space{bytes: int64(s.Bavail) * s.Bsize, files: int64(s.Ffree)}
+}
+
+// count finds out what the command takes up, each file once, and reports
+// whether that is too much. Files that have no name any more count as long as
+// they are open.
+func (d *disk) count(pid int) (exceeded bool) {
+	var work unix.Stat_t
+	_ = unix.Stat(d.folders[0], &work)
+	c := counter{dev: work.Dev, seen: map[inode]bool{}}
+	for _, folder := range d.folders {
+		c.folder(unix.AT_FDCWD, folder, 0)
+	}
+	if pid > 0 {
+		for _, pid := range tree(pid) {
+			c.deleted(pid)
+		}
+	}
+	d.used = c.space
+	return c.tooDeep || c.bytes > d.most || c.files > d.files
+}
+
+// full reports whether the command has used what it may: a program that fails
+// when it does ends by itself.
+func (d *disk) full() bool {
+	return d.count(0) || d.used.bytes >= d.most
+}
+
+type inode struct{ dev, ino uint64 }
+
+// counter adds up files.
+type counter struct {
+	space
+	dev     uint64 // where the folders are; what lies in memory is counted there
+	seen    map[inode]bool
+	tooDeep bool
+}
+
+func (c *counter) add(s unix.Stat_t) {
+	if s.Mode&unix.S_IFMT != unix.S_IFDIR && s.Nlink != 1 {
+		if c.seen[inode{s.Dev, s.Ino}] {
+			return
+		}
+		c.seen[inode{s.Dev, s.Ino}] = true
+	}
+	c.bytes += s.Blocks * 512
+	c.files++
+}
+
+// folder adds up a folder by its name in another one: a path may be longer than
+// the kernel takes. What is removed meanwhile takes up nothing.
+func (c *counter) folder(parent int, name string, depth int) {
+	if depth > maxDepth {
+		c.tooDeep = true
+		return
+	}
+	dir, err := openFolder(parent, name)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	for {
+		entries, err := dir.ReadDir(1000)
+		for _, entry := range entries {
+			var s unix.Stat_t
+			if unix.Fstatat(int(dir.Fd()), entry.Name(), &s, unix.AT_SYMLINK_NOFOLLOW) != nil {
+				continue
+			}
+			c.add(s)
+			if s.Mode&unix.S_IFMT == unix.S_IFDIR {
+				c.folder(int(dir.Fd()), entry.Name(), depth+1)
+			}
+		}
+		if err != nil || c.tooDeep {
+			return
+		}
+	}
+}
+
+// openFolder opens a folder even if the command has closed it to its owner.
+func openFolder(parent int, name string) (*os.File, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := unix.Openat(parent, name, flags, 0)
+	if err == unix.EACCES && unix.Fchmodat(parent, name, 0o700, 0) == nil {
+		fd, err = unix.Openat(parent, name, flags, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// deleted adds up files that a process has open, or has in its memory, and that
+// have no name any more.
+func (c *counter) deleted(pid int) {
+	proc := "/proc/" + strconv.Itoa(pid)
+	for _, list := range []string{proc + "/fd", proc + "/map_files"} {
+		entries, _ := os.ReadDir(list)
+		for _, entry := range entries {
+			var s unix.Stat_t
+			if unix.Stat(list+"/"+entry.Name(), &s) == nil && s.Mode&unix.S_IFMT == unix.S_IFREG && s.Nlink == 0 && s.Dev == c.dev {
+				c.add(s)
+			}
+		}
+	}
+}
