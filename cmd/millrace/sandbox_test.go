@@ -52,8 +52,20 @@ echo tried`, data, host, port, socket)
 
 	w = s.workflow(token, `{"nodes":[{"id":"glutton","command":"dd if=/dev/zero of=big bs=1M count=500 2>&1 || true; for i in $(seq 500); do dd if=/dev/zero of=f$i bs=1M count=1 2>/dev/null; sleep 0.01; done; echo full"}]}`)
 	r = s.ended(token, s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w)))
-	if r["status"] != "failed" {
+	if r["status"] != "failed" || r["errorCode"] != "disk_full" || !strings.Contains(r["errorMessage"].(string), "50 MB of disk") {
 		t.Errorf("a task that fills the disk is %v: %v\n%v", r["status"], r["errorMessage"], r["logs"])
+	}
+	for name, tt := range map[string]struct{ node, code, message string }{
+		"a sandbox of its own":   {`"command":"unshare -U true"`, "node_failed", "sandbox or container of its own"},
+		"a name with a new line": {`"command":"touch \"a$(printf '\\\\nb')\"","outputs":{"a":{"path":"a*","many":true}}`, "output_missing", "control character"},
+		"a value too long":       {`"command":"true $PARAM_long"`, "node_failed", "PARAM_long is 200 KB long"},
+		"a computed NUL":         {`"command":"true","scatter":{"over":"[\"x\\u0000--bind\\u0000/\\u0000/\\u0000--\"]"}`, "node_failed", "NUL"},
+	} {
+		w := s.workflow(token, fmt.Sprintf(`{"parameters":{"long":{"type":"string"}},"nodes":[{"id":"n",%s}]}`, tt.node))
+		r := s.ended(token, s.run(token, fmt.Sprintf(`{"workflowId":%q,"parameters":{"long":%q}}`, w, strings.Repeat("x", 200<<10))))
+		if r["status"] != "failed" || r["errorCode"] != tt.code || !strings.Contains(r["errorMessage"].(string), tt.message) {
+			t.Errorf("%s: %v, %v: %v", name, r["status"], r["errorCode"], r["errorMessage"])
+		}
 	}
 }
 

@@ -1,9 +1,14 @@
 package disk
 
-import "os"
+import (
+	"bytes"
+	"io"
+	"os"
+)
 
 // early is a file that goes to the disk while it is written, so that making
-// it durable at the end does not have to wait for all of it.
+// it durable at the end does not have to wait for all of it. What is empty
+// stays a hole, as it may have been where it comes from.
 type early struct {
 	file    *os.File
 	written int64
@@ -11,6 +16,14 @@ type early struct {
 }
 
 func (e *early) Write(p []byte) (int, error) {
+	if empty(p) {
+		_, err := e.file.Seek(int64(len(p)), io.SeekCurrent)
+		if err != nil {
+			return 0, err
+		}
+		e.written += int64(len(p))
+		return len(p), nil
+	}
 	n, err := e.file.Write(p)
 	e.written += int64(n)
 	const step = 8 << 20
@@ -19,4 +32,14 @@ func (e *early) Write(p []byte) (int, error) {
 		e.begun = e.written
 	}
 	return n, err
+}
+
+// end gives the file its length: the last of it may be a hole.
+func (e *early) end() error { return e.file.Truncate(e.written) }
+
+// hole is the least that is worth leaving out.
+const hole = 16 << 10
+
+func empty(p []byte) bool {
+	return len(p) >= hole && p[0] == 0 && bytes.Equal(p[1:], p[:len(p)-1])
 }

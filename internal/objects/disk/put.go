@@ -62,8 +62,9 @@ func (s *Store) write(tmp string, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if _, err = io.Copy(&early{file: f}, r); err == nil {
-		err = f.Sync()
+	e := &early{file: f}
+	if _, err = io.Copy(e, r); err == nil {
+		err = errors.Join(e.end(), f.Sync())
 	}
 	return errors.Join(err, f.Close())
 }
