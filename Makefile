@@ -19,7 +19,7 @@ RACE := -race -gcflags='modernc.org/...=-race=false'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web build web-check browser test check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web build web-check browser test attack check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -58,6 +58,9 @@ browser: build ## Test the web app in Chromium against the real server
 test: setup-test format vet lint tidy web-check ## Run everything on SQLite and PostgreSQL, with the race detector
 	scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/with-dex go test $(RACE) -timeout 15m ./...
 	$(MAKE) --no-print-directory browser
+
+attack: setup-test build ## Run the attacks that docs/security.md lists, on both databases
+	scripts/with-postgres scripts/attack
 
 check: format vet lint ## Run what a commit needs: formatting, vet, lint, tests on SQLite
 	MILLRACE_TEST_POSTGRES= go test ./...
