@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/engine/executor/local"
 )
 
 type doctorCommand struct {
@@ -135,18 +138,30 @@ func (s *settings) checkPublic() error {
 	return nil
 }
 
-// checkSandbox tries a real sandbox, because bubblewrap may be there and not
-// be allowed to work.
+// checkSandbox tries a real task, because bubblewrap may be there and not be
+// allowed to work, and names the limits that this machine does not hold.
 func (s *settings) checkSandbox(ctx context.Context) error {
 	if s.Sandbox == "none" {
 		return errors.New("--sandbox none: tasks run without isolation")
 	}
-	if err := checkTool("bwrap", "bubblewrap"); err != nil {
+	folder, err := os.MkdirTemp("", "millrace-doctor-")
+	if err != nil {
 		return err
 	}
-	out, err := exec.CommandContext(ctx, "bwrap", "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "true").CombinedOutput()
+	defer os.RemoveAll(folder)
+	driver, err := local.New(ctx, local.Config{Folder: folder, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	if err != nil {
-		return fmt.Errorf("does not work here (are user namespaces allowed?): %w: %s", err, out)
+		return err
+	}
+	defer driver.Close()
+	caps, err := driver.Capabilities(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !caps.Ready:
+		return errors.New(caps.Problem)
+	case len(caps.NotEnforced) > 0:
+		return fmt.Errorf("works, but the control groups here do not hold a task's %s; it is measured instead", strings.Join(caps.NotEnforced, " and "))
 	}
 	return nil
 }
