@@ -1,0 +1,269 @@
+// Package lease is the ownership of runs: a worker may act on a run only while
+// it holds the run's lease. One goroutine renews all leases of a process and
+// does nothing else, so that nothing slow can make it late. Whose turn it is to
+// get a run is decided elsewhere.
+package lease
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// The rhythm of leases: another worker may take a run once its lease has run
+// out.
+const (
+	Length  = 30 * time.Second
+	Renewal = 10 * time.Second
+
+	// margin is how long before its end a lease is not relied on any more: what
+	// is begun under it takes a moment.
+	margin = 2 * time.Second
+	// again is how soon a renewal that failed is tried again.
+	again = time.Second
+)
+
+// Held names a run and the fence under which a worker holds it.
+type Held struct {
+	Run   ids.Run
+	Fence int64
+}
+
+// Store keeps leases.
+type Store interface {
+	// RenewLeases extends leases and returns those that are still held: of the
+	// others, somebody else is the owner, or the run has ended.
+	RenewLeases(ctx context.Context, held []Held, until time.Time) ([]Held, error)
+	// GiveBack ends a lease at once, if it is still held.
+	GiveBack(ctx context.Context, h Held) error
+}
+
+// ErrLost is the end of a lease that somebody else has.
+var ErrLost = errors.New("another worker has taken the run over")
+
+// Clock measures time that passes also while the process or the machine is
+// stopped.
+type Clock func() time.Duration
+
+// Keeper holds the leases of a process.
+type Keeper struct {
+	store Store
+	now   func() time.Time
+	clock Clock
+	log   *slog.Logger
+	hurry chan struct{} // somebody waits for a renewal
+
+	mu      sync.Mutex
+	leases  map[ids.Run]*Lease
+	giving  map[ids.Run]*Lease // back, which could not be written yet
+	renewed chan struct{}      // closed, and made anew, with every renewal
+}
+
+// NewKeeper makes a keeper that holds nothing.
+func NewKeeper(s Store, now func() time.Time, c Clock, log *slog.Logger) *Keeper {
+	return &Keeper{
+		store: s, now: now, clock: c, log: log, hurry: make(chan struct{}, 1),
+		leases: map[ids.Run]*Lease{}, giving: map[ids.Run]*Lease{}, renewed: make(chan struct{}),
+	}
+}
+
+// Lease is a run that this process holds.
+type Lease struct {
+	Held
+	keeper *Keeper
+	lost   context.CancelCauseFunc // told when somebody else has it
+
+	until time.Duration // by the keeper's clock; its lock guards it, like the next
+	gone  bool
+}
+
+// Began is when a claim began, by the keeper's clock: its leases are counted
+// from there.
+func (k *Keeper) Began() time.Duration { return k.clock() }
+
+// Hold takes note of a run that was claimed. The function is called, with
+// ErrLost as the cause, when it is not ours any more.
+func (k *Keeper) Hold(h Held, began time.Duration, lost context.CancelCauseFunc) *Lease {
+	l := &Lease{Held: h, keeper: k, lost: lost, until: began + Length}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.giving, h.Run)
+	k.leases[h.Run] = l
+	return l
+}
+
+// Run renews until ctx ends. What is held then runs out by itself, or is given
+// back by GiveBackAll.
+func (k *Keeper) Run(ctx context.Context) error {
+	wait := time.NewTimer(Renewal)
+	defer wait.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-wait.C:
+		case <-k.hurry:
+		}
+		next := Renewal
+		if err := k.renew(ctx); err != nil && ctx.Err() == nil {
+			k.log.ErrorContext(ctx, "cannot renew leases", slog.Any("error", err))
+			next = again
+		}
+		if err := k.giveBack(ctx); err != nil {
+			next = again
+		}
+		wait.Reset(next)
+	}
+}
+
+// renew extends all leases. One whose time has run out meanwhile is still ours
+// if nobody else has taken it.
+func (k *Keeper) renew(ctx context.Context) error {
+	held := k.held()
+	if len(held) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, Renewal)
+	defer cancel()
+	began := k.clock()
+	kept, err := k.store.RenewLeases(ctx, held, k.now().Add(Length))
+	if err != nil {
+		return err
+	}
+	k.settle(held, kept, began+Length)
+	return nil
+}
+
+func (k *Keeper) held() []Held {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	held := make([]Held, 0, len(k.leases))
+	for _, l := range k.leases {
+		held = append(held, l.Held)
+	}
+	return held
+}
+
+// settle takes in which leases were kept, and wakes whoever waits for that.
+func (k *Keeper) settle(asked, kept []Held, until time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	still := make(map[Held]bool, len(kept))
+	for _, h := range kept {
+		still[h] = true
+	}
+	for _, h := range asked {
+		l := k.leases[h.Run]
+		switch {
+		case l == nil || l.Held != h: // given back, or claimed anew, meanwhile
+		case still[h]:
+			l.until = until
+		default:
+			l.gone = true
+			delete(k.leases, h.Run)
+			l.lost(ErrLost)
+		}
+	}
+	close(k.renewed)
+	k.renewed = make(chan struct{})
+}
+
+// Runs are those that are held now.
+func (k *Keeper) Runs() map[ids.Run]bool {
+	runs := map[ids.Run]bool{}
+	for _, h := range k.held() {
+		runs[h.Run] = true
+	}
+	return runs
+}
+
+// Check returns at once while the lease is good. When its time has run out, as
+// after the process was stopped, it waits until the lease is renewed or known
+// to be lost: whoever asks before acting never acts on another's run.
+func (l *Lease) Check(ctx context.Context) error {
+	for {
+		l.keeper.mu.Lock()
+		good, gone, renewed := l.keeper.clock() < l.until-margin, l.gone, l.keeper.renewed
+		l.keeper.mu.Unlock()
+		switch {
+		case gone:
+			return ErrLost
+		case good:
+			return nil
+		}
+		select {
+		case l.keeper.hurry <- struct{}{}:
+		default:
+		}
+		select {
+		case <-renewed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Drop forgets a lease whose run has ended or is not wanted any more; nothing
+// is written.
+func (l *Lease) Drop() {
+	k := l.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.leases[l.Run] == l {
+		delete(k.leases, l.Run)
+	}
+	l.gone = true
+}
+
+// GiveBack lets others have the run at once. It is written until that
+// succeeds.
+func (l *Lease) GiveBack() {
+	l.Drop()
+	k := l.keeper
+	k.mu.Lock()
+	if k.leases[l.Run] == nil {
+		k.giving[l.Run] = l
+	}
+	k.mu.Unlock()
+	select {
+	case k.hurry <- struct{}{}:
+	default:
+	}
+}
+
+func (k *Keeper) giveBack(ctx context.Context) error {
+	k.mu.Lock()
+	list := make([]*Lease, 0, len(k.giving))
+	for _, l := range k.giving {
+		list = append(list, l)
+	}
+	k.mu.Unlock()
+	var failed error
+	for _, l := range list {
+		if err := k.store.GiveBack(ctx, l.Held); err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		k.mu.Lock()
+		if k.giving[l.Run] == l {
+			delete(k.giving, l.Run)
+		}
+		k.mu.Unlock()
+	}
+	return failed
+}
+
+// GiveBackAll ends all leases, for a worker that stops on purpose.
+func (k *Keeper) GiveBackAll(ctx context.Context) error {
+	k.mu.Lock()
+	for run, l := range k.leases {
+		delete(k.leases, run)
+		k.giving[run] = l
+	}
+	k.mu.Unlock()
+	return k.giveBack(ctx)
+}

@@ -1,0 +1,174 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/lease"
+)
+
+// table is where leases are kept: run by fence.
+type table struct {
+	mu     sync.Mutex
+	away   bool
+	fences map[ids.Run]int64
+	given  []lease.Held
+}
+
+var errAway = errors.New("the database is away")
+
+func (s *table) RenewLeases(_ context.Context, held []lease.Held, _ time.Time) (kept []lease.Held, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return nil, errAway
+	}
+	for _, h := range held {
+		if s.fences[h.Run] == h.Fence {
+			kept = append(kept, h)
+		}
+	}
+	return kept, nil
+}
+
+func (s *table) GiveBack(_ context.Context, h lease.Held) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return errAway
+	}
+	s.given = append(s.given, h)
+	return nil
+}
+
+func (s *table) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// stoppable is a clock that goes on while the process is stopped.
+type stoppable struct {
+	began   time.Time
+	stopped time.Duration
+}
+
+func (c *stoppable) now() time.Duration { return time.Since(c.began) + c.stopped }
+
+func start(t *testing.T) (*lease.Keeper, *table, *stoppable) {
+	t.Helper()
+	s, c := &table{fences: map[ids.Run]int64{"run_a": 1}}, &stoppable{began: time.Now()}
+	k := lease.NewKeeper(s, time.Now, c.now, slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- k.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return k, s, c
+}
+
+func TestALeaseIsGoodWhileItIsRenewed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, s, _ := start(t)
+		ctx, lost := context.WithCancelCause(t.Context())
+		l := k.Hold(lease.Held{Run: "run_a", Fence: 1}, k.Began(), lost)
+		for range 10 {
+			time.Sleep(9 * time.Second)
+			if err := l.Check(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.set(func() { s.fences["run_a"] = 2 })
+		<-ctx.Done()
+		if err := l.Check(t.Context()); !errors.Is(err, lease.ErrLost) || !errors.Is(context.Cause(ctx), lease.ErrLost) {
+			t.Errorf("somebody else has it: %v, %v", err, context.Cause(ctx))
+		}
+	})
+}
+
+func TestAProcessThatWasStoppedFindsOutBeforeItActs(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		fence int64
+		want  error
+	}{"nobody took it": {1, nil}, "another took it": {2, lease.ErrLost}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				k, s, c := start(t)
+				_, lost := context.WithCancelCause(t.Context())
+				defer lost(nil)
+				l := k.Hold(lease.Held{Run: "run_a", Fence: 1}, k.Began(), lost)
+				s.set(func() { s.fences["run_a"] = tt.fence })
+				c.stopped = 45 * time.Second // before any timer of ours can fire
+				if err := l.Check(t.Context()); !errors.Is(err, tt.want) {
+					t.Errorf("it hears %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestWhoeverCannotRenewWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, s, _ := start(t)
+		_, lost := context.WithCancelCause(t.Context())
+		defer lost(nil)
+		l := k.Hold(lease.Held{Run: "run_a", Fence: 1}, k.Began(), lost)
+		s.set(func() { s.away = true })
+		time.Sleep(25 * time.Second)
+		if err := l.Check(t.Context()); err != nil {
+			t.Errorf("within its time: %v", err)
+		}
+		checked := make(chan error, 1)
+		go func() {
+			time.Sleep(10 * time.Second)
+			checked <- l.Check(t.Context())
+		}()
+		time.Sleep(20 * time.Minute)
+		select {
+		case err := <-checked:
+			t.Fatalf("it acts without a lease: %v", err)
+		default:
+		}
+		s.set(func() { s.away = false })
+		if err := <-checked; err != nil {
+			t.Errorf("the database is back: %v", err)
+		}
+	})
+}
+
+func TestALeaseIsGivenBackUntilThatIsWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, s, _ := start(t)
+		_, lost := context.WithCancelCause(t.Context())
+		defer lost(nil)
+		l := k.Hold(lease.Held{Run: "run_a", Fence: 1}, k.Began(), lost)
+		s.set(func() { s.away = true })
+		l.GiveBack()
+		time.Sleep(time.Minute)
+		if err := l.Check(t.Context()); !errors.Is(err, lease.ErrLost) {
+			t.Errorf("it was given back: %v", err)
+		}
+		s.set(func() { s.away = false })
+		time.Sleep(2 * time.Second)
+		s.set(func() {
+			if len(s.given) != 1 || s.given[0].Run != "run_a" {
+				t.Errorf("given back: %v", s.given)
+			}
+		})
+	})
+}
