@@ -26,6 +26,7 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/executor/images"
 	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity/builtin"
@@ -157,9 +158,10 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	if err != nil {
 		return err
 	}
+	host += ":" + folder
 	away := awayShared
-	if s.embedded() {
-		away = awayEmbedded
+	if s.embedded() { // there is no other, whatever this machine is called
+		host, away = "embedded", awayEmbedded
 	}
 	space, err := parseSize(s.TaskDisk)
 	if err != nil {
@@ -171,8 +173,8 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	}
 	h.engine = engine.New(engine.Options{
 		Network: s.TaskNetwork, Disk: space, TaskLog: log,
-		Queue: h.db, Journal: h.db, Archive: h.db, Purse: h.db, Objects: keep, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
-		Dir: folder, Owner: host + " " + rand.Text(), Host: host + ":" + folder, Embedded: s.embedded(), Away: away,
+		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Purse: h.db, Objects: keep, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
+		Dir: folder, Owner: host + " " + rand.Text(), Host: host, Away: away,
 		Changed: h.hub.Changed, Ended: h.hub.Ended, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,
 	})
 	return nil

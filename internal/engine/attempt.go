@@ -30,6 +30,7 @@ func (c *carrier) settle(ctx context.Context, look sight) error {
 		if s.Fence != "" && s.Fence != t.row.Fence {
 			continue // somebody else's; ours is told of elsewhere
 		}
+		c.startClock(s)
 		if err := c.readLog(ctx, t, s.Phase.Final()); err != nil {
 			return err
 		}
@@ -58,11 +59,10 @@ type ending struct {
 // takeIn keeps what tries have made.
 func (c *carrier) takeIn(ctx context.Context) error {
 	for len(c.ends) > 0 {
-		e := c.ends[0]
-		c.ends = c.ends[1:]
-		if err := c.ended(ctx, e.try, e.seen); err != nil {
+		if err := c.ended(ctx, c.ends[0].try, c.ends[0].seen); err != nil {
 			return err
 		}
+		c.ends = c.ends[1:]
 	}
 	return nil
 }

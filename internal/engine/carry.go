@@ -3,17 +3,14 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
-	"github.com/millrace/millrace/internal/domain/credits"
-	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/plan"
 	"github.com/millrace/millrace/internal/engine/shelf"
 	"github.com/millrace/millrace/internal/runs"
@@ -22,21 +19,31 @@ import (
 // carrier takes one run from where it is to its end. One goroutine owns it;
 // others only leave notes.
 type carrier struct {
-	e       *Engine
-	r       runs.Run
-	g       *graph.Graph
-	plan    *plan.Plan
-	values  graph.Values
-	inputs  map[string][]string // keys by workflow input
-	nodes   map[string]*node
-	open    []*node          // those that have begun and not ended, as defined
-	waits   map[*shard]*node // for the time of their next attempt
-	live    map[executor.Key]*try
-	made    made
-	album   album
-	shelf   *shelf.Shelf
-	supply  chan struct{} // closed when what was missing on the shelf has come
-	abandon context.CancelCauseFunc
+	e     *Engine
+	lease *lease.Lease
+	left  chan struct{} // closed when nobody carries it here any more
+	seen  chan sight
+	wish  chan struct{} // somebody wants it cancelled
+
+	execution
+}
+
+// execution is what is known of a run while it is carried, and what it costs.
+// After trouble of the platform it is made anew from the journal.
+type execution struct {
+	r      runs.Run
+	g      *graph.Graph
+	plan   *plan.Plan
+	values graph.Values
+	inputs map[string][]string // keys by workflow input
+	nodes  map[string]*node
+	open   []*node          // those that have begun and not ended, as defined
+	waits  map[*shard]*node // for the time of their next attempt
+	live   map[executor.Key]*try
+	made   made
+	album  *album
+	shelf  *shelf.Shelf
+	supply chan struct{} // closed when what was missing on the shelf has come
 
 	step  runs.Step // what the next write says
 	dirty map[*node]bool
@@ -51,16 +58,25 @@ type carrier struct {
 	felt time.Time // when its pulse was taken
 	told int       // percent
 
-	seen     chan sight
-	wish     chan struct{} // somebody wants it cancelled
-	paidTill time.Time
-	limit    time.Duration // of the plan; 0: none
+	written time.Time     // what the journal says of when its time began to count
+	paid    time.Duration // of its billed time
+	limit   time.Duration // of the plan; 0: none
+
+	again      bool // begun anew, after trouble
+	progressed bool // something was written since
 }
 
 func newCarrier(e *Engine, r runs.Run) *carrier {
 	return &carrier{
-		e: e, r: r, nodes: map[string]*node{}, waits: map[*shard]*node{}, live: map[executor.Key]*try{}, dirty: map[*node]bool{}, made: made{},
-		seen: make(chan sight, 1), wish: make(chan struct{}, 1), shelf: shelf.New(e.Dir, r.ID),
+		e: e, left: make(chan struct{}), seen: make(chan sight, 1), wish: make(chan struct{}, 1),
+		execution: newExecution(e.Dir, r),
+	}
+}
+
+func newExecution(dir string, r runs.Run) execution {
+	return execution{
+		r: r, nodes: map[string]*node{}, waits: map[*shard]*node{}, live: map[executor.Key]*try{}, dirty: map[*node]bool{}, made: made{},
+		album: &album{}, shelf: shelf.New(dir, r.ID), written: r.BilledSince,
 	}
 }
 
@@ -91,53 +107,17 @@ func (c *carrier) cancel() {
 	}
 }
 
-// run carries until the run has ended, or until it is not ours to carry.
-func (c *carrier) run(ctx context.Context, resumed bool) {
-	c.album.open(ctx)
-	defer func() {
-		c.album.close() // nothing more comes onto the shelf
-		c.e.complain(ctx, "cannot clear away a run's inputs", c.shelf.Clear())
-	}()
-	err := c.start(ctx, resumed)
-	for err == nil {
-		if err = c.round(ctx); err != nil {
-			break
-		}
-		err = c.wait(ctx)
-	}
-	c.leave(ctx, err)
-}
-
-var errEnded = errors.New("the run has ended")
-
-// leave decides what becomes of a run that we stop carrying.
-func (c *carrier) leave(ctx context.Context, err error) {
-	clean := context.WithoutCancel(ctx)
-	cause := context.Cause(ctx)
-	switch {
-	case errors.Is(err, errEnded):
-	case errors.Is(cause, errDraining): // the next worker adopts what lives
-	case errors.Is(cause, errLost), errors.Is(err, runs.ErrFenced):
-		c.stopAll(clean)
-	default:
-		c.e.Log.ErrorContext(clean, "cannot carry a run", slog.String("run", string(c.r.ID)), slog.Any("error", err))
-		c.stopAll(clean)
-		ending := runs.Ending{Status: lifecycle.Interrupted, Code: lifecycle.Internal, Message: "something went wrong on our side while the run was carried"}
-		c.e.complain(clean, "cannot end a run", c.e.Journal.EndRun(clean, c.r.ID, c.r.Fence, ending, c.e.Now()))
-	}
-}
-
 // start reads the definition and what is known of the run.
 func (c *carrier) start(ctx context.Context, resumed bool) error {
 	var problems []graph.Problem
 	if c.g, problems = graph.Parse(c.r.Definition); len(problems) > 0 {
-		return fmt.Errorf("the stored definition: %s: %s", problems[0].Path, problems[0].Message)
+		return fmt.Errorf("%w definition: %s: %s", errUnreadable, problems[0].Path, problems[0].Message)
 	}
 	if c.values, problems = c.g.CheckParameters(c.r.Parameters); len(problems) > 0 {
-		return fmt.Errorf("the stored parameters: %s: %s", problems[0].Path, problems[0].Message)
+		return fmt.Errorf("%w parameters: %s: %s", errUnreadable, problems[0].Path, problems[0].Message)
 	}
 	if err := json.Unmarshal(c.r.Inputs, &c.inputs); err != nil {
-		return fmt.Errorf("the stored inputs: %w", err)
+		return fmt.Errorf("%w inputs: %w", errUnreadable, err)
 	}
 	plan, err := c.e.Purse.PlanOf(ctx, c.r.Team)
 	if err != nil {
@@ -151,7 +131,7 @@ func (c *carrier) start(ctx context.Context, resumed bool) error {
 		return err
 	}
 	if c.r.Price > 0 { // an earlier worker may have held more than the first minute
-		c.paidTill = c.r.CarriedSince.Add(time.Duration(held/c.r.Price)*time.Second - c.r.Carried)
+		c.paid = time.Duration(held/c.r.Price) * time.Second
 	}
 	rec, err := c.e.Journal.RecordOf(ctx, c.r.ID)
 	if err != nil {
@@ -171,14 +151,13 @@ func (c *carrier) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.outwait(ctx); err != nil {
-		return err
-	}
 	known := map[executor.Key]executor.Seen{}
 	for _, s := range seen {
 		known[s.Key] = s
 	}
-	c.tellOf(runs.Event{Type: lifecycle.RunResumed, At: c.e.Now(), Message: "another worker goes on with the run"})
+	if !c.again {
+		c.tellOf(runs.Event{Type: lifecycle.RunResumed, At: c.e.Now(), Message: "another worker goes on with the run"})
+	}
 	adopted := 0
 	for key, t := range c.live {
 		s, ok := known[key]
@@ -206,29 +185,10 @@ func (c *carrier) unstart(t *try, s executor.Seen) {
 	}
 }
 
-// outwait lets the shims of another host end what they run before anybody may
-// start it here: they were last renewed before we took over.
-func (c *carrier) outwait(ctx context.Context) error {
-	for _, t := range c.live {
-		if t.row.Host == c.e.Host {
-			continue
-		}
-		timer := time.NewTimer(c.e.Away)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timer.C:
-			return nil
-		}
-	}
-	return nil
-}
-
 // requeue gives the run back. What its attempts did last is when its worker
 // was last known to work; what came after is not billed.
 func (c *carrier) requeue(ctx context.Context) error {
-	heard := c.r.CarriedSince
+	heard := c.r.BilledSince
 	c.step.Events = nil // it is requeued, not resumed
 	for _, t := range c.live {
 		if t.row.StartedAt.After(heard) {
@@ -257,32 +217,6 @@ func (c *carrier) set(n *node, state lifecycle.NodeState) {
 		n.row.FinishedAt = c.e.Now()
 		c.open = slices.DeleteFunc(c.open, func(o *node) bool { return o == n })
 	}
-}
-
-// holdAhead is how much of a run is paid in advance.
-const holdAhead = time.Minute
-
-// pay holds the next minute before it begins, and ends what cannot be paid or
-// has had its time.
-func (c *carrier) pay(ctx context.Context) error {
-	now := c.e.Now()
-	if c.limit > 0 && c.r.Took(now) >= c.limit {
-		return c.interrupt(ctx, lifecycle.PlanTimeLimit, c.overtime())
-	}
-	for c.r.Price > 0 && now.Add(renewal).After(c.paidTill) {
-		err := c.e.Purse.Hold(ctx, c.r.Team, string(c.r.ID), c.r.Price*credits.Amount(holdAhead/time.Second), now)
-		if fault.Is(err, fault.KindPayment) {
-			if now.Before(c.paidTill) {
-				return nil // what is paid is used up first
-			}
-			return c.interrupt(ctx, lifecycle.CreditsExhausted, runs.Unpaid(err))
-		}
-		if err != nil {
-			return err
-		}
-		c.paidTill = c.paidTill.Add(holdAhead)
-	}
-	return nil
 }
 
 func (c *carrier) overtime() string {

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
+	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/objects"
@@ -87,8 +88,8 @@ func (s *shop) open(owner string) (stop func()) {
 		s.changed = make(chan struct{})
 	}
 	e := engine.New(engine.Options{
-		Queue: s.db, Journal: s.db, Purse: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
-		Dir: s.dir, Owner: owner, Host: "here", Embedded: true, Away: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
+		Queue: s.db, Leases: s.db, Clock: lease.Uptime, Capacity: credits.Size{VCPU: 1000, RAMGB: 4000}, Journal: s.db, Purse: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
+		Dir: s.dir, Owner: "here " + owner, Host: "here", Away: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
 		Archive: s.archive, Pulse: func(ids.Run, runs.Pulse) {}, Changed: changed, Ended: changed,
 	})

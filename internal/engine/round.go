@@ -11,6 +11,9 @@ import (
 
 // round does all that can be done now.
 func (c *carrier) round(ctx context.Context) error {
+	if err := c.lease.Check(ctx); err != nil {
+		return err
+	}
 	if err := c.pay(ctx); err != nil {
 		return err
 	}
@@ -37,6 +40,9 @@ func (c *carrier) round(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+	if c.idle() {
+		c.pauseClock(c.e.Now())
 	}
 	return c.conclude(ctx)
 }
@@ -96,15 +102,17 @@ func (c *carrier) flush(ctx context.Context) error {
 	for n := range c.dirty {
 		s.Nodes = append(s.Nodes, n.row)
 	}
-	if s.Empty() && c.percent() <= c.told {
+	if s.Empty() && c.percent() <= c.told && c.written.Equal(c.r.BilledSince) {
 		return nil
 	}
+	s.Billed, s.BilledSince = c.r.Billed, c.r.BilledSince
 	s.Done, _ = c.plan.Progress()
 	s.Progress = c.percent()
 	if err := c.e.Journal.Advance(ctx, c.r.ID, c.r.Fence, s, c.e.Now()); err != nil {
 		return err
 	}
 	c.step, c.told, c.since = runs.Step{}, s.Progress, time.Time{}
+	c.written, c.progressed = s.BilledSince, true
 	clear(c.dirty)
 	c.done, c.over = append(c.done, c.over...), nil
 	c.e.Changed(c.r.ID)

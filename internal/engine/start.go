@@ -134,6 +134,9 @@ func (c *carrier) commence(t *try) {
 
 // launch has a try carried out that is in the journal.
 func (c *carrier) launch(ctx context.Context, t *try) error {
+	if err := c.lease.Check(ctx); err != nil {
+		return err
+	}
 	err := t.err
 	if err == nil {
 		spec, failed := c.prepare(ctx, t)
@@ -151,7 +154,8 @@ func (c *carrier) launch(ctx context.Context, t *try) error {
 // startFailed ends a try that could not even begin: what was foreseen is the
 // node's failure, the rest is ours.
 func (c *carrier) startFailed(ctx context.Context, t *try, err error) error {
-	if fault.KindOf(err) == fault.KindInternal {
+	kind := fault.KindOf(err)
+	if kind == fault.KindInternal || kind == fault.KindUnavailable && t.node.Image == "" {
 		return err
 	}
 	c.e.complain(ctx, "cannot remove an attempt's folder", os.RemoveAll(filepath.Join(c.e.Dir, c.key(t).Folder())))

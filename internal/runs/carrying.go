@@ -3,12 +3,36 @@ package runs
 import (
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 )
 
 // ErrFenced is what a worker hears that has lost a run: nothing was written.
 var ErrFenced = fault.Conflict("another worker carries this run").WithCode("fenced")
+
+// Held names a run and the fence under which a worker holds it.
+type Held struct {
+	Run   ids.Run
+	Fence int64
+}
+
+// Worker is what one has for runs.
+type Worker struct {
+	Owner   string
+	Host    string
+	Size    credits.Size
+	Problem string // why it starts nothing
+	DiskLow bool
+}
+
+// TakeOver is a worker that looks for runs which nobody holds.
+type TakeOver struct {
+	Owner string        // begins with Host and a space
+	Host  string        // whose tasks it sees; earlier workers on it are gone
+	Away  time.Duration // after which tasks have ended that nobody renewed
+}
 
 // Ending is how a run ends.
 type Ending struct {
@@ -93,6 +117,9 @@ type Step struct {
 	Events   []Event
 	Done     int // nodes that have ended
 	Progress int // percent
+
+	Billed      time.Duration // as of a Run
+	BilledSince time.Time
 }
 
 // Empty reports whether there is nothing to write.

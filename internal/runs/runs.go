@@ -73,16 +73,17 @@ type Run struct {
 	StartedAt       time.Time
 	FinishedAt      time.Time
 
-	Carried      time.Duration // by earlier workers
-	CarriedSince time.Time     // while a worker holds it
+	Billed      time.Duration // before BilledSince
+	BilledSince time.Time     // when its time began to count again; zero while it does not
 }
 
-// Took is how long the run has been carried until now, or was.
+// Took is the time that the run is billed for: from its first command on, less
+// what the platform made it wait.
 func (r Run) Took(now time.Time) time.Duration {
-	if r.CarriedSince.IsZero() {
-		return r.Carried
+	if r.BilledSince.IsZero() {
+		return r.Billed
 	}
-	return r.Carried + now.Sub(r.CarriedSince)
+	return r.Billed + max(0, now.Sub(r.BilledSince))
 }
 
 // Costs is what the run has come to: every started second counts.

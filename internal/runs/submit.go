@@ -106,8 +106,8 @@ func (s *Service) Retry(ctx context.Context, caller access.Caller, id ids.Run, i
 	r := old
 	r.ID, r.RetryOf, r.CreatedAt, r.Status = ids.NewRun(), old.ID, s.now(), lifecycle.Queued
 	r.Starter = starter(caller)
-	r.ErrorCode, r.ErrorMessage, r.CreditsUsed, r.Progress, r.DoneNodes, r.Carried = "", "", 0, 0, 0, 0
-	r.StartedAt, r.FinishedAt, r.CarriedSince, r.CancelRequested = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	r.ErrorCode, r.ErrorMessage, r.CreditsUsed, r.Progress, r.DoneNodes, r.Billed = "", "", 0, 0, 0, 0
+	r.StartedAt, r.FinishedAt, r.BilledSince, r.CancelRequested = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	return r, s.accept(ctx, &r, in)
 }
 

@@ -36,6 +36,7 @@ var everything = []belongings{
 	{"run_attempts", "run_id, node_id, shard, attempt", ofRun, ""},
 	{"run_nodes", "run_id, node_id", ofRun, ""},
 	{"runs", "id", ofTeam, "runs"},
+	{"team_usage", "team_id", ofTeam, ""},
 	{"files", "key", ofTeam, "files"},
 	{"blobs", "key", ofTeam, ""},
 	{"doomed_blobs", "key", `key LIKE 'teams/' || $1 || '/%'`, ""},

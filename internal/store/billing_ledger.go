@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/runs"
 )
 
 var (
@@ -224,6 +225,11 @@ func (db *DB) growHold(ctx context.Context, team ids.Team, id string, amount cre
 		INSERT INTO holds (id, team_id, amount, created_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (id) DO UPDATE SET amount = holds.amount + excluded.amount`, id, team, amount, micros(now))
 	return err
+}
+
+// HoldForRun sets more credits aside for a run that a worker still holds.
+func (db *DB) HoldForRun(ctx context.Context, id ids.Run, fence int64, amount credits.Amount, now time.Time) error {
+	return db.fenced(ctx, id, fence, func(tx *DB, r runs.Run) error { return tx.Hold(ctx, r.Team, string(id), amount, now) })
 }
 
 // HeldFor is what is held for something; nothing is no error.

@@ -80,19 +80,19 @@ func (db *DB) tell(ctx context.Context, id ids.Run, events ...runs.Event) error 
 const runRow = `
 	SELECT id, team_id, workflow_id, workflow_name, workflow_revision, vcpu, ram_gb, gpu, price, starter_type, starter_id, starter_name,
 	       retry_of, status, error_code, error_message, cancel_requested, total_nodes, done_nodes, progress, seq, fence, losses,
-	       carried_since, carried, credits_used, created_at, started_at, finished_at`
+	       billed_since, billed, credits_used, created_at, started_at, finished_at`
 
 func scanRun(row scanner, r *runs.Run, more ...any) error {
 	var cancel, since, started, finished sql.NullInt64
-	var carried, created int64
+	var billed, created int64
 	err := row.Scan(append([]any{
 		(*string)(&r.ID), (*string)(&r.Team), (*string)(&r.Workflow), &r.WorkflowName, &r.Revision, &r.Size.VCPU, &r.Size.RAMGB, &r.Size.GPU,
 		&r.Price, &r.Starter.Type, &r.Starter.ID, &r.Starter.Name, (*string)(&r.RetryOf), (*string)(&r.Status), (*string)(&r.ErrorCode),
 		&r.ErrorMessage, &cancel, &r.TotalNodes, &r.DoneNodes, &r.Progress, &r.Seq, &r.Fence, &r.Losses,
-		&since, &carried, &r.CreditsUsed, &created, &started, &finished,
+		&since, &billed, &r.CreditsUsed, &created, &started, &finished,
 	}, more...)...)
-	r.CancelRequested, r.CarriedSince, r.StartedAt, r.FinishedAt = fromNull(cancel), fromNull(since), fromNull(started), fromNull(finished)
-	r.Carried, r.CreatedAt = time.Duration(carried)*time.Microsecond, fromMicros(created)
+	r.CancelRequested, r.BilledSince, r.StartedAt, r.FinishedAt = fromNull(cancel), fromNull(since), fromNull(started), fromNull(finished)
+	r.Billed, r.CreatedAt = time.Duration(billed)*time.Microsecond, fromMicros(created)
 	return err
 }
 
@@ -186,12 +186,17 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 	}
 	cost := r.Costs(now)
 	_, err := db.changed(ctx, `
-		UPDATE runs SET status = $1, error_code = $2, error_message = $3, finished_at = $4, credits_used = $5, carried = $6,
-			carried_since = NULL, owner = '', lease_until = 0, progress = CASE WHEN $1 = 'completed' THEN 100 ELSE progress END
+		UPDATE runs SET status = $1, error_code = $2, error_message = $3, finished_at = $4, credits_used = $5, billed = $6,
+			billed_since = NULL, owner = '', lease_until = 0, progress = CASE WHEN $1 = 'completed' THEN 100 ELSE progress END
 		WHERE id = $7`,
 		e.Status, e.Code, e.Message, micros(now), cost, r.Took(now).Microseconds(), r.ID)
 	if err != nil {
 		return err
+	}
+	if r.Status == lifecycle.Running {
+		if err := db.addUsage(ctx, r, now); err != nil {
+			return err
+		}
 	}
 	event := runs.Event{Type: lifecycle.Ended(e.Status), At: now, Message: e.Message}
 	if err := db.tell(ctx, r.ID, event); err != nil {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -33,7 +32,8 @@ func (db *DB) Advance(ctx context.Context, id ids.Run, fence int64, s runs.Step,
 			return err
 		}
 		_, err := tx.changed(ctx, `
-			UPDATE runs SET done_nodes = $1, progress = CASE WHEN progress > $2 THEN progress ELSE $2 END WHERE id = $3`, s.Done, s.Progress, id)
+			UPDATE runs SET done_nodes = $1, progress = CASE WHEN progress > $2 THEN progress ELSE $2 END, billed = $3, billed_since = $4
+			WHERE id = $5`, s.Done, s.Progress, s.Billed.Microseconds(), microsOrNull(s.BilledSince), id)
 		if err != nil {
 			return err
 		}
@@ -171,13 +171,6 @@ func (db *DB) FilesByKey(ctx context.Context, team ids.Team, keys []string) (map
 		found[key] = f
 	}
 	return found, nil
-}
-
-// LetGo gives back the runs of a worker that stops on purpose: another takes
-// them over at once, and nothing counts as lost.
-func (db *DB) LetGo(ctx context.Context, owner string) error {
-	_, err := db.changed(ctx, `UPDATE runs SET lease_until = 0 WHERE owner = $1 AND status = $2`, owner, lifecycle.Running)
-	return err
 }
 
 // Cancelling are those of a worker's runs that somebody wants to end.

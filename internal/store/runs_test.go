@@ -51,14 +51,19 @@ func TestARunFromItsAcceptanceToItsBill(t *testing.T) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
 		r := submit(t, db, team)
-		claimed, err := db.ClaimRuns(ctx, "w1", 10, august, august.Add(30*time.Second))
+		claimed, err := db.ClaimRuns(ctx, claim("w1", 10), august, august.Add(30*time.Second))
 		if err != nil || len(claimed) != 1 || claimed[0].Fence != 1 || claimed[0].Status != lifecycle.Running {
 			t.Fatalf("%+v, %v", claimed, err)
 		}
-		if again, err := db.ClaimRuns(ctx, "w2", 10, august, august); err != nil || len(again) != 0 {
+		if again, err := db.ClaimRuns(ctx, claim("w2", 10), august, august); err != nil || len(again) != 0 {
 			t.Fatalf("claimed twice: %+v, %v", again, err)
 		}
-		end := august.Add(90*time.Second + time.Millisecond) // 91 started seconds
+		// A minute later its first command starts; until then nothing is billed.
+		begun := august.Add(time.Minute)
+		if err := db.Advance(ctx, r.ID, 1, runs.Step{BilledSince: begun}, begun); err != nil {
+			t.Fatal(err)
+		}
+		end := begun.Add(90*time.Second + time.Millisecond) // 91 started seconds
 		for i := range 3 {
 			err := db.EndRun(ctx, r.ID, 1, runs.Ending{Status: lifecycle.Completed, Message: "done"}, end)
 			if (err == nil) != (i == 0) {
@@ -109,7 +114,7 @@ func TestCancellingIsImmediateForAQueuedRunAndAWishForARunningOne(t *testing.T) 
 			}
 		}
 		running := submit(t, db, team)
-		if _, err := db.ClaimRuns(ctx, "w1", 10, august, august); err != nil {
+		if _, err := db.ClaimRuns(ctx, claim("w1", 10), august, august); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
@@ -142,18 +147,18 @@ func TestAStaleWorkerChangesNothing(t *testing.T) {
 		team, _ := newTeam(t, db)
 		r := submit(t, db, team)
 		lease := 30 * time.Second
-		if _, err := db.ClaimRuns(ctx, "w1", 1, august, august.Add(lease)); err != nil {
+		if _, err := db.ClaimRuns(ctx, claim("w1", 1), august, august.Add(lease)); err != nil {
 			t.Fatal(err)
 		}
-		if early, err := db.TakeOver(ctx, "w2", august.Add(lease-time.Second), august, august); err != nil || len(early) != 0 {
+		if early, err := db.TakeOver(ctx, runs.TakeOver{Owner: "h2 w2", Host: "h2", Away: time.Minute}, august.Add(lease-time.Second), august); err != nil || len(early) != 0 {
 			t.Fatalf("taken before its lease ended: %+v, %v", early, err)
 		}
 		later := august.Add(time.Minute)
-		taken, err := db.TakeOver(ctx, "w2", later, later, later.Add(lease))
+		taken, err := db.TakeOver(ctx, runs.TakeOver{Owner: "h2 w2", Host: "h2", Away: time.Minute}, later, later.Add(lease))
 		if err != nil || len(taken) != 1 || taken[0].Fence != 2 {
 			t.Fatalf("%+v, %v", taken, err)
 		}
-		if kept, err := db.RenewLeases(ctx, "w1", later.Add(lease)); err != nil || len(kept) != 0 {
+		if kept, err := db.RenewLeases(ctx, []runs.Held{{Run: r.ID, Fence: 1}}, later.Add(lease)); err != nil || len(kept) != 0 {
 			t.Errorf("the first worker keeps %v, %v", kept, err)
 		}
 		for _, err := range []error{
@@ -183,11 +188,15 @@ func TestALostRunComesBackTwice(t *testing.T) {
 		r := submit(t, db, team)
 		now := august
 		for round := range 3 {
-			claimed, err := db.ClaimRuns(ctx, "w", 1, now, now)
+			claimed, err := db.ClaimRuns(ctx, claim("w", 1), now, now)
 			if err != nil || len(claimed) != 1 {
 				t.Fatalf("round %d: %+v, %v", round, claimed, err)
 			}
 			heard := now.Add(10 * time.Second)
+			step := runs.Step{Billed: claimed[0].Billed, BilledSince: now}
+			if err := db.Advance(ctx, r.ID, claimed[0].Fence, step, now); err != nil {
+				t.Fatal(err)
+			}
 			now = now.Add(time.Hour)
 			if err := db.RequeueRun(ctx, r.ID, claimed[0].Fence, heard, now); err != nil {
 				t.Fatal(err)
@@ -199,6 +208,11 @@ func TestALostRunComesBackTwice(t *testing.T) {
 		}
 		check(t, db, team)
 	})
+}
+
+// claim is a worker with more room than anybody needs.
+func claim(owner string, most int) runs.Claim {
+	return runs.Claim{Owner: owner, Total: credits.Size{VCPU: 1000, RAMGB: 4000}, Most: most}
 }
 
 func TestTeamsTakeTurns(t *testing.T) {
@@ -217,7 +231,7 @@ func TestTeamsTakeTurns(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 2 {
 			wg.Go(func() {
-				claimed, err := db.ClaimRuns(ctx, fmt.Sprint("w", i), 2, august, august)
+				claimed, err := db.ClaimRuns(ctx, claim(fmt.Sprint("w", i), 2), august, august)
 				if err != nil {
 					t.Error(err)
 				}
@@ -244,7 +258,7 @@ func TestEventsOfManyWritersHaveNoGap(t *testing.T) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
 		r := submit(t, db, team)
-		if _, err := db.ClaimRuns(ctx, "w", 1, august, august); err != nil {
+		if _, err := db.ClaimRuns(ctx, claim("w", 1), august, august); err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
@@ -260,5 +274,87 @@ func TestEventsOfManyWritersHaveNoGap(t *testing.T) {
 		if n := len(history(t, db, r)); n != 62 {
 			t.Errorf("%d events, want 62", n)
 		}
+	})
+}
+
+// Who may go on with a run: the host that sees its tasks at once, others when
+// the tasks have ended by themselves, and never who holds it.
+func TestARunIsTakenOverByWhoSeesItsTasks(t *testing.T) {
+	const away = time.Minute
+	held := 30 * time.Second
+	for name, tt := range map[string]struct {
+		tasks bool // on host h1
+		given bool // back by its worker
+		host  string
+		after time.Duration
+		taken bool
+	}{
+		"its lease is good":                      {tasks: true, host: "h2", after: 29 * time.Second},
+		"its lease has ended, its tasks may not": {tasks: true, host: "h2", after: 31 * time.Second},
+		"its tasks have ended, too":              {tasks: true, host: "h2", after: held + away + time.Second, taken: true},
+		"it has no tasks":                        {host: "h2", after: 31 * time.Second, taken: true},
+		"a new worker on its own host":           {tasks: true, host: "h1", after: time.Second, taken: true},
+		"it was given back, with tasks":          {tasks: true, given: true, host: "h2", after: 31 * time.Second},
+		"given back, on its own host":            {tasks: true, given: true, host: "h1", after: time.Second, taken: true},
+		"given back, without tasks":              {given: true, host: "h2", after: time.Second, taken: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachLedger(t, func(t *testing.T, db *DB) {
+				ctx := t.Context()
+				team, _ := newTeam(t, db)
+				r := submit(t, db, team)
+				if _, err := db.ClaimRuns(ctx, claim("h1 old", 1), august, august.Add(held)); err != nil {
+					t.Fatal(err)
+				}
+				if tt.tasks {
+					step := runs.Step{Attempts: []runs.Attempt{{Node: "n", Number: 1, Fence: "f", Host: "h1", State: runs.AttemptStarted, StartedAt: august}}}
+					if err := db.Advance(ctx, r.ID, 1, step, august); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if tt.given {
+					if err := db.GiveBack(ctx, runs.Held{Run: r.ID, Fence: 1}, august); err != nil {
+						t.Fatal(err)
+					}
+				}
+				now := august.Add(tt.after)
+				own, err := db.TakeOver(ctx, runs.TakeOver{Owner: "h1 old", Host: "h1", Away: away}, now, now.Add(held))
+				if err != nil || len(own) != 0 && !tt.given {
+					t.Fatalf("its own worker takes it over: %+v, %v", own, err)
+				}
+				if tt.given && len(own) == 1 {
+					return // the same worker may, once it has given it back
+				}
+				taken, err := db.TakeOver(ctx, runs.TakeOver{Owner: tt.host + " new", Host: tt.host, Away: away}, now, now.Add(held))
+				if err != nil || (len(taken) == 1) != tt.taken {
+					t.Errorf("taken: %+v, %v", taken, err)
+				}
+			})
+		})
+	}
+}
+
+func TestHoldsAreFenced(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		r := submit(t, db, team)
+		if _, err := db.ClaimRuns(ctx, claim("h w", 1), august, august); err != nil {
+			t.Fatal(err)
+		}
+		before, err := db.HeldFor(ctx, string(r.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.HoldForRun(ctx, r.ID, 0, 1000, august); !fault.Is(err, fault.KindConflict) {
+			t.Errorf("under an old fence: %v", err)
+		}
+		if err := db.HoldForRun(ctx, r.ID, 1, 1000, august); err != nil {
+			t.Error(err)
+		}
+		if held, err := db.HeldFor(ctx, string(r.ID)); err != nil || held != before+1000 {
+			t.Errorf("held: %d, %v", held, err)
+		}
+		check(t, db, team)
 	})
 }

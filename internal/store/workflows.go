@@ -182,13 +182,13 @@ func (db *DB) lastRuns(ctx context.Context, team ids.Team, list []workflows.Row)
 		run      workflows.LastRun
 	}
 	found, err := all(ctx, db, func(r *sql.Rows, l *last) error {
-		var carried int64
+		var billed int64
 		var finished sql.NullInt64
-		err := r.Scan((*string)(&l.workflow), (*string)(&l.run.ID), &l.run.Status, &carried, &finished)
-		l.run.Took, l.run.FinishedAt = time.Duration(carried)*time.Microsecond, fromNull(finished)
+		err := r.Scan((*string)(&l.workflow), (*string)(&l.run.ID), &l.run.Status, &billed, &finished)
+		l.run.Took, l.run.FinishedAt = time.Duration(billed)*time.Microsecond, fromNull(finished)
 		return err
 	}, `
-		SELECT w.id, r.id, r.status, r.carried, r.finished_at
+		SELECT w.id, r.id, r.status, r.billed, r.finished_at
 		FROM workflows w
 		JOIN runs r ON r.id IN (SELECT n.id FROM runs n WHERE n.workflow_id = w.id ORDER BY n.id DESC LIMIT 10)
 		WHERE w.team_id = $1 AND w.id >= $2 AND w.id <= $3

@@ -13,6 +13,11 @@ type Size struct {
 	GPU   int
 }
 
+// Plus is both sizes together.
+func (s Size) Plus(o Size) Size {
+	return Size{VCPU: s.VCPU + o.VCPU, RAMGB: s.RAMGB + o.RAMGB, GPU: s.GPU + o.GPU}
+}
+
 // Custom is a size as a caller asks for it. Accelerators come with a profile
 // only.
 type Custom struct {

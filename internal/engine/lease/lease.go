@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/runs"
 )
 
 // The rhythm of leases: another worker may take a run once its lease has run
@@ -27,19 +28,13 @@ const (
 	again = time.Second
 )
 
-// Held names a run and the fence under which a worker holds it.
-type Held struct {
-	Run   ids.Run
-	Fence int64
-}
-
 // Store keeps leases.
 type Store interface {
 	// RenewLeases extends leases and returns those that are still held: of the
 	// others, somebody else is the owner, or the run has ended.
-	RenewLeases(ctx context.Context, held []Held, until time.Time) ([]Held, error)
+	RenewLeases(ctx context.Context, held []runs.Held, until time.Time) ([]runs.Held, error)
 	// GiveBack ends a lease at once, if it is still held.
-	GiveBack(ctx context.Context, h Held) error
+	GiveBack(ctx context.Context, h runs.Held, now time.Time) error
 }
 
 // ErrLost is the end of a lease that somebody else has.
@@ -73,7 +68,7 @@ func NewKeeper(s Store, now func() time.Time, c Clock, log *slog.Logger) *Keeper
 
 // Lease is a run that this process holds.
 type Lease struct {
-	Held
+	runs.Held
 	keeper *Keeper
 	lost   context.CancelCauseFunc // told when somebody else has it
 
@@ -87,7 +82,7 @@ func (k *Keeper) Began() time.Duration { return k.clock() }
 
 // Hold takes note of a run that was claimed. The function is called, with
 // ErrLost as the cause, when it is not ours any more.
-func (k *Keeper) Hold(h Held, began time.Duration, lost context.CancelCauseFunc) *Lease {
+func (k *Keeper) Hold(h runs.Held, began time.Duration, lost context.CancelCauseFunc) *Lease {
 	l := &Lease{Held: h, keeper: k, lost: lost, until: began + Length}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -138,10 +133,10 @@ func (k *Keeper) renew(ctx context.Context) error {
 	return nil
 }
 
-func (k *Keeper) held() []Held {
+func (k *Keeper) held() []runs.Held {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	held := make([]Held, 0, len(k.leases))
+	held := make([]runs.Held, 0, len(k.leases))
 	for _, l := range k.leases {
 		held = append(held, l.Held)
 	}
@@ -149,10 +144,10 @@ func (k *Keeper) held() []Held {
 }
 
 // settle takes in which leases were kept, and wakes whoever waits for that.
-func (k *Keeper) settle(asked, kept []Held, until time.Duration) {
+func (k *Keeper) settle(asked, kept []runs.Held, until time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	still := make(map[Held]bool, len(kept))
+	still := make(map[runs.Held]bool, len(kept))
 	for _, h := range kept {
 		still[h] = true
 	}
@@ -172,13 +167,17 @@ func (k *Keeper) settle(asked, kept []Held, until time.Duration) {
 	k.renewed = make(chan struct{})
 }
 
-// Runs are those that are held now.
-func (k *Keeper) Runs() map[ids.Run]bool {
-	runs := map[ids.Run]bool{}
-	for _, h := range k.held() {
-		runs[h.Run] = true
+// Good are the runs whose leases have not run out.
+func (k *Keeper) Good() map[ids.Run]bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	good, now := map[ids.Run]bool{}, k.clock()
+	for run, l := range k.leases {
+		if now < l.until {
+			good[run] = true
+		}
 	}
-	return runs
+	return good
 }
 
 // Check returns at once while the lease is good. When its time has run out, as
@@ -244,7 +243,7 @@ func (k *Keeper) giveBack(ctx context.Context) error {
 	k.mu.Unlock()
 	var failed error
 	for _, l := range list {
-		if err := k.store.GiveBack(ctx, l.Held); err != nil {
+		if err := k.store.GiveBack(ctx, l.Held, k.now()); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}

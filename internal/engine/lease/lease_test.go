@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/lease"
+	"github.com/millrace/millrace/internal/runs"
 )
 
 // table is where leases are kept: run by fence.
@@ -18,12 +19,12 @@ type table struct {
 	mu     sync.Mutex
 	away   bool
 	fences map[ids.Run]int64
-	given  []lease.Held
+	given  []runs.Held
 }
 
 var errAway = errors.New("the database is away")
 
-func (s *table) RenewLeases(_ context.Context, held []lease.Held, _ time.Time) (kept []lease.Held, err error) {
+func (s *table) RenewLeases(_ context.Context, held []runs.Held, _ time.Time) (kept []runs.Held, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
@@ -37,7 +38,7 @@ func (s *table) RenewLeases(_ context.Context, held []lease.Held, _ time.Time) (
 	return kept, nil
 }
 
-func (s *table) GiveBack(_ context.Context, h lease.Held) error {
+func (s *table) GiveBack(_ context.Context, h runs.Held, _ time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
@@ -82,7 +83,7 @@ func TestALeaseIsGoodWhileItIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, s, _ := start(t)
 		ctx, lost := context.WithCancelCause(t.Context())
-		l := k.Hold(lease.Held{Run: "run_a", Fence: 1}, k.Began(), lost)
+		l := k.Hold(runs.Held{Run: "run_a", Fence: 1}, k.Began(), lost)
 		for range 10 {
 			time.Sleep(9 * time.Second)
 			if err := l.Check(ctx); err != nil {
@@ -109,7 +110,7 @@ func TestAProcessThatWasStoppedFindsOutBeforeItActs(t *testing.T) {
 				k, s, c := start(t)
 				_, lost := context.WithCancelCause(t.Context())
 				defer lost(nil)
-				l := k.Hold(lease.Held{Run: "run_a", Fence: 1}, k.Began(), lost)
+				l := k.Hold(runs.Held{Run: "run_a", Fence: 1}, k.Began(), lost)
 				s.set(func() { s.fences["run_a"] = tt.fence })
 				c.stopped = 45 * time.Second // before any timer of ours can fire
 				if err := l.Check(t.Context()); !errors.Is(err, tt.want) {
@@ -126,7 +127,7 @@ func TestWhoeverCannotRenewWaits(t *testing.T) {
 		k, s, _ := start(t)
 		_, lost := context.WithCancelCause(t.Context())
 		defer lost(nil)
-		l := k.Hold(lease.Held{Run: "run_a", Fence: 1}, k.Began(), lost)
+		l := k.Hold(runs.Held{Run: "run_a", Fence: 1}, k.Began(), lost)
 		s.set(func() { s.away = true })
 		time.Sleep(25 * time.Second)
 		if err := l.Check(t.Context()); err != nil {
@@ -156,7 +157,7 @@ func TestALeaseIsGivenBackUntilThatIsWritten(t *testing.T) {
 		k, s, _ := start(t)
 		_, lost := context.WithCancelCause(t.Context())
 		defer lost(nil)
-		l := k.Hold(lease.Held{Run: "run_a", Fence: 1}, k.Began(), lost)
+		l := k.Hold(runs.Held{Run: "run_a", Fence: 1}, k.Began(), lost)
 		s.set(func() { s.away = true })
 		l.GiveBack()
 		time.Sleep(time.Minute)

@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// How a run pays: a minute is held at a time, some time before it begins.
+const (
+	holdAhead = time.Minute
+	holdEarly = 10 * time.Second
+)
+
+// pay holds the next minute before it begins, and ends what cannot be paid or
+// has had its time.
+func (c *carrier) pay(ctx context.Context) error {
+	now := c.e.Now()
+	if c.limit > 0 && c.r.Took(now) >= c.limit {
+		return c.interrupt(ctx, lifecycle.PlanTimeLimit, c.overtime())
+	}
+	for c.r.Price > 0 && !c.r.BilledSince.IsZero() && c.r.Took(now)+holdEarly > c.paid {
+		err := c.e.Purse.HoldForRun(ctx, c.r.ID, c.r.Fence, c.r.Price*credits.Amount(holdAhead/time.Second), now)
+		if fault.Is(err, fault.KindPayment) {
+			if c.r.Took(now) < c.paid {
+				return nil // what is paid is used up first
+			}
+			return c.interrupt(ctx, lifecycle.CreditsExhausted, runs.Unpaid(err))
+		}
+		if err != nil {
+			return err
+		}
+		c.paid += holdAhead
+	}
+	return nil
+}
+
+// startClock lets the run's time count from when a command has started.
+func (c *carrier) startClock(s executor.Seen) {
+	if !c.r.BilledSince.IsZero() {
+		return
+	}
+	switch {
+	case s.Exit != nil && s.Exit.StartFailed == "":
+		c.r.BilledSince = s.Exit.Start
+	case s.Phase == executor.Running:
+		c.r.BilledSince = s.At
+	}
+}
+
+// pauseClock stops the run's time while none of its tasks runs and the platform
+// makes it wait: for an image, for inputs, or for itself.
+func (c *carrier) pauseClock(at time.Time) {
+	if c.r.BilledSince.IsZero() || len(c.live) > 0 {
+		return
+	}
+	c.r.Billed, c.r.BilledSince = c.r.Took(at), time.Time{}
+}
+
+// idle reports whether nothing runs although something could: what it waits for
+// is the platform's to bring. A pause before a retry is the workflow's own.
+func (c *carrier) idle() bool {
+	return len(c.live) == 0 && len(c.waits) == 0 && len(c.open) > 0 && len(c.ends) == 0
+}

@@ -1,0 +1,266 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/lease"
+	"github.com/millrace/millrace/internal/engine/shelf"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+var errDraining = errors.New("the worker stops")
+
+// Run works until ctx ends, then gives its runs back. Tasks that can live
+// without us go on and are adopted by the next worker. Renewing leases, looking
+// at attempts and removing what is left over each have a goroutine, so that none
+// waits for another.
+func (e *Engine) Run(ctx context.Context) error {
+	carrying, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	leasing, endLeases := context.WithCancel(context.WithoutCancel(ctx))
+	var others sync.WaitGroup
+	others.Go(func() { _ = e.leases.Run(leasing) })
+	others.Go(func() { e.observeAll(ctx) })
+	others.Go(func() { e.tidyAll(ctx) })
+	e.takeRuns(ctx, carrying)
+	stop(errDraining)
+	e.done.Wait()
+	clean := context.WithoutCancel(ctx)
+	err := errors.Join(e.leases.GiveBackAll(clean), e.Queue.ForgetWorker(clean, e.Owner))
+	endLeases()
+	others.Wait()
+	return err
+}
+
+// takeRuns claims what waits and takes over what nobody holds, until ctx ends.
+func (e *Engine) takeRuns(ctx, carrying context.Context) {
+	patrolling, reports := time.NewTicker(patrol), time.NewTicker(reporting)
+	defer patrolling.Stop()
+	defer reports.Stop()
+	e.report(ctx)
+	e.takeOver(ctx, carrying)
+	e.claim(ctx, carrying)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-reports.C:
+			e.report(ctx)
+		case <-e.wake:
+			e.claim(ctx, carrying)
+		case <-patrolling.C:
+			e.takeOver(ctx, carrying)
+			e.claim(ctx, carrying)
+			e.heedCancels(ctx)
+		}
+	}
+}
+
+// capacity is what runs may use here, or why none can start.
+func (e *Engine) capacity(ctx context.Context) (total credits.Size, problem string) {
+	caps, err := e.Driver.Capabilities(ctx)
+	switch {
+	case err != nil:
+		return total, "the executor does not answer"
+	case !caps.Ready:
+		return total, caps.Problem
+	}
+	const gb = 1 << 30
+	total = credits.Size{VCPU: max(1, int(caps.VCPU)), RAMGB: max(1, int(caps.MemoryBytes/gb)), GPU: caps.GPU}
+	if e.Capacity.VCPU > 0 {
+		total.VCPU = e.Capacity.VCPU
+	}
+	if e.Capacity.RAMGB > 0 {
+		total.RAMGB = e.Capacity.RAMGB
+	}
+	return total, ""
+}
+
+// report says that this worker is there, and what it has.
+func (e *Engine) report(ctx context.Context) {
+	w := runs.Worker{Owner: e.Owner, Host: e.Host}
+	w.Size, w.Problem = e.capacity(ctx)
+	e.complain(ctx, "cannot report this worker", e.Queue.ReportWorker(ctx, w, e.Now()))
+}
+
+func (e *Engine) complain(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
+		e.Log.ErrorContext(ctx, what, slog.Any("error", err))
+	}
+}
+
+func (e *Engine) claim(ctx, carrying context.Context) {
+	e.mu.Lock()
+	most := maxCarried - len(e.carriers)
+	e.mu.Unlock()
+	total, problem := e.capacity(ctx)
+	if most <= 0 || problem != "" {
+		return
+	}
+	began := e.leases.Began()
+	claimed, err := e.Queue.ClaimRuns(ctx, runs.Claim{Owner: e.Owner, Total: total, Most: most}, e.Now(), e.Now().Add(lease.Length))
+	e.complain(ctx, "cannot claim runs", err)
+	for _, r := range claimed {
+		e.carry(carrying, r, began, false)
+	}
+}
+
+func (e *Engine) takeOver(ctx, carrying context.Context) {
+	began := e.leases.Began()
+	taken, err := e.Queue.TakeOver(ctx, runs.TakeOver{Owner: e.Owner, Host: e.Host, Away: e.Away}, e.Now(), e.Now().Add(lease.Length))
+	e.complain(ctx, "cannot take over runs", err)
+	for _, r := range taken {
+		e.carry(carrying, r, began, true)
+	}
+}
+
+// carry starts a goroutine for a run. One that is still leaving it is waited
+// for.
+func (e *Engine) carry(ctx context.Context, r runs.Run, began time.Duration, resumed bool) {
+	c := newCarrier(e, r)
+	ctx, abandon := context.WithCancelCause(ctx)
+	c.lease = e.leases.Hold(runs.Held{Run: r.ID, Fence: r.Fence}, began, abandon)
+	e.mu.Lock()
+	before := e.carriers[r.ID]
+	e.carriers[r.ID] = c
+	e.mu.Unlock()
+	e.done.Go(func() {
+		if before != nil {
+			<-before.left
+		}
+		c.run(ctx, resumed)
+		abandon(nil)
+		close(c.left)
+		e.mu.Lock()
+		if e.carriers[r.ID] == c {
+			delete(e.carriers, r.ID)
+		}
+		e.mu.Unlock()
+		e.Ended(r.ID)
+		e.Wake()
+	})
+}
+
+func (e *Engine) heedCancels(ctx context.Context) {
+	list, err := e.Journal.Cancelling(ctx, e.Owner)
+	e.complain(ctx, "cannot read wishes to cancel", err)
+	for _, id := range list {
+		e.Cancel(id)
+	}
+}
+
+// observeAll looks at attempts whenever the executor says that something has
+// happened, and from time to time.
+func (e *Engine) observeAll(ctx context.Context) {
+	looking := time.NewTicker(look)
+	defer looking.Stop()
+	var hints <-chan executor.Seen
+	if w, ok := e.Driver.(executor.Watcher); ok {
+		hints = w.Watch(ctx)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, open := <-hints:
+			if !open {
+				hints = nil // looking from time to time must do
+				continue
+			}
+		case <-looking.C:
+		}
+		e.observe(ctx)
+	}
+}
+
+// observe asks the executor how all attempts stand, in one call, and tells
+// those who carry them.
+func (e *Engine) observe(ctx context.Context) {
+	carriers := e.snapshot()
+	if len(carriers) == 0 {
+		return
+	}
+	at := e.Now()
+	seen, err := e.Driver.Snapshot(ctx)
+	if err != nil {
+		e.complain(ctx, "cannot look at attempts", err)
+		return
+	}
+	byRun := map[ids.Run][]executor.Seen{}
+	for _, s := range seen {
+		byRun[s.Key.Run] = append(byRun[s.Key.Run], s)
+	}
+	for id, c := range carriers {
+		c.tell(sight{at, byRun[id]})
+	}
+}
+
+// tidyAll keeps attempts alive that are wanted, and removes what is left over.
+func (e *Engine) tidyAll(ctx context.Context) {
+	tidying := time.NewTicker(patrol)
+	defer tidying.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tidying.C:
+			e.renewAttempts(ctx)
+			e.removeOrphans(ctx)
+			e.complain(ctx, "cannot clear away the inputs of runs", shelf.Sweep(e.Dir, e.carries))
+		}
+	}
+}
+
+// renewAttempts tells the executor which attempts are still wanted: those of
+// runs whose lease is good. Others must end in time.
+func (e *Engine) renewAttempts(ctx context.Context) {
+	keeper, ok := e.Driver.(executor.Keeper)
+	if !ok {
+		return
+	}
+	seen, err := e.Driver.Snapshot(ctx)
+	e.complain(ctx, "cannot look at attempts", err)
+	good := e.leases.Good()
+	var handles []executor.Handle
+	for _, s := range seen {
+		if good[s.Key.Run] && !s.Phase.Final() {
+			handles = append(handles, s.Handle)
+		}
+	}
+	if len(handles) > 0 {
+		e.complain(ctx, "cannot renew attempts", keeper.Renew(ctx, handles...))
+	}
+}
+
+// removeOrphans ends attempts that nobody wants: those of runs that have ended
+// or went elsewhere. An attempt is in the journal before it is submitted, so
+// that a fresh one is never taken for an orphan.
+func (e *Engine) removeOrphans(ctx context.Context) {
+	seen, err := e.Driver.Snapshot(ctx)
+	if err != nil || len(seen) == 0 {
+		e.complain(ctx, "cannot look at attempts", err)
+		return
+	}
+	wanted, err := e.Journal.LiveFences(ctx, e.Host)
+	if err != nil {
+		e.complain(ctx, "cannot read which attempts are wanted", err)
+		return
+	}
+	carried := e.snapshot()
+	for _, s := range seen {
+		if wanted[s.Fence] || carried[s.Key.Run] != nil {
+			continue
+		}
+		if s.Phase.Final() {
+			e.complain(ctx, "cannot release an orphan", e.Driver.Release(ctx, s.Handle))
+			continue
+		}
+		e.complain(ctx, "cannot stop an orphan", e.Driver.Stop(ctx, s.Handle, stopGrace))
+	}
+}

@@ -1,0 +1,147 @@
+package runs
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// Claim is a worker that asks for runs.
+type Claim struct {
+	Owner string
+	Total credits.Size // what its executor has in all
+	Most  int          // runs
+}
+
+// Candidate is a queued run, as far as admission looks at it.
+type Candidate struct {
+	ID     ids.Run
+	Size   credits.Size
+	Passed int // how often a run that came later was started before it
+}
+
+// Line is what one team has waiting, oldest first, and what it has used of
+// late.
+type Line struct {
+	Team    ids.Team
+	Used    float64      // vCPU-seconds, those of running runs too
+	Running credits.Size // of the team, on the worker that asks
+	Waiting []Candidate
+}
+
+const (
+	// MaxPassed is how often a run may be passed by smaller ones that fit while
+	// it does not. Then nothing starts before it.
+	MaxPassed = 20
+	// LineLength is how far into a team's line admission looks for a run that
+	// fits.
+	LineLength = 20
+
+	// firstCharge is what a run counts as used when it starts, in seconds, so
+	// that one claim does not take all of one team's.
+	firstCharge = 60
+)
+
+// Admit chooses the runs that a worker starts: the team that has used least
+// goes first, and of its line the oldest run that fits beside what runs. It
+// also names the runs that were passed, each as often as it was.
+func Admit(c Claim, used credits.Size, lines []Line) (admitted, passed []ids.Run) {
+	for len(admitted) < c.Most {
+		slices.SortStableFunc(lines, fairer)
+		pick, skipped, closed := next(c.Total, used, lines)
+		if closed || pick == nil {
+			return admitted, passed
+		}
+		run := pick.line.Waiting[pick.at]
+		pick.line.Waiting = slices.Delete(slices.Clone(pick.line.Waiting), pick.at, pick.at+1)
+		pick.line.Used += float64(run.Size.VCPU) * firstCharge
+		pick.line.Running = pick.line.Running.Plus(run.Size)
+		used = used.Plus(run.Size)
+		admitted = append(admitted, run.ID)
+		for _, s := range skipped {
+			s.Passed++
+			passed = append(passed, s.ID)
+		}
+	}
+	return admitted, passed
+}
+
+type choice struct {
+	line *Line
+	at   int
+}
+
+// next finds the run whose turn it is, and those before it that do not fit. It
+// is closed when one of them may not be passed any more.
+func next(total, used credits.Size, lines []Line) (pick *choice, skipped []*Candidate, closed bool) {
+	for i := range lines {
+		l := &lines[i]
+		for at := range l.Waiting {
+			run := &l.Waiting[at]
+			if l.limited(total, run.Size, lines) {
+				break // the team's own doing: it is not passed
+			}
+			if Fits(total, used, run.Size) {
+				return &choice{l, at}, skipped, false
+			}
+			if run.Passed >= MaxPassed {
+				return nil, nil, true
+			}
+			skipped = append(skipped, run)
+		}
+	}
+	return nil, nil, false
+}
+
+// Fits reports whether a size has room beside what is used. One that is larger
+// than everything there is runs alone.
+func Fits(total, used, size credits.Size) bool {
+	if size.GPU > total.GPU-used.GPU {
+		return false
+	}
+	if used.VCPU == 0 && used.RAMGB == 0 {
+		return true
+	}
+	return used.VCPU+size.VCPU <= total.VCPU && used.RAMGB+size.RAMGB <= total.RAMGB
+}
+
+// limited reports whether a team has its share: half of everything, while
+// others wait. Its only run is never held back.
+func (l *Line) limited(total, size credits.Size, lines []Line) bool {
+	if l.Running == (credits.Size{}) {
+		return false
+	}
+	others := slices.ContainsFunc(lines, func(o Line) bool { return o.Team != l.Team && len(o.Waiting) > 0 })
+	return others && 2*(l.Running.VCPU+size.VCPU) > total.VCPU
+}
+
+// fairer puts the team first that has used less, then the one whose oldest run
+// came first.
+func fairer(a, b Line) int {
+	if a.Used != b.Used || len(a.Waiting) == 0 || len(b.Waiting) == 0 {
+		return cmp.Compare(a.Used, b.Used)
+	}
+	return cmp.Compare(a.Waiting[0].ID, b.Waiting[0].ID)
+}
+
+// Reason is why a queued run waits.
+type Reason string
+
+// The reasons.
+const (
+	WaitsForTurn     Reason = "turn"
+	WaitsForRoom     Reason = "no_room"
+	WaitsForTeam     Reason = "team_limit"
+	WaitsForDisk     Reason = "disk_low"
+	WaitsForExecutor Reason = "executor_unavailable"
+)
+
+// Waiting says why a run has not started, and how many go first as far as is
+// known.
+type Waiting struct {
+	Reason  Reason
+	Message string
+	Ahead   int
+}

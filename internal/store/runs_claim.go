@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"math"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// ClaimRuns hands queued runs to a worker that has room for them, fair between
+// teams by what they have used of late. Claims take turns, so that what one
+// sees is what there is.
+func (db *DB) ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time) ([]runs.Run, error) {
+	var claimed []runs.Run
+	err := db.inTx(ctx, func(tx *DB) error {
+		claimed = nil
+		if err := tx.lock(ctx, "claim runs"); err != nil {
+			return err
+		}
+		lines, err := tx.lines(ctx)
+		if err != nil || len(lines) == 0 {
+			return err
+		}
+		used, err := tx.usage(ctx, c.Owner, lines, now)
+		if err != nil {
+			return err
+		}
+		admitted, passed := runs.Admit(c, used, lines)
+		for _, id := range passed {
+			if _, err := tx.changed(ctx, `UPDATE runs SET passed = passed + 1 WHERE id = $1`, id); err != nil {
+				return err
+			}
+		}
+		for _, id := range admitted {
+			r, err := tx.take(ctx, id, c.Owner, now, until)
+			if err != nil {
+				return err
+			}
+			claimed = append(claimed, r)
+		}
+		return nil
+	})
+	return claimed, err
+}
+
+// lines are the teams that wait, each with the oldest of its queued runs.
+func (db *DB) lines(ctx context.Context) ([]runs.Line, error) {
+	type waiting struct {
+		team ids.Team
+		run  runs.Candidate
+	}
+	list, err := all(ctx, db, func(r *sql.Rows, w *waiting) error {
+		return r.Scan((*string)(&w.team), (*string)(&w.run.ID), &w.run.Size.VCPU, &w.run.Size.RAMGB, &w.run.Size.GPU, &w.run.Passed)
+	}, `
+		SELECT team_id, id, vcpu, ram_gb, gpu, passed FROM (
+			SELECT team_id, id, vcpu, ram_gb, gpu, passed, ROW_NUMBER() OVER (PARTITION BY team_id ORDER BY id) AS place
+			FROM runs WHERE status = 'queued'
+		) waiting
+		WHERE place <= $1 + 0
+		ORDER BY team_id, id`, runs.LineLength)
+	var lines []runs.Line
+	for _, w := range list {
+		if n := len(lines); n == 0 || lines[n-1].Team != w.team {
+			lines = append(lines, runs.Line{Team: w.team})
+		}
+		last := &lines[len(lines)-1]
+		last.Waiting = append(last.Waiting, w.run)
+	}
+	return lines, err
+}
+
+// usage tells the lines what their teams use, and returns what runs on a
+// worker in all.
+func (db *DB) usage(ctx context.Context, owner string, lines []runs.Line, now time.Time) (used credits.Size, err error) {
+	byTeam := map[ids.Team]*runs.Line{}
+	for i := range lines {
+		byTeam[lines[i].Team] = &lines[i]
+	}
+	type running struct {
+		team    ids.Team
+		here    bool
+		size    credits.Size
+		claimed int64
+	}
+	list, err := all(ctx, db, func(r *sql.Rows, v *running) error {
+		return r.Scan((*string)(&v.team), &v.here, &v.size.VCPU, &v.size.RAMGB, &v.size.GPU, &v.claimed)
+	}, `SELECT team_id, owner = $1, vcpu, ram_gb, gpu, claimed_at FROM runs WHERE status = 'running'`, owner)
+	if err != nil {
+		return used, err
+	}
+	for _, v := range list {
+		if v.here {
+			used = used.Plus(v.size)
+		}
+		if l := byTeam[v.team]; l != nil {
+			l.Used += float64(v.size.VCPU) * now.Sub(fromMicros(v.claimed)).Seconds()
+			if v.here {
+				l.Running = l.Running.Plus(v.size)
+			}
+		}
+	}
+	_, err = all(ctx, db, func(r *sql.Rows, _ *struct{}) error {
+		var team ids.Team
+		var ms, at int64
+		err := r.Scan((*string)(&team), &ms, &at)
+		if l := byTeam[team]; l != nil {
+			l.Used += faded(ms, at, now) / 1000
+		}
+		return err
+	}, `SELECT team_id, vcpu_ms, at FROM team_usage WHERE team_id IN (SELECT team_id FROM runs WHERE status = 'queued')`)
+	return used, err
+}
+
+// halfLife is the time in which half of what a team has used is forgotten.
+const halfLife = 10 * time.Minute
+
+func faded(amount, at int64, now time.Time) float64 {
+	return float64(amount) * math.Exp2(-max(0, now.Sub(fromMicros(at)).Seconds())/halfLife.Seconds())
+}
+
+// addUsage counts what a run has taken of the machines since its worker took
+// it.
+func (db *DB) addUsage(ctx context.Context, r runs.Run, now time.Time) error {
+	var claimed, ms, at int64
+	err := db.q.QueryRowContext(ctx, `
+		SELECT r.claimed_at, COALESCE(u.vcpu_ms, 0), COALESCE(u.at, 0) FROM runs r LEFT JOIN team_usage u ON u.team_id = r.team_id
+		WHERE r.id = $1`, r.ID).Scan(&claimed, &ms, &at)
+	if err != nil || claimed == 0 {
+		return err
+	}
+	used := float64(r.Size.VCPU) * float64(max(0, now.Sub(fromMicros(claimed)).Milliseconds()))
+	_, err = db.changed(ctx, `
+		INSERT INTO team_usage (team_id, vcpu_ms, at) VALUES ($1, $2, $3)
+		ON CONFLICT (team_id) DO UPDATE SET vcpu_ms = excluded.vcpu_ms, at = excluded.at`,
+		r.Team, int64(faded(ms, at, now)+used), micros(now))
+	return err
+}
+
+// take makes a worker the run's owner under a new fence.
+func (db *DB) take(ctx context.Context, id ids.Run, owner string, now, until time.Time) (runs.Run, error) {
+	_, err := db.changed(ctx, `
+		UPDATE runs SET status = 'running', owner = $1, fence = fence + 1, lease_until = $2, started_at = COALESCE(started_at, $3), claimed_at = $3
+		WHERE id = $4`, owner, micros(until), micros(now), id)
+	if err != nil {
+		return runs.Run{}, err
+	}
+	r, err := db.wholeRun(ctx, id)
+	if err != nil {
+		return r, err
+	}
+	return r, db.tell(ctx, id, runs.Event{Type: lifecycle.RunStarted, At: now, Message: "a worker has taken the run"})
+}
+
+// wholeRun is a run with all that it was given, whoever's it is.
+func (db *DB) wholeRun(ctx context.Context, id ids.Run) (r runs.Run, err error) {
+	err = scanRun(db.q.QueryRowContext(ctx, runRow+`, definition, parameters, inputs FROM runs WHERE id = $1`, id),
+		&r, &r.Definition, &r.Parameters, &r.Inputs)
+	return r, err
+}

@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// RenewLeases extends leases and returns those that are still held.
+func (db *DB) RenewLeases(ctx context.Context, held []runs.Held, until time.Time) ([]runs.Held, error) {
+	var kept []runs.Held
+	err := db.inTx(ctx, func(tx *DB) error {
+		kept = nil
+		for _, h := range held {
+			n, err := tx.changed(ctx, `
+				UPDATE runs SET lease_until = $1 WHERE id = $2 AND fence = $3 AND status = 'running'`, micros(until), h.Run, h.Fence)
+			if err != nil {
+				return err
+			}
+			if n == 1 {
+				kept = append(kept, h)
+			}
+		}
+		return nil
+	})
+	return kept, err
+}
+
+// GiveBack ends a lease now. Whoever sees the run's tasks goes on with it at
+// once, others when its tasks have ended.
+func (db *DB) GiveBack(ctx context.Context, h runs.Held, now time.Time) error {
+	_, err := db.changed(ctx, `
+		UPDATE runs SET owner = '', lease_until = $1 WHERE id = $2 AND fence = $3 AND status = 'running'`, micros(now), h.Run, h.Fence)
+	return err
+}
+
+// TakeOver hands a worker the runs that nobody holds any more. They stay
+// running until it has looked for tasks that still live. Tasks on another host
+// go on without their worker for a while, so that their own host finds them
+// again; until then such a run is left to it.
+func (db *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Time) ([]runs.Run, error) {
+	var taken []runs.Run
+	err := db.inTx(ctx, func(tx *DB) error {
+		taken = nil
+		list, err := all(ctx, tx, func(r *sql.Rows, id *ids.Run) error { return r.Scan((*string)(id)) }, `
+			UPDATE runs SET owner = $1, fence = fence + 1, lease_until = $2
+			WHERE id IN (
+				SELECT id FROM runs
+				WHERE status = 'running' AND owner <> $1
+					AND (lease_until <= $3 OR SUBSTR(owner, 1, LENGTH($4)) = $4)
+					AND (lease_until <= $5 OR NOT EXISTS (
+						SELECT 1 FROM run_attempts a WHERE a.run_id = runs.id AND a.state = 'started' AND a.host <> $6))
+				`+tx.dialect.skipLocked+`)
+			RETURNING id`, t.Owner, micros(until), micros(now), t.Host+" ", micros(now.Add(-t.Away)), t.Host)
+		if err != nil {
+			return err
+		}
+		for _, id := range list {
+			r, err := tx.wholeRun(ctx, id)
+			if err != nil {
+				return err
+			}
+			taken = append(taken, r)
+		}
+		return nil
+	})
+	return taken, err
+}
+
+// fenced runs fn with the run, if this worker still holds it.
+func (db *DB) fenced(ctx context.Context, id ids.Run, fence int64, fn func(tx *DB, r runs.Run) error) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		r, err := tx.lockedRun(ctx, id)
+		if err != nil {
+			return err
+		}
+		if r.Fence != fence || r.Status != lifecycle.Running {
+			return runs.ErrFenced
+		}
+		return fn(tx, r)
+	})
+}
