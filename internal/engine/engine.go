@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -92,6 +93,7 @@ type Options struct {
 	Host     string       // this machine and folder: who finds its attempts again
 	Capacity credits.Size // what runs may use here; nothing: all that the driver has
 	Away     time.Duration
+	Pause    time.Duration             // the first after trouble of the platform; 0: the usual one
 	Network  bool                      // whether tasks may use it
 	Disk     int64                     // bytes that one may write; 0: no limit
 	TaskLog  int64                     // bytes kept of the log of one attempt; 0: the driver's own bound
@@ -125,6 +127,7 @@ const (
 
 // New makes an engine.
 func New(o Options) *Engine {
+	o.Pause = cmp.Or(o.Pause, defaultPause)
 	return &Engine{
 		Options: o, wake: make(chan struct{}, 1), carriers: map[ids.Run]*carrier{},
 		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log),

@@ -45,6 +45,7 @@ type shop struct {
 	images  engine.Images                       // nil: none can be had
 	around  func(*dummy.Driver) executor.Driver // nil: nothing
 	remote  bool                                // the objects are on another machine
+	flaky   *chance                             // nil: nothing fails
 	ahead   atomic.Int64                        // of the clock on the wall
 
 	mu      sync.Mutex
@@ -87,12 +88,18 @@ func (s *shop) open(owner string) (stop func()) {
 		close(s.changed)
 		s.changed = make(chan struct{})
 	}
-	e := engine.New(engine.Options{
+	o := engine.Options{
 		Queue: s.db, Leases: s.db, Clock: lease.Uptime, Capacity: credits.Size{VCPU: 1000, RAMGB: 4000}, Journal: s.db, Purse: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
 		Dir: s.dir, Owner: "here " + owner, Host: "here", Away: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
 		Archive: s.archive, Pulse: func(ids.Run, runs.Pulse) {}, Changed: changed, Ended: changed,
-	})
+	}
+	if s.flaky != nil {
+		db := flakyDB{s.db, s.flaky}
+		o.Pause = 5 * time.Millisecond
+		o.Queue, o.Leases, o.Journal, o.Purse, o.Files, o.Objects = db, db, db, db, db, flakyObjects{s.kept, s.flaky}
+	}
+	e := engine.New(o)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx) }()

@@ -202,11 +202,8 @@ func (c *carrier) finish(ctx context.Context) error {
 		}
 		return c.end(ctx, runs.Ending{Status: f.code.Ends(), Code: f.code, Message: f.message})
 	}
-	c.tellOf(runs.Event{Type: lifecycle.OutputVerified, At: c.e.Now(), Message: fmt.Sprintf("%d output files are kept and verified", c.made.count())})
-	if err := c.flush(ctx); err != nil {
-		return err
-	}
-	return c.end(ctx, runs.Ending{Status: lifecycle.Completed, Message: "the run has completed"})
+	verified := runs.Event{Type: lifecycle.OutputVerified, At: c.e.Now(), Message: fmt.Sprintf("%d output files are kept and verified", c.made.count())}
+	return c.end(ctx, runs.Ending{Status: lifecycle.Completed, Message: "the run has completed", Before: []runs.Event{verified}})
 }
 
 // readFull reads until the buffer is full or the text ends.

@@ -19,10 +19,11 @@ var (
 	errPanic      = errors.New("panic")
 )
 
-// The pauses after trouble of the platform, and for how long it is borne with.
+// The pauses after trouble of the platform grow up to longest times the first.
+// It is borne with for maxTrouble.
 const (
-	firstPause   = 250 * time.Millisecond
-	longestPause = 15 * time.Second
+	defaultPause = 250 * time.Millisecond
+	longest      = 20
 	maxTrouble   = time.Hour
 )
 
@@ -31,14 +32,14 @@ const (
 // after a pause the run is picked up from what is known of it, as another worker
 // would. Its tasks go on meanwhile.
 func (c *carrier) run(ctx context.Context, resumed bool) {
-	pause, since := firstPause, c.e.Now()
+	pause, since := c.e.Pause, c.e.Now()
 	for {
 		err := c.carryOn(ctx, resumed)
 		if c.leave(ctx, err) {
 			return
 		}
 		if c.progressed {
-			pause, since = firstPause, c.e.Now()
+			pause, since = c.e.Pause, c.e.Now()
 		}
 		if c.e.Now().Sub(since) > maxTrouble {
 			err = errors.Join(err, errUnreadable)
@@ -53,7 +54,7 @@ func (c *carrier) run(ctx context.Context, resumed bool) {
 			return
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, longestPause)
+		pause = min(2*pause, longest*c.e.Pause)
 		c.beginAnew()
 		resumed = true
 	}

@@ -113,7 +113,7 @@ func (e *Engine) claim(ctx, carrying context.Context) {
 
 func (e *Engine) takeOver(ctx, carrying context.Context) {
 	began := e.leases.Began()
-	taken, err := e.Queue.TakeOver(ctx, runs.TakeOver{Owner: e.Owner, Host: e.Host, Away: e.Away}, e.Now(), e.Now().Add(lease.Length))
+	taken, err := e.Queue.TakeOver(ctx, runs.TakeOver{Owner: e.Owner, Host: e.Host, Away: e.Away, Held: e.leases.Held()}, e.Now(), e.Now().Add(lease.Length))
 	e.complain(ctx, "cannot take over runs", err)
 	for _, r := range taken {
 		e.carry(carrying, r, began, true)

@@ -32,6 +32,7 @@ type TakeOver struct {
 	Owner string        // begins with Host and a space
 	Host  string        // whose tasks it sees; earlier workers on it are gone
 	Away  time.Duration // after which tasks have ended that nobody renewed
+	Held  map[ids.Run]bool
 }
 
 // Ending is how a run ends.
@@ -39,6 +40,7 @@ type Ending struct {
 	Status  lifecycle.Status
 	Code    lifecycle.ErrorCode // empty when it completed or was cancelled
 	Message string
+	Before  []Event // what is told just before the end
 }
 
 // Node is a node of a run, as far as it has come.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/billing"
@@ -199,7 +200,7 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 		}
 	}
 	event := runs.Event{Type: lifecycle.Ended(e.Status), At: now, Message: e.Message}
-	if err := db.tell(ctx, r.ID, event); err != nil {
+	if err := db.tell(ctx, r.ID, append(slices.Clone(e.Before), event)...); err != nil {
 		return err
 	}
 	return db.Settle(ctx, string(r.ID), billing.Entry{

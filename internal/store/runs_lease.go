@@ -38,28 +38,31 @@ func (db *DB) GiveBack(ctx context.Context, h runs.Held, now time.Time) error {
 	return err
 }
 
-// TakeOver hands a worker the runs that nobody holds any more. They stay
-// running until it has looked for tasks that still live. Tasks on another host
-// go on without their worker for a while, so that their own host finds them
-// again; until then such a run is left to it.
+// TakeOver hands a worker the runs that nobody holds any more: those of earlier
+// workers on its host, and its own if it did not hear that it had claimed them. They stay running until it has looked for tasks that
+// still live. Tasks on another host go on without their worker for a while, so
+// that their own host finds them again; until then such a run is left to it.
 func (db *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Time) ([]runs.Run, error) {
 	var taken []runs.Run
 	err := db.inTx(ctx, func(tx *DB) error {
 		taken = nil
 		list, err := all(ctx, tx, func(r *sql.Rows, id *ids.Run) error { return r.Scan((*string)(id)) }, `
-			UPDATE runs SET owner = $1, fence = fence + 1, lease_until = $2
-			WHERE id IN (
-				SELECT id FROM runs
-				WHERE status = 'running' AND owner <> $1
-					AND (lease_until <= $3 OR SUBSTR(owner, 1, LENGTH($4)) = $4)
-					AND (lease_until <= $5 OR NOT EXISTS (
-						SELECT 1 FROM run_attempts a WHERE a.run_id = runs.id AND a.state = 'started' AND a.host <> $6))
-				`+tx.dialect.skipLocked+`)
-			RETURNING id`, t.Owner, micros(until), micros(now), t.Host+" ", micros(now.Add(-t.Away)), t.Host)
+			SELECT id FROM runs
+			WHERE status = 'running' AND (lease_until <= $1 OR SUBSTR(owner, 1, LENGTH($2)) = $2)
+				AND (lease_until <= $3 OR NOT EXISTS (
+					SELECT 1 FROM run_attempts a WHERE a.run_id = runs.id AND a.state = 'started' AND a.host <> $4))
+			`+tx.dialect.skipLocked, micros(now), t.Host+" ", micros(now.Add(-t.Away)), t.Host)
 		if err != nil {
 			return err
 		}
 		for _, id := range list {
+			if t.Held[id] { // maybe late to renew, as after a stop; that is for its lease to find out
+				continue
+			}
+			_, err := tx.changed(ctx, `UPDATE runs SET owner = $1, fence = fence + 1, lease_until = $2 WHERE id = $3`, t.Owner, micros(until), id)
+			if err != nil {
+				return err
+			}
 			r, err := tx.wholeRun(ctx, id)
 			if err != nil {
 				return err

@@ -167,6 +167,20 @@ func (k *Keeper) settle(asked, kept []runs.Held, until time.Duration) {
 	k.renewed = make(chan struct{})
 }
 
+// Held are the runs that this process holds, or is about to give back.
+func (k *Keeper) Held() map[ids.Run]bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	held := map[ids.Run]bool{}
+	for run := range k.leases {
+		held[run] = true
+	}
+	for run := range k.giving {
+		held[run] = true
+	}
+	return held
+}
+
 // Good are the runs whose leases have not run out.
 func (k *Keeper) Good() map[ids.Run]bool {
 	k.mu.Lock()

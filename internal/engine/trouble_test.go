@@ -1,0 +1,196 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/files"
+	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/store"
+	"github.com/millrace/millrace/internal/store/storetest"
+)
+
+var errAway = errors.New("it is away")
+
+// chance fails calls: before they do anything, or after, so that only the
+// answer is lost.
+type chance struct {
+	mu     sync.Mutex
+	random *rand.Rand
+	odds   float64
+}
+
+func newChance(odds float64) *chance { return &chance{random: rand.New(rand.NewPCG(1, 2)), odds: odds} }
+
+func (c *chance) draw() (before, after bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.random.Float64() < c.odds/2, c.random.Float64() < c.odds/2
+}
+
+// tried makes a call that may fail.
+func tried[T any](c *chance, call func() (T, error)) (T, error) {
+	before, after := c.draw()
+	var none T
+	if before {
+		return none, errAway
+	}
+	result, err := call()
+	if err == nil && after {
+		return none, errAway
+	}
+	return result, err
+}
+
+func done(c *chance, call func() error) error {
+	_, err := tried(c, func() (struct{}, error) { return struct{}{}, call() })
+	return err
+}
+
+// flakyDB is a database in trouble.
+type flakyDB struct {
+	*store.DB
+	chance *chance
+}
+
+func (f flakyDB) ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time) ([]runs.Run, error) {
+	return tried(f.chance, func() ([]runs.Run, error) { return f.DB.ClaimRuns(ctx, c, now, until) })
+}
+
+func (f flakyDB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Time) ([]runs.Run, error) {
+	return tried(f.chance, func() ([]runs.Run, error) { return f.DB.TakeOver(ctx, t, now, until) })
+}
+
+func (f flakyDB) RenewLeases(ctx context.Context, held []runs.Held, until time.Time) ([]runs.Held, error) {
+	return tried(f.chance, func() ([]runs.Held, error) { return f.DB.RenewLeases(ctx, held, until) })
+}
+
+func (f flakyDB) RecordOf(ctx context.Context, id ids.Run) (runs.Record, error) {
+	return tried(f.chance, func() (runs.Record, error) { return f.DB.RecordOf(ctx, id) })
+}
+
+func (f flakyDB) Advance(ctx context.Context, id ids.Run, fence int64, s runs.Step, now time.Time) error {
+	return done(f.chance, func() error { return f.DB.Advance(ctx, id, fence, s, now) })
+}
+
+func (f flakyDB) EndRun(ctx context.Context, id ids.Run, fence int64, e runs.Ending, now time.Time) error {
+	return done(f.chance, func() error { return f.DB.EndRun(ctx, id, fence, e, now) })
+}
+
+func (f flakyDB) PlanOf(ctx context.Context, team ids.Team) (credits.Plan, error) {
+	return tried(f.chance, func() (credits.Plan, error) { return f.DB.PlanOf(ctx, team) })
+}
+
+func (f flakyDB) FilesByKey(ctx context.Context, team ids.Team, keys []string) (map[string]files.File, error) {
+	return tried(f.chance, func() (map[string]files.File, error) { return f.DB.FilesByKey(ctx, team, keys) })
+}
+
+// flakyObjects is an object store in trouble.
+type flakyObjects struct {
+	engine.Objects
+	chance *chance
+}
+
+func (f flakyObjects) Put(ctx context.Context, key, contentType string, r io.Reader, size int64) (files.Blob, error) {
+	return tried(f.chance, func() (files.Blob, error) { return f.Objects.Put(ctx, key, contentType, r, size) })
+}
+
+func (f flakyObjects) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error) {
+	if before, _ := f.chance.draw(); before {
+		return nil, errAway
+	}
+	return f.Objects.Open(ctx, key, offset, length)
+}
+
+const chain = `{"nodes":[
+	{"id":"a","command":"# dummy: output:out=1","outputs":{"out":{"path":"out"}}},
+	{"id":"b","command":"# dummy: output:out=2","outputs":{"out":{"path":"out"}}},
+	{"id":"c","command":"# dummy: exit=3"}],
+	"edges":[{"id":"e","source":"a","sourceHandle":"out","target":"b","targetHandle":"in"}]}`
+
+// Trouble of the platform decides nothing: each run ends as it should, is billed
+// once, and leaves nothing held.
+func TestTroubleOfThePlatformIsNotTheWorkflows(t *testing.T) {
+	t.Parallel()
+	for name, odds := range map[string]float64{"now and then": 0.05, "all the time": 0.3} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t, storetest.SQLite(t))
+			c := newChance(odds)
+			s.flaky = c
+			good := strings.Replace(chain, `"# dummy: exit=3"`, `"true"`, 1)
+			var completing, failing []ids.Run
+			for range 50 {
+				completing = append(completing, s.submit(good, `{}`))
+				failing = append(failing, s.submit(chain, `{}`))
+			}
+			s.open("w")
+			for _, id := range completing {
+				if r := s.await(id, terminal); r.Status != lifecycle.Completed || len(s.outputs(id)) != 2 {
+					t.Errorf("%s: %s, outputs %v\n%s", r.Status, r.ErrorMessage, s.outputs(id), s.story(id))
+				}
+			}
+			for _, id := range failing {
+				if r := s.await(id, terminal); r.Status != lifecycle.Failed || r.ErrorCode != lifecycle.NodeFailedCode {
+					t.Errorf("%s: %s\n%s", r.Status, r.ErrorMessage, s.story(id))
+				}
+			}
+			b, err := s.db.Balance(t.Context(), s.team, time.Now())
+			if err != nil || b.Held != 0 {
+				t.Errorf("%d are held at the end, %v", b.Held, err)
+			}
+		})
+	}
+}
+
+// panicky is an archive that panics.
+type panicky struct {
+	engine.Archive
+	times atomic.Int64
+}
+
+func (p *panicky) Computed(context.Context, ids.Team, string, ids.Run) ([]runs.Output, bool, error) {
+	if p.times.Add(-1) >= 0 {
+		panic("out of order")
+	}
+	return nil, false, nil
+}
+
+func TestAPanicHarmsOneRunOnly(t *testing.T) {
+	t.Parallel()
+	const cached = `{"nodes":[{"id":"a","command":"# dummy: output:out=1","cache":true,"outputs":{"out":{"path":"out"}}}]}`
+	for name, tt := range map[string]struct {
+		times int64
+		want  lifecycle.Status
+	}{"twice": {2, lifecycle.Completed}, "again and again": {1000, lifecycle.Interrupted}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t, storetest.SQLite(t))
+			p := &panicky{Archive: s.db}
+			p.times.Store(tt.times)
+			s.archive = p
+			beside := s.submit(`{"nodes":[{"id":"a","command":"# dummy: await=go"}]}`, `{}`)
+			s.open("w")
+			s.await(beside, func(r runs.Run) bool { return strings.Contains(s.story(r.ID), "node.started") })
+			id := s.submit(cached, `{}`)
+			r := s.await(id, terminal)
+			if r.Status != tt.want || tt.want == lifecycle.Interrupted && r.ErrorCode != lifecycle.WorkerLost && r.ErrorCode != lifecycle.Internal {
+				t.Errorf("%s, %s: %s\n%s", r.Status, r.ErrorCode, r.ErrorMessage, s.story(id))
+			}
+			if r, err := s.db.Run(t.Context(), s.team, beside); err != nil || r.Status != lifecycle.Running {
+				t.Errorf("the run beside it is %s, %v", r.Status, err)
+			}
+		})
+	}
+}
