@@ -94,6 +94,17 @@ func (r *Runner) Close() error {
 	return s.driver.Close()
 }
 
+// Recover clears away what a server that was killed has left, if it has left
+// anything.
+func (r *Runner) Recover(ctx context.Context) error {
+	left, err := filepath.Glob(filepath.Join(r.config.Folder, "run_*"))
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	_, err = r.open(ctx) // the driver begins with that
+	return err
+}
+
 // Run runs a program on a file and returns what it printed, what it
 // complained, and its status. A program that fails, or that is ended because
 // of its limits, is no error. Where there is no working sandbox it is

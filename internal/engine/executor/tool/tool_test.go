@@ -216,7 +216,9 @@ func TestWhatAKilledServerLeftIsClearedAway(t *testing.T) {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
 	second := open(t, here)
-	run(t, second, 0, file, "true")
+	if err := second.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if left, err := filepath.Glob(filepath.Join(folder, "run_*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
