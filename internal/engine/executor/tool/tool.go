@@ -219,7 +219,7 @@ func (r *Runner) prepare(ctx context.Context, d *local.Driver, file string, argv
 	key := executor.Key{Run: ids.NewRun(), Node: "tool", Attempt: 1}
 	s := executor.Spec{
 		Key: key, Fence: rand.Text(), Dir: filepath.Join(r.config.Folder, key.Folder()), Staged: true, Interpreter: "sh",
-		VCPU: 1, MemoryBytes: r.limits.Memory, DiskBytes: r.limits.Disk, Timeout: r.limits.Time, Away: r.limits.Time + 10*grace, Grace: grace,
+		VCPU: 1, MemoryBytes: r.limits.Memory, DiskBytes: r.limits.Disk, LogBytes: said, Timeout: r.limits.Time, Away: r.limits.Time + 10*grace, Grace: grace,
 	}
 	caps, err := d.Capabilities(ctx)
 	if err != nil {
