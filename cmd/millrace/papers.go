@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/ai"
+	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/executor/tool"
 	"github.com/millrace/millrace/internal/llm"
 	"github.com/millrace/millrace/internal/papers"
 )
@@ -58,14 +60,19 @@ func (h *house) buildAI(s *settings, origins []string) (*ai.Chat, string, error)
 	if u, err := url.Parse(origins[0]); err == nil {
 		contact = cmp.Or(contact, "millrace@"+u.Hostname())
 	}
+	crowd := papers.DefaultCrowd()
+	if err := h.buildTools(s, crowd.Reading); err != nil {
+		return nil, "", err
+	}
 	library := papers.New(papers.Options{
-		CrossrefURL: s.CrossrefURL, OpenAlexURL: s.OpenAlexURL, UnpaywallURL: s.UnpaywallURL,
+		Sandbox: h.tools, Crowd: crowd, CrossrefURL: s.CrossrefURL, OpenAlexURL: s.OpenAlexURL, UnpaywallURL: s.UnpaywallURL,
 		Contact: contact, AllowPrivate: s.FetchAllowPrivate, Dir: scratch, Log: h.log,
 	})
 	limits := ai.DefaultLimits()
 	limits.PerOwner = s.AnalysesPerDay
+	limits.FailedPerOwner = max(limits.FailedPerOwner, s.AnalysesPerDay)
 	o := ai.Options{
-		Store: h.db, Desk: h.db, Use: h.db, Library: library, PDFs: library, Limits: limits,
+		Store: h.db, Desk: h.db, Use: h.db, Failed: h.db, Library: library, PDFs: library, Limits: limits,
 		Worker: rand.Text(), Alone: s.embedded(), Log: h.log, Now: time.Now,
 	}
 	chat := &ai.Chat{Store: h.db, Limits: ai.ChatLimits{PerUser: s.ChatPerDay, All: s.ChatDailyQuota}, Log: h.log, Now: time.Now}
@@ -75,6 +82,24 @@ func (h *house) buildAI(s *settings, origins []string) (*ai.Chat, string, error)
 	}
 	h.ai = ai.NewService(o)
 	return chat, scratch, nil
+}
+
+// toolLimits are what pdftotext may use: a paper takes a second or two of it.
+var toolLimits = tool.Limits{CPU: 20 * time.Second, Time: 30 * time.Second, Memory: 512 << 20, Disk: 20 << 20, Output: papers.LargestText}
+
+// buildTools makes what runs programs on strangers' files, some at once: a
+// driver like that of tasks, with a folder and room of its own, so that a task
+// never waits for a paper nor a paper for a task.
+func (h *house) buildTools(s *settings, atOnce int) error {
+	folder, err := filepath.Abs(filepath.Join(s.Data, "tools"))
+	if err != nil {
+		return err
+	}
+	h.tools = tool.New(local.Config{
+		Folder: folder, Log: h.log, Now: time.Now, Sandbox: local.Sandbox(s.Sandbox),
+		VCPU: float64(atOnce), MemoryBytes: int64(atOnce) * toolLimits.Memory,
+	}, toolLimits)
+	return nil
 }
 
 // scratchLife is longer than anybody needs a PDF: an upload has a minute to

@@ -96,7 +96,7 @@ func (c *serveCommand) serve(w world, db *store.DB, log *slog.Logger) error {
 		}, c.Drain)
 	})
 	fmt.Fprintf(w.out, "Millrace %s is running at %s (listening on %s)\n", version, origins[0], l.Addr())
-	err = g.Wait()
+	err = errors.Join(g.Wait(), h.tools.Close())
 	log.Info("stopped")
 	return err
 }
@@ -174,7 +174,7 @@ func (c *workerCommand) work(w world, db *store.DB, log *slog.Logger) error {
 		return err
 	}
 	fmt.Fprintf(w.out, "Millrace %s works\n", version)
-	err = g.Wait()
+	err = errors.Join(g.Wait(), h.tools.Close())
 	log.Info("stopped")
 	return err
 }

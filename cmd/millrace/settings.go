@@ -45,7 +45,7 @@ type settings struct {
 	ClerkFrontendURL string            `name:"clerk-frontend-url" help:"Clerk's frontend API: the issuer of its session tokens." group:"identity"`
 
 	Executor    string `default:"local" enum:"local,slurm,kubernetes" help:"Where tasks run: local, slurm or kubernetes." group:"tasks"`
-	Sandbox     string `default:"bwrap" enum:"bwrap,none" help:"How local tasks are isolated: bwrap, or none if you really want that." group:"tasks"`
+	Sandbox     string `default:"bwrap" enum:"bwrap,none" help:"How local tasks, and what reads PDFs, are isolated: bwrap, or none if you really want that." group:"tasks"`
 	TaskNetwork bool   `help:"Let local tasks use the network." group:"tasks"`
 	TaskDisk    string `default:"10GB" help:"Disk space of a local task." group:"tasks"`
 	TaskLog     string `default:"64MB" help:"Log that is kept of one attempt of a task." group:"tasks"`

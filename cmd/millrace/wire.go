@@ -26,6 +26,7 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/executor/images"
 	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/executor/tool"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi"
@@ -51,6 +52,7 @@ type house struct {
 	ai       *ai.Service
 	driver   *lateDriver
 	images   *images.Store
+	tools    *tool.Runner
 	scratch  string // the folder of PDFs on their way
 	account  *account.Service
 	hub      runs.Hub
@@ -278,6 +280,7 @@ func (h *house) janitor(ctx context.Context) error {
 		{"clean up files", func() error { return h.files.Clean(ctx) }},
 		{"measure storage", func() error { return h.db.SampleStorage(ctx, time.Now()) }},
 		{"clean up images", h.images.Clean},
+		{"clean up tools", func() error { return h.tools.Recover(ctx) }},
 		{"clean up papers", func() error { return emptyScratch(h.scratch, scratchLife) }},
 		{"charge storage", func() error { return h.db.ChargeStorage(ctx, time.Now()) }},
 	}

@@ -6,6 +6,7 @@ package ai
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -49,6 +50,15 @@ func (o Owner) Key() string {
 	}
 	return string(o.Team)
 }
+
+// Payer is who a reading is charged to, and whose turn it takes.
+type Payer struct {
+	Owner   string
+	Address string // of a visitor, else empty
+}
+
+// Payer is the owner, as readings know them.
+func (o Owner) Payer() Payer { return Payer{Owner: o.Key(), Address: o.Address} }
 
 // Failure is why an analysis failed, as it was first told.
 type Failure struct {
@@ -149,6 +159,15 @@ type UseStore interface {
 	AIDays(ctx context.Context, team ids.Team, from time.Time) ([]Day, error)
 }
 
+// PDFStore counts PDFs that could not be read, by day. One is counted before it
+// is read, so that whoever's PDF takes a server down has been counted.
+type PDFStore interface {
+	// TakePDF counts one for the payer, unless that is too many.
+	TakePDF(ctx context.Context, p Payer, l Limits, now time.Time) error
+	// ReturnPDF takes back what TakePDF counted on that day.
+	ReturnPDF(ctx context.Context, p Payer, day time.Time) error
+}
+
 // Asked is one request for an analysis.
 type Asked struct {
 	Owner   Owner
@@ -163,8 +182,9 @@ type Asked struct {
 type Library interface {
 	// Find looks a paper up. An unknown one is fault.KindNotFound.
 	Find(ctx context.Context, name doi.DOI) (Found, error)
-	// Text brings the first copy that can be had and read.
-	Text(ctx context.Context, copies []string) (Text, error)
+	// Text brings the first copy that can be had and read. When there is none,
+	// because of one that could not be read, it is ErrUnreadable, too.
+	Text(ctx context.Context, p Payer, copies []string) (Text, error)
 }
 
 // Found is a paper that was looked up, and where open copies may be.
@@ -175,10 +195,14 @@ type Found struct {
 	Lesser bool     // a service that did not answer may have known more
 }
 
+// ErrUnreadable is a PDF that took our work and could not be read, or was not
+// waited for.
+var ErrUnreadable = errors.New("the PDF was not read")
+
 // PDFs reads files. What is no PDF is fault.KindUnsupported; one that cannot
-// be read says why.
+// be read says why, and is ErrUnreadable, too.
 type PDFs interface {
-	PDFText(ctx context.Context, path string) (Text, error)
+	PDFText(ctx context.Context, p Payer, path string) (Text, error)
 }
 
 // Model reads papers better than we do ourselves.
@@ -192,6 +216,7 @@ type Options struct {
 	Store    Store
 	Desk     Desk
 	Use      UseStore
+	Failed   PDFStore
 	Library  Library
 	PDFs     PDFs
 	Model    Model // nil: the built-in analyser reads

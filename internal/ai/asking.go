@@ -3,6 +3,7 @@ package ai
 import (
 	"bytes"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -22,12 +23,17 @@ func (s *Service) Analyze(ctx context.Context, o Owner, text string) (Analysis, 
 
 func (s *Service) begun(a Analysis, err error) (Analysis, error) {
 	if err == nil && a.Status == Queued {
-		select {
-		case s.work <- struct{}{}:
-		default: // told already
-		}
+		s.wake()
 	}
 	return a, err
+}
+
+// wake has somebody look for work.
+func (s *Service) wake() {
+	select {
+	case s.work <- struct{}{}:
+	default: // told already
+	}
 }
 
 // builtIn names the analyser that needs no model. Its number changes when its
@@ -72,12 +78,32 @@ func (s *Service) Upload(ctx context.Context, o Owner, u Upload) (Analysis, erro
 	if err := s.Limits.Refused(o, c, s.Now()); err != nil {
 		return Analysis{}, err
 	}
-	text, err := s.PDFs.PDFText(ctx, u.Path)
+	err = s.counted(ctx, o.Payer(), func() error {
+		text, err := s.PDFs.PDFText(ctx, o.Payer(), u.Path)
+		a.Text = &text
+		return err
+	})
 	if err != nil {
 		return Analysis{}, err
 	}
-	a.Text = &text
 	return s.begun(s.Store.Ask(ctx, a, s.Limits, s.Now()))
+}
+
+// counted reads a PDF, which counts as failed until it has been read, or is not
+// to blame.
+func (s *Service) counted(ctx context.Context, p Payer, read func() error) error {
+	now := s.Now()
+	if err := s.Failed.TakePDF(ctx, p, s.Limits, now); err != nil {
+		return err
+	}
+	err := read()
+	if errors.Is(err, ErrUnreadable) {
+		return err
+	}
+	// However this was stopped, it must be taken back.
+	end, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer done()
+	return errors.Join(err, s.Failed.ReturnPDF(end, p, DayOf(now)))
 }
 
 // PDFHead is how many bytes a PDF takes at most to say that it is one.

@@ -13,11 +13,37 @@ type Limits struct {
 	PerOwner   int // for a team, or one visitor
 	PerAddress int // for all visitors from one address
 	Visitors   int // for all visitors together
+
+	// PDFs that could not be read. They cost no analysis, but they cost us work.
+	FailedPerOwner   int
+	FailedPerAddress int
 }
 
 // DefaultLimits are the specification's, with room for a lecture hall behind
 // one address.
-func DefaultLimits() Limits { return Limits{PerOwner: 20, PerAddress: 100, Visitors: 1000} }
+func DefaultLimits() Limits {
+	return Limits{PerOwner: 20, PerAddress: 100, Visitors: 1000, FailedPerOwner: 20, FailedPerAddress: 100}
+}
+
+// FailedPDFs is how many of a day could not be read.
+type FailedPDFs struct {
+	Owner, Address int
+}
+
+// FailedRefused is nil, or why one more PDF that cannot be read would be too
+// many.
+func (l Limits) FailedRefused(p Payer, f FailedPDFs, now time.Time) error {
+	over := func(format string, args ...any) error {
+		return fault.Limited(Tomorrow(now).Sub(now), format+"; the next one is looked at after 00:00 UTC", args...).WithCode("unreadable_pdfs_exhausted")
+	}
+	switch {
+	case f.Owner >= l.FailedPerOwner:
+		return over("%d PDFs of yours could not be read today", l.FailedPerOwner)
+	case p.Address != "" && f.Address >= l.FailedPerAddress:
+		return over("%d PDFs from your address could not be read today: sign in to be counted alone", l.FailedPerAddress)
+	}
+	return nil
+}
 
 // Charged is what counts towards the limits on one day.
 type Charged struct {

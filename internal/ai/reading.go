@@ -35,14 +35,16 @@ type Reading struct {
 	DOI     doi.DOI
 	Title   string
 	Text    *Text // of an upload
+	Payer   Payer
 }
 
 // Desk hands out readings. A write of somebody who has lost the reading is
 // fault.KindNotFound and changes nothing.
 type Desk interface {
-	// ClaimReading takes the oldest that waits or was abandoned. Without one it
-	// is fault.KindNotFound.
-	ClaimReading(ctx context.Context, worker string, now, until time.Time) (Reading, error)
+	// ClaimReading takes the oldest that waits or was abandoned, of a payer who
+	// has not as many under way as the crowd allows. Without one it is
+	// fault.KindNotFound.
+	ClaimReading(ctx context.Context, worker string, c Crowd, now, until time.Time) (Reading, error)
 	RenewReading(ctx context.Context, r Reading, until time.Time) error
 	AdvanceReading(ctx context.Context, r Reading, p Progress) error
 	// EndReading keeps a result until it is stale, or the failure; one of them
@@ -54,6 +56,10 @@ type Desk interface {
 	// killed; only for who is alone.
 	RecoverReadings(ctx context.Context) error
 }
+
+// Crowd is how many readings of one payer, and of the visitors of one address,
+// are under way at once.
+type Crowd struct{ PerOwner, PerAddress int }
 
 // Patience is how long we wait for what.
 type Patience struct {
@@ -77,6 +83,8 @@ func (p Patience) orDefault() Patience {
 
 const (
 	desks       = 4 // papers read at once by one server
+	perOwner    = 2 // of them for one payer, so that one is left for others
+	perAddress  = 3 // of them for the visitors of one address
 	mostTries   = 3 // of a reading whose servers die
 	freshFull   = 30 * 24 * time.Hour
 	freshLesser = time.Hour
@@ -101,11 +109,12 @@ func (s *Service) Run(ctx context.Context) error {
 		case free <- struct{}{}:
 		}
 		now := s.Now()
-		r, err := s.Desk.ClaimReading(ctx, s.Worker, now, now.Add(s.Patience.Lease))
+		r, err := s.Desk.ClaimReading(ctx, s.Worker, Crowd{PerOwner: perOwner, PerAddress: perAddress}, now, now.Add(s.Patience.Lease))
 		if err == nil {
 			busy.Go(func() {
 				s.carry(ctx, r)
 				<-free
+				s.wake() // the next of the same payer may have its turn
 			})
 			continue
 		}
@@ -242,7 +251,14 @@ func (s *Service) find(ctx context.Context, r Reading) (Found, *Text, error) {
 	if err := s.advance(ctx, r, fetching); err != nil {
 		return Found{}, nil, err
 	}
-	text, err := s.Library.Text(ctx, found.Copies)
+	var text Text
+	err = s.counted(ctx, r.Payer, func() error {
+		text, err = s.Library.Text(ctx, r.Payer, found.Copies)
+		if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTooLong) {
+			return ctx.Err() // we were stopped, and the payer is not to blame
+		}
+		return err
+	})
 	return found, &text, err
 }
 

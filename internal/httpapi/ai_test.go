@@ -252,7 +252,7 @@ func TestTheWorkGoesOnWhenTheClientLeaves(t *testing.T) {
 func TestQuotasOfVisitorsTeamsAndAddresses(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, func(o *httpapi.Options, _ *builtin.Options) {
-		o.AI.Limits = ai.Limits{PerOwner: 2, PerAddress: 3, Visitors: 5}
+		o.AI.Limits = ai.Limits{PerOwner: 2, PerAddress: 3, Visitors: 5, FailedPerOwner: 9, FailedPerAddress: 9}
 	})
 	ask := func(n int, changes ...change) reply {
 		name := doi.DOI(fmt.Sprintf("10.2000/%d", n))

@@ -2,11 +2,15 @@ package httpapi_test
 
 import (
 	"bytes"
+	"fmt"
 	"mime/multipart"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/millrace/millrace/internal/httpapi"
+	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/papers/paperstest"
 )
 
@@ -106,4 +110,54 @@ func TestBadUploadsAreRefusedAndCostNothing(t *testing.T) {
 	exact := append(pdf[:len(pdf):len(pdf)], make([]byte, 20<<20-len(pdf))...)
 	body, kind = form(t, exact, "title", "of just the size")
 	h.call("POST", "/api/ai/upload", body, kind, bearer(ada.token)).want(200)
+}
+
+// A PDF that cannot be read costs no analysis, but nobody has us try for ever.
+func TestUnreadableUploadsAreLimited(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(o *httpapi.Options, _ *builtin.Options) {
+		o.AI.Limits.FailedPerOwner, o.AI.Limits.FailedPerAddress = 2, 3
+	})
+	good := paperstest.PDF(paperstest.Sample)
+	n := 0
+	send := func(good bool, changes ...change) reply {
+		n++
+		file := []byte(fmt.Sprintf("%%PDF-1.7\nbroken %d", n))
+		if good {
+			file = paperstest.PDF(paperstest.Sample, fmt.Sprint("Page ", n))
+		}
+		body, kind := form(t, file)
+		return h.call("POST", "/api/ai/upload", body, append(changes, kind)...)
+	}
+	here, ada := from("203.0.113.7:1"), h.signUp("Ada")
+	first := send(false, here).wantCode(400, "pdf_unreadable")
+	c, err := http.ParseSetCookie(first.header.Get("Set-Cookie"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	me := func(r *http.Request) { r.AddCookie(c) }
+	send(true, here, me).want(200)
+	send(false, here, me).wantCode(400, "pdf_unreadable")
+	over := send(true, here, me).wantCode(429, "unreadable_pdfs_exhausted")
+	var wait int
+	if _, err := fmt.Sscan(over.header.Get("Retry-After"), &wait); err != nil || wait < 1 || wait > 24*60*60 {
+		t.Errorf("Retry-After is %q", over.header.Get("Retry-After"))
+	}
+	h.call("POST", "/api/ai/analyze", byDOI(mill), here, me).wantCode(429, "unreadable_pdfs_exhausted")
+	send(false, here).wantCode(400, "pdf_unreadable") // a new visitor, the third of this address
+	send(true, here).wantCode(429, "unreadable_pdfs_exhausted")
+	send(true, from("203.0.113.8:1")).want(200)
+	send(false, here, bearer(ada.token)).wantCode(400, "pdf_unreadable")
+	// An open copy that cannot be read counts as well, one that cannot be had does not.
+	h.world.Add("10.1000/gone", paperstest.Work{Title: "x", PDF: []byte("<html>")})
+	h.call("POST", "/api/ai/analyze", byDOI("10.1000/gone"), bearer(ada.token)).wantCode(409, "closed_access")
+	h.world.Add("10.1000/broken", paperstest.Work{Title: "x", PDF: []byte("%PDF-1.7 broken")})
+	h.call("POST", "/api/ai/analyze", byDOI("10.1000/broken"), bearer(ada.token)).wantCode(409, "closed_access")
+	send(true, bearer(ada.token)).wantCode(429, "unreadable_pdfs_exhausted")
+	if used := h.used(ada); used != 0 {
+		t.Errorf("they cost %v", used)
+	}
+	h.pass(24 * time.Hour)
+	body, kind := form(t, good)
+	h.call("POST", "/api/ai/upload", body, kind, here, me).want(200)
 }

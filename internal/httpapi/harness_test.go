@@ -26,6 +26,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/letters"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
+	"github.com/millrace/millrace/internal/engine/executor/tool/tooltest"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity"
@@ -43,6 +44,8 @@ import (
 	"github.com/millrace/millrace/internal/store/storetest"
 	"github.com/millrace/millrace/internal/workflows"
 )
+
+func TestMain(m *testing.M) { tooltest.Main(m) }
 
 const (
 	base  = "http://127.0.0.1:8080"
@@ -195,9 +198,11 @@ const mill = "10.1000/mill"
 func (h *house) paperRoom(o *httpapi.Options, log *slog.Logger) {
 	h.world = paperstest.New(h.t)
 	h.world.Add(mill, paperstest.Work{Title: "On Mills", Abstract: "Mills grind.", PDF: paperstest.PDF(paperstest.Sample)})
-	library := papers.New(h.world.Options())
+	world := h.world.Options()
+	world.Sandbox = tooltest.New(h.t, tooltest.Limits)
+	library := papers.New(world)
 	o.AI = ai.NewService(ai.Options{
-		Store: h.db, Desk: h.db, Use: h.db, Library: library, PDFs: library, Limits: ai.DefaultLimits(), Worker: "test", Alone: true, Log: log, Now: h.clock,
+		Store: h.db, Desk: h.db, Use: h.db, Failed: h.db, Library: library, PDFs: library, Limits: ai.DefaultLimits(), Worker: "test", Alone: true, Log: log, Now: h.clock,
 	})
 	o.Chat = &ai.Chat{Store: h.db, Limits: ai.ChatLimits{PerUser: 200, All: 5000}, Log: log, Now: h.clock}
 }

@@ -118,7 +118,7 @@ func (x *exchange) fail(err error) {
 		}
 		e = &fault.Error{Kind: fault.KindInternal, Message: "something went wrong on our side; try again, and quote the request id if it stays"}
 	}
-	if e.Kind == fault.KindLimited {
+	if e.Kind == fault.KindLimited || e.RetryAfter > 0 {
 		x.w.Header().Set("Retry-After", seconds(max(time.Second, e.RetryAfter)))
 	}
 	if e.Kind == fault.KindUnauthenticated && x.rt.failsAs != oauthFailure {

@@ -16,19 +16,23 @@ import (
 const largestCopy = 50 << 20 // bytes
 
 // Text fetches the copies one after the other until one can be read.
-func (l *Library) Text(ctx context.Context, copies []string) (ai.Text, error) {
+func (l *Library) Text(ctx context.Context, p ai.Payer, copies []string) (ai.Text, error) {
 	why := "this paper has no open copy that we may fetch"
+	var unreadable error
 	for _, address := range copies {
-		text, err := l.copyText(ctx, address)
+		text, err := l.copyText(ctx, p, address)
 		if err == nil || ctx.Err() != nil {
 			return text, err
 		}
-		if fault.Is(err, fault.KindUnavailable) { // our own doing: the next copy fares no better
+		if fault.Is(err, fault.KindUnavailable) || fault.Is(err, fault.KindLimited) { // the next copy fares no better
 			return text, err
 		}
 		why = "the open copy of this paper " + reason(err)
+		if errors.Is(err, ai.ErrUnreadable) {
+			unreadable = err
+		}
 	}
-	return ai.Text{}, closed(why)
+	return ai.Text{}, closed(why).WithCause(unreadable)
 }
 
 // reason says what is wrong with a copy, without echoing what strangers sent.
@@ -47,9 +51,7 @@ func reason(err error) string {
 	return "could not be fetched"
 }
 
-func (l *Library) copyText(ctx context.Context, address string) (ai.Text, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.FetchTime)
-	defer cancel()
+func (l *Library) copyText(ctx context.Context, p ai.Payer, address string) (ai.Text, error) {
 	f, err := os.CreateTemp(l.Dir, "paper-*.pdf")
 	if err != nil {
 		return ai.Text{}, err
@@ -58,13 +60,15 @@ func (l *Library) copyText(ctx context.Context, address string) (ai.Text, error)
 	if err := errors.Join(l.fetch(ctx, address, f), f.Close()); err != nil {
 		return ai.Text{}, err
 	}
-	return l.PDFText(ctx, f.Name())
+	return l.PDFText(ctx, p, f.Name())
 }
 
 var errTooLarge = errors.New("too large")
 
 // fetch brings one copy. What is no PDF is noticed at its first bytes.
 func (l *Library) fetch(ctx context.Context, address string, into io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, l.FetchTime)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return err

@@ -29,6 +29,9 @@ type Options struct {
 	Contact      string // our address, which these services ask for
 	AllowPrivate bool   // copies may be fetched from private networks
 
+	Sandbox Sandbox // where PDFs are read
+	Crowd   Crowd   // how many at once; none is a sensible default
+
 	LookupTime time.Duration // for each service; 0 is a sensible default
 	FetchTime  time.Duration // for each copy
 	Dir        string        // where copies lie while they are read; empty is the system's
@@ -40,7 +43,7 @@ type Library struct {
 	Options
 	services *http.Client
 	copies   *http.Client
-	desks    chan struct{} // a place for each PDF that is read
+	turns    *turns
 }
 
 var _ ai.Library = (*Library)(nil)
@@ -52,6 +55,9 @@ func New(o Options) *Library {
 	}
 	if o.FetchTime == 0 {
 		o.FetchTime = 45 * time.Second
+	}
+	if o.Crowd == (Crowd{}) {
+		o.Crowd = DefaultCrowd()
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -65,7 +71,7 @@ func New(o Options) *Library {
 		return nil
 	}
 	return &Library{
-		Options: o, desks: make(chan struct{}, mostReaders),
+		Options: o, turns: newTurns(o.Crowd),
 		services: &http.Client{Transport: safedial.Transport(true), CheckRedirect: stay},
 		copies:   &http.Client{Transport: safedial.Transport(o.AllowPrivate), CheckRedirect: onlyWeb},
 	}

@@ -2,25 +2,26 @@ package papers_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"codeberg.org/go-pdf/fpdf"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/domain/doi"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/engine/executor/tool/tooltest"
 	"github.com/millrace/millrace/internal/papers"
 	"github.com/millrace/millrace/internal/papers/paperstest"
 )
+
+func TestMain(m *testing.M) { tooltest.Main(m) }
+
+var ada = ai.Payer{Owner: "ada"}
 
 const known doi.DOI = "10.1002/(sici)1097-0258(19980815/30)17:15/16<1661::aid-sim968>3.0.co;2-2"
 
@@ -29,7 +30,7 @@ func open(t *testing.T, change ...func(*papers.Options)) (*papers.Library, *pape
 	w := paperstest.New(t)
 	w.Add(known, paperstest.Work{Title: "On <i>Mills</i>", Abstract: "Mills &amp; wheels.", PDF: paperstest.PDF(paperstest.Sample, "Second page")})
 	o := w.Options()
-	o.Dir = t.TempDir()
+	o.Dir, o.Sandbox = t.TempDir(), tooltest.New(t, tooltest.Limits)
 	for _, c := range change {
 		c(&o)
 	}
@@ -65,7 +66,7 @@ func TestAPaperIsPutTogetherFromAllWhoKnowIt(t *testing.T) {
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Error(diff)
 	}
-	text, err := l.Text(t.Context(), found.Copies)
+	text, err := l.Text(t.Context(), ada, found.Copies)
 	if err != nil || len(text.Pages) != 2 || text.Of != 2 || !strings.Contains(text.Pages[0].Text, "fastp v0.23.4") || strings.TrimSpace(text.Pages[1].Text) != "Second page" {
 		t.Errorf("%+v, %v", text, err)
 	}
@@ -199,7 +200,7 @@ func TestACopyThatCannotBeReadIsAsGoodAsClosed(t *testing.T) {
 				}
 			})
 			w.Break(paperstest.Repository, tt.answer)
-			_, err := l.Text(t.Context(), []string{w.URL + "/pdf/x"})
+			_, err := l.Text(t.Context(), ada, []string{w.URL + "/pdf/x"})
 			wantCode(t, err, fault.KindConflict, "closed_access")
 			if err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("it says %v", err)
@@ -211,7 +212,7 @@ func TestACopyThatCannotBeReadIsAsGoodAsClosed(t *testing.T) {
 func TestTheNextCopyIsTried(t *testing.T) {
 	t.Parallel()
 	l, w := open(t)
-	text, err := l.Text(t.Context(), []string{w.URL + "/nowhere", "ftp://example.org/a.pdf", w.URL + "/pdf/" + strings.ReplaceAll(string(known), "<", "%3C")})
+	text, err := l.Text(t.Context(), ada, []string{w.URL + "/nowhere", "ftp://example.org/a.pdf", w.URL + "/pdf/" + strings.ReplaceAll(string(known), "<", "%3C")})
 	if err != nil || len(text.Pages) != 2 {
 		t.Errorf("%+v, %v", text, err)
 	}
@@ -222,7 +223,7 @@ func TestPrivateNetworksAreRefusedAlsoBehindARedirect(t *testing.T) {
 	l, w := open(t, func(o *papers.Options) { o.AllowPrivate = false })
 	port := w.URL[strings.LastIndex(w.URL, ":"):]
 	for _, address := range []string{w.URL + "/pdf/x", "http://localhost" + port + "/pdf/x", "http://[::ffff:127.0.0.1]" + port + "/", "http://0.0.0.0" + port + "/", "http://100.64.0.1/a.pdf", "http://169.254.169.254/a.pdf"} {
-		_, err := l.Text(t.Context(), []string{address})
+		_, err := l.Text(t.Context(), ada, []string{address})
 		wantCode(t, err, fault.KindConflict, "closed_access")
 		if err == nil || !strings.Contains(err.Error(), "private network") {
 			t.Errorf("%s: %v", address, err)
@@ -230,82 +231,5 @@ func TestPrivateNetworksAreRefusedAlsoBehindARedirect(t *testing.T) {
 	}
 	if n := w.Asked(paperstest.Repository); n != 0 {
 		t.Errorf("the repository was asked %d times", n)
-	}
-}
-
-func write(t *testing.T, content []byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "a.pdf")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func made(t *testing.T, draw func(*fpdf.Fpdf)) []byte {
-	t.Helper()
-	f := fpdf.New("P", "mm", "A4", "")
-	f.AddPage()
-	f.SetFont("Helvetica", "", 12)
-	draw(f)
-	var b bytes.Buffer
-	if err := f.Output(&b); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
-
-func TestAPDFThatCannotBeReadSaysWhy(t *testing.T) {
-	t.Parallel()
-	l := papers.New(papers.Options{})
-	for name, tt := range map[string]struct {
-		content []byte
-		kind    fault.Kind
-		code    string
-	}{
-		"no PDF":      {[]byte("hello"), fault.KindUnsupported, ""},
-		"empty":       {nil, fault.KindUnsupported, ""},
-		"only a head": {[]byte("%PDF-1.7\nand that was it"), fault.KindInvalid, "pdf_unreadable"},
-		"encrypted": {made(t, func(f *fpdf.Fpdf) {
-			f.SetProtection(0, "secret", "more secret")
-			f.MultiCell(0, 5, paperstest.Sample, "", "", false)
-		}), fault.KindInvalid, "pdf_encrypted"},
-		"only pictures": {made(t, func(f *fpdf.Fpdf) { f.Rect(10, 10, 100, 100, "F") }), fault.KindInvalid, "pdf_without_text"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := l.PDFText(t.Context(), write(t, tt.content))
-			wantCode(t, err, tt.kind, tt.code)
-		})
-	}
-}
-
-func TestAShortPDFIsRead(t *testing.T) {
-	t.Parallel()
-	text, err := papers.New(papers.Options{}).PDFText(t.Context(), write(t, paperstest.PDF("Reads were mapped with BWA.")))
-	if err != nil || len(text.Pages) != 1 || !strings.Contains(text.Pages[0].Text, "mapped with BWA") {
-		t.Errorf("%+v, %v", text, err)
-	}
-}
-
-func TestALongPDFIsReadInPart(t *testing.T) {
-	t.Parallel()
-	pages := make([]string, 70)
-	for i := range pages {
-		pages[i] = fmt.Sprintf("This is page %d.", i+1)
-	}
-	text, err := papers.New(papers.Options{}).PDFText(t.Context(), write(t, paperstest.PDF(pages...)))
-	if err != nil || len(text.Pages) != 60 || text.Of != 70 || text.Pages[59].Number != 60 || !strings.Contains(text.Pages[59].Text, "This is page 60.") {
-		t.Errorf("%d pages of %d, %v", len(text.Pages), text.Of, err)
-	}
-}
-
-func TestReadingEndsWithItsCaller(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := papers.New(papers.Options{}).PDFText(ctx, write(t, paperstest.PDF(paperstest.Sample)))
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
 	}
 }

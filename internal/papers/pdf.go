@@ -1,17 +1,14 @@
 package papers
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
 
@@ -22,35 +19,87 @@ import (
 
 var _ ai.PDFs = (*Library)(nil)
 
-// What pdftotext may use and print.
+// Sandbox runs a program on a stranger's file, where it can do no harm: without
+// network, and with limits on what it uses. In argv, FileArgument stands for the
+// file's path. A program that fails is no error: its status is a shell's, and
+// what was ended for its limits has one of those below. Where there is no
+// sandbox, it is fault.KindUnavailable.
+type Sandbox interface {
+	Run(ctx context.Context, file string, argv ...string) (out []byte, complaint string, status int, err error)
+}
+
+// FileArgument stands for the file among a program's arguments.
+const FileArgument = "{file}"
+
+// The statuses that the sandbox gives.
 const (
-	mostReaders = 4 // at once
-	mostPages   = 60
-	largestText = 4 << 20 // bytes
-	pdfSeconds  = 30
-	pdfMemoryKB = 2 << 20
-	leastText   = 10 // letters: fewer are the number of a picture
+	notInstalled = 127
+	timedOut     = 124
+	outOfCPU     = 152
+	outOfDisk    = 153
+	outOfMemory  = 137
 )
 
-// PDFText reads a file with pdftotext, page by page.
-func (l *Library) PDFText(ctx context.Context, path string) (ai.Text, error) {
+// What is read of a PDF.
+const (
+	mostPages   = 60
+	leastText   = 10 // letters: fewer are the number of a picture
+	readingTime = 30 * time.Second
+)
+
+// LargestText is how much is read of what a PDF says, in bytes.
+const LargestText = 4 << 20
+
+// PDFText reads a file with pdftotext, page by page, when it is the payer's
+// turn.
+func (l *Library) PDFText(ctx context.Context, p ai.Payer, path string) (ai.Text, error) {
 	if err := mustBePDF(path); err != nil {
 		return ai.Text{}, err
 	}
-	select {
-	case l.desks <- struct{}{}:
-		defer func() { <-l.desks }()
-	case <-ctx.Done():
-		return ai.Text{}, ctx.Err()
+	done, err := l.turns.take(ctx, p)
+	if err != nil {
+		return ai.Text{}, err
 	}
-	out, err := poppler(ctx, "pdftotext", "-enc", "UTF-8", "-l", strconv.Itoa(mostPages), path, "-")
+	defer done()
+	within, cancel := context.WithTimeoutCause(ctx, readingTime, errTooSlow)
+	defer cancel()
+	text, err := l.text(within, path)
+	if err != nil && !fault.Is(err, fault.KindUnavailable) {
+		err = unreadable(within, err)
+	}
+	return text, err
+}
+
+var errTooSlow = errors.New("the PDF takes too long to read")
+
+// unreadable is a PDF that cost us our work. Whoever left before it was done is
+// told nothing, but has caused it all the same.
+func unreadable(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errTooSlow) {
+		err = tooSlow()
+	}
+	if e, foreseen := errors.AsType[*fault.Error](err); foreseen {
+		return e.WithCause(errors.Join(ai.ErrUnreadable, e.Cause))
+	}
+	if ctx.Err() != nil {
+		return errors.Join(ctx.Err(), ai.ErrUnreadable)
+	}
+	return err
+}
+
+func tooSlow() *fault.Error {
+	return fault.Invalid("this PDF takes too long to read").WithCode("pdf_unreadable")
+}
+
+func (l *Library) text(ctx context.Context, path string) (ai.Text, error) {
+	out, err := l.poppler(ctx, path, "pdftotext", "-enc", "UTF-8", "-l", strconv.Itoa(mostPages), FileArgument, "-")
 	if err != nil {
 		return ai.Text{}, err
 	}
 	text := ai.Text{Pages: pages(out)}
 	text.Of = len(text.Pages)
 	if text.Of == mostPages {
-		text.Of = max(text.Of, pageCount(ctx, path))
+		text.Of = max(text.Of, l.pageCount(ctx, path))
 	}
 	if letters(text.Pages) < leastText {
 		return ai.Text{}, fault.Invalid("this PDF holds pictures of pages, but no text: upload a version with text, or run OCR on it first").WithCode("pdf_without_text")
@@ -71,60 +120,32 @@ func mustBePDF(path string) error {
 	return ai.MustBePDF(head)
 }
 
-// bounded runs a program that reads strangers' files: its memory and its time
-// are limited by the shell that becomes it.
-const bounded = `ulimit -v "$1"; ulimit -t "$2"; ulimit -f 0; ulimit -c 0; shift 2; exec "$@"`
-
-func poppler(ctx context.Context, program string, args ...string) ([]byte, error) {
-	if _, err := exec.LookPath(program); err != nil {
-		return nil, fault.Unavailable("PDFs cannot be read on this server until its operator installs %s (apt-get install poppler-utils)", program).
-			WithCode("pdftotext_missing").WithCause(err)
+// poppler runs one of its programs, and says in plain words why it gave up.
+func (l *Library) poppler(ctx context.Context, path string, argv ...string) ([]byte, error) {
+	out, said, status, err := l.Sandbox.Run(ctx, path, argv...)
+	if e, foreseen := errors.AsType[*fault.Error](err); foreseen {
+		e := *e
+		e.Message = "PDFs cannot be read on this server: " + e.Message
+		return nil, &e
 	}
-	ctx, cancel := context.WithTimeout(ctx, pdfSeconds*time.Second)
-	defer cancel()
-	argv := append([]string{"-c", bounded, "sh", strconv.Itoa(pdfMemoryKB), strconv.Itoa(pdfSeconds), program}, args...)
-	c := exec.CommandContext(ctx, "sh", argv...)
-	c.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "HOME=/nonexistent"}
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
-	c.WaitDelay = time.Second
-	out, said := &capped{most: largestText, stops: true}, &capped{most: 4 << 10}
-	c.Stdout, c.Stderr = out, said
-	if err := c.Run(); err != nil && !out.full {
-		return nil, unreadable(ctx, err, said.String())
-	}
-	return out.Bytes(), nil
-}
-
-// unreadable says in plain words why poppler gave up.
-func unreadable(ctx context.Context, err error, said string) error {
 	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fault.Invalid("this PDF takes too long to read").WithCode("pdf_unreadable")
-	case ctx.Err() != nil:
-		return ctx.Err()
+	case err != nil:
+		return nil, err
+	case status == 0:
+		return out, nil
+	case status == notInstalled:
+		return nil, fault.Unavailable("PDFs cannot be read on this server until its operator installs %s (apt-get install poppler-utils)", argv[0]).WithCode("pdftotext_missing")
+	case status == timedOut || status == outOfCPU:
+		return nil, tooSlow()
+	case status == outOfMemory:
+		return nil, fault.Invalid("this PDF takes more memory to read than any paper needs").WithCode("pdf_unreadable")
+	case status == outOfDisk:
+		return nil, fault.Invalid("this PDF unfolds to more text than any paper has").WithCode("pdf_unreadable")
 	case strings.Contains(said, "Incorrect password"):
-		return fault.Invalid("this PDF is encrypted: upload one that opens without a password").WithCode("pdf_encrypted")
+		return nil, fault.Invalid("this PDF is encrypted: upload one that opens without a password").WithCode("pdf_encrypted")
 	}
-	return fault.Invalid("this PDF is damaged or incomplete: its text cannot be read").WithCode("pdf_unreadable").WithCause(fmt.Errorf("%w: %s", err, said))
-}
-
-// capped keeps the first bytes, and may stop the writer at the last of them.
-type capped struct {
-	bytes.Buffer
-	most  int
-	stops bool
-	full  bool
-}
-
-func (c *capped) Write(p []byte) (int, error) {
-	room := max(0, c.most-c.Len())
-	c.full = c.full || len(p) > room
-	n, err := c.Buffer.Write(p[:min(len(p), room)])
-	if err == nil && n < len(p) && c.stops {
-		return n, io.ErrShortWrite
-	}
-	return len(p), err
+	return nil, fault.Invalid("this PDF is damaged or incomplete: its text cannot be read").WithCode("pdf_unreadable").
+		WithCause(fmt.Errorf("%s ended with %d: %s", argv[0], status, said))
 }
 
 // pages cuts at the form feeds that end each page.
@@ -150,8 +171,8 @@ func letters(list []reader.Page) (n int) {
 var pagesLine = regexp.MustCompile(`(?m)^Pages:\s+([0-9]+)$`)
 
 // pageCount is how many pages a long PDF has, or 0 when that is unknown.
-func pageCount(ctx context.Context, path string) int {
-	out, err := poppler(ctx, "pdfinfo", path)
+func (l *Library) pageCount(ctx context.Context, path string) int {
+	out, err := l.poppler(ctx, path, "pdfinfo", FileArgument)
 	if err != nil {
 		return 0
 	}

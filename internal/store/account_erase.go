@@ -54,6 +54,7 @@ var everything = []belongings{
 	{"analyses", "id", ofTeam, "analyses"},
 	{"readings", "id", ofTeam, ""},
 	{"chat_use", "team_id, day", ofTeam, ""},
+	{"failed_pdfs", "day, who", `who = $1`, ""},
 	{"ledger", "id", ofTeam, "usage"},
 	{"holds", "id", ofTeam, ""},
 	{"balances", "team_id", ofTeam, ""},
@@ -63,7 +64,7 @@ var everything = []belongings{
 }
 
 // loose are those of them whose rows the database does not tie to the team.
-var loose = []string{"answers", "outbox", "doomed_blobs"}
+var loose = []string{"answers", "outbox", "doomed_blobs", "failed_pdfs"}
 
 // eraseBatch is how many rows go in one transaction: others wait meanwhile.
 const eraseBatch = 500

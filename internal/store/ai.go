@@ -119,7 +119,14 @@ func (db *DB) withinLimits(ctx context.Context, o ai.Owner, l ai.Limits, now tim
 	if err != nil {
 		return err
 	}
-	return l.Refused(o, c, now)
+	if err := l.Refused(o, c, now); err != nil {
+		return err
+	}
+	f, err := db.failedPDFs(ctx, o.Payer(), ai.DayOf(now))
+	if err != nil {
+		return err
+	}
+	return l.FailedRefused(o.Payer(), f, now)
 }
 
 // Charged counts the readings of a day that have not failed.

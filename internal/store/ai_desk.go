@@ -18,17 +18,29 @@ var (
 )
 
 // ClaimReading takes the oldest reading that waits, or whose worker has gone;
-// teams come before visitors.
-func (db *DB) ClaimReading(ctx context.Context, worker string, now, until time.Time) (r ai.Reading, err error) {
+// teams come before visitors, and who has fewer under way before who has more.
+// Claims take turns, so that no two of them see the last place of one payer.
+func (db *DB) ClaimReading(ctx context.Context, worker string, c ai.Crowd, now, until time.Time) (r ai.Reading, err error) {
+	const busy = `(SELECT COUNT(*) FROM readings b WHERE b.status = 'processing' AND b.lease_until > $3 AND b.`
 	var text []byte
 	err = db.inTx(ctx, func(tx *DB) error {
+		if err := tx.lock(ctx, "claim readings"); err != nil {
+			return err
+		}
 		return tx.q.QueryRowContext(ctx, `
 			UPDATE readings SET status = 'processing', worker = $1, lease_until = $2, attempt = attempt + 1
 			WHERE id = (
-				SELECT id FROM readings
-				WHERE status IN ('queued', 'processing') AND (status = 'queued' OR lease_until <= $3)
-				ORDER BY CASE charged_address WHEN '' THEN 0 ELSE 1 END, id LIMIT 1 `+tx.dialect.skipLocked+`)
-			RETURNING id, attempt, doi, title, text`, worker, micros(until), micros(now)).Scan(&r.ID, &r.Attempt, &r.DOI, &r.Title, &text)
+				SELECT id FROM (
+					SELECT r.id, r.charged_address AS address, `+busy+`charged_to = r.charged_to) AS own,
+					       `+busy+`charged_address = r.charged_address) AS near
+					FROM readings r
+					WHERE r.status IN ('queued', 'processing') AND (r.status = 'queued' OR r.lease_until <= $3)
+				) AS waiting
+				WHERE own < $4 AND (address = '' OR near < $5)
+				ORDER BY CASE address WHEN '' THEN 0 ELSE 1 END, own, id LIMIT 1)
+			AND (status = 'queued' OR status = 'processing' AND lease_until <= $3) -- it may have moved since
+			RETURNING id, attempt, doi, title, text, charged_to, charged_address`, worker, micros(until), micros(now), c.PerOwner, c.PerAddress).
+			Scan(&r.ID, &r.Attempt, &r.DOI, &r.Title, &text, &r.Payer.Owner, &r.Payer.Address)
 	})
 	if err = db.foreseen(err, "reading that waits"); err != nil || text == nil {
 		return r, err

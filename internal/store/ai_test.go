@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/ai/reader"
 	"github.com/millrace/millrace/internal/domain/doi"
@@ -28,10 +30,12 @@ func teamOf(t *testing.T, db *DB) ids.Team {
 
 func visitor(name, address string) ai.Owner { return ai.Owner{Visitor: name, Address: address} }
 
+var manyAtOnce = ai.Crowd{PerOwner: 100, PerAddress: 100}
+
 // read takes the next reading and ends it.
 func read(t *testing.T, db *DB, f *ai.Failure, stale time.Time) {
 	t.Helper()
-	r, err := db.ClaimReading(t.Context(), "w", noon, noon.Add(time.Minute))
+	r, err := db.ClaimReading(t.Context(), "w", manyAtOnce, noon, noon.Add(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +77,7 @@ func TestOnePaperIsReadOnceHoweverManyAsk(t *testing.T) {
 			t.Error("two teams share an analysis")
 		}
 		read(t, db, nil, noon.Add(time.Hour))
-		if _, err := db.ClaimReading(t.Context(), "w", noon, noon.Add(time.Minute)); !fault.Is(err, fault.KindNotFound) {
+		if _, err := db.ClaimReading(t.Context(), "w", manyAtOnce, noon, noon.Add(time.Minute)); !fault.Is(err, fault.KindNotFound) {
 			t.Errorf("there is more to read: %v", err)
 		}
 		a, err := db.AnalysisOf(t.Context(), string(blue), "10.1000/1")
@@ -90,7 +94,7 @@ func TestQuotasCountWhatIsReadAndNoMore(t *testing.T) {
 	t.Parallel()
 	eachLedger(t, func(t *testing.T, db *DB) {
 		team := teamOf(t, db)
-		limits := ai.Limits{PerOwner: 3, PerAddress: 4, Visitors: 6}
+		limits := ai.Limits{PerOwner: 3, PerAddress: 4, Visitors: 6, FailedPerOwner: 9, FailedPerAddress: 9}
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		refused := 0
@@ -180,20 +184,20 @@ func TestAReadingOutlivesItsWorker(t *testing.T) {
 		if _, err := db.Ask(t.Context(), a, ai.DefaultLimits(), noon); err != nil {
 			t.Fatal(err)
 		}
-		lost, err := db.ClaimReading(t.Context(), "lost", noon, noon.Add(time.Minute))
+		lost, err := db.ClaimReading(t.Context(), "lost", manyAtOnce, noon, noon.Add(time.Minute))
 		if err != nil || lost.Text.Pages[0] != a.Text.Pages[0] {
 			t.Fatalf("%+v, %v", lost, err)
 		}
-		if _, err := db.ClaimReading(t.Context(), "early", noon, noon.Add(time.Minute)); !fault.Is(err, fault.KindNotFound) {
+		if _, err := db.ClaimReading(t.Context(), "early", manyAtOnce, noon, noon.Add(time.Minute)); !fault.Is(err, fault.KindNotFound) {
 			t.Errorf("taken while somebody has it: %v", err)
 		}
 		if err := db.RenewReading(t.Context(), lost, noon.Add(2*time.Minute)); err != nil {
 			t.Error(err)
 		}
-		if _, err := db.ClaimReading(t.Context(), "early", noon.Add(time.Minute), noon.Add(time.Minute)); !fault.Is(err, fault.KindNotFound) {
+		if _, err := db.ClaimReading(t.Context(), "early", manyAtOnce, noon.Add(time.Minute), noon.Add(time.Minute)); !fault.Is(err, fault.KindNotFound) {
 			t.Errorf("taken although it was renewed: %v", err)
 		}
-		next, err := db.ClaimReading(t.Context(), "next", noon.Add(2*time.Minute), noon.Add(time.Hour))
+		next, err := db.ClaimReading(t.Context(), "next", manyAtOnce, noon.Add(2*time.Minute), noon.Add(time.Hour))
 		if err != nil || next.ID != lost.ID || next.Attempt != 2 {
 			t.Fatalf("%+v, %v", next, err)
 		}
@@ -203,14 +207,14 @@ func TestAReadingOutlivesItsWorker(t *testing.T) {
 		if err := db.ReturnReading(t.Context(), next); err != nil {
 			t.Error(err)
 		}
-		again, err := db.ClaimReading(t.Context(), "again", noon, noon.Add(time.Hour))
+		again, err := db.ClaimReading(t.Context(), "again", manyAtOnce, noon, noon.Add(time.Hour))
 		if err != nil || again.Attempt != 2 {
 			t.Errorf("%+v, %v", again, err)
 		}
 		if err := db.RecoverReadings(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if r, err := db.ClaimReading(t.Context(), "restarted", noon, noon.Add(time.Hour)); err != nil || r.Attempt != 3 {
+		if r, err := db.ClaimReading(t.Context(), "restarted", manyAtOnce, noon, noon.Add(time.Hour)); err != nil || r.Attempt != 3 {
 			t.Errorf("after a restart: %+v, %v", r, err)
 		}
 	})
@@ -281,6 +285,120 @@ func TestDaysOfPapersAndChatAddUp(t *testing.T) {
 		want := ai.Day{Date: day, Requests: 2, PromptTokens: 20, CompletionTokens: 6, Analyses: 1}
 		if err != nil || len(got) != 1 || got[0] != want {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+	})
+}
+
+func TestUnreadablePDFsAreBoundedForEverybodyWhoSharesThem(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		limits := ai.Limits{PerOwner: 9, PerAddress: 9, Visitors: 9, FailedPerOwner: 3, FailedPerAddress: 5}
+		red := ai.Payer{Owner: string(teamOf(t, db))}
+		one, two, three := visitor("one", "a").Payer(), visitor("two", "a").Payer(), visitor("three", "b").Payer()
+		take := func(p ai.Payer, most int) {
+			t.Helper()
+			var mu sync.Mutex
+			var wg sync.WaitGroup
+			taken := 0
+			for range 10 {
+				wg.Go(func() {
+					err := db.TakePDF(t.Context(), p, limits, noon)
+					mu.Lock()
+					defer mu.Unlock()
+					if err == nil {
+						taken++
+					} else if e, over := errors.AsType[*fault.Error](err); !over || e.Code != "unreadable_pdfs_exhausted" || e.RetryAfter != 12*time.Hour {
+						t.Errorf("%v: %v", p, err)
+					}
+				})
+			}
+			wg.Wait()
+			if taken != most {
+				t.Errorf("%v took %d, want %d", p, taken, most)
+			}
+		}
+		take(red, 3)
+		take(one, 3)
+		take(two, 2) // the address is full
+		take(three, 3)
+		if err := db.ReturnPDF(t.Context(), one, ai.DayOf(noon)); err != nil {
+			t.Fatal(err)
+		}
+		take(one, 1)
+		take(ai.Payer{Owner: "a team that is gone"}, 10) // and nothing is kept of it
+		// Whoever has had too many begins nothing else.
+		asked := askFor(ids.Team(red.Owner), "10.1000/1")
+		if _, err := db.Ask(t.Context(), asked, limits, noon); !fault.Is(err, fault.KindLimited) {
+			t.Errorf("got %v", err)
+		}
+		if _, err := db.Ask(t.Context(), asked, limits, noon.Add(12*time.Hour)); err != nil {
+			t.Error(err) // a new day
+		}
+		if err := db.Sweep(t.Context(), noon.Add(8*24*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		var left int
+		if err := db.q.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM failed_pdfs`).Scan(&left); err != nil || left != 0 {
+			t.Errorf("%d are left, %v", left, err)
+		}
+	})
+}
+
+func TestNobodysPapersTakeAllDesks(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ask := func(o ai.Owner, name doi.DOI) {
+			t.Helper()
+			if _, err := db.Ask(t.Context(), ai.Asked{Owner: o, Subject: "doi " + string(name), Reader: "r", DOI: name}, ai.DefaultLimits(), noon); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 5 {
+			ask(visitor("bomber", "a"), doi.DOI(fmt.Sprintf("10.1000/bomb%d", i)))
+		}
+		ask(visitor("near", "a"), "10.1000/near1")
+		ask(visitor("near", "a"), "10.1000/near2")
+		ask(visitor("far", "b"), "10.1000/far")
+		red := teamOf(t, db)
+		for _, name := range []doi.DOI{"10.1000/red1", "10.1000/red2", "10.1000/red3"} {
+			ask(ai.Owner{Team: red}, name)
+		}
+		crowd := ai.Crowd{PerOwner: 2, PerAddress: 3}
+		var taken []ai.Reading
+		var order []doi.DOI
+		claim := func(now time.Time) bool {
+			r, err := db.ClaimReading(t.Context(), "w", crowd, now, now.Add(time.Minute))
+			if fault.Is(err, fault.KindNotFound) {
+				return false
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken, order = append(taken, r), append(order, r.DOI)
+			return true
+		}
+		for claim(noon) {
+		}
+		want := []doi.DOI{"10.1000/red1", "10.1000/red2", "10.1000/bomb0", "10.1000/near1", "10.1000/far", "10.1000/bomb1"}
+		if diff := cmp.Diff(want, order); diff != "" {
+			t.Fatal(diff)
+		}
+		if p := taken[3].Payer; p != visitor("near", "a").Payer() {
+			t.Errorf("the payer is %v", p)
+		}
+		// One that ends makes place for one.
+		if err := db.EndReading(t.Context(), taken[2], nil, &ai.Failure{Kind: fault.KindConflict}, noon); err != nil {
+			t.Fatal(err)
+		}
+		if !claim(noon) || order[6] != "10.1000/bomb2" || claim(noon) {
+			t.Errorf("then %v", order[6:])
+		}
+		// Those of a worker that is gone take no place.
+		later := noon.Add(2 * time.Minute)
+		for claim(later) {
+		}
+		if got := len(order) - 7; got != 6 {
+			t.Errorf("%d were taken over: %v", got, order[7:])
 		}
 	})
 }

@@ -29,6 +29,7 @@ func (db *DB) Sweep(ctx context.Context, now time.Time) error {
 		{`DELETE FROM analyses WHERE team_id IS NULL AND created_at <= $1`, now.Add(-month)},
 		{`DELETE FROM readings WHERE created_at <= $1 AND NOT EXISTS (SELECT 1 FROM analyses a WHERE a.reading_id = readings.id)`, now.Add(-month)},
 		{`DELETE FROM chat_quota WHERE day <= $1`, now.Add(-week)},
+		{`DELETE FROM failed_pdfs WHERE day <= $1`, now.Add(-week)},
 	} {
 		if _, err := db.changed(ctx, s.query, micros(s.by)); err != nil {
 			return err

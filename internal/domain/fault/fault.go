@@ -40,7 +40,7 @@ type Error struct {
 	Code       string // a word clients may switch on, such as "closed_access"; empty means the kind's own
 	Message    string
 	Details    []Detail
-	RetryAfter time.Duration // with KindLimited: when it is worth trying again
+	RetryAfter time.Duration // when it is worth trying again, with KindLimited always
 	Cause      error
 }
 

@@ -20,6 +20,9 @@ func (u *unpacker) find(name string, missing bool) (string, error) {
 	for len(rest) > 0 {
 		part := rest[0]
 		rest = rest[1:]
+		if err := u.step(); err != nil {
+			return "", err
+		}
 		if part == "" || part == "." {
 			continue
 		}
@@ -93,7 +96,7 @@ func (u *unpacker) empty(dir string) error {
 		return err
 	}
 	for _, name := range names {
-		if err := u.clear(path.Join(dir, name)); err != nil {
+		if err := errors.Join(u.step(), u.clear(path.Join(dir, name))); err != nil {
 			return err
 		}
 	}

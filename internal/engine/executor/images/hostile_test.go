@@ -177,6 +177,28 @@ func TestBombsAreDefused(t *testing.T) {
 	}
 }
 
+// Few bytes must not keep us busy: a folder emptied again and again, links that
+// lead a long way round.
+func TestWorkIsBounded(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	emptied := many(200, "d/%d")
+	for range 150 {
+		emptied = append(emptied, file{name: "d/.wh..wh..opq"})
+	}
+	round := []file{{name: "a/x", text: "x"}, {name: "l", kind: tar.TypeSymlink, link: strings.Repeat("a/../", 800)}}
+	round = append(round, many(50, "l/%d")...)
+	for label, files := range map[string][]file{"emptied": emptied, "round": round} {
+		t.Run(label, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, images.Config{AllowPrivate: true, MaxEntries: 400})
+			if got := refuse(t, s, h.push(t, "busy/"+label, image(t, nil, layer(t, files...)))); !strings.Contains(got, "too long to unpack") {
+				t.Errorf("it says %q", got)
+			}
+		})
+	}
+}
+
 func TestWhatDoesNotMatchItsDigestIsRefused(t *testing.T) {
 	t.Parallel()
 	good := image(t, nil, layer(t, file{name: "a", text: "a"}))

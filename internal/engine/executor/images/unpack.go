@@ -25,6 +25,7 @@ const (
 	fileMode    = 0o644
 
 	maxDepth  = 128
+	maxSteps  = 32        // for each entry that an image may have
 	maxTop    = 512       // entries of the top folder: each is a mount of every task
 	maxWindow = 128 << 20 // bytes of memory for one layer
 	block     = 4 << 10
@@ -39,6 +40,7 @@ type unpacker struct {
 	// is written: holes in files make the second larger.
 	stream, written int64
 	entries         int
+	steps           int // along paths, and over what whiteouts remove
 	limit           int64
 	occupied        int64
 
@@ -56,7 +58,7 @@ func newUnpacker(dir string, limit int64, entries int) (*unpacker, error) {
 		return nil, err
 	}
 	// Headers and padding are not what is bounded, as long as they are few.
-	return &unpacker{root: root, stream: 2*limit + 1<<20, written: limit, entries: entries, limit: limit, buf: make([]byte, 256<<10)}, nil
+	return &unpacker{root: root, stream: 2*limit + 1<<20, written: limit, entries: entries, steps: maxSteps * entries, limit: limit, buf: make([]byte, 256<<10)}, nil
 }
 
 func (u *unpacker) close() { u.root.Close() }
@@ -152,6 +154,14 @@ func (u *unpacker) apply(r *tar.Reader) error {
 func (u *unpacker) count() error {
 	if u.entries--; u.entries < 0 {
 		return defect("it has too many files")
+	}
+	return nil
+}
+
+// step keeps an image of few entries from keeping us busy.
+func (u *unpacker) step() error {
+	if u.steps--; u.steps < 0 {
+		return defect("its links and whiteouts take too long to unpack")
 	}
 	return nil
 }

@@ -1,0 +1,387 @@
+// Package tool runs one program on one file of a stranger, in the sandbox that
+// tasks run in and by the same driver: without network, with limits on
+// processor time, memory, disk, processes and time. What is run, and what its
+// output means, is the caller's business.
+package tool
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
+)
+
+// File stands for the file's path among the arguments of a program.
+const File = "{file}"
+
+// The statuses of a program that was ended, as a shell counts them.
+const (
+	NotFound    = 127 // there is no such program in the sandbox
+	TimedOut    = 124
+	OutOfCPU    = 152
+	OutOfDisk   = 153
+	OutOfMemory = 137
+)
+
+// Limits are what one program may use.
+type Limits struct {
+	CPU    time.Duration // of the processor, in whole seconds
+	Time   time.Duration
+	Memory int64 // bytes
+	Disk   int64 // bytes of what it prints and writes
+	Output int   // bytes of what it printed that are given back
+}
+
+// said is how much is kept of what a program complains about.
+const said = 4 << 10
+
+var errShutDown = fault.Unavailable("the server is shutting down")
+
+// Runner runs programs. Its driver starts with the first of them.
+type Runner struct {
+	config local.Config
+	limits Limits
+
+	life context.Context // of the driver, which outlives whoever needed it first
+	end  context.CancelFunc
+
+	mu     sync.Mutex
+	start  *start // nil until a driver is needed
+	closed bool
+}
+
+// start is a driver that begins; done is closed when it has, or has failed.
+type start struct {
+	done   chan struct{}
+	driver *local.Driver
+	err    error
+}
+
+// New makes a runner on a folder of its own, an absolute path. The caller closes
+// it.
+func New(c local.Config, l Limits) *Runner {
+	r := &Runner{config: c, limits: l}
+	r.life, r.end = context.WithCancel(context.Background())
+	return r
+}
+
+// Close ends the driver, if it ever began.
+func (r *Runner) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	s := r.start
+	r.mu.Unlock()
+	r.end()
+	if s == nil {
+		return nil
+	}
+	if <-s.done; s.driver == nil {
+		return nil // whoever needed it was told why
+	}
+	return s.driver.Close()
+}
+
+// Recover clears away what a server that was killed has left, if it has left
+// anything.
+func (r *Runner) Recover(ctx context.Context) error {
+	left, err := filepath.Glob(filepath.Join(r.config.Folder, "run_*"))
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	_, err = r.open(ctx) // the driver begins with that
+	return err
+}
+
+// Run runs a program on a file and returns what it printed, what it
+// complained, and its status. A program that fails, or that is ended because
+// of its limits, is no error. Where there is no working sandbox it is
+// fault.KindUnavailable, unless none was asked for. When ctx ends, so does the
+// program.
+func (r *Runner) Run(ctx context.Context, file string, argv ...string) (out []byte, complaint string, status int, err error) {
+	d, err := r.open(ctx)
+	if err != nil {
+		return nil, "", 0, err
+	}
+	spec, err := r.prepare(ctx, d, file, argv)
+	if err != nil {
+		return nil, "", 0, errors.Join(err, os.RemoveAll(spec.Dir))
+	}
+	end, err := r.carryOut(ctx, d, spec)
+	if err == nil {
+		status, err = statusOf(end)
+	}
+	if err == nil {
+		out, complaint, err = r.made(spec.Work())
+	}
+	return out, complaint, status, errors.Join(err, release(ctx, d, spec))
+}
+
+// open is the driver, once it has started.
+func (r *Runner) open(ctx context.Context) (*local.Driver, error) {
+	s, err := r.starting()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-s.done:
+		return s.driver, s.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (r *Runner) starting() (*start, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, errShutDown
+	}
+	if r.start == nil {
+		s := &start{done: make(chan struct{})}
+		r.start = s
+		go func() {
+			defer close(s.done)
+			if s.driver, s.err = r.newDriver(); s.err != nil {
+				r.forget(s)
+			}
+		}()
+	}
+	return r.start, nil
+}
+
+// forget drops a driver that could not start: what it lacked may be there next
+// time.
+func (r *Runner) forget(s *start) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.start == s && !r.closed {
+		r.start = nil
+	}
+}
+
+func (r *Runner) newDriver() (*local.Driver, error) {
+	d, err := local.New(r.life, r.config)
+	if err != nil {
+		return nil, err
+	}
+	caps, err := d.Capabilities(r.life)
+	if err == nil && !caps.Ready {
+		err = fault.Unavailable("%s", caps.Problem).WithCode("no_sandbox")
+	}
+	if err == nil {
+		err = r.endAll(r.life, d)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// endAll clears away what a server that was killed has left.
+func (r *Runner) endAll(ctx context.Context, d *local.Driver) error {
+	left, err := d.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range left {
+		if _, err := r.await(ctx, d, s.Handle, true); err != nil {
+			return err
+		}
+		if err := d.Release(ctx, s.Handle); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	outFile  = "out"
+	saidFile = "said"
+	// grace is how long the driver takes to end what does not want to.
+	grace = time.Second
+)
+
+// prepare puts the file where the program will find it, and nothing else.
+func (r *Runner) prepare(ctx context.Context, d *local.Driver, file string, argv []string) (executor.Spec, error) {
+	key := executor.Key{Run: ids.NewRun(), Node: "tool", Attempt: 1}
+	s := executor.Spec{
+		Key: key, Fence: rand.Text(), Dir: filepath.Join(r.config.Folder, key.Folder()), Staged: true, Interpreter: "sh",
+		VCPU: 1, MemoryBytes: r.limits.Memory, DiskBytes: r.limits.Disk, LogBytes: said, Timeout: r.limits.Time, Away: r.limits.Time + 10*grace, Grace: grace,
+	}
+	caps, err := d.Capabilities(ctx)
+	if err != nil {
+		return s, err
+	}
+	seen := caps.Seen
+	if seen == (executor.Places{}) {
+		seen = s.Places()
+	}
+	s.Command = script(path.Join(seen.Inputs, inputFile), r.limits, argv)
+	if err := d.Prepare(ctx, key); err != nil {
+		return s, err
+	}
+	return s, stage(file, s.Places().Inputs)
+}
+
+const inputFile = "file"
+
+// stage makes the file readable in a folder of its own. The folders above are
+// closed to others.
+func stage(file, folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	to := filepath.Join(folder, inputFile)
+	if err := os.Link(file, to); err != nil {
+		if err := copyFile(file, to); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(to, 0o644)
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// script sets the limits that are a process's own, and becomes the program. At
+// the end of its time the program is told once, by a signal that tells it
+// apart from one that ran out of memory; it cannot start another.
+func script(file string, l Limits, argv []string) string {
+	words := make([]string, len(argv))
+	for i, a := range argv {
+		if a == File {
+			a = file
+		}
+		words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+	}
+	seconds := int(l.CPU.Seconds())
+	return fmt.Sprintf("ulimit -c 0; ulimit -St %d && ulimit -Ht %d || exit 126\n", seconds, seconds+1) +
+		"ulimit -u 1 2>/dev/null || ulimit -p 1 2>/dev/null\n" +
+		fmt.Sprintf("exec %s >%s 2>%s </dev/null", strings.Join(words, " "), outFile, saidFile)
+}
+
+func (r *Runner) carryOut(ctx context.Context, d *local.Driver, s executor.Spec) (executor.Seen, error) {
+	h, err := d.Submit(ctx, s)
+	if err != nil {
+		return executor.Seen{}, err
+	}
+	return r.await(ctx, d, h, false)
+}
+
+// look is how often we ask ourselves, in case nobody tells.
+const look = time.Second
+
+// await waits for the end of an attempt, and brings it about when stop is set
+// or ctx ends. Of a runner that is closed there is nothing to be heard.
+func (r *Runner) await(ctx context.Context, d *local.Driver, h executor.Handle, stop bool) (executor.Seen, error) {
+	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	told := d.Watch(within)
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	left := ctx.Done()
+	for {
+		if stop {
+			if err := d.Stop(within, h, 0); err != nil {
+				return executor.Seen{}, err
+			}
+		}
+		seen, err := find(within, d, h)
+		if err != nil || seen.Phase.Final() {
+			return seen, errors.Join(err, ctx.Err())
+		}
+		select {
+		case <-told:
+		case <-tick.C:
+		case <-left:
+			stop, left = true, nil
+		case <-r.life.Done():
+			return seen, errShutDown
+		}
+	}
+}
+
+func find(ctx context.Context, d *local.Driver, h executor.Handle) (executor.Seen, error) {
+	all, err := d.Snapshot(ctx)
+	if err != nil {
+		return executor.Seen{}, err
+	}
+	for _, s := range all {
+		if s.Handle == h {
+			return s, nil
+		}
+	}
+	return executor.Seen{}, fmt.Errorf("the attempt %s is gone", h.ID)
+}
+
+// release also removes an attempt whose caller has left.
+func release(ctx context.Context, d *local.Driver, s executor.Spec) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	defer cancel()
+	if err := d.Release(ctx, executor.Handle{Driver: local.Name, Key: s.Key, ID: s.Key.Folder()}); err != nil {
+		return err
+	}
+	return os.RemoveAll(s.Dir) // of one that was never submitted
+}
+
+// statusOf is how a program ended, or why it never ran.
+func statusOf(s executor.Seen) (int, error) {
+	switch s.Reason {
+	case executor.ExitedZero, executor.ExitedNonZero, executor.Signaled:
+		return s.Exit.Code, nil
+	case executor.OutOfMemory:
+		return OutOfMemory, nil
+	case executor.OutOfDisk:
+		return OutOfDisk, nil
+	case executor.TimedOut:
+		return TimedOut, nil
+	case executor.StartFailed:
+		return 0, fault.Unavailable("the sandbox did not start: %s", s.Detail).WithCode("no_sandbox")
+	}
+	return 0, fmt.Errorf("the program ended as %s: %s", s.Reason, s.Detail)
+}
+
+// made reads what the program left, as far as it is wanted.
+func (r *Runner) made(work string) (out []byte, complaint string, err error) {
+	out, err = readMade(work, outFile, r.limits.Output)
+	if err != nil {
+		return nil, "", err
+	}
+	text, err := readMade(work, saidFile, said)
+	return out, string(text), err
+}
+
+// readMade reads no more than most bytes of a file that the program may have
+// replaced by anything.
+func readMade(work, name string, most int) ([]byte, error) {
+	f, err := shim.OpenMade(work, name)
+	if err != nil {
+		return nil, nil //nolint:nilerr // whatever stands there instead, it is not what was printed
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, int64(most)))
+}

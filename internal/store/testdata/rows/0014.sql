@@ -1,0 +1,1 @@
+INSERT INTO failed_pdfs (day, who, failed) VALUES (1, 't', 1);
