@@ -912,7 +912,7 @@ type ExportedRun struct {
 	Definition Definition `json:"definition"`
 	DurationMs *int64     `json:"durationMs"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
@@ -937,10 +937,13 @@ type ExportedRun struct {
 	StartedBy       StartedBy  `json:"startedBy"`
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
-	Status           RunStatus `json:"status"`
-	WorkflowID       string    `json:"workflowId"`
-	WorkflowName     string    `json:"workflowName"`
-	WorkflowRevision int       `json:"workflowRevision"`
+	Status RunStatus `json:"status"`
+
+	// Waiting Why a queued run has not started; null otherwise.
+	Waiting          *Waiting `json:"waiting"`
+	WorkflowID       string   `json:"workflowId"`
+	WorkflowName     string   `json:"workflowName"`
+	WorkflowRevision int      `json:"workflowRevision"`
 }
 
 // Failure What every failing request answers, on bare routes too.
@@ -1545,7 +1548,7 @@ type Run struct {
 	Definition Definition `json:"definition"`
 	DurationMs *int64     `json:"durationMs"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
@@ -1569,10 +1572,13 @@ type Run struct {
 	StartedBy       StartedBy  `json:"startedBy"`
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
-	Status           RunStatus `json:"status"`
-	WorkflowID       string    `json:"workflowId"`
-	WorkflowName     string    `json:"workflowName"`
-	WorkflowRevision int       `json:"workflowRevision"`
+	Status RunStatus `json:"status"`
+
+	// Waiting Why a queued run has not started; null otherwise.
+	Waiting          *Waiting `json:"waiting"`
+	WorkflowID       string   `json:"workflowId"`
+	WorkflowName     string   `json:"workflowName"`
+	WorkflowRevision int      `json:"workflowRevision"`
 }
 
 // RunBrief defines model for RunBrief.
@@ -1667,6 +1673,9 @@ type RunMessage struct {
 	Status     *RunStatus `json:"status,omitempty"`
 	TotalNodes *int       `json:"totalNodes,omitempty"`
 	Type       string     `json:"type"`
+
+	// Waiting Why a queued run has not started; null otherwise.
+	Waiting *Waiting `json:"waiting,omitempty"`
 }
 
 // RunNode defines model for RunNode.
@@ -1706,7 +1715,7 @@ type RunRow struct {
 	CreditsUsed float64 `json:"creditsUsed"`
 	DurationMs  *int64  `json:"durationMs"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
@@ -1718,10 +1727,13 @@ type RunRow struct {
 	StartedBy       StartedBy `json:"startedBy"`
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
-	Status           RunStatus `json:"status"`
-	WorkflowID       string    `json:"workflowId"`
-	WorkflowName     string    `json:"workflowName"`
-	WorkflowRevision int       `json:"workflowRevision"`
+	Status RunStatus `json:"status"`
+
+	// Waiting Why a queued run has not started; null otherwise.
+	Waiting          *Waiting `json:"waiting"`
+	WorkflowID       string   `json:"workflowId"`
+	WorkflowName     string   `json:"workflowName"`
+	WorkflowRevision int      `json:"workflowRevision"`
 }
 
 // RunStatus The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
@@ -2018,6 +2030,16 @@ type User struct {
 type ValidateRequest struct {
 	// Definition Any object; it is checked as a Definition.
 	Definition json.RawMessage `json:"definition"`
+}
+
+// Waiting defines model for Waiting.
+type Waiting struct {
+	// Ahead How many runs go first, as far as is known.
+	Ahead   int    `json:"ahead"`
+	Message string `json:"message"`
+
+	// Reason `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks.
+	Reason string `json:"reason"`
 }
 
 // WebhookReceived defines model for WebhookReceived.

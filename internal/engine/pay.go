@@ -47,10 +47,18 @@ func (c *carrier) startClock(s executor.Seen) {
 	}
 	switch {
 	case s.Exit != nil && s.Exit.StartFailed == "":
-		c.r.BilledSince = s.Exit.Start
+		c.r.BilledSince = earlier(s.Exit.Start, c.e.Now())
 	case s.Phase == executor.Running:
-		c.r.BilledSince = s.At
+		c.r.BilledSince = earlier(s.At, c.e.Now())
 	}
+}
+
+// earlier is for clocks that do not agree.
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // pauseClock stops the run's time while none of its tasks runs and the platform

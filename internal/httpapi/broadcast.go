@@ -31,7 +31,8 @@ type broadcast struct {
 	mu       sync.Mutex
 	clients  map[*client]bool
 	place    place
-	snapshot *frame // of this place, once somebody needs it
+	snapshot *frame       // of this place, once somebody needs it
+	waiting  runs.Waiting // as it was last told
 	over     bool
 }
 
@@ -247,7 +248,7 @@ func (b *broadcast) news(ctx context.Context) (more bool) {
 // progress passes on what is new, if anything is.
 func (b *broadcast) progress(n runs.News) error {
 	pulse := b.api.Feed.Pulse(b.id)
-	if len(n.Events) == 0 && len(n.Log.Text) == 0 && !b.fresh(pulse) {
+	if len(n.Events) == 0 && len(n.Log.Text) == 0 && !b.fresh(pulse) && !b.waitsOtherwise(n.Run) {
 		return nil
 	}
 	to := b.place
@@ -275,6 +276,16 @@ func (b *broadcast) skip(ctx context.Context, n runs.News) {
 		b.snapshot = f
 		b.pass(f)
 	}
+}
+
+// waitsOtherwise reports whether a queued run waits for something else than was
+// last told.
+func (b *broadcast) waitsOtherwise(r runs.Run) bool {
+	if r.Waiting == nil || *r.Waiting == b.waiting {
+		return false
+	}
+	b.waiting = *r.Waiting
+	return true
 }
 
 // fresh reports whether a pulse was just taken.
@@ -332,6 +343,7 @@ func (a *API) snapshotOf(n runs.News) map[string]any {
 		"type": "snapshot", "runId": r.ID, "status": r.Status, "logs": logText(n.Log.Text), "durationMs": a.duration(r),
 		"creditsUsed": a.creditsUsed(r).Float(), "errorMessage": errorMessage(r), "outputLocation": outputLocation(r),
 		"progressPercent": r.Progress, "completedNodes": r.DoneNodes, "totalNodes": r.TotalNodes, "seq": r.Seq,
+		"waiting": waiting(r),
 	}
 }
 
@@ -341,6 +353,7 @@ func (a *API) progressOf(n runs.News, from, to place, pulse runs.Pulse) map[stri
 	m := map[string]any{
 		"type": "progress", "runId": r.ID, "status": r.Status, "progressPercent": r.Progress, "completedNodes": r.DoneNodes, "totalNodes": r.TotalNodes,
 		"durationMs": a.duration(r), "creditsUsed": a.creditsUsed(r).Float(), "logs": logText(n.Log.Text), "logOffset": from.log, "seq": to.seq,
+		"waiting": waiting(r),
 	}
 	if pulse.Step != "" {
 		m["nodeId"], m["nodeName"], m["currentStep"] = pulse.Node, pulse.NodeName, pulse.Step

@@ -27,6 +27,7 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
 	"github.com/millrace/millrace/internal/engine/executor/tool/tooltest"
+	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity"
@@ -168,8 +169,8 @@ func engineOf(t *testing.T, h *house) *engine.Engine {
 		t.Fatal(err)
 	}
 	e := engine.New(engine.Options{
-		Queue: h.db, Journal: h.db, Archive: h.db, Purse: h.db, Objects: objects.Kept{Store: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
-		Dir: dir, Owner: "test", Host: "here", Embedded: true, Away: time.Minute, Changed: h.hub.Changed, Ended: h.hub.Ended, Pulse: h.hub.Feel,
+		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Capacity: credits.Size{VCPU: 1000, RAMGB: 4000}, Journal: h.db, Archive: h.db, Purse: h.db, Objects: objects.Kept{Store: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
+		Dir: dir, Owner: "here test", Host: "here", Away: time.Minute, Changed: h.hub.Changed, Ended: h.hub.Ended, Pulse: h.hub.Feel,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: h.clock,
 	})
 	t.Cleanup(func() { driver.Close() })

@@ -82,7 +82,16 @@ func (a *API) runRow(r runs.Run) api.RunRow {
 		StartedBy: api.StartedBy{Type: api.StartedByType(r.Starter.Type), ID: r.Starter.ID, Name: r.Starter.Name},
 		ErrorCode: orNull(string(r.ErrorCode)), ErrorMessage: errorMessage(r), DurationMs: a.duration(r), CreditsUsed: a.creditsUsed(r).Float(),
 		CreatedAt: api.At(r.CreatedAt), StartedAt: timeOrNull(r.StartedAt), FinishedAt: timeOrNull(r.FinishedAt),
+		Waiting: waiting(r),
 	}
+}
+
+// waiting is why a queued run has not started.
+func waiting(r runs.Run) *api.Waiting {
+	if r.Waiting == nil {
+		return nil
+	}
+	return &api.Waiting{Reason: string(r.Waiting.Reason), Message: r.Waiting.Message, Ahead: r.Waiting.Ahead}
 }
 
 // errorMessage is what went wrong; a run that completed has none.
@@ -130,7 +139,7 @@ func (a *API) runOut(d runs.Detailed) (api.Run, error) {
 	out := api.Run{
 		ID: row.ID, WorkflowID: row.WorkflowID, WorkflowName: row.WorkflowName, WorkflowRevision: row.WorkflowRevision, Status: row.Status,
 		ProgressPercent: row.ProgressPercent, Compute: row.Compute, StartedBy: row.StartedBy, ErrorCode: row.ErrorCode, ErrorMessage: row.ErrorMessage,
-		DurationMs: row.DurationMs, CreditsUsed: row.CreditsUsed, CreatedAt: row.CreatedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt,
+		DurationMs: row.DurationMs, CreditsUsed: row.CreditsUsed, CreatedAt: row.CreatedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt, Waiting: row.Waiting,
 		CancelRequested: !d.CancelRequested.IsZero(), Definition: json.RawMessage(d.Definition), Nodes: []api.RunNode{},
 		Logs: logText(d.Log.Text), LogsTruncated: d.Log.Offset > 0, OutputLocation: outputLocation(d.Run),
 	}

@@ -125,23 +125,3 @@ func fairer(a, b Line) int {
 	}
 	return cmp.Compare(a.Waiting[0].ID, b.Waiting[0].ID)
 }
-
-// Reason is why a queued run waits.
-type Reason string
-
-// The reasons.
-const (
-	WaitsForTurn     Reason = "turn"
-	WaitsForRoom     Reason = "no_room"
-	WaitsForTeam     Reason = "team_limit"
-	WaitsForDisk     Reason = "disk_low"
-	WaitsForExecutor Reason = "executor_unavailable"
-)
-
-// Waiting says why a run has not started, and how many go first as far as is
-// known.
-type Waiting struct {
-	Reason  Reason
-	Message string
-	Ahead   int
-}

@@ -25,6 +25,9 @@ func (s *Service) Detailed(ctx context.Context, caller access.Caller, id ids.Run
 	if err != nil {
 		return Detailed{}, err
 	}
+	if err := s.explain(ctx, caller.Team, &r); err != nil {
+		return Detailed{}, err
+	}
 	d := Detailed{Run: r}
 	known, err := s.details.NodesOf(ctx, id)
 	if err != nil {

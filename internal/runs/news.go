@@ -34,6 +34,9 @@ func (s *Service) News(ctx context.Context, team ids.Team, id ids.Run, seq, offs
 	if n.Run, err = s.details.LeanRun(ctx, team, id); err != nil {
 		return n, err
 	}
+	if err := s.explain(ctx, team, &n.Run); err != nil {
+		return n, err
+	}
 	if n.Run.Seq > seq {
 		if n.Events, err = s.store.Events(ctx, team, id, seq, eventsAtOnce); err != nil {
 			return n, err
@@ -55,6 +58,9 @@ func (s *Service) News(ctx context.Context, team ids.Team, id ids.Run, seq, offs
 func (s *Service) Standing(ctx context.Context, team ids.Team, id ids.Run, end int64) (News, error) {
 	r, err := s.details.LeanRun(ctx, team, id)
 	if err != nil {
+		return News{}, err
+	}
+	if err := s.explain(ctx, team, &r); err != nil {
 		return News{}, err
 	}
 	if end < 0 {

@@ -73,6 +73,8 @@ type Run struct {
 	StartedAt       time.Time
 	FinishedAt      time.Time
 
+	Waiting *Waiting // why a queued one waits, where somebody asked
+
 	Billed      time.Duration // before BilledSince
 	BilledSince time.Time     // when its time began to count again; zero while it does not
 }
@@ -83,7 +85,7 @@ func (r Run) Took(now time.Time) time.Duration {
 	if r.BilledSince.IsZero() {
 		return r.Billed
 	}
-	return r.Billed + max(0, now.Sub(r.BilledSince))
+	return r.Billed + max(time.Millisecond, now.Sub(r.BilledSince)) // a command that has started took some time
 }
 
 // Costs is what the run has come to: every started second counts.
@@ -131,6 +133,7 @@ type DetailStore interface {
 	LeanRun(ctx context.Context, team ids.Team, id ids.Run) (Run, error)
 	NodesOf(ctx context.Context, id ids.Run) ([]Node, error)
 	OutputsOf(ctx context.Context, id ids.Run) ([]Output, error)
+	QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, now time.Time) (QueueState, error)
 }
 
 // Service answers a team's questions about its runs.
@@ -168,10 +171,17 @@ func (s *Service) Runs(ctx context.Context, caller access.Caller, f Filter, befo
 		return nil, false, err
 	}
 	list, err = s.store.Runs(ctx, caller.Team, f, before, limit+1)
-	if len(list) > limit {
-		return list[:limit], true, err
+	if more = len(list) > limit; more {
+		list = list[:limit]
 	}
-	return list, false, err
+	if err != nil {
+		return list, more, err
+	}
+	rows := make([]*Run, len(list))
+	for i := range list {
+		rows[i] = &list[i]
+	}
+	return list, more, s.explain(ctx, caller.Team, rows...)
 }
 
 // Events are what happened to a run after a number, in order.

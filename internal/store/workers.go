@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -25,4 +27,33 @@ func (db *DB) ReportWorker(ctx context.Context, w runs.Worker, now time.Time) er
 func (db *DB) ForgetWorker(ctx context.Context, owner string) error {
 	_, err := db.changed(ctx, `DELETE FROM workers WHERE owner = $1`, owner)
 	return err
+}
+
+// present is how long a worker counts as there after it was last heard of.
+const present = time.Minute
+
+// QueueState is what decides over the waiting of a team's queued runs.
+func (db *DB) QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, now time.Time) (runs.QueueState, error) {
+	q := runs.QueueState{Ahead: map[ids.Run]int{}}
+	var err error
+	q.Workers, err = all(ctx, db, func(r *sql.Rows, w *runs.Worker) error {
+		return r.Scan(&w.Owner, &w.Host, &w.Size.VCPU, &w.Size.RAMGB, &w.Size.GPU, &w.Problem, &w.DiskLow)
+	}, `SELECT owner, host, vcpu, ram_gb, gpu, problem, disk_low FROM workers WHERE seen_at > $1`, micros(now.Add(-present)))
+	if err != nil {
+		return q, err
+	}
+	err = db.q.QueryRowContext(ctx, `
+		SELECT COALESCE(SUM(CASE WHEN status = 'running' THEN vcpu ELSE 0 END), 0), COUNT(CASE WHEN status = 'queued' AND team_id <> $1 THEN 1 END)
+		FROM runs WHERE status = 'running' AND team_id = $1 OR status = 'queued'`, team).Scan(&q.Running, &q.Others)
+	if err != nil {
+		return q, err
+	}
+	for _, id := range waiting {
+		var n int
+		if err := db.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM runs WHERE status = 'queued' AND id < $1`, id).Scan(&n); err != nil {
+			return q, err
+		}
+		q.Ahead[id] = n
+	}
+	return q, nil
 }

@@ -2347,7 +2347,7 @@ export interface components {
             progressPercent: number;
             compute: components["schemas"]["Compute"];
             startedBy: components["schemas"]["StartedBy"];
-            /** @description One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`. */
+            /** @description One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`. */
             errorCode: string | null;
             /** @description Names the node and the cause. */
             errorMessage: string | null;
@@ -2360,6 +2360,15 @@ export interface components {
             startedAt: string | null;
             /** Format: date-time */
             finishedAt: string | null;
+            /** @description Why a queued run has not started; null otherwise. */
+            waiting: components["schemas"]["Waiting"] | null;
+        };
+        Waiting: {
+            /** @description `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks. */
+            reason: string;
+            message: string;
+            /** @description How many runs go first, as far as is known. */
+            ahead: number;
         };
         Run: components["schemas"]["RunRow"] & {
             /** @description The newest 256 KB. */
@@ -2482,6 +2491,8 @@ export interface components {
             outputLocation?: string | null;
             /** Format: int64 */
             seq?: number;
+            /** @description Why a queued run has not started; null otherwise. */
+            waiting?: components["schemas"]["Waiting"] | null;
         };
         RunResources: {
             cpuPercent?: number;

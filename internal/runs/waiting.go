@@ -1,0 +1,94 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+)
+
+// WaitReason is why a queued run waits.
+type WaitReason string
+
+// The reasons.
+const (
+	WaitsForTurn     WaitReason = "turn"
+	WaitsForRoom     WaitReason = "no_room"
+	WaitsForTeam     WaitReason = "team_limit"
+	WaitsForDisk     WaitReason = "disk_low"
+	WaitsForExecutor WaitReason = "executor_unavailable"
+)
+
+// Waiting says why a run has not started, and how many go first as far as is
+// known.
+type Waiting struct {
+	Reason  WaitReason
+	Message string
+	Ahead   int
+}
+
+// QueueState is what decides over the waiting of a team's queued runs.
+type QueueState struct {
+	Workers []Worker        // that were heard of lately
+	Running int             // vCPUs of the team's running runs
+	Others  int             // queued runs of other teams
+	Ahead   map[ids.Run]int // of each run, how many queued ones are older
+}
+
+// waiting explains why a run of a size waits.
+func (q QueueState) waiting(r Run) *Waiting {
+	total, problem, low := 0, "no worker is there", false
+	for _, w := range q.Workers {
+		switch {
+		case w.Problem != "":
+			problem = w.Problem
+		case w.DiskLow:
+			low = true
+		default:
+			total += w.Size.VCPU
+		}
+	}
+	ahead := q.Ahead[r.ID]
+	switch {
+	case total == 0 && low:
+		return &Waiting{WaitsForDisk, "The disk of the server is nearly full: nothing new starts until there is room.", ahead}
+	case total == 0:
+		return &Waiting{WaitsForExecutor, "Nothing can start: " + problem + ".", ahead}
+	case q.Running > 0 && q.Others > 0 && 2*(q.Running+r.Size.VCPU) > total:
+		return &Waiting{WaitsForTeam, "The team's other runs use its share while other teams wait.", ahead}
+	case ahead > 0:
+		return &Waiting{WaitsForTurn, fmt.Sprintf("%d %s before it.", ahead, plural(ahead, "run is", "runs are")), ahead}
+	}
+	return &Waiting{WaitsForRoom, fmt.Sprintf("It starts when %d vCPUs and %d GB are free.", r.Size.VCPU, r.Size.RAMGB), 0}
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// explain says of the queued ones among a team's runs why they wait.
+func (s *Service) explain(ctx context.Context, team ids.Team, list ...*Run) error {
+	var waiting []ids.Run
+	for _, r := range list {
+		if r.Status == lifecycle.Queued {
+			waiting = append(waiting, r.ID)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	q, err := s.details.QueueState(ctx, team, waiting, s.now())
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		if r.Status == lifecycle.Queued {
+			r.Waiting = q.waiting(*r)
+		}
+	}
+	return nil
+}
