@@ -54,13 +54,10 @@ func takeLock(f *os.File) (owner string, ok bool) {
 	return owner, false
 }
 
-// lockData makes this process the owner of an embedded database until
-// release. The lock is the kernel's: it ends with the process, however that
-// ends.
+// lockData makes this process the owner of the data folder until release: of the
+// embedded database, and of the tasks that run from it. The lock is the
+// kernel's: it ends with the process, however that ends.
 func (s *databaseSettings) lockData() (release func(), err error) {
-	if !s.embedded() {
-		return func() {}, nil
-	}
 	path := filepath.Join(s.Data, "lock")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

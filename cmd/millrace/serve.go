@@ -147,6 +147,11 @@ func (c *workerCommand) Run(w world) error {
 	if err := s.makeData(); err != nil {
 		return err
 	}
+	release, err := s.lockData()
+	if err != nil {
+		return err
+	}
+	defer release()
 	catalog, err := s.catalog()
 	if err != nil {
 		return err
@@ -188,11 +193,13 @@ func (c *migrateCommand) Run(w world) error {
 	if err := c.makeData(); err != nil {
 		return err
 	}
-	release, err := c.lockData()
-	if err != nil {
-		return err
+	if c.embedded() {
+		release, err := c.lockData()
+		if err != nil {
+			return err
+		}
+		defer release()
 	}
-	defer release()
 	applied, err := store.Migrate(w.ctx, c.url())
 	if err != nil {
 		return err

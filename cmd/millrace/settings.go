@@ -48,6 +48,7 @@ type settings struct {
 	Sandbox     string `default:"bwrap" enum:"bwrap,none" help:"How local tasks, and what reads PDFs, are isolated: bwrap, or none if you really want that." group:"tasks"`
 	TaskNetwork bool   `help:"Let local tasks use the network." group:"tasks"`
 	TaskDisk    string `default:"10GB" help:"Disk space of a local task." group:"tasks"`
+	Capacity    string `help:"What runs may use at once, such as vcpu=16,ramGb=64. Default: the machine." group:"tasks"`
 	TaskLog     string `default:"64MB" help:"Log that is kept of one attempt of a task." group:"tasks"`
 
 	AIBaseURL         string `name:"ai-base-url" help:"A chat-completions server for papers and chat, up to what comes before /chat/completions." group:"papers and chat"`
@@ -109,6 +110,9 @@ func (s *settings) problems() error {
 		if _, err := parseSize(size); err != nil {
 			note(fmt.Errorf("%s: %w", name, err))
 		}
+	}
+	if _, err := s.capacity(); err != nil {
+		note(err)
 	}
 	for name, n := range map[string]int{"--runs-per-minute": s.RunsPerMinute, "--analyses-per-day": s.AnalysesPerDay, "--plan-free-run-seconds": s.PlanFreeRunSeconds, "--chat-per-day": s.ChatPerDay, "--chat-daily-quota": s.ChatDailyQuota} {
 		if n < 1 {

@@ -173,8 +173,12 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	if err != nil {
 		return err
 	}
+	capacity, err := s.capacity()
+	if err != nil {
+		return err
+	}
 	h.engine = engine.New(engine.Options{
-		Network: s.TaskNetwork, Disk: space, TaskLog: log,
+		Capacity: capacity, Network: s.TaskNetwork, Disk: space, TaskLog: log,
 		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Purse: h.db, Objects: keep, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
 		Dir: folder, Owner: host + " " + rand.Text(), Host: host, Away: away,
 		Changed: h.hub.Changed, Ended: h.hub.Ended, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,

@@ -15,6 +15,7 @@ import (
 
 // settle takes in a look at our attempts.
 func (c *carrier) settle(ctx context.Context, look sight) error {
+	c.forgive(look)
 	byKey := make(map[executor.Key]executor.Seen, len(look.list))
 	for _, s := range look.list {
 		byKey[s.Key] = s

@@ -58,6 +58,8 @@ type execution struct {
 	felt time.Time // when its pulse was taken
 	told int       // percent
 
+	lookedAt time.Time // at its attempts
+
 	written time.Time     // what the journal says of when its time began to count
 	paid    time.Duration // of its billed time
 	limit   time.Duration // of the plan; 0: none

@@ -75,3 +75,29 @@ func (c *carrier) pauseClock(at time.Time) {
 func (c *carrier) idle() bool {
 	return len(c.live) == 0 && len(c.waits) == 0 && len(c.open) > 0 && len(c.ends) == 0
 }
+
+// stalled is how late a look at attempts may be before that is the platform's
+// fault.
+const stalled = 10 * time.Second
+
+// forgive takes out of the bill the time in which this worker stood still, as
+// far as none of the run's tasks was at work.
+func (c *carrier) forgive(look sight) {
+	last := c.lookedAt
+	c.lookedAt = look.at
+	if last.IsZero() || look.at.Sub(last) < stalled || c.r.BilledSince.IsZero() {
+		return
+	}
+	worked := last
+	for _, s := range look.list {
+		switch {
+		case !s.Phase.Final():
+			return
+		case s.Exit != nil && s.Exit.End.After(worked):
+			worked = s.Exit.End
+		}
+	}
+	if since := c.r.BilledSince.Add(look.at.Sub(worked)); worked.Before(look.at) && since.Before(look.at) {
+		c.r.BilledSince = since
+	}
+}

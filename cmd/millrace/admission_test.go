@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Five runs that each fill the machine: one runs, four say why they wait, and
+// all pay the same for the same work.
+func TestRunsThatFillTheMachineTakeTurnsAndPayTheSame(t *testing.T) {
+	t.Parallel()
+	s := start(t, "--data", t.TempDir(), "--capacity", "vcpu=2,ramGb=8")
+	_, cookie, _ := s.signUp("ada")
+	w := s.want(201, "POST", "/api/workflows", `{"name":"w","definition":{"nodes":[{"id":"a","command":"sleep 2"},{"id":"b","command":"sleep 2"}]}}`, "Cookie", cookie)["id"].(string)
+	var ids []string
+	for range 5 {
+		ids = append(ids, s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)["runId"].(string))
+	}
+	waited := 0
+	for left := len(ids); left > 0; time.Sleep(50 * time.Millisecond) { // between two looks at another process
+		_, all, _ := s.call("GET", "/api/runs", "", "Cookie", cookie)
+		running := 0
+		left = 0
+		for _, row := range all["data"].([]any) {
+			r := row.(map[string]any)
+			waiting, _ := r["waiting"].(map[string]any)
+			switch r["status"] {
+			case "running":
+				running++
+				left++
+			case "queued":
+				left++
+				if reason := waiting["reason"]; reason != "turn" && reason != "no_room" {
+					t.Fatalf("a queued run waits for %v", waiting)
+				}
+				waited++
+			}
+			if r["status"] != "queued" && waiting != nil {
+				t.Errorf("a %v run waits for %v", r["status"], waiting)
+			}
+		}
+		if running > 1 {
+			t.Fatalf("%d run at once", running)
+		}
+	}
+	if waited == 0 {
+		t.Error("none was ever seen waiting")
+	}
+	var least, most float64
+	for i, id := range ids {
+		r := s.endedFor(cookie, id)
+		used := r["creditsUsed"].(float64)
+		if i == 0 {
+			least, most = used, used
+		}
+		least, most = min(least, used), max(most, used)
+		if r["status"] != "completed" || used == 0 {
+			t.Errorf("%v: %v, %v credits", r["status"], r["errorMessage"], used)
+		}
+	}
+	const second = 2*3.6/3600 + 8*0.36/3600 // credits, of 2 vCPUs and 8 GB
+	if most-least > second+1e-9 {
+		t.Errorf("they pay between %v and %v credits", least, most)
+	}
+}
+
+// A server that was stopped for longer than its leases last goes on with its
+// runs: nothing runs twice, nothing is lost.
+func TestAServerThatWasStoppedGoesOn(t *testing.T) {
+	t.Parallel()
+	shared := t.TempDir()
+	s := start(t, "--data", t.TempDir(), "--sandbox", "none", "--capacity", "vcpu=20,ramGb=80", "--runs-per-minute", "1000")
+	_, cookie, _ := s.signUp("ada")
+	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[
+		{"id":"a","command":%q,"scatter":{"over":"[1,2,3,4]"}},{"id":"b","command":%q}],"edges":[{"id":"e","source":"a","target":"b"}]}}`,
+		fmt.Sprintf(once, shared)+"sleep 3", fmt.Sprintf(once, shared)+"sleep 1"), "Cookie", cookie)["id"].(string)
+	var ids []string
+	for range 5 {
+		ids = append(ids, s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)["runId"].(string))
+	}
+	for { // until tasks run
+		if made, _ := filepath.Glob(filepath.Join(shared, "*.busy")); len(made) > 0 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	pid := s.cmd.Process.Pid
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(40 * time.Second) // longer than a lease; there is nothing to wait for
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		r := s.endedFor(cookie, id)
+		if r["status"] != "completed" {
+			t.Errorf("%s is %v: %v", id, r["status"], r["errorMessage"])
+		}
+		if ms := r["durationMs"].(float64); ms > 25_000 {
+			t.Errorf("%s is billed for %v ms, its server's stop too", id, ms)
+		}
+		s.gapless(cookie, id, map[string]int{"node.succeeded": 2, "run.completed": 1, "run.requeued": 0})
+		for _, task := range []string{"a.0", "a.1", "a.2", "a.3", "b.0"} {
+			if text, err := os.ReadFile(filepath.Join(shared, id+"."+task)); err != nil || strings.Count(string(text), "\n") != 1 {
+				t.Errorf("%s of %s ran as %q, %v", task, id, text, err)
+			}
+		}
+	}
+	s.billedOnce(cookie, ids)
+}
