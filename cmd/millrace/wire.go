@@ -152,7 +152,14 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	if err != nil {
 		return err
 	}
-	h.driver = openDriver(ctx, local.Config{Folder: folder, Log: h.log, Now: time.Now, Sandbox: local.Sandbox(s.Sandbox)})
+	capacity, err := s.capacity()
+	if err != nil {
+		return err
+	}
+	h.driver = openDriver(ctx, local.Config{
+		Folder: folder, Log: h.log, Now: time.Now, Sandbox: local.Sandbox(s.Sandbox),
+		VCPU: float64(capacity.VCPU), MemoryBytes: int64(capacity.RAMGB) << 30,
+	})
 	if h.images, err = s.openImages(folder, h.log); err != nil {
 		return err
 	}
@@ -173,12 +180,8 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	if err != nil {
 		return err
 	}
-	capacity, err := s.capacity()
-	if err != nil {
-		return err
-	}
 	h.engine = engine.New(engine.Options{
-		Capacity: capacity, Network: s.TaskNetwork, Disk: space, TaskLog: log,
+		Network: s.TaskNetwork, Disk: space, TaskLog: log,
 		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Purse: h.db, Objects: keep, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
 		Dir: folder, Owner: host + " " + rand.Text(), Host: host, Away: away,
 		Changed: h.hub.Changed, Ended: h.hub.Ended, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,

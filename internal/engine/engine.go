@@ -76,32 +76,31 @@ type Files interface {
 
 // Options are what the engine is made of.
 type Options struct {
-	Queue    Queue
-	Leases   lease.Store
-	Clock    lease.Clock
-	Journal  Journal
-	Archive  Archive
-	Purse    Purse
-	Objects  Objects
-	Remote   bool // objects lie on another machine
-	Files    Files
-	Driver   executor.Driver
-	Images   Images // nil: no node can have one
-	Catalog  credits.Catalog
-	Dir      string       // where attempts have their folders
-	Owner    string       // this worker, unique for its life; it begins with Host and a space
-	Host     string       // this machine and folder: who finds its attempts again
-	Capacity credits.Size // what runs may use here; nothing: all that the driver has
-	Away     time.Duration
-	Pause    time.Duration             // the first after trouble of the platform; 0: the usual one
-	Network  bool                      // whether tasks may use it
-	Disk     int64                     // bytes that one may write; 0: no limit
-	TaskLog  int64                     // bytes kept of the log of one attempt; 0: the driver's own bound
-	Changed  func(ids.Run)             // told whenever a run has moved
-	Ended    func(ids.Run)             // told when a run is carried no more
-	Pulse    func(ids.Run, runs.Pulse) // told what a running one uses
-	Log      *slog.Logger
-	Now      func() time.Time
+	Queue   Queue
+	Leases  lease.Store
+	Clock   lease.Clock
+	Journal Journal
+	Archive Archive
+	Purse   Purse
+	Objects Objects
+	Remote  bool // objects lie on another machine
+	Files   Files
+	Driver  executor.Driver
+	Images  Images // nil: no node can have one
+	Catalog credits.Catalog
+	Dir     string // where attempts have their folders
+	Owner   string // this worker, unique for its life; it begins with Host and a space
+	Host    string // this machine and folder: who finds its attempts again
+	Away    time.Duration
+	Pause   time.Duration             // the first after trouble of the platform; 0: the usual one
+	Network bool                      // whether tasks may use it
+	Disk    int64                     // bytes that one may write; 0: no limit
+	TaskLog int64                     // bytes kept of the log of one attempt; 0: the driver's own bound
+	Changed func(ids.Run)             // told whenever a run has moved
+	Ended   func(ids.Run)             // told when a run is carried no more
+	Pulse   func(ids.Run, runs.Pulse) // told what a running one uses
+	Log     *slog.Logger
+	Now     func() time.Time
 }
 
 // Engine carries runs until its context ends.

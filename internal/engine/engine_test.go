@@ -89,7 +89,7 @@ func (s *shop) open(owner string) (stop func()) {
 		s.changed = make(chan struct{})
 	}
 	o := engine.Options{
-		Queue: s.db, Leases: s.db, Clock: lease.Uptime, Capacity: credits.Size{VCPU: 1000, RAMGB: 4000}, Journal: s.db, Purse: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
+		Queue: s.db, Leases: s.db, Clock: lease.Uptime, Journal: s.db, Purse: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
 		Dir: s.dir, Owner: "here " + owner, Host: "here", Away: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
 		Archive: s.archive, Pulse: func(ids.Run, runs.Pulse) {}, Changed: changed, Ended: changed,

@@ -72,14 +72,7 @@ func (e *Engine) capacity(ctx context.Context) (total credits.Size, problem stri
 		return total, caps.Problem
 	}
 	const gb = 1 << 30
-	total = credits.Size{VCPU: max(1, int(caps.VCPU)), RAMGB: max(1, int(caps.MemoryBytes/gb)), GPU: caps.GPU}
-	if e.Capacity.VCPU > 0 {
-		total.VCPU = e.Capacity.VCPU
-	}
-	if e.Capacity.RAMGB > 0 {
-		total.RAMGB = e.Capacity.RAMGB
-	}
-	return total, ""
+	return credits.Size{VCPU: max(1, int(caps.VCPU)), RAMGB: max(1, int(caps.MemoryBytes/gb)), GPU: caps.GPU}, ""
 }
 
 // report says that this worker is there, and what it has.

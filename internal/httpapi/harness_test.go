@@ -169,7 +169,7 @@ func engineOf(t *testing.T, h *house) *engine.Engine {
 		t.Fatal(err)
 	}
 	e := engine.New(engine.Options{
-		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Capacity: credits.Size{VCPU: 1000, RAMGB: 4000}, Journal: h.db, Archive: h.db, Purse: h.db, Objects: objects.Kept{Store: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
+		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Purse: h.db, Objects: objects.Kept{Store: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
 		Dir: dir, Owner: "here test", Host: "here", Away: time.Minute, Changed: h.hub.Changed, Ended: h.hub.Ended, Pulse: h.hub.Feel,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: h.clock,
 	})
