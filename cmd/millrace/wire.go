@@ -110,7 +110,8 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	drawings.GoLive(h.editor)
 	countRooms(h.metrics, h.editor)
 	api := httpapi.New(httpapi.Options{
-		Log: log, Identity: people, Accounts: accounts, Cookie: cookie, Workflows: drawings,
+		Away: store.Away,
+		Log:  log, Identity: people, Accounts: accounts, Cookie: cookie, Workflows: drawings,
 		Life: ctx, Runs: runs.NewService(runs.Options{
 			Store: db, Details: db, Logs: db, Submit: settled{db, h.editor}, Objects: keep, Workshop: h.engine, Catalog: catalog, Now: time.Now,
 		}),

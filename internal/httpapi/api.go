@@ -36,6 +36,7 @@ type Answers interface {
 
 // Options are what the API is made of.
 type Options struct {
+	Away      func(error) bool // whether an error is that of a part that does not answer
 	Log       *slog.Logger
 	Identity  identity.System
 	Accounts  *builtin.System // nil where another identity system keeps them

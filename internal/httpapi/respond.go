@@ -107,6 +107,9 @@ var statusOf = map[fault.Kind]int{
 	kindMethod:                http.StatusMethodNotAllowed,
 }
 
+// retryAway is when it is worth trying again while something is away.
+const retryAway = 5 * time.Second
+
 // fail answers with err. What we foresaw is the caller's business and is not
 // logged; what we did not foresee is ours and is logged here, once.
 func (x *exchange) fail(err error) {
@@ -117,6 +120,10 @@ func (x *exchange) fail(err error) {
 				slog.String("request_id", x.id), slog.Any("error", err))
 		}
 		e = &fault.Error{Kind: fault.KindInternal, Message: "something went wrong on our side; try again, and quote the request id if it stays"}
+		if x.api.Away != nil && x.api.Away(err) {
+			e = fault.Unavailable("a part of the service does not answer; try again in a moment")
+			e.RetryAfter = retryAway
+		}
 	}
 	if e.Kind == fault.KindLimited || e.RetryAfter > 0 {
 		x.w.Header().Set("Retry-After", seconds(max(time.Second, e.RetryAfter)))

@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
+	"io"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -67,6 +70,23 @@ var sqliteDialect = dialect{
 		return ok && e.Code() == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
 	},
 	isTransient: func(error) bool { return false },
+}
+
+// Away reports whether an error says that the database does not answer, or not
+// now, rather than what it thinks of a statement.
+func Away(err error) bool {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	code := pgCode(err)
+	// Shutting down, starting, too many connections, connection lost.
+	return strings.HasPrefix(code, "57P") || code == "53300" || strings.HasPrefix(code, "08")
 }
 
 func pgCode(err error) string {

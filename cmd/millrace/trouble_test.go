@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/store/storetest"
+)
+
+// cable is a connection to a server that can be pulled out.
+type cable struct {
+	listener net.Listener
+	to       string
+
+	mu    sync.Mutex
+	out   bool
+	conns map[net.Conn]bool
+}
+
+// newCable leads to an address.
+func newCable(t *testing.T, to string) *cable {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	c := &cable{listener: l, to: to, conns: map[net.Conn]bool{}}
+	go c.serve()
+	return c
+}
+
+func (c *cable) serve() {
+	for {
+		near, err := c.listener.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", c.to)
+		if err != nil || !c.add(near, far) {
+			near.Close()
+			continue
+		}
+		go c.copy(near, far)
+		go c.copy(far, near)
+	}
+}
+
+func (c *cable) add(conns ...net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range conns {
+		c.conns[conn] = true
+	}
+	return !c.out
+}
+
+func (c *cable) copy(to, from net.Conn) {
+	_, _ = io.Copy(to, from)
+	to.Close()
+	from.Close()
+}
+
+// pull cuts all connections, and refuses new ones until it is put back.
+func (c *cable) pull(out bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out = out
+	for conn := range c.conns {
+		conn.Close()
+	}
+	clear(c.conns)
+}
+
+// The database is away while runs go: their tasks go on, nothing is
+// interrupted, lost, doubled or stuck, and who asks is told to come back.
+func TestRunsGoOnWhenTheDatabaseWasAway(t *testing.T) {
+	t.Parallel()
+	database := storetest.Postgres(t)
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCable(t, u.Host)
+	u.Host = c.listener.Addr().String()
+	shared := t.TempDir()
+	s := start(t, "--data", t.TempDir(), "--database-url", u.String(), "--sandbox", "none", "--capacity", "vcpu=20,ramGb=80",
+		"--runs-per-minute", "1000", "--secret-key", strings.Repeat("ab", 32))
+	_, cookie, _ := s.signUp("ada")
+	mark := fmt.Sprintf(once, shared)
+	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[
+		{"id":"a","command":%q,"scatter":{"over":"[1,2]"},"outputs":{"o":{"path":"o"}}},{"id":"b","command":%q}],
+		"edges":[{"id":"e","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}}`,
+		mark+"sleep 4; echo x > o", mark+"cat $INPUT_in"), "Cookie", cookie)["id"].(string)
+	var ids []string
+	for range 10 {
+		ids = append(ids, s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)["runId"].(string))
+	}
+	for { // until tasks run
+		if made, _ := filepath.Glob(filepath.Join(shared, "*.busy")); len(made) > 4 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	c.pull(true)
+	for end := time.Now().Add(12 * time.Second); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+		status, body, header := s.call("GET", "/api/runs", "", "Cookie", cookie)
+		if status != 503 || header.Get("Retry-After") == "" {
+			t.Errorf("while it is away a request gets %d %v, Retry-After %q", status, body, header.Get("Retry-After"))
+		}
+		if status, body, _ := s.call("GET", "/api/health/ready", ""); status != 503 || !strings.Contains(fmt.Sprint(body), "database") {
+			t.Errorf("readiness says %d %v", status, body)
+		}
+	}
+	c.pull(false)
+	for range 3 { // and every connection cut once more, while they go on
+		time.Sleep(300 * time.Millisecond)
+		c.pull(false)
+	}
+	for _, id := range ids {
+		if r := s.endedFor(cookie, id); r["status"] != "completed" {
+			t.Errorf("%s is %v: %v", id, r["status"], r["errorMessage"])
+		}
+		for _, task := range []string{"a.0", "a.1", "b.0"} {
+			if text, err := os.ReadFile(filepath.Join(shared, id+"."+task)); err != nil || strings.Count(string(text), "\n") != 1 {
+				t.Errorf("%s of %s ran as %q, %v", task, id, text, err)
+			}
+		}
+	}
+	s.billedOnce(cookie, ids)
+}
