@@ -56,7 +56,7 @@ browser: build ## Test the web app in Chromium against the real server
 	npm run --prefix web --silent browser
 
 test: setup-test format vet lint tidy web-check ## Run everything on SQLite and PostgreSQL, with the race detector
-	scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/with-dex go test $(RACE) -timeout 15m ./...
+	scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/with-oidc go test $(RACE) -timeout 15m ./...
 	$(MAKE) --no-print-directory browser
 
 attack: setup-test build ## Run the attacks that docs/security.md lists, on both databases
