@@ -101,3 +101,19 @@ func TestAnAddressIsNotTakenForAName(t *testing.T) {
 	}
 	h.call("GET", "/api/workflows/validated", "", bearer(ada.token)).want(404)
 }
+
+func TestAnIDThatNobodyGaveNamesNothing(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	for path, want := range map[string]int{
+		"/auth/api-tokens?id=a%00b":    404,
+		"/auth/api-tokens?id=":         400,
+		"/auth/api-tokens":             400,
+		"/api/collab/invites?id=a%00b": 404,
+		"/api/collab/invites":          400,
+	} {
+		if got := h.call("DELETE", path, "", bearer(ada.token)); got.status != want {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+}
