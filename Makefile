@@ -19,7 +19,7 @@ RACE := -race -gcflags='modernc.org/...=-race=false'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web build web-check browser test attack check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web build web-check browser contract test attack check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -55,9 +55,12 @@ web-check: web ## Lint, type and test the web app, and weigh what it loads
 browser: build ## Test the web app in Chromium against the real server
 	npm run --prefix web --silent browser
 
+contract: build ## Hold the server against its OpenAPI document, role by role
+	scripts/contract bin/millrace
+
 test: setup-test format vet lint tidy web-check ## Run everything on SQLite and PostgreSQL, with the race detector
-	scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/with-dex go test $(RACE) -timeout 15m ./...
-	$(MAKE) --no-print-directory browser
+	scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/with-oidc go test $(RACE) -timeout 15m ./...
+	$(MAKE) --no-print-directory browser contract
 
 attack: setup-test build ## Run the attacks that docs/security.md lists, on both databases
 	scripts/with-postgres scripts/attack
@@ -85,7 +88,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s)
 	scripts/fuzz $(FUZZTIME)
 
 clean: ## Remove what was built, tools and peers too; the data folder stays
-	rm -rf bin .cache/bin .cache/bench
+	rm -rf bin .cache/bin .cache/bench .cache/contract
 
 setup-run:
 	@scripts/setup run

@@ -883,10 +883,7 @@ type Estimate struct {
 
 // EstimateRequest An empty object asks for the default size, 2 vCPUs and 8 GB.
 type EstimateRequest struct {
-	// Compute A custom size, at least 4 GB of memory for each vCPU. It takes precedence over a resource profile.
-	Compute *ComputeSize `json:"compute,omitempty"`
-
-	// ResourceProfile `gpu` is one T4 accelerator with 4 vCPUs and 16 GB.
+	Compute         *ComputeSize     `json:"compute,omitempty"`
 	ResourceProfile *ResourceProfile `json:"resourceProfile,omitempty"`
 
 	// WorkflowID Adds what its runs usually take.
@@ -1471,11 +1468,8 @@ type Retries = json.RawMessage
 
 // RetryRun defines model for RetryRun.
 type RetryRun struct {
-	// Compute A custom size, at least 4 GB of memory for each vCPU. It takes precedence over a resource profile.
-	Compute *ComputeSize `json:"compute,omitempty"`
-
-	// Parameters Values of the workflow's parameters by name.
-	Parameters Parameters `json:"parameters,omitempty"`
+	Compute    *ComputeSize `json:"compute,omitempty"`
+	Parameters Parameters   `json:"parameters,omitempty"`
 }
 
 // Revision defines model for Revision.
@@ -1857,16 +1851,9 @@ type SignedOut struct {
 
 // StartRun defines model for StartRun.
 type StartRun struct {
-	// Compute A custom size, at least 4 GB of memory for each vCPU. It takes precedence over a resource profile.
-	Compute *ComputeSize `json:"compute,omitempty"`
-
-	// Inputs Keys of the team's uploads or outputs by the name of the workflow's input: one key for a `file`, a list for `files`.
-	Inputs RunInputs `json:"inputs,omitempty"`
-
-	// Parameters Values of the workflow's parameters by name.
-	Parameters Parameters `json:"parameters,omitempty"`
-
-	// ResourceProfile `gpu` is one T4 accelerator with 4 vCPUs and 16 GB.
+	Compute         *ComputeSize     `json:"compute,omitempty"`
+	Inputs          RunInputs        `json:"inputs,omitempty"`
+	Parameters      Parameters       `json:"parameters,omitempty"`
 	ResourceProfile *ResourceProfile `json:"resourceProfile,omitempty"`
 	WorkflowID      string           `json:"workflowId"`
 }
@@ -2028,7 +2015,7 @@ type User struct {
 
 // ValidateRequest defines model for ValidateRequest.
 type ValidateRequest struct {
-	// Definition Any object; it is checked as a Definition.
+	// Definition Anything; it is checked as a Definition, and what is none is a problem too.
 	Definition json.RawMessage `json:"definition"`
 }
 

@@ -106,7 +106,7 @@ func (x *exchange) streamAnalysis(w http.ResponseWriter, an ai.Analysis) {
 			return send(analysisFrame(now))
 		case x.api.Now().Sub(spoke) >= heartbeat:
 			spoke = x.api.Now()
-			return f.line(": heartbeat\n\n")
+			return f.line(heartbeatLine)
 		}
 		return nil
 	})

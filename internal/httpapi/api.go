@@ -133,7 +133,12 @@ func (a *API) Handler() *Mux {
 		}
 	}
 	a.serveApp(mux)
-	mux.Handle("/", to(a.unknown(mux)))
+	taken := shadowed(mux, a.routes())
+	unknown := to(a.unknown(mux, taken))
+	for pattern := range taken {
+		mux.Handle(pattern, unknown)
+	}
+	mux.Handle("/", unknown)
 	return &Mux{mux, to(nowhere)}
 }
 

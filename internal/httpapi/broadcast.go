@@ -159,7 +159,7 @@ func (b *broadcast) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-beat.C:
-			b.tell(&frame{text: []byte(": heartbeat\n\n")})
+			b.tell(&frame{text: []byte(heartbeatLine)})
 			continue
 		case <-look.C: // at who watches, and for what other servers did
 			if b.empty() {

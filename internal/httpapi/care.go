@@ -140,11 +140,10 @@ func (a *API) createAPIToken(x *exchange) (answer, error) {
 }
 
 func (a *API) revokeAPIToken(x *exchange) (answer, error) {
-	id := x.r.URL.Query().Get("id")
-	if id == "" || !printable(id) {
-		d := fault.Detail{Path: "id", Message: "is missing: name the token"}
-		return answer{}, fault.Problems([]fault.Detail{d}, "%s", sentence(d))
+	id, err := x.inQuery("id")
+	if err != nil {
+		return answer{}, err
 	}
-	err := a.Accounts.RevokeAPIToken(x.ctx(), x.presence, id)
+	err = a.Accounts.RevokeAPIToken(x.ctx(), x.presence, id)
 	return answer{data: api.Revoked{Revoked: true, ID: id}}, err
 }

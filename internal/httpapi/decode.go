@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/base64"
 	"errors"
+	"math"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -25,12 +26,43 @@ func decode[T any](x *exchange) (T, error) {
 	if len(x.body) == 0 {
 		return v, fault.Invalid("the body is empty; send a JSON object")
 	}
-	if err := json.Unmarshal(x.body, &v, json.RejectUnknownMembers(true)); err != nil {
+	if strings.TrimSpace(string(x.body)) == "null" {
+		return v, fault.Invalid("the body must be a JSON object, not null")
+	}
+	if err := json.Unmarshal(x.body, &v, strictly); err != nil {
 		wrong := everyProblem[T](x.body, err)
 		return v, fault.Problems(wrong, "%s", sentence(wrong[0])).WithCause(err)
 	}
 	return v, numbersGiven(v, x.body)
 }
+
+var strictly = json.JoinOptions(json.RejectUnknownMembers(true),
+	json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(whole[int]), json.UnmarshalFromFunc(whole[int64]))))
+
+// whole reads a number without a fraction however it is written: 1.0 and 1e0
+// are as whole as 1. Beyond 2⁵³ only digits are exact.
+func whole[N int | int64](in *jsontext.Decoder, n *N) error {
+	if in.PeekKind() != jsontext.KindNumber {
+		return errors.ErrUnsupported // left to the decoder
+	}
+	text, err := in.ReadValue()
+	if err != nil {
+		return err
+	}
+	i, err := strconv.ParseInt(string(text), 10, 64)
+	if err == nil {
+		*n = N(i)
+		return nil
+	}
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > maxInteger {
+		return errNotWhole
+	}
+	*n = N(f)
+	return nil
+}
+
+var errNotWhole = errors.New("not a whole number in range")
 
 // numbersGiven refuses a body without a number that it must have. Absent text
 // is empty, and what is wrong with that the rooms say along with all else; but
@@ -79,7 +111,7 @@ func everyProblem[T any](body []byte, first error) (wrong []fault.Detail) {
 				continue
 			}
 			var v T
-			if err := json.Unmarshal(one, &v, json.RejectUnknownMembers(true)); err != nil {
+			if err := json.Unmarshal(one, &v, strictly); err != nil {
 				wrong = append(wrong, problem(err))
 			}
 		}
@@ -97,6 +129,8 @@ func problem(err error) fault.Detail {
 		switch {
 		case errors.Is(err, json.ErrUnknownName):
 			return fault.Detail{Path: path, Message: "is not a field of this request"}
+		case errors.Is(err, errNotWhole):
+			return fault.Detail{Path: path, Message: "must be a whole number in range, not this number"}
 		case path == "":
 			return fault.Detail{Message: "the body must be a JSON object"}
 		case e.GoType != nil:
@@ -164,6 +198,9 @@ func dotted(p jsontext.Pointer) string {
 	return b.String()
 }
 
+// maxInteger is the largest whole number that every JSON library keeps exact.
+const maxInteger = 1<<53 - 1
+
 // number reads a whole number from the query, within its range; it is never
 // clamped.
 func number(r *http.Request, name string, least, most, otherwise int) (int, error) {
@@ -179,10 +216,16 @@ func number(r *http.Request, name string, least, most, otherwise int) (int, erro
 	return n, nil
 }
 
-// cursor reads the opaque place where the last page ended.
+// cursor reads the opaque place where the last page ended. Without one it is
+// the first page; an empty one is none that a page gave, and neither is one
+// that is written in another way.
 func cursor(r *http.Request) (string, error) {
-	text, err := base64.RawURLEncoding.DecodeString(r.URL.Query().Get("cursor"))
-	if err != nil || len(text) > 200 || !printable(string(text)) {
+	values, given := r.URL.Query()["cursor"]
+	if !given {
+		return "", nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(values[0])
+	if err != nil || len(text) == 0 || len(text) > 200 || *asCursor(string(text)) != values[0] || !printable(string(text)) {
 		d := fault.Detail{Path: "cursor", Message: "is not one that an earlier page gave"}
 		return "", fault.Problems([]fault.Detail{d}, "%s", sentence(d))
 	}

@@ -35,12 +35,12 @@ func houseWith(t *testing.T, issuer string, change ...func(*httpapi.Options, *bu
 func houseOnWith(t *testing.T, url, issuer string, change ...func(*httpapi.Options, *builtin.Options)) *house {
 	t.Helper()
 	return houseOn(t, url, append(change, func(o *httpapi.Options, ido *builtin.Options) {
-		o.Elsewhere = oidc.New([]oidc.Provider{{Name: "dex", Issuer: issuer, ClientID: "millrace", ClientSecret: "a secret of tests"}},
+		o.Elsewhere = oidc.New([]oidc.Provider{{Name: "institute", Issuer: issuer, ClientID: "millrace", ClientSecret: "a secret of tests"}},
 			[]byte("a key of tests"), ido.Now)
 	})...)
 }
 
-func realDex(t *testing.T) string {
+func realProvider(t *testing.T) string {
 	t.Helper()
 	issuer := os.Getenv("MILLRACE_TEST_OIDC")
 	if issuer == "" {
@@ -56,7 +56,7 @@ func realDex(t *testing.T) string {
 // cookie.
 func (h *house) begin(returnTo string) (to *url.URL, flight *http.Cookie) {
 	h.t.Helper()
-	r := h.call("GET", "/auth/oidc/dex/start?returnTo="+url.QueryEscape(returnTo), "").want(303)
+	r := h.call("GET", "/auth/oidc/institute/start?returnTo="+url.QueryEscape(returnTo), "").want(303)
 	to, err := url.Parse(r.header.Get("Location"))
 	if err != nil {
 		h.t.Fatal(err)
@@ -70,7 +70,7 @@ func (h *house) begin(returnTo string) (to *url.URL, flight *http.Cookie) {
 // back comes home from the provider.
 func (h *house) back(query string, flight *http.Cookie) reply {
 	h.t.Helper()
-	return h.call("GET", "/auth/oidc/dex/callback?"+query, "", func(r *http.Request) {
+	return h.call("GET", "/auth/oidc/institute/callback?"+query, "", func(r *http.Request) {
 		if flight != nil {
 			r.AddCookie(flight)
 		}
@@ -88,53 +88,88 @@ func (r reply) newSession() string {
 	return ""
 }
 
-var dexForm = regexp.MustCompile(`<form[^>]*action="([^"]*)"`)
+var formAction = regexp.MustCompile(`<form[^>]*action="([^"]*)"`)
 
-// signInAt fills in the form of a real Dex and returns what it sends home.
-func signInAt(t *testing.T, to *url.URL, email string) (query string) {
+// providerPages is a browser in front of the pages of a real provider. It
+// stops where it is sent home.
+type providerPages struct {
+	t      *testing.T
+	client http.Client
+	at     *url.URL
+	body   string
+}
+
+func openAt(t *testing.T, to *url.URL) *providerPages {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := http.Client{Jar: jar, Timeout: 20 * time.Second, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
+	p := &providerPages{t: t}
+	p.client = http.Client{Jar: jar, Timeout: 20 * time.Second, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
 		if r.URL.Host == "127.0.0.1:8080" {
 			return http.ErrUseLastResponse
 		}
 		return nil
 	}}
-	resp, err := client.Get(to.String())
+	p.take(p.client.Get(to.String()))
+	return p
+}
+
+// take reads the page that an answer leads to; away is where it leads when it
+// leaves the provider.
+func (p *providerPages) take(resp *http.Response, err error) (away *url.URL) {
+	p.t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	page, err := io.ReadAll(resp.Body)
+	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	found := dexForm.FindSubmatch(page)
-	address := resp.Request.URL
-	if found != nil {
-		if address, err = address.Parse(html.UnescapeString(string(found[1]))); err != nil {
-			t.Fatal(err)
-		}
+	p.at, p.body = resp.Request.URL, string(text)
+	if away, err = resp.Location(); err == nil {
+		return away
 	}
-	answer, err := client.PostForm(address.String(), url.Values{"login": {email}, "password": {"password"}})
+	if resp.StatusCode != 200 {
+		p.t.Fatalf("the provider answers %d at %s: %s", resp.StatusCode, p.at, text)
+	}
+	return nil
+}
+
+// submit sends the form of the page.
+func (p *providerPages) submit(fields url.Values) (away *url.URL) {
+	p.t.Helper()
+	found := formAction.FindStringSubmatch(p.body)
+	if found == nil {
+		p.t.Fatalf("no form at %s: %s", p.at, p.body)
+	}
+	address, err := p.at.Parse(html.UnescapeString(found[1]))
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	home, err := answer.Location()
-	if err != nil {
-		text, _ := io.ReadAll(answer.Body)
-		t.Fatalf("%v: %d %s\n%s", err, answer.StatusCode, text, page)
+	return p.take(p.client.PostForm(address.String(), fields))
+}
+
+// signInAt signs in and consents at a real provider, and returns what it
+// sends home.
+func signInAt(t *testing.T, to *url.URL, email string) (query string) {
+	t.Helper()
+	p := openAt(t, to)
+	if away := p.submit(url.Values{"prompt": {"login"}, "login": {email}, "password": {"password"}}); away != nil {
+		t.Fatalf("nobody was asked to consent: %s", away)
 	}
-	return home.RawQuery
+	away := p.submit(url.Values{"prompt": {"consent"}})
+	if away == nil {
+		t.Fatalf("not sent home from %s: %s", p.at, p.body)
+	}
+	return away.RawQuery
 }
 
 func TestSigningInElsewhereWithARealProvider(t *testing.T) {
-	h := houseWith(t, realDex(t))
-	if page := h.call("GET", "/sign-in?next=%2Fdevice", "", header("Accept", "text/html")); !strings.Contains(page.body, `/auth/oidc/dex/start?returnTo=%2fdevice`) {
+	h := houseWith(t, realProvider(t))
+	if page := h.call("GET", "/sign-in?next=%2Fdevice", "", header("Accept", "text/html")); !strings.Contains(page.body, `/auth/oidc/institute/start?returnTo=%2fdevice`) {
 		t.Errorf("the sign-in page does not offer it: %s", page.body)
 	}
 	to, flight := h.begin("/device")
@@ -160,6 +195,29 @@ func TestSigningInElsewhereWithARealProvider(t *testing.T) {
 	}
 	h.call("POST", "/auth/sign-in", `{"email":"ada@example.org","password":"password"}`).want(401)
 	h.call("POST", "/auth/sign-in", `{"email":"ada@example.org","password":""}`).want(400)
+}
+
+// What a real provider says of an address, and a person who changes their
+// mind there, are heard.
+func TestARealProviderMaySayNo(t *testing.T) {
+	h := houseWith(t, realProvider(t))
+	to, flight := h.begin("/")
+	if got := h.back(signInAt(t, to, "carol@example.org"), flight); got.status != 403 || got.at("code") != "email_unverified" {
+		t.Errorf("an address that the provider has not verified: %d %s", got.status, got.body)
+	}
+	to, flight = h.begin("/")
+	p := openAt(t, to)
+	abort, err := p.at.Parse(p.at.Path + "/abort")
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := p.take(p.client.Get(abort.String()))
+	if away == nil || away.Query().Get("error") != "access_denied" {
+		t.Fatalf("%v", away)
+	}
+	if got := h.back(away.RawQuery, flight); got.status != 401 || got.at("code") != "provider_refused" {
+		t.Errorf("who turned back: %d %s", got.status, got.body)
+	}
 }
 
 // mock is a provider that says whatever a test wants it to.
@@ -328,5 +386,5 @@ func TestWhoMayComeFromElsewhereIsWhoMaySignUp(t *testing.T) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	down := houseWith(t, "http://127.0.0.1:1")
-	down.call("GET", "/auth/oidc/dex/start", "").want(503)
+	down.call("GET", "/auth/oidc/institute/start", "").want(503)
 }

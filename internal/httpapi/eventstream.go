@@ -13,6 +13,11 @@ func streamHead(h http.Header) {
 	h.Set("X-Accel-Buffering", "no")
 }
 
+// heartbeatLine is a comment, so that nobody on the way takes a silent stream
+// for dead. No empty line follows it: some clients take that for the end of an
+// event without data.
+const heartbeatLine = ": heartbeat\n"
+
 // eventStream is an open stream to one client, within its request.
 type eventStream struct {
 	w   http.ResponseWriter

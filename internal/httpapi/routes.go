@@ -3,6 +3,7 @@ package httpapi
 import (
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -194,15 +195,39 @@ var knownMethods = map[string]bool{
 	http.MethodPatch: true, http.MethodDelete: true, http.MethodOptions: true,
 }
 
+// shadowed are the patterns that would send a method of an address of our own
+// to a route with a wildcard: /api/workflows/validate takes POST alone, and GET
+// does not ask for a workflow of that name.
+func shadowed(mux *http.ServeMux, routes []route) map[string]bool {
+	patterns := map[string]bool{}
+	for _, rt := range routes {
+		_, path, _ := strings.Cut(rt.pattern, " ")
+		if strings.Contains(path, "{") {
+			continue
+		}
+		for method := range knownMethods {
+			probe := &http.Request{Method: method, URL: &url.URL{Path: path}}
+			if _, found := mux.Handler(probe); strings.HasPrefix(found, method+" ") && strings.Contains(found, "{") {
+				patterns[method+" "+path] = true
+			}
+		}
+	}
+	return patterns
+}
+
 // unknown answers what no route takes: 405 where another method would do,
 // else 404.
-func (a *API) unknown(mux *http.ServeMux) handler {
+func (a *API) unknown(mux *http.ServeMux, taken map[string]bool) handler {
 	return func(x *exchange) (answer, error) {
 		var allowed []string
 		for method := range knownMethods {
 			probe := x.r.Clone(x.ctx())
 			probe.Method = method
-			if _, pattern := mux.Handler(probe); strings.HasPrefix(pattern, method+" ") || method == http.MethodHead && strings.HasPrefix(pattern, "GET ") {
+			_, pattern := mux.Handler(probe)
+			if taken[pattern] {
+				continue
+			}
+			if strings.HasPrefix(pattern, method+" ") || method == http.MethodHead && strings.HasPrefix(pattern, "GET ") {
 				allowed = append(allowed, method)
 			}
 		}

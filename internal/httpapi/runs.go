@@ -262,7 +262,7 @@ func (a *API) cancelRun(x *exchange) (answer, error) {
 }
 
 func (a *API) listEvents(x *exchange) (answer, error) {
-	after, err := number(x.r, "after_seq", 0, math.MaxInt32, 0)
+	after, err := number(x.r, "after_seq", 0, maxInteger, 0)
 	if err != nil {
 		return answer{}, err
 	}
@@ -295,7 +295,7 @@ const (
 )
 
 func (a *API) readLogs(x *exchange) (answer, error) {
-	offset, err := number(x.r, "offset", 0, math.MaxInt32, 0)
+	offset, err := number(x.r, "offset", 0, maxInteger, 0)
 	if err != nil {
 		return answer{}, err
 	}

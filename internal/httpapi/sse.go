@@ -216,8 +216,9 @@ func (s *stream) begin(ctx context.Context) error {
 	first := s.first
 	s.first = nil // it is large
 	// A client that leaves before the replay has still missed what it missed, so
-	// the snapshot comes under the id of that place.
-	if err := s.write(fmt.Appendf([]byte("retry: 3000\n\n"), "%sid: %s\n", hello.text, s.since)); err != nil {
+	// the snapshot comes under the id of that place. How long to wait before a
+	// reconnect stands in the first event: alone, some clients take it for one.
+	if err := s.write(fmt.Appendf(nil, "retry: 3000\n%sid: %s\n", hello.text, s.since)); err != nil {
 		return err
 	}
 	if err := s.write(first.text[bytes.IndexByte(first.text, '\n')+1:]); err != nil {

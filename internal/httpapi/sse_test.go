@@ -293,6 +293,23 @@ func TestAStreamOverTLS(t *testing.T) {
 	}
 }
 
+// Some clients, httpx-sse among them, hand on an event at every empty line,
+// whether data came before it or not.
+func TestNoEventIsWithoutData(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	body := h.call("GET", "/api/runs/"+h.finished(ada)+"/stream", "", bearer(ada.token)).want(200).body
+	events := strings.Split(strings.TrimSuffix(body, "\n\n"), "\n\n")
+	if !strings.HasPrefix(events[0], "retry: 3000\n") || !strings.Contains(events[0], `"connected"`) {
+		t.Errorf("the first event is %q", events[0])
+	}
+	for _, e := range events {
+		if !strings.Contains("\n"+e, "\ndata: ") {
+			t.Errorf("an event without data: %q", e)
+		}
+	}
+}
+
 // timed is an answer whose deadlines the server has set.
 type timed struct {
 	*httptest.ResponseRecorder

@@ -1743,14 +1743,14 @@ export interface components {
             /** @description The person's name. */
             name: string;
             /** @description The token of a team invitation. Needed where sign-up is by invitation; the account then joins that team too. */
-            invitation?: string;
+            invitation?: string | null;
         };
         SignIn: {
             email: components["schemas"]["Email"];
             /** Format: password */
             password: string;
             /** @description The second factor's code or a recovery code. Needed once the account has a second factor. */
-            code?: string;
+            code?: string | null;
         };
         SignedIn: {
             user: components["schemas"]["User"];
@@ -1861,7 +1861,7 @@ export interface components {
         };
         EmailVerification: {
             /** @description The token from the mail. Leave it out to be sent another mail. */
-            token?: string;
+            token?: string | null;
         };
         EmailVerified: {
             /** @description Whether the address is verified now. */
@@ -1892,12 +1892,12 @@ export interface components {
             /** @enum {string} */
             action: "begin" | "confirm" | "disable";
             /** @description Needed to confirm and to disable. */
-            code?: string;
+            code?: string | null;
             /**
              * Format: password
              * @description Needed to begin and to disable.
              */
-            password?: string;
+            password?: string | null;
         };
         SecondFactor: {
             enabled: boolean;
@@ -1925,9 +1925,9 @@ export interface components {
         NewAPIToken: {
             name: string;
             /** @description The most that its bearer may be in the team, at most the caller's own role, which is the default. */
-            role?: components["schemas"]["Role"];
+            role?: components["schemas"]["Role"] | null;
             /** @default 90 */
-            expiresInDays: number;
+            expiresInDays: number | null;
         };
         APIToken: {
             id: string;
@@ -2215,7 +2215,7 @@ export interface components {
         GraphOutput: {
             /** @description `<node>.<port>`. */
             from: string;
-            ui?: Record<string, never>;
+            ui?: unknown;
         } & {
             [key: string]: unknown;
         };
@@ -2229,8 +2229,8 @@ export interface components {
             problems: components["schemas"]["Problem"][];
         };
         ValidateRequest: {
-            /** @description Any object; it is checked as a Definition. */
-            definition: Record<string, never>;
+            /** @description Anything; it is checked as a Definition, and what is none is a problem too. */
+            definition: unknown;
         };
         RunBrief: {
             id: string;
@@ -2262,13 +2262,13 @@ export interface components {
         NewWorkflow: {
             name: string;
             /** @default  */
-            description: string;
+            description: string | null;
             definition?: components["schemas"]["Definition"];
         };
         /** @description What is absent stays as it is. */
         WorkflowEdit: {
-            name?: string;
-            description?: string;
+            name?: string | null;
+            description?: string | null;
             definition?: components["schemas"]["Definition"];
         };
         RevisionRow: {
@@ -2315,14 +2315,14 @@ export interface components {
         };
         StartRun: {
             workflowId: string;
-            compute?: components["schemas"]["ComputeSize"];
-            resourceProfile?: components["schemas"]["ResourceProfile"];
-            parameters?: components["schemas"]["Parameters"];
-            inputs?: components["schemas"]["RunInputs"];
+            compute?: components["schemas"]["ComputeSize"] | null;
+            resourceProfile?: components["schemas"]["ResourceProfile"] | null;
+            parameters?: components["schemas"]["Parameters"] | null;
+            inputs?: components["schemas"]["RunInputs"] | null;
         };
         RetryRun: {
-            parameters?: components["schemas"]["Parameters"];
-            compute?: components["schemas"]["ComputeSize"];
+            parameters?: components["schemas"]["Parameters"] | null;
+            compute?: components["schemas"]["ComputeSize"] | null;
         };
         StartedRun: {
             runId: string;
@@ -2685,10 +2685,10 @@ export interface components {
         };
         /** @description An empty object asks for the default size, 2 vCPUs and 8 GB. */
         EstimateRequest: {
-            resourceProfile?: components["schemas"]["ResourceProfile"];
-            compute?: components["schemas"]["ComputeSize"];
+            resourceProfile?: components["schemas"]["ResourceProfile"] | null;
+            compute?: components["schemas"]["ComputeSize"] | null;
             /** @description Adds what its runs usually take. */
-            workflowId?: string;
+            workflowId?: string | null;
         };
         Estimate: {
             allowed: boolean;
@@ -2932,11 +2932,11 @@ export interface components {
             workflowId: string;
             role: components["schemas"]["InviteRole"];
             /** @default 168 */
-            expiresInHours: number;
+            expiresInHours: number | null;
             /** @description How many guests may join; without it, any number. */
-            maxUses?: number;
+            maxUses?: number | null;
             /** @description What its guests may spend in all. */
-            maxCredits?: number;
+            maxCredits?: number | null;
         };
         CollabInvite: {
             id: string;
@@ -2971,7 +2971,7 @@ export interface components {
         JoinRequest: {
             invite: string;
             /** @description What others see in the editor. */
-            name?: string;
+            name?: string | null;
         };
         Joined: {
             workflow: components["schemas"]["SharedWorkflow"];
@@ -3002,7 +3002,7 @@ export interface components {
             color: string;
         };
         RoomTokenRequest: {
-            workflowId?: string;
+            workflowId?: string | null;
         };
         RoomToken: {
             token: string;

@@ -1,0 +1,19 @@
+package httpapi
+
+import (
+	"net/http/httptest"
+	"testing"
+)
+
+func TestAHeartbeatIsNoEvent(t *testing.T) {
+	w := httptest.NewRecorder()
+	s := openStream(w)
+	for _, text := range []string{"id: 1:0\ndata: {}\n\n", heartbeatLine, "id: 2:0\ndata: {}\n\n"} {
+		if err := s.line(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "id: 1:0\ndata: {}\n\n: heartbeat\nid: 2:0\ndata: {}\n\n"; w.Body.String() != want {
+		t.Errorf("%q", w.Body)
+	}
+}

@@ -1,0 +1,125 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/millrace/millrace/internal/ai"
+	"github.com/millrace/millrace/internal/domain/fault"
+)
+
+// FuzzLastEventID gives anything as the place where a stream ended: it goes on
+// at a place that was there, not too far back, or it begins at the present.
+func FuzzLastEventID(f *testing.F) {
+	for _, id := range []string{"", "5:120", "0:0", "5", "5:", ":5", "-1:0", "5:-1", "+5:1", " 5:1", "5:1:1", "9223372036854775808:0", "5:120\n", "٥:1", "0x5:1", "1e3:0"} {
+		f.Add(id, int64(7), int64(3<<20))
+	}
+	f.Fuzz(func(t *testing.T, id string, seq, log int64) {
+		now := place{max(0, seq), max(0, log)}
+		got := lastPlace(id, now)
+		if got == now {
+			return
+		}
+		if got.seq < 0 || got.log < 0 || got.seq > now.seq || got.log > now.log || now.log-got.log > maxBehind {
+			t.Errorf("%q at %s goes on at %s", id, now, got)
+		}
+		if again := lastPlace(got.String(), now); again != got {
+			t.Errorf("%q is %s, and that is %s", id, got, again)
+		}
+	})
+}
+
+// FuzzCursor gives anything as a cursor: it is a text that a database takes,
+// and that makes the same cursor again, or it is refused.
+func FuzzCursor(f *testing.F) {
+	for _, query := range []string{
+		"", "cursor", "cursor=", "cursor=%00", "cursor=" + *asCursor("run_019557419d0e7b5a8c11f24e6b90d7a3"), "cursor=" + *asCursor("12"),
+		"cursor=" + *asCursor("a\x00b"), "cursor=" + *asCursor("\xff"), "cursor=" + *asCursor(strings.Repeat("a", 201)), "cursor=YQ==", "cursor=Y%0AQ", "cursor=YR",
+	} {
+		f.Add(query)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		given := (&url.URL{RawQuery: query}).Query()["cursor"]
+		got, err := cursor(&http.Request{URL: &url.URL{RawQuery: query}})
+		switch {
+		case err != nil:
+			refusedWell(t, err)
+		case given == nil:
+			if got != "" {
+				t.Errorf("%q is %q", query, got)
+			}
+		case got == "" || len(got) > 200 || !printable(got):
+			t.Errorf("%q is %q", query, got)
+		case *asCursor(got) != given[0]:
+			t.Errorf("%q and %q are the same place", given[0], *asCursor(got))
+		}
+	})
+}
+
+// FuzzUpload gives anything as a form with a PDF: what is taken is whole, and
+// what is refused leaves nothing behind.
+func FuzzUpload(f *testing.F) {
+	const kind = "multipart/form-data; boundary=x"
+	field := func(name, value string) string {
+		return "--x\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + value + "\r\n"
+	}
+	pdf := field("file", "%PDF-1.7\nhello")
+	for _, body := range []string{
+		pdf + "--x--", pdf + field("doi", "10.1000/a") + field("title", "On mills") + "--x--", pdf + pdf + "--x--", pdf, field("file", "MZ") + "--x--",
+		field("title", strings.Repeat("a", 1001)) + pdf + "--x--", field("title", "\xff") + "--x--", field("other", "a") + "--x--", "--x--", "", "--x\r\n\r\n--x--",
+		"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"../../etc/passwd\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=25PDF-1.7\r\n--x--",
+		strings.ReplaceAll(pdf, "\r\n", "\n") + "--x--",
+	} {
+		f.Add(kind, []byte(body))
+	}
+	f.Add("multipart/form-data", []byte(pdf))
+	f.Add("multipart/mixed; boundary=x", []byte(pdf+"--x--"))
+	f.Add("multipart/form-data; boundary=\"\"", []byte(pdf))
+	f.Add("application/json", []byte("{}"))
+	f.Fuzz(func(t *testing.T, kind string, body []byte) {
+		scratch := t.TempDir()
+		r := httptest.NewRequest("POST", "/api/ai/upload", bytes.NewReader(body))
+		r.Header.Set("Content-Type", kind)
+		u := &paperForm{}
+		err := u.read(&exchange{api: New(Options{Scratch: scratch}), r: r, w: &counted{ResponseWriter: httptest.NewRecorder()}})
+		if err != nil {
+			refusedWell(t, err)
+		} else {
+			takenWell(t, u)
+		}
+		u.remove()
+		if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
+			t.Errorf("%v is left behind: %v", left, err)
+		}
+	})
+}
+
+// takenWell looks at a form that was taken.
+func takenWell(t *testing.T, u *paperForm) {
+	t.Helper()
+	file, err := os.ReadFile(u.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ai.MustBePDF(file[:min(len(file), ai.PDFHead)]); err != nil || len(u.SHA256) != 64 {
+		t.Errorf("%q was taken with hash %q: %v", file, u.SHA256, err)
+	}
+	if !utf8.ValidString(u.DOI+u.Title) || utf8.RuneCountInString(u.DOI) > 300 || utf8.RuneCountInString(u.Title) > 1000 {
+		t.Errorf("taken with doi %q and title %q", u.DOI, u.Title)
+	}
+}
+
+// refusedWell wants a failure that is the caller's, with a sentence.
+func refusedWell(t *testing.T, err error) {
+	t.Helper()
+	if e, ok := errors.AsType[*fault.Error](err); !ok || e.Message == "" || e.Kind == fault.KindInternal {
+		t.Errorf("refused with %v", err)
+	}
+}
