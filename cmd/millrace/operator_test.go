@@ -56,6 +56,7 @@ func TestTheOperatorWorksBesideTheServer(t *testing.T) {
 		{"serve", "--trusted-proxies", "everybody"},
 		{"serve", "--task-disk", "much"},
 		{"serve", "--capacity", "vcpu=many"},
+		{"serve", "--min-free-disk", "some"},
 		{"serve", "--capacity", "cores=4"},
 		{"serve", "--no-such-flag"},
 	} {
@@ -100,7 +101,7 @@ func TestSettingsAreFlagsVariablesAndHelp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range strings.Fields(`listen tls-cert tls-key admin-listen data public-urls collab-url database-url storage-url
-		secret-key sign-up executor sandbox task-network task-disk task-log capacity image-registries identity oidc-providers clerk-secret-key
+		secret-key sign-up executor sandbox task-network task-disk task-log capacity min-free-disk image-registries identity oidc-providers clerk-secret-key
 		ai-base-url ai-model ai-api-key chat-per-day chat-daily-quota crossref-url openalex-url unpaywall-url contact-email
 		fetch-allow-private payments stripe-secret-key stripe-webhook-secret stripe-api-url smtp-url trusted-proxies
 		runs-per-minute analyses-per-day plan-free-run-seconds plans-file drain`) {

@@ -48,6 +48,7 @@ type settings struct {
 	Sandbox     string `default:"bwrap" enum:"bwrap,none" help:"How local tasks, and what reads PDFs, are isolated: bwrap, or none if you really want that." group:"tasks"`
 	TaskNetwork bool   `help:"Let local tasks use the network." group:"tasks"`
 	TaskDisk    string `default:"10GB" help:"Disk space of a local task." group:"tasks"`
+	MinFreeDisk string `help:"Free disk space below which nothing new starts and uploads are refused, such as 5GB. Default: 5 % of the file system, at most 10 GB." group:"tasks"`
 	Capacity    string `help:"What runs may use at once, such as vcpu=16,ramGb=64. Default: the machine." group:"tasks"`
 	TaskLog     string `default:"64MB" help:"Log that is kept of one attempt of a task." group:"tasks"`
 
@@ -113,6 +114,11 @@ func (s *settings) problems() error {
 	}
 	if _, err := s.capacity(); err != nil {
 		note(err)
+	}
+	if s.MinFreeDisk != "" {
+		if _, err := parseSize(s.MinFreeDisk); err != nil {
+			note(fmt.Errorf("--min-free-disk: %w", err))
+		}
 	}
 	for name, n := range map[string]int{"--runs-per-minute": s.RunsPerMinute, "--analyses-per-day": s.AnalysesPerDay, "--plan-free-run-seconds": s.PlanFreeRunSeconds, "--chat-per-day": s.ChatPerDay, "--chat-daily-quota": s.ChatDailyQuota} {
 		if n < 1 {

@@ -29,6 +29,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/tool"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/files"
+	"github.com/millrace/millrace/internal/freedisk"
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/identity/oidc"
@@ -48,6 +49,7 @@ type house struct {
 	postman  *mail.Postman
 	accounts *builtin.System
 	files    *files.Service
+	disk     *freedisk.Watch
 	engine   *engine.Engine
 	ai       *ai.Service
 	driver   *lateDriver
@@ -81,6 +83,9 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		return nil, err
 	}
 	h.files = files.NewService(db, keep, catalog, time.Now)
+	if err := h.watchDisk(s); err != nil {
+		return nil, err
+	}
 	if err := h.buildEngine(ctx, s, keep, catalog); err != nil {
 		return nil, err
 	}
@@ -120,7 +125,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
 		Limiter: db, Answers: db, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
 		App:        httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
-		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment},
+		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},
 		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute,
 	})
 	h.handler = api.Handler()
@@ -182,12 +187,26 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 		return err
 	}
 	h.engine = engine.New(engine.Options{
-		Network: s.TaskNetwork, Disk: space, TaskLog: log,
+		Network: s.TaskNetwork, Disk: space, TaskLog: log, Free: h.disk,
 		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Purse: h.db, Objects: keep, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
 		Dir: folder, Owner: host + " " + rand.Text(), Host: host, Away: away,
 		Changed: h.hub.Changed, Ended: h.hub.Ended, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,
 	})
 	return nil
+}
+
+// watchDisk has the server stop taking things on before its disk is full.
+func (h *house) watchDisk(s *settings) error {
+	var least int64
+	var err error
+	if s.MinFreeDisk != "" {
+		least, err = parseSize(s.MinFreeDisk)
+	}
+	h.disk = freedisk.New(s.Data, least, h.log)
+	if s.StorageURL == "" {
+		h.files.RefuseWhile(h.disk.Check)
+	}
+	return err
 }
 
 // carrier takes letters away; the mailbox is nil unless they stay here.
@@ -253,6 +272,7 @@ func (h *house) recover(ctx context.Context) error {
 
 // background is what runs beside the requests, on every server and worker.
 func (h *house) background(ctx context.Context, g *errgroup.Group) {
+	g.Go(func() error { return h.disk.Run(ctx) })
 	g.Go(func() error { return h.postman.Run(ctx) })
 	g.Go(func() error { return errors.Join(h.engine.Run(ctx), h.driver.Close()) })
 	g.Go(func() error { return h.editor.Run(ctx) })

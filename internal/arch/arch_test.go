@@ -44,7 +44,7 @@ var floorOf = map[string]string{
 	"engine": "engine",
 
 	"store": "adapters", "objects": "adapters", "payments": "adapters", "mail": "adapters",
-	"llm": "adapters", "papers": "adapters", "collab": "adapters",
+	"llm": "adapters", "papers": "adapters", "collab": "adapters", "freedisk": "adapters",
 
 	"safedial": "wire", // what everybody needs who connects to strangers
 	"socket":   "wire", // what everybody needs who has news for many

@@ -128,6 +128,9 @@ type failure struct {
 
 func (c *carrier) explain(ctx context.Context, t *try, s executor.Seen) failure {
 	id := t.node.ID
+	if c.e.wasEvicted(c.key(t)) && s.Reason == executor.Cancelled {
+		return failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s was ended because the disk of the server was nearly full, and it took up most of it", id)}
+	}
 	switch s.Reason {
 	case executor.OutOfMemory:
 		return failure{lifecycle.OutOfMemory, graph.OnOOM, fmt.Sprintf("Node %s ran out of its %.3g GB of memory", id, t.ramGB)}

@@ -74,6 +74,12 @@ type Files interface {
 	StorageLeft(ctx context.Context, team ids.Team) (int64, error)
 }
 
+// Disk knows how much room the machine has left.
+type Disk interface {
+	Low() bool        // nothing new may start
+	NearlyNone() bool // something must end, so that the rest can go on
+}
+
 // Options are what the engine is made of.
 type Options struct {
 	Queue   Queue
@@ -96,6 +102,7 @@ type Options struct {
 	Network bool                      // whether tasks may use it
 	Disk    int64                     // bytes that one may write; 0: no limit
 	TaskLog int64                     // bytes kept of the log of one attempt; 0: the driver's own bound
+	Free    Disk                      // nil: there is always room
 	Changed func(ids.Run)             // told whenever a run has moved
 	Ended   func(ids.Run)             // told when a run is carried no more
 	Pulse   func(ids.Run, runs.Pulse) // told what a running one uses
@@ -111,6 +118,7 @@ type Engine struct {
 
 	mu       sync.Mutex
 	carriers map[ids.Run]*carrier
+	evicted  map[executor.Key]bool // ended to make room on the disk
 	done     sync.WaitGroup
 }
 
@@ -128,7 +136,7 @@ const (
 func New(o Options) *Engine {
 	o.Pause = cmp.Or(o.Pause, defaultPause)
 	return &Engine{
-		Options: o, wake: make(chan struct{}, 1), carriers: map[ids.Run]*carrier{},
+		Options: o, wake: make(chan struct{}, 1), carriers: map[ids.Run]*carrier{}, evicted: map[executor.Key]bool{},
 		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log),
 	}
 }

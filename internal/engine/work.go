@@ -28,6 +28,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	others.Go(func() { _ = e.leases.Run(leasing) })
 	others.Go(func() { e.observeAll(ctx) })
 	others.Go(func() { e.tidyAll(ctx) })
+	others.Go(func() { e.watchDisk(ctx) })
 	e.takeRuns(ctx, carrying)
 	stop(errDraining)
 	e.done.Wait()
@@ -79,6 +80,7 @@ func (e *Engine) capacity(ctx context.Context) (total credits.Size, problem stri
 func (e *Engine) report(ctx context.Context) {
 	w := runs.Worker{Owner: e.Owner, Host: e.Host}
 	w.Size, w.Problem = e.capacity(ctx)
+	w.DiskLow = e.diskLow()
 	e.complain(ctx, "cannot report this worker", e.Queue.ReportWorker(ctx, w, e.Now()))
 }
 
@@ -93,7 +95,7 @@ func (e *Engine) claim(ctx, carrying context.Context) {
 	most := maxCarried - len(e.carriers)
 	e.mu.Unlock()
 	total, problem := e.capacity(ctx)
-	if most <= 0 || problem != "" {
+	if most <= 0 || problem != "" || e.diskLow() {
 		return
 	}
 	began := e.leases.Began()

@@ -162,6 +162,17 @@ type Service struct {
 	objects Objects
 	catalog credits.Catalog
 	now     func() time.Time
+	full    func(context.Context) error // whether there is no room for more
+}
+
+// RefuseWhile has uploads refused with the error that a check returns.
+func (s *Service) RefuseWhile(full func(context.Context) error) { s.full = full }
+
+func (s *Service) hasRoom(ctx context.Context) error {
+	if s.full == nil {
+		return nil
+	}
+	return s.full(ctx)
 }
 
 // NewService makes the room.
@@ -199,6 +210,9 @@ func (s *Service) Presign(ctx context.Context, caller access.Caller, in Presign)
 		return Presigned{}, err
 	}
 	if err := check(in); err != nil {
+		return Presigned{}, err
+	}
+	if err := s.hasRoom(ctx); err != nil {
 		return Presigned{}, err
 	}
 	plan, err := s.store.PlanOf(ctx, caller.Team)

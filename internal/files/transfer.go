@@ -26,6 +26,9 @@ type Transfer struct {
 // serve uploads ourselves. They become a file when they are whole and are no
 // program; until then nobody sees them.
 func (s *Service) Receive(ctx context.Context, key string, body io.Reader) error {
+	if err := s.hasRoom(ctx); err != nil {
+		return err
+	}
 	now := s.now()
 	r, err := s.store.Begin(ctx, key, now, now.Add(TransferLife))
 	if err != nil {

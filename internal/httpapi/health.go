@@ -2,12 +2,14 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/fault"
 )
 
 func (a *API) health(*exchange) (answer, error) { return ok(api.Health{Status: "ok"}) }
@@ -46,6 +48,9 @@ func (a *API) check(ctx context.Context) map[string]string {
 				// The cause may name hosts and users: it goes to the log alone.
 				a.Log.WarnContext(ctx, "not ready", "check", name, "error", err)
 				text = "does not answer"
+				if e, foreseen := errors.AsType[*fault.Error](err); foreseen {
+					text = e.Message
+				}
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -56,6 +56,9 @@ func (m *meter) look(now time.Time) (sampled *Usage, overMemory bool) {
 // group of version 1 may take its time to know of a small process.
 func (m *meter) usage(now time.Time) Usage {
 	u := Usage{At: now}
+	if m.disk != nil {
+		u.Disk = m.disk.used.bytes
+	}
 	g := m.launch.Cgroup
 	if g.CPU != "" {
 		u.CPU = time.Duration(groupCPU(g.CPU) - m.cpu0)

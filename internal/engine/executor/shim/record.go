@@ -51,6 +51,7 @@ type OutputPattern struct {
 type Usage struct {
 	CPU    time.Duration `json:"cpu"`    // since it began
 	Memory int64         `json:"memory"` // bytes
+	Disk   int64         `json:"disk"`   // bytes, where it is bounded
 	At     time.Time     `json:"at"`
 }
 
