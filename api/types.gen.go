@@ -1120,8 +1120,11 @@ type LogMark struct {
 // Me Who is asking, and in which team.
 type Me struct {
 	Email string `json:"email"`
-	ID    string `json:"id"`
-	Name  string `json:"name"`
+
+	// EmailVerified Whether the address is known to be theirs; until then they send no mail.
+	EmailVerified bool   `json:"emailVerified"`
+	ID            string `json:"id"`
+	Name          string `json:"name"`
 
 	// Team A team as its member sees it.
 	Team MeTeam `json:"team"`
@@ -1200,6 +1203,15 @@ type NewCollabInvite struct {
 	// Role `viewer` only reads; `editor` may edit and run the workflow.
 	Role       InviteRole `json:"role"`
 	WorkflowID string     `json:"workflowId"`
+}
+
+// NewInvitation defines model for NewInvitation.
+type NewInvitation struct {
+	// Email An e-mail address; case is ignored.
+	Email Email `json:"email"`
+
+	// Role A member's role in a team.
+	Role Role `json:"role"`
 }
 
 // NewTeam defines model for NewTeam.
@@ -1928,6 +1940,12 @@ type TeamInvitation struct {
 
 	// InvitedBy Somebody, as others see them.
 	InvitedBy Person `json:"invitedBy"`
+
+	// Link A link to copy, which opens the invitation as the mailed one does. Shown when the invitation is made or sent again.
+	Link *string `json:"link,omitempty"`
+
+	// Mailed Whether a mail with a link was sent.
+	Mailed bool `json:"mailed"`
 
 	// Role A member's role in a team.
 	Role   Role             `json:"role"`
@@ -2774,6 +2792,9 @@ type CreateTeamJSONRequestBody = NewTeam
 
 // RenameTeamJSONRequestBody defines body for RenameTeam for application/json ContentType.
 type RenameTeamJSONRequestBody = TeamRename
+
+// CreateInvitationJSONRequestBody defines body for CreateInvitation for application/json ContentType.
+type CreateInvitationJSONRequestBody = NewInvitation
 
 // ChangeMemberRoleJSONRequestBody defines body for ChangeMemberRole for application/json ContentType.
 type ChangeMemberRoleJSONRequestBody = RoleChange

@@ -23,6 +23,9 @@ func (db *DB) SetPlan(ctx context.Context, team ids.Team, plan credits.Plan, now
 		if err := tx.mustTouchTeam(ctx, `UPDATE teams SET plan = $1 WHERE id = $2`, plan, team); err != nil {
 			return err
 		}
+		if p.Plan = plan; p.Waiting() {
+			return nil
+		}
 		terms, ok := tx.catalog.Terms(plan)
 		if more := terms.MonthlyCredits - p.Granted; ok && more > 0 {
 			return tx.grantMonthly(ctx, p, more, "plan", p.Period.Format("2006-01")+" "+string(plan),
@@ -30,6 +33,24 @@ func (db *DB) SetPlan(ctx context.Context, team ids.Team, plan credits.Plan, now
 		}
 		return nil
 	})
+}
+
+// endWait gives a team the monthly credits that were withheld.
+func (db *DB) endWait(ctx context.Context, team ids.Team, now time.Time) error {
+	p, err := db.openPurse(ctx, team, now)
+	if err != nil {
+		return err
+	}
+	if err := db.mustTouchTeam(ctx, `UPDATE teams SET credits_wait_for = '' WHERE id = $1`, team); err != nil {
+		return err
+	}
+	p.Unverified = false
+	terms, ok := db.catalog.Terms(p.Plan)
+	if more := terms.MonthlyCredits - p.Granted; ok && more > 0 {
+		return db.grantMonthly(ctx, p, more, "verified", p.Period.Format("2006-01"),
+			fmt.Sprintf("monthly credits of the %s plan, since the e-mail address is confirmed", p.Plan), now)
+	}
+	return nil
 }
 
 // planTold notes what a team's subscription stands for, unless it is older
