@@ -37,7 +37,7 @@ func onPostgres(t *testing.T) *premises {
 	t.Helper()
 	db := storetest.Postgres(t)
 	p := &premises{t: t, args: []string{
-		"--database-url", db, "--secret-key", storetest.SecretKey, "--public-urls", "http://localhost", "--sign-up", "open", "--sandbox", "none",
+		"--database-url", db, "--secret-key", storetest.SecretKey, "--public-urls", "http://millrace.example", "--sign-up", "open", "--sandbox", "none",
 	}}
 	var err error
 	if p.pool, err = sql.Open("pgx", db); err != nil {

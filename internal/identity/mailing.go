@@ -52,7 +52,7 @@ var (
 // nobody, and is bounded only for the rows that it takes.
 func (in NewInvitation) Rules(caller access.Caller, email string) []limits.Rule {
 	rules := []limits.Rule{{
-		Name: "invitations-made", Bucket: "invitations made " + string(caller.Team), Window: linksByTeam,
+		Name: "invitations-made", Bucket: "invitations made " + hashed(string(caller.Team)), Window: linksByTeam,
 		Why: "the team has made a thousand invitations within a day; go on tomorrow",
 	}}
 	if !in.Verified {
@@ -69,12 +69,12 @@ func InvitationMail(caller access.Caller, email, household string) []limits.Rule
 			Why: "you have sent many invitations within an hour; go on later",
 		},
 		limits.Rule{
-			Name: "invitations-team", Bucket: "invitations of " + string(caller.Team), Window: invitationsByTeam,
+			Name: "invitations-team", Bucket: "invitations of " + hashed(string(caller.Team)), Window: invitationsByTeam,
 			Why: "the team has sent many invitations within a day; go on tomorrow",
 		},
 		// Not told: it would say whether others wrote to this address.
 		limits.Rule{
-			Bucket: "invitations to " + hashedAddress(email), Window: invitationsToAddress,
+			Bucket: "invitations to " + hashed(email), Window: invitationsToAddress,
 			Why: "this address was sent several invitations within a day; go on tomorrow, or copy the link of one and send it yourself",
 		})
 }
@@ -91,7 +91,8 @@ func MailFrom(household string) []limits.Rule {
 	}}
 }
 
-func hashedAddress(email string) string {
-	sum := sha256.Sum256([]byte(email))
+// hashed keeps addresses, and teams that are erased, out of what is counted.
+func hashed(text string) string {
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
