@@ -72,6 +72,7 @@ POST /auth/teams/{id}/activate
 POST /auth/teams/{id}/leave
 GET /auth/teams/{id}/members
 PATCH DELETE /auth/teams/{id}/members/{userId}
+POST /auth/teams/{id}/invitations
 POST /auth/teams/{id}/invitations/{invId}/resend
 DELETE /auth/teams/{id}/invitations/{invId}
 GET /auth/invitations/{token}

@@ -1117,8 +1117,11 @@ type LogMark struct {
 // Me Who is asking, and in which team.
 type Me struct {
 	Email string `json:"email"`
-	ID    string `json:"id"`
-	Name  string `json:"name"`
+
+	// EmailVerified Whether the address is known to be theirs; until then they send no mail.
+	EmailVerified bool   `json:"emailVerified"`
+	ID            string `json:"id"`
+	Name          string `json:"name"`
 
 	// Team A team as its member sees it.
 	Team MeTeam `json:"team"`
@@ -1197,6 +1200,15 @@ type NewCollabInvite struct {
 	// Role `viewer` only reads; `editor` may edit and run the workflow.
 	Role       InviteRole `json:"role"`
 	WorkflowID string     `json:"workflowId"`
+}
+
+// NewInvitation defines model for NewInvitation.
+type NewInvitation struct {
+	// Email An e-mail address; case is ignored.
+	Email Email `json:"email"`
+
+	// Role A member's role in a team.
+	Role Role `json:"role"`
 }
 
 // NewTeam defines model for NewTeam.
@@ -1915,6 +1927,12 @@ type TeamInvitation struct {
 
 	// InvitedBy Somebody, as others see them.
 	InvitedBy Person `json:"invitedBy"`
+
+	// Link A link to copy, which opens the invitation as the mailed one does. Shown when the invitation is made or sent again.
+	Link *string `json:"link,omitempty"`
+
+	// Mailed Whether a mail with a link was sent.
+	Mailed bool `json:"mailed"`
 
 	// Role A member's role in a team.
 	Role   Role             `json:"role"`
@@ -2761,6 +2779,9 @@ type CreateTeamJSONRequestBody = NewTeam
 
 // RenameTeamJSONRequestBody defines body for RenameTeam for application/json ContentType.
 type RenameTeamJSONRequestBody = TeamRename
+
+// CreateInvitationJSONRequestBody defines body for CreateInvitation for application/json ContentType.
+type CreateInvitationJSONRequestBody = NewInvitation
 
 // ChangeMemberRoleJSONRequestBody defines body for ChangeMemberRole for application/json ContentType.
 type ChangeMemberRoleJSONRequestBody = RoleChange

@@ -43,10 +43,10 @@ func (c *backupCommand) Run(w world) error {
 }
 
 func (c *backupCommand) copyInto(ctx context.Context) error {
-	if err := store.Copy(ctx, c.url(), filepath.Join(c.Folder, "millrace.db")); err != nil {
+	if err := store.Copy(ctx, c.url(), filepath.Join(c.Folder, databaseFile)); err != nil {
 		return err
 	}
-	for _, name := range []string{"secret.key", "objects/objects", "mail"} {
+	for _, name := range []string{keyFile, "objects/objects", "mail"} {
 		if err := copyTree(ctx, filepath.Join(c.Data, name), filepath.Join(c.Folder, name)); err != nil {
 			return err
 		}

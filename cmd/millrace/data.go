@@ -17,22 +17,21 @@ import (
 	"github.com/millrace/millrace/internal/store"
 )
 
+// What an embedded installation keeps beside its folders.
+const (
+	databaseFile = "millrace.db"
+	keyFile      = "secret.key"
+	lockFile     = "lock"
+)
+
 // embedded reports whether the database lives in the data folder.
 func (s *databaseSettings) embedded() bool { return s.DatabaseURL == "" }
 
 func (s *databaseSettings) url() string {
 	if s.embedded() {
-		return filepath.Join(s.Data, "millrace.db")
+		return filepath.Join(s.Data, databaseFile)
 	}
 	return s.DatabaseURL
-}
-
-// makeData makes the data folder, readable by its owner only.
-func (s *databaseSettings) makeData() error {
-	if err := os.MkdirAll(s.Data, 0o700); err != nil {
-		return fmt.Errorf("cannot make the data folder: %w", err)
-	}
-	return nil
 }
 
 // takeLock takes the lock, or says who has it. A process that was killed while
@@ -58,7 +57,7 @@ func takeLock(f *os.File) (owner string, ok bool) {
 // embedded database, and of the tasks that run from it. The lock is the
 // kernel's: it ends with the process, however that ends.
 func (s *databaseSettings) lockData() (release func(), err error) {
-	path := filepath.Join(s.Data, "lock")
+	path := filepath.Join(s.Data, lockFile)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the data folder: %w", err)
@@ -79,7 +78,7 @@ func (s *databaseSettings) secretKey() (string, error) {
 	if s.SecretKey != "" {
 		return s.SecretKey, nil
 	}
-	path := filepath.Join(s.Data, "secret.key")
+	path := filepath.Join(s.Data, keyFile)
 	text, err := os.ReadFile(path)
 	if err == nil {
 		return strings.TrimSpace(string(text)), nil

@@ -40,6 +40,7 @@ func (s *server) busy(name string) *busyTeam {
 	t := s.t
 	t.Helper()
 	token, cookie, account := s.signUp(name)
+	s.verify(name) // who has not sends no mail
 	b := &busyTeam{s: s, cookie: cookie, token: token, team: account["team"].(map[string]any)["id"].(string)}
 	s.want(200, "PATCH", "/auth/teams/"+b.team, `{"name":"`+word+` team"}`, "Cookie", cookie)
 	s.want(201, "POST", "/auth/api-tokens", `{"name":"`+word+` token"}`, "Cookie", cookie)

@@ -114,7 +114,7 @@ func (s *server) billedOnce(cookie string, ids []string) {
 func TestAPausedWorkerChangesNothing(t *testing.T) {
 	t.Parallel()
 	db, shared := storetest.Postgres(t), t.TempDir()
-	args := []string{"--database-url", db, "--secret-key", "shared by all replicas", "--public-urls", "http://millrace.example", "--sign-up", "open", "--sandbox", "none"}
+	args := []string{"--database-url", db, "--secret-key", "shared by all replicas", "--public-urls", "http://localhost", "--sign-up", "open", "--sandbox", "none"}
 	a := start(t, append(args, "--data", t.TempDir())...)
 	_, cookie, _ := a.signUp("ada")
 	w := a.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[{"id":"long","command":%q}]}}`,

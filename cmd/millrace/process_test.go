@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -66,7 +68,12 @@ func (l *lockedBuffer) String() string {
 // start runs a server and returns when it has said where it is.
 func start(t *testing.T, args ...string) *server {
 	t.Helper()
-	s := &server{t: t, cmd: millrace(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...), log: &lockedBuffer{}, drained: make(chan struct{})}
+	return startCommand(t, millrace(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+}
+
+func startCommand(t *testing.T, c *exec.Cmd) *server {
+	t.Helper()
+	s := &server{t: t, cmd: c, log: &lockedBuffer{}, drained: make(chan struct{})}
 	s.cmd.Stderr = s.log
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -135,6 +142,27 @@ func (s *server) signUp(name string) (token, cookie string, data map[string]any)
 	}
 	cookie, _, _ = strings.Cut(header.Get("Set-Cookie"), ";")
 	return data["token"].(string), cookie, data
+}
+
+// verify follows the link in the mail to somebody who signed up here.
+func (s *server) verify(name string) {
+	s.t.Helper()
+	data := s.cmd.Args[slices.Index(s.cmd.Args, "--data")+1]
+	files, err := filepath.Glob(filepath.Join(data, "mail", "*.eml"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if _, rest, found := strings.Cut(string(text), "/verify/"); found && strings.Contains(string(text), "To: <"+name+"@example.org>") {
+			s.want(200, "POST", "/auth/verify", fmt.Sprintf(`{"token":%q}`, strings.Fields(rest)[0]))
+			return
+		}
+	}
+	s.t.Fatalf("no mail to %s", name)
 }
 
 func (s *server) want(status int, method, path, body string, headers ...string) map[string]any {

@@ -96,7 +96,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	}
 	h.accounts = builtin.New(builtin.Options{
 		Store: db, Post: h.postman, Passwords: builtin.NewPasswords(), Origins: origins,
-		SignUp: s.signUp(origins), FirstPlan: string(credits.Free), Now: time.Now,
+		SignUp: s.signUp(origins), Private: s.private(origins), FirstPlan: string(credits.Free), Now: time.Now,
 	})
 	providers, err := s.providers()
 	if err != nil {

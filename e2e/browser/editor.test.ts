@@ -123,6 +123,7 @@ test("problems lead to their step, and a run waits for them", async () => {
 test("two people edit together: they see one another, and undo only their own", async () => {
   const ada = await house.person("Ada Vale");
   const id = await workflow(ada, example("word-count"));
+  await house.verify(ada.email);
   const invited = await ada.api("POST", "/api/team/invite", { email: "bo.lund@example.org", role: "member" });
   expect(invited.status).toBe(201);
   const bo = await house.person("Bo Lund", await house.invitation("bo.lund@example.org"));

@@ -75,13 +75,28 @@ export class House {
 
   /** invitation waits for the letter to an address, and takes the invitation out of it. */
   invitation(email: string): Promise<string> {
+    return this.letter(email, /invitations\/([\w-]+)/);
+  }
+
+  /** verify follows the link in the letter to somebody who signed up: only then do they send mail themselves. */
+  async verify(email: string): Promise<void> {
+    const token = await this.letter(email, /verify\/([\w-]+)/);
+    const response = await fetch(`${this.url}/auth/verify`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ token }),
+    });
+    if (response.status !== 200) throw new Error(`verify: ${await response.text()}`);
+  }
+
+  private letter(email: string, link: RegExp): Promise<string> {
     const folder = join(this.data, "mail");
     return until(`a letter to ${email}`, async () => {
       for (const file of readdirSync(folder)) {
         const text = readFileSync(join(folder, file), "utf8")
           .replaceAll(/=\r?\n/g, "")
           .replaceAll("=3D", "=");
-        const found = text.includes(email) && /invitations\/([\w-]+)/.exec(text)?.[1];
+        const found = text.includes(email) && link.exec(text)?.[1];
         if (found) return found;
       }
       return null;

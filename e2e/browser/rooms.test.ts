@@ -145,6 +145,17 @@ test("credits are bought in the sandbox, and the page waits for them", async () 
 test("somebody is invited, joins, and gets another role", async () => {
   const { page } = ada;
   await page.goto(`${house.url}/team`);
+
+  // No mail goes out before her own address is confirmed.
+  await page.getByText("Confirm your e-mail address").waitFor();
+  await page.getByRole("button", { name: "Invite" }).click();
+  await page.getByLabel("E-mail").fill("eve.holm@example.org");
+  await page.getByRole("button", { name: "Make the invitation" }).click();
+  await page.getByText(/\/invitations\/\w+/).waitFor();
+  await look(page, "invitation-link");
+  await page.keyboard.press("Escape");
+  await house.verify(ada.email);
+  await page.reload();
   await page.getByRole("button", { name: "Invite" }).click();
   await page.getByLabel("E-mail").fill("bob.stein@example.org");
   await page.getByRole("button", { name: "Send the invitation" }).click();

@@ -14,10 +14,14 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] })
 const phone = { width: 390, height: 844 }
 
-// link finds an address of ours in the newest mail to somebody.
-function link(to, kind) {
-  const mails = readdirSync(mailbox).sort().reverse().map((f) => readFileSync(join(mailbox, f), 'utf8'))
-  const mail = mails.find((m) => m.includes(`To: <${to}>`) && m.includes(`${base}/${kind}/`))
+// link finds an address of ours in the newest mail to somebody, and waits for
+// it: some go out after the answer.
+async function link(to, kind) {
+  let mail
+  for (const until = Date.now() + 20_000; !mail && Date.now() < until; await page.waitForTimeout(50)) {
+    const mails = readdirSync(mailbox).filter((f) => f.endsWith('.eml')).sort().reverse().map((f) => readFileSync(join(mailbox, f), 'utf8'))
+    mail = mails.find((m) => m.includes(`To: <${to}>`) && m.includes(`${base}/${kind}/`))
+  }
   assert.ok(mail, `no mail to ${to} with a link to /${kind}`)
   return `${base}/${kind}/` + mail.split(`${base}/${kind}/`)[1].match(/^\w+/)[0]
 }
@@ -82,7 +86,7 @@ assert.match(await page.getByRole('alert').innerText(), /exists/)
 await check('sign-up-taken', page)
 
 // the address from the mail
-await go(link('ada@example.org', 'verify'))
+await go(await link('ada@example.org', 'verify'))
 await check('verify', page)
 await press('Confirm')
 await heading(/confirmed/)
@@ -95,7 +99,7 @@ await check('reset', page)
 await page.fill('#email', 'ada@example.org')
 await press('Send the link')
 await check('reset-sent', page)
-await go(link('ada@example.org', 'reset'))
+await go(await link('ada@example.org', 'reset'))
 await check('new-password', page)
 await page.fill('#password', 'another horse')
 await press('Set the password')
@@ -154,8 +158,10 @@ await check('device-allowed', page)
 
 // an invitation, for somebody who has no account yet
 const host = await new Person(base).signUp('Grace')
+const proof = (await link('grace@example.org', 'verify')).split('/').pop()
+await fetch(`${base}/auth/verify`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ token: proof }) })
 await fetch(`${base}/api/team/invite`, { method: 'POST', headers: { authorization: `Bearer ${host.token}`, 'content-type': 'application/json' }, body: JSON.stringify({ email: 'eve@example.org', role: 'member' }) })
-const invitation = link('eve@example.org', 'invitations')
+const invitation = await link('eve@example.org', 'invitations')
 await go(invitation)
 await check('invitation-other', page)
 await context.clearCookies()
@@ -174,7 +180,7 @@ await check('invitation-accepted', page)
 // an invitation, for somebody who has one
 await fetch(`${base}/api/team/invite`, { method: 'POST', headers: { authorization: `Bearer ${host.token}`, 'content-type': 'application/json' }, body: JSON.stringify({ email: 'ada@example.org', role: 'admin' }) })
 await context.clearCookies()
-await go(link('ada@example.org', 'invitations'))
+await go(await link('ada@example.org', 'invitations'))
 await page.getByRole('link', { name: 'Sign in' }).click()
 await page.fill('#email', 'ada@example.org')
 await page.fill('#password', 'another horse')

@@ -22,7 +22,16 @@ type Balance struct {
 	Purse   credits.Purse
 	Held    credits.Amount
 	Stored  int64 // bytes kept and reserved
+
+	Unverified bool // whoever made the team has not verified their address since
 }
+
+// Waiting reports whether the plan's credits are withheld until an address is
+// verified. What is paid for never is.
+func (b Balance) Waiting() bool { return b.Unverified && b.Plan == credits.Free }
+
+// VerifyFirst is what to do about that.
+const VerifyFirst = "confirm your e-mail address first: the team's monthly credits come with that"
 
 // Remaining is what can still be promised away.
 func (b Balance) Remaining() credits.Amount { return max(0, b.Purse.Left()-b.Held) }

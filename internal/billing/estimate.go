@@ -66,6 +66,9 @@ func (s *Service) Estimate(ctx context.Context, caller access.Caller, q Question
 	}
 	if e.Allowed && e.Lasts < credits.HoldSeconds {
 		e.Allowed, e.Reason = false, "too few credits are left to start this: buy a top-up, choose a smaller size, or wait for the next month"
+		if b.Waiting() {
+			e.Reason = VerifyFirst
+		}
 	}
 	return e, s.addTypical(ctx, caller.Team, q.Workflow, &e)
 }

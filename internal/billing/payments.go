@@ -67,7 +67,7 @@ const (
 type PaymentEvent struct {
 	ID      string // the provider's, the same whenever it is sent again
 	Kind    PaymentKind
-	Created time.Time // events arrive in any order; the newest one of a subscription counts
+	Created time.Time // in whole seconds; events arrive in any order
 
 	Order        string
 	Team         ids.Team
@@ -82,8 +82,17 @@ type PaymentEvent struct {
 	Refunded int64  // of that, how much has gone back in all so far
 	Currency string // ISO 4217, in lower case
 
-	Plan    credits.Plan // with PlanChanged; Free when the subscription has ended
+	Plan    credits.Plan // with PlanChanged; Free when the subscription stands for nothing
+	State   string       // with PlanChanged: the subscription's, in the provider's words
+	Before  string       // with PlanChanged: its state until then
+	Began   bool         // with PlanChanged: this is how it began
+	Ended   bool         // with PlanChanged: it has ended for good
 	Invoice InvoiceRef
+}
+
+// Told is what the event says of its subscription.
+func (e PaymentEvent) Told() Subscription {
+	return Subscription{ID: e.Subscription, Plan: e.Plan, State: e.State, Before: e.Before, Began: e.Began, Ended: e.Ended, ToldAt: e.Created}
 }
 
 // InvoiceRef is where the provider keeps an invoice. A paid checkout may know

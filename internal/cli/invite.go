@@ -36,6 +36,9 @@ func (c *inviteMember) Run(w screen.World) error {
 	i := r.JSON201.Data
 	return s.emit(i, func() {
 		s.Say("invited %s as %s; the invitation ends %s", screen.Clean(i.Email), i.Role, s.Ago(i.ExpiresAt.Time))
+		if !i.Mailed && i.Link != nil {
+			s.Say("no mail was sent, since your own e-mail address is not confirmed: send them this link, %s", screen.Clean(*i.Link))
+		}
 	})
 }
 

@@ -120,6 +120,7 @@ var routeRows = map[string]rights{
 	"GET /auth/teams/{id}/members":                     everybody(200).elsewhere(404),
 	"PATCH /auth/teams/{id}/members/{userId}":          admins(200).with(`{"role":"viewer"}`).elsewhere(404),
 	"DELETE /auth/teams/{id}/members/{userId}":         admins(200).elsewhere(404),
+	"POST /auth/teams/{id}/invitations":                admins(201).with(`{"email":"{fresh}","role":"viewer"}`).elsewhere(404),
 	"POST /auth/teams/{id}/invitations/{invId}/resend": admins(200).elsewhere(404),
 	"DELETE /auth/teams/{id}/invitations/{invId}":      admins(200).elsewhere(404),
 	"GET /auth/invitations/{token}":                    open(200),
@@ -212,8 +213,8 @@ func (w *world) fill(text string, host someone) string {
 			return w.call("POST", "/api/team/invite", `{"email":"`+fresh+`","role":"admin"}`, bearer(host.token)).want(201).text("data", "id")
 		},
 		"{token}": func() string {
-			w.call("POST", "/api/team/invite", `{"email":"`+fresh+`","role":"admin"}`, bearer(host.token)).want(201)
-			return w.invitationToken(fresh)
+			r := w.call("POST", "/api/team/invite", `{"email":"`+fresh+`","role":"admin"}`, bearer(host.token)).want(201)
+			return strings.TrimPrefix(r.text("data", "link"), base+"/invitations/")
 		},
 	} {
 		if strings.Contains(text, name) {

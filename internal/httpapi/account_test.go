@@ -157,7 +157,7 @@ func TestAnExportThatBreaksOffIsNotComplete(t *testing.T) {
 
 func TestAnErasedTeamIsGoneAndItsPeopleStay(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
-		ada, bob := h.signUp("Ada"), h.signUp("Bob")
+		ada, bob := h.verified("Ada"), h.signUp("Bob")
 		h.join(bob, ada, access.Admin)
 		wf := h.runnable(ada)
 		h.await(ada, h.start(ada, `{"workflowId":"`+wf+`"}`))

@@ -155,7 +155,7 @@ func TestCookiesAreCloseFitting(t *testing.T) {
 
 func TestLinksPointToTheOriginTheRequestCameTo(t *testing.T) {
 	h := newHouse(t)
-	ada := h.signUp("Ada")
+	ada := h.verified("Ada")
 	for host, want := range map[string]string{"127.0.0.1:8080": base, "cloud.millrace.example": cloud, "evil.example": base} {
 		email := strings.ReplaceAll(host, ":", "") + "@example.org"
 		h.call("POST", "/api/team/invite", fmt.Sprintf(`{"email":%q,"role":"member"}`, email), bearer(ada.token),
@@ -313,7 +313,7 @@ func TestOurMistakesAreAnsweredAndLoggedOnce(t *testing.T) {
 
 func TestTheAccessLogKeepsSecrets(t *testing.T) {
 	h := newHouse(t)
-	ada := h.signUp("Ada")
+	ada := h.verified("Ada")
 	h.call("POST", "/api/team/invite", `{"email":"x@example.org","role":"member"}`, bearer(ada.token)).want(201)
 	token := h.invitationToken("x@example.org")
 	h.call("GET", "/auth/invitations/"+token+"?cursor=private", "").want(200)

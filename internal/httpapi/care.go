@@ -34,7 +34,7 @@ func (a *API) verifyEmail(x *exchange) (answer, error) {
 	if !x.signedIn() {
 		return answer{}, fault.Unauthenticated("sign in to be sent a mail, or give the token of one").WithCode("not_signed_in")
 	}
-	sent, err := a.Accounts.SendVerification(x.ctx(), x.presence, x.household(), x.verifyLink)
+	sent, err := a.Accounts.SendVerification(x.ctx(), x.presence, x.visit(), x.verifyLink)
 	return answer{data: api.EmailVerified{Verified: x.presence.User.EmailVerified, Sent: sent}}, err
 }
 
@@ -43,7 +43,7 @@ func (a *API) requestReset(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	err = a.Accounts.RequestReset(x.ctx(), string(in.Email), x.household(), x.resetLink)
+	err = a.Accounts.RequestReset(x.ctx(), string(in.Email), x.visit(), x.resetLink)
 	return answer{data: api.ResetSent{Sent: true}}, err
 }
 

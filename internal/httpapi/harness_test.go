@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,6 +62,7 @@ type house struct {
 	mux      *httpapi.Mux
 	accounts *builtin.System
 	mailbox  string
+	postman  *mail.Postman
 	log      *bytes.Buffer
 
 	world     *paperstest.World
@@ -107,8 +109,9 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.postman = mail.NewPostman(h.db, folder, log, h.clock)
 	ido := builtin.Options{
-		Store: h.db, Post: mail.NewPostman(h.db, folder, log, h.clock), Passwords: builtin.NewPasswordsOfCost(64, 1),
+		Private: true, Store: h.db, Post: h.postman, Passwords: builtin.NewPasswordsOfCost(64, 1),
 		Origins: []string{base, cloud}, SignUp: builtin.SignUpOpen, FirstPlan: "free", Now: h.clock,
 	}
 	signer := disk.NewSigner(h.db.Key("objects"))
@@ -262,6 +265,20 @@ func (h *house) signUp(name string) someone {
 	}
 }
 
+// verify follows the link in the mail to a person.
+func (h *house) verify(who someone) {
+	h.t.Helper()
+	h.call("POST", "/auth/verify", fmt.Sprintf(`{"token":%q}`, h.linkToken(who.email, "verify"))).want(200)
+}
+
+// verified makes an account that has proven its address.
+func (h *house) verified(name string) someone {
+	h.t.Helper()
+	who := h.signUp(name)
+	h.verify(who)
+	return who
+}
+
 // join brings a person into a team through the back door.
 func (h *house) join(who someone, host someone, role access.Role) {
 	h.t.Helper()
@@ -270,14 +287,14 @@ func (h *house) join(who someone, host someone, role access.Role) {
 	sent := builtin.SentInvitation{
 		Invitation: identity.Invitation{
 			ID: id, Team: identity.Team{ID: host.team}, Email: who.email, Role: role,
-			InvitedBy: host.id, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+			InvitedBy: host.id, CreatedAt: now, ExpiresAt: now.Add(time.Hour), Proves: true,
 		},
-		TokenHash: string(id), SentAt: now, Letter: letters.Letter{ID: string(id), To: who.email},
+		TokenHash: string(id), SentAt: now, Letter: &letters.Letter{ID: string(id), To: who.email},
 	}
 	if err := h.db.InsertInvitation(h.t.Context(), sent); err != nil {
 		h.t.Fatal(err)
 	}
-	if err := h.db.AcceptInvitation(h.t.Context(), id, who.id, now); err != nil {
+	if err := h.db.AcceptInvitation(h.t.Context(), sent.Invitation, who.id, now); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -285,21 +302,31 @@ func (h *house) join(who someone, host someone, role access.Role) {
 // letter is the newest mail to an address.
 func (h *house) letter(to string) string {
 	h.t.Helper()
-	files, err := filepath.Glob(filepath.Join(h.mailbox, "*.eml"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	for i := len(files) - 1; i >= 0; i-- {
-		text, err := os.ReadFile(files[i])
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		if strings.Contains(string(text), "To: <"+to+">") {
-			return string(text)
+	h.postman.Hurry(h.t.Context())
+	for _, text := range slices.Backward(h.mails()) {
+		if strings.Contains(text, "To: <"+to+">") {
+			return text
 		}
 	}
 	h.t.Fatalf("no letter to %s", to)
 	return ""
+}
+
+// mails are all that were sent, the newest last.
+func (h *house) mails() (texts []string) {
+	h.t.Helper()
+	files, err := filepath.Glob(filepath.Join(h.mailbox, "*.eml"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	return texts
 }
 
 // invitationToken follows the link in the newest mail to an address.

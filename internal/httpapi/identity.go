@@ -14,7 +14,7 @@ import (
 
 func (a *API) me(x *exchange) (answer, error) {
 	u := x.presence.User
-	return ok(api.Me{ID: string(u.ID), Name: u.Name, Email: u.Email, Team: teamOut(x.membership)})
+	return ok(api.Me{ID: string(u.ID), Name: u.Name, Email: u.Email, EmailVerified: u.EmailVerified, Team: teamOut(x.membership)})
 }
 
 func teamOut(m identity.Membership) api.MeTeam {
@@ -22,7 +22,7 @@ func teamOut(m identity.Membership) api.MeTeam {
 }
 
 func (x *exchange) visit() builtin.Visit {
-	return builtin.Visit{Origin: x.origin(), UserAgent: x.r.UserAgent(), Address: x.address(), Household: x.household()}
+	return builtin.Visit{Origin: x.origin(), UserAgent: x.r.UserAgent(), Address: x.address(), Household: x.household(), Counted: x.counted}
 }
 
 func (a *API) signUp(x *exchange) (answer, error) {

@@ -326,7 +326,7 @@ func TestTheTeamOfARequest(t *testing.T) {
 
 func TestAnInvitationEndToEnd(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
-		ada, bob, eve := h.signUp("Ada"), h.signUp("Bob"), h.signUp("Eve")
+		ada, bob, eve := h.verified("Ada"), h.signUp("Bob"), h.signUp("Eve")
 		invite := func(body string) reply { return h.call("POST", "/api/team/invite", body, bearer(ada.token)) }
 		invite(`{"email":"bob@example.org","role":"viewer"}`).want(400)
 		invite(`{"email":"bob@example.org","role":"owner"}`).want(400)

@@ -31,6 +31,9 @@ func (x *exchange) limit() error {
 	return nil
 }
 
+// counted tells the caller of a rule that a room counted them by.
+func (x *exchange) counted(r limits.Rule, s limits.Standing) { x.rateLimit(r.Name, r.Window, s) }
+
 // rateLimit adds a limit and where the caller stands to what the answer says.
 func (x *exchange) rateLimit(name string, w limits.Window, s limits.Standing) {
 	h := x.w.Header()

@@ -141,6 +141,7 @@ func (a *API) routes() []route {
 		{pattern: "GET /auth/teams/{id}/members", who: person, handle: a.listMembers},
 		{pattern: "PATCH /auth/teams/{id}/members/{userId}", who: person, body: smallBody, handle: a.changeRole},
 		{pattern: "DELETE /auth/teams/{id}/members/{userId}", who: person, handle: a.removeMember},
+		{pattern: "POST /auth/teams/{id}/invitations", who: person, body: smallBody, handle: a.createInvitation},
 		{pattern: "POST /auth/teams/{id}/invitations/{invId}/resend", who: person, handle: a.resendInvitation},
 		{pattern: "DELETE /auth/teams/{id}/invitations/{invId}", who: person, handle: a.revokeInvitation},
 		{pattern: "GET /auth/invitations/{token}", handle: a.getInvitation},

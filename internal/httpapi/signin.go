@@ -199,7 +199,7 @@ func (a *API) takeReset(x *exchange) (answer, error) {
 		return answer{}, err
 	}
 	view := pages.Reset{Email: form.Get("email")}
-	if err := a.Accounts.RequestReset(x.ctx(), view.Email, x.household(), x.resetLink); err != nil {
+	if err := a.Accounts.RequestReset(x.ctx(), view.Email, x.visit(), x.resetLink); err != nil {
 		return again(&view.Form, err, func() (answer, error) { return x.draw("reset", view) })
 	}
 	view.Sent = true

@@ -30,7 +30,7 @@ func (a *API) createTeam(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	m, err := a.Accounts.CreateTeam(x.ctx(), x.presence, in.Name)
+	m, err := a.Accounts.CreateTeam(x.ctx(), x.presence, in.Name, x.counted)
 	return answer{status: http.StatusCreated, data: teamRow(m)}, err
 }
 
@@ -97,7 +97,7 @@ func (x *exchange) invitation(i identity.Invitation) api.TeamInvitation {
 	return api.TeamInvitation{
 		ID: string(i.ID), Email: i.Email, Role: api.Role(i.Role), Status: api.InvitationStatus(i.Status(x.api.Now())),
 		CreatedAt: api.At(i.CreatedAt), ExpiresAt: api.At(i.ExpiresAt),
-		InvitedBy: api.Person{ID: string(i.InvitedBy), Name: i.InvitedByName},
+		InvitedBy: api.Person{ID: string(i.InvitedBy), Name: i.InvitedByName}, Mailed: i.Mailed,
 	}
 }
 
@@ -110,19 +110,44 @@ func (a *API) inviteMember(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	made := func(i identity.Invitation) answer {
-		return answer{status: http.StatusCreated, data: x.invitation(i)}
+	n := x.newInvitation(string(in.Email), string(in.Role))
+	n.Once = func(i identity.MadeInvitation) (*once.Record, error) { return x.record(x.madeInvitation(i)) }
+	i, err := a.Identity.Invite(x.ctx(), x.caller, n)
+	return x.madeInvitation(i), err
+}
+
+func (x *exchange) newInvitation(email, role string) identity.NewInvitation {
+	return identity.NewInvitation{
+		Email: email, Role: access.Role(role), Verified: x.presence.User.EmailVerified, Household: x.household(),
+		Link: x.invitationLink, Counted: x.counted,
 	}
-	i, err := a.Identity.Invite(x.ctx(), x.caller, identity.NewInvitation{
-		Email: string(in.Email), Role: access.Role(in.Role), Link: x.invitationLink,
-		Once: func(i identity.Invitation) (*once.Record, error) { return x.record(made(i)) },
-	})
-	return made(i), err
+}
+
+func (x *exchange) madeInvitation(i identity.MadeInvitation) answer {
+	out := x.invitation(i.Invitation)
+	if i.Link != "" {
+		out.Link = &i.Link
+	}
+	return answer{status: http.StatusCreated, data: out}
+}
+
+func (a *API) createInvitation(x *exchange) (answer, error) {
+	if _, err := x.presence.In(x.team()); err != nil {
+		return answer{}, err
+	}
+	in, err := decode[api.NewInvitation](x)
+	if err != nil {
+		return answer{}, err
+	}
+	i, err := a.Accounts.InviteTo(x.ctx(), x.presence, x.team(), x.newInvitation(string(in.Email), string(in.Role)))
+	return x.madeInvitation(i), err
 }
 
 func (a *API) resendInvitation(x *exchange) (answer, error) {
-	i, err := a.Accounts.ResendInvitation(x.ctx(), x.presence, x.team(), ids.Invitation(x.r.PathValue("invId")), x.invitationLink)
-	return answer{data: x.invitation(i)}, err
+	i, err := a.Accounts.ResendInvitation(x.ctx(), x.presence, x.team(), ids.Invitation(x.r.PathValue("invId")), x.visit(), x.invitationLink)
+	ans := x.madeInvitation(i)
+	ans.status = http.StatusOK
+	return ans, err
 }
 
 func (a *API) revokeInvitation(x *exchange) (answer, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -101,5 +102,55 @@ func TestStripeEventsCreditATeamOnce(t *testing.T) {
 		h2.call("POST", "/webhooks/stripe", story[1]).want(400)
 		h2.call("POST", "/webhooks/stripe", story[1], header("Stripe-Signature", "t=1,v1=00")).want(400)
 		h2.deliver(story[1], time.Now().Add(-10*time.Minute)).want(400)
+	})
+}
+
+// Events of one second come in any order, and Stripe's clock does not tell
+// them apart.
+func TestSubscriptionEventsOfOneSecondEndTheSameInAnyOrder(t *testing.T) {
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		provider := stripe.New("sk_test_x", webhookSecret, "http://127.0.0.1:1")
+		h := houseOn(t, url)
+		h = houseOn(t, url, func(o *httpapi.Options, _ *builtin.Options) {
+			o.Billing = billing.NewService(billing.Options{
+				Ledger: h.db, Orders: h.db, History: h.db, Catalog: credits.DefaultCatalog(), Payments: provider, Events: provider, Now: time.Now,
+			})
+		})
+		told := func(team ids.Team, id, kind, status, plan, before string) string {
+			object := fmt.Sprintf(`{"id":%q,"object":"subscription","customer":"cus_1","status":%q,"metadata":{"team":%q},"items":{"data":[{"price":{"lookup_key":%q}}]}}`, id, status, team, plan)
+			if before != "" {
+				object += `,"previous_attributes":` + before
+			}
+			return stripeEvent("evt_"+kind+status+plan, "customer.subscription."+kind, 1000, object)
+		}
+		pro := `{"items":{"data":[{"price":{"lookup_key":"pro"}}]}}`
+		for name, tt := range map[string]struct {
+			events func(team ids.Team) [2]string
+			want   string
+		}{
+			"begun and changed": {func(team ids.Team) [2]string {
+				return [2]string{told(team, "sub_1", "created", "active", "pro", ""), told(team, "sub_1", "updated", "active", "team", pro)}
+			}, "team"},
+			"changed and ended": {func(team ids.Team) [2]string {
+				return [2]string{told(team, "sub_1", "updated", "active", "team", pro), told(team, "sub_1", "deleted", "canceled", "team", "")}
+			}, "free"},
+			"unpaid and paid": {func(team ids.Team) [2]string {
+				return [2]string{told(team, "sub_1", "updated", "unpaid", "pro", `{"status":"past_due"}`), told(team, "sub_1", "updated", "active", "pro", `{"status":"unpaid"}`)}
+			}, "pro"},
+			"one ended and another begun": {func(team ids.Team) [2]string {
+				return [2]string{told(team, "sub_1", "deleted", "canceled", "pro", ""), told(team, "sub_2", "created", "active", "team", "")}
+			}, "team"},
+		} {
+			for order, turn := range map[string][2]int{"in order": {0, 1}, "the other way round": {1, 0}} {
+				ada := h.signUp(strings.ReplaceAll(name, " ", "") + fmt.Sprint(turn[0]))
+				events := tt.events(ada.team)
+				for _, i := range []int{turn[0], turn[1], turn[0]} { // and one of them again
+					h.deliver(events[i], time.Now()).want(200)
+				}
+				if got := h.call("GET", "/api/billing/credits", "", bearer(ada.token)).want(200).at("plan"); got != tt.want {
+					t.Errorf("%s, %s: the plan is %v, want %s", name, order, got, tt.want)
+				}
+			}
+		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/domain/once"
 )
 
@@ -27,8 +28,9 @@ type System interface {
 	// first, and the open invitations to it.
 	Members(ctx context.Context, p Presence, team ids.Team) ([]Member, []Invitation, error)
 
-	// Invite asks somebody into the caller's team by mail.
-	Invite(ctx context.Context, caller access.Caller, in NewInvitation) (Invitation, error)
+	// Invite asks somebody into the caller's team, by mail unless the caller's
+	// own address is unverified.
+	Invite(ctx context.Context, caller access.Caller, in NewInvitation) (MadeInvitation, error)
 }
 
 // Credential is what came with a request. A bearer token counts before a
@@ -155,6 +157,8 @@ type Invitation struct {
 	CreatedAt     time.Time
 	ExpiresAt     time.Time
 	EndedAs       InvitationStatus // empty while it is open
+	Mailed        bool             // a letter was sent
+	Proves        bool             // found by the link of that letter: whoever has it reads the mail of Email
 }
 
 // Status is what the invitation is worth at this moment.
@@ -171,11 +175,22 @@ func (i Invitation) Status(now time.Time) InvitationStatus {
 
 // NewInvitation is what an owner or admin asks for.
 type NewInvitation struct {
-	Email string
-	Role  access.Role
+	Email     string
+	Role      access.Role
+	Verified  bool   // the inviting person's own address is; who has none sends no mail
+	Household string // the address they ask from, as it is counted
 
-	// Link turns the secret token into the address that the mail carries.
+	// Link turns a secret token into the address of the invitation.
 	Link func(token string) string
 	// Once records the answer with the effect; nil without an idempotency key.
-	Once func(Invitation) (*once.Record, error)
+	Once func(MadeInvitation) (*once.Record, error)
+	// Counted is told where they stand with the limits; may be nil.
+	Counted limits.Report
+}
+
+// MadeInvitation is an invitation with the link to copy, which opens it as the
+// one in the letter does, but proves nobody's address. Whoever invites has it.
+type MadeInvitation struct {
+	Invitation
+	Link string // empty where another service keeps it
 }

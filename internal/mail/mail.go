@@ -29,12 +29,13 @@ type Postman struct {
 	carrier Carrier
 	log     *slog.Logger
 	now     func() time.Time
+	wake    chan struct{}
 }
 
 // NewPostman makes one. Several, on several servers, do not get in each
 // other's way.
 func NewPostman(outbox Outbox, carrier Carrier, log *slog.Logger, now func() time.Time) *Postman {
-	return &Postman{outbox: outbox, carrier: carrier, log: log, now: now}
+	return &Postman{outbox: outbox, carrier: carrier, log: log, now: now, wake: make(chan struct{}, 1)}
 }
 
 const (
@@ -55,7 +56,16 @@ func (p *Postman) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case <-p.wake:
 		}
+	}
+}
+
+// Wake makes Run deliver what waits; whoever asks does not wait for it.
+func (p *Postman) Wake() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // it looks again in any case
 	}
 }
 
@@ -100,5 +110,8 @@ func (p *Postman) carry(ctx context.Context, l letters.Letter) {
 func (p *Postman) tryCarry(ctx context.Context, l letters.Letter) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	if l.Void {
+		return nil
+	}
 	return p.carrier.Carry(ctx, l)
 }

@@ -165,6 +165,52 @@ func TestALetterThatIsRefusedStaysInTheOutbox(t *testing.T) {
 	}
 }
 
+func TestAVoidLetterIsThrownAwayLikeOneThatWasSent(t *testing.T) {
+	void := letter
+	void.Void = true
+	dir := t.TempDir()
+	f, err := NewFolder(dir, "Millrace <millrace@localhost>", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &drawer{waiting: []letters.Letter{void}}
+	NewPostman(d, f, slog.New(slog.DiscardHandler), time.Now).Hurry(t.Context())
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 || len(d.sent) != 1 || len(d.failed) != 0 {
+		t.Errorf("sent %v, failed %v, in the folder %v, %v", d.sent, d.failed, left, err)
+	}
+}
+
+// signalled is an outbox that says when it is looked into.
+type signalled struct {
+	drawer
+	looked chan struct{}
+}
+
+func (s *signalled) ClaimLetters(ctx context.Context, _ int, _ time.Time, _ time.Duration) ([]letters.Letter, error) {
+	select {
+	case s.looked <- struct{}{}:
+	case <-ctx.Done():
+	}
+	return nil, nil
+}
+
+func TestWakingThePostmanWaitsForNothing(t *testing.T) {
+	box := &signalled{looked: make(chan struct{})}
+	p := NewPostman(box, nil, slog.New(slog.DiscardHandler), time.Now)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	<-box.looked
+	for range 3 { // nobody is looking by now
+		p.Wake()
+	}
+	<-box.looked
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestABadSMTPAddressIsExplained(t *testing.T) {
 	for _, address := range []string{"", "mail.example.org", "http://mail.example.org", "smtp://mail.example.org", "smtp://host:99999999999999999999?from=a@b.c"} {
 		if _, err := NewSMTP(address, time.Now); err == nil {

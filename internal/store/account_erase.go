@@ -58,7 +58,7 @@ var everything = []belongings{
 	{"ledger", "id", ofTeam, "usage"},
 	{"holds", "id", ofTeam, ""},
 	{"balances", "team_id", ofTeam, ""},
-	{"subscriptions", "team_id", ofTeam, ""},
+	{"team_subscriptions", "team_id, id", ofTeam, ""},
 	{"invitations", "id", ofTeam, "invitations"},
 	{"memberships", "team_id, user_id", ofTeam, "members"},
 }

@@ -47,12 +47,12 @@ func (db *DB) balanceRow(ctx context.Context, team ids.Team) (*purse, error) {
 	p := &purse{team: team}
 	var period, granted, spent, monthly, topUp, held, stored sql.NullInt64
 	err := db.q.QueryRowContext(ctx, `
-		SELECT t.plan, b.period, b.granted, b.spent, b.monthly, b.top_up, b.held, s.bytes
+		SELECT t.plan, b.period, b.granted, b.spent, b.monthly, b.top_up, b.held, s.bytes, t.credits_wait_for <> ''
 		FROM teams t
 		LEFT JOIN balances b ON b.team_id = t.id
 		LEFT JOIN storage s ON s.team_id = t.id
 		WHERE t.id = $1`, team).
-		Scan((*string)(&p.Plan), &period, &granted, &spent, &monthly, &topUp, &held, &stored)
+		Scan((*string)(&p.Plan), &period, &granted, &spent, &monthly, &topUp, &held, &stored, &p.Unverified)
 	if err != nil {
 		return p, db.foreseen(err, "team")
 	}
@@ -81,6 +81,9 @@ func (db *DB) openPurse(ctx context.Context, team ids.Team, now time.Time) (*pur
 		}
 	}
 	p.Period, p.Granted, p.Spent = start, 0, 0
+	if p.Waiting() {
+		return p, nil // the month begins when it has something
+	}
 	terms, ok := db.catalog.Terms(p.Plan)
 	if !ok {
 		terms, _ = db.catalog.Terms(credits.Free)
@@ -201,7 +204,8 @@ func (db *DB) takeBack(ctx context.Context, p *purse, e billing.Entry, amount cr
 // can never both have the last credits.
 func (db *DB) Hold(ctx context.Context, team ids.Team, id string, amount credits.Amount, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		if _, err := tx.openPurse(ctx, team, now); err != nil {
+		p, err := tx.openPurse(ctx, team, now)
+		if err != nil {
 			return err
 		}
 		if err := tx.withinInvite(ctx, id, amount, now); err != nil {
@@ -212,6 +216,9 @@ func (db *DB) Hold(ctx context.Context, team ids.Team, id string, amount credits
 			WHERE team_id = $2 AND monthly + top_up - held >= $1`, amount, team)
 		if err != nil {
 			return err
+		}
+		if n == 0 && p.Waiting() {
+			return fault.Payment("%s", billing.VerifyFirst).WithCode("insufficient_credits")
 		}
 		if n == 0 {
 			return fault.Payment("the team has not enough credits left for this: buy a top-up, choose a smaller size, or wait for the next month").WithCode("insufficient_credits")

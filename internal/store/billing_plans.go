@@ -23,6 +23,9 @@ func (db *DB) SetPlan(ctx context.Context, team ids.Team, plan credits.Plan, now
 		if err := tx.mustTouchTeam(ctx, `UPDATE teams SET plan = $1 WHERE id = $2`, plan, team); err != nil {
 			return err
 		}
+		if p.Plan = plan; p.Waiting() {
+			return nil
+		}
 		terms, ok := tx.catalog.Terms(plan)
 		if more := terms.MonthlyCredits - p.Granted; ok && more > 0 {
 			return tx.grantMonthly(ctx, p, more, "plan", p.Period.Format("2006-01")+" "+string(plan),
@@ -32,22 +35,76 @@ func (db *DB) SetPlan(ctx context.Context, team ids.Team, plan credits.Plan, now
 	})
 }
 
-// planTold follows a team's subscription, unless newer news of it was heard.
-func (db *DB) planTold(ctx context.Context, e billing.PaymentEvent, now time.Time) error {
-	if _, err := db.balanceRow(ctx, e.Team); fault.Is(err, fault.KindNotFound) {
-		return nil // of another shop, or of a team that is gone
+// endWait gives a team the monthly credits that were withheld.
+func (db *DB) endWait(ctx context.Context, team ids.Team, now time.Time) error {
+	p, err := db.openPurse(ctx, team, now)
+	if err != nil {
+		return err
 	}
+	if err := db.mustTouchTeam(ctx, `UPDATE teams SET credits_wait_for = '' WHERE id = $1`, team); err != nil {
+		return err
+	}
+	p.Unverified = false
+	terms, ok := db.catalog.Terms(p.Plan)
+	if more := terms.MonthlyCredits - p.Granted; ok && more > 0 {
+		return db.grantMonthly(ctx, p, more, "verified", p.Period.Format("2006-01"),
+			fmt.Sprintf("monthly credits of the %s plan, since the e-mail address is confirmed", p.Plan), now)
+	}
+	return nil
+}
+
+// planTold notes what a team's subscription stands for, unless it is older
+// than what is known of it, and puts the team on the largest of its plans.
+func (db *DB) planTold(ctx context.Context, e billing.PaymentEvent, now time.Time) error {
 	if _, ok := db.catalog.Terms(e.Plan); !ok {
 		return nil // a product of the account that is no plan of ours
 	}
-	n, err := db.changed(ctx, `
-		INSERT INTO subscriptions (team_id, plan, told_at) VALUES ($1, $2, $3)
-		ON CONFLICT (team_id) DO UPDATE SET plan = excluded.plan, told_at = excluded.told_at
-		WHERE subscriptions.told_at < excluded.told_at`, e.Team, e.Plan, micros(e.Created))
-	if err != nil || n == 0 {
+	_, err := db.openPurse(ctx, e.Team, now) // from here on, one at a time
+	if fault.Is(err, fault.KindNotFound) {
+		return nil // of another shop, or of a team that is gone
+	}
+	if err != nil {
 		return err
 	}
-	return db.SetPlan(ctx, e.Team, e.Plan, now)
+	known, err := db.subscriptions(ctx, e.Team)
+	if err != nil {
+		return err
+	}
+	for _, s := range known {
+		if (s.ID == e.Subscription || s.ID == "") && !s.FollowedBy(e.Told()) {
+			return nil
+		}
+	}
+	if err := db.noteSubscription(ctx, e); err != nil {
+		return err
+	}
+	if known, err = db.subscriptions(ctx, e.Team); err != nil {
+		return err
+	}
+	return db.SetPlan(ctx, e.Team, billing.PlanOf(known, db.catalog), now)
+}
+
+func (db *DB) subscriptions(ctx context.Context, team ids.Team) ([]billing.Subscription, error) {
+	return all(ctx, db, func(r *sql.Rows, s *billing.Subscription) error {
+		var told int64
+		err := r.Scan(&s.ID, &s.Plan, &s.State, &s.Before, &s.Began, &s.Ended, &told)
+		s.ToldAt = fromMicros(told)
+		return err
+	}, `SELECT id, plan, state, state_before, began, ended, told_at FROM team_subscriptions WHERE team_id = $1`, team)
+}
+
+// noteSubscription keeps an event as the newest of its subscription. It takes
+// the place of one that was heard of before each had a row.
+func (db *DB) noteSubscription(ctx context.Context, e billing.PaymentEvent) error {
+	if _, err := db.changed(ctx, `DELETE FROM team_subscriptions WHERE team_id = $1 AND id = ''`, e.Team); err != nil {
+		return err
+	}
+	_, err := db.changed(ctx, `
+		INSERT INTO team_subscriptions (team_id, id, plan, state, state_before, began, ended, told_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (team_id, id) DO UPDATE SET plan = excluded.plan, state = excluded.state, state_before = excluded.state_before,
+			began = excluded.began, ended = excluded.ended, told_at = excluded.told_at`,
+		e.Team, e.Subscription, e.Plan, e.State, e.Before, e.Began, e.Ended, micros(e.Created))
+	return err
 }
 
 // SampleStorage notes, once an hour, what every team keeps.

@@ -21,7 +21,7 @@ func (db *DB) SignUp(ctx context.Context, a builtin.NewAccount) error {
 		if err := tx.insertUser(ctx, a); err != nil {
 			return err
 		}
-		if err := tx.InsertTeam(ctx, a.Team, a.ID, a.CreatedAt); err != nil {
+		if err := tx.InsertTeam(ctx, builtin.NewTeam{Team: a.Team, Owner: a.ID, WaitVerified: a.WaitVerified, CreatedAt: a.CreatedAt}); err != nil {
 			return err
 		}
 		if a.Elsewhere != nil {
@@ -69,7 +69,7 @@ func (db *DB) followInvitation(ctx context.Context, a builtin.NewAccount) error 
 		return fault.NotFound("no such invitation")
 	}
 	// Their own team is the one they joined first.
-	if err := db.AcceptInvitation(ctx, inv.ID, a.ID, a.CreatedAt.Add(time.Microsecond)); err != nil {
+	if err := db.AcceptInvitation(ctx, inv, a.ID, a.CreatedAt.Add(time.Microsecond)); err != nil {
 		return fault.NotFound("no such invitation").WithCause(err)
 	}
 	return nil

@@ -27,6 +27,27 @@ func (db *DB) InsertSlip(ctx context.Context, s builtin.Slip, letter *letters.Le
 	})
 }
 
+// InsertReset adds a slip and its letter for whoever has the address. The
+// statements are the same, and are committed, whether there is somebody or
+// not, so that the time it takes tells nothing.
+func (db *DB) InsertReset(ctx context.Context, s builtin.Slip, letter letters.Letter, now time.Time) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		const reachable = `FROM users WHERE email = $1 AND disabled_at IS NULL`
+		_, err := tx.q.ExecContext(ctx, `DELETE FROM slips WHERE purpose = $2 AND user_id IN (SELECT id `+reachable+`)`, letter.To, s.Purpose)
+		if err != nil {
+			return err
+		}
+		n, err := tx.changed(ctx, `
+			INSERT INTO slips (token_hash, user_id, purpose, expires_at)
+			SELECT CAST($2 AS TEXT), id, CAST($3 AS TEXT), CAST($4 AS BIGINT) `+reachable, letter.To, s.Hash, s.Purpose, micros(s.ExpiresAt))
+		if err != nil {
+			return err
+		}
+		letter.Void = n == 0
+		return tx.insertLetter(ctx, letter, now)
+	})
+}
+
 // Slip finds one that still works.
 func (db *DB) Slip(ctx context.Context, hash string, purpose builtin.Purpose, now time.Time) (builtin.Slip, error) {
 	s := builtin.Slip{Hash: hash, Purpose: purpose}
@@ -46,9 +67,24 @@ func (db *DB) useSlip(ctx context.Context, hash string, purpose builtin.Purpose,
 	return user, db.foreseen(err, "slip")
 }
 
+// markVerified notes that an address is a person's own. Credits that waited
+// for that come at once.
 func (db *DB) markVerified(ctx context.Context, user ids.User, now time.Time) error {
 	_, err := db.q.ExecContext(ctx, `UPDATE users SET email_verified_at = $1 WHERE id = $2 AND email_verified_at IS NULL`, micros(now), user)
-	return err
+	if err != nil {
+		return err
+	}
+	waiting, err := all(ctx, db, func(r *sql.Rows, t *ids.Team) error { return r.Scan(t) }, `
+		SELECT id FROM teams WHERE credits_wait_for = $1 ORDER BY id`, user)
+	if err != nil {
+		return err
+	}
+	for _, team := range waiting {
+		if err := db.endWait(ctx, team, now); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // VerifyEmail notes that a person has read the mail with the slip.

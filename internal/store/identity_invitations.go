@@ -29,10 +29,10 @@ func (db *DB) InsertInvitation(ctx context.Context, in builtin.SentInvitation) e
 		if err != nil {
 			return err
 		}
-		if err := tx.insertInvitation(ctx, in); err != nil {
+		if err := tx.insertInvitation(ctx, in); err != nil || in.Letter == nil {
 			return err
 		}
-		return tx.insertLetter(ctx, in.Letter, in.SentAt)
+		return tx.insertLetter(ctx, *in.Letter, in.SentAt)
 	})
 }
 
@@ -50,29 +50,39 @@ func (db *DB) refuseMember(ctx context.Context, team ids.Team, email string) err
 
 func (db *DB) insertInvitation(ctx context.Context, in builtin.SentInvitation) error {
 	_, err := db.q.ExecContext(ctx, `
-		INSERT INTO invitations (id, team_id, email, role, token_hash, invited_by, created_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		in.ID, in.Team.ID, in.Email, in.Role, in.TokenHash, in.InvitedBy, micros(in.CreatedAt), micros(in.ExpiresAt))
+		INSERT INTO invitations (id, team_id, email, role, token_hash, link_hash, mailed_at, invited_by, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, NULLIF($6, ''), $7, $8, $9, $10)`,
+		in.ID, in.Team.ID, in.Email, in.Role, in.TokenHash, in.LinkHash, mailedAt(in), in.InvitedBy, micros(in.CreatedAt), micros(in.ExpiresAt))
 	if err = db.foreseen(err, "invitation"); fault.Is(err, fault.KindConflict) {
 		return fault.Conflict("%s has an open invitation to this team: resend or revoke that one", in.Email).WithCode("already_invited").WithCause(err)
 	}
 	return err
 }
 
+func mailedAt(in builtin.SentInvitation) any {
+	if in.Letter == nil {
+		return nil
+	}
+	return micros(in.SentAt)
+}
+
 // RenewInvitation gives an open invitation another token and letter.
 func (db *DB) RenewInvitation(ctx context.Context, in builtin.SentInvitation) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		n, err := tx.changed(ctx, `
-			UPDATE invitations SET token_hash = $1, expires_at = $2
-			WHERE team_id = $3 AND id = $4 AND ended_as = ''`,
-			in.TokenHash, micros(in.ExpiresAt), in.Team.ID, in.ID)
+			UPDATE invitations SET token_hash = $1, link_hash = $2, mailed_at = $3, expires_at = $4
+			WHERE team_id = $5 AND id = $6 AND ended_as = ''`,
+			in.TokenHash, in.LinkHash, mailedAt(in), micros(in.ExpiresAt), in.Team.ID, in.ID)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			return fault.Conflict("this invitation is not open any more")
 		}
-		return tx.insertLetter(ctx, in.Letter, in.SentAt)
+		if in.Letter == nil {
+			return nil
+		}
+		return tx.insertLetter(ctx, *in.Letter, in.SentAt)
 	})
 }
 
@@ -94,7 +104,8 @@ func (db *DB) RevokeInvitation(ctx context.Context, team ids.Team, id ids.Invita
 }
 
 const invitation = `
-	SELECT i.id, i.email, i.role, i.invited_by, u.name, i.created_at, i.expires_at, i.ended_as, t.id, t.name, t.plan
+	SELECT i.id, i.email, i.role, i.invited_by, u.name, i.created_at, i.expires_at, i.ended_as, i.mailed_at IS NOT NULL, i.token_hash,
+	       t.id, t.name, t.plan
 	FROM invitations i
 	JOIN users u ON u.id = i.invited_by
 	JOIN teams t ON t.id = i.team_id AND t.closed_at IS NULL
@@ -102,10 +113,13 @@ const invitation = `
 
 type scanner interface{ Scan(into ...any) error }
 
-func scanInvitation(row scanner, i *identity.Invitation) error {
+// scanInvitation reads one that was found by this token, or by none.
+func scanInvitation(row scanner, i *identity.Invitation, tokenHash string) error {
 	var created, expires int64
-	err := row.Scan(&i.ID, &i.Email, &i.Role, &i.InvitedBy, &i.InvitedByName, &created, &expires, &i.EndedAs,
+	var mailed string
+	err := row.Scan(&i.ID, &i.Email, &i.Role, &i.InvitedBy, &i.InvitedByName, &created, &expires, &i.EndedAs, &i.Mailed, &mailed,
 		&i.Team.ID, &i.Team.Name, &i.Team.Plan)
+	i.Proves = i.Mailed && mailed == tokenHash
 	i.CreatedAt, i.ExpiresAt = fromMicros(created), fromMicros(expires)
 	return err
 }
@@ -113,30 +127,31 @@ func scanInvitation(row scanner, i *identity.Invitation) error {
 // Invitation is one invitation of a team.
 func (db *DB) Invitation(ctx context.Context, team ids.Team, id ids.Invitation) (identity.Invitation, error) {
 	var i identity.Invitation
-	err := scanInvitation(db.q.QueryRowContext(ctx, invitation+`i.team_id = $1 AND i.id = $2`, team, id), &i)
+	err := scanInvitation(db.q.QueryRowContext(ctx, invitation+`i.team_id = $1 AND i.id = $2`, team, id), &i, "")
 	return i, db.foreseen(err, "invitation")
 }
 
-// InvitationByToken is the invitation that a link belongs to.
+// InvitationByToken is the invitation that a link belongs to, mailed or
+// copied.
 func (db *DB) InvitationByToken(ctx context.Context, tokenHash string) (identity.Invitation, error) {
 	var i identity.Invitation
-	err := scanInvitation(db.q.QueryRowContext(ctx, invitation+`i.token_hash = $1`, tokenHash), &i)
+	err := scanInvitation(db.q.QueryRowContext(ctx, invitation+`(i.token_hash = $1 OR i.link_hash = $1)`, tokenHash), &i, tokenHash)
 	return i, db.foreseen(err, "invitation")
 }
 
 // PendingInvitations are a team's open ones, newest first.
 func (db *DB) PendingInvitations(ctx context.Context, team ids.Team, now time.Time) ([]identity.Invitation, error) {
-	return all(ctx, db, func(r *sql.Rows, i *identity.Invitation) error { return scanInvitation(r, i) },
+	return all(ctx, db, func(r *sql.Rows, i *identity.Invitation) error { return scanInvitation(r, i, "") },
 		invitation+`i.team_id = $1 AND i.ended_as = '' AND i.expires_at > $2 ORDER BY i.id DESC`, team, micros(now))
 }
 
 // AcceptInvitation makes the user a member if the invitation is still open.
-// Following the link proves that the address is theirs.
-func (db *DB) AcceptInvitation(ctx context.Context, id ids.Invitation, user ids.User, now time.Time) error {
+// Following the link in the letter proves that the address is theirs.
+func (db *DB) AcceptInvitation(ctx context.Context, inv identity.Invitation, user ids.User, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		n, err := tx.changed(ctx, `
 			UPDATE invitations SET ended_as = $1, ended_at = $2
-			WHERE id = $3 AND ended_as = '' AND expires_at > $2`, identity.Accepted, micros(now), id)
+			WHERE id = $3 AND ended_as = '' AND expires_at > $2`, identity.Accepted, micros(now), inv.ID)
 		if err != nil {
 			return err
 		}
@@ -146,8 +161,8 @@ func (db *DB) AcceptInvitation(ctx context.Context, id ids.Invitation, user ids.
 		_, err = tx.q.ExecContext(ctx, `
 			INSERT INTO memberships (team_id, user_id, role, joined_at)
 			SELECT team_id, $1, role, CAST($2 AS BIGINT) FROM invitations WHERE id = $3
-			ON CONFLICT (team_id, user_id) DO NOTHING`, user, micros(now), id)
-		if err != nil {
+			ON CONFLICT (team_id, user_id) DO NOTHING`, user, micros(now), inv.ID)
+		if err != nil || !inv.Proves {
 			return err
 		}
 		return tx.markVerified(ctx, user, now)

@@ -13,15 +13,30 @@ import (
 )
 
 // InsertTeam adds a team with its owner.
-func (db *DB) InsertTeam(ctx context.Context, t identity.Team, owner ids.User, now time.Time) error {
+func (db *DB) InsertTeam(ctx context.Context, t builtin.NewTeam) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		_, err := tx.q.ExecContext(ctx, `INSERT INTO teams (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`,
-			t.ID, t.Name, t.Plan, micros(now))
+		wait, err := tx.waitFor(ctx, t)
 		if err != nil {
 			return err
 		}
-		return tx.insertMember(ctx, t.ID, owner, access.Owner, now)
+		_, err = tx.q.ExecContext(ctx, `INSERT INTO teams (id, name, plan, created_at, credits_wait_for) VALUES ($1, $2, $3, $4, $5)`,
+			t.ID, t.Name, t.Plan, micros(t.CreatedAt), wait)
+		if err != nil {
+			return err
+		}
+		return tx.insertMember(ctx, t.ID, t.Owner, access.Owner, t.CreatedAt)
 	})
+}
+
+// waitFor is whose address must be verified before the team has its monthly
+// credits: the owner's, unless that has happened meanwhile.
+func (db *DB) waitFor(ctx context.Context, t builtin.NewTeam) (user ids.User, err error) {
+	if !t.WaitVerified {
+		return "", nil
+	}
+	err = db.q.QueryRowContext(ctx, `
+		SELECT CASE WHEN email_verified_at IS NULL THEN id ELSE '' END FROM users WHERE id = $1 `+db.dialect.forShare, t.Owner).Scan(&user)
+	return user, db.foreseen(err, "account")
 }
 
 // insertMember adds somebody to a team; who is in it stays what they are.

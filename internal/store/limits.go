@@ -2,6 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/limits"
@@ -32,6 +35,37 @@ func (db *DB) TakeHit(ctx context.Context, bucket string, w limits.Window, now t
 		return err
 	})
 	return s, err
+}
+
+// errRefused undoes what was counted before a rule was found used up.
+var errRefused = errors.New("a limit is used up")
+
+// TakeHits counts one more by every rule, or by none if one is used up.
+func (db *DB) TakeHits(ctx context.Context, rules []limits.Rule, now time.Time) (standings []limits.Standing, err error) {
+	order := make([]int, len(rules))
+	for i := range order {
+		order[i] = i
+	}
+	// In one order, so that two never wait for each other in a circle.
+	slices.SortFunc(order, func(a, b int) int { return strings.Compare(rules[a].Bucket, rules[b].Bucket) })
+	err = db.inTx(ctx, func(tx *DB) error {
+		standings = make([]limits.Standing, len(rules))
+		var refused error
+		for _, i := range order {
+			s, err := tx.TakeHit(ctx, rules[i].Bucket, rules[i].Window, now)
+			if err != nil {
+				return err
+			}
+			if standings[i] = s; !s.Allowed {
+				refused = errRefused
+			}
+		}
+		return refused
+	})
+	if errors.Is(err, errRefused) {
+		err = nil
+	}
+	return standings, err
 }
 
 // ReturnHit takes back what TakeHit counted at this time.

@@ -42,7 +42,11 @@ func Migrate(ctx context.Context, url string) (applied []string, err error) {
 func migrationPool(url string) (*sql.DB, error) {
 	d := dialectFor(url)
 	if d.name == sqliteDialect.name {
-		pool, err := sql.Open(d.driver, sqliteDSN(strings.TrimPrefix(url, "sqlite://"), false))
+		path := strings.TrimPrefix(url, "sqlite://")
+		if err := makePrivate(path); err != nil {
+			return nil, err
+		}
+		pool, err := sql.Open(d.driver, sqliteDSN(path, false))
 		if err == nil {
 			pool.SetMaxOpenConns(1)
 		}
@@ -97,6 +101,9 @@ func latestVersion() (int64, error) {
 // Copy writes a SQLite database as it is at this moment into a new file, while
 // others read and write it.
 func Copy(ctx context.Context, url, to string) error {
+	if err := makePrivate(to); err != nil { // VACUUM takes an empty file
+		return err
+	}
 	pool, err := migrationPool(url)
 	if err != nil {
 		return err

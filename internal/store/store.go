@@ -89,6 +89,9 @@ func connect(ctx context.Context, o Options) (*DB, error) {
 }
 
 func (db *DB) connectSQLite(ctx context.Context, path string) error {
+	if err := makePrivate(path); err != nil {
+		return err
+	}
 	w, err := newWriter(ctx, path)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", path, err)

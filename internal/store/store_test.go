@@ -47,7 +47,7 @@ func TestAPresenceHasItsTeamsInTheOrderTheyWereJoined(t *testing.T) {
 		ctx := t.Context()
 		ada := person(t, db, "ada@example.org")
 		second := identity.Team{ID: ids.NewTeam(), Name: "second", Plan: "pro"}
-		if err := db.InsertTeam(ctx, second, ada.ID, noon.Add(time.Second)); err != nil {
+		if err := db.InsertTeam(ctx, builtin.NewTeam{Team: second, Owner: ada.ID, CreatedAt: noon.Add(time.Second)}); err != nil {
 			t.Fatal(err)
 		}
 		p, err := db.PresenceBySession(ctx, ada.Session.ID, noon)
@@ -136,7 +136,7 @@ func join(t *testing.T, db *store.DB, host, guest builtin.NewAccount, role acces
 	if err := db.InsertInvitation(t.Context(), inv); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.AcceptInvitation(t.Context(), inv.ID, guest.ID, noon); err != nil {
+	if err := db.AcceptInvitation(t.Context(), inv.Invitation, guest.ID, noon); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -149,7 +149,7 @@ func invitation(host builtin.NewAccount, email string) builtin.SentInvitation {
 			InvitedByName: host.Name, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour),
 		},
 		TokenHash: string(id), SentAt: noon,
-		Letter: letters.Letter{ID: string(id), To: email, Subject: "come", Text: "a secret link"},
+		Letter: &letters.Letter{ID: string(id), To: email, Subject: "come", Text: "a secret link"},
 	}
 }
 
@@ -169,7 +169,7 @@ func TestAnInvitationIsOpenOnce(t *testing.T) {
 		if err := db.InsertInvitation(ctx, later); err != nil {
 			t.Errorf("after it ran out: %v", err)
 		}
-		if err := db.AcceptInvitation(ctx, inv.ID, bob.ID, noon); !fault.Is(err, fault.KindConflict) {
+		if err := db.AcceptInvitation(ctx, inv.Invitation, bob.ID, noon); !fault.Is(err, fault.KindConflict) {
 			t.Errorf("the expired one is accepted: %v", err)
 		}
 		got, err := db.Invitation(ctx, ada.Team.ID, inv.ID)
@@ -182,7 +182,7 @@ func TestAnInvitationIsOpenOnce(t *testing.T) {
 		if err := db.RevokeInvitation(ctx, ada.Team.ID, later.ID, noon); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.AcceptInvitation(ctx, later.ID, bob.ID, noon); !fault.Is(err, fault.KindConflict) {
+		if err := db.AcceptInvitation(ctx, later.Invitation, bob.ID, noon); !fault.Is(err, fault.KindConflict) {
 			t.Errorf("a revoked one is accepted: %v", err)
 		}
 	})

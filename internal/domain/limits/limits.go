@@ -16,3 +16,14 @@ type Standing struct {
 	Remaining int
 	Reset     time.Duration // until the oldest hit leaves the window
 }
+
+// Rule is a window that is counted under a name of its own.
+type Rule struct {
+	Name   string // under which the caller is told of it; empty: they are not
+	Bucket string // what is counted together
+	Window Window
+	Why    string // what to tell who is over it
+}
+
+// Report takes what callers are told of the rules that they are counted by.
+type Report func(Rule, Standing)

@@ -21,6 +21,9 @@ type Visit struct {
 	UserAgent string
 	Address   string
 	Household string // the address as it is counted
+
+	// Counted is told where they stand with the limits; may be nil.
+	Counted limits.Report
 }
 
 // SignUp is what a newcomer fills in.
@@ -57,7 +60,7 @@ func (s *System) SignUp(ctx context.Context, in SignUp, v Visit) (SignedIn, erro
 	if err := s.maySignUp(in); err != nil {
 		return SignedIn{}, err
 	}
-	if err := s.take(ctx, "sign-up "+v.Household, signUpsByAddress, "too many accounts were made from your address; try again later"); err != nil {
+	if err := identity.Count(ctx, s.Store, s.signUpRules(v.Household, in.Invitation != ""), s.Now(), v.Counted); err != nil {
 		return SignedIn{}, err
 	}
 	a, err := s.account(in)
@@ -67,11 +70,17 @@ func (s *System) SignUp(ctx context.Context, in SignUp, v Visit) (SignedIn, erro
 	session, secret := s.session(a.ID, v)
 	a.Session = &session
 	if in.Invitation != "" {
-		a.Invitation, a.EmailVerified = hashed(in.Invitation), true // the token reached this mailbox
-	} else if in.VerifyLink != nil {
+		inv, err := s.Invitation(ctx, in.Invitation)
+		if err != nil {
+			return SignedIn{}, signUpFault(err)
+		}
+		a.Invitation, a.EmailVerified = hashed(in.Invitation), inv.Proves
+	}
+	if !a.EmailVerified && in.VerifyLink != nil {
 		slip, letter := s.verification(a.User, in.VerifyLink)
 		a.Slip, a.Letter = &slip, letter
 	}
+	a.WaitVerified = s.waitsVerified(a.User)
 	if err := s.Store.SignUp(ctx, a); err != nil {
 		return SignedIn{}, signUpFault(err)
 	}
@@ -81,12 +90,14 @@ func (s *System) SignUp(ctx context.Context, in SignUp, v Visit) (SignedIn, erro
 	return s.signedIn(ctx, a.User, session, secret)
 }
 
-// CreateAccount makes an account for somebody, as an operator does.
+// CreateAccount makes an account for somebody, as an operator does, who
+// vouches for the address.
 func (s *System) CreateAccount(ctx context.Context, in SignUp) (identity.User, error) {
 	a, err := s.account(in)
 	if err != nil {
 		return identity.User{}, err
 	}
+	a.EmailVerified = true
 	return a.User, signUpFault(s.Store.SignUp(ctx, a))
 }
 
@@ -171,8 +182,25 @@ func Email(text string) (email string, ok bool) {
 var (
 	guessesByAccount = limits.Window{Most: 10, Per: 5 * time.Minute}
 	guessesByAddress = limits.Window{Most: 100, Per: 5 * time.Minute}
-	signUpsByAddress = limits.Window{Most: 1000, Per: time.Hour}
+
+	// Of a machine that only itself can reach; and for those who were invited,
+	// since a class or a lab comes from one address.
+	manySignUps = limits.Window{Most: 1000, Per: time.Hour}
+	// Of strangers.
+	fewSignUps = limits.Window{Most: 10, Per: time.Hour}
 )
+
+// signUpRules are what a sign-up counts by.
+func (s *System) signUpRules(household string, invited bool) []limits.Rule {
+	r := limits.Rule{
+		Name: "sign-ups", Bucket: "sign-up " + household, Window: fewSignUps,
+		Why: "several accounts were made from your address within an hour; wait, or ask a team for an invitation",
+	}
+	if s.Private || invited {
+		r.Window = manySignUps
+	}
+	return []limits.Rule{r}
+}
 
 // SignIn makes a session for whoever knows the password and, where the
 // account has a second factor, a code.

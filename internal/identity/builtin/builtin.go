@@ -28,6 +28,8 @@ type Post interface {
 	// Hurry tries to deliver what waits at once. It reports nothing: what
 	// does not go out now is tried again later.
 	Hurry(ctx context.Context)
+	// Wake has what waits delivered soon, and returns before that.
+	Wake()
 }
 
 // Options are what the system is made of.
@@ -37,6 +39,7 @@ type Options struct {
 	Passwords *Passwords
 	Origins   []string // the frontends tokens are minted for; the first is the issuer
 	SignUp    SignUpPolicy
+	Private   bool   // nobody but this machine can reach us: its address is not counted
 	FirstPlan string // the plan of a fresh team
 	Now       func() time.Time
 }

@@ -39,8 +39,8 @@ const (
 
 // Mails to one address are few, whoever asks for them.
 var (
-	lettersByAccount = limits.Window{Most: 5, Per: time.Hour}
-	lettersByAddress = limits.Window{Most: 50, Per: time.Hour}
+	lettersAnHour = limits.Window{Most: 5, Per: time.Hour}
+	lettersADay   = limits.Window{Most: 20, Per: 24 * time.Hour}
 )
 
 func (s *System) slip(user ids.User, purpose Purpose, life time.Duration) (secret string, row Slip) {
@@ -48,13 +48,24 @@ func (s *System) slip(user ids.User, purpose Purpose, life time.Duration) (secre
 	return secret, Slip{Hash: hashed(secret), User: user, Purpose: purpose, ExpiresAt: s.Now().Add(life)}
 }
 
-// mayWrite counts a letter that somebody asks for.
-func (s *System) mayWrite(ctx context.Context, kind, email, household string) error {
+// countLetter counts a letter that somebody asks for.
+func (s *System) countLetter(ctx context.Context, kind Purpose, email string, v Visit) error {
 	const wait = "several mails were asked for already; look for them, or wait before you ask again"
-	if err := s.take(ctx, "letters "+household, lettersByAddress, wait); err != nil {
-		return err
+	bucket := string(kind) + " letters " + hashed(email)
+	// Not told: it would say what others asked for.
+	rules := append(identity.MailFrom(s.counted(v.Household)),
+		limits.Rule{Bucket: bucket, Window: lettersAnHour, Why: wait},
+		limits.Rule{Bucket: bucket + " a day", Window: lettersADay, Why: wait})
+	return identity.Count(ctx, s.Store, rules, s.Now(), v.Counted)
+}
+
+// counted is the address that mail is counted by; on a machine that only
+// itself can reach there is none.
+func (s *System) counted(household string) string {
+	if s.Private {
+		return ""
 	}
-	return s.take(ctx, kind+" letters "+hashed(email), lettersByAccount, wait)
+	return household
 }
 
 var errSlip = fault.NotFound("this link was used, was replaced by another, or has expired: ask for a new one").WithCode("link_invalid")
@@ -68,11 +79,11 @@ func orUsed(err error) error {
 
 // SendVerification mails the person a link that proves their address; it
 // reports false when that is proven already.
-func (s *System) SendVerification(ctx context.Context, p identity.Presence, household string, link func(token string) string) (sent bool, err error) {
+func (s *System) SendVerification(ctx context.Context, p identity.Presence, v Visit, link func(token string) string) (sent bool, err error) {
 	if p.User.EmailVerified {
 		return false, nil
 	}
-	if err := s.mayWrite(ctx, "verify", p.User.Email, household); err != nil {
+	if err := s.countLetter(ctx, ForVerifying, p.User.Email, v); err != nil {
 		return false, err
 	}
 	slip, letter := s.verification(p.User, link)
@@ -87,8 +98,9 @@ func (s *System) verification(u identity.User, link func(token string) string) (
 	secret, row := s.slip(u.ID, ForVerifying, verifyLife)
 	return row, letters.Letter{
 		ID: "verify." + newSecret(), To: u.Email, Subject: "Confirm your e-mail address",
-		Text: fmt.Sprintf("Hello %s,\n\nto confirm that this address is yours, open this link within seven days:\n\n%s\n\nIf you made no account on Millrace, ignore this mail.\n",
-			oneLine(u.Name), link(secret)),
+		// Whoever made the account chose its name, and maybe the address of
+		// somebody else.
+		Text: fmt.Sprintf("Hello,\n\nto confirm that this address is yours, open this link within seven days:\n\n%s\n\nIf you made no account on Millrace, ignore this mail.\n", link(secret)),
 	}
 }
 
@@ -98,32 +110,25 @@ func (s *System) Verify(ctx context.Context, token string) error {
 }
 
 // RequestReset mails a link to whoever owns the address, if they have an
-// account. Whether they do is not told.
-func (s *System) RequestReset(ctx context.Context, email, household string, link func(token string) string) error {
+// account. Whether they do is not told, neither by the answer nor by the time
+// it takes: the same work is done, and the mail goes out afterwards.
+func (s *System) RequestReset(ctx context.Context, email string, v Visit, link func(token string) string) error {
 	address, ok := Email(email)
 	if !ok {
 		return fault.Problems([]fault.Detail{{Path: "email", Message: "is not an e-mail address"}}, "email is not an e-mail address")
 	}
-	if err := s.mayWrite(ctx, "reset", address, household); err != nil {
+	if err := s.countLetter(ctx, ForResetting, address, v); err != nil {
 		return err
 	}
-	a, err := s.Store.Account(ctx, address)
-	if fault.Is(err, fault.KindNotFound) || err == nil && a.Disabled {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	secret, row := s.slip(a.ID, ForResetting, resetLife)
+	secret, row := s.slip("", ForResetting, resetLife)
 	letter := letters.Letter{
-		ID: "reset." + newSecret(), To: a.Email, Subject: "Reset your password",
-		Text: fmt.Sprintf("Hello %s,\n\nto choose another password, open this link within an hour:\n\n%s\n\nIf you did not ask for this, ignore it: your password stays as it is.\n",
-			oneLine(a.Name), link(secret)),
+		ID: "reset." + newSecret(), To: address, Subject: "Reset your password",
+		Text: fmt.Sprintf("Hello,\n\nto choose another password, open this link within an hour:\n\n%s\n\nIf you did not ask for this, ignore it: your password stays as it is.\n", link(secret)),
 	}
-	if err := s.Store.InsertSlip(ctx, row, &letter, s.Now()); err != nil {
+	if err := s.Store.InsertReset(ctx, row, letter, s.Now()); err != nil {
 		return err
 	}
-	s.Post.Hurry(ctx)
+	s.Post.Wake()
 	return nil
 }
 

@@ -57,7 +57,7 @@ func (s *System) signUpElsewhere(ctx context.Context, e Elsewhere, invitation st
 	if err := s.maySignUp(SignUp{Invitation: invitation}); err != nil {
 		return SignedIn{}, err
 	}
-	if err := s.take(ctx, "sign-up "+v.Household, signUpsByAddress, "too many accounts were made from your address; try again later"); err != nil {
+	if err := identity.Count(ctx, s.Store, s.signUpRules(v.Household, invitation != ""), s.Now(), v.Counted); err != nil {
 		return SignedIn{}, err
 	}
 	name, ok := line(e.Name)

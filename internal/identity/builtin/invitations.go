@@ -3,7 +3,6 @@ package builtin
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -20,31 +19,63 @@ const invitationLife = 7 * 24 * time.Hour
 var resends = limits.Window{Most: 5, Per: time.Hour}
 
 // Invite asks somebody into the caller's team. The letter is stored with the
-// invitation, so that neither is ever there alone.
-func (s *System) Invite(ctx context.Context, caller access.Caller, in identity.NewInvitation) (identity.Invitation, error) {
+// invitation, so that neither is ever there alone. Who has not verified their
+// own address gets a link to copy, and no letter is sent.
+func (s *System) Invite(ctx context.Context, caller access.Caller, in identity.NewInvitation) (identity.MadeInvitation, error) {
 	if !caller.May(access.ManageMembers) {
-		return identity.Invitation{}, fault.Forbidden("only an owner or admin may invite people")
+		return identity.MadeInvitation{}, fault.Forbidden("only an owner or admin may invite people")
 	}
 	email, err := CheckInvitation(in)
 	if err != nil {
-		return identity.Invitation{}, err
+		return identity.MadeInvitation{}, err
+	}
+	return s.invite(ctx, caller, email, in)
+}
+
+// InviteTo is Invite into a team that a path names, in any role that the
+// person may give.
+func (s *System) InviteTo(ctx context.Context, p identity.Presence, team ids.Team, in identity.NewInvitation) (identity.MadeInvitation, error) {
+	m, err := s.managing(p, team)
+	if err != nil {
+		return identity.MadeInvitation{}, err
+	}
+	if !in.Role.Known() {
+		return identity.MadeInvitation{}, wrongField("role", "is none of owner, admin, member, viewer")
+	}
+	email, ok := Email(in.Email)
+	if !ok {
+		return identity.MadeInvitation{}, wrongField("email", "is not an e-mail address")
+	}
+	if err := mayTouch(m.Role)(in.Role); err != nil {
+		return identity.MadeInvitation{}, err
+	}
+	return s.invite(ctx, p.Caller(m), email, in)
+}
+
+func (s *System) invite(ctx context.Context, caller access.Caller, email string, in identity.NewInvitation) (identity.MadeInvitation, error) {
+	in.Household = s.counted(in.Household)
+	if err := identity.Count(ctx, s.Store, in.Rules(caller, email), s.Now(), in.Counted); err != nil {
+		return identity.MadeInvitation{}, err
 	}
 	now := s.Now()
 	inv := identity.Invitation{
 		ID: ids.NewInvitation(), Team: identity.Team{ID: caller.Team}, Email: email, Role: in.Role,
-		InvitedBy: caller.User, InvitedByName: caller.Name, CreatedAt: now, ExpiresAt: now.Add(invitationLife),
+		InvitedBy: caller.User, InvitedByName: caller.Name, CreatedAt: now, ExpiresAt: now.Add(invitationLife), Mailed: in.Verified,
 	}
-	sent := s.sent(inv, in.Link)
+	made, sent := s.sent(inv, in.Link)
 	if in.Once != nil {
-		if sent.Once, err = in.Once(inv); err != nil {
-			return inv, err
+		var err error
+		if sent.Once, err = in.Once(made); err != nil {
+			return made, err
 		}
 	}
 	if err := s.Store.InsertInvitation(ctx, sent); err != nil {
-		return inv, err
+		return made, err
 	}
-	s.Post.Hurry(ctx)
-	return inv, nil
+	if inv.Mailed {
+		s.Post.Hurry(ctx)
+	}
+	return made, nil
 }
 
 // CheckInvitation says everything that is wrong with what was asked for, or
@@ -64,47 +95,55 @@ func CheckInvitation(in identity.NewInvitation) (email string, err error) {
 	return email, nil
 }
 
-// sent gives the invitation a fresh secret and the letter that carries it.
-func (s *System) sent(inv identity.Invitation, link func(token string) string) SentInvitation {
-	token := newSecret()
-	return SentInvitation{
-		Invitation: inv,
-		TokenHash:  hashed(token),
-		SentAt:     s.Now(),
-		Letter: letters.Letter{
-			ID: string(inv.ID) + "." + newSecret()[:8], To: inv.Email, Team: inv.Team.ID,
-			Subject: oneLine(inv.InvitedByName) + " invites you to a team on Millrace",
+// sent gives the invitation fresh secrets: one for the letter, which proves
+// who reads the mail, and another to copy, which does not.
+func (s *System) sent(inv identity.Invitation, link func(token string) string) (identity.MadeInvitation, SentInvitation) {
+	mailed, copied := newSecret(), newSecret()
+	made := identity.MadeInvitation{Invitation: inv, Link: link(copied)}
+	sent := SentInvitation{Invitation: inv, TokenHash: hashed(mailed), LinkHash: hashed(copied), SentAt: s.Now()}
+	if inv.Mailed {
+		sent.Letter = &letters.Letter{
+			ID: string(inv.ID) + "." + newSecret()[:8], To: inv.Email, Team: inv.Team.ID, Subject: "You are invited to a team on Millrace",
 			Text: fmt.Sprintf("Hello,\n\n%s invites you to join a team on Millrace as %s.\nTo accept, open this link until %s:\n\n%s\n\nIf you did not expect this, ignore it: nothing happens without you.\n",
-				oneLine(inv.InvitedByName), inv.Role, inv.ExpiresAt.UTC().Format("2 January 2006, 15:04 MST"), link(token)),
-		},
+				letters.Shown(inv.InvitedByName), inv.Role, inv.ExpiresAt.UTC().Format("2 January 2006, 15:04 MST"), link(mailed)),
+		}
 	}
+	return made, sent
 }
 
-// oneLine keeps a name from writing its own letter.
-func oneLine(name string) string { return strings.Join(strings.Fields(name), " ") }
+var errUnverified = fault.Forbidden("confirm your own e-mail address before you send mail to others: open the link that we mailed you, or ask for another one under Account").WithCode("email_unverified")
 
 // ResendInvitation sends the letter again, with another link that lives anew;
 // the one before is dead.
-func (s *System) ResendInvitation(ctx context.Context, p identity.Presence, team ids.Team, id ids.Invitation, link func(string) string) (identity.Invitation, error) {
-	if _, err := s.managing(p, team); err != nil {
-		return identity.Invitation{}, err
+func (s *System) ResendInvitation(ctx context.Context, p identity.Presence, team ids.Team, id ids.Invitation, v Visit, link func(string) string) (identity.MadeInvitation, error) {
+	m, err := s.managing(p, team)
+	if err != nil {
+		return identity.MadeInvitation{}, err
 	}
 	inv, err := s.Store.Invitation(ctx, team, id)
-	if err != nil {
-		return inv, err
+	switch {
+	case err != nil:
+		return identity.MadeInvitation{}, err
+	case !p.User.EmailVerified:
+		return identity.MadeInvitation{}, errUnverified
+	case inv.EndedAs != "":
+		return identity.MadeInvitation{}, ended(inv.EndedAs)
 	}
-	if inv.EndedAs != "" {
-		return inv, ended(inv.EndedAs)
+	again := limits.Rule{
+		Name: "resends", Bucket: "resend " + hashed(string(id)), Window: resends,
+		Why: "this invitation was sent several times already; wait before you send it again",
 	}
-	if err := s.take(ctx, "resend "+hashed(string(id)), resends, "this invitation was sent several times already; wait before you send it again"); err != nil {
-		return inv, err
+	rules := append(identity.InvitationMail(p.Caller(m), inv.Email, s.counted(v.Household)), again)
+	if err := identity.Count(ctx, s.Store, rules, s.Now(), v.Counted); err != nil {
+		return identity.MadeInvitation{}, err
 	}
-	inv.ExpiresAt = s.Now().Add(invitationLife)
-	if err := s.Store.RenewInvitation(ctx, s.sent(inv, link)); err != nil {
-		return inv, err
+	inv.ExpiresAt, inv.Mailed = s.Now().Add(invitationLife), true
+	made, sent := s.sent(inv, link)
+	if err := s.Store.RenewInvitation(ctx, sent); err != nil {
+		return made, err
 	}
 	s.Post.Hurry(ctx)
-	return inv, nil
+	return made, nil
 }
 
 // RevokeInvitation makes the link worthless at once.
@@ -133,7 +172,7 @@ func (s *System) AcceptInvitation(ctx context.Context, p identity.Presence, toke
 		return identity.Membership{}, ended(status)
 	}
 	now := s.Now()
-	if err := s.Store.AcceptInvitation(ctx, inv.ID, p.User.ID, now); err != nil {
+	if err := s.Store.AcceptInvitation(ctx, inv, p.User.ID, now); err != nil {
 		return identity.Membership{}, s.why(ctx, token, err)
 	}
 	return identity.Membership{Team: inv.Team, Role: inv.Role, JoinedAt: now}, nil

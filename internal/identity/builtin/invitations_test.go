@@ -22,13 +22,14 @@ type hasty struct {
 	team ids.Team
 }
 
-func (h hasty) AcceptInvitation(ctx context.Context, id ids.Invitation, user ids.User, now time.Time) error {
-	return errors.Join(h.RevokeInvitation(ctx, h.team, id, now), h.DB.AcceptInvitation(ctx, id, user, now))
+func (h hasty) AcceptInvitation(ctx context.Context, inv identity.Invitation, user ids.User, now time.Time) error {
+	return errors.Join(h.RevokeInvitation(ctx, h.team, inv.ID, now), h.DB.AcceptInvitation(ctx, inv, user, now))
 }
 
 type noPost struct{}
 
 func (noPost) Hurry(context.Context) {}
+func (noPost) Wake()                 {}
 
 func TestAnInvitationThatIsRevokedInTheLastMomentIsRevoked(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -46,14 +47,13 @@ func TestAnInvitationThatIsRevokedInTheLastMomentIsRevoked(t *testing.T) {
 		}
 		ada, bob := person("ada"), person("bob")
 		s := builtin.New(builtin.Options{Store: hasty{db, ada.Team.ID}, Post: noPost{}, Passwords: builtin.NewPasswords(), Origins: []string{"http://a"}, Now: time.Now})
-		var token string
-		_, err := s.Invite(t.Context(), access.Caller{User: ada.ID, Team: ada.Team.ID, Role: access.Owner}, identity.NewInvitation{
-			Email: bob.Email, Role: access.Member, Link: func(secret string) string { token = secret; return secret },
+		made, err := s.Invite(t.Context(), access.Caller{User: ada.ID, Team: ada.Team.ID, Role: access.Owner}, identity.NewInvitation{
+			Email: bob.Email, Role: access.Member, Link: func(secret string) string { return secret },
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.AcceptInvitation(t.Context(), identity.Presence{User: bob.User}, token)
+		_, err = s.AcceptInvitation(t.Context(), identity.Presence{User: bob.User}, made.Link)
 		if e, ok := errors.AsType[*fault.Error](err); !ok || e.Kind != fault.KindForbidden || e.Code != "revoked" {
 			t.Errorf("%v", err)
 		}

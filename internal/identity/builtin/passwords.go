@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/argon2"
@@ -22,6 +23,7 @@ type Passwords struct {
 	passes    uint32
 	turn      chan struct{}
 	nobody    string // compared with when there is no account, to take as long
+	made      atomic.Int64
 
 	mu   sync.Mutex
 	tidy *time.Timer
@@ -64,10 +66,14 @@ func (p *Passwords) Match(hash, password string) (bool, error) {
 	return same && exists, nil
 }
 
+// Made is how many hashes were made so far, to store or to compare with.
+func (p *Passwords) Made() int64 { return p.made.Load() }
+
 func (p *Passwords) key(password string, salt []byte, memoryKiB, passes uint32) []byte {
 	p.turn <- struct{}{}
 	defer func() { <-p.turn }()
 	defer p.tidyUp()
+	p.made.Add(1)
 	return argon2.IDKey([]byte(password), salt, passes, memoryKiB, 1, hashLen)
 }
 

@@ -63,7 +63,7 @@ type SessionStore interface {
 
 // TeamStore keeps teams and who is in them.
 type TeamStore interface {
-	InsertTeam(ctx context.Context, t identity.Team, owner ids.User, now time.Time) error
+	InsertTeam(ctx context.Context, t NewTeam) error
 	RenameTeam(ctx context.Context, team ids.Team, name string) error
 	ActivateTeam(ctx context.Context, session ids.Session, team ids.Team) error
 	Members(ctx context.Context, team ids.Team) ([]Member, error)
@@ -84,8 +84,9 @@ type InvitationStore interface {
 	InvitationByToken(ctx context.Context, tokenHash string) (identity.Invitation, error)
 	PendingInvitations(ctx context.Context, team ids.Team, now time.Time) ([]identity.Invitation, error)
 	// AcceptInvitation makes the user a member if the invitation is still
-	// open; a member stays what they are.
-	AcceptInvitation(ctx context.Context, id ids.Invitation, user ids.User, now time.Time) error
+	// open; a member stays what they are. One that proves an address verifies
+	// the user's.
+	AcceptInvitation(ctx context.Context, inv identity.Invitation, user ids.User, now time.Time) error
 }
 
 // GrantStore keeps what people allow programs, and the tokens that came of it.
@@ -129,6 +130,10 @@ type CareStore interface {
 	// InsertSlip adds a slip in place of others for the same, with the letter
 	// that carries it.
 	InsertSlip(ctx context.Context, s Slip, letter *letters.Letter, now time.Time) error
+	// InsertReset is InsertSlip for whoever has the address of the letter. Where
+	// that is nobody, or somebody who is shut out, the same work is done, and
+	// the letter is void.
+	InsertReset(ctx context.Context, s Slip, letter letters.Letter, now time.Time) error
 	// Slip finds one that still works; none is fault.KindNotFound.
 	Slip(ctx context.Context, hash string, purpose Purpose, now time.Time) (Slip, error)
 	// VerifyEmail and ResetPassword use a slip up; none is fault.KindNotFound.
@@ -172,6 +177,7 @@ type KeyStore interface {
 
 // LimitStore counts, across all replicas.
 type LimitStore interface {
+	identity.Counter
 	TakeHit(ctx context.Context, bucket string, w limits.Window, now time.Time) (limits.Standing, error)
 	ReturnHit(ctx context.Context, bucket string, at time.Time) error
 }
@@ -193,6 +199,16 @@ type NewAccount struct {
 	Slip       *Slip  // with Letter: asks them to prove their address
 	Letter     letters.Letter
 	CreatedAt  time.Time
+
+	WaitVerified bool // of Team, as in NewTeam
+}
+
+// NewTeam is a team with its owner.
+type NewTeam struct {
+	identity.Team
+	Owner        ids.User
+	WaitVerified bool // its monthly credits come when the owner's address is verified
+	CreatedAt    time.Time
 }
 
 // Session is one sign-in of one person in one frontend.
@@ -211,11 +227,12 @@ type Session struct {
 // Member is somebody in a team.
 type Member = identity.Member
 
-// SentInvitation is an invitation with the secret part and its letter.
+// SentInvitation is an invitation with its secret parts.
 type SentInvitation struct {
 	identity.Invitation
-	TokenHash string
-	Letter    letters.Letter
+	TokenHash string          // of the link in the letter
+	LinkHash  string          // of the link to copy
+	Letter    *letters.Letter // nil: it is not mailed
 	SentAt    time.Time
 	Once      *once.Record
 }

@@ -2,22 +2,42 @@ package builtin
 
 import (
 	"context"
+	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/identity"
 )
 
 // CreateTeam makes a team with the person as its owner.
-func (s *System) CreateTeam(ctx context.Context, p identity.Presence, name string) (identity.Membership, error) {
+func (s *System) CreateTeam(ctx context.Context, p identity.Presence, name string, report limits.Report) (identity.Membership, error) {
 	name, err := teamName(name)
 	if err != nil {
 		return identity.Membership{}, err
 	}
-	t := identity.Team{ID: ids.NewTeam(), Name: name, Plan: s.FirstPlan}
-	now := s.Now()
-	return identity.Membership{Team: t, Role: access.Owner, JoinedAt: now}, s.Store.InsertTeam(ctx, t, p.User.ID, now)
+	teams := limits.Rule{
+		Name: "teams", Bucket: "teams by " + string(p.User.ID), Window: teamsByAccount,
+		Why: "you have made several teams within a day; go on tomorrow",
+	}
+	if err := identity.Count(ctx, s.Store, []limits.Rule{teams}, s.Now(), report); err != nil {
+		return identity.Membership{}, err
+	}
+	t := NewTeam{
+		Team: identity.Team{ID: ids.NewTeam(), Name: name, Plan: s.FirstPlan}, Owner: p.User.ID, CreatedAt: s.Now(),
+		WaitVerified: s.waitsVerified(p.User),
+	}
+	return identity.Membership{Team: t.Team, Role: access.Owner, JoinedAt: t.CreatedAt}, s.Store.InsertTeam(ctx, t)
+}
+
+// teamsByAccount bounds the credits that come with a team.
+var teamsByAccount = limits.Window{Most: 10, Per: 24 * time.Hour}
+
+// waitsVerified reports whether the credits of a person's team wait until
+// their address is verified: where anybody may sign up, accounts cost nothing.
+func (s *System) waitsVerified(owner identity.User) bool {
+	return s.Options.SignUp == SignUpOpen && !s.Private && !owner.EmailVerified
 }
 
 // RenameTeam gives a team another name.

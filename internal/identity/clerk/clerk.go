@@ -31,6 +31,7 @@ import (
 
 // Store copies what Clerk says of people and teams for our own tables.
 type Store interface {
+	identity.Counter
 	// MirrorPerson makes a person, their teams and their place in each what they are
 	// at Clerk. A team that is being erased stays so.
 	MirrorPerson(ctx context.Context, u identity.User, list []identity.Membership, now time.Time) error

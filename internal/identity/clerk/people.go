@@ -154,7 +154,7 @@ const invitationLife = 30 * 24 * time.Hour // where Clerk does not say
 
 func invitationOf(i *clerksdk.OrganizationInvitation, team identity.Team, by ids.User, byName string) identity.Invitation {
 	out := identity.Invitation{
-		ID: ids.Invitation(i.ID), Team: team, Email: i.EmailAddress, Role: roleOf(i.Role, false), InvitedBy: by, InvitedByName: byName,
+		ID: ids.Invitation(i.ID), Team: team, Email: i.EmailAddress, Role: roleOf(i.Role, false), InvitedBy: by, InvitedByName: byName, Mailed: true,
 		CreatedAt: time.UnixMilli(i.CreatedAt).UTC(),
 	}
 	out.ExpiresAt = out.CreatedAt.Add(invitationLife)
@@ -166,13 +166,16 @@ func invitationOf(i *clerksdk.OrganizationInvitation, team identity.Team, by ids
 
 // Invite lets Clerk ask somebody into the caller's organization. Clerk refuses
 // to do so twice, which stands in for the recorded answer.
-func (s *System) Invite(ctx context.Context, caller access.Caller, in identity.NewInvitation) (identity.Invitation, error) {
+func (s *System) Invite(ctx context.Context, caller access.Caller, in identity.NewInvitation) (made identity.MadeInvitation, err error) {
 	if !caller.May(access.ManageMembers) {
-		return identity.Invitation{}, fault.Forbidden("only an owner or admin may invite people")
+		return made, fault.Forbidden("only an owner or admin may invite people")
 	}
 	email, err := builtin.CheckInvitation(in)
 	if err != nil {
-		return identity.Invitation{}, err
+		return made, err
+	}
+	if err := identity.Count(ctx, s.Store, identity.InvitationMail(caller, email, in.Household), s.Now(), in.Counted); err != nil {
+		return made, err
 	}
 	role, by := "org:"+string(in.Role), string(caller.User)
 	i, err := s.invites.Create(ctx, &organizationinvitation.CreateParams{
@@ -181,15 +184,16 @@ func (s *System) Invite(ctx context.Context, caller access.Caller, in identity.N
 	if e, ok := errors.AsType[*clerksdk.APIErrorResponse](err); ok && len(e.Errors) > 0 {
 		switch e.Errors[0].Code {
 		case "already_a_member_in_organization":
-			return identity.Invitation{}, fault.Conflict("%s belongs to the team already", email).WithCode("already_member")
+			return made, fault.Conflict("%s belongs to the team already", email).WithCode("already_member")
 		case "duplicate_record":
-			return identity.Invitation{}, fault.Conflict("%s has an open invitation to this team", email).WithCode("already_invited")
+			return made, fault.Conflict("%s has an open invitation to this team", email).WithCode("already_invited")
 		}
 	}
 	if err != nil {
-		return identity.Invitation{}, unavailable(err)
+		return made, unavailable(err)
 	}
-	return invitationOf(i, identity.Team{ID: caller.Team}, caller.User, caller.Name), nil
+	made.Invitation = invitationOf(i, identity.Team{ID: caller.Team}, caller.User, caller.Name)
+	return made, nil
 }
 
 // sealed begins what stands for an access token in what we hand out.

@@ -27,7 +27,7 @@ func (s *Stripe) Event(payload []byte, signature string, now time.Time) (billing
 	if event.Data == nil {
 		return billing.PaymentEvent{}, fault.Invalid("the event has no data")
 	}
-	translated, err := translate(string(event.Type), event.Data.Raw)
+	translated, err := translate(string(event.Type), event.Data.Raw, event.Data.PreviousAttributes)
 	if err != nil {
 		return billing.PaymentEvent{}, fault.Invalid("the event cannot be read").WithCause(err)
 	}

@@ -70,12 +70,12 @@ func TestEventsAreToldInTheRoomsWords(t *testing.T) {
 			Invoice: billing.InvoiceRef{ID: "in_3"},
 		}},
 
-		"a plan by its lookup key":       {"customer.subscription.created", subscriptionJSON("active", `{"lookup_key": "pro", "metadata": {}}`), plan(subscription, credits.Pro)},
-		"a plan by its price's metadata": {"customer.subscription.updated", subscriptionJSON("active", `{"lookup_key": "team_yearly", "metadata": {"plan": "team"}}`), plan(subscription, credits.Team)},
-		"a plan by its own metadata":     {"customer.subscription.updated", subscriptionJSON("trialing", `{"lookup_key": null, "metadata": {}}`), plan(subscription, "lab")},
-		"a late payment keeps the plan":  {"customer.subscription.updated", subscriptionJSON("past_due", `{"lookup_key": "pro"}`), plan(subscription, credits.Pro)},
-		"an unpaid one loses it":         {"customer.subscription.updated", subscriptionJSON("unpaid", `{"lookup_key": "pro"}`), plan(subscription, credits.Free)},
-		"an ended one is free":           {"customer.subscription.deleted", subscriptionJSON("canceled", `{"lookup_key": "pro"}`), plan(subscription, credits.Free)},
+		"a plan by its lookup key":       {"customer.subscription.created", subscriptionJSON("active", `{"lookup_key": "pro", "metadata": {}}`), began(as("active pro", plan(subscription, credits.Pro)))},
+		"a plan by its price's metadata": {"customer.subscription.updated", subscriptionJSON("active", `{"lookup_key": "team_yearly", "metadata": {"plan": "team"}}`), as("active team", plan(subscription, credits.Team))},
+		"a plan by its own metadata":     {"customer.subscription.updated", subscriptionJSON("trialing", `{"lookup_key": null, "metadata": {}}`), as("trialing lab", plan(subscription, "lab"))},
+		"a late payment keeps the plan":  {"customer.subscription.updated", subscriptionJSON("past_due", `{"lookup_key": "pro"}`), as("past_due pro", plan(subscription, credits.Pro))},
+		"an unpaid one loses it":         {"customer.subscription.updated", subscriptionJSON("unpaid", `{"lookup_key": "pro"}`), as("unpaid pro", plan(subscription, credits.Free))},
+		"an ended one is free":           {"customer.subscription.deleted", subscriptionJSON("canceled", `{"lookup_key": "pro"}`), ended(as("canceled pro", plan(subscription, credits.Free)))},
 		"one not yet paid says nothing":  {"customer.subscription.created", subscriptionJSON("incomplete", `{"lookup_key": "pro"}`), irrelevant()},
 
 		"what we do not know": {"payout.paid", `{"id": "po_1"}`, irrelevant()},
@@ -96,6 +96,23 @@ func TestEventsAreToldInTheRoomsWords(t *testing.T) {
 				t.Errorf("sent again it reads %+v, %v", again, err)
 			}
 		})
+	}
+}
+
+func TestAnUpdateSaysWhatWasBeforeIt(t *testing.T) {
+	t.Parallel()
+	for before, want := range map[string]string{
+		`{}`:                            "active team",
+		`{"status": "incomplete"}`:      "incomplete team",
+		`{"default_payment_method": 1}`: "active team",
+		`{"items": {"data": [{"price": {"lookup_key": "pro"}}]}}`: "active pro",
+	} {
+		object := subscriptionJSON("active", `{"lookup_key": "team"}`) + `, "previous_attributes": ` + before
+		payload := envelope("customer.subscription.updated", object)
+		got, err := account().Event(payload, sign(payload, now), now)
+		if err != nil || got.State != "active team" || got.Before != want {
+			t.Errorf("%s: from %q to %q, %v", before, got.Before, got.State, err)
+		}
 	}
 }
 
@@ -159,6 +176,22 @@ func kind(e billing.PaymentEvent, k billing.PaymentKind) billing.PaymentEvent {
 
 func plan(e billing.PaymentEvent, p credits.Plan) billing.PaymentEvent {
 	e.Plan = p
+	return e
+}
+
+// as is an event that says the same of the time before it.
+func as(state string, e billing.PaymentEvent) billing.PaymentEvent {
+	e.State, e.Before = state, state
+	return e
+}
+
+func began(e billing.PaymentEvent) billing.PaymentEvent {
+	e.Began = true
+	return e
+}
+
+func ended(e billing.PaymentEvent) billing.PaymentEvent {
+	e.Ended = true
 	return e
 }
 

@@ -2,6 +2,7 @@ package stripe
 
 import (
 	"encoding/json"
+	"maps"
 
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -9,7 +10,7 @@ import (
 )
 
 // translate puts one of Stripe's events into the words of the billing room.
-func translate(kind string, raw []byte) (billing.PaymentEvent, error) {
+func translate(kind string, raw []byte, before map[string]any) (billing.PaymentEvent, error) {
 	switch kind {
 	case "checkout.session.completed", "checkout.session.async_payment_succeeded",
 		"checkout.session.async_payment_failed", "checkout.session.expired":
@@ -22,7 +23,11 @@ func translate(kind string, raw []byte) (billing.PaymentEvent, error) {
 	case "invoice.paid":
 		return read(raw, invoice.event)
 	case "customer.subscription.created", "customer.subscription.updated", "customer.subscription.deleted":
-		return read(raw, func(s subscription) billing.PaymentEvent { return s.event(kind) })
+		earlier, err := earlierOf(raw, before)
+		if err != nil {
+			return billing.PaymentEvent{}, err
+		}
+		return read(raw, func(s subscription) billing.PaymentEvent { return s.event(kind, earlier) })
 	default:
 		return irrelevant(), nil
 	}
@@ -225,24 +230,57 @@ type subscription struct {
 	} `json:"items"`
 }
 
-func (s subscription) event(kind string) billing.PaymentEvent {
-	plan := s.plan()
+// earlierOf is the subscription as it was before an update, which names what
+// it changed.
+func earlierOf(raw []byte, before map[string]any) (s subscription, err error) {
+	var object map[string]any
+	if err := json.Unmarshal(raw, &object); err != nil || object == nil {
+		return s, err
+	}
+	maps.Copy(object, before)
+	text, err := json.Marshal(object)
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(text, &s)
+}
+
+func (s subscription) event(kind string, earlier subscription) billing.PaymentEvent {
 	// The first payment of an incomplete one is not made yet; when it is, an
 	// update follows.
-	if plan == "" || s.Status == "incomplete" {
+	if s.plan() == "" || s.Status == "incomplete" {
 		return irrelevant()
 	}
-	if kind == "customer.subscription.deleted" || !s.standing() {
-		plan = credits.Free
-	}
-	return billing.PaymentEvent{
+	e := billing.PaymentEvent{
 		Kind:         billing.PlanChanged,
 		Team:         ids.Team(s.Metadata[metaTeam]),
 		Customer:     string(s.Customer),
 		Subscription: s.ID,
-		Plan:         plan,
+		Plan:         s.worth(),
+		State:        s.state(),
+		Before:       earlier.state(),
+		Began:        kind == "customer.subscription.created",
+		Ended:        kind == "customer.subscription.deleted" || s.over(),
 	}
+	if e.Ended {
+		e.Plan = credits.Free
+	}
+	return e
 }
+
+// worth is the plan that the subscription stands for at the moment.
+func (s subscription) worth() credits.Plan {
+	if !s.standing() {
+		return credits.Free
+	}
+	return s.plan()
+}
+
+// state is what a change of it is told by.
+func (s subscription) state() string { return s.Status + " " + string(s.plan()) }
+
+// over reports whether nothing can come of the subscription any more.
+func (s subscription) over() bool { return s.Status == "canceled" || s.Status == "incomplete_expired" }
 
 // standing reports whether the subscription is good for its plan. A late
 // payment leaves it so while Stripe tries again.

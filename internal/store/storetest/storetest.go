@@ -39,7 +39,7 @@ func EachURL(t *testing.T, test func(t *testing.T, url string)) {
 }
 
 // Open opens a migrated database until the test ends.
-func Open(t *testing.T, url string) *store.DB {
+func Open(t testing.TB, url string) *store.DB {
 	t.Helper()
 	db, err := store.Open(t.Context(), store.Options{URL: url, SecretKey: SecretKey, MaxConnections: 8})
 	if err != nil {
@@ -54,7 +54,7 @@ func Open(t *testing.T, url string) *store.DB {
 }
 
 // SQLite is the path of a fresh, migrated file.
-func SQLite(t *testing.T) string {
+func SQLite(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "millrace.db")
 	if _, err := store.Migrate(t.Context(), path); err != nil {

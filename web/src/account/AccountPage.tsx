@@ -5,6 +5,7 @@ import { Page, Section } from "../app/Page.tsx";
 import { chooseTheme, useTheme } from "../app/theme.ts";
 import { useMe } from "../identity/queries.ts";
 import { signOut } from "../identity/session.ts";
+import { Unverified } from "../identity/Unverified.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Choice, Field } from "../ui/Field.tsx";
 import { day } from "../ui/format.ts";
@@ -31,6 +32,9 @@ export function AccountPage() {
         </Button>
       }
     >
+      <Unverified>
+        Open the link in the mail that we sent to {me.email}. Until then you send no mail to others.
+      </Unverified>
       <Section title="Appearance">
         <Field label="Theme" className="max-w-56">
           <Choice

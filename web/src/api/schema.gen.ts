@@ -719,7 +719,7 @@ export interface paths {
         put?: never;
         /**
          * Invite somebody to the team
-         * @description Sends an e-mail that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409.
+         * @description Sends an e-mail that invites its reader to the team as a member or admin. Somebody who already belongs to it, or whose invitation is still pending, is 409. While the caller's own e-mail address is not verified no mail is sent (`mailed` is false): copy the link and send it yourself.
          */
         post: operations["inviteMember"];
         delete?: never;
@@ -871,7 +871,7 @@ export interface paths {
         put?: never;
         /**
          * Sign up
-         * @description Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403.
+         * @description Makes an account and the caller's own team, of which they are the owner, and sets the session cookie. The password needs at least 10 characters. Where sign-up is by invitation, `invitation` is needed; where it is closed, the answer is 403. Until their e-mail address is verified they send no mail; on a server that is open to everybody, their team's monthly credits come with that.
          */
         post: operations["signUp"];
         delete?: never;
@@ -1148,6 +1148,26 @@ export interface paths {
         patch: operations["changeMemberRole"];
         trace?: never;
     };
+    "/auth/teams/{id}/invitations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Invite somebody in any role
+         * @description Invites somebody by mail, and answers with a link that can be copied. The link in the mail proves the reader's e-mail address; the copied one does not. While the caller's own address is not verified no mail is sent (`mailed` is false). Only owners invite owners.
+         */
+        post: operations["createInvitation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/teams/{id}/invitations/{invId}/resend": {
         parameters: {
             query?: never;
@@ -1159,7 +1179,7 @@ export interface paths {
         put?: never;
         /**
          * Send an invitation again
-         * @description Sends the mail again with a fresh link and expiry; the earlier link stops working.
+         * @description Sends the mail again with a fresh link and expiry; earlier links stop working. Who has not verified their own e-mail address sends none: 403 `email_unverified`.
          */
         post: operations["resendInvitation"];
         delete?: never;
@@ -1722,6 +1742,8 @@ export interface components {
             id: string;
             name: string;
             email: string;
+            /** @description Whether the address is known to be theirs; until then they send no mail. */
+            emailVerified: boolean;
             team: components["schemas"]["MeTeam"];
         };
         /** @description A team as its member sees it. */
@@ -1829,6 +1851,10 @@ export interface components {
             /** Format: date-time */
             createdAt: string;
             invitedBy: components["schemas"]["Person"];
+            /** @description Whether a mail with a link was sent. */
+            mailed: boolean;
+            /** @description A link to copy, which opens the invitation as the mailed one does. Shown when the invitation is made or sent again. */
+            link?: string;
         };
         /** @enum {string} */
         InvitationStatus: "pending" | "accepted" | "revoked" | "expired";
@@ -1844,6 +1870,10 @@ export interface components {
             email: components["schemas"]["Email"];
             /** @enum {string} */
             role: "member" | "admin";
+        };
+        NewInvitation: {
+            email: components["schemas"]["Email"];
+            role: components["schemas"]["Role"];
         };
         /** @description What an invitation is for, as its holder sees it. */
         InvitationView: {
@@ -5202,6 +5232,8 @@ export interface operations {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestID"];
                     "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5217,6 +5249,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
+            429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -5902,6 +5935,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
+            429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
         };
     };
@@ -6122,6 +6156,54 @@ export interface operations {
             500: components["responses"]["Internal"];
         };
     };
+    createInvitation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The team's id. */
+                id: components["parameters"]["TeamIDPath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "email": "grace@example.org",
+                 *       "role": "viewer"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewInvitation"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["TeamInvitation"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+        };
+    };
     resendInvitation: {
         parameters: {
             query?: never;
@@ -6140,6 +6222,8 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6153,6 +6237,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
         };
     };

@@ -6,6 +6,7 @@ import { Answer } from "../app/Answer.tsx";
 import { Problem } from "../app/ErrorPage.tsx";
 import { Page, Section } from "../app/Page.tsx";
 import { useWhyNot } from "../identity/queries.ts";
+import { Unverified } from "../identity/Unverified.tsx";
 import { Button } from "../ui/Button.tsx";
 import { classes } from "../ui/classes.ts";
 import { count, day, money } from "../ui/format.ts";
@@ -27,6 +28,7 @@ export function BillingPage() {
       title="Billing"
       intro="Runs cost credits by the second, storage by the gigabyte and month. Monthly credits are spent first."
     >
+      {balance.data?.monthlyCredits === 0 && <Unverified>The monthly credits of your team come with that.</Unverified>}
       <div className="mb-8">
         <Answer query={balance} rows={2}>
           {(credits) => (

@@ -2,33 +2,65 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Problem } from "../app/ErrorPage.tsx";
 import { Button } from "../ui/Button.tsx";
+import { Copy } from "../ui/Copy.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Choice, Field, Input } from "../ui/Field.tsx";
 import { Form } from "../ui/Form.tsx";
+import { Notice } from "../ui/Notice.tsx";
 import { toast } from "../ui/toast.ts";
 import { invite, renameTeam } from "./members.ts";
 import { useMe } from "./queries.ts";
 
 export function InviteDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
+  const me = useMe();
   const [email, setEmail] = useState("");
   const [role, setRole] = useState<"member" | "admin">("member");
   const client = useQueryClient();
   const send = useMutation({
     mutationFn: () => invite(email.trim(), role),
-    onSuccess: async () => {
-      toast.ok(`Invited ${email.trim()}`);
-      setEmail("");
-      onOpenChange(false);
+    onSuccess: async ({ mailed }) => {
+      if (mailed) {
+        toast.ok(`Invited ${email.trim()}`);
+        close(false);
+      }
       await client.invalidateQueries({ queryKey: ["members"] });
     },
     meta: { shown: true },
   });
+  const close = (stays: boolean) => {
+    if (!stays) {
+      setEmail("");
+      send.reset();
+    }
+    onOpenChange(stays);
+  };
+  const link = send.data?.mailed ? undefined : send.data?.link;
+  if (link) {
+    return (
+      <Dialog open={open} onOpenChange={close} title="Send them this link">
+        <div className="space-y-3">
+          <Notice tone="info" title="No mail was sent">
+            That takes a confirmed address of your own. The link works for {send.data?.email} alone, and is shown only
+            now.
+          </Notice>
+          <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">
+            <code className="min-w-0 flex-1 break-all">{link}</code>
+            <Copy text={link} label="Copy the link" />
+          </div>
+        </div>
+      </Dialog>
+    );
+  }
   return (
     <Dialog
       open={open}
-      onOpenChange={onOpenChange}
+      onOpenChange={close}
       title="Invite somebody"
-      description="They get a mail with a link, and join once they accept."
+      description={
+        me.emailVerified
+          ? "They get a mail with a link, and join once they accept."
+          : "You get a link to send them, and they join once they accept."
+      }
     >
       <Form onSubmit={() => send.mutate()}>
         <Field label="E-mail">
@@ -42,7 +74,7 @@ export function InviteDialog({ open, onOpenChange }: { open: boolean; onOpenChan
         </Field>
         {send.error && <Problem error={send.error} />}
         <Button type="submit" look="primary" busy={send.isPending}>
-          Send the invitation
+          {me.emailVerified ? "Send the invitation" : "Make the invitation"}
         </Button>
       </Form>
     </Dialog>

@@ -27,6 +27,7 @@ import {
 import { useMe, useWhyNot } from "./queries.ts";
 import { RolesTable } from "./RolesTable.tsx";
 import { InviteDialog, RenameDialog } from "./TeamDialogs.tsx";
+import { Unverified } from "./Unverified.tsx";
 
 export function TeamPage() {
   const me = useMe();
@@ -63,6 +64,11 @@ export function TeamPage() {
         </>
       }
     >
+      {may(me.team.role, "manage members") && (
+        <Unverified>
+          Until then no mail goes out in your name: invite people, copy the link, and send it yourself.
+        </Unverified>
+      )}
       <Answer query={members}>
         {(data) => (
           <>
@@ -239,6 +245,7 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
           <Td className="wrap-anywhere">
             {each.email}
             <span className="block text-[13px] text-muted md:hidden">{each.role}</span>
+            {!each.mailed && <span className="block text-[13px] text-muted">not mailed</span>}
           </Td>
           <Td className="max-md:hidden">
             <Pill>{each.role}</Pill>
@@ -250,7 +257,7 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
           <Td>
             <div className="flex justify-end gap-1 max-md:flex-col">
               <Button size="sm" aria-label={`Send again to ${each.email}`} onClick={() => resend.mutate(each)}>
-                Send again
+                {each.mailed ? "Send again" : "Send"}
               </Button>
               <Button
                 size="sm"

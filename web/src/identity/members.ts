@@ -15,6 +15,11 @@ export function invite(email: string, role: "member" | "admin") {
   return ask(api.POST("/api/team/invite", { params: { header: once() }, body: { email, role } }));
 }
 
+/** sendVerification asks for another mail that proves one's own address. */
+export function sendVerification() {
+  return ask(api.POST("/auth/verify", { body: {} }));
+}
+
 export function changeRole(id: string, userId: string, role: Role) {
   return ask(api.PATCH("/auth/teams/{id}/members/{userId}", { params: { path: { id, userId } }, body: { role } }));
 }

@@ -1,0 +1,85 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/letters"
+	"github.com/millrace/millrace/internal/identity"
+	"github.com/millrace/millrace/internal/identity/builtin"
+)
+
+// listening notes the statements of a transaction.
+type listening struct {
+	querier
+	heard []string
+}
+
+func (l *listening) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	l.heard = append(l.heard, query)
+	return l.querier.ExecContext(ctx, query, args...)
+}
+
+func (l *listening) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	l.heard = append(l.heard, query)
+	return l.querier.QueryContext(ctx, query, args...)
+}
+
+func (l *listening) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	l.heard = append(l.heard, query)
+	return l.querier.QueryRowContext(ctx, query, args...)
+}
+
+func TestAResetTakesTheSameStatementsForWhoHasAnAccountAndWhoHasNone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "m.db")
+	if _, err := Migrate(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	db, err := Open(t.Context(), Options{URL: path, SecretKey: "a key of the tests that is long enough"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	now := time.Now()
+	ada := builtin.NewAccount{
+		Account: builtin.Account{User: identity.User{ID: ids.NewUser(), Email: "ada@example.org", Name: "Ada"}},
+		Team:    identity.Team{ID: ids.NewTeam(), Name: "a", Plan: "free"}, CreatedAt: now,
+	}
+	if err := db.SignUp(t.Context(), ada); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(email string) (heard []string, l letters.Letter) {
+		err := db.inTx(t.Context(), func(tx *DB) error {
+			q := &listening{querier: tx.q}
+			defer func() { heard = q.heard }()
+			return tx.bound(q).InsertReset(t.Context(), builtin.Slip{Hash: "hash of " + email, Purpose: builtin.ForResetting, ExpiresAt: now.Add(time.Hour)},
+				letters.Letter{ID: "to " + email, To: email, Text: "a link"}, now)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		claimed, err := db.ClaimLetters(t.Context(), 10, now, time.Minute)
+		if err != nil || len(claimed) != 1 {
+			t.Fatalf("%d letters, %v", len(claimed), err)
+		}
+		return heard, claimed[0]
+	}
+	known, letter := ask("ada@example.org")
+	unknown, void := ask("nobody@example.org")
+	if diff := cmp.Diff(known, unknown); diff != "" || len(known) < 3 {
+		t.Errorf("%d statements; they differ:\n%s", len(known), diff)
+	}
+	if letter.Void || !void.Void {
+		t.Errorf("void: %v for who has an account, %v for who has none", letter.Void, void.Void)
+	}
+	if _, err := db.Slip(t.Context(), "hash of ada@example.org", builtin.ForResetting, now); err != nil {
+		t.Error(err)
+	}
+}
