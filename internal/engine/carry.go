@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
@@ -35,6 +36,7 @@ type execution struct {
 	g      *graph.Graph
 	plan   *plan.Plan
 	values graph.Values
+	work   *bounds.Work
 	inputs map[string][]string // keys by workflow input
 	nodes  map[string]*node
 	open   []*node          // those that have begun and not ended, as defined
@@ -77,7 +79,7 @@ func newCarrier(e *Engine, r runs.Run) *carrier {
 
 func newExecution(dir string, r runs.Run) execution {
 	return execution{
-		r: r, nodes: map[string]*node{}, waits: map[*shard]*node{}, live: map[executor.Key]*try{}, dirty: map[*node]bool{}, made: made{},
+		r: r, work: bounds.NewWork(), nodes: map[string]*node{}, waits: map[*shard]*node{}, live: map[executor.Key]*try{}, dirty: map[*node]bool{}, made: made{},
 		album: &album{}, shelf: shelf.New(dir, r.ID), written: r.BilledSince,
 	}
 }

@@ -6,7 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
+	"github.com/millrace/millrace/internal/domain/bounds"
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 )
@@ -65,6 +68,28 @@ func (t Task) Environment() map[string]string {
 		"VCPU": strconv.FormatFloat(t.VCPU, 'f', -1, 64), "RAM_GB": strconv.FormatFloat(t.RAMGB, 'f', -1, 64),
 	})
 	return env
+}
+
+// fitting refuses variables that could not be handed over as they are, whatever
+// they were made from.
+func fitting(env map[string]string) error {
+	for name, value := range env {
+		if err := bounds.TextFault(value); err != nil {
+			return fault.Invalid("%s: %s", name, err)
+		}
+	}
+	return nil
+}
+
+// stagedName is what a file is called where a command finds it. A list of paths
+// is split at spaces or lines, so that no name holds either.
+func stagedName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.IsControl(r) {
+			return '_'
+		}
+		return r
+	}, strings.ToValidUTF8(name, "_"))
 }
 
 // parameters are the names that occur in the command or its environment, and

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -88,7 +86,7 @@ func (c *carrier) key(t *try) executor.Key {
 
 // scope is what expressions see.
 func (c *carrier) scope() graph.Scope {
-	return graph.Scope{Parameters: c.values, Inputs: c.inputs, Outputs: c.made.keys()}
+	return graph.Scope{Parameters: c.values, Inputs: c.inputs, Outputs: c.made.keys, Work: c.work}
 }
 
 // begin lets nodes begin that wait for nobody: they are skipped, or get their
@@ -151,24 +149,12 @@ func (c *carrier) scatter(n *node) error {
 	if err != nil {
 		return err
 	}
-	if len(items) > graph.MaxShards {
-		return fmt.Errorf("%d shards are more than %d", len(items), graph.MaxShards)
-	}
-	count := len(items)
+	count := items.Len()
 	n.row.Shards = &count
-	for i, item := range items {
-		n.shard(i).item = encoded(item)
+	for i := range count {
+		n.shard(i).item = items.JSON(i)
 	}
 	return nil
-}
-
-// encoded is a shard's value as JSON; what CEL computes always is.
-func encoded(item any) string {
-	text, err := json.Marshal(item)
-	if err != nil {
-		return `""`
-	}
-	return string(text)
 }
 
 func (c *carrier) failAtStart(n *graph.Node, why string) {

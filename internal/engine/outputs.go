@@ -44,17 +44,8 @@ func (p produced) keys() []string {
 	return keys
 }
 
-// keys are those of all files, as expressions see them.
-func (m made) keys() map[string]map[string][]string {
-	all := map[string]map[string][]string{}
-	for node, ports := range m {
-		all[node] = map[string][]string{}
-		for port, list := range ports {
-			all[node][port] = list.keys()
-		}
-	}
-	return all
-}
+// keys are those of the files of a port, as expressions see them.
+func (m made) keys(node, port string) []string { return m[node][port].keys() }
 
 func (m made) count() (n int) {
 	for _, ports := range m {

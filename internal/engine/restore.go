@@ -100,9 +100,9 @@ func (c *carrier) refill(n *node) {
 	n.shard(0)
 	if n.Scatter != nil {
 		items, err := c.g.EvalOver(n.Node, c.scope())
-		for i := 0; err == nil && i < len(items); i++ { // it was evaluated before; what is known must do
+		for i := 0; err == nil && i < items.Len(); i++ { // it was evaluated before; what is known must do
 			if s := n.shard(i); s.item == "" {
-				s.item = encoded(items[i])
+				s.item = items.JSON(i)
 			}
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/millrace/millrace/internal/engine/executor"
 )
@@ -56,6 +55,9 @@ func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 		return spec, err
 	}
 	spec.Env, spec.Staged = task.Environment(), task.Staged
+	if err := fitting(spec.Env); err != nil {
+		return spec, err
+	}
 	image.into(&spec)
 	return spec, nil
 }
@@ -163,7 +165,7 @@ func (c *carrier) bring(ctx context.Context, t *try, keys []string, dir, seen st
 	paths := make([]string, len(keys))
 	for i, key := range keys {
 		f := t.files[key]
-		name := strings.ReplaceAll(f.Name, " ", "_") // a list in a variable is split at spaces
+		name := stagedName(f.Name)
 		place := filepath.Join(dir, strconv.Itoa(i))
 		if err := os.Mkdir(place, 0o755); err != nil {
 			return nil, err
