@@ -15,8 +15,7 @@ import (
 
 // What an expression may cost, and those of a run together.
 const (
-	MaxCost    = 1_000_000 // as CEL counts
-	MaxWork    = 2_000_000 // as we count
+	MaxWork    = 2_000_000 // steps
 	MaxRunWork = 40_000_000
 )
 
@@ -35,25 +34,21 @@ func (w *Work) Spent() error {
 	return nil
 }
 
-// Spend takes off what an expression has cost, as we count and as CEL does.
-func (w *Work) Spend(m *Meter, details *cel.EvalDetails) {
-	if w == nil {
-		return
+// Spend takes off what an expression has cost.
+func (w *Work) Spend(m *Meter) {
+	if w != nil {
+		w.left -= MaxWork - m.left
 	}
-	cost := uint64(MaxCost)
-	if details != nil && details.ActualCost() != nil {
-		cost = *details.ActualCost()
-	}
-	w.left -= MaxWork - m.left + int(min(cost, MaxCost))
 }
 
 // errWork ends an expression that costs too much, before it has done it.
 var errWork = fmt.Errorf("the expression takes more than %d steps", MaxWork)
 
-// Meter counts what an expression really does. CEL's own costs count a list as
-// one thing however often it holds itself, so that they bound neither the time
-// to compare two values nor the memory to write one down. Here every value is
-// weighed unfolded: when it is made, and when something walks through it.
+// Meter counts what an expression does: a step for each term that is evaluated,
+// and more for a value, which is weighed unfolded when it is made and when
+// something walks through it. CEL's own costs count a list as one thing however
+// often it holds itself, and keeping them takes time with the square of the
+// steps.
 type Meter struct {
 	left     int
 	patterns map[string]*Pattern
@@ -85,7 +80,7 @@ func (m *Meter) spend(steps int) {
 }
 
 // spendText counts reading a text.
-func (m *Meter) spendText(bytes int) { m.spend(1 + bytes/32) }
+func (m *Meter) spendText(bytes int) { m.spend(1 + bytes/8) }
 
 // walk counts all that is in a value, and stops as soon as that is too much.
 func (m *Meter) walk(v ref.Val) {
@@ -165,9 +160,7 @@ func (m *Meter) Decorate(i interpreter.InterpretableV2) (interpreter.Interpretab
 	case interpreter.InterpretableConstructor:
 		return &madeTerm{term, m}, nil
 	case interpreter.InterpretableAttribute:
-		if how, ok := m.read[i.ID()]; ok {
-			return &readTerm{term, m, how}, nil
-		}
+		return &readTerm{term, m, m.read[i.ID()]}, nil
 	case interpreter.InterpretableCall:
 		if isMatch(term) {
 			return &matchTerm{term, m}, nil
@@ -192,7 +185,7 @@ func (t *madeTerm) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 
 func (t *madeTerm) Eval(a interpreter.Activation) ref.Val { return t.Exec(interpreter.AsFrame(a)) }
 
-// readTerm is a name whose value a function reads.
+// readTerm is a name, whose value a function may read.
 type readTerm struct {
 	interpreter.InterpretableAttribute
 	m   *Meter
@@ -200,8 +193,11 @@ type readTerm struct {
 }
 
 func (t *readTerm) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	t.m.spend(1)
 	v := t.InterpretableAttribute.Exec(frame)
-	t.m.argument(v, t.how)
+	if t.how != 0 {
+		t.m.argument(v, t.how)
+	}
 	return v
 }
 

@@ -72,14 +72,14 @@ func (g *Graph) evaluate(src string, s Scope) (ref.Val, error) {
 		return nil, err
 	}
 	m := bounds.NewMeter(x.read)
-	program, err := x.env.Program(x.ast, cel.CostLimit(bounds.MaxCost), cel.CustomDecoratorV2(m.Decorate))
+	program, err := x.env.Program(x.ast, cel.CustomDecoratorV2(m.Decorate))
 	if err != nil {
 		return nil, err
 	}
-	out, details, err := program.Eval(map[string]any{
+	out, _, err := program.Eval(map[string]any{
 		"params": g.params(s), "inputs": g.inputs(s), "nodes": g.nodes(s),
 	})
-	s.Work.Spend(m, details)
+	s.Work.Spend(m)
 	return out, err
 }
 
