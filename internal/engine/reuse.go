@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/engine/cachekey"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -33,7 +34,7 @@ func (c *carrier) identify(ctx context.Context, t *try) error {
 	if err != nil {
 		return err
 	}
-	p := parts{"root": root, "arch": runtime.GOARCH, "interpreter": t.node.Interpreter, "command": t.node.Command}
+	p := cachekey.Parts{"root": root, "arch": runtime.GOARCH, "interpreter": t.node.Interpreter, "command": t.node.Command}
 	task := Task{Node: t.node.Node, Values: c.values}
 	for name, value := range t.node.Env {
 		p["env."+name] = value
@@ -55,8 +56,8 @@ func (c *carrier) identify(ctx context.Context, t *try) error {
 			p["ITEM"] = contents([]string{item}, t.files)
 		}
 	}
-	if p.known() {
-		t.row.CacheKey, t.row.Parts = p.key(), p.stored()
+	if p.Known() {
+		t.row.CacheKey, t.row.Parts = p.Key(), p.Stored()
 	}
 	return nil
 }
@@ -104,7 +105,7 @@ func contents(keys []string, known map[string]files.File) string {
 	for _, key := range keys {
 		f := known[key]
 		if f.SHA256 == "" {
-			return unknownContent
+			return cachekey.Unknown
 		}
 		list = append(list, f.Name+" "+f.SHA256)
 	}
@@ -204,7 +205,7 @@ func (c *carrier) explainMiss(ctx context.Context, t *try, list []runs.Output) e
 	}
 	last, err := c.e.Archive.LastParts(ctx, c.r.Team, c.r.Workflow, n.ID, t.shard.index)
 	if err == nil {
-		n.row.CacheMiss = miss(last, t.row.Parts)
+		n.row.CacheMiss = cachekey.Miss(last, t.row.Parts)
 	}
 	return err
 }
