@@ -115,7 +115,7 @@ func (c *carrier) lose(ctx context.Context, t *try) {
 		return
 	}
 	c.close(t, runs.AttemptLost, string(executor.Lost))
-	c.await(t.node, t.shard)
+	t.node.again(t.shard)
 	c.tellOf(c.event(t, lifecycle.NodeRetried, t.node.Name+" was lost with its machine and is tried again"))
 }
 
@@ -217,7 +217,7 @@ func (c *carrier) failureData(ctx context.Context, t *try, f failure) []byte {
 
 // stateOf is what the shards of a node add up to while some are at work.
 func (c *carrier) stateOf(n *node) lifecycle.NodeState {
-	if len(n.waiting) > 0 {
+	if !n.idle() {
 		return lifecycle.NodeRunning
 	}
 	for _, t := range c.live {
@@ -239,7 +239,7 @@ func (c *carrier) shardDone(t *try, ok bool) {
 	}
 	n.row.ShardsDone, n.row.ShardsFailed = n.done, n.failed
 	c.dirty[n] = true
-	if n.done < len(n.shards) {
+	if n.done < n.total {
 		return
 	}
 	if n.failed > 0 && !(n.AllowFailure && n.failed < n.done) {
@@ -251,7 +251,7 @@ func (c *carrier) shardDone(t *try, ok bool) {
 	if n.failed > 0 {
 		message = fmt.Sprintf("%s has succeeded without %d of its %d shards, which its settings allow", n.Name, n.failed, n.done)
 	}
-	if n.row.Cached = n.cached == len(n.shards); n.row.Cached {
+	if n.row.Cached = n.cached == n.total; n.row.Cached {
 		kind, message = lifecycle.NodeCached, n.Name+" was computed before and is used again"
 	}
 	c.tellOf(c.event(t, kind, message))

@@ -47,6 +47,9 @@ type execution struct {
 	shelf  *shelf.Shelf
 	supply chan struct{} // closed when what was missing on the shelf has come
 
+	scattered int // shards of all its scatters
+	itemBytes int // of what they are scattered over
+
 	step  runs.Step // what the next write says
 	dirty map[*node]bool
 	since time.Time // when the first of it happened
@@ -183,7 +186,7 @@ func (c *carrier) resume(ctx context.Context) error {
 func (c *carrier) unstart(t *try, s executor.Seen) {
 	t.shard.untried++
 	c.close(t, runs.AttemptLost, string(executor.NeverStarted))
-	c.await(t.node, t.shard)
+	t.node.again(t.shard)
 	if s.ID != "" {
 		c.over = append(c.over, s.Handle)
 	}
@@ -219,6 +222,7 @@ func (c *carrier) set(n *node, state lifecycle.NodeState) {
 	c.dirty[n] = true
 	if state.Terminal() {
 		n.row.FinishedAt = c.e.Now()
+		n.clear()
 		c.open = slices.DeleteFunc(c.open, func(o *node) bool { return o == n })
 	}
 }

@@ -82,10 +82,10 @@ func (c *carrier) percent() int {
 	}
 	share := float64(done)
 	for _, n := range c.open {
-		share += float64(n.done) / float64(max(1, len(n.shards)))
+		share += float64(n.done) / float64(max(1, n.total))
 	}
 	for _, t := range c.live {
-		share += t.share / float64(max(1, len(t.node.shards)))
+		share += t.share / float64(max(1, t.node.total))
 	}
 	return int(share * 99 / float64(total))
 }
