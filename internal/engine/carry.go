@@ -26,6 +26,8 @@ type carrier struct {
 	seen  chan sight
 	wish  chan struct{} // somebody wants it cancelled
 
+	counted bool // as lost, since its last server went down over it
+
 	execution
 }
 
@@ -115,7 +117,7 @@ func (c *carrier) cancel() {
 }
 
 // start reads the definition and what is known of the run.
-func (c *carrier) start(ctx context.Context, resumed bool) error {
+func (c *carrier) start(ctx context.Context) error {
 	var problems []graph.Problem
 	if c.g, problems = graph.Parse(c.r.Definition); len(problems) > 0 {
 		return fmt.Errorf("%w definition: %s: %s", errUnreadable, problems[0].Path, problems[0].Message)
@@ -145,9 +147,6 @@ func (c *carrier) start(ctx context.Context, resumed bool) error {
 		return err
 	}
 	c.restore(rec)
-	if resumed {
-		return c.resume(ctx)
-	}
 	return nil
 }
 
@@ -206,7 +205,7 @@ func (c *carrier) requeue(ctx context.Context) error {
 	if err := c.flush(ctx); err != nil {
 		return err
 	}
-	if err := c.e.Queue.RequeueRun(ctx, c.r.ID, c.r.Fence, heard, c.e.Now()); err != nil {
+	if err := c.e.Queue.RequeueRun(ctx, c.r.ID, c.r.Fence, runs.Loss{Heard: heard, Counted: c.counted}, c.e.Now()); err != nil {
 		return err
 	}
 	return errEnded

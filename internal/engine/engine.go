@@ -27,7 +27,9 @@ import (
 type Queue interface {
 	ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time) ([]runs.Run, error)
 	TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Time) ([]runs.Run, error)
-	RequeueRun(ctx context.Context, id ids.Run, fence int64, heard, now time.Time) error
+	RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs.Loss, now time.Time) error
+	// CountCrash counts a loss of a run that was at work when a server went down.
+	CountCrash(ctx context.Context, id ids.Run, now time.Time) error
 	// ReportWorker says what a worker has for runs, and that it is there.
 	ReportWorker(ctx context.Context, w runs.Worker, now time.Time) error
 	ForgetWorker(ctx context.Context, owner string) error
@@ -109,6 +111,7 @@ type Engine struct {
 	wake   chan struct{}
 	leases *lease.Keeper
 
+	crashed  map[ids.Run]bool // were at work when this machine's last server went down
 	mu       sync.Mutex
 	carriers map[ids.Run]*carrier
 	done     sync.WaitGroup
@@ -128,7 +131,7 @@ const (
 func New(o Options) *Engine {
 	o.Pause = cmp.Or(o.Pause, defaultPause)
 	return &Engine{
-		Options: o, wake: make(chan struct{}, 1), carriers: map[ids.Run]*carrier{},
+		Options: o, wake: make(chan struct{}, 1), carriers: map[ids.Run]*carrier{}, crashed: map[ids.Run]bool{},
 		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log),
 	}
 }

@@ -18,7 +18,8 @@ func (c *carrier) round(ctx context.Context) error {
 		return err
 	}
 	for again := true; again; {
-		begun := c.begin()
+		var begun bool
+		_ = c.suspect(func() error { begun = c.begin(); return nil })
 		tries, reused, err := c.pick(ctx)
 		if err != nil {
 			return err

@@ -81,8 +81,13 @@ func (c *carrier) carryOn(ctx context.Context, resumed bool) (err error) {
 	if err := c.lease.Check(ctx); err != nil {
 		return err
 	}
-	if err := c.start(ctx, resumed); err != nil {
+	if err := c.suspect(func() error { return c.start(ctx) }); err != nil {
 		return err
+	}
+	if resumed {
+		if err := c.resume(ctx); err != nil {
+			return err
+		}
 	}
 	for {
 		if err := c.round(ctx); err != nil {
@@ -127,7 +132,8 @@ func (c *carrier) leave(ctx context.Context, err error) bool {
 // worker down.
 func (c *carrier) lost(ctx context.Context) bool {
 	c.beginAnew()
-	err := c.start(ctx, false)
+	c.counted = false
+	err := c.start(ctx)
 	if err == nil {
 		err = c.requeue(ctx)
 	}

@@ -44,6 +44,7 @@ func (e *Engine) takeRuns(ctx, carrying context.Context) {
 	defer patrolling.Stop()
 	defer reports.Stop()
 	e.report(ctx)
+	e.countCrashes(ctx)
 	e.takeOver(ctx, carrying)
 	e.claim(ctx, carrying)
 	for {
@@ -117,6 +118,8 @@ func (e *Engine) takeOver(ctx, carrying context.Context) {
 // for.
 func (e *Engine) carry(ctx context.Context, r runs.Run, began time.Duration, resumed bool) {
 	c := newCarrier(e, r)
+	c.counted = e.crashed[r.ID]
+	delete(e.crashed, r.ID)
 	ctx, abandon := context.WithCancelCause(ctx)
 	c.lease = e.leases.Hold(runs.Held{Run: r.ID, Fence: r.Fence}, began, abandon)
 	e.mu.Lock()
