@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/plan"
+	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/engine/shelf"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -44,7 +45,7 @@ type execution struct {
 	open   []*node          // those that have begun and not ended, as defined
 	waits  map[*shard]*node // for the time of their next attempt
 	live   map[executor.Key]*try
-	made   made
+	made   produced.Files
 	album  *album
 	shelf  *shelf.Shelf
 	supply chan struct{} // closed when what was missing on the shelf has come
@@ -84,7 +85,7 @@ func newCarrier(e *Engine, r runs.Run) *carrier {
 
 func newExecution(dir string, r runs.Run) execution {
 	return execution{
-		r: r, work: bounds.NewWork(), nodes: map[string]*node{}, waits: map[*shard]*node{}, live: map[executor.Key]*try{}, dirty: map[*node]bool{}, made: made{},
+		r: r, work: bounds.NewWork(), nodes: map[string]*node{}, waits: map[*shard]*node{}, live: map[executor.Key]*try{}, dirty: map[*node]bool{}, made: produced.Files{},
 		album: &album{}, shelf: shelf.New(dir, r.ID), written: r.BilledSince,
 	}
 }
@@ -128,6 +129,7 @@ func (c *carrier) start(ctx context.Context) error {
 	if err := json.Unmarshal(c.r.Inputs, &c.inputs); err != nil {
 		return fmt.Errorf("%w inputs: %w", errUnreadable, err)
 	}
+	c.g = c.g.WithoutSource()
 	plan, err := c.e.Purse.PlanOf(ctx, c.r.Team)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
@@ -103,6 +104,7 @@ type Options struct {
 	Pulse   func(ids.Run, runs.Pulse) // told what a running one uses
 	Log     *slog.Logger
 	Now     func() time.Time
+	Memory  *bounds.Memory // of the server; nil: without end
 }
 
 // Engine carries runs until its context ends.

@@ -56,7 +56,7 @@ func (c *carrier) key(t *try) executor.Key {
 
 // scope is what expressions see.
 func (c *carrier) scope() graph.Scope {
-	return graph.Scope{Parameters: c.values, Inputs: c.inputs, Outputs: c.made.keys, Work: c.work}
+	return graph.Scope{Parameters: c.values, Inputs: c.inputs, Outputs: c.made.Keys, Work: c.work}
 }
 
 // begin lets nodes begin that wait for nobody: they are skipped, or get their

@@ -10,8 +10,6 @@ import (
 	"mime"
 	"path"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
@@ -20,54 +18,6 @@ import (
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 )
-
-// made is what the nodes of a run have produced, by node and port.
-type made map[string]map[string]produced
-
-// produced are the files of one port, in the order of the shards.
-type produced []runs.Output
-
-func (m made) add(o runs.Output) {
-	if m[o.Node] == nil {
-		m[o.Node] = map[string]produced{}
-	}
-	list := m[o.Node][o.Port]
-	at, _ := slices.BinarySearchFunc(list, o, func(a, b runs.Output) int { return strings.Compare(a.Key, b.Key) })
-	m[o.Node][o.Port] = slices.Insert(list, at, o)
-}
-
-func (p produced) keys() []string {
-	var keys []string
-	for _, o := range p {
-		keys = append(keys, o.Key)
-	}
-	return keys
-}
-
-// keys are those of the files of a port, as expressions see them.
-func (m made) keys(node, port string) []string { return m[node][port].keys() }
-
-func (m made) count() (n int) {
-	for _, ports := range m {
-		for _, list := range ports {
-			n += len(list)
-		}
-	}
-	return n
-}
-
-// find is the file of this run with a key.
-func (m made) find(key string) (runs.Output, bool) {
-	for _, ports := range m {
-		for _, list := range ports {
-			at, ok := slices.BinarySearchFunc(list, key, func(o runs.Output, key string) int { return strings.Compare(o.Key, key) })
-			if ok {
-				return list[at], true
-			}
-		}
-	}
-	return runs.Output{}, false
-}
 
 // succeed keeps a try's outputs. The bytes are safe before the journal says
 // so, and hashed again on the way: what the shim saw is what is kept.
@@ -89,7 +39,7 @@ func (c *carrier) succeed(ctx context.Context, t *try, exit *executor.Exit) erro
 	}
 	t.row.Outputs = len(kept)
 	for _, o := range kept {
-		c.made.add(o)
+		c.made.Add(o)
 	}
 	c.step.Outputs = append(c.step.Outputs, kept...)
 	c.close(t, runs.AttemptSucceeded, "")
@@ -193,7 +143,7 @@ func (c *carrier) finish(ctx context.Context) error {
 		}
 		return c.end(ctx, runs.Ending{Status: f.code.Ends(), Code: f.code, Message: f.message})
 	}
-	verified := runs.Event{Type: lifecycle.OutputVerified, At: c.e.Now(), Message: fmt.Sprintf("%d output files are kept and verified", c.made.count())}
+	verified := runs.Event{Type: lifecycle.OutputVerified, At: c.e.Now(), Message: fmt.Sprintf("%d output files are kept and verified", c.made.Count())}
 	return c.end(ctx, runs.Ending{Status: lifecycle.Completed, Message: "the run has completed", Before: []runs.Event{verified}})
 }
 

@@ -28,7 +28,7 @@ func (c *carrier) restore(rec runs.Record) {
 	}
 	c.plan = plan.New(c.g, states)
 	for _, o := range rec.Outputs {
-		c.made.add(o)
+		c.made.Add(o)
 	}
 	known := tried{}
 	for _, a := range rec.Attempts {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/cachekey"
+	"github.com/millrace/millrace/internal/engine/taskenv"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -35,11 +36,11 @@ func (c *carrier) identify(ctx context.Context, t *try) error {
 		return err
 	}
 	p := cachekey.Parts{"root": root, "arch": runtime.GOARCH, "interpreter": t.node.Interpreter, "command": t.node.Command}
-	task := Task{Node: t.node.Node, Values: c.values}
+	task := taskenv.Task{Node: t.node.Node, Values: c.values}
 	for name, value := range t.node.Env {
 		p["env."+name] = value
 	}
-	for _, name := range task.parameters() {
+	for _, name := range task.Parameters() {
 		if text, ok := c.values.Text(name); ok {
 			p["PARAM_"+name] = text
 		}
@@ -69,7 +70,7 @@ func (c *carrier) find(ctx context.Context, t *try, feeds map[string][]string) e
 	own := map[string]files.File{}
 	for _, keys := range feeds {
 		for _, key := range keys {
-			if o, ok := c.made.find(key); ok {
+			if o, ok := c.made.Find(key); ok {
 				own[key] = files.File{Key: key, Name: o.Name, Blob: o.Blob, SHA256: o.SHA256}
 			} else {
 				others = append(others, key)
@@ -175,7 +176,7 @@ func (c *carrier) takeAgain(ctx context.Context, t *try, list []runs.Output) (bo
 		return false, nil
 	}
 	for _, o := range list {
-		c.made.add(o)
+		c.made.Add(o)
 	}
 	return true, err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -19,7 +20,7 @@ func (c *carrier) round(ctx context.Context) error {
 	}
 	for again := true; again; {
 		var begun bool
-		_ = c.suspect(func() error { begun = c.begin(); return nil })
+		_ = suspects.Watch(c.e.Dir, c.r.ID, func() error { begun = c.begin(); return nil })
 		tries, reused, err := c.pick(ctx)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/lease"
+	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -81,7 +82,7 @@ func (c *carrier) carryOn(ctx context.Context, resumed bool) (err error) {
 	if err := c.lease.Check(ctx); err != nil {
 		return err
 	}
-	if err := c.suspect(func() error { return c.start(ctx) }); err != nil {
+	if err := c.startInRoom(ctx); err != nil {
 		return err
 	}
 	if resumed {
@@ -95,6 +96,22 @@ func (c *carrier) carryOn(ctx context.Context, resumed bool) (err error) {
 		}
 		if err := c.wait(ctx); err != nil {
 			return err
+		}
+	}
+}
+
+// startInRoom starts when the server has the memory for it.
+func (c *carrier) startInRoom(ctx context.Context) error {
+	for {
+		release, err := c.e.Memory.Reserve(len(c.r.Definition) + len(c.r.Parameters))
+		if err == nil {
+			defer release()
+			return suspects.Watch(c.e.Dir, c.r.ID, func() error { return c.start(ctx) })
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/shelf"
+	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -63,6 +64,21 @@ func (e *Engine) takeRuns(ctx, carrying context.Context) {
 	}
 }
 
+// countCrashes counts the runs that were at work when the last server on this
+// machine went down.
+func (e *Engine) countCrashes(ctx context.Context) {
+	marked, err := suspects.Runs(e.Dir)
+	e.complain(ctx, "cannot read which runs were at work", err)
+	for _, id := range marked {
+		if err := e.Queue.CountCrash(ctx, id, e.Now()); err != nil {
+			e.complain(ctx, "cannot count a crash", err)
+			continue
+		}
+		e.crashed[id] = true
+		e.complain(ctx, "cannot remove a mark", suspects.Clear(e.Dir, id))
+	}
+}
+
 // capacity is what runs may use here, or why none can start.
 func (e *Engine) capacity(ctx context.Context) (total credits.Size, problem string) {
 	caps, err := e.Driver.Capabilities(ctx)
@@ -97,6 +113,11 @@ func (e *Engine) claim(ctx, carrying context.Context) {
 	if most <= 0 || problem != "" {
 		return
 	}
+	release, err := e.Memory.Reserve(8 << 20) // the largest definition
+	if err != nil {
+		return // the patrol asks again
+	}
+	defer release()
 	began := e.leases.Began()
 	claimed, err := e.Queue.ClaimRuns(ctx, runs.Claim{Owner: e.Owner, Total: total, Most: most}, e.Now(), e.Now().Add(lease.Length))
 	e.complain(ctx, "cannot claim runs", err)

@@ -1,4 +1,6 @@
-package engine
+// Package taskenv is what a command sees of the world: its variables, and the
+// names of the files it reads.
+package taskenv
 
 import (
 	"maps"
@@ -48,7 +50,7 @@ func (t Task) Environment() map[string]string {
 	if env == nil {
 		env = map[string]string{}
 	}
-	for _, name := range t.parameters() {
+	for _, name := range t.Parameters() {
 		if text, ok := t.Values.Text(name); ok {
 			env["PARAM_"+name] = text
 		}
@@ -70,9 +72,9 @@ func (t Task) Environment() map[string]string {
 	return env
 }
 
-// fitting refuses variables that could not be handed over as they are, whatever
+// Check refuses variables that could not be handed over as they are, whatever
 // they were made from.
-func fitting(env map[string]string) error {
+func Check(env map[string]string) error {
 	for name, value := range env {
 		if err := bounds.TextFault(value); err != nil {
 			return fault.Invalid("%s: %s", name, err)
@@ -81,9 +83,9 @@ func fitting(env map[string]string) error {
 	return nil
 }
 
-// stagedName is what a file is called where a command finds it. A list of paths
+// StagedName is what a file is called where a command finds it. A list of paths
 // is split at spaces or lines, so that no name holds either.
-func stagedName(name string) string {
+func StagedName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || unicode.IsControl(r) {
 			return '_'
@@ -92,9 +94,9 @@ func stagedName(name string) string {
 	}, strings.ToValidUTF8(name, "_"))
 }
 
-// parameters are the names that occur in the command or its environment, and
+// Parameters are the names that occur in the command or its environment, and
 // no others: what a task does not mention cannot change what it computes.
-func (t Task) parameters() []string {
+func (t Task) Parameters() []string {
 	texts := append([]string{t.Node.Command}, slices.Collect(maps.Values(t.Node.Env))...)
 	var names []string
 	for _, text := range texts {

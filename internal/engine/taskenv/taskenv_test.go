@@ -1,4 +1,4 @@
-package engine
+package taskenv
 
 import (
 	"strings"
@@ -53,7 +53,7 @@ func TestNoNameOfAFileBreaksAListOfPaths(t *testing.T) {
 		"\x1b[31mred":        "_[31mred",
 		"Übersicht (1).csv":  "Übersicht_(1).csv",
 	} {
-		if got := stagedName(name); got != want {
+		if got := StagedName(name); got != want {
 			t.Errorf("%q is staged as %q, want %q", name, got, want)
 		}
 	}
@@ -62,7 +62,7 @@ func TestNoNameOfAFileBreaksAListOfPaths(t *testing.T) {
 func TestWhatCannotBeHandedOverIsRefused(t *testing.T) {
 	t.Parallel()
 	for value, ok := range map[string]bool{"": true, "a b\n$(c)": true, "a\x00--bind": false, "\xff": false, strings.Repeat("x", bounds.MaxValue+1): false} {
-		if err := fitting(map[string]string{"FINE": "x", "ITEM": value}); (err == nil) != ok {
+		if err := Check(map[string]string{"FINE": "x", "ITEM": value}); (err == nil) != ok {
 			t.Errorf("%.20q: %v", value, err)
 		}
 	}
