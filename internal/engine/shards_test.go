@@ -25,6 +25,9 @@ func begunRun(t testing.TB, definition string, reads int) *carrier {
 	for i := range keys {
 		keys[i] = fmt.Sprintf("teams/team_0123456789abcdef/files/file_0123456789ab%06d/sample.fastq.gz", i)
 	}
+	if c.values, problems = g.CheckParameters(nil); len(problems) > 0 {
+		t.Fatal(problems)
+	}
 	c.g, c.plan, c.inputs = g, plan.New(g, nil), map[string][]string{"reads": keys}
 	return c
 }
@@ -34,7 +37,7 @@ func scatters(nodes int, over string) string {
 	for i := range nodes {
 		list = append(list, fmt.Sprintf(`{"id":"n%d","command":"true","scatter":{"over":%q}}`, i, over))
 	}
-	return `{"inputs":{"reads":{"type":"files"}},"nodes":[` + strings.Join(list, ",") + `]}`
+	return `{"parameters":{"s":{"type":"string","default":"` + strings.Repeat("x", 60_000) + `"}},"inputs":{"reads":{"type":"files"}},"nodes":[` + strings.Join(list, ",") + `]}`
 }
 
 func TestARunHasABoundedNumberOfShards(t *testing.T) {
@@ -50,8 +53,8 @@ func TestARunHasABoundedNumberOfShards(t *testing.T) {
 			"Node n10: with it the run would have 110000 shards; at most 100000 are allowed in one run",
 		},
 		"few of them with long values": {
-			scatters(2_000, `["0123456789"]`+strings.Repeat(".map(a, a+a+a+a+a+a+a+a+a+a)", 4)+".map(a, [a,a,a,a,a,a,a,a])[0]"), 83,
-			"Node n83: with it the run would be scattered over more than 64 MB of values; pass long ones as files",
+			scatters(2_000, "[params.s, params.s, params.s, params.s, params.s, params.s, params.s, params.s]"), 139,
+			"Node n139: with it the run would be scattered over more than 64 MB of values; pass long ones as files",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

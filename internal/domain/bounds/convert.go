@@ -33,9 +33,11 @@ func (s Items) JSON(i int) string {
 	return string(text)
 }
 
-// ItemsOf turns the result of an expression into plain values.
-func ItemsOf(list traits.Lister) (Items, error) {
+// ItemsOf turns the result of an expression into plain values, which is work
+// of its own.
+func ItemsOf(list traits.Lister, w *Work) (Items, error) {
 	var g Gate
+	defer func() { w.take(g.elements + g.bytes/8) }()
 	size, _ := list.Size().(types.Int)
 	if err := g.room(int64(size)); err != nil {
 		return Items{}, err

@@ -16,7 +16,7 @@ import (
 // What an expression may cost, and those of a run together.
 const (
 	MaxWork    = 2_000_000 // steps
-	MaxRunWork = 40_000_000
+	MaxRunWork = 20_000_000
 )
 
 // Work is what the expressions of one run may still cost together. Who
@@ -35,9 +35,11 @@ func (w *Work) Spent() error {
 }
 
 // Spend takes off what an expression has cost.
-func (w *Work) Spend(m *Meter) {
+func (w *Work) Spend(m *Meter) { w.take(MaxWork - m.left) }
+
+func (w *Work) take(steps int) {
 	if w != nil {
-		w.left -= MaxWork - m.left
+		w.left -= steps
 	}
 }
 
@@ -72,15 +74,15 @@ const (
 	surface                    // a text to its end, but of a list nothing
 )
 
-// spend ends the evaluation when nothing is left.
-func (m *Meter) spend(steps int) {
+// Spend ends the evaluation when nothing is left.
+func (m *Meter) Spend(steps int) {
 	if m.left -= steps; m.left < 0 {
 		panic(interpreter.EvalCancelledError{Message: errWork.Error()})
 	}
 }
 
 // spendText counts reading a text.
-func (m *Meter) spendText(bytes int) { m.spend(1 + bytes/8) }
+func (m *Meter) spendText(bytes int) { m.Spend(1 + bytes/8) }
 
 // walk counts all that is in a value, and stops as soon as that is too much.
 func (m *Meter) walk(v ref.Val) {
@@ -91,20 +93,20 @@ func (m *Meter) walk(v ref.Val) {
 		m.spendText(len(v))
 	case traits.MutableLister: // what a macro gathers, which was weighed piece by piece
 	case traits.Mapper:
-		m.spend(1)
+		m.Spend(1)
 		for it := v.Iterator(); it.HasNext() == types.True; {
 			key := it.Next()
 			m.walk(key)
 			m.walk(v.Get(key))
 		}
 	case traits.Lister:
-		m.spend(1)
+		m.Spend(1)
 		size, _ := v.Size().(types.Int)
 		for i := range size {
 			m.walk(v.Get(i))
 		}
 	default:
-		m.spend(1)
+		m.Spend(1)
 	}
 }
 
@@ -193,7 +195,7 @@ type readTerm struct {
 }
 
 func (t *readTerm) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	t.m.spend(1)
+	t.m.Spend(1)
 	v := t.InterpretableAttribute.Exec(frame)
 	if t.how != 0 {
 		t.m.argument(v, t.how)
@@ -212,7 +214,7 @@ type callTerm struct {
 }
 
 func (t *callTerm) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	t.m.spend(1)
+	t.m.Spend(1)
 	v := t.InterpretableCall.Exec(frame)
 	switch {
 	case t.Function() == operators.Add:
@@ -253,7 +255,7 @@ func (t *matchTerm) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	if err != nil {
 		return types.WrapErr(err)
 	}
-	t.m.spend(1 + len(s)*re.Steps/32)
+	t.m.Spend(1 + len(s)*re.Steps/32)
 	return types.Bool(re.MatchString(string(s)))
 }
 
@@ -267,7 +269,7 @@ func (m *Meter) pattern(s string) (*Pattern, error) {
 	if known := m.patterns[s]; known != nil {
 		return known, nil
 	}
-	m.spend(patternCost * patternSize(s))
+	m.Spend(patternCost * patternSize(s))
 	p, err := CompilePattern(s)
 	if err != nil {
 		return nil, fmt.Errorf("the pattern of `matches`: %w", err)

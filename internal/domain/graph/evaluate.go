@@ -56,7 +56,7 @@ func (g *Graph) EvalOver(n *Node, s Scope) (bounds.Items, error) {
 	if size, _ := list.Size().(types.Int); size > MaxShards {
 		return bounds.Items{}, fmt.Errorf("%s would be scattered over %d items; at most %d are allowed", n.ID, size, MaxShards)
 	}
-	all, err := bounds.ItemsOf(list)
+	all, err := bounds.ItemsOf(list, s.Work)
 	if err != nil {
 		return bounds.Items{}, fmt.Errorf("`scatter.over` of %s: %s", n.ID, long(err.Error()))
 	}
@@ -77,7 +77,7 @@ func (g *Graph) evaluate(src string, s Scope) (ref.Val, error) {
 		return nil, err
 	}
 	out, _, err := program.Eval(map[string]any{
-		"params": g.params(s), "inputs": g.inputs(s), "nodes": g.nodes(s),
+		"params": g.params(s, m), "inputs": g.inputs(s), "nodes": g.nodes(s),
 	})
 	s.Work.Spend(m)
 	return out, err
@@ -106,7 +106,7 @@ func (r *record) ConvertToNative(reflect.Type) (any, error) {
 	return nil, fmt.Errorf("%s cannot be used as a value", r.kind)
 }
 
-func (g *Graph) params(s Scope) *record {
+func (g *Graph) params(s Scope, m *bounds.Meter) *record {
 	known := map[string]any{} // a large one that is asked for often is made once
 	return &record{
 		kind: paramsType,
@@ -119,6 +119,7 @@ func (g *Graph) params(s Scope) *record {
 			if v == nil {
 				return types.NewErr("the parameter `%s` has no value", name)
 			}
+			m.Spend(2 * v.bulk())
 			p, _ := g.Parameter(name)
 			known[name] = types.DefaultTypeAdapter.NativeToValue(celValue(v, celType(p.schema.source)))
 			return known[name]
