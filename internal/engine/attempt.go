@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -150,7 +151,7 @@ func (c *carrier) explain(ctx context.Context, t *try, s executor.Seen) failure 
 	case executor.ExitedNonZero:
 		return failure{lifecycle.NodeFailedCode, graph.OnError, c.exited(ctx, t, s)}
 	case executor.OutOfDisk:
-		return failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s wrote more than the %s of disk, or more files, than a task may have", id, bytesText(c.e.Disk))}
+		return failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s wrote more than the %s of disk, or more files, than a task may have", id, produced.SizeText(c.e.Disk))}
 	}
 	return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s failed: %s %s", id, s.Reason, s.Detail)}
 }

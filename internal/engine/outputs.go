@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -62,17 +63,8 @@ func (c *carrier) overStorage(ctx context.Context, t *try, exit *executor.Exit) 
 		return false, err
 	}
 	c.fail(ctx, t, failure{code: lifecycle.DiskFull, message: fmt.Sprintf(
-		"Node %s made %s, and the team's plan has %s of storage left: delete files, or change to a larger plan", t.node.ID, bytesText(sum), bytesText(max(0, left)))})
+		"Node %s made %s, and the team's plan has %s of storage left: delete files, or change to a larger plan", t.node.ID, produced.SizeText(sum), produced.SizeText(max(0, left)))})
 	return true, nil
-}
-
-// bytesText is a number of bytes for people.
-func bytesText(n int64) string {
-	const gb, mb = 1 << 30, 1 << 20
-	if n >= gb {
-		return fmt.Sprintf("%.4g GB", float64(n)/gb)
-	}
-	return fmt.Sprintf("%.3g MB", float64(n)/mb)
 }
 
 // keep stores one output under a key that carries attempt and fence, so that

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -46,7 +45,7 @@ func (c *carrier) identify(ctx context.Context, t *try) error {
 		}
 	}
 	for port, list := range feeds {
-		p["input."+port] = contents(list, t.files)
+		p["input."+port] = cachekey.Contents(list, t.files)
 	}
 	for _, o := range t.node.Outputs {
 		p["output."+o.Name] = fmt.Sprintf("%s many=%t optional=%t", o.Path, o.Many, o.Optional)
@@ -54,7 +53,7 @@ func (c *carrier) identify(ctx context.Context, t *try) error {
 	if t.node.Scatter != nil {
 		p["ITEM"] = item
 		if isFile {
-			p["ITEM"] = contents([]string{item}, t.files)
+			p["ITEM"] = cachekey.Contents([]string{item}, t.files)
 		}
 	}
 	if p.Known() {
@@ -97,20 +96,6 @@ func (c *carrier) root(ctx context.Context, n *node) (string, error) {
 	}
 	caps, err := c.e.Driver.Capabilities(ctx)
 	return caps.Root, err
-}
-
-// contents names files by what is in them; a hash that nobody has taken yet is
-// no name.
-func contents(keys []string, known map[string]files.File) string {
-	var list []string
-	for _, key := range keys {
-		f := known[key]
-		if f.SHA256 == "" {
-			return cachekey.Unknown
-		}
-		list = append(list, f.Name+" "+f.SHA256)
-	}
-	return strings.Join(list, "\n")
 }
 
 // reuse lets a try succeed with the files of an earlier one with the same key,

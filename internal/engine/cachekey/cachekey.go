@@ -10,6 +10,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/internal/files"
 )
 
 // Parts are what a task is computed from, by name. The same parts give the
@@ -106,4 +108,18 @@ func difference(name string, was, is Parts) string {
 		return fmt.Sprintf("`%s` has changed", name)
 	}
 	return fmt.Sprintf("`%s` was %s, is %s", strings.TrimPrefix(name, "env."), before, after)
+}
+
+// Contents names files by what is in them; a hash that nobody has taken yet is
+// no name.
+func Contents(keys []string, known map[string]files.File) string {
+	var list []string
+	for _, key := range keys {
+		f := known[key]
+		if f.SHA256 == "" {
+			return Unknown
+		}
+		list = append(list, f.Name+" "+f.SHA256)
+	}
+	return strings.Join(list, "\n")
 }

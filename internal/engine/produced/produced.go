@@ -2,6 +2,7 @@
 package produced
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -56,4 +57,13 @@ func (m Files) Find(key string) (runs.Output, bool) {
 		}
 	}
 	return runs.Output{}, false
+}
+
+// SizeText is a number of bytes for people.
+func SizeText(n int64) string {
+	const gb, mb = 1 << 30, 1 << 20
+	if n >= gb {
+		return fmt.Sprintf("%.4g GB", float64(n)/gb)
+	}
+	return fmt.Sprintf("%.3g MB", float64(n)/mb)
 }
