@@ -67,7 +67,7 @@ func wantPrivate(t *testing.T, dir string) {
 func TestWhatTheServerKeepsIsItsOwnersAlone(t *testing.T) {
 	t.Parallel()
 	dir := folderOf(t, 0o755)
-	s := startCommand(t, careless(t, millrace(t, "serve", "--listen", "127.0.0.1:0", "--data", dir)))
+	s := launch(t, careless(t, millrace(t, "serve", "--listen", "127.0.0.1:0", "--data", dir)))
 	token, _, _ := s.signUp("ada") // and a letter to her
 	url, _ := s.presign(token, "a.bin", 1)
 	if status := put(t, url, strings.NewReader("x"), 1); status != 200 {
@@ -111,7 +111,7 @@ func TestADatabaseThatOthersCouldReadIsClosed(t *testing.T) {
 		}
 	}
 	open()
-	s := startCommand(t, careless(t, millrace(t, "serve", "--listen", "127.0.0.1:0", "--data", dir)))
+	s := launch(t, careless(t, millrace(t, "serve", "--listen", "127.0.0.1:0", "--data", dir)))
 	s.want(200, "GET", "/api/health/ready", "")
 	wantPrivate(t, dir)
 }

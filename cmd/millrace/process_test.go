@@ -68,12 +68,13 @@ func (l *lockedBuffer) String() string {
 // start runs a server and returns when it has said where it is.
 func start(t *testing.T, args ...string) *server {
 	t.Helper()
-	return startCommand(t, millrace(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+	return launch(t, millrace(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
 }
 
-func startCommand(t *testing.T, c *exec.Cmd) *server {
+// launch runs the program that is to become a server.
+func launch(t *testing.T, cmd *exec.Cmd) *server {
 	t.Helper()
-	s := &server{t: t, cmd: c, log: &lockedBuffer{}, drained: make(chan struct{})}
+	s := &server{t: t, cmd: cmd, log: &lockedBuffer{}, drained: make(chan struct{})}
 	s.cmd.Stderr = s.log
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/collab"
+	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine"
@@ -60,6 +61,7 @@ type house struct {
 	hub      runs.Hub
 	editor   *collab.Server
 	metrics  *prometheus.Registry
+	memory   *bounds.Memory
 	handler  http.Handler
 }
 
@@ -73,7 +75,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err != nil {
 		return nil, err
 	}
-	h := &house{log: log, db: db, postman: mail.NewPostman(db, carrier, log, time.Now), metrics: newRegistry(db)}
+	h := &house{log: log, db: db, postman: mail.NewPostman(db, carrier, log, time.Now), metrics: newRegistry(db), memory: limitMemory(log)}
 	keep, doors, err := s.openObjects(ctx, db.Key("object addresses"))
 	if err != nil {
 		return nil, err
@@ -118,12 +120,12 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Away: store.Away,
 		Log:  log, Identity: people, Accounts: accounts, Cookie: cookie, Workflows: drawings,
 		Life: ctx, Runs: runs.NewService(runs.Options{
-			Store: db, Details: db, Logs: db, Submit: settled{db, h.editor}, Objects: keep, Workshop: h.engine, Catalog: catalog, Now: time.Now,
+			Store: db, Details: db, Logs: db, Submit: settled{db, h.editor}, Objects: keep, Workshop: h.engine, Catalog: catalog, Memory: h.memory, Now: time.Now,
 		}),
 		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
 		Account: h.account, Elsewhere: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
-		Limiter: db, Answers: db, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
+		Limiter: db, Answers: db, Memory: h.memory, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
 		App:        httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
 		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},
 		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute,
@@ -187,7 +189,7 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 		return err
 	}
 	h.engine = engine.New(engine.Options{
-		Network: s.TaskNetwork, Disk: space, TaskLog: log, Free: h.disk,
+		Network: s.TaskNetwork, Disk: space, TaskLog: log, Free: h.disk, Memory: h.memory,
 		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Purse: h.db, Objects: keep, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
 		Dir: folder, Owner: host + " " + rand.Text(), Host: host, Away: away,
 		Changed: h.hub.Changed, Ended: h.hub.Ended, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -115,7 +116,7 @@ func (c *carrier) lose(ctx context.Context, t *try) {
 		return
 	}
 	c.close(t, runs.AttemptLost, string(executor.Lost))
-	c.await(t.node, t.shard)
+	t.node.again(t.shard)
 	c.tellOf(c.event(t, lifecycle.NodeRetried, t.node.Name+" was lost with its machine and is tried again"))
 }
 
@@ -153,7 +154,7 @@ func (c *carrier) explain(ctx context.Context, t *try, s executor.Seen) failure 
 	case executor.ExitedNonZero:
 		return failure{lifecycle.NodeFailedCode, graph.OnError, c.exited(ctx, t, s)}
 	case executor.OutOfDisk:
-		return failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s wrote more than the %s of disk, or more files, than a task may have", id, bytesText(c.e.Disk))}
+		return failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s wrote more than the %s of disk, or more files, than a task may have", id, produced.SizeText(c.e.Disk))}
 	}
 	return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s failed: %s %s", id, s.Reason, s.Detail)}
 }
@@ -220,7 +221,7 @@ func (c *carrier) failureData(ctx context.Context, t *try, f failure) []byte {
 
 // stateOf is what the shards of a node add up to while some are at work.
 func (c *carrier) stateOf(n *node) lifecycle.NodeState {
-	if len(n.waiting) > 0 {
+	if !n.idle() {
 		return lifecycle.NodeRunning
 	}
 	for _, t := range c.live {
@@ -242,7 +243,7 @@ func (c *carrier) shardDone(t *try, ok bool) {
 	}
 	n.row.ShardsDone, n.row.ShardsFailed = n.done, n.failed
 	c.dirty[n] = true
-	if n.done < len(n.shards) {
+	if n.done < n.total {
 		return
 	}
 	if n.failed > 0 && !(n.AllowFailure && n.failed < n.done) {
@@ -254,7 +255,7 @@ func (c *carrier) shardDone(t *try, ok bool) {
 	if n.failed > 0 {
 		message = fmt.Sprintf("%s has succeeded without %d of its %d shards, which its settings allow", n.Name, n.failed, n.done)
 	}
-	if n.row.Cached = n.cached == len(n.shards); n.row.Cached {
+	if n.row.Cached = n.cached == n.total; n.row.Cached {
 		kind, message = lifecycle.NodeCached, n.Name+" was computed before and is used again"
 	}
 	c.tellOf(c.event(t, kind, message))

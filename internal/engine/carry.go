@@ -7,11 +7,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/plan"
+	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/engine/shelf"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -25,6 +27,8 @@ type carrier struct {
 	seen  chan sight
 	wish  chan struct{} // somebody wants it cancelled
 
+	counted bool // as lost, since its last server went down over it
+
 	execution
 }
 
@@ -35,15 +39,19 @@ type execution struct {
 	g      *graph.Graph
 	plan   *plan.Plan
 	values graph.Values
+	work   *bounds.Work
 	inputs map[string][]string // keys by workflow input
 	nodes  map[string]*node
 	open   []*node          // those that have begun and not ended, as defined
 	waits  map[*shard]*node // for the time of their next attempt
 	live   map[executor.Key]*try
-	made   made
+	made   produced.Files
 	album  *album
 	shelf  *shelf.Shelf
 	supply chan struct{} // closed when what was missing on the shelf has come
+
+	scattered int // shards of all its scatters
+	itemBytes int // of what they are scattered over
 
 	step  runs.Step // what the next write says
 	dirty map[*node]bool
@@ -77,7 +85,7 @@ func newCarrier(e *Engine, r runs.Run) *carrier {
 
 func newExecution(dir string, r runs.Run) execution {
 	return execution{
-		r: r, nodes: map[string]*node{}, waits: map[*shard]*node{}, live: map[executor.Key]*try{}, dirty: map[*node]bool{}, made: made{},
+		r: r, work: bounds.NewWork(), nodes: map[string]*node{}, waits: map[*shard]*node{}, live: map[executor.Key]*try{}, dirty: map[*node]bool{}, made: produced.Files{},
 		album: &album{}, shelf: shelf.New(dir, r.ID), written: r.BilledSince,
 	}
 }
@@ -110,7 +118,7 @@ func (c *carrier) cancel() {
 }
 
 // start reads the definition and what is known of the run.
-func (c *carrier) start(ctx context.Context, resumed bool) error {
+func (c *carrier) start(ctx context.Context) error {
 	var problems []graph.Problem
 	if c.g, problems = graph.Parse(c.r.Definition); len(problems) > 0 {
 		return fmt.Errorf("%w definition: %s: %s", errUnreadable, problems[0].Path, problems[0].Message)
@@ -121,6 +129,7 @@ func (c *carrier) start(ctx context.Context, resumed bool) error {
 	if err := json.Unmarshal(c.r.Inputs, &c.inputs); err != nil {
 		return fmt.Errorf("%w inputs: %w", errUnreadable, err)
 	}
+	c.g = c.g.WithoutSource()
 	plan, err := c.e.Purse.PlanOf(ctx, c.r.Team)
 	if err != nil {
 		return err
@@ -140,9 +149,6 @@ func (c *carrier) start(ctx context.Context, resumed bool) error {
 		return err
 	}
 	c.restore(rec)
-	if resumed {
-		return c.resume(ctx)
-	}
 	return nil
 }
 
@@ -181,7 +187,7 @@ func (c *carrier) resume(ctx context.Context) error {
 func (c *carrier) unstart(t *try, s executor.Seen) {
 	t.shard.untried++
 	c.close(t, runs.AttemptLost, string(executor.NeverStarted))
-	c.await(t.node, t.shard)
+	t.node.again(t.shard)
 	if s.ID != "" {
 		c.over = append(c.over, s.Handle)
 	}
@@ -201,7 +207,7 @@ func (c *carrier) requeue(ctx context.Context) error {
 	if err := c.flush(ctx); err != nil {
 		return err
 	}
-	if err := c.e.Queue.RequeueRun(ctx, c.r.ID, c.r.Fence, heard, c.e.Now()); err != nil {
+	if err := c.e.Queue.RequeueRun(ctx, c.r.ID, c.r.Fence, runs.Loss{Heard: heard, Counted: c.counted}, c.e.Now()); err != nil {
 		return err
 	}
 	return errEnded
@@ -217,6 +223,7 @@ func (c *carrier) set(n *node, state lifecycle.NodeState) {
 	c.dirty[n] = true
 	if state.Terminal() {
 		n.row.FinishedAt = c.e.Now()
+		n.clear()
 		c.open = slices.DeleteFunc(c.open, func(o *node) bool { return o == n })
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
@@ -27,7 +28,9 @@ import (
 type Queue interface {
 	ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time) ([]runs.Run, error)
 	TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Time) ([]runs.Run, error)
-	RequeueRun(ctx context.Context, id ids.Run, fence int64, heard, now time.Time) error
+	RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs.Loss, now time.Time) error
+	// CountCrash counts a loss of a run that was at work when a server went down.
+	CountCrash(ctx context.Context, id ids.Run, now time.Time) error
 	// ReportWorker says what a worker has for runs, and that it is there.
 	ReportWorker(ctx context.Context, w runs.Worker, now time.Time) error
 	ForgetWorker(ctx context.Context, owner string) error
@@ -108,6 +111,7 @@ type Options struct {
 	Pulse   func(ids.Run, runs.Pulse) // told what a running one uses
 	Log     *slog.Logger
 	Now     func() time.Time
+	Memory  *bounds.Memory // of the server; nil: without end
 }
 
 // Engine carries runs until its context ends.
@@ -116,6 +120,7 @@ type Engine struct {
 	wake   chan struct{}
 	leases *lease.Keeper
 
+	crashed  map[ids.Run]bool // were at work when this machine's last server went down
 	mu       sync.Mutex
 	carriers map[ids.Run]*carrier
 	evicted  map[executor.Key]bool // ended to make room on the disk
@@ -136,7 +141,7 @@ const (
 func New(o Options) *Engine {
 	o.Pause = cmp.Or(o.Pause, defaultPause)
 	return &Engine{
-		Options: o, wake: make(chan struct{}, 1), carriers: map[ids.Run]*carrier{}, evicted: map[executor.Key]bool{},
+		Options: o, wake: make(chan struct{}, 1), carriers: map[ids.Run]*carrier{}, evicted: map[executor.Key]bool{}, crashed: map[ids.Run]bool{},
 		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log),
 	}
 }

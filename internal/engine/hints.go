@@ -6,23 +6,14 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/taskenv"
 )
-
-// nested are the words with which programs say that they could not make a
-// sandbox of their own, which the sandbox of a task refuses them.
-var nested = []string{
-	"bwrap: ", "unshare: unshare failed", "failed to create user namespace", "creating new namespace failed", "no usable sandbox",
-	"could not create user namespace", "user namespace: operation not permitted",
-}
 
 // exited explains a command that failed by itself.
 func (c *carrier) exited(ctx context.Context, t *try, s executor.Seen) string {
 	said := fmt.Sprintf("Node %s exited with status %d", t.node.ID, s.Exit.Code)
-	text := strings.ToLower(c.lastOf(ctx, t))
-	for _, words := range nested {
-		if strings.Contains(text, words) {
-			return said + ": it tried to start a sandbox or container of its own, which a task cannot. Set `image` on the node, or switch the tool's own sandbox off"
-		}
+	if taskenv.TriedSandbox(c.lastOf(ctx, t)) {
+		said += ": it tried to start a sandbox or container of its own, which a task cannot. Set `image` on the node, or switch the tool's own sandbox off"
 	}
 	return said
 }

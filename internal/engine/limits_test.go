@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/store/storetest"
 )
 
 // started awaits the first task of a run.
@@ -46,4 +47,23 @@ func TestARunThatNobodyCanPayIsInterrupted(t *testing.T) {
 			t.Errorf("%+v for %v, %v", b, r.CreditsUsed, err)
 		}
 	})
+}
+
+func TestANodeWhoseExpressionIsHostileFailsWithASentence(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, storetest.SQLite(t))
+	s.open("w1")
+	for definition, says := range map[string]string{
+		`{"nodes":[{"id":"a","command":"true","scatter":{"over":"[\"x\\u0000--bind\\u0000/\\u0000/\\u0000--\"]"}}]}`:                                         "item 1: a text contains the NUL character",
+		`{"nodes":[{"id":"a","command":"true","scatter":{"over":"[[1]]` + strings.Repeat(`.map(a, [a,a,a,a,a,a,a,a,a,a])`, 8) + `"}}]}`:                      "takes more than 2000000 steps",
+		`{"nodes":[{"id":"a","command":"true","when":"[[1]]` + strings.Repeat(`.map(a, [a,a,a,a,a,a,a,a,a,a])`, 8) + `.exists(a, a == a)"}]}`:                "takes more than 2000000 steps",
+		`{"nodes":[{"id":"a","command":"true","when":"{\"a\": true}[\"b\\u0000\\n\"]"}]}`:                                                                    "no such key",
+		`{"parameters":{"n":{"type":"integer","default":1}},"nodes":[{"id":"a","command":"true","scatter":{"over":"[1.0 / (params.n == 1 ? 0.0 : 1.0)]"}}]}`: "not a number",
+	} {
+		id := s.submit(definition, `{}`)
+		r := s.await(id, terminal)
+		if r.Status != lifecycle.Failed || r.ErrorCode != lifecycle.NodeFailedCode || !strings.Contains(r.ErrorMessage, "Node a: ") || !strings.Contains(r.ErrorMessage, says) {
+			t.Errorf("%s %s %q, want %q", r.Status, r.ErrorCode, r.ErrorMessage, says)
+		}
+	}
 }

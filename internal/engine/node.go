@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -19,24 +17,7 @@ type node struct {
 	*graph.Node
 	row     runs.Node
 	failure failure // the first of its shards
-	shards  []*shard
-	waiting []*shard // those that want to start, in order
-	done    int      // shards that have ended
-	failed  int
-	cached  int
-}
-
-// shard is one piece of a node's work.
-type shard struct {
-	index   int
-	item    string // its value or path, as JSON; empty without scatter
-	state   lifecycle.NodeState
-	attempt int // the newest
-	lost    int // attempts that the platform lost
-	untried int // those, and ones of which nothing ran: they do not count
-	retryAt time.Time
-	memory  float64 // GB, after attempts that ran out of it; 0: as asked
-	logged  int64   // bytes of its log, over all attempts
+	shards
 }
 
 // try is an attempt that lives.
@@ -62,19 +43,6 @@ type try struct {
 	files map[string]files.File // that come into it, by key
 }
 
-func (n *node) shard(index int) *shard {
-	for len(n.shards) <= index {
-		n.shards = append(n.shards, &shard{index: len(n.shards), state: lifecycle.NodeQueued})
-	}
-	return n.shards[index]
-}
-
-// await puts a shard into the line.
-func (c *carrier) await(n *node, s *shard) {
-	s.state = lifecycle.NodeQueued
-	n.waiting = append(n.waiting, s)
-}
-
 // enter adds a node to those that have begun.
 func (c *carrier) enter(n *node) {
 	c.nodes[n.ID] = n
@@ -88,7 +56,7 @@ func (c *carrier) key(t *try) executor.Key {
 
 // scope is what expressions see.
 func (c *carrier) scope() graph.Scope {
-	return graph.Scope{Parameters: c.values, Inputs: c.inputs, Outputs: c.made.keys()}
+	return graph.Scope{Parameters: c.values, Inputs: c.inputs, Outputs: c.made.Keys, Work: c.work}
 }
 
 // begin lets nodes begin that wait for nobody: they are skipped, or get their
@@ -130,45 +98,19 @@ func (c *carrier) beginNode(n *graph.Node) {
 	}
 	begun := &node{Node: n, row: runs.Node{ID: n.ID, Name: n.Name}}
 	if n.Scatter == nil {
-		begun.shard(0)
+		begun.total = 1
 	} else if err := c.scatter(begun); err != nil {
-		c.failAtStart(n, "what it is scattered over cannot be evaluated: "+err.Error())
+		c.failAtStart(n, err.Error())
 		return
 	}
 	c.enter(begun)
-	if len(begun.shards) == 0 { // an empty scatter succeeds with nothing
+	if begun.total == 0 { // an empty scatter succeeds with nothing
 		begun.row.StartedAt = c.e.Now()
 		c.set(begun, lifecycle.NodeSucceeded)
 		c.tellOf(c.eventOf(begun, lifecycle.NodeDone, n.Name+" has nothing to do"))
 		return
 	}
-	begun.waiting = slices.Clone(begun.shards)
 	c.set(begun, lifecycle.NodeQueued)
-}
-
-func (c *carrier) scatter(n *node) error {
-	items, err := c.g.EvalOver(n.Node, c.scope())
-	if err != nil {
-		return err
-	}
-	if len(items) > graph.MaxShards {
-		return fmt.Errorf("%d shards are more than %d", len(items), graph.MaxShards)
-	}
-	count := len(items)
-	n.row.Shards = &count
-	for i, item := range items {
-		n.shard(i).item = encoded(item)
-	}
-	return nil
-}
-
-// encoded is a shard's value as JSON; what CEL computes always is.
-func encoded(item any) string {
-	text, err := json.Marshal(item)
-	if err != nil {
-		return `""`
-	}
-	return string(text)
 }
 
 func (c *carrier) failAtStart(n *graph.Node, why string) {

@@ -10,73 +10,15 @@ import (
 	"mime"
 	"path"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 )
-
-// made is what the nodes of a run have produced, by node and port.
-type made map[string]map[string]produced
-
-// produced are the files of one port, in the order of the shards.
-type produced []runs.Output
-
-func (m made) add(o runs.Output) {
-	if m[o.Node] == nil {
-		m[o.Node] = map[string]produced{}
-	}
-	list := m[o.Node][o.Port]
-	at, _ := slices.BinarySearchFunc(list, o, func(a, b runs.Output) int { return strings.Compare(a.Key, b.Key) })
-	m[o.Node][o.Port] = slices.Insert(list, at, o)
-}
-
-func (p produced) keys() []string {
-	var keys []string
-	for _, o := range p {
-		keys = append(keys, o.Key)
-	}
-	return keys
-}
-
-// keys are those of all files, as expressions see them.
-func (m made) keys() map[string]map[string][]string {
-	all := map[string]map[string][]string{}
-	for node, ports := range m {
-		all[node] = map[string][]string{}
-		for port, list := range ports {
-			all[node][port] = list.keys()
-		}
-	}
-	return all
-}
-
-func (m made) count() (n int) {
-	for _, ports := range m {
-		for _, list := range ports {
-			n += len(list)
-		}
-	}
-	return n
-}
-
-// find is the file of this run with a key.
-func (m made) find(key string) (runs.Output, bool) {
-	for _, ports := range m {
-		for _, list := range ports {
-			at, ok := slices.BinarySearchFunc(list, key, func(o runs.Output, key string) int { return strings.Compare(o.Key, key) })
-			if ok {
-				return list[at], true
-			}
-		}
-	}
-	return runs.Output{}, false
-}
 
 // succeed keeps a try's outputs. The bytes are safe before the journal says
 // so, and hashed again on the way: what the shim saw is what is kept.
@@ -98,7 +40,7 @@ func (c *carrier) succeed(ctx context.Context, t *try, exit *executor.Exit) erro
 	}
 	t.row.Outputs = len(kept)
 	for _, o := range kept {
-		c.made.add(o)
+		c.made.Add(o)
 	}
 	c.step.Outputs = append(c.step.Outputs, kept...)
 	c.close(t, runs.AttemptSucceeded, "")
@@ -121,17 +63,8 @@ func (c *carrier) overStorage(ctx context.Context, t *try, exit *executor.Exit) 
 		return false, err
 	}
 	c.fail(ctx, t, failure{code: lifecycle.DiskFull, message: fmt.Sprintf(
-		"Node %s made %s, and the team's plan has %s of storage left: delete files, or change to a larger plan", t.node.ID, bytesText(sum), bytesText(max(0, left)))})
+		"Node %s made %s, and the team's plan has %s of storage left: delete files, or change to a larger plan", t.node.ID, produced.SizeText(sum), produced.SizeText(max(0, left)))})
 	return true, nil
-}
-
-// bytesText is a number of bytes for people.
-func bytesText(n int64) string {
-	const gb, mb = 1 << 30, 1 << 20
-	if n >= gb {
-		return fmt.Sprintf("%.4g GB", float64(n)/gb)
-	}
-	return fmt.Sprintf("%.3g MB", float64(n)/mb)
 }
 
 // keep stores one output under a key that carries attempt and fence, so that
@@ -202,7 +135,7 @@ func (c *carrier) finish(ctx context.Context) error {
 		}
 		return c.end(ctx, runs.Ending{Status: f.code.Ends(), Code: f.code, Message: f.message})
 	}
-	verified := runs.Event{Type: lifecycle.OutputVerified, At: c.e.Now(), Message: fmt.Sprintf("%d output files are kept and verified", c.made.count())}
+	verified := runs.Event{Type: lifecycle.OutputVerified, At: c.e.Now(), Message: fmt.Sprintf("%d output files are kept and verified", c.made.Count())}
 	return c.end(ctx, runs.Ending{Status: lifecycle.Completed, Message: "the run has completed", Before: []runs.Event{verified}})
 }
 

@@ -4,11 +4,10 @@ import (
 	"context"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/taskenv"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -35,7 +34,7 @@ func (c *carrier) feel(ctx context.Context) {
 		if measured {
 			c.measure(ctx, meter, t, &pulse)
 		}
-		if done, total, ok := progressOf(filepath.Join(c.e.Dir, c.key(t).Folder())); ok {
+		if done, total, ok := taskenv.ProgressOf(filepath.Join(c.e.Dir, c.key(t).Folder())); ok {
 			t.share = max(t.share, done/total)
 			pulse.Node, pulse.NodeName = t.node.ID, t.node.Name
 			pulse.Step = t.node.Name + ": " + strconv.FormatFloat(done, 'f', -1, 64) + "/" + strconv.FormatFloat(total, 'f', -1, 64)
@@ -59,21 +58,6 @@ func (c *carrier) measure(ctx context.Context, m executor.Meter, t *try, pulse *
 	pulse.CPUPercent += max(0, t.cpu)
 }
 
-// progressOf reads what a command says of itself: "done/total".
-func progressOf(dir string) (done, total float64, ok bool) {
-	f, err := shim.OpenMade(filepath.Join(dir, shim.TempFolder), progressFile)
-	if err != nil {
-		return 0, 0, false
-	}
-	defer f.Close()
-	text := make([]byte, 64)
-	n, _ := readFull(f, text)
-	before, after, found := strings.Cut(strings.TrimSpace(string(text[:n])), "/")
-	done, err1 := strconv.ParseFloat(strings.TrimSpace(before), 64)
-	total, err2 := strconv.ParseFloat(strings.TrimSpace(after), 64)
-	return done, total, found && err1 == nil && err2 == nil && done >= 0 && total > 0 && done <= total
-}
-
 // percent is how far the run has come; the last percent is the verified end.
 func (c *carrier) percent() int {
 	done, total := c.plan.Progress()
@@ -82,10 +66,10 @@ func (c *carrier) percent() int {
 	}
 	share := float64(done)
 	for _, n := range c.open {
-		share += float64(n.done) / float64(max(1, len(n.shards)))
+		share += float64(n.done) / float64(max(1, n.total))
 	}
 	for _, t := range c.live {
-		share += t.share / float64(max(1, len(t.node.shards)))
+		share += t.share / float64(max(1, t.node.total))
 	}
 	return int(share * 99 / float64(total))
 }

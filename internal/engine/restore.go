@@ -16,6 +16,9 @@ func (c *carrier) restore(rec runs.Record) {
 			continue
 		}
 		states[row.ID] = row.State
+		if row.Shards != nil {
+			c.scattered += *row.Shards
+		}
 		known := &node{Node: n, row: row}
 		if row.State.Terminal() {
 			c.nodes[row.ID] = known
@@ -25,24 +28,40 @@ func (c *carrier) restore(rec runs.Record) {
 	}
 	c.plan = plan.New(c.g, states)
 	for _, o := range rec.Outputs {
-		c.made.add(o)
+		c.made.Add(o)
 	}
+	known := tried{}
 	for _, a := range rec.Attempts {
 		if n := c.nodes[a.Node]; n != nil {
-			c.recall(n, a)
+			c.recall(n, known.shard(n, a.Shard), a)
 		}
 	}
 	for _, l := range rec.Logged {
-		c.recallLog(l)
+		c.texts += l.Size
+		if n := c.nodes[l.Node]; n != nil {
+			c.recallLog(known.shard(n, l.Shard), l)
+		}
 	}
 	for _, n := range c.open {
-		c.refill(n)
+		c.refill(n, known[n])
 	}
 }
 
+// tried are the shards of which something is known.
+type tried map[*node]map[int]*shard
+
+func (t tried) shard(n *node, index int) *shard {
+	if t[n] == nil {
+		t[n] = map[int]*shard{}
+	}
+	if t[n][index] == nil {
+		t[n][index] = n.make(index)
+	}
+	return t[n][index]
+}
+
 // recall takes in an attempt; those of one shard come in order.
-func (c *carrier) recall(n *node, a runs.Attempt) {
-	s := n.shard(a.Shard)
+func (c *carrier) recall(n *node, s *shard, a runs.Attempt) {
 	s.item, s.attempt = a.Item, max(s.attempt, a.Number)
 	switch a.State {
 	case runs.AttemptStarted:
@@ -81,41 +100,9 @@ func (c *carrier) recallFailure(n *node, s *shard, a runs.Attempt) {
 }
 
 // recallLog takes in how much of an attempt's log is kept.
-func (c *carrier) recallLog(l runs.Logged) {
-	c.texts += l.Size
-	n := c.nodes[l.Node]
-	if n == nil {
-		return
-	}
-	s := n.shard(l.Shard)
+func (c *carrier) recallLog(s *shard, l runs.Logged) {
 	s.logged = max(s.logged, l.End)
 	if t := c.live[executor.Key{Run: c.r.ID, Node: l.Node, Shard: l.Shard, Attempt: l.Attempt}]; t != nil {
 		t.logged, t.inline = l.Size, l.Inline
-	}
-}
-
-// refill gives a node the shards that were not tried before, and counts. The
-// values of a scatter are computed again, which gives the same ones.
-func (c *carrier) refill(n *node) {
-	n.shard(0)
-	if n.Scatter != nil {
-		items, err := c.g.EvalOver(n.Node, c.scope())
-		for i := 0; err == nil && i < len(items); i++ { // it was evaluated before; what is known must do
-			if s := n.shard(i); s.item == "" {
-				s.item = encoded(items[i])
-			}
-		}
-	}
-	for _, s := range n.shards {
-		switch s.state {
-		case lifecycle.NodeQueued:
-			n.waiting = append(n.waiting, s)
-		case lifecycle.NodeRetrying:
-			c.waits[s] = n
-		case lifecycle.NodeSucceeded:
-			n.done++
-		case lifecycle.NodeFailed:
-			n.done, n.failed = n.done+1, n.failed+1
-		}
 	}
 }

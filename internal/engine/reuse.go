@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/engine/cachekey"
+	"github.com/millrace/millrace/internal/engine/taskenv"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -33,18 +34,18 @@ func (c *carrier) identify(ctx context.Context, t *try) error {
 	if err != nil {
 		return err
 	}
-	p := parts{"root": root, "arch": runtime.GOARCH, "interpreter": t.node.Interpreter, "command": t.node.Command}
-	task := Task{Node: t.node.Node, Values: c.values}
+	p := cachekey.Parts{"root": root, "arch": runtime.GOARCH, "interpreter": t.node.Interpreter, "command": t.node.Command}
+	task := taskenv.Task{Node: t.node.Node, Values: c.values}
 	for name, value := range t.node.Env {
 		p["env."+name] = value
 	}
-	for _, name := range task.parameters() {
+	for _, name := range task.Parameters() {
 		if text, ok := c.values.Text(name); ok {
 			p["PARAM_"+name] = text
 		}
 	}
 	for port, list := range feeds {
-		p["input."+port] = contents(list, t.files)
+		p["input."+port] = cachekey.Contents(list, t.files)
 	}
 	for _, o := range t.node.Outputs {
 		p["output."+o.Name] = fmt.Sprintf("%s many=%t optional=%t", o.Path, o.Many, o.Optional)
@@ -52,11 +53,11 @@ func (c *carrier) identify(ctx context.Context, t *try) error {
 	if t.node.Scatter != nil {
 		p["ITEM"] = item
 		if isFile {
-			p["ITEM"] = contents([]string{item}, t.files)
+			p["ITEM"] = cachekey.Contents([]string{item}, t.files)
 		}
 	}
-	if p.known() {
-		t.row.CacheKey, t.row.Parts = p.key(), p.stored()
+	if p.Known() {
+		t.row.CacheKey, t.row.Parts = p.Key(), p.Stored()
 	}
 	return nil
 }
@@ -68,7 +69,7 @@ func (c *carrier) find(ctx context.Context, t *try, feeds map[string][]string) e
 	own := map[string]files.File{}
 	for _, keys := range feeds {
 		for _, key := range keys {
-			if o, ok := c.made.find(key); ok {
+			if o, ok := c.made.Find(key); ok {
 				own[key] = files.File{Key: key, Name: o.Name, Blob: o.Blob, SHA256: o.SHA256}
 			} else {
 				others = append(others, key)
@@ -95,20 +96,6 @@ func (c *carrier) root(ctx context.Context, n *node) (string, error) {
 	}
 	caps, err := c.e.Driver.Capabilities(ctx)
 	return caps.Root, err
-}
-
-// contents names files by what is in them; a hash that nobody has taken yet is
-// no name.
-func contents(keys []string, known map[string]files.File) string {
-	var list []string
-	for _, key := range keys {
-		f := known[key]
-		if f.SHA256 == "" {
-			return unknownContent
-		}
-		list = append(list, f.Name+" "+f.SHA256)
-	}
-	return strings.Join(list, "\n")
 }
 
 // reuse lets a try succeed with the files of an earlier one with the same key,
@@ -174,7 +161,7 @@ func (c *carrier) takeAgain(ctx context.Context, t *try, list []runs.Output) (bo
 		return false, nil
 	}
 	for _, o := range list {
-		c.made.add(o)
+		c.made.Add(o)
 	}
 	return true, err
 }
@@ -204,7 +191,7 @@ func (c *carrier) explainMiss(ctx context.Context, t *try, list []runs.Output) e
 	}
 	last, err := c.e.Archive.LastParts(ctx, c.r.Team, c.r.Workflow, n.ID, t.shard.index)
 	if err == nil {
-		n.row.CacheMiss = miss(last, t.row.Parts)
+		n.row.CacheMiss = cachekey.Miss(last, t.row.Parts)
 	}
 	return err
 }

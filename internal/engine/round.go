@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -18,7 +19,8 @@ func (c *carrier) round(ctx context.Context) error {
 		return err
 	}
 	for again := true; again; {
-		begun := c.begin()
+		var begun bool
+		_ = suspects.Watch(c.e.Dir, c.r.ID, func() error { begun = c.begin(); return nil })
 		tries, reused, err := c.pick(ctx)
 		if err != nil {
 			return err

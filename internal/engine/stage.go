@@ -9,14 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/taskenv"
 )
-
-// progressFile is where a command may say how far it has come, among its
-// temporary files.
-const progressFile = "millrace-progress"
 
 // prepare makes the attempt's folder with its inputs, and says how it is to be
 // carried out.
@@ -56,6 +52,9 @@ func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 		return spec, err
 	}
 	spec.Env, spec.Staged = task.Environment(), task.Staged
+	if err := taskenv.Check(spec.Env); err != nil {
+		return spec, err
+	}
 	image.into(&spec)
 	return spec, nil
 }
@@ -69,10 +68,10 @@ func (c *carrier) folder(ctx context.Context, spec executor.Spec) error {
 
 // stage puts a task's inputs into a folder; seen is where the command finds
 // its folders.
-func (c *carrier) stage(ctx context.Context, t *try, dir string, seen executor.Places) (Task, error) {
-	task := Task{
+func (c *carrier) stage(ctx context.Context, t *try, dir string, seen executor.Places) (taskenv.Task, error) {
+	task := taskenv.Task{
 		Run: c.r.ID, Node: t.node.Node, Attempt: t.row.Number, Values: c.values, VCPU: t.vcpu, RAMGB: t.ramGB,
-		Inputs: map[string][]string{}, Lists: map[string]string{}, Progress: path.Join(seen.Temp, progressFile),
+		Inputs: map[string][]string{}, Lists: map[string]string{}, Progress: path.Join(seen.Temp, taskenv.ProgressFile),
 		Shard: t.node.Scatter != nil, Index: t.shard.index,
 	}
 	for port, keys := range c.feeds(t.node) {
@@ -80,7 +79,7 @@ func (c *carrier) stage(ctx context.Context, t *try, dir string, seen executor.P
 		if err != nil {
 			return task, err
 		}
-		if err := os.WriteFile(filepath.Join(dir, port+".list"), lines(paths), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, port+".list"), taskenv.Lines(paths), 0o644); err != nil {
 			return task, err
 		}
 		task.Inputs[port], task.Lists[port], task.Staged = paths, path.Join(seen.Inputs, port+".list"), true
@@ -88,18 +87,9 @@ func (c *carrier) stage(ctx context.Context, t *try, dir string, seen executor.P
 	return task, c.stageItem(ctx, t, &task, dir, seen)
 }
 
-// lines is a file with one path a line; without paths it is empty.
-func lines(paths []string) []byte {
-	var b []byte
-	for _, p := range paths {
-		b = append(append(b, p...), '\n')
-	}
-	return b
-}
-
 // stageItem gives a shard its value; one that is a file of the team is brought
 // along.
-func (c *carrier) stageItem(ctx context.Context, t *try, task *Task, dir string, seen executor.Places) error {
+func (c *carrier) stageItem(ctx context.Context, t *try, task *taskenv.Task, dir string, seen executor.Places) error {
 	if !task.Shard {
 		return nil
 	}
@@ -132,7 +122,7 @@ func (c *carrier) item(s *shard) (text string, isFile bool) {
 			return text, true
 		}
 	}
-	_, isFile = c.made.find(text)
+	_, isFile = c.made.Find(text)
 	return text, isFile
 }
 
@@ -149,7 +139,7 @@ func (c *carrier) feeds(n *node) map[string][]string {
 		if _, ok := ports[e.TargetHandle]; !ok {
 			ports[e.TargetHandle] = nil
 		}
-		ports[e.TargetHandle] = append(ports[e.TargetHandle], c.made[e.Source][e.SourceHandle].keys()...)
+		ports[e.TargetHandle] = append(ports[e.TargetHandle], c.made.Keys(e.Source, e.SourceHandle)...)
 	}
 	return ports
 }
@@ -163,7 +153,7 @@ func (c *carrier) bring(ctx context.Context, t *try, keys []string, dir, seen st
 	paths := make([]string, len(keys))
 	for i, key := range keys {
 		f := t.files[key]
-		name := strings.ReplaceAll(f.Name, " ", "_") // a list in a variable is split at spaces
+		name := taskenv.StagedName(f.Name)
 		place := filepath.Join(dir, strconv.Itoa(i))
 		if err := os.Mkdir(place, 0o755); err != nil {
 			return nil, err

@@ -27,22 +27,23 @@ func (c *carrier) pick(ctx context.Context) (tries []*try, reused bool, err erro
 		return nil, false, nil
 	}
 	for _, n := range slices.Clone(c.open) {
-		for len(n.waiting) > 0 && c.fits(n, n.waiting[0]) && c.named(ctx, n) {
-			t := c.attempt(n, n.waiting[0])
+		for n.next() != nil && c.fits(n, n.next()) && c.named(ctx, n) {
+			t := c.attempt(n, n.next())
 			if t.err = c.identify(ctx, t); t.err == nil {
 				again, err := c.reuse(ctx, t)
 				if err != nil {
 					return nil, false, err
 				}
 				if again {
-					n.waiting, reused = n.waiting[1:], true
+					n.take()
+					reused = true
 					continue
 				}
 				if !c.fetched(n) || !c.supplied(ctx, t) {
 					break
 				}
 			}
-			n.waiting = n.waiting[1:]
+			n.take()
 			c.commence(t)
 			tries = append(tries, t)
 		}
@@ -59,7 +60,7 @@ func (c *carrier) wake() {
 		if !c.e.Now().Before(s.retryAt) {
 			delete(c.waits, s)
 			s.retryAt = time.Time{}
-			c.await(n, s)
+			n.again(s)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/lease"
+	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -81,8 +82,13 @@ func (c *carrier) carryOn(ctx context.Context, resumed bool) (err error) {
 	if err := c.lease.Check(ctx); err != nil {
 		return err
 	}
-	if err := c.start(ctx, resumed); err != nil {
+	if err := c.startInRoom(ctx); err != nil {
 		return err
+	}
+	if resumed {
+		if err := c.resume(ctx); err != nil {
+			return err
+		}
 	}
 	for {
 		if err := c.round(ctx); err != nil {
@@ -90,6 +96,22 @@ func (c *carrier) carryOn(ctx context.Context, resumed bool) (err error) {
 		}
 		if err := c.wait(ctx); err != nil {
 			return err
+		}
+	}
+}
+
+// startInRoom starts when the server has the memory for it.
+func (c *carrier) startInRoom(ctx context.Context) error {
+	for {
+		release, err := c.e.Memory.Reserve(len(c.r.Definition) + len(c.r.Parameters))
+		if err == nil {
+			defer release()
+			return suspects.Watch(c.e.Dir, c.r.ID, func() error { return c.start(ctx) })
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
 		}
 	}
 }
@@ -127,7 +149,8 @@ func (c *carrier) leave(ctx context.Context, err error) bool {
 // worker down.
 func (c *carrier) lost(ctx context.Context) bool {
 	c.beginAnew()
-	err := c.start(ctx, false)
+	c.counted = false
+	err := c.start(ctx)
 	if err == nil {
 		err = c.requeue(ctx)
 	}

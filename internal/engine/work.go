@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/shelf"
+	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -45,6 +46,7 @@ func (e *Engine) takeRuns(ctx, carrying context.Context) {
 	defer patrolling.Stop()
 	defer reports.Stop()
 	e.report(ctx)
+	e.countCrashes(ctx)
 	e.takeOver(ctx, carrying)
 	e.claim(ctx, carrying)
 	for {
@@ -60,6 +62,21 @@ func (e *Engine) takeRuns(ctx, carrying context.Context) {
 			e.claim(ctx, carrying)
 			e.heedCancels(ctx)
 		}
+	}
+}
+
+// countCrashes counts the runs that were at work when the last server on this
+// machine went down.
+func (e *Engine) countCrashes(ctx context.Context) {
+	marked, err := suspects.Runs(e.Dir)
+	e.complain(ctx, "cannot read which runs were at work", err)
+	for _, id := range marked {
+		if err := e.Queue.CountCrash(ctx, id, e.Now()); err != nil {
+			e.complain(ctx, "cannot count a crash", err)
+			continue
+		}
+		e.crashed[id] = true
+		e.complain(ctx, "cannot remove a mark", suspects.Clear(e.Dir, id))
 	}
 }
 
@@ -98,6 +115,11 @@ func (e *Engine) claim(ctx, carrying context.Context) {
 	if most <= 0 || problem != "" || e.diskLow() {
 		return
 	}
+	release, err := e.Memory.Reserve(8 << 20) // the largest definition
+	if err != nil {
+		return // the patrol asks again
+	}
+	defer release()
 	began := e.leases.Began()
 	claimed, err := e.Queue.ClaimRuns(ctx, runs.Claim{Owner: e.Owner, Total: total, Most: most}, e.Now(), e.Now().Add(lease.Length))
 	e.complain(ctx, "cannot claim runs", err)
@@ -119,6 +141,8 @@ func (e *Engine) takeOver(ctx, carrying context.Context) {
 // for.
 func (e *Engine) carry(ctx context.Context, r runs.Run, began time.Duration, resumed bool) {
 	c := newCarrier(e, r)
+	c.counted = e.crashed[r.ID]
+	delete(e.crashed, r.ID)
 	ctx, abandon := context.WithCancelCause(ctx)
 	c.lease = e.leases.Hold(runs.Held{Run: r.ID, Fence: r.Fence}, began, abandon)
 	e.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/billing"
+	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/files"
@@ -56,6 +57,7 @@ type Options struct {
 	Chat      *ai.Chat
 	Limiter   Limiter
 	Answers   Answers
+	Memory    *bounds.Memory                         // of the server; nil: without end
 	Checks    map[string]func(context.Context) error // what readiness asks, by name
 	App       App
 	Metrics   *Metrics

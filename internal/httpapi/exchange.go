@@ -36,13 +36,14 @@ type exchange struct {
 	membership identity.Membership
 	caller     access.Caller
 	body       []byte
+	release    func() // the memory that reading it takes
 	key        *once.Key
 }
 
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
 
 func (a *API) begin(rt route, w http.ResponseWriter, r *http.Request) *exchange {
-	x := &exchange{api: a, rt: rt, r: r, w: &counted{ResponseWriter: w}, started: a.Now()}
+	x := &exchange{api: a, rt: rt, r: r, w: &counted{ResponseWriter: w}, started: a.Now(), release: func() {}}
 	x.id = r.Header.Get("X-Request-Id")
 	if len(x.id) > 128 || !requestID.MatchString(x.id) {
 		x.id = "req_" + strings.ToLower(rand.Text())
@@ -55,6 +56,7 @@ func (a *API) begin(rt route, w http.ResponseWriter, r *http.Request) *exchange 
 // it logs names routes, never paths, queries, tokens or bodies.
 func (x *exchange) end() {
 	p := recover()
+	x.release()
 	if p == http.ErrAbortHandler {
 		defer panic(p) // the client must see that the answer is cut off
 	} else if p != nil {
@@ -175,7 +177,11 @@ func (x *exchange) readBody() error {
 	if t := x.r.Header.Get("Content-Type"); t != "" && len(body) > 0 && !isJSON(t) {
 		return fault.Unsupported("send the body as application/json, not as %q", t)
 	}
-	return nil
+	release, err := x.api.Memory.Reserve(len(body))
+	if err == nil {
+		x.release = release
+	}
+	return err
 }
 
 func isJSON(contentType string) bool {

@@ -143,6 +143,12 @@ func (s Step) LogObjects() (size int64) {
 	return size
 }
 
+// Loss is how a run was lost with its worker.
+type Loss struct {
+	Heard   time.Time // when it was last known to be at work
+	Counted bool      // it was, when its server went down
+}
+
 // ErrGone is what a worker hears that wants to reuse files which somebody has
 // deleted meanwhile: nothing was written.
 var ErrGone = fault.Conflict("what was to be used again is gone").WithCode("gone")

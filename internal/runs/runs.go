@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -145,6 +146,7 @@ type Service struct {
 	objects  Objects
 	workshop Workshop
 	catalog  credits.Catalog
+	memory   *bounds.Memory
 	now      func() time.Time
 }
 
@@ -157,12 +159,13 @@ type Options struct {
 	Objects  Objects
 	Workshop Workshop
 	Catalog  credits.Catalog
+	Memory   *bounds.Memory // of the server; nil: without end
 	Now      func() time.Time
 }
 
 // NewService makes the room.
 func NewService(o Options) *Service {
-	return &Service{store: o.Store, details: o.Details, logs: o.Logs, submit: o.Submit, objects: o.Objects, workshop: o.Workshop, catalog: o.Catalog, now: o.Now}
+	return &Service{store: o.Store, details: o.Details, logs: o.Logs, submit: o.Submit, objects: o.Objects, workshop: o.Workshop, catalog: o.Catalog, memory: o.Memory, now: o.Now}
 }
 
 // Runs lists the team's runs, newest first.

@@ -113,6 +113,11 @@ func (s *Service) Retry(ctx context.Context, caller access.Caller, id ids.Run, i
 
 // accept checks what the run was given and stores it.
 func (s *Service) accept(ctx context.Context, r *Run, in New) error {
+	release, err := s.memory.Reserve(len(r.Definition) + len(in.Parameters))
+	if err != nil {
+		return err
+	}
+	defer release()
 	g, err := s.check(ctx, r, in)
 	if err != nil {
 		return err

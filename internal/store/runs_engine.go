@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
@@ -22,23 +23,26 @@ func (db *DB) EndRun(ctx context.Context, id ids.Run, fence int64, e runs.Ending
 
 const maxLosses = 3
 
-// RequeueRun gives a run back whose tasks died with their worker, which was
-// last heard of at a time: what came after is not billed. Lost three times,
-// the run is interrupted.
-func (db *DB) RequeueRun(ctx context.Context, id ids.Run, fence int64, heard, now time.Time) error {
+// RequeueRun gives a run back whose tasks died with their worker. What came
+// after that was last heard of is not billed. Lost three times, the run is
+// interrupted.
+func (db *DB) RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs.Loss, now time.Time) error {
 	return db.fenced(ctx, id, fence, func(tx *DB, r runs.Run) error {
 		if !r.BilledSince.IsZero() {
-			r.Billed, r.BilledSince = r.Took(maxTime(heard, r.BilledSince)), time.Time{}
+			r.Billed, r.BilledSince = r.Took(maxTime(l.Heard, r.BilledSince)), time.Time{}
 		}
-		if r.Losses+1 >= maxLosses {
+		if !l.Counted {
+			r.Losses++
+		}
+		if r.Losses >= maxLosses {
 			return tx.end(ctx, r, runs.Ending{
 				Status: lifecycle.Interrupted, Code: lifecycle.WorkerLost,
 				Message: "the run was lost three times: the machines it ran on keep going away",
 			}, now)
 		}
 		_, err := tx.changed(ctx, `
-			UPDATE runs SET status = 'queued', owner = '', lease_until = 0, losses = losses + 1, billed = $1, billed_since = NULL
-			WHERE id = $2`, r.Billed.Microseconds(), id)
+			UPDATE runs SET status = 'queued', owner = '', lease_until = 0, losses = $1, billed = $2, billed_since = NULL
+			WHERE id = $3`, r.Losses, r.Billed.Microseconds(), id)
 		if err != nil {
 			return err
 		}
@@ -46,6 +50,30 @@ func (db *DB) RequeueRun(ctx context.Context, id ids.Run, fence int64, heard, no
 			return err
 		}
 		return tx.tell(ctx, id, runs.Event{Type: lifecycle.RunRequeued, At: now, Message: "the worker was lost; the run waits for another one"})
+	})
+}
+
+// CountCrash counts a loss of a run that was at work when its server went down,
+// whether a task of it lives on or not; the third one interrupts it. A run that
+// has ended meanwhile stays as it is.
+func (db *DB) CountCrash(ctx context.Context, id ids.Run, now time.Time) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		r, err := tx.lockedRun(ctx, id)
+		if fault.Is(err, fault.KindNotFound) || err == nil && r.Status.Terminal() {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if r.Losses+1 < maxLosses {
+			_, err = tx.changed(ctx, `UPDATE runs SET losses = losses + 1 WHERE id = $1`, id)
+			return err
+		}
+		r.BilledSince = time.Time{} // while it took servers down it is not billed
+		return tx.end(ctx, r, runs.Ending{
+			Status: lifecycle.Interrupted, Code: lifecycle.WorkerLost,
+			Message: "the server went down three times while it worked on this run; the run may be too large for it",
+		}, now)
 	})
 }
 

@@ -164,7 +164,7 @@ func TestAStaleWorkerChangesNothing(t *testing.T) {
 		for _, err := range []error{
 			db.TellRun(ctx, r.ID, 1, runs.Event{Type: lifecycle.NodeStarted, At: later}),
 			db.EndRun(ctx, r.ID, 1, runs.Ending{Status: lifecycle.Failed}, later),
-			db.RequeueRun(ctx, r.ID, 1, later, later),
+			db.RequeueRun(ctx, r.ID, 1, runs.Loss{Heard: later}, later),
 		} {
 			if !fault.Is(err, fault.KindConflict) {
 				t.Errorf("a stale write gives %v", err)
@@ -198,7 +198,7 @@ func TestALostRunComesBackTwice(t *testing.T) {
 				t.Fatal(err)
 			}
 			now = now.Add(time.Hour)
-			if err := db.RequeueRun(ctx, r.ID, claimed[0].Fence, heard, now); err != nil {
+			if err := db.RequeueRun(ctx, r.ID, claimed[0].Fence, runs.Loss{Heard: heard}, now); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -213,6 +213,62 @@ func TestALostRunComesBackTwice(t *testing.T) {
 // claim is a worker with more room than anybody needs.
 func claim(owner string, most int) runs.Claim {
 	return runs.Claim{Owner: owner, Total: credits.Size{VCPU: 1000, RAMGB: 4000}, Most: most}
+}
+
+// A run that takes its server down is counted each time, also before any of
+// its tasks has begun, and a crash that took its tasks along is one loss.
+func TestARunThatTakesItsServerDownThreeTimesIsInterrupted(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		r, other := submit(t, db, team), submit(t, db, team)
+		if _, err := db.ClaimRuns(ctx, claim("w0", 2), august, august); err != nil {
+			t.Fatal(err)
+		}
+		now := august
+		for crash := 1; crash <= 3; crash++ {
+			now = now.Add(time.Hour)
+			if err := db.CountCrash(ctx, r.ID, now); err != nil {
+				t.Fatal(err)
+			}
+			got, err := db.Run(ctx, team, r.ID)
+			if err != nil || got.Status.Terminal() != (crash == 3) {
+				t.Fatalf("after %d crashes it is %s, %v", crash, got.Status, err)
+			}
+			taken, err := db.TakeOver(ctx, runs.TakeOver{Owner: fmt.Sprint("h w", crash), Host: "h"}, now, now)
+			if err != nil || len(taken) != map[bool]int{true: 2, false: 1}[crash < 3] {
+				t.Fatalf("after %d crashes %d runs are taken over, %v", crash, len(taken), err)
+			}
+			if crash != 1 {
+				continue
+			}
+			for _, lost := range taken {
+				if lost.ID != r.ID {
+					continue
+				}
+				if err := db.RequeueRun(ctx, r.ID, lost.Fence, runs.Loss{Heard: now, Counted: true}, now); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := db.ClaimRuns(ctx, claim("w", 1), now, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := db.Run(ctx, team, r.ID)
+		if err != nil || got.Status != lifecycle.Interrupted || got.ErrorCode != lifecycle.WorkerLost {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if err := db.CountCrash(ctx, r.ID, now); err != nil {
+			t.Errorf("one that has ended: %v", err)
+		}
+		if err := db.CountCrash(ctx, "run_none", now); err != nil {
+			t.Errorf("one that is gone: %v", err)
+		}
+		if innocent, err := db.Run(ctx, team, other.ID); err != nil || innocent.Losses != 0 {
+			t.Errorf("%+v, %v", innocent, err)
+		}
+		check(t, db, team)
+	})
 }
 
 func TestTeamsTakeTurns(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/millrace/millrace/internal/domain/bounds"
 )
 
 // Scope is what the expressions of a run can see. Files are named by whatever
@@ -17,8 +19,9 @@ import (
 // `has` tells the two apart.
 type Scope struct {
 	Parameters Values
-	Inputs     map[string][]string            // by input
-	Outputs    map[string]map[string][]string // by node and port
+	Inputs     map[string][]string              // by input
+	Outputs    func(node, port string) []string // nil: none
+	Work       *bounds.Work                     // nil: only what one expression may cost counts
 }
 
 // EvalWhen reports whether a node runs. A node without `when` does.
@@ -28,7 +31,7 @@ func (g *Graph) EvalWhen(n *Node, s Scope) (bool, error) {
 	}
 	out, err := g.evaluate(n.When, s)
 	if err != nil {
-		return false, fmt.Errorf("`when` of %s: %w", n.ID, err)
+		return false, fmt.Errorf("`when` of %s: %s", n.ID, long(err.Error()))
 	}
 	answer, ok := out.(types.Bool)
 	if !ok {
@@ -37,24 +40,27 @@ func (g *Graph) EvalWhen(n *Node, s Scope) (bool, error) {
 	return bool(answer), nil
 }
 
-// EvalOver lists the items that a node is scattered over: text, bool, int64,
-// float64, nil, or lists and maps of these.
-func (g *Graph) EvalOver(n *Node, s Scope) ([]any, error) {
+// EvalOver lists the items that a node is scattered over.
+func (g *Graph) EvalOver(n *Node, s Scope) (bounds.Items, error) {
 	if n.Scatter == nil || n.Scatter.Over == "" {
-		return nil, fmt.Errorf("%s is not scattered over anything", n.ID)
+		return bounds.Items{}, fmt.Errorf("%s is not scattered over anything", n.ID)
 	}
 	out, err := g.evaluate(n.Scatter.Over, s)
 	if err != nil {
-		return nil, fmt.Errorf("`scatter.over` of %s: %w", n.ID, err)
+		return bounds.Items{}, fmt.Errorf("`scatter.over` of %s: %s", n.ID, long(err.Error()))
 	}
 	list, ok := out.(traits.Lister)
 	if !ok {
-		return nil, fmt.Errorf("`scatter.over` of %s must be a list, but it is of type %s", n.ID, out.Type().TypeName())
+		return bounds.Items{}, fmt.Errorf("`scatter.over` of %s must be a list, but it is of type %s", n.ID, out.Type().TypeName())
 	}
 	if size, _ := list.Size().(types.Int); size > MaxShards {
-		return nil, fmt.Errorf("%s would be scattered over %d items; at most %d are allowed", n.ID, size, MaxShards)
+		return bounds.Items{}, fmt.Errorf("%s would be scattered over %d items; at most %d are allowed", n.ID, size, MaxShards)
 	}
-	return items(list)
+	all, err := bounds.ItemsOf(list, s.Work)
+	if err != nil {
+		return bounds.Items{}, fmt.Errorf("`scatter.over` of %s: %s", n.ID, long(err.Error()))
+	}
+	return all, nil
 }
 
 func (g *Graph) evaluate(src string, s Scope) (ref.Val, error) {
@@ -62,13 +68,18 @@ func (g *Graph) evaluate(src string, s Scope) (ref.Val, error) {
 	if x == nil || x.ast == nil {
 		return nil, errors.New("the expression is malformed")
 	}
-	program, err := x.env.Program(x.ast, cel.CostLimit(maxCost))
+	if err := s.Work.Spent(); err != nil {
+		return nil, err
+	}
+	m := bounds.NewMeter(x.read)
+	program, err := x.env.Program(x.ast, cel.CustomDecoratorV2(m.Decorate))
 	if err != nil {
 		return nil, err
 	}
 	out, _, err := program.Eval(map[string]any{
-		"params": g.params(s), "inputs": g.inputs(s), "nodes": g.nodes(s),
+		"params": g.params(s, m), "inputs": g.inputs(s), "nodes": g.nodes(s),
 	})
+	s.Work.Spend(m)
 	return out, err
 }
 
@@ -95,16 +106,23 @@ func (r *record) ConvertToNative(reflect.Type) (any, error) {
 	return nil, fmt.Errorf("%s cannot be used as a value", r.kind)
 }
 
-func (g *Graph) params(s Scope) *record {
+func (g *Graph) params(s Scope, m *bounds.Meter) *record {
+	known := map[string]any{} // a large one that is asked for often is made once
 	return &record{
 		kind: paramsType,
 		has:  func(name string) bool { return s.Parameters.all.member(name) != nil },
 		get: func(name string) any {
-			p, _ := g.Parameter(name)
-			if v := s.Parameters.all.member(name); v != nil {
-				return celValue(v, celType(p.schema.source))
+			if v, ok := known[name]; ok {
+				return v
 			}
-			return types.NewErr("the parameter `%s` has no value", name)
+			v := s.Parameters.all.member(name)
+			if v == nil {
+				return types.NewErr("the parameter `%s` has no value", name)
+			}
+			m.Spend(2 * v.bulk())
+			p, _ := g.Parameter(name)
+			known[name] = types.DefaultTypeAdapter.NativeToValue(celValue(v, celType(p.schema.source)))
+			return known[name]
 		},
 	}
 }
@@ -122,19 +140,26 @@ func (g *Graph) inputs(s Scope) *record {
 
 func (g *Graph) nodes(s Scope) *record {
 	return &record{kind: nodesType, get: func(id string) any {
-		return &record{kind: nodePrefix + id, get: func(string) any { return g.ports(id, s.Outputs[id]) }}
+		return &record{kind: nodePrefix + id, get: func(string) any { return g.ports(id, s) }}
 	}}
 }
 
-func (g *Graph) ports(id string, made map[string][]string) *record {
+func (g *Graph) ports(id string, s Scope) *record {
 	return &record{
 		kind: portsPrefix + id,
-		has:  func(port string) bool { return len(made[port]) > 0 },
+		has:  func(port string) bool { return len(s.made(id, port)) > 0 },
 		get: func(port string) any {
 			t, _ := vocabulary{g: g}.fieldType(portsPrefix+id, port)
-			return files(made[port], t)
+			return files(s.made(id, port), t)
 		},
 	}
+}
+
+func (s Scope) made(node, port string) []string {
+	if s.Outputs == nil {
+		return nil
+	}
+	return s.Outputs(node, port)
 }
 
 func files(names []string, t *types.Type) any {
@@ -145,59 +170,6 @@ func files(names []string, t *types.Type) any {
 		return names
 	}
 	return names[0]
-}
-
-// items turns a list of CEL values into plain ones.
-func items(list traits.Lister) ([]any, error) {
-	size, _ := list.Size().(types.Int)
-	all := make([]any, 0, size)
-	for i := range size {
-		item, err := native(list.Get(i))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, item)
-	}
-	return all, nil
-}
-
-func native(v ref.Val) (any, error) {
-	switch v := v.(type) {
-	case types.String:
-		return string(v), nil
-	case types.Bool:
-		return bool(v), nil
-	case types.Int:
-		return int64(v), nil
-	case types.Uint:
-		return int64(v), nil
-	case types.Double:
-		return float64(v), nil
-	case types.Null:
-		return nil, nil
-	case traits.Lister:
-		return items(v)
-	case traits.Mapper:
-		return nativeMap(v)
-	}
-	return nil, fmt.Errorf("a value of type %s cannot be handed to a task", v.Type().TypeName())
-}
-
-func nativeMap(m traits.Mapper) (any, error) {
-	all := map[string]any{}
-	for it := m.Iterator(); it.HasNext() == types.True; {
-		key := it.Next()
-		name, ok := key.(types.String)
-		if !ok {
-			return nil, errors.New("the keys of a map must be texts")
-		}
-		item, err := native(m.Get(key))
-		if err != nil {
-			return nil, err
-		}
-		all[string(name)] = item
-	}
-	return all, nil
 }
 
 func parseFloat(lit string) float64 {

@@ -7,6 +7,8 @@ import (
 	"github.com/google/cel-go/cel"
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/millrace/millrace/internal/domain/bounds"
 )
 
 // expression is one CEL text of the definition, compiled. Nodes that have the
@@ -16,6 +18,7 @@ type expression struct {
 	ast    *cel.Ast
 	result *types.Type
 	uses   []*Node // the nodes whose outputs it reads
+	read   bounds.Readings
 	faults []string
 }
 
@@ -106,7 +109,7 @@ func (e *compiler) check(x *expression, src string) {
 		x.faults = explain(e.g, parsed, issues)
 		return
 	}
-	x.ast, x.result, x.uses = checked, checked.OutputType(), e.uses(checked)
+	x.ast, x.result, x.uses, x.read = checked, checked.OutputType(), e.uses(checked), bounds.ReadingsOf(checked)
 }
 
 // weight counts the terms of an expression and the macros among them.

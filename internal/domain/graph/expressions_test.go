@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // choosing is a definition whose node c has this `when`; a comes before it, d
@@ -33,10 +31,11 @@ func scope(t *testing.T, g *Graph) Scope {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
+	made := map[string][]string{"a.one": {"A"}, "b.each": {"B0", "B1"}}
 	return Scope{
 		Parameters: values,
 		Inputs:     map[string][]string{"reads": {"r1", "r2"}},
-		Outputs:    map[string]map[string][]string{"a": {"one": {"A"}}, "b": {"each": {"B0", "B1"}}},
+		Outputs:    func(node, port string) []string { return made[node+"."+port] },
 	}
 }
 
@@ -113,15 +112,15 @@ func TestWhenDecides(t *testing.T) {
 
 func TestOverListsTheItems(t *testing.T) {
 	t.Parallel()
-	for over, want := range map[string][]any{
-		`inputs.reads`:                     {"r1", "r2"},
+	for over, want := range map[string][]string{
+		`inputs.reads`:                     {`"r1"`, `"r2"`},
 		`nodes.a.outputs.many`:             {},
-		`nodes.b.outputs.each`:             {"B0", "B1"},
-		`params.l.map(x, x * 10)`:          {int64(10), int64(20), int64(30)},
-		`[1, 2.5, "a", true, null]`:        {int64(1), 2.5, "a", true, nil},
-		`[{"k": [1]}]`:                     {map[string]any{"k": []any{int64(1)}}},
+		`nodes.b.outputs.each`:             {`"B0"`, `"B1"`},
+		`params.l.map(x, x * 10)`:          {"10", "20", "30"},
+		`[1, 2.5, "a", true, null]`:        {"1", "2.5", `"a"`, "true", "null"},
+		`[{"k": [1]}]`:                     {`{"k":[1]}`},
 		`params.l.filter(x, x > params.n)`: {},
-		`params.o.k`:                       {int64(1), map[string]any{"z": 1.5}},
+		`params.o.k`:                       {"1", `{"z":1.5}`},
 	} {
 		g := parsed(t, spread(over))
 		n, _ := g.Node("c")
@@ -129,8 +128,14 @@ func TestOverListsTheItems(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", over, err)
 		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s: %s", over, d)
+		if got.Len() != len(want) {
+			t.Errorf("%s has %d items, want %d", over, got.Len(), len(want))
+			continue
+		}
+		for i := range want {
+			if got.JSON(i) != want[i] {
+				t.Errorf("item %d of %s is %s, want %s", i, over, got.JSON(i), want[i])
+			}
 		}
 	}
 }
@@ -144,7 +149,7 @@ func TestAnExpressionCannotRunAway(t *testing.T) {
 	}
 	g := parsed(t, spread(src))
 	n, _ := g.Node("c")
-	if _, err := g.EvalOver(n, scope(t, g)); err == nil || !strings.Contains(err.Error(), "cost limit") {
+	if _, err := g.EvalOver(n, scope(t, g)); err == nil || !strings.Contains(err.Error(), "steps") {
 		t.Errorf("it ended with %v", err)
 	}
 }

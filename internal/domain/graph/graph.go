@@ -140,6 +140,14 @@ var empty = sync.OnceValue(func() *Graph {
 	return g
 })
 
+// WithoutSource is the graph without what its author wrote beside it, for those
+// who carry it out: it takes less memory, and cannot be written down again.
+func (g *Graph) WithoutSource() *Graph {
+	slim := *g
+	slim.root = value{}
+	return &slim
+}
+
 // Node finds a node by its id.
 func (g *Graph) Node(id string) (*Node, bool) {
 	n, ok := g.byID[id]

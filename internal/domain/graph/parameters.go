@@ -6,13 +6,15 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/millrace/millrace/internal/domain/bounds"
 )
 
 // parameters reads the declared parameters, each a JSON Schema.
 func (c *checker) parameters(f *value) {
-	s := schemas{compiler: jsonschema.NewCompiler(), left: fullEffort}
+	s := schemas{compiler: jsonschema.NewCompiler(), room: newRoom()}
 	s.compiler.UseLoader(noLoader{})
-	s.compiler.UseRegexpEngine(pattern)
+	s.compiler.UseRegexpEngine(s.pattern)
 	c.entries(f, nil, func(v *value, in *where) { c.parameter(&s, v, in) })
 	slices.SortFunc(c.g.Parameters, func(a, b Parameter) int { return strings.Compare(a.Name, b.Name) })
 }
@@ -21,7 +23,17 @@ func (c *checker) parameters(f *value) {
 type schemas struct {
 	compiler *jsonschema.Compiler
 	size     int
-	left     effort
+	patterns bounds.Patterns
+	room     room
+}
+
+// pattern gives the validator its regular expressions.
+func (s *schemas) pattern(text string) (jsonschema.Regexp, error) {
+	compiled, err := s.patterns.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	return compiled, nil
 }
 
 func (c *checker) parameter(s *schemas, v *value, in *where) {
@@ -34,7 +46,7 @@ func (c *checker) parameter(s *schemas, v *value, in *where) {
 	}
 	if def := v.member("default"); def != nil {
 		p.Required = false
-		p.schema.check(def, at(def, here), &c.p, &s.left)
+		p.schema.check(def, at(def, here), &c.p, &s.room)
 	}
 	c.g.Parameters = append(c.g.Parameters, p)
 }
@@ -48,7 +60,7 @@ func (s *schemas) admit(one *schema) (fault string) {
 	if s.size > maxSchemas {
 		return fmt.Sprintf("the parameters are together larger than %d KB", maxSchemas>>10)
 	}
-	one.weight, fault = schemaFault(one.source)
+	one.weight, fault = schemaFault(one.source, &s.patterns)
 	return fault
 }
 
@@ -76,14 +88,16 @@ func (g *Graph) CheckParameters(data []byte) (Values, []Problem) {
 		return Values{}, p.all()
 	}
 	g.undeclared(&given, base, &p)
-	resolved, left := value{kind: object}, fullEffort
+	resolved, room := value{kind: object}, newRoom()
 	for _, param := range g.Parameters {
 		v := given.member(param.Name)
 		if v != nil {
-			param.schema.check(v, at(v, base), &p, &left)
+			param.schema.check(v, at(v, base), &p, &room)
 		} else if v = param.schema.source.member("default"); v == nil {
 			p.add(base.field(param.Name), "the parameter has no default and must be given")
 			continue
+		} else {
+			room.admit(v, base.field(param.Name), &p) // it was checked when it was written
 		}
 		named := *v
 		named.name = param.Name

@@ -75,8 +75,14 @@ func plain(name string) bool {
 }
 
 // short makes what an author wrote fit to be quoted in a message.
-func short(s string) string {
-	const most = 60
+func short(s string) string { return printable(s, 60) }
+
+// long bounds a message that may quote a whole value.
+func long(s string) string { return printable(s, 300) }
+
+// printable is at most so many characters of s, each of which can be shown and
+// stored.
+func printable(s string, most int) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range s {

@@ -19,11 +19,10 @@ const (
 	portsPrefix = "the outputs of "
 )
 
-// What an expression may cost: to evaluate, and to check. CEL's checker takes
+// What an expression may cost to check. CEL's checker takes
 // longer than in proportion, for macros above all, so that the size of the text
 // alone is no bound.
 const (
-	maxCost      = 1_000_000
 	maxRecursion = 24
 	maxTerms     = 300    // of one expression, with its macros unfolded
 	maxAllTerms  = 30_000 // of all distinct expressions

@@ -1,4 +1,6 @@
-package engine
+// Package taskenv is what a command sees of the world: its variables, and the
+// names of the files it reads.
+package taskenv
 
 import (
 	"maps"
@@ -6,7 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
+	"github.com/millrace/millrace/internal/domain/bounds"
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 )
@@ -45,7 +50,7 @@ func (t Task) Environment() map[string]string {
 	if env == nil {
 		env = map[string]string{}
 	}
-	for _, name := range t.parameters() {
+	for _, name := range t.Parameters() {
 		if text, ok := t.Values.Text(name); ok {
 			env["PARAM_"+name] = text
 		}
@@ -67,9 +72,31 @@ func (t Task) Environment() map[string]string {
 	return env
 }
 
-// parameters are the names that occur in the command or its environment, and
+// Check refuses variables that could not be handed over as they are, whatever
+// they were made from.
+func Check(env map[string]string) error {
+	for name, value := range env {
+		if err := bounds.TextFault(value); err != nil {
+			return fault.Invalid("%s: %s", name, err)
+		}
+	}
+	return nil
+}
+
+// StagedName is what a file is called where a command finds it. A list of paths
+// is split at spaces or lines, so that no name holds either.
+func StagedName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.IsControl(r) {
+			return '_'
+		}
+		return r
+	}, strings.ToValidUTF8(name, "_"))
+}
+
+// Parameters are the names that occur in the command or its environment, and
 // no others: what a task does not mention cannot change what it computes.
-func (t Task) parameters() []string {
+func (t Task) Parameters() []string {
 	texts := append([]string{t.Node.Command}, slices.Collect(maps.Values(t.Node.Env))...)
 	var names []string
 	for _, text := range texts {

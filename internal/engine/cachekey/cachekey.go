@@ -1,4 +1,6 @@
-package engine
+// Package cachekey names what a task is computed from, so that a result can be
+// found again, and says why one was not.
+package cachekey
 
 import (
 	"crypto/sha256"
@@ -8,32 +10,34 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/internal/files"
 )
 
-// parts are what a task is computed from, by name. The same parts give the
+// Parts are what a task is computed from, by name. The same parts give the
 // same result; that is the author's promise with `cache`.
-type parts map[string]string
+type Parts map[string]string
 
-// unknownContent stands for a file that nobody has hashed yet.
-const unknownContent = "?"
+// Unknown stands for a file that nobody has hashed yet.
+const Unknown = "?"
 
-// known reports whether every part can be named.
-func (p parts) known() bool {
+// Known reports whether every part can be named.
+func (p Parts) Known() bool {
 	for _, value := range p {
-		if value == unknownContent {
+		if value == Unknown {
 			return false
 		}
 	}
 	return true
 }
 
-// key is the hash of the canonical form: JSON with sorted names.
-func (p parts) key() string {
+// Key is the hash of the canonical form: JSON with sorted names.
+func (p Parts) Key() string {
 	sum := sha256.Sum256(p.json())
 	return hex.EncodeToString(sum[:])
 }
 
-func (p parts) json() []byte {
+func (p Parts) json() []byte {
 	text, err := json.Marshal(p)
 	if err != nil {
 		panic(err) // text only
@@ -44,8 +48,8 @@ func (p parts) json() []byte {
 // longPart is the length beyond which only a part's hash is stored.
 const longPart = 200
 
-// stored is the form in which a later miss can be explained.
-func (p parts) stored() []byte {
+// Stored is the form in which a later miss can be explained.
+func (p Parts) Stored() []byte {
 	short := maps.Clone(p)
 	for name, value := range short {
 		if len(value) > longPart {
@@ -56,12 +60,12 @@ func (p parts) stored() []byte {
 	return short.json()
 }
 
-// miss says in words why a key differs from the last one.
-func miss(last, now []byte) string {
+// Miss says in words why a key differs from the last one.
+func Miss(last, now []byte) string {
 	if len(last) == 0 {
 		return "it has not succeeded before"
 	}
-	var was, is parts
+	var was, is Parts
 	if json.Unmarshal(last, &was) != nil || json.Unmarshal(now, &is) != nil {
 		return "what it was computed from last time is not known"
 	}
@@ -83,7 +87,7 @@ func miss(last, now []byte) string {
 	return strings.Join(why, "; ")
 }
 
-func difference(name string, was, is parts) string {
+func difference(name string, was, is Parts) string {
 	before, had := was[name]
 	after, has := is[name]
 	port := strings.TrimPrefix(name, "input.")
@@ -104,4 +108,18 @@ func difference(name string, was, is parts) string {
 		return fmt.Sprintf("`%s` has changed", name)
 	}
 	return fmt.Sprintf("`%s` was %s, is %s", strings.TrimPrefix(name, "env."), before, after)
+}
+
+// Contents names files by what is in them; a hash that nobody has taken yet is
+// no name.
+func Contents(keys []string, known map[string]files.File) string {
+	var list []string
+	for _, key := range keys {
+		f := known[key]
+		if f.SHA256 == "" {
+			return Unknown
+		}
+		list = append(list, f.Name+" "+f.SHA256)
+	}
+	return strings.Join(list, "\n")
 }

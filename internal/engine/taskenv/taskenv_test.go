@@ -1,4 +1,4 @@
-package engine
+package taskenv
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/graph"
 )
 
@@ -38,5 +39,31 @@ func TestACommandSeesWhatItMentionsAndNothingElse(t *testing.T) {
 	}
 	if node.Env["RUN_ID"] != "forged" {
 		t.Error("the definition was changed")
+	}
+}
+
+func TestNoNameOfAFileBreaksAListOfPaths(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"reads.fastq.gz":     "reads.fastq.gz",
+		"two words.txt":      "two_words.txt",
+		"a\n/etc/passwd":     "a_/etc/passwd",
+		"tab\tand\u00a0more": "tab_and_more",
+		"caf\xe9":            "caf_",
+		"\x1b[31mred":        "_[31mred",
+		"Übersicht (1).csv":  "Übersicht_(1).csv",
+	} {
+		if got := StagedName(name); got != want {
+			t.Errorf("%q is staged as %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestWhatCannotBeHandedOverIsRefused(t *testing.T) {
+	t.Parallel()
+	for value, ok := range map[string]bool{"": true, "a b\n$(c)": true, "a\x00--bind": false, "\xff": false, strings.Repeat("x", bounds.MaxValue+1): false} {
+		if err := Check(map[string]string{"FINE": "x", "ITEM": value}); (err == nil) != ok {
+			t.Errorf("%.20q: %v", value, err)
+		}
 	}
 }
