@@ -142,21 +142,12 @@ function Workspace({ view, onView, name, workflowId, small }: WorkspaceProps) {
   const [palette, setPalette] = useState(empty && canEdit);
   const [finding, setFinding] = useState(false);
   const [open, setOpen] = useState(!small);
-  const flow = useReactFlow();
   const was = useRef(small);
   useEffect(() => {
     if (was.current === small) return;
     was.current = small;
     setOpen(!small);
-    // Once the canvas has its new size.
-    const timer = setTimeout(() => void flow.fitView({ maxZoom: 1, minZoom: 0.3, padding: 0.15 }), 200);
-    return () => clearTimeout(timer);
-  }, [small, flow]);
-  // The address names the chosen step, and leads to it.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only when the page is opened
-  useEffect(() => {
-    if (view.node && graph.document.roots.nodes.has(view.node)) requestAnimationFrame(() => show(view.node ?? ""));
-  }, []);
+  }, [small]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when another step is chosen
   useEffect(() => {
     if (chosen !== view.node) onView({ node: chosen, ...(chosen && view.panel !== "step" && { panel: "step" }) });
@@ -174,7 +165,13 @@ function Workspace({ view, onView, name, workflowId, small }: WorkspaceProps) {
             open={open}
           />
           {palette && canEdit && <Palette onClose={() => setPalette(false)} />}
-          <Canvas onFind={() => setFinding(true)} />
+          <Canvas
+            onFind={() => setFinding(true)}
+            // The address names the chosen step, and leads to it.
+            onOpen={() => {
+              if (view.node && graph.document.roots.nodes.has(view.node)) show(view.node);
+            }}
+          />
         </div>
       </div>
       {open && (
