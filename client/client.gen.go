@@ -490,7 +490,7 @@ type ClientInterface interface {
 
 	// RetryRunWithBody Run again
 	//
-	// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+	// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -499,7 +499,7 @@ type ClientInterface interface {
 
 	// RetryRun Run again
 	//
-	// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+	// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1895,7 +1895,7 @@ func (c *Client) ListRunOutputs(ctx context.Context, id RunID, params *ListRunOu
 
 // RetryRunWithBody Run again
 //
-// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1914,7 +1914,7 @@ func (c *Client) RetryRunWithBody(ctx context.Context, id RunID, params *RetryRu
 
 // RetryRun Run again
 //
-// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7683,7 +7683,7 @@ type ClientWithResponsesInterface interface {
 
 	// RetryRunWithBodyWithResponse Run again
 	//
-	// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+	// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7692,7 +7692,7 @@ type ClientWithResponsesInterface interface {
 
 	// RetryRunWithResponse Run again
 	//
-	// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+	// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -11206,7 +11206,7 @@ func (c *ClientWithResponses) ListRunOutputsWithResponse(ctx context.Context, id
 
 // RetryRunWithBodyWithResponse Run again
 //
-// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11221,7 +11221,7 @@ func (c *ClientWithResponses) RetryRunWithBodyWithResponse(ctx context.Context, 
 
 // RetryRunWithResponse Run again
 //
-// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

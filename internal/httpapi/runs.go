@@ -226,6 +226,12 @@ func (a *API) retryRun(x *exchange) (answer, error) {
 		}
 	}
 	n := runs.New{Custom: custom(in.Compute), Once: x.startedOnce}
+	if d := in.Definition; d != nil {
+		if !d.Valid() {
+			return answer{}, fault.Invalid("definition: must be `same` or `current`")
+		}
+		n.Current = *d == api.RetryRunDefinitionCurrent
+	}
 	if in.Parameters != nil {
 		var err error
 		if n.Parameters, err = parametersOf(in.Parameters); err != nil {

@@ -211,7 +211,7 @@ export interface paths {
         put?: never;
         /**
          * Run again
-         * @description Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+         * @description Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
          */
         post: operations["retryRun"];
         delete?: never;
@@ -2323,6 +2323,12 @@ export interface components {
         RetryRun: {
             parameters?: components["schemas"]["Parameters"] | null;
             compute?: components["schemas"]["ComputeSize"] | null;
+            /**
+             * @description Which definition runs: the one that this run ran, or the workflow as it is now. With `current`, values and files that the workflow does not ask for any more are left out, and a value that was only the default follows the default.
+             * @default same
+             * @enum {string}
+             */
+            definition: "same" | "current";
         };
         StartedRun: {
             runId: string;

@@ -19,6 +19,7 @@ import { SaveTrouble } from "./SaveState.tsx";
 import { Session } from "./session.ts";
 
 const RunDialog = lazy(async () => ({ default: (await import("../runs/RunDialog.tsx")).RunDialog }));
+const RunFromHere = lazy(async () => ({ default: (await import("../runs/Retry.tsx")).RunFromHere }));
 const ShareDialog = lazy(async () => ({ default: (await import("../sharing/ShareDialog.tsx")).ShareDialog }));
 
 const panels: Panel[] = ["step", "workflow", "problems", "history", "source"];
@@ -90,7 +91,7 @@ function Open({ workflow }: { workflow: Workflow }) {
   );
 }
 
-type Search = { node?: string; panel?: string; run?: true; share?: true };
+type Search = { node?: string; panel?: string; from?: string; run?: true; share?: true };
 
 function Living(props: {
   session: Session;
@@ -135,6 +136,11 @@ function Living(props: {
         <>
           <People />
           <ShareButton onClick={() => set({ share: true })} />
+          {search.from && (
+            <Suspense fallback={null}>
+              <RunFromHere runId={search.from} flush={() => session.flush()} />
+            </Suspense>
+          )}
           <RunButton onClick={() => set({ run: true })} />
           <Suspense fallback={null}>
             {search.run && (
