@@ -31,6 +31,9 @@ import { WorkflowPanel } from "./WorkflowPanel.tsx";
 
 const SourcePanel = lazy(() => import("./SourcePanel.tsx"));
 
+/** fetchAhead has the parts of the editor at hand that are shown later: the server may be away by then. */
+const fetchAhead = () => void Promise.allSettled([import("./CommandEditor.tsx"), import("./SourcePanel.tsx")]);
+
 export type Panel = "step" | "workflow" | "problems" | "history" | "source";
 
 export interface View {
@@ -76,6 +79,9 @@ function Inner({ session, name, title, actions, banner, view, onView, workflowId
   const flow = useReactFlow();
   const graph = useStore(session.state, (state) => state.graph);
   const ready = useStore(session.state, (state) => state.ready);
+  useEffect(() => {
+    if (ready) fetchAhead();
+  }, [ready]);
   const problems = useMemo(newProblems, []);
   const small = useNarrow();
   const lock = small ? "On a small screen the canvas is for looking only." : null;
