@@ -13,6 +13,7 @@ import {
 import { TriangleAlert } from "lucide-react";
 import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useStore } from "zustand";
+import { toast } from "../ui/toast.ts";
 import { useEditor, useGraph, useProblemsOf, useSession, useShown } from "./context.ts";
 import { FarLines } from "./FarLines.tsx";
 import type { FlowEdge, FlowNode } from "./flow.ts";
@@ -21,7 +22,7 @@ import { add } from "./kinds.ts";
 import { NodeCard, NoteCard } from "./NodeCard.tsx";
 import { Overview } from "./Overview.tsx";
 import { Cursors } from "./People.tsx";
-import { card } from "./ports.ts";
+import { card as measures } from "./ports.ts";
 import { useKeys } from "./useKeys.ts";
 import { Detail, farthest, useDetail, useFirstView, useOwnMeasures } from "./view.ts";
 
@@ -66,6 +67,7 @@ const noEdges: FlowEdge[] = [];
 const colorOf = (node: { type?: string | undefined }) => (node.type === "note" ? "var(--warn)" : "var(--muted)");
 const snap: [number, number] = [10, 10];
 const throttle = 33;
+const { width } = measures;
 
 /** Canvas is where the graph is drawn together. */
 export function Canvas({ onFind, onOpen }: { onFind: () => void; onOpen: () => void }) {
@@ -105,10 +107,23 @@ export function Canvas({ onFind, onOpen }: { onFind: () => void; onOpen: () => v
     if (!canEdit || state.isValid || !state.fromNode || !state.fromHandle || state.toNode) return;
     const point = "changedTouches" in event ? event.changedTouches[0] : event;
     if (!point) return;
+    const { id: from, type } = { id: state.fromNode.id, type: state.fromHandle.type };
+    const handle = state.fromHandle.id ?? null;
+    const card = document.elementFromPoint(point.clientX, point.clientY)?.closest(".react-flow__node");
+    const other = card instanceof HTMLElement ? card.dataset.id : undefined;
+    if (other !== undefined) {
+      if (other === from) return;
+      const made =
+        type === "source"
+          ? graph.document.connect(from, handle, other, null)
+          : graph.document.connect(other, null, from, handle);
+      if (!made) toast.info("These two are joined already, or would wait for one another.");
+      return;
+    }
     const at = flow.screenToFlowPosition({ x: point.clientX, y: point.clientY });
     setInsert({
-      at: { x: at.x + (state.fromHandle.type === "source" ? card.width / 2 : -card.width / 2), y: at.y },
-      from: { node: state.fromNode.id, handle: state.fromHandle.id ?? null, type: state.fromHandle.type },
+      at: { x: at.x + (type === "source" ? width / 2 : -width / 2), y: at.y },
+      from: { node: from, handle, type },
     });
   };
   const drag = () => {
