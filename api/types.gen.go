@@ -2460,6 +2460,9 @@ type ReadRunLogsParams struct {
 
 // ListRunOutputsParams defines parameters for ListRunOutputs.
 type ListRunOutputsParams struct {
+	// All Whether to list what nodes in between made, too.
+	All *bool `form:"all,omitempty" json:"all,omitempty"`
+
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }

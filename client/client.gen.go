@@ -483,7 +483,7 @@ type ClientInterface interface {
 
 	// ListRunOutputs List outputs
 	//
-	// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409.
+	// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
 	//
 	// Corresponds with GET /api/runs/{id}/outputs (the `ListRunOutputs` operationId).
 	ListRunOutputs(ctx context.Context, id RunID, params *ListRunOutputsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1878,7 +1878,7 @@ func (c *Client) ReadRunLogs(ctx context.Context, id RunID, params *ReadRunLogsP
 
 // ListRunOutputs List outputs
 //
-// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409.
+// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
 //
 // Corresponds with GET /api/runs/{id}/outputs (the `ListRunOutputs` operationId).
 func (c *Client) ListRunOutputs(ctx context.Context, id RunID, params *ListRunOutputsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5176,6 +5176,33 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 		return nil, err
 	}
 
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.All != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "all", *params.All, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
@@ -7674,7 +7701,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListRunOutputsWithResponse List outputs
 	//
-	// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409.
+	// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -11191,7 +11218,7 @@ func (c *ClientWithResponses) ReadRunLogsWithResponse(ctx context.Context, id Ru
 
 // ListRunOutputsWithResponse List outputs
 //
-// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409.
+// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
 //
 // Returns a wrapper object for the known response body format(s).
 //

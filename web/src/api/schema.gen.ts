@@ -269,7 +269,7 @@ export interface paths {
         };
         /**
          * List outputs
-         * @description Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409.
+         * @description Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
          */
         get: operations["listRunOutputs"];
         put?: never;
@@ -4195,7 +4195,10 @@ export interface operations {
     };
     listRunOutputs: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to list what nodes in between made, too. */
+                all?: boolean;
+            };
             header?: {
                 /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
                 "X-Team-Id"?: components["parameters"]["TeamID"];
@@ -4221,6 +4224,7 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
