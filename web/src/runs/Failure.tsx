@@ -9,6 +9,8 @@ import { Coloured } from "./LogView.tsx";
 import { causeOf, culprit, named, nextStep, tailOf } from "./model.ts";
 import type { RunStore } from "./runStore.ts";
 
+const toEnd = (box: HTMLElement | null) => box?.scrollTo(0, box.scrollHeight);
+
 /** Failure says what went wrong, where, and what to do next. */
 export function Failure({
   store,
@@ -56,7 +58,7 @@ export function Failure({
       {/* It opens at its end: the last line is what matters. */}
       {tail.length > 0 && (
         <pre
-          ref={(box) => box?.scrollTo(0, box.scrollHeight)}
+          ref={toEnd}
           tabIndex={0}
           className="mt-3 max-h-64 overflow-auto rounded-lg border bg-surface p-3 text-[12.5px]"
         >
