@@ -20,22 +20,11 @@ export function PortsEditor({ node, locked }: { node: GraphNode; locked: boolean
   const { document } = useGraph();
   const edges = document.edges().filter((edge) => edge.source === node.id || edge.target === node.id);
   const ports = portsOf(node, edges);
-  const ordering = edges.filter((edge) => !edge.sourceHandle);
   return (
     <>
       <Inputs node={node} ports={ports.inputs} edges={edges} locked={locked} />
       <Outputs node={node} ports={ports.outputs} edges={edges} locked={locked} />
-      <section className="space-y-1">
-        <h3 className="text-sm">Order only</h3>
-        {ordering.map((line) =>
-          line.target === node.id ? (
-            <Line key={line.id} id={line.id} word="after" other={line.source} locked={locked} />
-          ) : (
-            <Line key={line.id} id={line.id} word="before" other={line.target} locked={locked} />
-          ),
-        )}
-        <After node={node} locked={locked} />
-      </section>
+      <Ordering node={node} lines={edges.filter((edge) => !edge.sourceHandle)} locked={locked} />
     </>
   );
 }
@@ -132,25 +121,37 @@ function Origin({ node, name, wired, locked }: { node: GraphNode; name: string; 
   );
 }
 
-/** After chooses a step that this one waits for, without taking files from it. */
-function After({ node, locked }: { node: GraphNode; locked: boolean }) {
+/** Ordering is what the step waits for, and what waits for it, without files between them. */
+function Ordering({ node, lines, locked }: { node: GraphNode; lines: GraphEdge[]; locked: boolean }) {
   const { document } = useGraph();
   const earlier = useEarlier(node.id);
-  if (earlier.length === 0) return null;
+  if (lines.length + earlier.length === 0) return null;
   return (
-    <Select
-      aria-label="Run after"
-      disabled={locked}
-      value=""
-      onChange={(event) => event.target.value && document.order(event.target.value, node.id)}
-    >
-      <option value="">Run after…</option>
-      {earlier.map(({ id, data }) => (
-        <option key={id} value={id}>
-          {data.node.name || id}
-        </option>
-      ))}
-    </Select>
+    <section className="space-y-1">
+      <h3 className="text-sm">Order only</h3>
+      {lines.map((line) =>
+        line.target === node.id ? (
+          <Line key={line.id} id={line.id} word="after" other={line.source} locked={locked} />
+        ) : (
+          <Line key={line.id} id={line.id} word="before" other={line.target} locked={locked} />
+        ),
+      )}
+      {earlier.length > 0 && (
+        <Select
+          aria-label="Run after"
+          disabled={locked}
+          value=""
+          onChange={(event) => event.target.value && document.order(event.target.value, node.id)}
+        >
+          <option value="">Run after…</option>
+          {earlier.map(({ id, data }) => (
+            <option key={id} value={id}>
+              {data.node.name || id}
+            </option>
+          ))}
+        </Select>
+      )}
+    </section>
   );
 }
 
