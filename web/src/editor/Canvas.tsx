@@ -24,7 +24,7 @@ import { Overview } from "./Overview.tsx";
 import { Cursors } from "./People.tsx";
 import { card as measures } from "./ports.ts";
 import { useKeys } from "./useKeys.ts";
-import { Detail, farthest, useDetail, useFirstView, useOwnMeasures } from "./view.ts";
+import { Detail, farthest, useDetail, useFirstView, useOnlyVisible, useOwnMeasures } from "./view.ts";
 
 const TaskNode = memo(function TaskNode({ id, data, selected }: NodeProps<FlowNode>) {
   const problems = useProblemsOf(id);
@@ -81,6 +81,7 @@ export function Canvas({ onFind, onOpen }: { onFind: () => void; onOpen: () => v
   const frame = useRef<HTMLDivElement>(null);
   const tell = useTell();
   const level = useDetail();
+  const onlyVisible = useOnlyVisible(shown.nodes.length);
   const ready = useFirstView(shown.nodes);
   const limit = useMemo(() => farthest(shown.nodes), [shown.nodes]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when the canvas is opened
@@ -185,7 +186,7 @@ export function Canvas({ onFind, onOpen }: { onFind: () => void; onOpen: () => v
           elevateNodesOnSelect
           deleteKeyCode={null}
           zoomOnDoubleClick={false}
-          onlyRenderVisibleElements={shown.nodes.length > 60}
+          onlyRenderVisibleElements={onlyVisible}
           snapToGrid
           snapGrid={snap}
           minZoom={limit}

@@ -17,6 +17,17 @@ export function useDetail(): Level {
   return useStore((state) => (state.transform[2] > 0.5 ? 2 : state.transform[2] > 0.22 ? 1 : 0));
 }
 
+const whole = 0.12;
+const few = 60;
+
+/**
+ * useOnlyVisible tells whether cards out of view are left out. From far away
+ * most are in view, and moving would put hundreds in and out with every frame.
+ */
+export function useOnlyVisible(count: number): boolean {
+  return useStore((state) => count > few && state.transform[2] > whole);
+}
+
 /**
  * useOwnMeasures stops React Flow from measuring cards. Their sizes and ends are
  * numbers that it is given; what it measures of a card without ends, drawn from
@@ -44,7 +55,6 @@ export interface Sized {
 const dot = 400;
 const readable = 0.6;
 const legible = 0.22;
-const few = 60;
 const padding = 0.12;
 
 /** boundsOf is the box around all nodes; null without any. */

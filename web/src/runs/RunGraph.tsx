@@ -16,7 +16,7 @@ import { FarLines } from "../editor/FarLines.tsx";
 import { type FlowEdge, type FlowNode, flowOf } from "../editor/flow.ts";
 import { NodeCard, NoteCard } from "../editor/NodeCard.tsx";
 import { Overview } from "../editor/Overview.tsx";
-import { Detail, farthest, useDetail, useFirstView, useOwnMeasures } from "../editor/view.ts";
+import { Detail, farthest, useDetail, useFirstView, useOnlyVisible, useOwnMeasures } from "../editor/view.ts";
 import { classes } from "../ui/classes.ts";
 import { duration } from "../ui/format.ts";
 import { useNow } from "../ui/Time.tsx";
@@ -110,6 +110,7 @@ function Graph({ store, chosen, onChoose }: RunGraphProps) {
   }, [base, chosen, definition]);
   const flow = useReactFlow();
   const level = useDetail();
+  const onlyVisible = useOnlyVisible(nodes.length);
   const ready = useFirstView(base.nodes);
   const limit = useMemo(() => farthest(base.nodes), [base.nodes]);
   useEffect(() => {
@@ -132,7 +133,7 @@ function Graph({ store, chosen, onChoose }: RunGraphProps) {
         nodesConnectable={false}
         edgesFocusable={false}
         deleteKeyCode={null}
-        onlyRenderVisibleElements={nodes.length > 60}
+        onlyRenderVisibleElements={onlyVisible}
         minZoom={limit}
         maxZoom={1.5}
         attributionPosition="bottom-left"
