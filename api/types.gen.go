@@ -224,6 +224,24 @@ func (e ResourceProfile) Valid() bool {
 	}
 }
 
+// Defines values for RetryRunDefinition.
+const (
+	RetryRunDefinitionCurrent RetryRunDefinition = "current"
+	RetryRunDefinitionSame    RetryRunDefinition = "same"
+)
+
+// Valid indicates whether the value is a known member of the RetryRunDefinition enum.
+func (e RetryRunDefinition) Valid() bool {
+	switch e {
+	case RetryRunDefinitionCurrent:
+		return true
+	case RetryRunDefinitionSame:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Role.
 const (
 	RoleAdmin  Role = "admin"
@@ -1480,9 +1498,15 @@ type Retries = json.RawMessage
 
 // RetryRun defines model for RetryRun.
 type RetryRun struct {
-	Compute    *ComputeSize `json:"compute,omitempty"`
-	Parameters Parameters   `json:"parameters,omitempty"`
+	Compute *ComputeSize `json:"compute,omitempty"`
+
+	// Definition Which definition runs: the one that this run ran, or the workflow as it is now. With `current`, values and files that the workflow does not ask for any more are left out, and a value that was only the default follows the default.
+	Definition *RetryRunDefinition `json:"definition,omitempty"`
+	Parameters Parameters          `json:"parameters,omitempty"`
 }
+
+// RetryRunDefinition Which definition runs: the one that this run ran, or the workflow as it is now. With `current`, values and files that the workflow does not ask for any more are left out, and a value that was only the default follows the default.
+type RetryRunDefinition string
 
 // Revision defines model for Revision.
 type Revision struct {
@@ -2454,6 +2478,9 @@ type ReadRunLogsParams struct {
 
 // ListRunOutputsParams defines parameters for ListRunOutputs.
 type ListRunOutputsParams struct {
+	// All Whether to list what nodes in between made, too.
+	All *bool `form:"all,omitempty" json:"all,omitempty"`
+
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }

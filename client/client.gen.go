@@ -483,14 +483,14 @@ type ClientInterface interface {
 
 	// ListRunOutputs List outputs
 	//
-	// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409.
+	// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
 	//
 	// Corresponds with GET /api/runs/{id}/outputs (the `ListRunOutputs` operationId).
 	ListRunOutputs(ctx context.Context, id RunID, params *ListRunOutputsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RetryRunWithBody Run again
 	//
-	// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+	// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -499,7 +499,7 @@ type ClientInterface interface {
 
 	// RetryRun Run again
 	//
-	// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+	// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1896,7 +1896,7 @@ func (c *Client) ReadRunLogs(ctx context.Context, id RunID, params *ReadRunLogsP
 
 // ListRunOutputs List outputs
 //
-// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409.
+// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
 //
 // Corresponds with GET /api/runs/{id}/outputs (the `ListRunOutputs` operationId).
 func (c *Client) ListRunOutputs(ctx context.Context, id RunID, params *ListRunOutputsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1913,7 +1913,7 @@ func (c *Client) ListRunOutputs(ctx context.Context, id RunID, params *ListRunOu
 
 // RetryRunWithBody Run again
 //
-// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1932,7 +1932,7 @@ func (c *Client) RetryRunWithBody(ctx context.Context, id RunID, params *RetryRu
 
 // RetryRun Run again
 //
-// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5232,6 +5232,33 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 		return nil, err
 	}
 
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.All != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "all", *params.All, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
@@ -7777,7 +7804,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListRunOutputsWithResponse List outputs
 	//
-	// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409.
+	// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7786,7 +7813,7 @@ type ClientWithResponsesInterface interface {
 
 	// RetryRunWithBodyWithResponse Run again
 	//
-	// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+	// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7795,7 +7822,7 @@ type ClientWithResponsesInterface interface {
 
 	// RetryRunWithResponse Run again
 	//
-	// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+	// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -11340,7 +11367,7 @@ func (c *ClientWithResponses) ReadRunLogsWithResponse(ctx context.Context, id Ru
 
 // ListRunOutputsWithResponse List outputs
 //
-// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409.
+// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11355,7 +11382,7 @@ func (c *ClientWithResponses) ListRunOutputsWithResponse(ctx context.Context, id
 
 // RetryRunWithBodyWithResponse Run again
 //
-// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11370,7 +11397,7 @@ func (c *ClientWithResponses) RetryRunWithBodyWithResponse(ctx context.Context, 
 
 // RetryRunWithResponse Run again
 //
-// Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

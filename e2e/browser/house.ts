@@ -30,16 +30,14 @@ export class House {
   private constructor(
     readonly url: string,
     readonly data: string,
-    private readonly server: ChildProcess,
+    private server: ChildProcess,
     readonly browser: Browser,
   ) {}
 
   /** open starts bin/millrace on a free port, with a data folder of its own. */
   static async open(...flags: string[]): Promise<House> {
     const data = mkdtempSync(join(tmpdir(), "millrace-browser-"));
-    const server = spawn(join(root, "bin/millrace"), ["serve", "--listen", "127.0.0.1:0", "--data", data, ...flags], {
-      stdio: ["ignore", "pipe", "pipe"],
-    });
+    const server = serve("127.0.0.1:0", data, flags);
     const url = await address(server);
     const browser = await chromium.launch({
       executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
@@ -57,11 +55,32 @@ export class House {
     return new House(url, data, server, browser);
   }
 
+  /** down ends the server without warning, as a crash does. */
+  async down(): Promise<void> {
+    await this.end("SIGKILL");
+  }
+
+  /** up starts it again, on the same data and under the same address. */
+  async up(): Promise<void> {
+    if (this.running()) return;
+    this.server = serve(new URL(this.url).host, this.data, []);
+    await address(this.server);
+  }
+
+  private running(): boolean {
+    return this.server.exitCode === null && this.server.signalCode === null;
+  }
+
+  private async end(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+    if (!this.running()) return;
+    const gone = new Promise((resolve) => this.server.once("exit", resolve));
+    this.server.kill(signal);
+    await gone;
+  }
+
   async close(): Promise<void> {
     await this.browser.close();
-    const gone = new Promise((resolve) => this.server.once("exit", resolve));
-    this.server.kill("SIGTERM");
-    await gone;
+    await this.end("SIGTERM");
     rmSync(this.data, { recursive: true, force: true });
   }
 
@@ -157,6 +176,12 @@ export async function until<T>(what: string, ask: () => Promise<T | null | undef
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   throw new Error(`never happened: ${what}`);
+}
+
+function serve(listen: string, data: string, flags: string[]): ChildProcess {
+  return spawn(join(root, "bin/millrace"), ["serve", "--listen", listen, "--data", data, ...flags], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
 }
 
 function address(server: ChildProcess): Promise<string> {

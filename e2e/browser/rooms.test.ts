@@ -85,7 +85,7 @@ test("a workflow is made, copied, exported, imported and deleted", async () => {
   await page.getByRole("link", { name: "Trim reads", exact: true }).waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Import" }).click();
   const chooser = page.waitForEvent("filechooser");
-  await page.getByRole("button", { name: "Drop JSON files here" }).click();
+  await page.getByRole("button", { name: "Drop JSON or YAML files here" }).click();
   await (await chooser).setFiles(await file.path());
   await page.waitForURL(/\/workflows\/wf_/);
   calm(page);

@@ -65,10 +65,16 @@ test("a failed run opens on its cause, which is fixed and run again", async () =
   const wrong = page.getByRole("region", { name: "What went wrong" });
   await wrong.getByText("line 3: three is not a number").waitFor();
   await wrong.getByText("exit status 3").waitFor();
+  await wrong.getByRole("heading", { name: "“Add up” exited with status 3" }).waitFor();
   await page.getByRole("region", { name: "Step Add up" }).waitFor();
   await look(page, "run-failed");
   await wrong.getByRole("button", { name: "Show in the log" }).click();
-  await page.getByRole("region", { name: "Log" }).getByText("line 3: three is not a number").waitFor();
+  const line = page.getByRole("region", { name: "Log" }).getByText("line 3: three is not a number");
+  await line.waitFor();
+  await until("the log is in view", async () => {
+    const box = await line.boundingBox();
+    return box !== null && box.y > 0 && box.y < 900;
+  });
 
   // Retrying as it was fails again, and reuses what had succeeded.
   await wrong.getByRole("button", { name: "Retry from failure" }).click();
@@ -81,13 +87,26 @@ test("a failed run opens on its cause, which is fixed and run again", async () =
   await page.keyboard.press("Control+a");
   await page.keyboard.type('awk "{s += NR} END {print s}" "$INPUT_numbers" > sum.txt');
   await page.getByText("Saved", { exact: true }).waitFor();
-  await page.getByRole("button", { name: "Run", exact: true }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Start" }).click();
+  await page.getByRole("button", { name: "Run from here" }).click();
   await page.waitForURL(/\/runs\/run_/);
   await page.getByRole("heading", { level: 1 }).getByText("Completed").waitFor();
+  // Only what the fix touches was computed again.
+  await node(page, "Prepare").getByRole("img", { name: "Reused from an earlier run" }).waitFor();
+  await node(page, "Add up")
+    .getByText(/Succeeded/)
+    .waitFor();
+  expect(await node(page, "Add up").getByRole("img", { name: "Reused from an earlier run" }).count()).toBe(0);
   await page.getByRole("tab", { name: "Compare" }).click();
   await page.getByText("Changed Add up: command").waitFor();
   await look(page, "run-compare");
+
+  // The page of the run that failed offers the same, and what was.
+  await page.goto(`${house.url}/runs/${runId}`);
+  await wrong.getByRole("button", { name: "Retry as it was" }).waitFor();
+  await look(page, "run-fixed");
+  await wrong.getByRole("button", { name: "Run from here" }).click();
+  await page.waitForURL((url) => !url.pathname.endsWith(runId));
+  await page.getByRole("heading", { level: 1 }).getByText("Completed").waitFor();
   calm(page);
 });
 

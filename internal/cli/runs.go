@@ -256,6 +256,7 @@ type runsRetry struct {
 	Run_       string   `arg:"" name:"run" help:"Id of the run."`
 	Param      []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Another value of a parameter."`
 	Compute    string   `env:"-" placeholder:"VCPUxGB" help:"Another size, such as 4x16."`
+	Current    bool     `env:"-" help:"Run the workflow as it is now, not as it was."`
 	watchFlags `embed:""`
 }
 
@@ -270,6 +271,9 @@ func (c *runsRetry) Run(w screen.World) error {
 		return err
 	}
 	in := api.RetryRun{Compute: size}
+	if c.Current {
+		in.Definition = new(api.RetryRunDefinitionCurrent)
+	}
 	if len(c.Param) > 0 {
 		if in.Parameters, err = s.changed(c.Run_, c.Param); err != nil {
 			return err

@@ -226,6 +226,12 @@ func (a *API) retryRun(x *exchange) (answer, error) {
 		}
 	}
 	n := runs.New{Custom: custom(in.Compute), Once: x.startedOnce}
+	if d := in.Definition; d != nil {
+		if !d.Valid() {
+			return answer{}, fault.Invalid("definition: must be `same` or `current`")
+		}
+		n.Current = *d == api.RetryRunDefinitionCurrent
+	}
 	if in.Parameters != nil {
 		var err error
 		if n.Parameters, err = parametersOf(in.Parameters); err != nil {
@@ -331,7 +337,15 @@ func marksOut(list []runs.LogMark) []api.LogMark {
 }
 
 func (a *API) listOutputs(x *exchange) (answer, error) {
-	list, err := a.Runs.Outputs(x.ctx(), x.caller, x.runID(), x.base())
+	outputs := a.Runs.Outputs
+	switch all := x.r.URL.Query().Get("all"); all {
+	case "true":
+		outputs = a.Runs.AllOutputs
+	case "", "false":
+	default:
+		return answer{}, fault.Invalid("all: must be true or false")
+	}
+	list, err := outputs(x.ctx(), x.caller, x.runID(), x.base())
 	if err != nil {
 		return answer{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -241,4 +242,39 @@ func TestSigningOutEndsAStream(t *testing.T) {
 	if ctx.Err() != nil {
 		t.Error("a stream went on after its end")
 	}
+}
+
+func TestWhatStepsInBetweenMadeIsListedWhenAsked(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	w := h.workflow(ada, `{"nodes":[
+		{"id":"a","command":"# dummy: output:a.txt=one","outputs":{"o":{"path":"a.txt"}}},
+		{"id":"b","command":"# dummy: output:b.txt=two","outputs":{"o":{"path":"b.txt"}}}],
+		"edges":[{"id":"e","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}],"outputs":{"end":{"from":"b.o"}}}`)
+	id := h.start(ada, `{"workflowId":"`+w+`"}`)
+	h.await(ada, id)
+	list := func(query string) (names []string, keys []string) {
+		for _, o := range h.call("GET", "/api/runs/"+id+"/outputs"+query, "", bearer(ada.token)).want(200).at("data").([]any) {
+			names = append(names, o.(map[string]any)["name"].(string))
+			keys = append(keys, o.(map[string]any)["key"].(string))
+		}
+		slices.Sort(names)
+		return names, keys
+	}
+	if names, _ := list(""); !slices.Equal(names, []string{"b.txt"}) {
+		t.Errorf("declared: %v", names)
+	}
+	names, keys := list("?all=true")
+	if !slices.Equal(names, []string{"a.txt", "b.txt"}) {
+		t.Errorf("all: %v", names)
+	}
+	for _, key := range keys {
+		if strings.Contains(key, "a.txt") {
+			h.keeper.Delete(t.Context(), key)
+		}
+	}
+	if names, _ := list("?all=true"); !slices.Equal(names, []string{"b.txt"}) {
+		t.Errorf("after one is gone: %v", names)
+	}
+	h.call("GET", "/api/runs/"+id+"/outputs?all=some", "", bearer(ada.token)).want(400)
 }

@@ -81,8 +81,8 @@ type Listed struct {
 
 const downloadLife = 15 * time.Minute
 
-// Outputs are what a run hands over, verified again now: the declared ones,
-// or every node's where none are declared.
+// Outputs are the files that the run hands out, each verified and with an
+// address. One that is missing or has changed is a conflict.
 func (s *Service) Outputs(ctx context.Context, caller access.Caller, id ids.Run, base string) ([]Listed, error) {
 	r, err := s.Run(ctx, caller, id)
 	if err != nil {
@@ -94,21 +94,51 @@ func (s *Service) Outputs(ctx context.Context, caller access.Caller, id ids.Run,
 	}
 	out := []Listed{}
 	for _, o := range declared(r, list) {
-		kept, err := s.objects.StatOutput(ctx, o.Blob)
-		if fault.Is(err, fault.KindNotFound) || (err == nil && (kept.Size != o.Size || kept.Mark != o.Mark)) {
-			return nil, fault.Conflict("the output %s of node %s is missing or has changed since it was verified", o.Name, o.Node).WithCode("invalid_outputs")
-		}
+		l, err := s.listed(ctx, o, base)
 		if err != nil {
 			return nil, err
 		}
-		until := s.now().Add(downloadLife)
-		url, err := s.objects.PresignOutput(ctx, o, until, base)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, Listed{Output: o, URL: url, ExpiresAt: until})
+		out = append(out, l)
 	}
 	return out, nil
+}
+
+// AllOutputs are the files of every node, also of those in between. What is
+// gone by now is left out.
+func (s *Service) AllOutputs(ctx context.Context, caller access.Caller, id ids.Run, base string) ([]Listed, error) {
+	if _, err := s.Run(ctx, caller, id); err != nil {
+		return nil, err
+	}
+	list, err := s.details.OutputsOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out := []Listed{}
+	for _, o := range list {
+		l, err := s.listed(ctx, o, base)
+		if fault.Is(err, fault.KindConflict) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// listed verifies an output and gives it an address.
+func (s *Service) listed(ctx context.Context, o Output, base string) (Listed, error) {
+	kept, err := s.objects.StatOutput(ctx, o.Blob)
+	if fault.Is(err, fault.KindNotFound) || (err == nil && (kept.Size != o.Size || kept.Mark != o.Mark)) {
+		return Listed{}, fault.Conflict("the output %s of node %s is missing or has changed since it was verified", o.Name, o.Node).WithCode("invalid_outputs")
+	}
+	if err != nil {
+		return Listed{}, err
+	}
+	until := s.now().Add(downloadLife)
+	url, err := s.objects.PresignOutput(ctx, o, until, base)
+	return Listed{Output: o, URL: url, ExpiresAt: until}, err
 }
 
 func declared(r Run, list []Output) []Output {

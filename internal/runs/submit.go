@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"sort"
-	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -51,6 +50,9 @@ type New struct {
 	Parameters []byte // a JSON object; nil is an empty one
 	Inputs     map[string]json.RawMessage
 
+	// Current retries with the workflow as it is now, not as it was.
+	Current bool
+
 	// Once records the answer with the effect; nil without an idempotency key.
 	Once func(Run) (*once.Record, error)
 }
@@ -75,39 +77,6 @@ func (s *Service) Submit(ctx context.Context, caller access.Caller, in New) (Run
 	if caller.Guest != nil {
 		r.Invite = caller.Guest.Invite
 	}
-	return r, s.accept(ctx, &r, in)
-}
-
-// Retry starts a run again as it was, or with other parameters and another
-// size.
-func (s *Service) Retry(ctx context.Context, caller access.Caller, id ids.Run, in New) (Run, error) {
-	if err := caller.Must(access.StartRuns); err != nil {
-		return Run{}, err
-	}
-	old, err := s.store.Run(ctx, caller.Team, id)
-	if err != nil {
-		return Run{}, err
-	}
-	if !old.Status.Terminal() {
-		return Run{}, fault.Conflict("the run is still %s: cancel it, or wait for its end", old.Status)
-	}
-	if in.Parameters == nil {
-		in.Parameters = old.Parameters
-	}
-	if in.Custom == nil && in.Profile == "" {
-		in.Custom = &credits.Custom{VCPU: old.Size.VCPU, RAMGB: old.Size.RAMGB}
-		if old.Size.GPU > 0 {
-			in.Custom, in.Profile = nil, credits.GPUProfile
-		}
-	}
-	if err := json.Unmarshal(old.Inputs, &in.Inputs); err != nil {
-		return Run{}, err
-	}
-	r := old
-	r.ID, r.RetryOf, r.CreatedAt, r.Status = ids.NewRun(), old.ID, s.now(), lifecycle.Queued
-	r.Starter = starter(caller)
-	r.ErrorCode, r.ErrorMessage, r.CreditsUsed, r.Progress, r.DoneNodes, r.Billed = "", "", 0, 0, 0, 0
-	r.StartedAt, r.FinishedAt, r.BilledSince, r.CancelRequested = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	return r, s.accept(ctx, &r, in)
 }
 

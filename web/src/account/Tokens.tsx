@@ -84,7 +84,8 @@ function TokenDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (ope
   const [name, setName] = useState("");
   const [days, setDays] = useState(90);
   const mine = useMe().team;
-  const [role, setRole] = useState<Role>(mine.role);
+  // A script seldom needs more than to start runs; more is chosen on purpose.
+  const [role, setRole] = useState<Role>(mine.role === "viewer" ? "viewer" : "member");
   const client = useQueryClient();
   const make = useMutation({
     mutationFn: () => createToken({ name: name.trim(), expiresInDays: days, role }),

@@ -211,7 +211,7 @@ export interface paths {
         put?: never;
         /**
          * Run again
-         * @description Starts another run of what this run ran. Nodes that succeeded are reused where their inputs are the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
+         * @description Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
          */
         post: operations["retryRun"];
         delete?: never;
@@ -269,7 +269,7 @@ export interface paths {
         };
         /**
          * List outputs
-         * @description Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409.
+         * @description Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
          */
         get: operations["listRunOutputs"];
         put?: never;
@@ -2353,6 +2353,12 @@ export interface components {
         RetryRun: {
             parameters?: components["schemas"]["Parameters"] | null;
             compute?: components["schemas"]["ComputeSize"] | null;
+            /**
+             * @description Which definition runs: the one that this run ran, or the workflow as it is now. With `current`, values and files that the workflow does not ask for any more are left out, and a value that was only the default follows the default.
+             * @default same
+             * @enum {string}
+             */
+            definition: "same" | "current";
         };
         StartedRun: {
             runId: string;
@@ -4219,7 +4225,10 @@ export interface operations {
     };
     listRunOutputs: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to list what nodes in between made, too. */
+                all?: boolean;
+            };
             header?: {
                 /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
                 "X-Team-Id"?: components["parameters"]["TeamID"];
@@ -4245,6 +4254,7 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];

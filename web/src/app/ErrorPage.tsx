@@ -27,13 +27,29 @@ export function Problem({ error, retry, children }: { error: unknown; retry?: ()
       }
     >
       <p>{sentence(error)}</p>
-      {failure?.details.map((detail) => (
-        <p key={detail.path + detail.message} className="mt-1">
-          {detail.path && <code>{detail.path}</code>} {detail.message}
-        </p>
-      ))}
+      {failure && <Details list={failure.details} />}
       {failure?.requestId && <RequestId id={failure.requestId} />}
     </Notice>
+  );
+}
+
+const most = 5;
+
+/** Details is what is wrong, each message once, with where it was found first. */
+function Details({ list }: { list: ApiFailure["details"] }) {
+  const byMessage = new Map<string, string[]>();
+  for (const { path, message } of list) byMessage.set(message, [...(byMessage.get(message) ?? []), path ?? ""]);
+  const kinds = [...byMessage];
+  return (
+    <>
+      {kinds.slice(0, most).map(([message, paths]) => (
+        <p key={message} className="mt-1">
+          {paths[0] && <code>{paths[0]}</code>} {message}
+          {paths.length > 1 && <span className="text-muted"> (and in {paths.length - 1} other places)</span>}
+        </p>
+      ))}
+      {kinds.length > most && <p className="mt-1 text-muted">And {kinds.length - most} more.</p>}
+    </>
   );
 }
 

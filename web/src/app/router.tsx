@@ -43,6 +43,7 @@ export const editorRoute = createRoute({
   validateSearch: (search) => ({
     ...text(search, "node"),
     ...text(search, "panel"),
+    ...text(search, "from"),
     ...flag(search, "run"),
     ...flag(search, "share"),
   }),

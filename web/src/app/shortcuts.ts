@@ -27,7 +27,11 @@ export function useShortcuts(actions: Actions): void {
         return;
       }
       if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
-      if (event.key === "?") return latest.current.openPalette();
+      if (event.key === "?") {
+        event.preventDefault(); // or it is typed into what opens
+        latest.current.openPalette();
+        return;
+      }
       const place = places.find((each) => each.key === event.key);
       if (place && Date.now() - leader < 1500) {
         leader = 0;

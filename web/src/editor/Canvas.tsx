@@ -13,15 +13,18 @@ import {
 import { TriangleAlert } from "lucide-react";
 import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useStore } from "zustand";
+import { toast } from "../ui/toast.ts";
 import { useEditor, useGraph, useProblemsOf, useSession, useShown } from "./context.ts";
-import type { FlowNode } from "./flow.ts";
+import { FarLines } from "./FarLines.tsx";
+import type { FlowEdge, FlowNode } from "./flow.ts";
 import { Insert, type InsertAt } from "./Insert.tsx";
 import { add } from "./kinds.ts";
 import { NodeCard, NoteCard } from "./NodeCard.tsx";
 import { Overview } from "./Overview.tsx";
 import { Cursors } from "./People.tsx";
-import { card } from "./ports.ts";
+import { card as measures } from "./ports.ts";
 import { useKeys } from "./useKeys.ts";
+import { Detail, farthest, useDetail, useFirstView, useOnlyVisible, useOwnMeasures } from "./view.ts";
 
 const TaskNode = memo(function TaskNode({ id, data, selected }: NodeProps<FlowNode>) {
   const problems = useProblemsOf(id);
@@ -60,12 +63,15 @@ const NoteNode = memo(function NoteNode({ id, data, selected }: NodeProps<FlowNo
 });
 
 const nodeTypes = { task: TaskNode, note: NoteNode };
+const noEdges: FlowEdge[] = [];
 const colorOf = (node: { type?: string | undefined }) => (node.type === "note" ? "var(--warn)" : "var(--muted)");
 const snap: [number, number] = [10, 10];
 const throttle = 33;
+const { width } = measures;
 
 /** Canvas is where the graph is drawn together. */
-export function Canvas({ onFind }: { onFind: () => void }) {
+export function Canvas({ onFind, onOpen }: { onFind: () => void; onOpen: () => void }) {
+  useOwnMeasures();
   const { session, lock } = useEditor();
   const graph = useGraph();
   const shown = useShown();
@@ -74,6 +80,14 @@ export function Canvas({ onFind }: { onFind: () => void }) {
   const [insert, setInsert] = useState<InsertAt | null>(null);
   const frame = useRef<HTMLDivElement>(null);
   const tell = useTell();
+  const level = useDetail();
+  const onlyVisible = useOnlyVisible(shown.nodes.length);
+  const ready = useFirstView(shown.nodes);
+  const limit = useMemo(() => farthest(shown.nodes), [shown.nodes]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only when the canvas is opened
+  useEffect(() => {
+    if (ready) onOpen();
+  }, [ready]);
 
   const middle = useCallback(() => {
     const box = frame.current?.getBoundingClientRect();
@@ -94,10 +108,23 @@ export function Canvas({ onFind }: { onFind: () => void }) {
     if (!canEdit || state.isValid || !state.fromNode || !state.fromHandle || state.toNode) return;
     const point = "changedTouches" in event ? event.changedTouches[0] : event;
     if (!point) return;
+    const { id: from, type } = { id: state.fromNode.id, type: state.fromHandle.type };
+    const handle = state.fromHandle.id ?? null;
+    const card = document.elementFromPoint(point.clientX, point.clientY)?.closest(".react-flow__node");
+    const other = card instanceof HTMLElement ? card.dataset.id : undefined;
+    if (other !== undefined) {
+      if (other === from) return;
+      const made =
+        type === "source"
+          ? graph.document.connect(from, handle, other, null)
+          : graph.document.connect(other, null, from, handle);
+      if (!made) toast.info("These two are joined already, or would wait for one another.");
+      return;
+    }
     const at = flow.screenToFlowPosition({ x: point.clientX, y: point.clientY });
     setInsert({
-      at: { x: at.x + (state.fromHandle.type === "source" ? card.width / 2 : -card.width / 2), y: at.y },
-      from: { node: state.fromNode.id, handle: state.fromHandle.id ?? null, type: state.fromHandle.type },
+      at: { x: at.x + (type === "source" ? width / 2 : -width / 2), y: at.y },
+      from: { node: from, handle, type },
     });
   };
   const drag = () => {
@@ -132,48 +159,53 @@ export function Canvas({ onFind }: { onFind: () => void }) {
       }}
       onPointerLeave={() => tell({ cursor: null }, true)}
     >
-      <ReactFlow
-        nodes={shown.nodes}
-        edges={shown.edges}
-        nodeTypes={nodeTypes}
-        onNodesChange={(changes) => graph.applyNodes(changes)}
-        onEdgesChange={(changes) => graph.applyEdges(changes)}
-        onNodeDrag={drag}
-        onNodeDragStop={drop}
-        onSelectionDrag={drag}
-        onSelectionDragStop={drop}
-        onConnect={({ source, sourceHandle, target, targetHandle }: Connection) =>
-          graph.document.connect(source, sourceHandle, target, targetHandle)
-        }
-        onConnectEnd={onConnectEnd}
-        isValidConnection={({ source, target }) => source !== target && !graph.document.reaches(target, source)}
-        onDoubleClick={(event) => {
-          if (!canEdit || !(event.target as Element).classList.contains("react-flow__pane")) return;
-          setInsert({ at: flow.screenToFlowPosition({ x: event.clientX, y: event.clientY }), from: null });
-        }}
-        connectionMode={ConnectionMode.Strict}
-        nodesDraggable={canEdit}
-        nodesConnectable={canEdit}
-        edgesReconnectable={false}
-        elevateNodesOnSelect
-        deleteKeyCode={null}
-        zoomOnDoubleClick={false}
-        onlyRenderVisibleElements={shown.nodes.length > 60}
-        snapToGrid
-        snapGrid={snap}
-        minZoom={0.05}
-        maxZoom={2}
-        fitView
-        // Of a large graph a part that can be read is shown first; the map shows the rest.
-        fitViewOptions={{ maxZoom: 1, minZoom: shown.nodes.length > 300 ? 0.6 : 0.05, padding: 0.15 }}
-        attributionPosition="bottom-left"
-        ariaLabelConfig={{ "node.a11yDescription.default": "Press Enter to choose a step, arrow keys to move it." }}
-      >
-        <Background gap={20} />
-        <Controls showInteractive={false} position="bottom-left" className="mb-5!" />
-        {shown.nodes.length > 8 && <Overview nodes={shown.nodes} colorOf={colorOf} position="bottom-right" />}
-        <Cursors />
-      </ReactFlow>
+      <Detail value={level}>
+        <ReactFlow
+          nodes={shown.nodes}
+          edges={level === 0 ? noEdges : shown.edges}
+          nodeTypes={nodeTypes}
+          onNodesChange={(changes) => graph.applyNodes(changes)}
+          onEdgesChange={(changes) => graph.applyEdges(changes)}
+          onNodeDrag={drag}
+          onNodeDragStop={drop}
+          onSelectionDrag={drag}
+          onSelectionDragStop={drop}
+          onConnect={({ source, sourceHandle, target, targetHandle }: Connection) =>
+            graph.document.connect(source, sourceHandle, target, targetHandle)
+          }
+          onConnectEnd={onConnectEnd}
+          isValidConnection={({ source, target }) => source !== target && !graph.document.reaches(target, source)}
+          onDoubleClick={(event) => {
+            if (!canEdit || !(event.target as Element).classList.contains("react-flow__pane")) return;
+            setInsert({ at: flow.screenToFlowPosition({ x: event.clientX, y: event.clientY }), from: null });
+          }}
+          connectionMode={ConnectionMode.Strict}
+          nodesDraggable={canEdit}
+          nodesConnectable={canEdit}
+          edgesReconnectable={false}
+          elevateNodesOnSelect
+          deleteKeyCode={null}
+          zoomOnDoubleClick={false}
+          onlyRenderVisibleElements={onlyVisible}
+          snapToGrid
+          snapGrid={snap}
+          minZoom={limit}
+          maxZoom={2}
+          attributionPosition="bottom-left"
+          ariaLabelConfig={{ "node.a11yDescription.default": "Press Enter to choose a step, arrow keys to move it." }}
+        >
+          {level === 0 && <FarLines nodes={shown.nodes} edges={shown.edges} />}
+          <Background gap={20} />
+          <Controls
+            showInteractive={false}
+            position="bottom-left"
+            className="mb-5!"
+            fitViewOptions={{ maxZoom: 1, padding: 0.15 }}
+          />
+          {shown.nodes.length > 8 && <Overview nodes={shown.nodes} colorOf={colorOf} position="bottom-right" />}
+          <Cursors />
+        </ReactFlow>
+      </Detail>
       {insert && <Insert {...insert} onClose={() => setInsert(null)} />}
     </section>
   );

@@ -10,7 +10,7 @@ import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } f
 import { useEffect, useRef } from "react";
 import type * as Y from "yjs";
 import { carets, Shared } from "./carets.ts";
-import { highlight } from "./codeStyle.ts";
+import { highlight, tabThrough } from "./codeStyle.ts";
 import { useEditor } from "./context.ts";
 import type { Document } from "./document.ts";
 import { LOCAL } from "./graph.ts";
@@ -72,6 +72,7 @@ export default function CommandEditor({
             ...defaultKeymap,
             indentWithTab,
           ]),
+          tabThrough,
           session.awareness ? carets(session.awareness, text) : [],
           EditorView.updateListener.of((update) => {
             if (!update.docChanged || update.transactions.some((each) => each.annotation(Shared))) return;

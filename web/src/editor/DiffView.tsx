@@ -1,13 +1,13 @@
 import { classes } from "../ui/classes.ts";
 import type { Definition } from "../workflows/queries.ts";
-import { differences, lineDiff } from "./diff.ts";
+import { differences, lineDiff, sorted } from "./diff.ts";
 
 const words = { added: "Added", removed: "Removed", changed: "Changed" };
 
 /** DiffView shows what happened between two definitions. */
 export function DiffView({ before, after }: { before: Definition; after: Definition }) {
   const list = differences(before, after);
-  if (list.length === 0) return <p className="text-sm text-muted">No difference, but for places on the canvas.</p>;
+  if (list.length === 0) return <p className="text-sm text-muted">Only the layout changed.</p>;
   const part = (definition: Definition, id: string): unknown => {
     const node = definition.nodes?.find((each) => each.id === id);
     if (node) {
@@ -16,7 +16,7 @@ export function DiffView({ before, after }: { before: Definition; after: Definit
     }
     return definition[id];
   };
-  const text = (value: unknown) => (value === undefined ? "" : JSON.stringify(value, null, 2));
+  const text = (value: unknown) => (value === undefined ? "" : JSON.stringify(sorted(value), null, 2));
   return (
     <ul className="space-y-2">
       {list.map((entry) => (

@@ -31,6 +31,9 @@ import { WorkflowPanel } from "./WorkflowPanel.tsx";
 
 const SourcePanel = lazy(() => import("./SourcePanel.tsx"));
 
+/** fetchAhead has the parts of the editor at hand that are shown later: the server may be away by then. */
+const fetchAhead = () => void Promise.allSettled([import("./CommandEditor.tsx"), import("./SourcePanel.tsx")]);
+
 export type Panel = "step" | "workflow" | "problems" | "history" | "source";
 
 export interface View {
@@ -76,6 +79,9 @@ function Inner({ session, name, title, actions, banner, view, onView, workflowId
   const flow = useReactFlow();
   const graph = useStore(session.state, (state) => state.graph);
   const ready = useStore(session.state, (state) => state.ready);
+  useEffect(() => {
+    if (ready) fetchAhead();
+  }, [ready]);
   const problems = useMemo(newProblems, []);
   const small = useNarrow();
   const lock = small ? "On a small screen the canvas is for looking only." : null;
@@ -142,21 +148,12 @@ function Workspace({ view, onView, name, workflowId, small }: WorkspaceProps) {
   const [palette, setPalette] = useState(empty && canEdit);
   const [finding, setFinding] = useState(false);
   const [open, setOpen] = useState(!small);
-  const flow = useReactFlow();
   const was = useRef(small);
   useEffect(() => {
     if (was.current === small) return;
     was.current = small;
     setOpen(!small);
-    // Once the canvas has its new size.
-    const timer = setTimeout(() => void flow.fitView({ maxZoom: 1, minZoom: 0.3, padding: 0.15 }), 200);
-    return () => clearTimeout(timer);
-  }, [small, flow]);
-  // The address names the chosen step, and leads to it.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only when the page is opened
-  useEffect(() => {
-    if (view.node && graph.document.roots.nodes.has(view.node)) requestAnimationFrame(() => show(view.node ?? ""));
-  }, []);
+  }, [small]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when another step is chosen
   useEffect(() => {
     if (chosen !== view.node) onView({ node: chosen, ...(chosen && view.panel !== "step" && { panel: "step" }) });
@@ -174,7 +171,13 @@ function Workspace({ view, onView, name, workflowId, small }: WorkspaceProps) {
             open={open}
           />
           {palette && canEdit && <Palette onClose={() => setPalette(false)} />}
-          <Canvas onFind={() => setFinding(true)} />
+          <Canvas
+            onFind={() => setFinding(true)}
+            // The address names the chosen step, and leads to it.
+            onOpen={() => {
+              if (view.node && graph.document.roots.nodes.has(view.node)) show(view.node);
+            }}
+          />
         </div>
       </div>
       {open && (

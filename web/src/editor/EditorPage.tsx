@@ -17,8 +17,10 @@ import { DraftInput } from "./fields.tsx";
 import { People } from "./People.tsx";
 import { SaveTrouble } from "./SaveState.tsx";
 import { Session } from "./session.ts";
+import { LeftEdits, LostEdits } from "./UnsavedEdits.tsx";
 
 const RunDialog = lazy(async () => ({ default: (await import("../runs/RunDialog.tsx")).RunDialog }));
+const RunFromHere = lazy(async () => ({ default: (await import("../runs/Retry.tsx")).RunFromHere }));
 const ShareDialog = lazy(async () => ({ default: (await import("../sharing/ShareDialog.tsx")).ShareDialog }));
 
 const panels: Panel[] = ["step", "workflow", "problems", "history", "source"];
@@ -28,9 +30,16 @@ export function EditorPage() {
   const { workflowId } = useParams({ from: "/inside/workflows/$workflowId" });
   const workflow = useQuery(workflowQuery(workflowId));
   return (
-    <Answer query={workflow} loading={<div className="flex-1" />}>
-      {(found) => <Open key={workflowId} workflow={found} />}
-    </Answer>
+    <>
+      {workflow.isError && !workflow.data && (
+        <div className="mx-auto mt-6 w-full max-w-xl px-4">
+          <LostEdits workflow={{ id: workflowId, name: workflowId }} />
+        </div>
+      )}
+      <Answer query={workflow} loading={<div className="flex-1" />}>
+        {(found) => <Open key={workflowId} workflow={found} />}
+      </Answer>
+    </>
   );
 }
 
@@ -39,12 +48,13 @@ function useOpen(workflowId: string): Session | null {
   const me = useMe();
   const mayEdit = useWhyNot()("edit workflows") === null;
   const [session, setSession] = useState<Session | null>(null);
-  const { name } = me;
+  const { name, id } = me;
   useEffect(() => {
     const path = { id: workflowId };
     const made = new Session({
       mayEdit,
       user: { name },
+      place: `${id} ${workflowId}`,
       pass: () => ask(api.POST("/api/collab/token", { body: { workflowId } })),
       load: async () => {
         const { data, error, response } = await api.GET("/api/workflows/{id}", { params: { path } });
@@ -62,15 +72,22 @@ function useOpen(workflowId: string): Session | null {
     });
     setSession(made);
     const leaving = (event: BeforeUnloadEvent) => {
-      if (["saving", "conflict", "refused"].includes(made.state.getState().save)) event.preventDefault();
+      if (made.lossy()) event.preventDefault();
     };
     addEventListener("beforeunload", leaving);
     return () => {
       removeEventListener("beforeunload", leaving);
       made.destroy();
     };
-  }, [workflowId, mayEdit, name]);
+  }, [workflowId, mayEdit, name, id]);
   return session;
+}
+
+/** useWaysOut has the pages at hand that one leaves the editor for: the server may be away by then. */
+function useWaysOut(): void {
+  useEffect(() => {
+    void Promise.allSettled([import("../runs/RunsPage.tsx"), import("../workflows/WorkflowsPage.tsx")]);
+  }, []);
 }
 
 function Open({ workflow }: { workflow: Workflow }) {
@@ -78,6 +95,7 @@ function Open({ workflow }: { workflow: Workflow }) {
   const search = useSearch({ from: "/inside/workflows/$workflowId" });
   const set = useChange<typeof search>();
   useTitle(workflow.name);
+  useWaysOut();
   if (!session) return null;
   return (
     <Living
@@ -90,7 +108,7 @@ function Open({ workflow }: { workflow: Workflow }) {
   );
 }
 
-type Search = { node?: string; panel?: string; run?: true; share?: true };
+type Search = { node?: string; panel?: string; from?: string; run?: true; share?: true };
 
 function Living(props: {
   session: Session;
@@ -114,6 +132,7 @@ function Living(props: {
         <Link to="/workflows" className={buttonClass("secondary", "sm")}>
           To the workflows
         </Link>
+        <LostEdits workflow={workflow} />
       </Ended>
     );
   }
@@ -130,11 +149,21 @@ function Living(props: {
           ...("panel" in change && { panel: change.panel ?? undefined }),
         })
       }
-      banner={<SaveTrouble />}
+      banner={
+        <>
+          <SaveTrouble />
+          <LeftEdits name={workflow.name} />
+        </>
+      }
       actions={
         <>
           <People />
           <ShareButton onClick={() => set({ share: true })} />
+          {search.from && (
+            <Suspense fallback={null}>
+              <RunFromHere runId={search.from} flush={() => session.flush()} />
+            </Suspense>
+          )}
           <RunButton onClick={() => set({ run: true })} />
           <Suspense fallback={null}>
             {search.run && (

@@ -10,6 +10,7 @@ import { Editor, Ended, type View } from "./Editor.tsx";
 import type { Pass } from "./live.ts";
 import { People } from "./People.tsx";
 import { Session } from "./session.ts";
+import { LeftEdits } from "./UnsavedEdits.tsx";
 
 type Joined = Schemas["Joined"];
 
@@ -27,6 +28,7 @@ export default function GuestEditor({ join }: { join: Joined }) {
     const made = new Session({
       mayEdit: join.role === "editor",
       user: { name: join.guest.name },
+      place: `guest ${join.room}`,
       // The link opens the door again when the pass has run out; the same browser stays the same guest.
       pass: async () => {
         const joined = first ?? (await ask(api.POST("/api/collab/join", { body: { invite, name: join.guest.name } })));
@@ -66,14 +68,17 @@ function Living({ session, join }: { session: Session; join: Joined }) {
         view={view}
         onView={(change) => setView((old) => ({ ...old, ...change }))}
         banner={
-          <p className="flex items-start gap-x-2 border-b bg-info-soft px-4 py-1.5 text-[13px]">
-            <Icon className="mt-0.5 size-4 shrink-0" aria-hidden />
-            <span>
-              You are here as <strong>{join.guest.name}</strong>, a guest who can{" "}
-              {editor ? "edit and run this workflow; the team that shared it pays for runs" : "look at this workflow"}.{" "}
-              <span className="text-muted">That ends with the link.</span>
-            </span>
-          </p>
+          <>
+            <LeftEdits name={join.workflow.name} />
+            <p className="flex items-start gap-x-2 border-b bg-info-soft px-4 py-1.5 text-[13px]">
+              <Icon className="mt-0.5 size-4 shrink-0" aria-hidden />
+              <span>
+                You are here as <strong>{join.guest.name}</strong>, a guest who can{" "}
+                {editor ? "edit and run this workflow; the team that shared it pays for runs" : "look at this workflow"}
+                . <span className="text-muted">That ends with the link.</span>
+              </span>
+            </p>
+          </>
         }
         actions={
           <>

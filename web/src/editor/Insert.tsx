@@ -1,7 +1,7 @@
 import { Command } from "cmdk";
 import { Dialog } from "../ui/Dialog.tsx";
 import { useEditor, useGraph } from "./context.ts";
-import { type Kind, kinds } from "./kinds.ts";
+import { freePlace, type Kind, kinds } from "./kinds.ts";
 import { card } from "./ports.ts";
 
 export interface InsertAt {
@@ -15,7 +15,8 @@ export function Insert({ at, from, onClose }: InsertAt & { onClose: () => void }
   const graph = useGraph();
   const { document } = graph;
   const add = (node: Kind["node"]) => {
-    const placed = { ...node, position: { x: Math.round(at.x - card.width / 2), y: Math.round(at.y - 30) } };
+    const { x, y } = freePlace(graph.now().nodes, { x: at.x - card.width / 2, y: at.y - 30 });
+    const placed = { ...node, position: { x: Math.round(x), y: Math.round(y) } };
     const id = from ? document.addAfter(placed as Kind["node"], from) : document.addNode(placed as Kind["node"]);
     onClose();
     if (id) graph.select([id]);

@@ -1,14 +1,10 @@
-import { Handle, Position, useStore } from "@xyflow/react";
+import { Handle, Position } from "@xyflow/react";
 import { Code, GitBranch, type LucideIcon, Recycle, ShieldOff, Split, Terminal } from "lucide-react";
 import type { ReactNode } from "react";
 import { classes } from "../ui/classes.ts";
 import type { CardData } from "./flow.ts";
 import { card, portY } from "./ports.ts";
-
-/** useLevel is how much of a card can be read at this distance: 2 all, 1 its name, 0 nothing. */
-export function useLevel(): 0 | 1 | 2 {
-  return useStore((state) => (state.transform[2] > 0.5 ? 2 : state.transform[2] > 0.22 ? 1 : 0));
-}
+import { useLevel } from "./view.ts";
 
 interface NodeCardProps {
   data: CardData;
@@ -38,23 +34,21 @@ export function NodeCard({ data, selected, connectable, tint, corner, faded, lin
   return (
     <div
       className={classes(
-        "relative h-full rounded-[10px] border-2 bg-surface text-left text-sm shadow-[0_1px_3px_rgb(0_0_0/10%)]",
-        selected ? "border-accent ring-3 ring-accent/25" : "border-line",
+        "relative h-full rounded-[10px] border-2 text-left text-sm",
+        // From afar it is a block of one colour, without a shadow: thousands of them are drawn.
+        level === 0 ? (selected ? "bg-accent" : "bg-field-line") : "bg-surface shadow-[0_1px_3px_rgb(0_0_0/10%)]",
+        selected ? "border-accent ring-3 ring-accent/25" : level === 2 ? "border-line" : "border-field-line",
         faded && "opacity-35",
       )}
       style={tint ? { borderColor: tint, ...(level === 0 && { background: tint }) } : undefined}
     >
-      {level < 2 ? (
-        <div
-          className={classes(
-            "grid h-full place-items-center overflow-hidden px-2 text-center leading-tight font-semibold",
-            level === 0 && "invisible",
-          )}
-        >
+      {level === 1 && (
+        <div className="grid h-full place-items-center overflow-hidden px-2 text-center leading-tight font-semibold">
           <span className="line-clamp-2 text-[26px]">{node.name || node.id}</span>
           {corner && <span className="absolute -top-3 -right-3 scale-175 rounded-full bg-surface">{corner}</span>}
         </div>
-      ) : (
+      )}
+      {level === 2 && (
         <>
           <div className="flex items-center gap-2 px-3" style={{ height: card.head - 4 }}>
             <Icon className="size-4 shrink-0 text-muted" aria-hidden />

@@ -37,8 +37,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
               onDragStart={(event) => event.dataTransfer.setData("application/x-millrace", kind.key)}
               onClick={() => {
                 const { x, y, zoom } = flow.getViewport();
-                const shift = (graph.now().nodes.length % 5) * 24;
-                add(graph, kind.key, { x: (480 - x) / zoom + shift, y: (260 - y) / zoom + shift });
+                add(graph, kind.key, { x: (480 - x) / zoom, y: (260 - y) / zoom });
               }}
               className="flex w-full items-start gap-2.5 rounded-lg px-2 py-1.5 text-left hover:bg-sunken"
             >

@@ -1,9 +1,10 @@
 import { X } from "lucide-react";
 import { IconButton } from "../ui/Button.tsx";
 import { changed } from "../ui/changed.ts";
-import { Checkbox } from "../ui/Field.tsx";
+import { Checkbox, Select } from "../ui/Field.tsx";
 import { useEditor, useGraph } from "./context.ts";
 import { DraftInput, NameRow, Rows, Small } from "./fields.tsx";
+import type { FlowNode } from "./flow.ts";
 import { freeName, type GraphEdge, type GraphNode } from "./graph.ts";
 import { type Port, portsOf } from "./ports.ts";
 
@@ -19,88 +20,138 @@ export function PortsEditor({ node, locked }: { node: GraphNode; locked: boolean
   const { document } = useGraph();
   const edges = document.edges().filter((edge) => edge.source === node.id || edge.target === node.id);
   const ports = portsOf(node, edges);
-  const ordering = edges.filter((edge) => !edge.sourceHandle);
   return (
     <>
       <Inputs node={node} ports={ports.inputs} edges={edges} locked={locked} />
       <Outputs node={node} ports={ports.outputs} edges={edges} locked={locked} />
-      {ordering.length > 0 && (
-        <section className="space-y-1">
-          <h3 className="text-sm">Order only</h3>
-          {ordering.map((line) =>
-            line.target === node.id ? (
-              <Line key={line.id} id={line.id} word="after" other={line.source} locked={locked} />
-            ) : (
-              <Line key={line.id} id={line.id} word="before" other={line.target} locked={locked} />
-            ),
-          )}
-        </section>
-      )}
+      <Ordering node={node} lines={edges.filter((edge) => !edge.sourceHandle)} locked={locked} />
     </>
   );
 }
 
 function Inputs({ node, ports, edges, locked }: PortsProps) {
   const { document } = useGraph();
-  const sources = [
-    ...[...document.roots.inputs.keys()].map((name) => `inputs.${name}`),
-    ...[...document.roots.nodes.keys()].flatMap((id) =>
-      id === node.id ? [] : Object.keys(document.node(id)?.outputs ?? {}).map((port) => `${id}.${port}`),
-    ),
-  ];
   return (
-    <>
-      <datalist id={`sources-${node.id}`}>
-        {sources.map((source) => (
-          <option key={source} value={source} />
-        ))}
-      </datalist>
-      <Rows
-        title="Inputs"
-        empty="Draw a line to this step, or add an input."
-        addLabel="Add an input"
-        names={ports.map((port) => port.name)}
-        locked={locked}
-        onAdd={() => {
-          const name = freeName("input", (each) => ports.some((port) => port.name === each));
-          document.setField(node.id, "inputs", { ...node.inputs, [name]: {} });
-        }}
+    <Rows
+      title="Inputs"
+      empty="Draw a line to this step, or add an input."
+      addLabel="Add an input"
+      names={ports.map((port) => port.name)}
+      locked={locked}
+      onAdd={() => {
+        const name = freeName("input", (each) => ports.some((port) => port.name === each));
+        document.setField(node.id, "inputs", { ...node.inputs, [name]: {} });
+      }}
+    >
+      {(name) => {
+        const lines = edges.filter((edge) => edge.target === node.id && edge.targetHandle === name);
+        return (
+          <div className="space-y-1.5">
+            <PortHead node={node} side="inputs" name={name} taken={ports} locked={locked} />
+            {lines.map((line) => (
+              <Line
+                key={line.id}
+                id={line.id}
+                word="from"
+                other={line.source}
+                port={line.sourceHandle}
+                locked={locked}
+              />
+            ))}
+            <Origin node={node} name={name} wired={lines.length > 0} locked={locked} />
+            <PortFlag node={node} side="inputs" name={name} flag="optional" label="Optional" locked={locked} />
+          </div>
+        );
+      }}
+    </Rows>
+  );
+}
+
+/** useEarlier is the steps that a step may wait for: all but itself and what waits for it. */
+function useEarlier(id: string): FlowNode[] {
+  const graph = useGraph();
+  const later = graph.document.after(id);
+  return graph.now().nodes.filter((each) => each.type === "task" && each.id !== id && !later.has(each.id));
+}
+
+/** Origin chooses where an input comes from: a file of the run, or an output of another step, which makes a line. */
+function Origin({ node, name, wired, locked }: { node: GraphNode; name: string; wired: boolean; locked: boolean }) {
+  const { document } = useGraph();
+  const earlier = useEarlier(node.id);
+  const from = node.inputs?.[name]?.from ?? "";
+  const given = [...document.roots.inputs.keys()].map((each) => `inputs.${each}`);
+  const setFrom = (next: string) =>
+    document.setField(node.id, "inputs", withPort(node.inputs, name, { from: next || undefined }));
+  const choose = (value: string) => {
+    const [source, port] = value.split(" ");
+    if (!source || !port) return setFrom(value);
+    if (from) setFrom("");
+    document.connect(source, port, node.id, name);
+  };
+  return (
+    <Small label={wired ? "And from" : "Comes from"}>
+      <Select
+        aria-label={`Where ${name} comes from`}
+        disabled={locked}
+        value={from}
+        onChange={(event) => choose(event.target.value)}
       >
-        {(name) => {
-          const lines = edges.filter((edge) => edge.target === node.id && edge.targetHandle === name);
-          return (
-            <div className="space-y-1.5">
-              <PortHead node={node} side="inputs" name={name} taken={ports} locked={locked} />
-              {lines.map((line) => (
-                <Line
-                  key={line.id}
-                  id={line.id}
-                  word="from"
-                  other={line.source}
-                  port={line.sourceHandle}
-                  locked={locked}
-                />
-              ))}
-              {lines.length === 0 && (
-                <Small label="Comes from">
-                  <DraftInput
-                    list={`sources-${node.id}`}
-                    disabled={locked}
-                    placeholder="inputs.reads"
-                    className="font-mono"
-                    value={node.inputs?.[name]?.from ?? ""}
-                    onKeep={(from) =>
-                      document.setField(node.id, "inputs", withPort(node.inputs, name, { from: from || undefined }))
-                    }
-                  />
-                </Small>
-              )}
-              <PortFlag node={node} side="inputs" name={name} flag="optional" label="Optional" locked={locked} />
-            </div>
-          );
-        }}
-      </Rows>
-    </>
+        <option value="">{wired ? "nothing else" : "nothing yet"}</option>
+        {from && !given.includes(from) && <option value={from}>{from} (unknown)</option>}
+        {!wired && given.length > 0 && (
+          <optgroup label="Files of the run">
+            {given.map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+          </optgroup>
+        )}
+        <optgroup label="Outputs of other steps">
+          {earlier.flatMap(({ id, data }) =>
+            data.ports.outputs.map((port) => (
+              <option key={`${id} ${port.name}`} value={`${id} ${port.name}`}>
+                {data.node.name || id}: {port.name}
+              </option>
+            )),
+          )}
+        </optgroup>
+      </Select>
+    </Small>
+  );
+}
+
+/** Ordering is what the step waits for, and what waits for it, without files between them. */
+function Ordering({ node, lines, locked }: { node: GraphNode; lines: GraphEdge[]; locked: boolean }) {
+  const { document } = useGraph();
+  const earlier = useEarlier(node.id);
+  if (lines.length + earlier.length === 0) return null;
+  return (
+    <section className="space-y-1">
+      <h3 className="text-sm">Order only</h3>
+      {lines.map((line) =>
+        line.target === node.id ? (
+          <Line key={line.id} id={line.id} word="after" other={line.source} locked={locked} />
+        ) : (
+          <Line key={line.id} id={line.id} word="before" other={line.target} locked={locked} />
+        ),
+      )}
+      {earlier.length > 0 && (
+        <Select
+          aria-label="Run after"
+          disabled={locked}
+          value=""
+          onChange={(event) => event.target.value && document.order(event.target.value, node.id)}
+        >
+          <option value="">Run after…</option>
+          {earlier.map(({ id, data }) => (
+            <option key={id} value={id}>
+              {data.node.name || id}
+            </option>
+          ))}
+        </Select>
+      )}
+    </section>
   );
 }
 

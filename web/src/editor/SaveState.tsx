@@ -15,7 +15,7 @@ export function SaveState() {
           opening: { Icon: CloudUpload, words: "Opening…" },
           saved: { Icon: CloudCheck, words: "Saved" },
           saving: { Icon: CloudUpload, words: "Saving…" },
-          offline: { Icon: CloudOff, words: "Offline, will sync" },
+          offline: { Icon: CloudOff, words: "Offline, kept on this device" },
           conflict: { Icon: CloudAlert, words: "Not saved" },
           refused: { Icon: CloudAlert, words: "Not saved" },
         }[save];

@@ -15,7 +15,7 @@ import { save } from "../ui/download.ts";
 import { Choice } from "../ui/Field.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { toast } from "../ui/toast.ts";
-import { highlight } from "./codeStyle.ts";
+import { highlight, tabThrough } from "./codeStyle.ts";
 import { useEditor, useGraph, useSession } from "./context.ts";
 import { type Format, read, write } from "./source.ts";
 
@@ -162,6 +162,7 @@ function TextArea({
           syntaxHighlighting(highlight),
           EditorState.readOnly.of(readOnly),
           EditorView.contentAttributes.of({ "aria-label": "Definition", spellcheck: "false", tabindex: "0" }),
+          tabThrough,
           keymap.of([...searchKeymap, ...historyKeymap, ...defaultKeymap, indentWithTab]),
           EditorView.updateListener.of((update) => {
             if (

@@ -102,6 +102,10 @@ function Parameters() {
                   placeholder="any, or: a, b, c"
                   disabled={locked}
                   value={(parameter.enum ?? []).map(textOf).join(", ")}
+                  refuse={(text) => {
+                    const wrong = text.split(",").find((each) => readValue(each.trim(), String(type)) === null);
+                    return wrong === undefined ? null : `“${wrong.trim()}” is no ${type}.`;
+                  }}
                   onKeep={(text) => {
                     const choices = text
                       .split(",")

@@ -1,4 +1,5 @@
 import { HighlightStyle } from "@codemirror/language";
+import { EditorView } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 
 /** Colours of code, from the theme: readable in light and dark. */
@@ -10,3 +11,10 @@ export const highlight = HighlightStyle.define([
   { tag: [tags.variableName, tags.definition(tags.variableName), tags.propertyName], color: "var(--ink)" },
   { tag: [tags.standard(tags.variableName), tags.function(tags.variableName)], color: "var(--warn)" },
 ]);
+
+/** tabThrough lets Tab pass by a text that the keyboard only came across; it indents once somebody has typed or clicked there. */
+export const tabThrough = EditorView.domEventHandlers({
+  focus: (_event, view) => view.setTabFocusMode(true),
+  click: (_event, view) => view.setTabFocusMode(false),
+  beforeinput: (_event, view) => view.setTabFocusMode(false),
+});

@@ -1,5 +1,6 @@
 // What differs between two definitions: by step for people, by line for the
 // details.
+import { isRecord } from "../api/failure.ts";
 import type { Definition } from "../workflows/queries.ts";
 import { type GraphNode, same } from "./graph.ts";
 
@@ -48,6 +49,17 @@ export function differences(before: Definition, after: Definition): Difference[]
 function changedFields(before: GraphNode, after: GraphNode): string[] {
   const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...keys].filter((key) => !unseen.has(key) && !same(before[key], after[key])).toSorted();
+}
+
+/** sorted is a value with its keys in order: the same value is the same text. */
+export function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(
+    Object.keys(value)
+      .toSorted()
+      .map((key) => [key, sorted(value[key])]),
+  );
 }
 
 export interface Line {

@@ -105,12 +105,34 @@ export class Document {
     return this.step(() => this.link(source, sourceHandle, target, targetHandle));
   }
 
-  // A line drawn to a whole node carries files where that is clear: it then
-  // ends in a port of the output's name.
+  /** order lets one step wait for another, without files. */
+  order(source: string, target: string): string | undefined {
+    return this.step(() => this.join(source, null, target, null));
+  }
+
+  // A line drawn to a whole node carries files where that is clear.
   private link(source: string, from: string | null, target: string, to: string | null): string | undefined {
     const outputs = Object.keys(this.node(source)?.outputs ?? {});
     const sourceHandle = from ?? (outputs.length === 1 ? (outputs[0] ?? null) : null);
-    const targetHandle = sourceHandle ? (to ?? sourceHandle) : null;
+    return this.join(source, sourceHandle, target, sourceHandle ? (to ?? this.portFor(target, sourceHandle)) : null);
+  }
+
+  // portFor is where a line ends that was drawn to a whole node: the input of
+  // the output's name, the one input that waits for something, or a new one.
+  private portFor(target: string, wanted: string): string {
+    const inputs = this.node(target)?.inputs ?? {};
+    if (wanted in inputs) return wanted;
+    const fed = new Set(this.edges().flatMap((edge) => (edge.target === target ? (edge.targetHandle ?? []) : [])));
+    const waiting = Object.entries(inputs).filter(([name, port]) => !port.from && !port.optional && !fed.has(name));
+    return waiting.length === 1 ? (waiting[0]?.[0] ?? wanted) : wanted;
+  }
+
+  private join(
+    source: string,
+    sourceHandle: string | null,
+    target: string,
+    targetHandle: string | null,
+  ): string | undefined {
     const link = { source, target, ...(sourceHandle && targetHandle && { sourceHandle, targetHandle }) };
     const twin = this.edges().some(
       (edge) =>
@@ -127,17 +149,25 @@ export class Document {
 
   /** reaches tells whether one node comes before another: joining them the other way would be a circle. */
   reaches(from: string, to: string): boolean {
+    return from === to || this.after(from).has(to);
+  }
+
+  /** after is every node that waits for this one, near or far. */
+  after(from: string): Set<string> {
     const next = new Map<string, string[]>();
-    for (const edge of this.edges()) next.set(edge.source, [...(next.get(edge.source) ?? []), edge.target]);
+    for (const edge of this.edges()) {
+      const list = next.get(edge.source);
+      if (list) list.push(edge.target);
+      else next.set(edge.source, [edge.target]);
+    }
     const seen = new Set<string>();
-    const waiting = [from];
+    const waiting = [...(next.get(from) ?? [])];
     for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
-      if (id === to) return true;
       if (seen.has(id)) continue;
       seen.add(id);
       waiting.push(...(next.get(id) ?? []));
     }
-    return false;
+    return seen;
   }
 
   setEdge(id: string, link: Link): void {

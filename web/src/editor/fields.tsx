@@ -1,7 +1,7 @@
 // Controls that write into the shared document: a draft while it is typed,
 // kept after a pause or on leaving.
 import { Plus, Trash2 } from "lucide-react";
-import { type ComponentProps, type ReactNode, useEffect, useRef, useState } from "react";
+import { type ComponentProps, type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { Button, IconButton } from "../ui/Button.tsx";
 import { classes } from "../ui/classes.ts";
 import { Input, Textarea } from "../ui/Field.tsx";
@@ -10,11 +10,13 @@ import { namePattern } from "./graph.ts";
 interface Draft {
   value: string;
   onKeep: (value: string) => void;
-  /** A reason not to keep it; it stays a draft. */
+  /** A reason not to keep it; it stays a draft, until it is put right or Escape takes it back. */
   refuse?: (value: string) => string | null;
+  /** Kept on leaving alone, not after a pause. */
+  whole?: boolean;
 }
 
-function useDraft({ value, onKeep, refuse }: Draft) {
+function useDraft({ value, onKeep, refuse, whole = false }: Draft) {
   const [draft, setDraft] = useState<string | null>(null);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const latest = useRef({ value, onKeep, refuse, draft });
@@ -31,17 +33,18 @@ function useDraft({ value, onKeep, refuse }: Draft) {
   const wrong = draft !== null && draft !== value ? (refuse?.(draft) ?? null) : null;
   return {
     wrong,
+    reset: () => setDraft(null),
     props: {
       value: draft ?? value,
       "aria-invalid": wrong ? true : undefined,
       onChange: (event: { target: { value: string } }) => {
         setDraft(event.target.value);
         clearTimeout(timer.current);
-        timer.current = setTimeout(keep, 500);
+        if (!whole) timer.current = setTimeout(keep, 500);
       },
       onBlur: () => {
         keep();
-        setDraft(null);
+        if (!wrong) setDraft(null);
       },
     },
   };
@@ -49,15 +52,26 @@ function useDraft({ value, onKeep, refuse }: Draft) {
 
 type DraftInputProps = Draft & Omit<ComponentProps<"input">, "value" | "onChange" | "onBlur">;
 
-export function DraftInput({ value, onKeep, refuse, ...rest }: DraftInputProps) {
-  const { props, wrong } = useDraft({ value, onKeep, ...(refuse && { refuse }) });
+export function DraftInput({ value, onKeep, refuse, whole = false, ...rest }: DraftInputProps) {
+  const { props, wrong, reset } = useDraft({ value, onKeep, whole, ...(refuse && { refuse }) });
+  const about = useId();
   return (
-    <Input
-      {...rest}
-      {...props}
-      title={wrong ?? undefined}
-      onKeyDown={(event) => event.key === "Enter" && event.currentTarget.blur()}
-    />
+    <>
+      <Input
+        {...rest}
+        {...props}
+        aria-describedby={wrong ? about : undefined}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") event.currentTarget.blur();
+          if (event.key === "Escape") reset();
+        }}
+      />
+      {wrong && (
+        <span id={about} className="block text-[13px] text-danger">
+          {wrong}
+        </span>
+      )}
+    </>
   );
 }
 
@@ -165,15 +179,19 @@ export function NameRow({
   onRemove: () => void;
 }) {
   return (
-    <div className="flex items-center gap-1.5">
-      <DraftInput
-        aria-label={`Name of the ${what}`}
-        className="font-mono"
-        disabled={locked}
-        value={name}
-        refuse={refuseName((next) => next !== name && taken(next))}
-        onKeep={onRename}
-      />
+    <div className="flex items-start gap-1.5">
+      <div className="min-w-0 flex-1">
+        <DraftInput
+          aria-label={`Name of the ${what}`}
+          className="font-mono"
+          disabled={locked}
+          value={name}
+          refuse={refuseName((next) => next !== name && taken(next))}
+          // Half a name would move its row away from under the cursor.
+          whole
+          onKeep={onRename}
+        />
+      </div>
       <RemoveButton label={`Remove the ${what} ${name}`} locked={locked} onClick={onRemove} />
     </div>
   );

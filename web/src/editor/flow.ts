@@ -92,3 +92,24 @@ export function flowOf(definition: Definition): { nodes: FlowNode[]; edges: Flow
     edges: edges.map(flowEdge),
   };
 }
+
+export interface Stroke {
+  id: string;
+  d: string;
+  selected: boolean;
+}
+
+/** strokes is every line as a straight one, from card to card. */
+export function strokes(nodes: readonly FlowNode[], edges: readonly FlowEdge[]): Stroke[] {
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const end = (node: FlowNode, type: "source" | "target", id: string | null | undefined): string => {
+    const handle = node.handles?.find((each) => each.type === type && (each.id ?? null) === (id ?? null));
+    const x = node.position.x + (handle?.x ?? 0) + (type === "source" ? spot : 0);
+    return `${x} ${node.position.y + (handle?.y ?? 0) + spot / 2}`;
+  };
+  return edges.flatMap(({ id, source, sourceHandle, target, targetHandle, selected = false }) => {
+    const [from, to] = [byId.get(source), byId.get(target)];
+    if (!from || !to) return [];
+    return { id, d: `M${end(from, "source", sourceHandle)}L${end(to, "target", targetHandle)}`, selected };
+  });
+}

@@ -3,10 +3,11 @@ import * as Y from "yjs";
 import fastq from "../../../examples/fastq-quality/workflow.json";
 import type { Definition } from "../workflows/queries.ts";
 import { readPiece } from "./clipboard.ts";
-import { differences, lineDiff } from "./diff.ts";
+import { differences, sorted as inOrder, lineDiff } from "./diff.ts";
 import { Document } from "./document.ts";
 import { definitionOf, draw, freeName, LOCAL, namePattern, newId, replaceText } from "./graph.ts";
-import { portsOf } from "./ports.ts";
+import { freePlace } from "./kinds.ts";
+import { card, portsOf } from "./ports.ts";
 import { readable } from "./presence.ts";
 import { located } from "./problems.ts";
 
@@ -126,6 +127,43 @@ test("lines carry files where that is clear, and never make a circle", () => {
   expect(document.edges()).toEqual([]);
 });
 
+test("a line drawn to a step ends in its input of that name, the one that waits, or a new one", () => {
+  const document = edited({ version: 1 } as Definition);
+  const make = (inputs: Record<string, object>) =>
+    document.addNode({ type: "task", outputs: { out: { path: "o" } }, inputs } as never) ?? "";
+  const source = make({});
+  const end = (target: string) => {
+    document.connect(source, "out", target, null);
+    return document.edges().find((edge) => edge.target === target)?.targetHandle;
+  };
+  expect(end(make({ out: {}, other: {} }))).toBe("out");
+  expect(end(make({ parts: {} }))).toBe("parts");
+  expect(end(make({ parts: {}, more: {} }))).toBe("out");
+  expect(end(make({ parts: { from: "inputs.reads" } }))).toBe("out");
+  const later = make({ parts: {} });
+  document.order(source, later);
+  expect(document.edges().find((edge) => edge.target === later)?.sourceHandle).toBeUndefined();
+});
+
+test("a new card lies on no other", () => {
+  const at = { x: 0, y: 0 };
+  const cards: { position: { x: number; y: number }; width: number; height: number }[] = [];
+  for (let number = 0; number < 30; number++) {
+    cards.push({ position: freePlace(cards, at), width: card.width, height: card.head + card.row });
+  }
+  const apart = cards.every((one, index) =>
+    cards
+      .slice(index + 1)
+      .every(
+        (other) =>
+          Math.abs(one.position.x - other.position.x) >= one.width ||
+          Math.abs(one.position.y - other.position.y) >= one.height,
+      ),
+  );
+  expect(apart).toBe(true);
+  expect(cards[0]?.position).toEqual(at);
+});
+
 test("a renamed port keeps its lines, a removed one does not", () => {
   const document = edited();
   const edge = example.edges?.[0];
@@ -179,6 +217,12 @@ test("differences name what changed, and leave places out", () => {
   const lines = lineDiff("a\nb\nc\nd\ne", "a\nb\nx\nd\ne", 1);
   expect(lines.map((line) => line.sign + line.text)).toEqual([" b", "-c", "+x", " d"]);
   expect(LOCAL).toBe("local");
+});
+
+test("the same value is the same text, whatever order its keys came in", () => {
+  const text = (value: unknown) => JSON.stringify(inOrder(value));
+  expect(text({ b: [{ d: 1, c: 2 }], a: null })).toBe(text({ a: null, b: [{ c: 2, d: 1 }] }));
+  expect(text([2, 1])).toBe("[2,1]");
 });
 
 test("people's colours carry white letters", () => {

@@ -3,6 +3,7 @@ import { Code, FileStack, GitBranch, ListTree, type LucideIcon, Merge, StickyNot
 import type { GraphNode } from "./graph.ts";
 import { card } from "./ports.ts";
 import type { GraphStore } from "./store.ts";
+import type { Sized } from "./view.ts";
 
 export interface Kind {
   key: string;
@@ -106,11 +107,35 @@ export function findKinds(words: string): Kind[] {
   });
 }
 
-/** add puts a kind of step on the canvas, its head at a point, and chooses it. */
+const gap = 24;
+
+/** freePlace is the point, or the nearest one below or beside it where a card lies on no other. */
+export function freePlace(
+  nodes: readonly Sized[],
+  at: { x: number; y: number },
+  height: number = card.head + card.row,
+) {
+  const [wide, high] = [card.width + gap, height + gap];
+  const hit = (x: number, y: number) =>
+    nodes.some(
+      ({ position, width = 0, height: tall = 0 }) =>
+        x < position.x + width + gap && position.x < x + wide && y < position.y + tall + gap && position.y < y + high,
+    );
+  for (let ring = 0; ring < 60; ring++) {
+    for (let column = 0; column <= ring; column++) {
+      const place = { x: at.x + column * wide, y: at.y + (ring - column) * high };
+      if (!hit(place.x, place.y)) return place;
+    }
+  }
+  return at;
+}
+
+/** add puts a kind of step on the canvas, its head near a point, and chooses it. */
 export function add(graph: GraphStore, key: string, at: { x: number; y: number }): void {
   const kind = kinds.find((each) => each.key === key);
   if (!kind) return;
-  const position = { x: Math.round(at.x - card.width / 2), y: Math.round(at.y - card.head / 2) };
+  const { x, y } = freePlace(graph.now().nodes, { x: at.x - card.width / 2, y: at.y - card.head / 2 });
+  const position = { x: Math.round(x), y: Math.round(y) };
   const id = graph.document.addNode({ ...kind.node, position } as Kind["node"]);
   if (id) graph.select([id]);
 }

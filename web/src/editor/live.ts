@@ -101,8 +101,10 @@ export class Live {
     if (this.over) return;
     const socket = this.provider.ws as CountingSocket | null;
     const live = this.provider.wsconnected && this.provider.synced;
-    // What was typed this moment is sent before this is looked at.
-    this.events.onState(live ? "live" : "away", this.pass.role === "editor" && (socket?.changes ?? 0) > this.stored);
+    // What was typed this moment is sent before this is looked at. A socket
+    // begins with one change of its own: what the server lacked.
+    const sent = Math.max(socket?.changes ?? 0, 1);
+    this.events.onState(live ? "live" : "away", this.pass.role === "editor" && sent > this.stored);
   };
 
   private async closed(): Promise<void> {

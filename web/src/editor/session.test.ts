@@ -44,6 +44,7 @@ function alone(save: (definition: Definition, tag: string | null) => Promise<str
   return new Session({
     mayEdit,
     user: { name: "Ada" },
+    place: "ada wf",
     pass: () => Promise.reject(new ApiFailure(404, "not_found", "no rooms here")),
     load: async () => ({ definition, tag: "one" }),
     save,

@@ -10,6 +10,8 @@ import { draw, LOCAL } from "./graph.ts";
 import { type Ending, Live, type Pass } from "./live.ts";
 import { newPresence, watchPresence } from "./presence.ts";
 import { GraphStore } from "./store.ts";
+import { Unsaved } from "./unsaved.ts";
+import { forgetEdits, type UnsavedEdits } from "./unsavedStore.ts";
 
 export type Save = "opening" | "saved" | "saving" | "offline" | "conflict" | "refused";
 
@@ -23,6 +25,8 @@ export interface SessionState {
   ending: Ending | null;
   /** What the room says is wrong with the definition. */
   problems: Schemas["Problem"][] | null;
+  /** Edits made without the server that could not be merged by themselves. */
+  left: UnsavedEdits[];
   /** Replaced when the document starts afresh. */
   graph: GraphStore;
 }
@@ -35,6 +39,8 @@ export interface Keeper {
   save?: (definition: Definition, tag: string | null) => Promise<string | null>;
   mayEdit: boolean;
   user: { name: string };
+  /** Whose edits of what: under this name they are kept while the server is away. */
+  place: string;
 }
 
 const savePause = 800;
@@ -49,12 +55,14 @@ export class Session {
     canEdit: false,
     ending: null,
     problems: null,
+    left: [],
     graph: new GraphStore(new Document()),
   }));
   readonly presence = newPresence();
   awareness: Awareness | null = null;
 
   private live: Live | null = null;
+  private unsaved: Unsaved | null = null;
   private over = false;
   private cleanups: (() => void)[] = [];
   private tag: string | null = null;
@@ -95,10 +103,11 @@ export class Session {
     );
     const canEdit = pass.role === "editor" && this.keeper.mayEdit;
     this.live = new Live(doc, awareness, pass, this.keeper.pass, {
-      onSynced: () => this.begin(canEdit, true),
+      onSynced: () => void this.begin(canEdit, true),
       onState: (connection, unsaved) => {
         if (!this.state.getState().ready) return;
         this.set({ save: connection === "away" ? "offline" : unsaved ? "saving" : "saved" });
+        if (connection === "live" && !unsaved) this.unsaved?.stored();
       },
       onReset: () => {
         this.leave();
@@ -136,14 +145,44 @@ export class Session {
     };
     doc.on("update", changed);
     this.cleanups.push(() => doc.off("update", changed));
-    this.begin(this.keeper.mayEdit && this.keeper.save !== undefined, false);
     this.set({ save: "saved" });
+    await this.begin(this.keeper.mayEdit && this.keeper.save !== undefined, false);
   }
 
-  private begin(canEdit: boolean, live: boolean): void {
+  private async begin(canEdit: boolean, live: boolean): Promise<void> {
     this.document.editable = canEdit;
     this.document.undo.clear();
     this.set({ ready: true, canEdit, live });
+    const unsaved = new Unsaved(this.document, this.keeper.place, () => this.tag);
+    this.unsaved = unsaved;
+    const kept = await unsaved.begin();
+    if (this.over || this.unsaved !== unsaved) return;
+    this.set({ left: canEdit ? this.takeBack(kept, live) : kept });
+  }
+
+  /** takeBack puts edits that were kept back into the document; those that somebody has to decide about are left. */
+  private takeBack(kept: UnsavedEdits[], live: boolean): UnsavedEdits[] {
+    if (live) return this.unsaved?.merge(kept) ?? [];
+    // Saved by requests, a document has no history to merge with; nobody else may have saved since.
+    this.unsaved?.apply(kept.filter((edits) => edits.tag === this.tag));
+    return kept.filter((edits) => edits.tag !== this.tag);
+  }
+
+  /** applyLeft takes over the edits that were left; they win over what others have changed. */
+  applyLeft(): void {
+    this.unsaved?.apply(this.state.getState().left);
+    this.set({ left: [] });
+  }
+
+  discardLeft(): void {
+    void forgetEdits(this.state.getState().left.map(({ key }) => key));
+    this.set({ left: [] });
+  }
+
+  /** lossy tells whether leaving now would lose edits. */
+  lossy(): boolean {
+    const { save } = this.state.getState();
+    return save === "conflict" || save === "refused" || (this.unsaved?.lossy() ?? false);
   }
 
   /** reload takes over what the server has. */
@@ -177,6 +216,7 @@ export class Session {
     try {
       this.tag = await save(this.document.definition(), this.tag);
       this.set({ save: this.changes === before ? "saved" : "saving", refusal: null });
+      if (this.changes === before) this.unsaved?.stored();
     } catch (error) {
       if (!(error instanceof ApiFailure)) throw error;
       if (error.status === 412) this.set({ save: "conflict" });
@@ -199,6 +239,7 @@ export class Session {
   }
 
   private leave(): void {
+    this.unsaved?.stop();
     this.live?.destroy();
     this.live = null;
     this.awareness = null;

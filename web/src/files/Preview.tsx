@@ -94,7 +94,7 @@ function Rows({ cells, name }: { cells: string[][]; name: string }) {
     <section
       tabIndex={0}
       aria-label={`The first rows of ${name}`}
-      className="max-h-[60vh] overflow-auto rounded-md border"
+      className="relative max-h-[60vh] overflow-auto rounded-md border"
     >
       <table className="tabular w-full text-[13px]">
         <thead className="sticky top-0 bg-sunken text-left">

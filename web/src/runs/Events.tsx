@@ -26,7 +26,7 @@ export function Events({ store, node }: { store: RunStore; node: string | null }
       ref={frame}
       aria-label="Events"
       tabIndex={0}
-      className="max-h-[32rem] overflow-auto rounded-lg border bg-surface"
+      className="relative max-h-[32rem] overflow-auto rounded-lg border bg-surface"
     >
       <ol className="relative" style={{ height: virtual.getTotalSize() }}>
         {virtual.getVirtualItems().map((item) => {

@@ -6,8 +6,10 @@ import { Button, buttonClass } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { plain } from "./ansi.ts";
 import { Coloured } from "./LogView.tsx";
-import { causeOf, culprit, nextStep, tailOf } from "./model.ts";
+import { causeOf, culprit, named, nextStep, tailOf } from "./model.ts";
 import type { RunStore } from "./runStore.ts";
+
+const toEnd = (box: HTMLElement | null) => box?.scrollTo(0, box.scrollHeight);
 
 /** Failure says what went wrong, where, and what to do next. */
 export function Failure({
@@ -45,7 +47,7 @@ export function Failure({
         ) : (
           <TriangleAlert className="mt-0.5 size-5 shrink-0 text-warn" aria-hidden />
         )}
-        {run.errorMessage ?? "The run did not end well"}
+        {run.errorMessage ? named(run.errorMessage, node) : "The run did not end well"}
       </h2>
       {node && (
         <p className="mt-1 text-sm">
@@ -53,8 +55,13 @@ export function Failure({
           {node.exitCode !== null && <>, exit status {node.exitCode}</>}
         </p>
       )}
+      {/* It opens at its end: the last line is what matters. */}
       {tail.length > 0 && (
-        <pre tabIndex={0} className="mt-3 max-h-64 overflow-auto rounded-lg border bg-surface p-3 text-[12.5px]">
+        <pre
+          ref={toEnd}
+          tabIndex={0}
+          className="mt-3 max-h-64 overflow-auto rounded-lg border bg-surface p-3 text-[12.5px]"
+        >
           {tail.map((line, at) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: lines are told apart by their place
             <span key={at} className="block whitespace-pre-wrap">
@@ -69,7 +76,7 @@ export function Failure({
           <Link
             to="/workflows/$workflowId"
             params={{ workflowId: run.workflowId }}
-            search={{ node: node.id, panel: "step" }}
+            search={{ node: node.id, panel: "step", from: run.id }}
             className={buttonClass("primary", "sm")}
           >
             <PencilLine className="size-4" aria-hidden /> Fix the step

@@ -18,6 +18,7 @@ interface NodePanelProps {
 export function NodePanel({ store, id, onClose, onLog }: NodePanelProps) {
   const node = useStore(store.state, (state) => state.nodes.get(id));
   const defined = store.run.definition.nodes?.find((each) => each.id === id);
+  const ended = useStore(store.state, (state) => state.run.status === "failed" || state.run.status === "interrupted");
   if (!node) return null;
   const facts: [string, string][] = [
     ...(node.attempt > 0 ? [["Attempt", String(node.attempt)] as [string, string]] : []),
@@ -79,7 +80,7 @@ export function NodePanel({ store, id, onClose, onLog }: NodePanelProps) {
         <Link
           to="/workflows/$workflowId"
           params={{ workflowId: store.run.workflowId }}
-          search={{ node: id, panel: "step" }}
+          search={{ node: id, panel: "step", ...(ended && { from: store.run.id }) }}
           className={buttonClass("secondary", "sm")}
         >
           <PencilLine className="size-4" aria-hidden /> In the editor

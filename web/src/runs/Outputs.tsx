@@ -17,9 +17,10 @@ type Output = Schemas["Output"];
 /** Outputs is the run's files, with a look inside and what proves that they are whole. */
 export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes">; node: string | null }) {
   const [shown, setShown] = useState<Output | null>(null);
+  const all = node !== null; // a step's files are shown whether the run hands them out or not
   const outputs = useQuery({
-    queryKey: ["outputs", run.id, run.status],
-    queryFn: () => ask(api.GET("/api/runs/{id}/outputs", { params: { path: { id: run.id } } })),
+    queryKey: ["outputs", run.id, run.status, all],
+    queryFn: () => ask(api.GET("/api/runs/{id}/outputs", { params: { path: { id: run.id }, query: { all } } })),
     // Their addresses work for a quarter of an hour.
     staleTime: 10 * 60_000,
     refetchInterval: run.status === "running" ? 10_000 : 12 * 60_000,
@@ -29,13 +30,13 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
     `${nameOf(nodeId)} · ${port}${index === null ? "" : ` [${index}]`}`;
   return (
     <Answer query={outputs}>
-      {(all) => {
-        const list = node ? all.filter((output) => output.nodeId === node) : all;
+      {(found) => {
+        const list = node ? found.filter((output) => output.nodeId === node) : found;
         if (list.length === 0) {
           return (
             <Empty icon={<PackageOpen />} title={node ? "No output of this step" : "No outputs yet"}>
               {run.status === "completed"
-                ? "The workflow declares none, or they were deleted."
+                ? `The ${node ? "step" : "workflow"} declares none, or they were deleted.`
                 : "Files appear here once they are stored and checked."}
             </Empty>
           );

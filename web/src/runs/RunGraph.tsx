@@ -7,15 +7,16 @@ import {
   type OnNodesChange,
   ReactFlow,
   ReactFlowProvider,
-  useStore as useFlowStore,
   useReactFlow,
 } from "@xyflow/react";
 import { Recycle } from "lucide-react";
 import { createContext, memo, useCallback, useContext, useEffect, useMemo } from "react";
 import { useStore } from "zustand";
-import { type FlowNode, flowOf } from "../editor/flow.ts";
+import { FarLines } from "../editor/FarLines.tsx";
+import { type FlowEdge, type FlowNode, flowOf } from "../editor/flow.ts";
 import { NodeCard, NoteCard } from "../editor/NodeCard.tsx";
 import { Overview } from "../editor/Overview.tsx";
+import { Detail, farthest, useDetail, useFirstView, useOnlyVisible, useOwnMeasures } from "../editor/view.ts";
 import { classes } from "../ui/classes.ts";
 import { duration } from "../ui/format.ts";
 import { useNow } from "../ui/Time.tsx";
@@ -76,6 +77,7 @@ function Ticking({ since }: { since: string }) {
 }
 
 const nodeTypes = { task: RunTask, note: RunNote };
+const noEdges: FlowEdge[] = [];
 
 interface RunGraphProps {
   store: RunStore;
@@ -95,6 +97,7 @@ export function RunGraph(props: RunGraphProps) {
 }
 
 function Graph({ store, chosen, onChoose }: RunGraphProps) {
+  useOwnMeasures();
   const { definition } = store.run;
   const base = useMemo(() => flowOf(definition), [definition]);
   const nodes = useMemo(() => {
@@ -106,44 +109,44 @@ function Graph({ store, chosen, onChoose }: RunGraphProps) {
     });
   }, [base, chosen, definition]);
   const flow = useReactFlow();
+  const level = useDetail();
+  const onlyVisible = useOnlyVisible(nodes.length);
+  const ready = useFirstView(base.nodes);
+  const limit = useMemo(() => farthest(base.nodes), [base.nodes]);
   useEffect(() => {
-    if (chosen && base.nodes.length > 20)
+    if (ready && chosen && base.nodes.length > 20)
       void flow.fitView({ nodes: [{ id: chosen }], maxZoom: 1, padding: 0.8, duration: 300 });
-  }, [chosen, flow, base]);
-  // A narrower place shows the same whole.
-  const width = useFlowStore((state) => state.width);
-  useEffect(() => {
-    if (width > 0 && base.nodes.length <= 60) void flow.fitView({ maxZoom: 1, padding: 0.12 });
-  }, [width, flow, base]);
+  }, [ready, chosen, flow, base]);
   // Choosing by click or by key arrives as a change.
   const onNodesChange: OnNodesChange<FlowNode> = (changes) => {
     for (const change of changes) if (change.type === "select" && change.selected) onChoose(change.id);
   };
   return (
-    <ReactFlow
-      nodes={nodes}
-      edges={base.edges}
-      nodeTypes={nodeTypes}
-      onNodesChange={onNodesChange}
-      onPaneClick={() => onChoose(null)}
-      nodesDraggable={false}
-      nodesConnectable={false}
-      edgesFocusable={false}
-      deleteKeyCode={null}
-      onlyRenderVisibleElements={nodes.length > 60}
-      minZoom={0.05}
-      maxZoom={1.5}
-      fitView
-      fitViewOptions={{ maxZoom: 1, padding: 0.12 }}
-      attributionPosition="bottom-left"
-      preventScrolling={false}
-      zoomOnScroll={false}
-      panOnScroll={false}
-    >
-      <Background gap={20} />
-      <Controls showInteractive={false} position="bottom-right" />
-      {nodes.length > 20 && <RunMap nodes={base.nodes} />}
-    </ReactFlow>
+    <Detail value={level}>
+      <ReactFlow
+        nodes={nodes}
+        edges={level === 0 ? noEdges : base.edges}
+        nodeTypes={nodeTypes}
+        onNodesChange={onNodesChange}
+        onPaneClick={() => onChoose(null)}
+        nodesDraggable={false}
+        nodesConnectable={false}
+        edgesFocusable={false}
+        deleteKeyCode={null}
+        onlyRenderVisibleElements={onlyVisible}
+        minZoom={limit}
+        maxZoom={1.5}
+        attributionPosition="bottom-left"
+        preventScrolling={false}
+        zoomOnScroll={false}
+        panOnScroll={false}
+      >
+        {level === 0 && <FarLines nodes={base.nodes} edges={base.edges} />}
+        <Background gap={20} />
+        <Controls showInteractive={false} position="bottom-right" />
+        {nodes.length > 20 && <RunMap nodes={base.nodes} />}
+      </ReactFlow>
+    </Detail>
   );
 }
 

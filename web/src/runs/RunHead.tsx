@@ -1,9 +1,8 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
-import { Ban, MessageSquare, Play, RotateCcw, WifiOff } from "lucide-react";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { Ban, MessageSquare, Play, WifiOff } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
 import { useStore } from "zustand";
-import { api, ask, once } from "../api/client.ts";
 import { may } from "../identity/access.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
@@ -12,8 +11,8 @@ import { credits, duration } from "../ui/format.ts";
 import { Progress } from "../ui/Progress.tsx";
 import { Time, useNow } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
-import { workflowQuery } from "../workflows/queries.ts";
 import { cancelRun, runQuery } from "./queries.ts";
+import { RetryButtons } from "./Retry.tsx";
 import type { Run, RunStore } from "./runStore.ts";
 import { active, StatusPill } from "./status.tsx";
 
@@ -88,7 +87,7 @@ function Actions({ run }: { run: Given }) {
   const whyNot = useWhyNot();
   return (
     <div className="flex flex-wrap items-center gap-2">
-      {active(run.status) ? <CancelButton run={run} /> : run.status === "cancelled" && <RetryButton run={run} />}
+      {active(run.status) ? <CancelButton run={run} /> : run.status === "cancelled" && <RetryButtons run={run} />}
       <Link to="/chat" search={{ run: run.id }} className={buttonClass("secondary", "sm")}>
         <MessageSquare className="size-4" aria-hidden /> Ask about it
       </Link>
@@ -154,38 +153,5 @@ function CancelButton({ run }: { run: Given }) {
         <p>Its tasks are stopped. What is finished and stored stays; what it has used so far is paid.</p>
       </ConfirmDialog>
     </>
-  );
-}
-
-/** RetryButton runs the same again from where it failed: what had succeeded is reused. */
-export function RetryButton({ run }: { run: Pick<Run, "id" | "workflowId" | "workflowRevision"> }) {
-  const navigate = useNavigate();
-  const client = useQueryClient();
-  const workflow = useQuery(workflowQuery(run.workflowId));
-  const whyNot = useWhyNot()("start runs");
-  const retry = useMutation({
-    mutationFn: () =>
-      ask(api.POST("/api/runs/{id}/retry", { params: { path: { id: run.id }, header: once() }, body: {} })),
-    onSuccess: ({ runId }) => {
-      void client.invalidateQueries({ queryKey: ["runs"] });
-      void navigate({ to: "/runs/$runId", params: { runId }, search: {} });
-    },
-  });
-  const moved = workflow.data && workflow.data.revision > run.workflowRevision;
-  return (
-    <Button
-      size="sm"
-      icon={<RotateCcw className="size-4" aria-hidden />}
-      busy={retry.isPending}
-      disabledReason={whyNot}
-      title={
-        moved
-          ? "As this run was; the workflow has changed since. Run again… takes what it is now."
-          : "What had succeeded is reused"
-      }
-      onClick={() => retry.mutate()}
-    >
-      Retry from failure
-    </Button>
   );
 }

@@ -18,7 +18,8 @@ import { NodePanel } from "./NodePanel.tsx";
 import { Outputs } from "./Outputs.tsx";
 import { runQuery } from "./queries.ts";
 import { Resources } from "./Resources.tsx";
-import { RetryButton, RunHead } from "./RunHead.tsx";
+import { RetryButtons } from "./Retry.tsx";
+import { RunHead } from "./RunHead.tsx";
 import { type Run, RunStore } from "./runStore.ts";
 import { active, looks } from "./status.tsx";
 import { Timeline } from "./Timeline.tsx";
@@ -98,16 +99,15 @@ function Follow({ run }: { run: Run }) {
   const tab: Tab = tabs.find((each) => each === search.tab) ?? (now.status === "completed" ? "outputs" : "timeline");
   const known = chosen !== null && store.state.getState().nodes.has(chosen) ? chosen : null;
   useTitle(titleOf(now));
+  const below = useRef<HTMLDivElement>(null);
+  const showLog = (node: string | null) => {
+    set({ tab: "log", node: node ?? undefined, line: undefined });
+    below.current?.scrollIntoView({ block: "start" });
+  };
   return (
     <>
       <RunHead store={store} away={away} error={error} />
-      {broken && (
-        <Failure
-          store={store}
-          onLog={(node) => set({ tab: "log", node: node ?? undefined, line: undefined })}
-          retry={<RetryButton run={run} />}
-        />
-      )}
+      {broken && <Failure store={store} onLog={showLog} retry={<RetryButtons run={run} />} />}
       <div className="mb-4 grid overflow-hidden rounded-xl border bg-surface lg:grid-cols-[1fr_auto]">
         <section aria-label="Graph of the run" className="h-[20rem] min-w-0 md:h-[24rem]">
           <Suspense fallback={<Skeleton className="h-full" />}>
@@ -116,51 +116,48 @@ function Follow({ run }: { run: Run }) {
         </section>
         {known && (
           <aside className="max-lg:border-t lg:h-[24rem] lg:w-80 lg:border-l">
-            <NodePanel
-              store={store}
-              id={known}
-              onClose={() => set({ node: "none" })}
-              onLog={() => set({ tab: "log", node: known, line: undefined })}
-            />
+            <NodePanel store={store} id={known} onClose={() => set({ node: "none" })} onLog={() => showLog(known)} />
           </aside>
         )}
       </div>
-      <Tabs
-        label="About this run"
-        value={tab}
-        onChange={(next) => set({ tab: next })}
-        tabs={tabs.map((each) => ({ value: each, label: labels[each] }))}
-      >
-        <TabPanel value="timeline" className="pt-4">
-          <Timeline store={store} chosen={known} onChoose={(id) => set({ node: id })} />
-        </TabPanel>
-        <TabPanel value="log" className="pt-4">
-          <LogView
-            store={store}
-            node={known}
-            onNode={(id) => set({ node: id ?? "none", line: undefined })}
-            words={search.q ?? ""}
-            onWords={(words) => set({ q: words || undefined })}
-            line={search.line === undefined ? null : Number(search.line) || 0}
-            onLine={(offset) => set({ line: offset === null ? undefined : String(offset) })}
-          />
-        </TabPanel>
-        <TabPanel value="outputs" className="pt-4">
-          <Outputs run={{ id: run.id, status: now.status, nodes: run.nodes }} node={known} />
-        </TabPanel>
-        <TabPanel value="events" className="pt-4">
-          <Events store={store} node={known} />
-        </TabPanel>
-        <TabPanel value="resources" className="pt-4">
-          <Resources store={store} />
-        </TabPanel>
-        <TabPanel value="compare" className="pt-4">
-          <Compare run={run} />
-        </TabPanel>
-        <TabPanel value="details" className="pt-4">
-          <Details run={run} />
-        </TabPanel>
-      </Tabs>
+      <div ref={below}>
+        <Tabs
+          label="About this run"
+          value={tab}
+          onChange={(next) => set({ tab: next })}
+          tabs={tabs.map((each) => ({ value: each, label: labels[each] }))}
+        >
+          <TabPanel value="timeline" className="pt-4">
+            <Timeline store={store} chosen={known} onChoose={(id) => set({ node: id })} />
+          </TabPanel>
+          <TabPanel value="log" className="pt-4">
+            <LogView
+              store={store}
+              node={known}
+              onNode={(id) => set({ node: id ?? "none", line: undefined })}
+              words={search.q ?? ""}
+              onWords={(words) => set({ q: words || undefined })}
+              line={search.line === undefined ? null : Number(search.line) || 0}
+              onLine={(offset) => set({ line: offset === null ? undefined : String(offset) })}
+            />
+          </TabPanel>
+          <TabPanel value="outputs" className="pt-4">
+            <Outputs run={{ id: run.id, status: now.status, nodes: run.nodes }} node={known} />
+          </TabPanel>
+          <TabPanel value="events" className="pt-4">
+            <Events store={store} node={known} />
+          </TabPanel>
+          <TabPanel value="resources" className="pt-4">
+            <Resources store={store} />
+          </TabPanel>
+          <TabPanel value="compare" className="pt-4">
+            <Compare run={run} />
+          </TabPanel>
+          <TabPanel value="details" className="pt-4">
+            <Details run={run} />
+          </TabPanel>
+        </Tabs>
+      </div>
       <p className="mt-6 text-[13px] text-muted">
         <Link to="/runs" className="underline">
           All runs

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Definition } from "../workflows/queries.ts";
-import { attemptsOf, causeOf, compared, culprit, kin, tailOf } from "./model.ts";
+import { attemptsOf, causeOf, compared, culprit, kin, named, tailOf } from "./model.ts";
 import { applyEvent, type RunEvent, type RunNode } from "./runStore.ts";
 
 const node = (change: Partial<RunNode> = {}): RunNode => ({
@@ -90,4 +90,13 @@ test("only what differs is compared", () => {
     { name: "b", before: "x", after: "y" },
     { name: "c", before: "–", after: "[2]" },
   ]);
+});
+
+test("a message names the step, not its id", () => {
+  const node = { id: "n_x7", name: "Add up" };
+  expect(named("Node n_x7 failed: exit status 3", node)).toBe("“Add up” failed: exit status 3");
+  expect(named("Node n_x77 failed", node)).toBe("Node n_x77 failed");
+  expect(named("Node sum did not produce sum.txt", { id: "sum", name: "Sum" })).toBe("“Sum” did not produce sum.txt");
+  expect(named("Node sum failed", { id: "sum", name: "" })).toBe("Node sum failed");
+  expect(named("The machine was lost", null)).toBe("The machine was lost");
 });

@@ -50,6 +50,13 @@ export function tailOf(event: RunEvent | null, lines = 20): string[] {
     .filter((line, at) => at > 0 || line !== "");
 }
 
+/** named puts a step's name where the server's message has its id. */
+export function named(message: string, node: Pick<RunNode, "id" | "name"> | null): string {
+  const start = `Node ${node?.id}`;
+  if (!node?.name || !message.startsWith(start) || /^[\w-]/.test(message.slice(start.length))) return message;
+  return `“${node.name}”${message.slice(start.length)}`;
+}
+
 const advice: Record<string, string> = {
   node_failed: "Read the last lines, put the command right in the editor, and run it again.",
   oom: "It needed more memory than it had. Give the step more, or choose a larger size for the run.",

@@ -1,7 +1,7 @@
 import type { ComponentProps, ReactNode } from "react";
 import { classes } from "./classes.ts";
 
-/** Table scrolls sideways by itself where it is too wide for its place. */
+/** Table scrolls sideways by itself where it is too wide for its place; what is in it for screen readers alone, too. */
 export function Table({
   label,
   head,
@@ -15,7 +15,7 @@ export function Table({
 }) {
   return (
     <section
-      className={classes("overflow-x-auto rounded-lg border bg-surface", className)}
+      className={classes("relative overflow-x-auto rounded-lg border bg-surface", className)}
       aria-label={label}
       tabIndex={0}
     >

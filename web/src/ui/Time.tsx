@@ -21,14 +21,20 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
+/** current is the page's clock. While nobody listens it stands still, and is set before it is read. */
+function current(): number {
+  if (timer === undefined && Date.now() - now > 1000) now = Date.now();
+  return now;
+}
+
 /** useNow ticks every second. */
 export function useNow(): number {
-  return useSyncExternalStore(subscribe, () => now);
+  return useSyncExternalStore(subscribe, current);
 }
 
 /** Time is relative, and exact when asked. */
 export function Time({ at }: { at: string }) {
-  const text = useSyncExternalStore(subscribe, () => ago(at, Math.max(now, 0)));
+  const text = useSyncExternalStore(subscribe, () => ago(at, current()));
   return (
     <time dateTime={at} title={exact(at)} className="whitespace-nowrap">
       {text}

@@ -9,6 +9,14 @@ import { toast } from "../ui/toast.ts";
 import { readImport } from "./model.ts";
 import { createWorkflow } from "./queries.ts";
 
+/** read takes a workflow from a file; what reads YAML is loaded with the first one. */
+async function read(file: File) {
+  const text = await file.text();
+  if (!/\.ya?ml$/i.test(file.name)) return readImport(text, file.name);
+  const { parse } = await import("yaml");
+  return readImport(text, file.name, (yaml) => parse(yaml, { maxAliasCount: 0 }));
+}
+
 /** ImportDialog makes workflows of exported files. */
 export default function ImportDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
   const navigate = useNavigate();
@@ -16,7 +24,7 @@ export default function ImportDialog({ open, onOpenChange }: { open: boolean; on
   const load = useMutation({
     mutationFn: async (files: File[]) => {
       // All are read before the first is kept.
-      const imports = await Promise.all(files.map(async (file) => readImport(await file.text(), file.name)));
+      const imports = await Promise.all(files.map(read));
       const made = [];
       for (const each of imports) made.push(await createWorkflow(each));
       return made;
@@ -38,16 +46,16 @@ export default function ImportDialog({ open, onOpenChange }: { open: boolean; on
         onOpenChange(next);
       }}
       title="Import a workflow"
-      description="A file that was exported here, or a bare definition as JSON."
+      description="A file that was exported here, or a bare definition, as JSON or YAML."
     >
       <div className="space-y-3">
         <DropZone
-          accept=".json,application/json"
+          accept=".json,.yaml,.yml,application/json,application/yaml"
           busy={load.isPending}
           icon={<FileJson />}
           onFiles={(files) => load.mutate(files)}
         >
-          Drop JSON files here, or choose them
+          Drop JSON or YAML files here, or choose them
         </DropZone>
         {load.error && <Problem error={load.error} />}
       </div>

@@ -25,18 +25,19 @@ export interface Import {
   definition: Definition;
 }
 
-/** readImport takes an exported workflow, or a bare definition, from a file's text. */
-export function readImport(text: string, filename: string): Import {
+/** readImport takes an exported workflow, or a bare definition, from a file's text; of YAML, the reader is given. */
+export function readImport(text: string, filename: string, parse: (text: string) => unknown = JSON.parse): Import {
   let value: unknown;
   try {
-    value = JSON.parse(text);
-  } catch {
-    throw new Error(`${filename} is not JSON`);
+    value = parse(text);
+  } catch (error) {
+    const why = error instanceof Error ? error.message.split("\n")[0] : "";
+    throw new Error(`${filename} cannot be read: ${why}`);
   }
   if (!isRecord(value)) throw new Error(`${filename} holds no workflow`);
   const definition = isRecord(value.definition) ? value.definition : value;
   if (definition.version !== 1) throw new Error(`${filename} holds no definition of version 1`);
-  const plain = filename.replace(/(\.workflow)?\.json$/i, "");
+  const plain = filename.replace(/(\.workflow)?\.(json|ya?ml)$/i, "");
   return {
     name: typeof value.name === "string" && value.name.trim() ? value.name : plain || "Imported workflow",
     description: typeof value.description === "string" ? value.description : "",

@@ -1,0 +1,88 @@
+package httpapi_test
+
+import (
+	"testing"
+)
+
+// nodesOf are the nodes of a run by their id.
+func (h *house) nodesOf(who someone, run string) map[string]map[string]any {
+	h.t.Helper()
+	nodes := map[string]map[string]any{}
+	for _, n := range h.call("GET", "/api/runs/"+run, "", bearer(who.token)).want(200).at("nodes").([]any) {
+		node := n.(map[string]any)
+		nodes[node["id"].(string)] = node
+	}
+	return nodes
+}
+
+// A fix is tried without computing again what it does not touch.
+func TestARetryTakesTheWorkflowAsItIsNow(t *testing.T) {
+	eachHouse(t, func(t *testing.T, h *house) {
+		ada := h.signUp("Ada")
+		as := bearer(ada.token)
+		definition := func(command string) string {
+			return `{"nodes":[
+				{"id":"a","command":"# dummy: output:a.txt=one","outputs":{"o":{"path":"a.txt"}}},
+				{"id":"side","command":"# dummy: output:s.txt=side","outputs":{"o":{"path":"s.txt"}}},
+				{"id":"b","command":"` + command + `","outputs":{"o":{"path":"b.txt"}}},
+				{"id":"c","command":"# dummy: output:c.txt=three","outputs":{"o":{"path":"c.txt"}}}],
+				"edges":[{"id":"e1","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"},
+				{"id":"e2","source":"b","sourceHandle":"o","target":"c","targetHandle":"in"}]}`
+		}
+		w := h.workflow(ada, definition("# dummy: exit=3"))
+		first := h.start(ada, `{"workflowId":"`+w+`"}`)
+		h.await(ada, first)
+		h.call("PUT", "/api/workflows/"+w, `{"definition":`+definition("# dummy: output:b.txt=two")+`}`, as).want(200)
+
+		same := h.call("POST", "/api/runs/"+first+"/retry", `{"definition":"same"}`, as).want(202).text("data", "runId")
+		h.await(ada, same)
+		if got := h.call("GET", "/api/runs/"+same, "", as).want(200); got.text("status") != "failed" || got.at("workflowRevision") != 1.0 {
+			t.Errorf("as it was: %s of version %v", got.text("status"), got.at("workflowRevision"))
+		}
+
+		fixed := h.call("POST", "/api/runs/"+first+"/retry", `{"definition":"current"}`, as).want(202).text("data", "runId")
+		h.await(ada, fixed)
+		if got := h.call("GET", "/api/runs/"+fixed, "", as).want(200); got.text("status") != "completed" || got.at("workflowRevision") != 2.0 {
+			t.Errorf("as it is now: %s of version %v", got.text("status"), got.at("workflowRevision"))
+		}
+		nodes := h.nodesOf(ada, fixed)
+		for id, cached := range map[string]bool{"a": true, "side": true, "b": false, "c": false} {
+			if n := nodes[id]; n["status"] != "succeeded" || n["cached"] != cached {
+				t.Errorf("%s: %v, cached %v", id, n["status"], n["cached"])
+			}
+		}
+		h.call("POST", "/api/runs/"+first+"/retry", `{"definition":"newest"}`, as).want(400)
+	})
+}
+
+func TestARetryOfTheCurrentWorkflowAsksForWhatItAsksNow(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	as := bearer(ada.token)
+	w := h.workflow(ada, `{"parameters":{"kept":{"type":"integer","default":1},"given":{"type":"integer","default":1},"gone":{"type":"integer","default":1}},
+		"nodes":[{"id":"a","command":"# dummy: exit=3"}]}`)
+	first := h.start(ada, `{"workflowId":"`+w+`","parameters":{"given":7,"gone":8}}`)
+	h.await(ada, first)
+	change := func(parameters string) {
+		h.call("PUT", "/api/workflows/"+w, `{"definition":{"parameters":`+parameters+`,"nodes":[{"id":"a","command":"# dummy: print=hi"}]}}`, as).want(200)
+	}
+	retry := func(body string) reply { return h.call("POST", "/api/runs/"+first+"/retry", body, as) }
+
+	change(`{"kept":{"type":"integer","default":2},"given":{"type":"integer","default":2},"added":{"type":"integer","default":3}}`)
+	again := retry(`{"definition":"current"}`).want(202).text("data", "runId")
+	h.await(ada, again)
+	got := h.call("GET", "/api/runs/"+again, "", as).want(200)
+	for name, want := range map[string]any{"kept": 2.0, "given": 7.0, "added": 3.0} {
+		if value := got.at("parameters", name); value != want {
+			t.Errorf("%s is %v, want %v", name, value, want)
+		}
+	}
+
+	change(`{"kept":{"type":"integer"},"given":{"type":"integer"},"needed":{"type":"integer"}}`)
+	retry(`{"definition":"current"}`).want(400)
+	retry(`{"definition":"current","parameters":{"kept":1,"given":1,"needed":1}}`).want(202)
+	retry(`{"definition":"current","parameters":{"kept":1,"given":1,"needed":1,"gone":1}}`).want(400)
+
+	h.call("DELETE", "/api/workflows/"+w, "", as).want(200)
+	retry(`{"definition":"current"}`).want(404)
+}

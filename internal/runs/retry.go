@@ -1,0 +1,114 @@
+package runs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+)
+
+// Retry starts a run again as it was, or of the workflow as it is now, with
+// other parameters and another size if they are given. What had succeeded and
+// would be computed from the same is reused.
+func (s *Service) Retry(ctx context.Context, caller access.Caller, id ids.Run, in New) (Run, error) {
+	if err := caller.Must(access.StartRuns); err != nil {
+		return Run{}, err
+	}
+	old, err := s.store.Run(ctx, caller.Team, id)
+	if err != nil {
+		return Run{}, err
+	}
+	if !old.Status.Terminal() {
+		return Run{}, fault.Conflict("the run is still %s: cancel it, or wait for its end", old.Status)
+	}
+	r := old
+	r.ID, r.RetryOf, r.CreatedAt, r.Status = ids.NewRun(), old.ID, s.now(), lifecycle.Queued
+	r.Starter = starter(caller)
+	r.ErrorCode, r.ErrorMessage, r.CreditsUsed, r.Progress, r.DoneNodes, r.Billed = "", "", 0, 0, 0, 0
+	r.StartedAt, r.FinishedAt, r.BilledSince, r.CancelRequested = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	if in.Custom == nil && in.Profile == "" {
+		in.Custom, in.Profile = sameSize(old.Size)
+	}
+	if err := json.Unmarshal(old.Inputs, &in.Inputs); err != nil {
+		return Run{}, err
+	}
+	if in.Current {
+		if err := s.takeCurrent(ctx, &r, &in); err != nil {
+			return Run{}, err
+		}
+	}
+	if in.Parameters == nil {
+		in.Parameters = old.Parameters
+	}
+	return r, s.accept(ctx, &r, in)
+}
+
+func sameSize(size credits.Size) (*credits.Custom, string) {
+	if size.GPU > 0 {
+		return nil, credits.GPUProfile
+	}
+	return &credits.Custom{VCPU: size.VCPU, RAMGB: size.RAMGB}, ""
+}
+
+// takeCurrent makes the run one of the workflow as it is now. What the workflow
+// does not ask for any more is left out, and a value that was only the default
+// follows the default.
+func (s *Service) takeCurrent(ctx context.Context, r *Run, in *New) error {
+	src, err := s.submit.RunSource(ctx, r.Team, r.Workflow)
+	if err != nil {
+		return err
+	}
+	before, err := readAsked(r.Definition)
+	if err != nil {
+		return err
+	}
+	now, err := readAsked(src.Definition)
+	if err != nil {
+		return err
+	}
+	r.WorkflowName, r.Revision, r.Definition = src.Name, src.Revision, src.Definition
+	for name := range in.Inputs {
+		if _, asked := now.Inputs[name]; !asked {
+			delete(in.Inputs, name)
+		}
+	}
+	if in.Parameters != nil {
+		return nil
+	}
+	in.Parameters, err = now.following(before, r.Parameters)
+	return err
+}
+
+// asked is what a definition asks a run for.
+type asked struct {
+	Parameters map[string]struct {
+		Default json.RawMessage `json:"default"`
+	} `json:"parameters"`
+	Inputs map[string]json.RawMessage `json:"inputs"`
+}
+
+func readAsked(definition []byte) (a asked, err error) {
+	return a, json.Unmarshal(definition, &a)
+}
+
+// following is an earlier run's values without those that are not asked for any
+// more, and those that were its default where there is another one.
+func (a asked) following(before asked, given []byte) ([]byte, error) {
+	values := map[string]json.RawMessage{}
+	if err := json.Unmarshal(given, &values); err != nil {
+		return nil, err
+	}
+	for name, value := range values {
+		param, known := a.Parameters[name]
+		if !known || param.Default != nil && bytes.Equal(value, before.Parameters[name].Default) {
+			delete(values, name)
+		}
+	}
+	return json.Marshal(values)
+}

@@ -1,0 +1,37 @@
+import { act, fireEvent, render, screen } from "@testing-library/react";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { DraftInput } from "./fields.tsx";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const type = (text: string) => fireEvent.change(screen.getByRole("textbox"), { target: { value: text } });
+const wait = () => act(() => vi.advanceTimersByTime(5000));
+
+test("a value is kept after a pause, a name when it is left", () => {
+  const onKeep = vi.fn();
+  const { rerender } = render(<DraftInput value="a" onKeep={onKeep} />);
+  type("ab");
+  wait();
+  expect(onKeep).toHaveBeenCalledWith("ab");
+  onKeep.mockClear();
+  rerender(<DraftInput value="a" onKeep={onKeep} whole />);
+  type("abc");
+  wait();
+  expect(onKeep).not.toHaveBeenCalled();
+  fireEvent.blur(screen.getByRole("textbox"));
+  expect(onKeep).toHaveBeenCalledWith("abc");
+});
+
+test("what is refused stays to be put right, with the reason, until Escape", () => {
+  const onKeep = vi.fn();
+  render(<DraftInput value="1" onKeep={onKeep} refuse={(text) => (text === "x" ? "This is no number." : null)} />);
+  type("x");
+  wait();
+  fireEvent.blur(screen.getByRole("textbox"));
+  expect(screen.getByRole<HTMLInputElement>("textbox").value).toBe("x");
+  screen.getByText("This is no number.");
+  expect(onKeep).not.toHaveBeenCalled();
+  fireEvent.keyDown(screen.getByRole("textbox"), { key: "Escape" });
+  expect(screen.getByRole<HTMLInputElement>("textbox").value).toBe("1");
+});
