@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/plan"
 	"github.com/millrace/millrace/internal/engine/produced"
+	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/engine/shelf"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -46,7 +47,7 @@ type execution struct {
 	waits  map[*shard]*node // for the time of their next attempt
 	live   map[executor.Key]*try
 	made   produced.Files
-	album  *album
+	images *runimages.Images
 	shelf  *shelf.Shelf
 	supply chan struct{} // closed when what was missing on the shelf has come
 
@@ -86,7 +87,7 @@ func newCarrier(e *Engine, r runs.Run) *carrier {
 func newExecution(dir string, r runs.Run) execution {
 	return execution{
 		r: r, work: bounds.NewWork(), nodes: map[string]*node{}, waits: map[*shard]*node{}, live: map[executor.Key]*try{}, dirty: map[*node]bool{}, made: produced.Files{},
-		album: &album{}, shelf: shelf.New(dir, r.ID), written: r.BilledSince,
+		shelf: shelf.New(dir, r.ID), written: r.BilledSince,
 	}
 }
 
@@ -261,7 +262,7 @@ func (c *carrier) wait(ctx context.Context) error {
 			return err
 		}
 		return c.end(ctx, runs.Ending{Status: lifecycle.Cancelled, Message: "the run was cancelled"})
-	case <-c.album.arrived:
+	case <-c.images.Arrived():
 		return nil
 	case seen := <-c.seen:
 		return c.settle(ctx, seen)

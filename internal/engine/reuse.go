@@ -92,7 +92,7 @@ func (c *carrier) root(ctx context.Context, n *node) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return i.digest, nil
+		return i.Digest, nil
 	}
 	caps, err := c.e.Driver.Capabilities(ctx)
 	return caps.Root, err

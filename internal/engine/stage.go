@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/engine/taskenv"
 )
 
@@ -55,7 +56,7 @@ func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 	if err := taskenv.Check(spec.Env); err != nil {
 		return spec, err
 	}
-	image.into(&spec)
+	image.Into(&spec)
 	return spec, nil
 }
 
@@ -182,9 +183,9 @@ func (c *carrier) supplied(ctx context.Context, t *try) bool {
 		keys = append(keys, f.Blob)
 	}
 	lacks := c.shelf.Lacks(keys)
-	if len(lacks) == 0 || c.supply != nil && !closed(c.supply) {
+	if len(lacks) == 0 || c.supply != nil && !runimages.Closed(c.supply) {
 		return len(lacks) == 0
 	}
-	c.supply = c.album.do(func(ctx context.Context) { c.shelf.Fetch(ctx, lacks, c.e.open) })
+	c.supply = c.images.Do(func(ctx context.Context) { c.shelf.Fetch(ctx, lacks, c.e.open) })
 	return false
 }

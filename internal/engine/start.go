@@ -39,7 +39,7 @@ func (c *carrier) pick(ctx context.Context) (tries []*try, reused bool, err erro
 					reused = true
 					continue
 				}
-				if !c.fetched(n) || !c.supplied(ctx, t) {
+				if !c.images.Fetched(n.Image) || !c.supplied(ctx, t) {
 					break
 				}
 			}

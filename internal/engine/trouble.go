@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/lease"
+	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -70,13 +71,13 @@ func (c *carrier) beginAnew() {
 
 // carryOn carries until something ends it. A panic ends no more than that.
 func (c *carrier) carryOn(ctx context.Context, resumed bool) (err error) {
-	c.album.open(ctx)
+	c.images = runimages.Open(ctx, c.e.Images)
 	defer func() {
 		if said := recover(); said != nil {
 			c.e.Log.ErrorContext(ctx, "panic while a run was carried", slog.String("run", string(c.r.ID)), slog.Any("panic", said), slog.String("stack", string(debug.Stack())))
 			err = fmt.Errorf("%w: %v", errPanic, said)
 		}
-		c.album.close() // nothing more comes onto the shelf
+		c.images.Close() // nothing more comes onto the shelf
 		c.e.complain(ctx, "cannot clear away a run's inputs", c.shelf.Clear())
 	}()
 	if err := c.lease.Check(ctx); err != nil {

@@ -1,0 +1,137 @@
+// Package runimages holds the container images of one run: each is resolved
+// once, so that all its tasks see the same, and fetched in the background, since
+// that can take minutes.
+package runimages
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+)
+
+// Store makes root file systems out of container images.
+type Store interface {
+	// Resolve finds the digest that a reference stands for at the moment.
+	Resolve(ctx context.Context, ref string) (digest string, err error)
+	// Root is the image's root, with the variables that it sets. It stays until
+	// release is called, and as long as a submitted attempt names it.
+	Root(ctx context.Context, ref, digest string) (path string, env []string, release func(), err error)
+}
+
+// Images are those of one run. One goroutine owns it.
+type Images struct {
+	store   Store
+	images  map[string]*Image
+	arrived chan struct{} // something was fetched, or could not be
+	ctx     context.Context
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+}
+
+// Image is one that a run uses. What it is called and where it is can be read
+// once Named and Fetched have said so.
+type Image struct {
+	Digest string
+	Err    error // why it cannot be had
+
+	named   chan struct{}
+	here    chan struct{} // nil until somebody needs more than its name
+	root    string
+	env     []string
+	release func()
+}
+
+// Open begins without any image. The caller closes it.
+func Open(ctx context.Context, s Store) *Images {
+	i := &Images{store: s, images: map[string]*Image{}, arrived: make(chan struct{}, 1)}
+	i.ctx, i.stop = context.WithCancel(ctx)
+	return i
+}
+
+// Close ends what is still being fetched, and lets go of the rest.
+func (all *Images) Close() {
+	all.stop()
+	all.work.Wait()
+	for _, i := range all.images {
+		if i.release != nil {
+			i.release()
+		}
+	}
+}
+
+// Arrived is told when something was fetched, or could not be.
+func (all *Images) Arrived() <-chan struct{} { return all.arrived }
+
+// Image is one that was asked for, or nil.
+func (all *Images) Image(ref string) *Image { return all.images[ref] }
+
+// Named reports whether it is known what an image is, or that it cannot be
+// known, and whether that is all there is to wait for. The first who asks has it
+// looked up.
+func (all *Images) Named(ref string) bool {
+	i := all.images[ref]
+	if i == nil {
+		i = &Image{}
+		all.images[ref] = i
+		i.named = all.Do(func(ctx context.Context) { i.Digest, i.Err = all.store.Resolve(ctx, ref) })
+	}
+	return Closed(i.named) && (i.here == nil || Closed(i.here))
+}
+
+// Fetched reports whether an image is here, or will not come. It was named
+// before, and is needed: nothing was computed from it yet.
+func (all *Images) Fetched(ref string) bool {
+	i := all.images[ref]
+	if i == nil || i.here == nil && i.Err != nil {
+		return true // none, or none to be had
+	}
+	if i.here == nil {
+		i.here = all.Do(func(ctx context.Context) { i.root, i.env, i.release, i.Err = all.store.Root(ctx, ref, i.Digest) })
+	}
+	return Closed(i.here)
+}
+
+// Do works in the background until Close, and tells when that is done.
+func (all *Images) Do(work func(context.Context)) (done chan struct{}) {
+	done = make(chan struct{})
+	all.work.Go(func() {
+		work(all.ctx)
+		close(done)
+		select {
+		case all.arrived <- struct{}{}:
+		default:
+		}
+	})
+	return done
+}
+
+// Closed reports whether a channel is.
+func Closed(done chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// reserved are the variables that an image cannot set: they name places that
+// are not its own.
+var reserved = map[string]bool{"HOME": true, "TMPDIR": true, "USER": true}
+
+// Into makes an image the root of an attempt. What it sets gives way to the
+// platform and to the author.
+func (i *Image) Into(s *executor.Spec) {
+	if i == nil {
+		return
+	}
+	s.Root = i.root
+	for _, variable := range i.env {
+		name, value, _ := strings.Cut(variable, "=")
+		if _, set := s.Env[name]; !set && !reserved[name] {
+			s.Env[name] = value
+		}
+	}
+}
