@@ -72,6 +72,7 @@ type execution struct {
 	written time.Time     // what the journal says of when its time began to count
 	paid    time.Duration // of its billed time
 	limit   time.Duration // of the plan; 0: none
+	shares  bool          // all its tasks may use the run's GPUs, since none asks for one
 
 	again      bool // begun anew, after trouble
 	progressed bool // something was written since
@@ -131,6 +132,7 @@ func (c *carrier) start(ctx context.Context) error {
 		return fmt.Errorf("%w inputs: %w", errUnreadable, err)
 	}
 	c.g = c.g.WithoutSource()
+	c.shares = c.r.Size.GPU > 0 && !slices.ContainsFunc(c.g.Order(), func(n *graph.Node) bool { return n.Resources.GPU > 0 })
 	plan, err := c.e.Purse.PlanOf(ctx, c.r.Team)
 	if err != nil {
 		return err

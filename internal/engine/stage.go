@@ -32,6 +32,9 @@ func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 		VCPU: t.vcpu, MemoryBytes: int64(t.ramGB * (1 << 30)), GPU: t.gpu, Timeout: n.Timeout, Grace: stopGrace, Away: c.e.Away,
 		Network: c.e.Network, DiskBytes: c.e.Disk, LogBytes: c.e.TaskLog,
 	}
+	if c.shares {
+		spec.GPU, spec.SharedGPU = c.r.Size.GPU, true
+	}
 	if c.limit > 0 { // a task ends in time even while no server runs
 		if left := c.limit - c.r.Took(c.e.Now()); spec.Timeout == 0 || left < spec.Timeout {
 			spec.Timeout = max(left, 1)

@@ -64,6 +64,7 @@ type Spec struct {
 	DiskBytes   int64         `json:"diskBytes,omitempty"` // of what the command writes; 0: no limit
 	LogBytes    int64         `json:"logBytes,omitempty"`  // kept of the log; 0: the shim's own bound
 	GPU         int           `json:"gpu,omitempty"`
+	SharedGPU   bool          `json:"sharedGPU,omitempty"` // by all attempts of the run
 	Network     bool          `json:"network,omitempty"`
 	Timeout     time.Duration `json:"timeout,omitempty"` // 0: none
 	Grace       time.Duration `json:"grace"`             // between TERM and KILL

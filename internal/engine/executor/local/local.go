@@ -6,6 +6,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/embedded"
@@ -49,6 +51,7 @@ type Config struct {
 	// What the machine has for attempts; 0 means all of it.
 	VCPU        float64
 	MemoryBytes int64
+	GPUs        int
 }
 
 // Driver is an executor.Driver, Watcher, Keeper and Meter.
@@ -80,6 +83,7 @@ type Driver struct {
 	running  int
 	slots    map[int]bool
 	devices  map[int]bool
+	shared   map[ids.Run]*sharedDevices
 	watchers map[chan executor.Seen]bool
 	parting  map[string]chan struct{} // closed when the shim has forgotten an attempt
 	spares   []string
@@ -105,8 +109,8 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{
-		folder: folder, log: c.Log, now: c.Now, root: system(), gpus: countGPUs(), machine: machineRoom(c),
-		attempts: map[string]*attempt{}, slots: map[int]bool{}, devices: map[int]bool{},
+		folder: folder, log: c.Log, now: c.Now, root: system(), gpus: cmp.Or(c.GPUs, countGPUs()), machine: machineRoom(c),
+		attempts: map[string]*attempt{}, slots: map[int]bool{}, devices: map[int]bool{}, shared: map[ids.Run]*sharedDevices{},
 		watchers: map[chan executor.Seen]bool{}, parting: map[string]chan struct{}{},
 	}
 	if d.shim, err = findShim(c.Shim, folder); err != nil {

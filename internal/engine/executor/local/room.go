@@ -19,7 +19,7 @@ type room struct {
 // fits reports whether an attempt can run beside those that do. One that is
 // larger than the machine runs alone.
 func (d *Driver) fits(s executor.Spec) bool {
-	if s.GPU > d.gpus-len(d.devices) {
+	if d.sharedBy(s) == nil && s.GPU > d.gpus-len(d.devices) {
 		return false
 	}
 	const rounding = 1e-9
@@ -32,12 +32,30 @@ func (d *Driver) place(a *attempt) {
 	for d.slots[a.slot] {
 		a.slot++
 	}
+	if s := d.sharedBy(a.spec); s != nil {
+		a.devices = s.devices
+	}
 	for device := 0; len(a.devices) < a.spec.GPU; device++ {
 		if !d.devices[device] {
 			a.devices = append(a.devices, device)
 		}
 	}
 	d.occupy(a)
+}
+
+// sharedDevices are the GPUs that all attempts of a run may use.
+type sharedDevices struct {
+	devices []int
+	users   int
+}
+
+// sharedBy are those that an attempt shares with others of its run, if it does
+// and they have them.
+func (d *Driver) sharedBy(s executor.Spec) *sharedDevices {
+	if !s.SharedGPU {
+		return nil
+	}
+	return d.shared[s.Key.Run]
 }
 
 func (d *Driver) occupy(a *attempt) {
@@ -48,6 +66,25 @@ func (d *Driver) occupy(a *attempt) {
 	d.used.memory += a.spec.MemoryBytes
 	for _, device := range a.devices {
 		d.devices[device] = true
+	}
+	if a.spec.SharedGPU {
+		if d.shared[a.spec.Key.Run] == nil {
+			d.shared[a.spec.Key.Run] = &sharedDevices{devices: a.devices}
+		}
+		d.shared[a.spec.Key.Run].users++
+	}
+}
+
+// giveUp frees an attempt's devices, if no other shares them.
+func (d *Driver) giveUp(a *attempt) {
+	if s := d.sharedBy(a.spec); s != nil {
+		if s.users--; s.users > 0 {
+			return
+		}
+		delete(d.shared, a.spec.Key.Run)
+	}
+	for _, device := range a.devices {
+		delete(d.devices, device)
 	}
 }
 
@@ -60,9 +97,7 @@ func (d *Driver) vacate(a *attempt) {
 	delete(d.slots, a.slot)
 	d.used.vcpu -= a.spec.VCPU
 	d.used.memory -= a.spec.MemoryBytes
-	for _, device := range a.devices {
-		delete(d.devices, device)
-	}
+	d.giveUp(a)
 	a.slot, a.devices = 0, nil
 	if d.running == 0 {
 		d.used = room{} // sums of fractions drift
