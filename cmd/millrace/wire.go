@@ -59,6 +59,7 @@ type house struct {
 	scratch  string // the folder of PDFs on their way
 	account  *account.Service
 	hub      runs.Hub
+	feed     *runs.Feed
 	editor   *collab.Server
 	metrics  *prometheus.Registry
 	memory   *bounds.Memory
@@ -120,7 +121,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Away: store.Away,
 		Log:  log, Identity: people, Accounts: accounts, Cookie: cookie, Workflows: drawings,
 		Life: ctx, Runs: runs.NewService(runs.Options{
-			Store: db, Details: db, Logs: db, Submit: settled{db, h.editor}, Objects: keep, Workshop: h.engine, Catalog: catalog, Memory: h.memory, Now: time.Now,
+			Store: db, Details: db, Logs: db, Submit: settled{db, h.editor}, Objects: keep, Workshop: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
 		}),
 		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
 		Account: h.account, Elsewhere: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),
@@ -188,12 +189,14 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	if err != nil {
 		return err
 	}
+	h.feed = runs.NewFeed(h.db.RunsBridge(), &h.hub, h.log)
 	h.engine = engine.New(engine.Options{
 		Network: s.TaskNetwork, Disk: space, TaskLog: log, Free: h.disk, Memory: h.memory,
 		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Purse: h.db, Objects: keep, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
 		Dir: folder, Owner: host + " " + rand.Text(), Host: host, Away: away,
-		Changed: h.hub.Changed, Ended: h.hub.Ended, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,
+		Changed: h.feed.Changed, Ended: h.feed.Ended, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,
 	})
+	h.feed.Wake, h.feed.Cancel = h.engine.Wake, h.engine.Cancel
 	return nil
 }
 
@@ -275,6 +278,7 @@ func (h *house) recover(ctx context.Context) error {
 // background is what runs beside the requests, on every server and worker.
 func (h *house) background(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return h.disk.Run(ctx) })
+	g.Go(func() error { return h.feed.Run(ctx) })
 	g.Go(func() error { return h.postman.Run(ctx) })
 	g.Go(func() error { return errors.Join(h.engine.Run(ctx), h.driver.Close()) })
 	g.Go(func() error { return h.editor.Run(ctx) })

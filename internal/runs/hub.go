@@ -1,6 +1,8 @@
 package runs
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,6 +54,17 @@ func (h *Hub) Pulse(id ids.Run) Pulse {
 
 // Changed wakes everybody who watches the run.
 func (h *Hub) Changed(id ids.Run) { h.tell(id, Move{}) }
+
+// ChangedAll wakes everybody who watches any run: something may have been
+// missed.
+func (h *Hub) ChangedAll() {
+	h.mu.Lock()
+	watched := slices.Collect(maps.Keys(h.watchers))
+	h.mu.Unlock()
+	for _, id := range watched {
+		h.Changed(id)
+	}
+}
 
 // Ended wakes them for the last time.
 func (h *Hub) Ended(id ids.Run) { h.tell(id, Move{Last: true}) }

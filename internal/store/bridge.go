@@ -7,26 +7,41 @@ import (
 
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/sharing"
 )
 
-// roomsChannel is where servers on one PostgreSQL tell each other of rooms.
-const roomsChannel = "millrace_rooms"
+// Where servers on one PostgreSQL tell each other of rooms, and of runs.
+const (
+	roomsChannel = "millrace_rooms"
+	runsChannel  = "millrace_runs"
+)
 
-// Bridge joins the servers on this database, or is nil where there can be only
-// one.
+// Bridge joins the rooms of the servers on this database, or is nil where there
+// can be only one.
 func (db *DB) Bridge() sharing.Bridge {
 	if db.writer != nil {
 		return nil
 	}
-	return bridge{db}
+	return bridge{db, roomsChannel}
 }
 
-type bridge struct{ db *DB }
+// RunsBridge does the same for their runs.
+func (db *DB) RunsBridge() runs.Bridge {
+	if db.writer != nil {
+		return nil
+	}
+	return bridge{db, runsChannel}
+}
+
+type bridge struct {
+	db      *DB
+	channel string
+}
 
 // Send tells the other servers something.
 func (b bridge) Send(ctx context.Context, message string) error {
-	_, err := b.db.pool.ExecContext(ctx, `SELECT pg_notify($1, $2)`, roomsChannel, message)
+	_, err := b.db.pool.ExecContext(ctx, `SELECT pg_notify($1, $2)`, b.channel, message)
 	return err
 }
 
@@ -42,7 +57,7 @@ func (b bridge) Listen(ctx context.Context, heard func(string), back func()) err
 		if !ok {
 			return fmt.Errorf("no PostgreSQL connection, but %T", raw)
 		}
-		if _, err := own.Conn().Exec(ctx, "LISTEN "+roomsChannel); err != nil {
+		if _, err := own.Conn().Exec(ctx, "LISTEN "+b.channel); err != nil {
 			return err
 		}
 		back()
