@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/engine/shelf"
+	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -119,8 +120,8 @@ func (c *carrier) cancel() {
 	}
 }
 
-// start reads the definition and what is known of the run.
-func (c *carrier) start(ctx context.Context) error {
+// read takes in what the run was given.
+func (c *carrier) read() error {
 	var problems []graph.Problem
 	if c.g, problems = graph.Parse(c.r.Definition); len(problems) > 0 {
 		return fmt.Errorf("%w definition: %s: %s", errUnreadable, problems[0].Path, problems[0].Message)
@@ -133,6 +134,14 @@ func (c *carrier) start(ctx context.Context) error {
 	}
 	c.g = c.g.WithoutSource()
 	c.shares = c.r.Size.GPU > 0 && !slices.ContainsFunc(c.g.Order(), func(n *graph.Node) bool { return n.Resources.GPU > 0 })
+	return nil
+}
+
+// start reads the definition and what is known of the run.
+func (c *carrier) start(ctx context.Context) error {
+	if err := suspects.Watch(c.e.Dir, c.r.ID, c.read); err != nil {
+		return err
+	}
 	plan, err := c.e.Purse.PlanOf(ctx, c.r.Team)
 	if err != nil {
 		return err

@@ -1,57 +1,15 @@
 package engine_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
-	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/runs"
-	"github.com/millrace/millrace/internal/store/storetest"
 )
-
-// slowJournal takes until it is released to say what is known of a run.
-type slowJournal struct {
-	engine.Journal
-	release chan struct{}
-}
-
-func (j slowJournal) RecordOf(ctx context.Context, id ids.Run) (runs.Record, error) {
-	<-j.release
-	return j.Journal.RecordOf(ctx, id)
-}
-
-// marks are the runs that the server works on itself.
-func (s *shop) marks() (list []string) {
-	entries, _ := os.ReadDir(filepath.Join(s.dir, ".suspects"))
-	for _, e := range entries {
-		list = append(list, e.Name())
-	}
-	return list
-}
-
-func TestARunThatKeepsTheServerBusyIsMarkedMeanwhile(t *testing.T) {
-	t.Parallel()
-	s := newShop(t, storetest.SQLite(t))
-	slow := slowJournal{s.db, make(chan struct{})}
-	s.journal = slow
-	s.open("w1")
-	id := s.submit(`{"nodes":[{"id":"a","command":"true"}]}`, `{}`)
-	for deadline := time.Now().Add(time.Minute); strings.Join(s.marks(), " ") != string(id); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("marked is %v", s.marks())
-		}
-	}
-	close(slow.release)
-	if r := s.await(id, terminal); r.Status != lifecycle.Completed || len(s.marks()) != 0 {
-		t.Errorf("%s, and marked is %v", r.Status, s.marks())
-	}
-}
 
 // The server goes down over a run again and again: a task of it lives on, and
 // is not lost by that, but the third time the run is.

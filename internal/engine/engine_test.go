@@ -42,7 +42,6 @@ type shop struct {
 	user ids.User
 
 	archive engine.Archive
-	journal engine.Journal
 	images  engine.Images                       // nil: none can be had
 	around  func(*dummy.Driver) executor.Driver // nil: nothing
 	remote  bool                                // the objects are on another machine
@@ -60,7 +59,7 @@ func newShop(t *testing.T, url string) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.kept, s.archive, s.journal = objects.Kept{Store: keeper}, s.db, s.db
+	s.kept, s.archive = objects.Kept{Store: keeper}, s.db
 	a := builtin.NewAccount{
 		Account: builtin.Account{User: identity.User{ID: ids.NewUser(), Email: string(ids.NewUser()) + "@example.org"}},
 		Team:    identity.Team{ID: ids.NewTeam(), Plan: "free"}, CreatedAt: time.Now(),
@@ -90,7 +89,7 @@ func (s *shop) open(owner string) (stop func()) {
 		s.changed = make(chan struct{})
 	}
 	o := engine.Options{
-		Queue: s.db, Leases: s.db, Clock: lease.Uptime, Journal: s.journal, Purse: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
+		Queue: s.db, Leases: s.db, Clock: lease.Uptime, Journal: s.db, Purse: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
 		Dir: s.dir, Owner: "here " + owner, Host: "here", Away: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
 		Archive: s.archive, Pulse: func(ids.Run, runs.Pulse) {}, Changed: changed, Ended: changed,

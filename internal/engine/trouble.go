@@ -11,7 +11,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/runimages"
-	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -107,7 +106,7 @@ func (c *carrier) startInRoom(ctx context.Context) error {
 		release, err := c.e.Memory.Reserve(len(c.r.Definition) + len(c.r.Parameters))
 		if err == nil {
 			defer release()
-			return suspects.Watch(c.e.Dir, c.r.ID, func() error { return c.start(ctx) })
+			return c.start(ctx)
 		}
 		select {
 		case <-ctx.Done():

@@ -6,6 +6,7 @@ package suspects
 import (
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -14,22 +15,24 @@ import (
 // folderName is where the marks are, in the folder of the attempts.
 const folderName = ".suspects"
 
-// after is long for reading a run and for deciding what it does next, and short
-// for using up a machine's memory.
-const after = 250 * time.Millisecond
+// A run is suspected when computing for it takes long, or much memory comes in
+// use meanwhile. A busy machine alone must not look like that: whoever kills a
+// server again and again would have honest runs interrupted.
+const (
+	look  = 50 * time.Millisecond
+	long  = 2 * time.Second
+	large = 128 << 20 // bytes
+)
 
 // Watch does a part of a run's work that happens in the server and grows with
-// what the author wrote. If it takes long, the run is marked until it is done.
+// what the author wrote; waiting for others is no part of it. While it looks
+// dangerous, the run is marked.
 func Watch(attempts string, run ids.Run, fn func() error) error {
 	over, removed := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(removed)
-		timer := time.NewTimer(after)
-		defer timer.Stop()
-		select {
-		case <-over:
+		if !dangerous(over) {
 			return
-		case <-timer.C:
 		}
 		if mark := path(attempts, run); os.WriteFile(mark, nil, 0o600) == nil {
 			<-over
@@ -41,6 +44,33 @@ func Watch(attempts string, run ids.Run, fn func() error) error {
 		<-removed
 	}()
 	return fn()
+}
+
+// dangerous waits until something takes long or much, or is over.
+func dangerous(over chan struct{}) bool {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	began, before := time.Now(), uint64(0)
+	for {
+		select {
+		case <-over:
+			return false
+		case <-ticker.C:
+		}
+		if before == 0 {
+			before = heap()
+		}
+		if time.Since(began) > long || heap() > before+large {
+			return true
+		}
+	}
+}
+
+// heap is the memory that is in use.
+func heap() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
 
 // Runs are those that the last server left marked. It makes the folder for the
