@@ -68,7 +68,9 @@ func (l *lockedBuffer) String() string {
 // start runs a server and returns when it has said where it is.
 func start(t *testing.T, args ...string) *server {
 	t.Helper()
-	return launch(t, millrace(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+	// Room for all runs of a test, however small the machine; the last of two
+	// settings counts.
+	return launch(t, millrace(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--capacity", "vcpu=64,ramGb=256"}, args...)...))
 }
 
 // launch runs the program that is to become a server.

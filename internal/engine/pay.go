@@ -88,16 +88,18 @@ func (c *carrier) forgive(look sight) {
 	if last.IsZero() || look.at.Sub(last) < stalled || c.r.BilledSince.IsZero() {
 		return
 	}
-	worked := last
+	worked, resumed := last, look.at
 	for _, s := range look.list {
 		switch {
+		case !s.Phase.Final() && !s.At.After(last):
+			return // it was at work all the while
 		case !s.Phase.Final():
-			return
+			resumed = earlier(resumed, s.At)
 		case s.Exit != nil && s.Exit.End.After(worked):
 			worked = s.Exit.End
 		}
 	}
-	if since := c.r.BilledSince.Add(look.at.Sub(worked)); worked.Before(look.at) && since.Before(look.at) {
-		c.r.BilledSince = since
+	if idle := resumed.Sub(worked); idle > 0 && !c.r.BilledSince.Add(idle).After(look.at) {
+		c.r.BilledSince = c.r.BilledSince.Add(idle)
 	}
 }
