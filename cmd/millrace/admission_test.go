@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -66,6 +68,50 @@ func TestRunsThatFillTheMachineTakeTurnsAndPayTheSame(t *testing.T) {
 	const second = 2*3.6/3600 + 8*0.36/3600 // credits, of 2 vCPUs and 8 GB
 	if most-least > second+1e-9 {
 		t.Errorf("they pay between %v and %v credits", least, most)
+	}
+}
+
+// Who watches a queued run on the command line is told why it waits.
+func TestTheCommandLineSaysWhyARunWaits(t *testing.T) {
+	t.Parallel()
+	s := start(t, "--data", t.TempDir(), "--sandbox", "none", "--capacity", "vcpu=2,ramGb=8")
+	token, _, _ := s.signUp("ada")
+	as := func(args ...string) *exec.Cmd {
+		c := millrace(t, args...)
+		c.Env = append(c.Env, "MILLRACE_SERVER="+s.base, "MILLRACE_TOKEN="+token)
+		return c
+	}
+	gate := filepath.Join(t.TempDir(), "go")
+	first := s.workflow(token, fmt.Sprintf(`{"nodes":[{"id":"a","command":"for i in $(seq 600); do [ -e %s ] && break; sleep 0.1; done"}]}`, gate))
+	s.run(token, fmt.Sprintf(`{"workflowId":%q}`, first))
+	second := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, s.workflow(token, `{"nodes":[{"id":"a","command":"true"}]}`)))
+	watch := as("runs", "watch", second)
+	out, err := watch.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := watch.Start(); err != nil {
+		t.Fatal(err)
+	}
+	const why = "It starts when 2 vCPUs and 8 GB are free."
+	said := false
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if !strings.HasSuffix(lines.Text(), "  Waiting: "+why) {
+			continue
+		}
+		if said {
+			t.Error("it was said twice")
+		}
+		said = true
+		if text, err := as("runs", "view", second).CombinedOutput(); err != nil || !strings.Contains(string(text), why) {
+			t.Errorf("runs view: %v\n%s", err, text)
+		}
+		if err := os.WriteFile(gate, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := watch.Wait(); err != nil || !said {
+		t.Errorf("said why: %v, ended with %v", said, err)
 	}
 }
 

@@ -152,7 +152,7 @@ func (s *session) showRun(r api.Run) {
 	}
 	s.Facts(
 		"run", r.ID, "workflow", fmt.Sprintf("%s (%s, revision %d)", r.WorkflowName, r.WorkflowID, r.WorkflowRevision),
-		"status", string(r.Status), "reason", failed, "progress", fmt.Sprintf("%.0f %%", r.ProgressPercent),
+		"status", string(r.Status), "waiting", waitingText(r.Waiting), "reason", failed, "progress", fmt.Sprintf("%.0f %%", r.ProgressPercent),
 		"size", computeText(r.Compute), "started by", r.StartedBy.Name, "created", s.Ago(r.CreatedAt.Time),
 		"took", screen.Milliseconds(r.DurationMs), "credits", screen.Amount(r.CreditsUsed),
 	)

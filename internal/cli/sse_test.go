@@ -101,6 +101,41 @@ func TestABrokenStreamLeavesNoGapAndSaysNothingTwice(t *testing.T) {
 	}
 }
 
+func TestWhyARunWaitsIsSaidOnceForEachReason(t *testing.T) {
+	t.Parallel()
+	b := &broadcast{}
+	turn := `{"reason":"turn","message":"2 runs are before it.","ahead":2}`
+	waits := func(w io.Writer, kind, status, waiting string) {
+		fmt.Fprintf(w, "id: 0:0\ndata: {\"type\":%q,\"runId\":\"run_1\",\"status\":%q,\"seq\":0,\"waiting\":%s}\n\n", kind, status, waiting)
+	}
+	b.connections = []func(io.Writer){
+		func(w io.Writer) {
+			waits(w, "snapshot", "queued", turn)
+			waits(w, "progress", "queued", turn)
+		},
+		func(w io.Writer) {
+			waits(w, "snapshot", "queued", turn) // after the connection broke
+			waits(w, "progress", "queued", `{"reason":"disk_low","message":"The disk is full.","ahead":1}`)
+			waits(w, "progress", "running", "null")
+			waits(w, "progress", "queued", turn) // its worker was lost
+			waits(w, "done", "completed", "null")
+		},
+	}
+	d := newDesk(t)
+	if err := d.session(t, serve(t, b.ServeHTTP)).watch("run_1", false); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for line := range strings.Lines(d.out.String()) {
+		if _, why, ok := strings.Cut(line, "  Waiting: "); ok {
+			said = append(said, strings.TrimSpace(why))
+		}
+	}
+	if want := []string{"2 runs are before it.", "The disk is full. 1 run is before it.", "2 runs are before it."}; !slices.Equal(said, want) {
+		t.Errorf("said %q, want %q", said, want)
+	}
+}
+
 func TestWatchingEnds(t *testing.T) {
 	t.Parallel()
 	t.Run("when the server refuses", func(t *testing.T) {

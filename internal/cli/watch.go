@@ -59,8 +59,9 @@ type view struct {
 	run    string
 	bar    *screen.Bar
 	logs   bool
-	seq    int64 // of the last event shown
-	offset int64 // of the log shown
+	seq    int64  // of the last event shown
+	offset int64  // of the log shown
+	why    string // it waits, as was last shown
 }
 
 // see shows what a message tells. Events and logs are read from where the view
@@ -79,10 +80,39 @@ func (v *view) see(m message) error {
 			return err
 		}
 	}
+	v.showWaiting(m)
 	if m.ProgressPercent != nil {
 		v.bar.Show(progressLine(m))
 	}
 	return nil
+}
+
+// showWaiting prints why a queued run has not started, once for each reason.
+func (v *view) showWaiting(m message) {
+	if m.Status == nil {
+		return
+	}
+	why := ""
+	if *m.Status == api.RunStatusQueued {
+		why = waitingText(m.Waiting)
+	}
+	if why != "" && why != v.why {
+		v.bar.Above(func() { v.Say("%s  Waiting: %s", v.Now().Local().Format(time.TimeOnly), screen.Clean(why)) })
+	}
+	v.why = why
+}
+
+// waitingText is why a run has not started, and how many go first.
+func waitingText(w *api.Waiting) string {
+	switch {
+	case w == nil:
+		return ""
+	case w.Reason == "turn" || w.Ahead == 0: // whose message has the number already
+		return w.Message
+	case w.Ahead == 1:
+		return w.Message + " 1 run is before it."
+	}
+	return fmt.Sprintf("%s %d runs are before it.", w.Message, w.Ahead)
 }
 
 func progressLine(m message) string {
