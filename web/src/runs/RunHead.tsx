@@ -11,6 +11,7 @@ import { credits, duration } from "../ui/format.ts";
 import { Progress } from "../ui/Progress.tsx";
 import { Time, useNow } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
+import { waits } from "./model.ts";
 import { cancelRun, runQuery } from "./queries.ts";
 import { RetryButtons } from "./Retry.tsx";
 import type { Run, RunStore } from "./runStore.ts";
@@ -64,11 +65,24 @@ export function RunHead({ store, away, error }: { store: RunStore; away: boolean
       {going && (
         <div className="mt-3">
           <Progress label="Progress of the run" value={run.status === "queued" ? null : run.progressPercent} />
-          <p className="mt-1 h-5 truncate text-[13px] text-muted">{run.cancelRequested ? "Cancelling…" : step}</p>
+          <Doing run={run} step={step} />
         </div>
       )}
     </header>
   );
+}
+
+/** Doing is what a run does now, or why it waits. */
+function Doing({ run, step }: { run: Given; step: string | null }) {
+  const why = run.cancelRequested ? null : waits(run);
+  if (why) {
+    return (
+      <p role="status" className="mt-1 text-sm">
+        {why}
+      </p>
+    );
+  }
+  return <p className="mt-1 h-5 truncate text-[13px] text-muted">{run.cancelRequested ? "Cancelling…" : step}</p>;
 }
 
 function Took({ run }: { run: Pick<Run, "status" | "startedAt" | "durationMs"> }) {

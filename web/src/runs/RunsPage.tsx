@@ -18,6 +18,7 @@ import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time, useNow } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
 import { workflowsQuery } from "../workflows/queries.ts";
+import { waits } from "./model.ts";
 import { cancelRun, pageOfRuns, type RunFilter, type RunRow, runsQuery } from "./queries.ts";
 import { active, looks, StatusPill } from "./status.tsx";
 
@@ -204,6 +205,7 @@ function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilte
                 {run.workflowName}
               </Link>
               {run.errorMessage && <p className="line-clamp-1 max-w-md text-[13px] text-muted">{run.errorMessage}</p>}
+              {waits(run) && <p className="max-w-md text-[13px] text-muted">{waits(run)}</p>}
               <p className="text-[13px] text-muted md:hidden">
                 <Time at={run.createdAt} />
               </p>

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Definition } from "../workflows/queries.ts";
-import { attemptsOf, causeOf, compared, culprit, kin, named, tailOf } from "./model.ts";
+import { attemptsOf, causeOf, compared, culprit, kin, named, tailOf, waits } from "./model.ts";
 import { applyEvent, type RunEvent, type RunNode } from "./runStore.ts";
 
 const node = (change: Partial<RunNode> = {}): RunNode => ({
@@ -99,4 +99,17 @@ test("a message names the step, not its id", () => {
   expect(named("Node sum did not produce sum.txt", { id: "sum", name: "Sum" })).toBe("“Sum” did not produce sum.txt");
   expect(named("Node sum failed", { id: "sum", name: "" })).toBe("Node sum failed");
   expect(named("The machine was lost", null)).toBe("The machine was lost");
+});
+
+test("a queued run says why it waits, and how many go first", () => {
+  const why = (reason: string, message: string, ahead = 0) =>
+    waits({ status: "queued", waiting: { reason, message, ahead } });
+  expect(why("turn", "3 runs are before it.", 3)).toBe("Waiting: 3 runs are before it.");
+  const room = "It starts when 2 vCPUs and 8 GB are free.";
+  expect(why("no_room", room)).toBe(`Waiting: ${room}`);
+  const share = "The team's other runs use its share while other teams wait.";
+  expect(why("team_limit", share, 1)).toBe(`Waiting: ${share} 1 run is before it.`);
+  // The list may be older than what the stream has told.
+  expect(waits({ status: "running", waiting: { reason: "no_room", message: room, ahead: 0 } })).toBeNull();
+  expect(waits({ status: "queued", waiting: null })).toBeNull();
 });

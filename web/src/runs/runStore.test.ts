@@ -52,3 +52,17 @@ test("a message about one node replaces one of five hundred, and tells only what
   const after = store.state.getState().nodes;
   expect([...after].every(([id, node]) => node === before.get(id))).toBe(true);
 });
+
+test("why a run waits follows the stream, and is gone when it starts", () => {
+  const data = { events: [], lastSeq: 0, hasMore: false };
+  vi.stubGlobal("fetch", async () => Response.json({ success: true, data }));
+  const store = new RunStore({ ...run(), status: "queued", waiting: null });
+  const now = () => store.state.getState().run.waiting;
+  const turn = { reason: "turn", message: "1 run is before it.", ahead: 1 };
+  store.hear({ type: "snapshot", runId: "run_1", status: "queued", waiting: turn });
+  expect(now()).toEqual(turn);
+  store.hear({ type: "progress", runId: "run_1", status: "queued" });
+  expect(now()).toEqual(turn);
+  store.hear({ type: "progress", runId: "run_1", status: "running", waiting: null });
+  expect(now()).toBeNull();
+});

@@ -97,7 +97,7 @@ export class RunStore {
   /** hear takes a message of the stream. */
   hear(message: RunMessage): void {
     if (message.type === "connected") return;
-    const { status, progressPercent, durationMs, creditsUsed, errorMessage } = message;
+    const { status, progressPercent, durationMs, creditsUsed, errorMessage, waiting } = message;
     this.state.setState((old) => ({
       run: {
         ...old.run,
@@ -106,6 +106,7 @@ export class RunStore {
         ...(durationMs !== undefined && { durationMs }),
         ...(creditsUsed !== undefined && { creditsUsed }),
         ...(errorMessage !== undefined && { errorMessage }),
+        ...(waiting !== undefined && { waiting }),
       },
       ...(message.currentStep !== undefined && { step: message.currentStep }),
     }));
