@@ -150,8 +150,10 @@ test("somebody is invited, joins, and gets another role", async () => {
   await page.getByText("Confirm your e-mail address").waitFor();
   await page.getByRole("button", { name: "Invite" }).click();
   await page.getByLabel("E-mail").fill("eve.holm@example.org");
+  await page.getByRole("dialog").getByLabel("Role", { exact: true }).selectOption("viewer");
   await page.getByRole("button", { name: "Make the invitation" }).click();
   await page.getByText(/\/invitations\/\w+/).waitFor();
+  await page.getByText("Your own e-mail address is not confirmed").waitFor();
   await look(page, "invitation-link");
   await page.keyboard.press("Escape");
   await house.verify(ada.email);
@@ -159,6 +161,10 @@ test("somebody is invited, joins, and gets another role", async () => {
   await page.getByRole("button", { name: "Invite" }).click();
   await page.getByLabel("E-mail").fill("bob.stein@example.org");
   await page.getByRole("button", { name: "Send the invitation" }).click();
+  const sent = page.getByRole("dialog", { name: "Invited bob.stein@example.org" });
+  await sent.getByText(/\/invitations\/\w+/).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("row", { name: /eve\.holm@example\.org.*viewer/ }).waitFor();
   await page.getByRole("cell", { name: "bob.stein@example.org", exact: true }).waitFor();
   await look(page, "team");
   const bob = await house.person("Bob Stein", await house.invitation("bob.stein@example.org"));

@@ -8,18 +8,24 @@ import { Choice, Field, Input } from "../ui/Field.tsx";
 import { Form } from "../ui/Form.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { toast } from "../ui/toast.ts";
-import { invite, renameTeam } from "./members.ts";
+import { type InvitedRole, invite, renameTeam, type TeamInvitation } from "./members.ts";
 import { useMe } from "./queries.ts";
+
+const roleHints: Record<InvitedRole, string> = {
+  viewer: "Sees workflows, runs and files, and changes nothing.",
+  member: "Builds and runs workflows.",
+  admin: "Also manages people, sharing and billing.",
+};
 
 export function InviteDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
   const me = useMe();
   const [email, setEmail] = useState("");
-  const [role, setRole] = useState<"member" | "admin">("member");
+  const [role, setRole] = useState<InvitedRole>("member");
   const client = useQueryClient();
   const send = useMutation({
-    mutationFn: () => invite(email.trim(), role),
-    onSuccess: async ({ mailed }) => {
-      if (mailed) {
+    mutationFn: () => invite(me.team.id, email.trim(), role),
+    onSuccess: async ({ link }) => {
+      if (!link) {
         toast.ok(`Invited ${email.trim()}`);
         close(false);
       }
@@ -34,23 +40,7 @@ export function InviteDialog({ open, onOpenChange }: { open: boolean; onOpenChan
     }
     onOpenChange(stays);
   };
-  const link = send.data?.mailed ? undefined : send.data?.link;
-  if (link) {
-    return (
-      <Dialog open={open} onOpenChange={close} title="Send them this link">
-        <div className="space-y-3">
-          <Notice tone="info" title="No mail was sent">
-            That takes a confirmed address of your own. The link works for {send.data?.email} alone, and is shown only
-            now.
-          </Notice>
-          <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">
-            <code className="min-w-0 flex-1 break-all">{link}</code>
-            <Copy text={link} label="Copy the link" />
-          </div>
-        </div>
-      </Dialog>
-    );
-  }
+  if (send.data?.link) return <Invited invitation={send.data} link={send.data.link} open={open} onOpenChange={close} />;
   return (
     <Dialog
       open={open}
@@ -66,17 +56,46 @@ export function InviteDialog({ open, onOpenChange }: { open: boolean; onOpenChan
         <Field label="E-mail">
           <Input type="email" value={email} onChange={(event) => setEmail(event.target.value)} required autoFocus />
         </Field>
-        <Field
-          label="Role"
-          hint={role === "admin" ? "Also manages people, sharing and billing." : "Builds and runs workflows."}
-        >
-          <Choice options={{ member: "Member", admin: "Admin" }} value={role} onChange={setRole} />
+        <Field label="Role" hint={roleHints[role]}>
+          <Choice options={{ viewer: "Viewer", member: "Member", admin: "Admin" }} value={role} onChange={setRole} />
         </Field>
         {send.error && <Problem error={send.error} />}
         <Button type="submit" look="primary" busy={send.isPending}>
           {me.emailVerified ? "Send the invitation" : "Make the invitation"}
         </Button>
       </Form>
+    </Dialog>
+  );
+}
+
+interface InvitedProps {
+  invitation: TeamInvitation;
+  link: string;
+  open: boolean;
+  onOpenChange: (open: boolean) => void;
+}
+
+/** Invited shows the link of an invitation that was just made, and whether a mail went out. */
+function Invited({ invitation: { email, role, mailed }, link, open, onOpenChange }: InvitedProps) {
+  return (
+    <Dialog open={open} onOpenChange={onOpenChange} title={mailed ? `Invited ${email}` : "Send them this link"}>
+      <div className="space-y-3">
+        {mailed ? (
+          <Notice tone="ok" title="A mail is on its way">
+            It has a link with which {email} joins as {role}. In case it does not arrive, send them this one; it is
+            shown only now.
+          </Notice>
+        ) : (
+          <Notice tone="info" title="No mail was sent">
+            Your own e-mail address is not confirmed: confirm it first, and mails go out. The link works for {email}{" "}
+            alone, who joins as {role}, and is shown only now.
+          </Notice>
+        )}
+        <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">
+          <code className="min-w-0 flex-1 break-all">{link}</code>
+          <Copy text={link} label="Copy the link" />
+        </div>
+      </div>
     </Dialog>
   );
 }

@@ -5,13 +5,19 @@ import type { Role } from "./access.ts";
 export type Member = Schemas["Member"];
 export type TeamInvitation = Schemas["TeamInvitation"];
 
+export type InvitedRole = Exclude<Role, "owner">;
+
 export const membersQuery = (team: string) =>
   queryOptions({
     queryKey: ["members", team],
     queryFn: () => ask(api.GET("/auth/teams/{id}/members", { params: { path: { id: team } } })),
   });
 
-export function invite(email: string, role: "member" | "admin") {
+/** invite asks somebody into a team. Owners are not invited here: they are made of those who have come. */
+export function invite(team: string, email: string, role: InvitedRole) {
+  if (role === "viewer") {
+    return ask(api.POST("/auth/teams/{id}/invitations", { params: { path: { id: team } }, body: { email, role } }));
+  }
   return ask(api.POST("/api/team/invite", { params: { header: once() }, body: { email, role } }));
 }
 
