@@ -94,6 +94,7 @@ test("a visitor's PDF becomes methods with evidence, and after signing in a work
   await page.getByRole("button", { name: "Drop a PDF here" }).click();
   await (await chooser).setFiles({ name: "race.pdf", mimeType: "application/pdf", buffer: paper });
   await page.getByRole("heading", { name: "Methods" }).waitFor();
+  await page.getByRole("heading", { name: /^A transcriptome of the mill race/ }).waitFor();
   await page.getByText("trimmed from the raw reads with fastp").first().waitFor();
   await page.getByRole("img", { name: /The steps of/ }).waitFor();
   await look(page, "paper");

@@ -23,6 +23,7 @@ func (s *Service) understand(ctx context.Context, r Reading, found Found) (Resul
 		defer cancel()
 		read, err := s.Model.Read(within, found.Paper, pages)
 		if err == nil {
+			read.Title, read.Abstract = reader.TitlePage(pages) // which a model is not asked for
 			return checked(read, found.Paper, pages, notes), found.Lesser, nil
 		}
 		if ctx.Err() != nil {

@@ -62,6 +62,28 @@ func TestTheModelIsBelievedAsFarAsItCanBeChecked(t *testing.T) {
 	}
 }
 
+// A model is not asked what a paper is called: that is read on its first page.
+func TestAnUploadThatAModelReadsHasItsTitle(t *testing.T) {
+	t.Parallel()
+	model := llmtest.New(t, func(llmtest.Request) llmtest.Answer { return llmtest.Answer{Text: fmt.Sprintf(read, "null")} })
+	h := newHouse(t, withModel(model))
+	ada := h.signUp("Ada")
+	body, kind := form(t, paperstest.PDF(paperstest.Sample))
+	paper := h.call("POST", "/api/ai/upload", body, kind, bearer(ada.token)).want(200).at("data", "result", "paper").(map[string]any)
+	if paper["title"] != "Water wheels and gene expression" || !strings.Contains(fmt.Sprint(paper["abstract"]), "how mills change the genes") {
+		t.Errorf("the paper is %v", paper)
+	}
+	list := h.call("GET", "/api/ai/analyses", "", bearer(ada.token)).want(200).at("data").([]any)
+	if list[0].(map[string]any)["title"] != paper["title"] {
+		t.Errorf("the list has %v", list)
+	}
+	named, kind := form(t, paperstest.PDF(paperstest.Sample, "The second page"), "title", "Our mill")
+	paper = h.call("POST", "/api/ai/upload", named, kind, bearer(ada.token)).want(200).at("data", "result", "paper").(map[string]any)
+	if paper["title"] != "Our mill" {
+		t.Errorf("the paper is %v", paper)
+	}
+}
+
 func TestAModelInTroubleLeavesALesserAnswer(t *testing.T) {
 	t.Parallel()
 	say := func(text string) func(*llmtest.Server) llmtest.Answer {

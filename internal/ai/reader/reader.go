@@ -5,6 +5,7 @@
 package reader
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 )
@@ -62,18 +63,21 @@ type Suggestion struct {
 	Confidence  float64         `json:"confidence"` // 0 to 1
 }
 
+// TitlePage is the title and the abstract as the pages have them; empty where they
+// have none.
+func TitlePage(pages []Page) (title, abstract string) { return titlePage(Sections(pages)) }
+
+func titlePage(sections []Section) (title, abstract string) {
+	return titleOf(sections), textOf(sections, Abstract)
+}
+
 // Read analyses a paper. It takes any text, and time in proportion to it.
 func Read(p Paper) Reading {
 	sections := Sections(p.Pages)
 	found := scan(sections)
 	list := uses(found)
-	r := Reading{Title: p.Title, Abstract: p.Abstract}
-	if r.Title == "" {
-		r.Title = titleOf(sections)
-	}
-	if r.Abstract == "" {
-		r.Abstract = textOf(sections, Abstract)
-	}
+	title, abstract := titlePage(sections)
+	r := Reading{Title: cmp.Or(p.Title, title), Abstract: cmp.Or(p.Abstract, abstract)}
 	data, code := datasets(sections, list)
 	r.Summary = summary(r.Abstract, sections)
 	r.Methodology = Methodology{Overview: overview(found), Steps: steps(found, newQuotes(p.Pages)), Datasets: append([]string{}, data...), Software: software(found, list, code)}
