@@ -185,3 +185,23 @@ func TestTheFirstProcessOfASandboxIsOutOfReach(t *testing.T) {
 		t.Errorf("with orphans: %q", got)
 	}
 }
+
+// Whoever started the server may have left it a descriptor, and one of a
+// folder is a way out of the sandbox.
+func TestADescriptorOfTheServerStaysWithIt(t *testing.T) {
+	t.Parallel()
+	root, err := unix.Open("/", unix.O_RDONLY|unix.O_DIRECTORY, 0) // without O_CLOEXEC
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(root) })
+	for name, maker := range map[string]drivertest.Maker{"in a sandbox": boxed, "without": bare, "without groups": ungrouped} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := drivertest.NewBench(t, maker)
+			if got := probe(t, b, b.Spec(t, "readlink /proc/self/fd/"+strconv.Itoa(root)+" || echo closed")); got != "closed\n" {
+				t.Errorf("the task has %q", got)
+			}
+		})
+	}
+}

@@ -97,7 +97,7 @@ func runInit() int {
 	// find its descriptors below /proc.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	runtime.LockOSThread() // the command dies with the thread that starts it
-	unix.CloseOnExec(orderFD)
+	keepDescriptors()
 	order, err := readDescriptor(orderFD)
 	if err != nil {
 		return Unusable

@@ -57,6 +57,7 @@ func Main(args []string) int {
 	case len(args) != 3 || args[1] != serveFlag:
 		return Unusable
 	}
+	keepDescriptors()
 	runtime.LockOSThread() // so that no command's thread is the first of the process
 	file := os.NewFile(listenFD, socketFile)
 	listener, err := net.FileListener(file)
