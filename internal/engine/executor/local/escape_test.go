@@ -205,3 +205,23 @@ func TestADescriptorOfTheServerStaysWithIt(t *testing.T) {
 		})
 	}
 }
+
+// A task that ends the first process of its sandbox has started, however soon
+// it does: what never started costs nothing.
+func TestATaskThatEndsItsSandboxHasStarted(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	for _, signal := range []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGSYS, unix.SIGKILL, unix.SIGSTOP} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			number := strconv.Itoa(int(signal))
+			// As sigqueue does, which looks like a fault to the Go runtime.
+			s := b.Spec(t, `syscall(`+strconv.Itoa(unix.SYS_RT_SIGQUEUEINFO)+`, 1, `+number+`, pack("i6x104", `+number+`, 0, -1)) for 1..100; exit 3`)
+			s.Interpreter = "perl"
+			h := b.Submit(t, s)
+			if seen := b.End(t, h); seen.Reason != executor.ExitedNonZero {
+				t.Errorf("%s: %s", seen.Reason, seen.Detail)
+			}
+		})
+	}
+}

@@ -108,11 +108,15 @@ func runInit() int {
 	}
 	// Signals are for the command. Ignoring them would be inherited by it.
 	signal.Notify(make(chan os.Signal, 1))
+	// The word is there before the command is: it can end this process, by a
+	// signal that looks like a fault, before another line of it is run.
+	say(nil)
 	pid, err := s.start()
-	say(err)
 	if err != nil {
+		say(err)
 		return cannotStart
 	}
+	unix.Close(orderFD)
 	return waitFor(pid)
 }
 
@@ -159,7 +163,6 @@ func say(err error) {
 	}
 	_ = unix.Ftruncate(orderFD, 0)
 	_, _ = unix.Pwrite(orderFD, append([]byte{kind}, text...), 0)
-	unix.Close(orderFD)
 }
 
 // waitFor returns the status of a process as a shell counts it, and takes note
