@@ -14,6 +14,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
+	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
 // hostileValues look like options, ends of texts, or shell.
@@ -223,5 +225,17 @@ func TestATaskThatEndsItsSandboxHasStarted(t *testing.T) {
 				t.Errorf("%s: %s", seen.Reason, seen.Detail)
 			}
 		})
+	}
+}
+
+func TestATaskHasABoundedNumberOfProcesses(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, func(t testing.TB, folder string) drivertest.Subject {
+		s := subject(t, local.Config{Folder: folder, VCPU: 200, NoGroup: true})
+		needSandbox(t, s)
+		return s
+	})
+	if got := probe(t, b, b.Spec(t, "ulimit -Hu")); got != strconv.Itoa(shim.MaxProcesses)+"\n" {
+		t.Errorf("it may have %q", got)
 	}
 }

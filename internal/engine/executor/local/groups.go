@@ -17,10 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
-const (
-	maxProcesses = 4096
-	cpuPeriod    = 100_000 // microseconds
-)
+const cpuPeriod = 100_000 // microseconds
 
 // groups are the control groups that this server may write to, of version 1
 // or 2, or none. Each slot has a group, which serves one attempt after the
@@ -225,7 +222,7 @@ func limitV1(controller, dir string, s executor.Spec) error {
 		}
 		return set(dir, "cpu.cfs_quota_us", quota)
 	case "pids":
-		return set(dir, "pids.max", maxProcesses)
+		return set(dir, "pids.max", shim.MaxProcesses)
 	}
 	return nil
 }
@@ -244,7 +241,7 @@ func (g *groups) slotV2(dir string, s executor.Spec) (shim.Cgroup, []string) {
 		cpu = strconv.FormatInt(quotaOf(s.VCPU), 10)
 	}
 	_ = write(dir, "memory.swap.max", "0") // there is none without swap
-	_ = write(dir, "pids.max", strconv.Itoa(maxProcesses))
+	_ = write(dir, "pids.max", strconv.Itoa(shim.MaxProcesses))
 	var not []string
 	if write(dir, "memory.max", memory) != nil {
 		not = append(not, "memory")

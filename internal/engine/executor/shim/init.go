@@ -98,6 +98,7 @@ func runInit() int {
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	runtime.LockOSThread() // the command dies with the thread that starts it
 	keepDescriptors()
+	_ = unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: MaxProcesses, Max: MaxProcesses})
 	order, err := readDescriptor(orderFD)
 	if err != nil {
 		return Unusable

@@ -50,6 +50,9 @@ func (b Bind) make(stage string) error {
 	return nil
 }
 
+// MaxProcesses is how many processes and threads a command may have.
+const MaxProcesses = 4096
+
 // bound is a second line: it holds single files and processes, while the meter
 // watches all of them together. Twice the memory that is allowed leaves the
 // meter the time to tell a task that needs too much from one that fails for
