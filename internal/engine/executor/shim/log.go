@@ -15,8 +15,14 @@ const (
 	logCut  = "\n[log cut: this is the most that is kept]\n"
 )
 
-// markEvery bounds how exactly the time of a line is known.
-const markEvery = 100 * time.Millisecond
+// markEvery bounds how exactly the time of a line is known. A command that
+// writes a byte to one stream after the other would have a mark for each, so
+// marks take up no more than some and a part of the log.
+const (
+	markEvery = 100 * time.Millisecond
+	fewMarks  = 256 << 10 // bytes, for some 10,000
+	markPart  = 8
+)
 
 // log takes what the command writes on both streams, as it comes.
 type log struct {
@@ -27,6 +33,7 @@ type log struct {
 	file, marks int // descriptors, once something is written
 	null        int // once the log is full
 	size        int64
+	markSize    int64
 	full        bool
 	stderr      bool // of the last mark
 	marked      time.Time
@@ -114,7 +121,8 @@ func (l *log) write(text []byte, stderr bool) {
 		text = append(text[:l.most-l.size:l.most-l.size], logCut...)
 		l.full = true
 	}
-	if now := time.Now(); stderr != l.stderr || now.Sub(l.marked) >= markEvery {
+	now, room := time.Now(), l.markSize < fewMarks+l.size/markPart
+	if room && (stderr != l.stderr || now.Sub(l.marked) >= markEvery) {
 		l.mark(now, stderr)
 	}
 	n, _ := writeAll(l.file, text)
@@ -141,7 +149,9 @@ func (l *log) mark(now time.Time, stderr bool) {
 	}
 	line := strconv.AppendInt(nil, l.size, 10)
 	line = strconv.AppendInt(append(line, ' '), now.UnixMilli(), 10)
-	if _, err := writeAll(l.marks, append(line, stream...)); err == nil {
+	n, err := writeAll(l.marks, append(line, stream...))
+	l.markSize += int64(n)
+	if err == nil {
 		l.stderr, l.marked = stderr, now
 	}
 }

@@ -46,6 +46,24 @@ func wanted(text []byte) []byte {
 	return want
 }
 
+// A command that writes to one stream after the other makes a mark each time.
+func TestMarksHaveAnEnd(t *testing.T) {
+	t.Parallel()
+	l := newLog(Folder(t.TempDir()), 1<<20)
+	defer l.close()
+	for i := range 200_000 {
+		l.write([]byte("\n"), i%2 == 1)
+	}
+	info, err := os.Stat(l.folder.path(marksFile))
+	if err != nil || info.Size() > 512<<10 {
+		t.Errorf("they take up %d bytes, %v", info.Size(), err)
+	}
+	marks, err := l.folder.Marks(0)
+	if err != nil || len(marks) < 5000 || !marks[1].Stderr || marks[1].Offset != 1 {
+		t.Errorf("%d marks, %v", len(marks), err)
+	}
+}
+
 func TestALogHasAnEnd(t *testing.T) {
 	t.Parallel()
 	l := newLog(Folder(t.TempDir()), 100)
