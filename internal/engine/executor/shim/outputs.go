@@ -21,8 +21,9 @@ type collection struct {
 	missing []string // ports that have nothing, or not all
 	refused string   // why the first file of them cannot be kept, if one is there
 
-	left int64        // bytes of outputs that may follow
-	stop func() error // an error once collecting must end
+	left  int64        // bytes of outputs that may follow
+	looks int          // names that may still be looked at
+	stop  func() error // an error once collecting must end
 }
 
 var errTooLarge = errors.New("the outputs are larger than the disk space of a task")
@@ -30,7 +31,7 @@ var errTooLarge = errors.New("the outputs are larger than the disk space of a ta
 // collect finds and hashes. A file with holes may be longer than anything that
 // was written, so lengths count and not blocks; no most means no bound.
 func collect(work string, patterns []OutputPattern, most int64, stop func() error) (*collection, error) {
-	c := &collection{left: most, stop: stop}
+	c := &collection{left: most, looks: maxLooks, stop: stop}
 	if most == 0 {
 		c.left = math.MaxInt64
 	}
@@ -65,9 +66,11 @@ func Collect(work string, patterns []OutputPattern) (outputs []Output, missing [
 // port adds the files of a port, which is missing when one of them is there and
 // cannot be kept.
 func (c *collection) port(root *os.Root, p OutputPattern) error {
-	names := []string{p.Path}
-	if p.Many {
-		names, _ = fs.Glob(root.FS(), p.Path)
+	names, err := c.names(root, p)
+	if err != nil {
+		c.refuse(p.Path, err)
+		c.missing = append(c.missing, p.Port)
+		return c.stop()
 	}
 	found, complete := 0, true
 	for _, name := range names {
@@ -91,6 +94,17 @@ func (c *collection) port(root *os.Root, p OutputPattern) error {
 		c.missing = append(c.missing, p.Port)
 	}
 	return nil
+}
+
+// names are those of the files that a port may have.
+func (c *collection) names(root *os.Root, p OutputPattern) ([]string, error) {
+	if !p.Many {
+		return []string{p.Path}, nil
+	}
+	g := glob{root: root, left: maxOutputs - len(c.outputs), looks: c.looks, stop: c.stop}
+	names, err := g.matches(p.Path)
+	c.looks = g.looks
+	return names, err
 }
 
 // refuse keeps the first reason for which a file that is there is not kept.

@@ -1,0 +1,109 @@
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// made is a working folder with files, and links as name -> target.
+func made(t *testing.T, files ...string) string {
+	t.Helper()
+	work := t.TempDir()
+	for _, name := range files {
+		name, target, link := strings.Cut(name, " -> ")
+		file := filepath.Join(work, name)
+		err := os.MkdirAll(filepath.Dir(file), 0o755)
+		if err == nil && link {
+			err = os.Symlink(target, file)
+		} else if err == nil {
+			err = os.WriteFile(file, nil, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return work
+}
+
+func noStop() error { return nil }
+
+func TestAPatternMatchesWhatItAlwaysDid(t *testing.T) {
+	t.Parallel()
+	work := made(t, "a.txt", "b.txt", "[x]", "d/a.txt", "d/b/c.txt", "e/a.txt", "e/b/c.txt", "f -> d", "g -> a.txt", "out -> /etc", "loop -> loop")
+	root, err := os.OpenRoot(work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for _, pattern := range []string{
+		"*", "*.txt", "?.txt", "*/a.txt", "d/*", "*/*", "*/*/*.txt", "*/b/*", "[ab].txt", `\[x\]`, "a.txt", "none", "none/*", "*/none",
+		"out/*", "loop/*", "./*.txt", "[", "a.txt/*", "../*", "[^a]*/*",
+	} {
+		want, _ := fs.Glob(root.FS(), pattern)
+		g := glob{root: root, left: maxOutputs, looks: maxLooks, stop: noStop}
+		got, err := g.matches(pattern)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v; want %v", pattern, got, err, want)
+		}
+	}
+}
+
+// Ten links to the folder itself make ten million paths of seven parts.
+func TestAPatternOfEndlessFoldersIsRefused(t *testing.T) {
+	t.Parallel()
+	files := []string{"f"}
+	for i := range 10 {
+		files = append(files, fmt.Sprintf("d%d -> .", i))
+	}
+	work := made(t, files...)
+	patterns := []OutputPattern{{Port: "f", Path: "*/*/*/*/*/*/*/f", Many: true, Optional: true}}
+	c, err := collect(work, patterns, 0, noStop)
+	if err != nil || len(c.missing) != 1 || !strings.Contains(c.refused, "too many folders") {
+		t.Errorf("%+v, %v", c, err)
+	}
+	looks, stopped := 0, errors.New("stopped")
+	_, err = collect(work, patterns, 0, func() error {
+		if looks++; looks > 100 {
+			return stopped
+		}
+		return nil
+	})
+	if !errors.Is(err, stopped) || looks > 110 {
+		t.Errorf("%v after %d looks", err, looks)
+	}
+}
+
+func TestOutputsAreBoundedInNumber(t *testing.T) {
+	t.Parallel()
+	work := made(t)
+	for i := range maxOutputs + 1 {
+		if err := os.WriteFile(filepath.Join(work, fmt.Sprintf("f%05d", i)), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tt := range map[string]struct {
+		patterns []OutputPattern
+		outputs  int
+		missing  string
+	}{
+		"all that may be": {[]OutputPattern{{Port: "a", Path: "f0[0-8]*", Many: true}, {Port: "b", Path: "f09*", Many: true}}, maxOutputs, ""},
+		"one too many":    {[]OutputPattern{{Port: "a", Path: "f*", Many: true, Optional: true}}, 0, "a"},
+		"of two ports":    {[]OutputPattern{{Port: "a", Path: "f0*", Many: true}, {Port: "b", Path: "f1*", Many: true}}, maxOutputs, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := collect(work, tt.patterns, 0, noStop)
+			if err != nil || len(c.outputs) != tt.outputs || strings.Join(c.missing, " ") != tt.missing {
+				t.Errorf("%d outputs, missing %v, %v", len(c.outputs), c.missing, err)
+			}
+			if refused := strings.Contains(c.refused, "more than 10,000"); refused != (tt.missing != "") {
+				t.Errorf("refused: %q", c.refused)
+			}
+		})
+	}
+}
