@@ -2,7 +2,6 @@ package shim
 
 import (
 	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +19,9 @@ type disk struct {
 	used    space // when files were last counted
 	left    space // of the file system, then
 	countAt time.Time
+
+	first       space     // of the file system, when the command began
+	hiddenSince time.Time // zero while everything can be seen
 }
 
 // space is room on a file system.
@@ -37,7 +39,8 @@ const (
 func newDisk(f Folder, most int64) *disk {
 	d := &disk{folders: []string{f.path(WorkFolder), f.path(TempFolder)}, most: most}
 	d.files = min(max(most/block, fewFiles), maxFiles)
-	d.left = d.free()
+	d.first = d.free()
+	d.left = d.first
 	return d
 }
 
@@ -51,7 +54,8 @@ func (d *disk) over(now time.Time, pid int) bool {
 	}
 	began := time.Now()
 	d.left = left
-	exceeded := d.count(pid)
+	exceeded, hidden := d.count(pid)
+	exceeded = exceeded || d.hides(now, hidden)
 	// A folder of very many files must not keep the shim busy.
 	d.countAt = now.Add(max(sampleEvery, 20*time.Since(began)))
 	return exceeded
@@ -67,9 +71,9 @@ func (d *disk) free() space {
 }
 
 // count finds out what the command takes up, each file once, and reports
-// whether that is too much. Files that have no name any more count as long as
-// they are open.
-func (d *disk) count(pid int) (exceeded bool) {
+// whether that is too much, and whether there is more that it cannot see. Files
+// that have no name any more count as long as they are open.
+func (d *disk) count(pid int) (exceeded, hidden bool) {
 	var work unix.Stat_t
 	_ = unix.Stat(d.folders[0], &work)
 	c := counter{dev: work.Dev, seen: map[inode]bool{}}
@@ -78,17 +82,18 @@ func (d *disk) count(pid int) (exceeded bool) {
 	}
 	if pid > 0 {
 		for _, pid := range tree(pid) {
-			c.deleted(pid)
+			c.unnamed(pid)
 		}
 	}
 	d.used = c.space
-	return c.tooDeep || c.bytes > d.most || c.files > d.files
+	return c.tooDeep || c.bytes > d.most || c.files > d.files, c.hidden
 }
 
 // full reports whether the command has used what it may: a program that fails
 // when it does ends by itself.
 func (d *disk) full() bool {
-	return d.count(0) || d.used.bytes >= d.most
+	exceeded, _ := d.count(0)
+	return exceeded || d.used.bytes >= d.most
 }
 
 type inode struct{ dev, ino uint64 }
@@ -99,6 +104,7 @@ type counter struct {
 	dev     uint64 // where the folders are; what lies in memory is counted there
 	seen    map[inode]bool
 	tooDeep bool
+	hidden  bool // there are files that cannot be counted
 }
 
 func (c *counter) add(s unix.Stat_t) {
@@ -153,19 +159,4 @@ func openFolder(parent int, name string) (*os.File, error) {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), name), nil
-}
-
-// deleted adds up files that a process has open, or has in its memory, and that
-// have no name any more.
-func (c *counter) deleted(pid int) {
-	proc := "/proc/" + strconv.Itoa(pid)
-	for _, list := range []string{proc + "/fd", proc + "/map_files"} {
-		entries, _ := os.ReadDir(list)
-		for _, entry := range entries {
-			var s unix.Stat_t
-			if unix.Stat(list+"/"+entry.Name(), &s) == nil && s.Mode&unix.S_IFMT == unix.S_IFREG && s.Nlink == 0 && s.Dev == c.dev {
-				c.add(s)
-			}
-		}
-	}
 }
