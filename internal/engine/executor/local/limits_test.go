@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
@@ -44,6 +46,25 @@ func TestATaskThatNeedsTooMuchMemoryIsToldApart(t *testing.T) {
 			// not to blame for that.
 			if seen := b.Do(t, b.Spec(t, "kill -9 $$")); seen.Reason != executor.Signaled {
 				t.Errorf("then: %s", seen.Reason)
+			}
+		})
+	}
+}
+
+// Files in memory are in the size of no process, so the meter has to look for
+// them.
+func TestFilesInMemoryCountAsMemory(t *testing.T) {
+	t.Parallel()
+	for name, maker := range makers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := drivertest.NewBench(t, maker)
+			s := b.Spec(t, fmt.Sprintf(`my ($name, @files) = ("m");
+				for (1..300) { open(my $f, ">&=", syscall(%d, $name, 0)); syswrite($f, "x" x 1000000); push @files, $f }
+				sleep 600`, unix.SYS_MEMFD_CREATE))
+			s.Interpreter, s.MemoryBytes = "perl", 64<<20
+			if seen := b.Do(t, s); seen.Reason != executor.OutOfMemory {
+				t.Errorf("%s: %+v", seen.Reason, seen.Exit)
 			}
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // sampleEvery is how often usage is written down; what must not be exceeded is
@@ -45,7 +47,7 @@ func (m *meter) look(now time.Time) (sampled *Usage, overMemory bool) {
 		if sample {
 			m.sampled, sampled = now, &u
 		}
-		if alone && u.Memory > m.launch.Memory && proportional(m.pid, u.Memory) > m.launch.Memory {
+		if alone && (u.Memory > m.launch.Memory && proportional(m.pid, u.Memory) > m.launch.Memory || inMemory(m.pid) > m.launch.Memory) {
 			return sampled, true
 		}
 	}
@@ -157,4 +159,26 @@ func proportional(root int, otherwise int64) int64 {
 		return otherwise
 	}
 	return sum
+}
+
+// inMemory is what the files in memory take up that a process tree has open and
+// that have no name. Reading and writing them shows in the size of no process.
+func inMemory(root int) (bytes int64) {
+	seen := map[inode]bool{}
+	for _, pid := range tree(root) {
+		list := "/proc/" + strconv.Itoa(pid) + "/fd"
+		entries, _ := os.ReadDir(list)
+		for _, entry := range entries {
+			var s unix.Stat_t
+			link, err := os.Readlink(list + "/" + entry.Name())
+			if err != nil || !strings.HasPrefix(link, "/memfd:") && !strings.HasPrefix(link, "/dev/shm/") || unix.Stat(list+"/"+entry.Name(), &s) != nil {
+				continue
+			}
+			if id := (inode{s.Dev, s.Ino}); !seen[id] {
+				seen[id] = true
+				bytes += s.Blocks * 512
+			}
+		}
+	}
+	return bytes
 }
