@@ -48,6 +48,9 @@ const (
 // goes first, and of its line the oldest run that fits beside what runs. It
 // also names the runs that were passed, each as often as it was.
 func Admit(c Claim, used credits.Size, lines []Line) (admitted, passed []ids.Run) {
+	for i := range lines {
+		lines[i].Waiting = slices.DeleteFunc(slices.Clone(lines[i].Waiting), c.never)
+	}
 	for len(admitted) < c.Most {
 		slices.SortStableFunc(lines, fairer)
 		pick, skipped, closed := next(c.Total, used, lines)
@@ -67,6 +70,10 @@ func Admit(c Claim, used credits.Size, lines []Line) (admitted, passed []ids.Run
 	}
 	return admitted, passed
 }
+
+// never reports a run that no room on this worker can help: it is another
+// one's to start, and nobody waits for it here.
+func (c Claim) never(run Candidate) bool { return run.Size.GPU > c.Total.GPU }
 
 type choice struct {
 	line *Line

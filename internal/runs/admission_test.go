@@ -84,6 +84,30 @@ func TestNobodyIsPassedForEver(t *testing.T) {
 
 // Ten teams with runs of very different sizes and lengths share a machine for a
 // simulated while in which all of them have work.
+// A worker without a GPU can never start a run that needs one. That must not
+// keep it from everybody else's.
+func TestARunThatAWorkerCannotStartKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	gpu := Candidate{ID: "gpu", Size: credits.Size{VCPU: 4, RAMGB: 16, GPU: 1}, Passed: MaxPassed}
+	other := waiting("b", 1)
+	other.Used = 10
+	lines := []Line{{Team: "a", Waiting: []Candidate{gpu}}, other}
+	admitted, passed := Admit(Claim{Total: size(4), Most: 10}, credits.Size{}, lines)
+	if fmt.Sprint(admitted) != "[b0]" || len(passed) > 0 {
+		t.Errorf("started %v past %v", admitted, passed)
+	}
+	busy := waiting("b", 1)
+	busy.Running = size(2)
+	if admitted, _ := Admit(Claim{Total: size(4), Most: 10}, size(2), []Line{{Team: "a", Waiting: []Candidate{gpu}}, busy}); len(admitted) != 1 {
+		t.Error("a team is held to its half, although nobody else has anything to start")
+	}
+	with := Claim{Total: credits.Size{VCPU: 4, RAMGB: 16, GPU: 1}, Most: 10}
+	lines = []Line{{Team: "a", Waiting: []Candidate{gpu}}, other}
+	if admitted, _ := Admit(with, credits.Size{VCPU: 1, RAMGB: 4, GPU: 1}, lines); len(admitted) > 0 {
+		t.Errorf("%v passes a run that has waited long for a GPU that is there", admitted)
+	}
+}
+
 func TestTeamsGetEqualShares(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
