@@ -26,8 +26,9 @@ type Link struct {
 // a shim that is there and does not answer, as long as ctx does.
 func Reach(ctx context.Context, folder string, p Program) (*Link, []Record, error) {
 	var failed error
-	// A shim that has nothing to do may leave just when somebody comes.
-	for range 5 {
+	// A shim that has nothing to do may leave just when somebody comes, and one
+	// that was killed holds the folder until the kernel is done with it.
+	for try := range tries {
 		link, records, err := dial(ctx, folder)
 		if err == nil {
 			return link, records, nil
@@ -36,8 +37,21 @@ func Reach(ctx context.Context, folder string, p Program) (*Link, []Record, erro
 			return nil, nil, ctx.Err()
 		}
 		failed = errors.Join(err, spawn(folder, p))
+		if try > 0 && try < tries-1 {
+			pause(ctx, time.Millisecond<<try)
+		}
 	}
 	return nil, nil, failed
+}
+
+// tries pause for two seconds in all.
+const tries = 12
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 // dial returns when the shim has told what there is. One that serves a server
