@@ -74,9 +74,22 @@ func (d *disk) free() space {
 // whether that is too much, and whether there is more that it cannot see. Files
 // that have no name any more count as long as they are open.
 func (d *disk) count(pid int) (exceeded, hidden bool) {
+	for range sightings {
+		c := d.look(pid)
+		d.used = c.space
+		exceeded = c.tooDeep || c.bytes > d.most || c.files > d.files
+		hidden = c.hidden || c.vanished && d.lost() > d.most
+		if exceeded || !hidden || !c.vanished {
+			break
+		}
+	}
+	return exceeded, hidden
+}
+
+func (d *disk) look(pid int) counter {
 	var work unix.Stat_t
 	_ = unix.Stat(d.folders[0], &work)
-	c := counter{dev: work.Dev, seen: map[inode]bool{}}
+	c := counter{dev: work.Dev, seen: map[inode]bool{}, list: make([]byte, 512<<10)}
 	for _, folder := range d.folders {
 		c.folder(unix.AT_FDCWD, folder, 0)
 	}
@@ -85,8 +98,7 @@ func (d *disk) count(pid int) (exceeded, hidden bool) {
 			c.unnamed(pid)
 		}
 	}
-	d.used = c.space
-	return c.tooDeep || c.bytes > d.most || c.files > d.files, c.hidden
+	return c
 }
 
 // full reports whether the command has used what it may: a program that fails
@@ -103,8 +115,11 @@ type counter struct {
 	space
 	dev     uint64 // where the folders are; what lies in memory is counted there
 	seen    map[inode]bool
+	list    []byte // of names; what one call lists, it lists at one moment
 	tooDeep bool
-	hidden  bool // there are files that cannot be counted
+
+	hidden   bool // there are files that cannot be counted
+	vanished bool // something was gone, or had another name, when it was looked at
 }
 
 func (c *counter) add(s unix.Stat_t) {
@@ -127,24 +142,31 @@ func (c *counter) folder(parent int, name string, depth int) {
 	}
 	dir, err := openFolder(parent, name)
 	if err != nil {
+		c.vanished = c.vanished || depth > 0
 		return
 	}
 	defer dir.Close()
-	for {
-		entries, err := dir.ReadDir(1000)
-		for _, entry := range entries {
-			var s unix.Stat_t
-			if unix.Fstatat(int(dir.Fd()), entry.Name(), &s, unix.AT_SYMLINK_NOFOLLOW) != nil {
-				continue
-			}
-			c.add(s)
-			if s.Mode&unix.S_IFMT == unix.S_IFDIR {
-				c.folder(int(dir.Fd()), entry.Name(), depth+1)
-			}
-		}
-		if err != nil || c.tooDeep {
+	for !c.tooDeep {
+		n, err := unix.ReadDirent(int(dir.Fd()), c.list)
+		if n <= 0 || err != nil {
 			return
 		}
+		_, _, names := unix.ParseDirent(c.list[:n], -1, nil)
+		for _, name := range names {
+			c.entry(int(dir.Fd()), name, depth)
+		}
+	}
+}
+
+func (c *counter) entry(dir int, name string, depth int) {
+	var s unix.Stat_t
+	if unix.Fstatat(dir, name, &s, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		c.vanished = true
+		return
+	}
+	c.add(s)
+	if s.Mode&unix.S_IFMT == unix.S_IFDIR {
+		c.folder(dir, name, depth+1)
 	}
 }
 

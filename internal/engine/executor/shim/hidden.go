@@ -10,10 +10,18 @@ import (
 )
 
 // A command can keep a file where nobody can look it up: in a message between
-// two of its sockets, or, where the shim is a plain user, in its memory. Then
-// what the file system has lost since the command began is held against it. An
-// honest program has such a thing for a moment.
-const longHidden = 3 * time.Second
+// two of its sockets, in a folder whose name changes all the time, or, where the
+// shim is a plain user, in its memory. Then what the file system has lost since
+// the command began is held against it. An honest program has such a thing for a
+// moment; files come and go, but rarely between every two of several looks.
+const (
+	longHidden = 3 * time.Second
+	sightings  = 5
+)
+
+// lost is what the file system has lost since the command began, whoever took
+// it.
+func (d *disk) lost() int64 { return d.first.bytes - d.left.bytes }
 
 // hides reports whether the command has kept files out of sight for long, while
 // the file system has lost more than it may use.
@@ -25,7 +33,7 @@ func (d *disk) hides(now time.Time, hidden bool) bool {
 	if d.hiddenSince.IsZero() {
 		d.hiddenSince = now
 	}
-	return now.Sub(d.hiddenSince) >= longHidden && d.first.bytes-d.left.bytes > d.most
+	return now.Sub(d.hiddenSince) >= longHidden && d.lost() > d.most
 }
 
 // unnamed adds up files that a process has open, or has in its memory, and that

@@ -3,6 +3,7 @@ package shim
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -71,10 +72,53 @@ func TestAFileIsCountedOrKnownToBeHidden(t *testing.T) {
 		if err := unix.Munmap(memory); err != nil {
 			t.Fatal(err)
 		}
-		if _, hidden := d.count(os.Getpid()); hidden || d.used.bytes > 0 {
+		if _, hidden := d.count(os.Getpid()); hidden || d.used.bytes >= 1<<20 {
 			t.Errorf("%d bytes, hidden: %t, when it is gone", d.used.bytes, hidden)
 		}
 	})
+}
+
+// A folder that has another name whenever it is looked for.
+func TestAFolderThatIsAlwaysRenamedIsCountedOrKnownToBeHidden(t *testing.T) {
+	t.Parallel()
+	d := watched(t)
+	path := func(name string) string { return filepath.Join(d.folders[0], name) }
+	for i := range 900 {
+		if err := os.WriteFile(path("e"+strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(path("d0"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path("d0/large"), make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	over, renamed := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var err error
+		for i := 0; err == nil; i++ {
+			select {
+			case <-over:
+				renamed <- nil
+				return
+			default:
+				err = os.Rename(path("d"+strconv.Itoa(i)), path("d"+strconv.Itoa(i+1)))
+			}
+		}
+		renamed <- err
+	}()
+	d.first.bytes = d.left.bytes + 2*d.most // it seems that the disk has lost that much
+	for range 100 {
+		if _, hidden := d.count(0); !hidden && d.used.bytes < 1<<20 {
+			t.Errorf("%d bytes and nothing hidden", d.used.bytes)
+			break
+		}
+	}
+	close(over)
+	if err := <-renamed; err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestHidingForLongWhileTheDiskShrinksIsTooMuch(t *testing.T) {
