@@ -68,13 +68,17 @@ type execution struct {
 	felt time.Time // when its pulse was taken
 	told int       // percent
 
-	lookedAt time.Time // at its attempts
+	lookedAt  time.Time // at its attempts
+	stalledAt time.Time // the first look after this worker stood still
+
+	pausedAt time.Time // when its time last stopped to count
 
 	written time.Time     // what the journal says of when its time began to count
 	paid    time.Duration // of its billed time
 	limit   time.Duration // of the plan; 0: none
 	shares  bool          // all its tasks may use the run's GPUs, since none asks for one
 
+	known      bool // which of its tasks live
 	again      bool // begun anew, after trouble
 	progressed bool // something was written since
 }
@@ -161,6 +165,7 @@ func (c *carrier) start(ctx context.Context) error {
 		return err
 	}
 	c.restore(rec)
+	c.known = true
 	return nil
 }
 

@@ -6,13 +6,12 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/taskenv"
 )
 
 // exited explains a command that failed by itself.
 func (c *carrier) exited(ctx context.Context, t *try, s executor.Seen) string {
 	said := fmt.Sprintf("Node %s exited with status %d", t.node.ID, s.Exit.Code)
-	if taskenv.TriedSandbox(c.lastOf(ctx, t)) {
+	if executor.NestedSandbox(c.lastOf(ctx, t)) {
 		said += ": it tried to start a sandbox or container of its own, which a task cannot. Set `image` on the node, or switch the tool's own sandbox off"
 	}
 	return said

@@ -47,18 +47,22 @@ func (c *carrier) startClock(s executor.Seen) {
 	}
 	switch {
 	case s.Exit != nil && s.Exit.StartFailed == "":
-		c.r.BilledSince = earlier(s.Exit.Start, c.e.Now())
+		c.r.BilledSince = c.billedFrom(s.Exit.Start)
 	case s.Phase == executor.Running:
-		c.r.BilledSince = earlier(s.At, c.e.Now())
+		c.r.BilledSince = c.billedFrom(s.At)
 	}
 }
 
-// earlier is for clocks that do not agree.
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
+// billedFrom is when a command's time begins to count: not in the future, should
+// clocks not agree, and not before what is billed already.
+func (c *carrier) billedFrom(start time.Time) time.Time {
+	if now := c.e.Now(); start.After(now) {
+		return now
 	}
-	return b
+	if start.Before(c.pausedAt) {
+		return c.pausedAt
+	}
+	return start
 }
 
 // pauseClock stops the run's time while none of its tasks runs and the platform
@@ -67,7 +71,7 @@ func (c *carrier) pauseClock(at time.Time) {
 	if c.r.BilledSince.IsZero() || len(c.live) > 0 {
 		return
 	}
-	c.r.Billed, c.r.BilledSince = c.r.Took(at), time.Time{}
+	c.r.Billed, c.r.BilledSince, c.pausedAt = c.r.Took(at), time.Time{}, at
 }
 
 // idle reports whether nothing runs although something could: what it waits for
@@ -77,29 +81,38 @@ func (c *carrier) idle() bool {
 }
 
 // stalled is how late a look at attempts may be before that is the platform's
-// fault.
-const stalled = 10 * time.Second
+// fault; catchUp is how long the executor may take after it to tell what has
+// ended meanwhile.
+const (
+	stalled = 10 * time.Second
+	catchUp = 5 * time.Second
+)
 
 // forgive takes out of the bill the time in which this worker stood still, as
 // far as none of the run's tasks was at work.
 func (c *carrier) forgive(look sight) {
 	last := c.lookedAt
-	c.lookedAt = look.at
 	if last.IsZero() || look.at.Sub(last) < stalled || c.r.BilledSince.IsZero() {
+		c.lookedAt, c.stalledAt = look.at, time.Time{}
 		return
 	}
-	worked, resumed := last, look.at
+	if c.stalledAt.IsZero() {
+		c.stalledAt = look.at
+	}
+	worked, resumed, busy := last, c.stalledAt, false
 	for _, s := range look.list {
 		switch {
 		case !s.Phase.Final() && !s.At.After(last):
-			return // it was at work all the while
-		case !s.Phase.Final():
-			resumed = earlier(resumed, s.At)
-		case s.Exit != nil && s.Exit.End.After(worked):
+			busy = true // all the while, as far as is known
+		case s.Exit != nil && s.Exit.End.After(worked) && s.Exit.Start.Before(resumed):
 			worked = s.Exit.End
 		}
 	}
-	if idle := resumed.Sub(worked); idle > 0 && !c.r.BilledSince.Add(idle).After(look.at) {
+	if busy && look.at.Sub(c.stalledAt) < catchUp {
+		return // looked at again
+	}
+	if idle := resumed.Sub(worked); !busy && idle > 0 && !c.r.BilledSince.Add(idle).After(look.at) {
 		c.r.BilledSince = c.r.BilledSince.Add(idle)
 	}
+	c.lookedAt, c.stalledAt = look.at, time.Time{}
 }

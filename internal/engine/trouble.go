@@ -48,7 +48,9 @@ func (c *carrier) run(ctx context.Context, resumed bool) {
 				return
 			}
 		}
-		c.pauseClock(c.e.Now())
+		if c.known {
+			c.pauseClock(c.e.Now())
+		}
 		select {
 		case <-ctx.Done():
 			c.leave(ctx, ctx.Err())
@@ -63,9 +65,9 @@ func (c *carrier) run(ctx context.Context, resumed bool) {
 
 // beginAnew forgets everything but what the run is and costs.
 func (c *carrier) beginAnew() {
-	written := c.written
+	written, paused := c.written, c.pausedAt
 	c.execution = newExecution(c.e.Dir, c.r)
-	c.written, c.again = written, true
+	c.written, c.pausedAt, c.again = written, paused, true
 }
 
 // carryOn carries until something ends it. A panic ends no more than that.
