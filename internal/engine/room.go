@@ -44,18 +44,8 @@ func (e *Engine) makeRoom(ctx context.Context) bool {
 	if !ok {
 		return false
 	}
-	seen, err := e.Driver.Snapshot(ctx)
+	largest, size, err := executor.Largest(ctx, e.Driver, meter)
 	e.complain(ctx, "cannot look at attempts", err)
-	var largest executor.Handle
-	var size int64
-	for _, s := range seen {
-		if s.Phase.Final() || s.Reason == executor.Stopping {
-			continue
-		}
-		if u, err := meter.Usage(ctx, s.Handle); err == nil && u.Disk > size {
-			largest, size = s.Handle, u.Disk
-		}
-	}
 	if size == 0 {
 		return false
 	}
