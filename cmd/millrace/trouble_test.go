@@ -125,6 +125,11 @@ func TestRunsGoOnWhenTheDatabaseWasAway(t *testing.T) {
 		time.Sleep(300 * time.Millisecond)
 		c.pull(false)
 	}
+	// A connection that was cut a moment ago may be noticed by the request that
+	// uses it.
+	for status := 0; status != 200; time.Sleep(2 * time.Second) {
+		status, _, _ = s.call("GET", "/api/runs", "", "Cookie", cookie)
+	}
 	for _, id := range ids {
 		if r := s.endedFor(cookie, id); r["status"] != "completed" {
 			t.Errorf("%s is %v: %v", id, r["status"], r["errorMessage"])
