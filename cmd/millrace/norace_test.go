@@ -3,3 +3,5 @@
 package main
 
 const mostMB = 200
+
+const hostileDefinitions = 100
