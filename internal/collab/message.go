@@ -3,6 +3,7 @@ package collab
 import (
 	"encoding/binary"
 	"encoding/json"
+	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/collab/lib0"
 	"github.com/millrace/millrace/internal/domain/graph"
@@ -92,7 +93,7 @@ func readEntries(body []byte) (list []entry, err error) {
 			continue
 		}
 		var fields map[string]json.RawMessage
-		if json.Unmarshal(state, &fields) != nil {
+		if !utf8.Valid(state) || json.Unmarshal(state, &fields) != nil {
 			r.Fail()
 			break
 		}
