@@ -16,6 +16,11 @@ import (
 
 // settle takes in a look at our attempts.
 func (c *carrier) settle(ctx context.Context, look sight) error {
+	for _, s := range look.list {
+		if t := c.live[s.Key]; t != nil && !t.over && (s.Fence == "" || s.Fence == t.row.Fence) {
+			c.startClock(s)
+		}
+	}
 	c.forgive(look)
 	byKey := make(map[executor.Key]executor.Seen, len(look.list))
 	for _, s := range look.list {
@@ -32,7 +37,6 @@ func (c *carrier) settle(ctx context.Context, look sight) error {
 		if s.Fence != "" && s.Fence != t.row.Fence {
 			continue // somebody else's; ours is told of elsewhere
 		}
-		c.startClock(s)
 		if err := c.readLog(ctx, t, s.Phase.Final()); err != nil {
 			return err
 		}
@@ -136,7 +140,7 @@ func (c *carrier) explain(ctx context.Context, t *try, s executor.Seen) failure 
 	case executor.OutOfMemory:
 		return failure{lifecycle.OutOfMemory, graph.OnOOM, fmt.Sprintf("Node %s ran out of its %.3g GB of memory", id, t.ramGB)}
 	case executor.TimedOut:
-		if c.limit > 0 && (t.node.Timeout == 0 || c.r.Took(c.e.Now()) >= c.limit) {
+		if c.limit > 0 && (t.node.Timeout == 0 || c.took() >= c.limit) {
 			return failure{lifecycle.PlanTimeLimit, "", c.overtime()}
 		}
 		return failure{lifecycle.NodeTimeout, graph.OnTimeout, fmt.Sprintf("Node %s took longer than its %s", id, t.node.Timeout)}

@@ -73,27 +73,35 @@ type execution struct {
 
 	pausedAt time.Time // when its time last stopped to count
 
-	written time.Time     // what the journal says of when its time began to count
-	paid    time.Duration // of its billed time
-	limit   time.Duration // of the plan; 0: none
-	shares  bool          // all its tasks may use the run's GPUs, since none asks for one
+	written       time.Time     // what the journal says of when its time began to count
+	writtenBilled time.Duration // and of what is billed
+	paid          time.Duration // of its billed time
+	limit         time.Duration // of the plan; 0: none
+	shares        bool          // all its tasks may use the run's GPUs, since none asks for one
 
 	known      bool // which of its tasks live
 	again      bool // begun anew, after trouble
-	progressed bool // something was written since
+	progressed bool // something of it was written since
 }
 
 func newCarrier(e *Engine, r runs.Run) *carrier {
-	return &carrier{
+	c := &carrier{
 		e: e, left: make(chan struct{}), seen: make(chan sight, 1), wish: make(chan struct{}, 1),
 		execution: newExecution(e.Dir, r),
 	}
+	// What came after its last worker was last known to hold it is the
+	// platform's time, as far as no task was at work.
+	c.lookedAt = r.LastHeld
+	if r.BilledSince.IsZero() {
+		c.pausedAt = r.LastHeld
+	}
+	return c
 }
 
 func newExecution(dir string, r runs.Run) execution {
 	return execution{
 		r: r, work: bounds.NewWork(), nodes: map[string]*node{}, waits: map[*shard]*node{}, live: map[executor.Key]*try{}, dirty: map[*node]bool{}, made: produced.Files{},
-		shelf: shelf.New(dir, r.ID), written: r.BilledSince,
+		shelf: shelf.New(dir, r.ID), written: r.BilledSince, writtenBilled: r.Billed,
 	}
 }
 

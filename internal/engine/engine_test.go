@@ -46,6 +46,7 @@ type shop struct {
 	around  func(*dummy.Driver) executor.Driver // nil: nothing
 	remote  bool                                // the objects are on another machine
 	flaky   *chance                             // nil: nothing fails
+	away    *chance                             // of the object store alone
 	ahead   atomic.Int64                        // of the clock on the wall
 
 	mu      sync.Mutex
@@ -98,6 +99,9 @@ func (s *shop) open(owner string) (stop func()) {
 		db := flakyDB{s.db, s.flaky}
 		o.Pause = 5 * time.Millisecond
 		o.Queue, o.Leases, o.Journal, o.Purse, o.Files, o.Objects = db, db, db, db, db, flakyObjects{s.kept, s.flaky}
+	}
+	if s.away != nil {
+		o.Pause, o.Objects = 5*time.Millisecond, flakyObjects{s.kept, s.away}
 	}
 	e := engine.New(o)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))

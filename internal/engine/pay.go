@@ -20,14 +20,13 @@ const (
 // pay holds the next minute before it begins, and ends what cannot be paid or
 // has had its time.
 func (c *carrier) pay(ctx context.Context) error {
-	now := c.e.Now()
-	if c.limit > 0 && c.r.Took(now) >= c.limit {
+	if c.limit > 0 && c.took() >= c.limit {
 		return c.interrupt(ctx, lifecycle.PlanTimeLimit, c.overtime())
 	}
-	for c.r.Price > 0 && !c.r.BilledSince.IsZero() && c.r.Took(now)+holdEarly > c.paid {
-		err := c.e.Purse.HoldForRun(ctx, c.r.ID, c.r.Fence, c.r.Price*credits.Amount(holdAhead/time.Second), now)
+	for c.r.Price > 0 && !c.r.BilledSince.IsZero() && c.took()+holdEarly > c.paid {
+		err := c.e.Purse.HoldForRun(ctx, c.r.ID, c.r.Fence, c.r.Price*credits.Amount(holdAhead/time.Second), c.e.Now())
 		if fault.Is(err, fault.KindPayment) {
-			if c.r.Took(now) < c.paid {
+			if c.took() < c.paid {
 				return nil // what is paid is used up first
 			}
 			return c.interrupt(ctx, lifecycle.CreditsExhausted, runs.Unpaid(err))
@@ -40,13 +39,23 @@ func (c *carrier) pay(ctx context.Context) error {
 	return nil
 }
 
+// took is the time that is billed so far. Up to the last look, when that was long
+// ago: what came after may be forgiven.
+func (c *carrier) took() time.Duration {
+	at := c.e.Now()
+	if !c.lookedAt.IsZero() && at.Sub(c.lookedAt) >= stalled {
+		at = c.lookedAt
+	}
+	return c.r.Took(at)
+}
+
 // startClock lets the run's time count from when a command has started.
 func (c *carrier) startClock(s executor.Seen) {
 	if !c.r.BilledSince.IsZero() {
 		return
 	}
 	switch {
-	case s.Exit != nil && s.Exit.StartFailed == "":
+	case s.Exit != nil && s.Exit.StartFailed == "" && s.Exit.End.After(c.pausedAt):
 		c.r.BilledSince = c.billedFrom(s.Exit.Start)
 	case s.Phase == executor.Running:
 		c.r.BilledSince = c.billedFrom(s.At)
@@ -68,10 +77,20 @@ func (c *carrier) billedFrom(start time.Time) time.Time {
 // pauseClock stops the run's time while none of its tasks runs and the platform
 // makes it wait: for an image, for inputs, or for itself.
 func (c *carrier) pauseClock(at time.Time) {
-	if c.r.BilledSince.IsZero() || len(c.live) > 0 {
+	if c.r.BilledSince.IsZero() {
 		return
 	}
+	for _, t := range c.live {
+		if !t.over { // one that has ended is not at work, even if nothing of it is kept yet
+			return
+		}
+	}
 	c.r.Billed, c.r.BilledSince, c.pausedAt = c.r.Took(at), time.Time{}, at
+}
+
+// billingWritten reports whether the journal knows what the run is billed.
+func (c *carrier) billingWritten() bool {
+	return c.written.Equal(c.r.BilledSince) && c.writtenBilled == c.r.Billed
 }
 
 // idle reports whether nothing runs although something could: what it waits for
@@ -100,6 +119,9 @@ func (c *carrier) forgive(look sight) {
 		c.stalledAt = look.at
 	}
 	worked, resumed, busy := last, c.stalledAt, false
+	if c.r.BilledSince.After(worked) {
+		worked = c.r.BilledSince
+	}
 	for _, s := range look.list {
 		switch {
 		case !s.Phase.Final() && !s.At.After(last):

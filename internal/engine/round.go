@@ -104,7 +104,8 @@ func (c *carrier) flush(ctx context.Context) error {
 	for n := range c.dirty {
 		s.Nodes = append(s.Nodes, n.row)
 	}
-	if s.Empty() && c.percent() <= c.told && c.written.Equal(c.r.BilledSince) {
+	nothing := s.Empty()
+	if nothing && c.percent() <= c.told && c.billingWritten() {
 		return nil
 	}
 	s.Billed, s.BilledSince = c.r.Billed, c.r.BilledSince
@@ -114,7 +115,7 @@ func (c *carrier) flush(ctx context.Context) error {
 		return err
 	}
 	c.step, c.told, c.since = runs.Step{}, s.Progress, time.Time{}
-	c.written, c.progressed = s.BilledSince, true
+	c.written, c.writtenBilled, c.progressed = s.BilledSince, s.Billed, c.progressed || !nothing
 	clear(c.dirty)
 	c.done, c.over = append(c.done, c.over...), nil
 	c.e.Changed(c.r.ID)

@@ -21,7 +21,7 @@ var (
 )
 
 // The pauses after trouble of the platform grow up to longest times the first.
-// It is borne with for maxTrouble.
+// A run in which nothing could be written for maxTrouble is given back.
 const (
 	defaultPause = 250 * time.Millisecond
 	longest      = 20
@@ -42,11 +42,9 @@ func (c *carrier) run(ctx context.Context, resumed bool) {
 		if c.progressed {
 			pause, since = c.e.Pause, c.e.Now()
 		}
-		if c.e.Now().Sub(since) > maxTrouble {
-			err = errors.Join(err, errUnreadable)
-			if c.leave(ctx, err) {
-				return
-			}
+		if c.e.Now().Sub(since) > maxTrouble && c.billingWritten() {
+			c.lease.GiveBack() // another worker may fare better
+			return
 		}
 		if c.known {
 			c.pauseClock(c.e.Now())
@@ -65,9 +63,10 @@ func (c *carrier) run(ctx context.Context, resumed bool) {
 
 // beginAnew forgets everything but what the run is and costs.
 func (c *carrier) beginAnew() {
-	written, paused := c.written, c.pausedAt
+	before := c.execution
 	c.execution = newExecution(c.e.Dir, c.r)
-	c.written, c.pausedAt, c.again = written, paused, true
+	c.written, c.writtenBilled, c.pausedAt = before.written, before.writtenBilled, before.pausedAt
+	c.told, c.lookedAt, c.again = before.told, before.lookedAt, true
 }
 
 // carryOn carries until something ends it. A panic ends no more than that.

@@ -154,6 +154,58 @@ func TestTroubleOfThePlatformIsNotTheWorkflows(t *testing.T) {
 	}
 }
 
+func (c *chance) set(odds float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.odds = odds
+}
+
+// Trouble that does not end makes a run anybody's. It ends nothing and costs
+// nothing.
+func TestLongTroubleGivesARunBack(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, storetest.SQLite(t))
+	s.away = newChance(2) // always
+	id := s.submit(`{"nodes":[{"id":"first","command":"true"},{"id":"a","command":"# dummy: output:out=1","outputs":{"out":{"path":"out"}}}],
+		"edges":[{"id":"e","source":"first","target":"a"}]}`, `{}`)
+	s.open("w")
+	// Its task has ended and cannot be kept, which is not its own time.
+	s.await(id, func(r runs.Run) bool { return r.DoneNodes == 1 && r.Billed > 0 && r.BilledSince.IsZero() })
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		r, err := s.db.Run(t.Context(), s.team, id)
+		if err != nil || r.Status != lifecycle.Running || time.Now().After(deadline) {
+			t.Fatalf("%s under fence %d, %v", r.Status, r.Fence, err)
+		}
+		if r.Fence > 1 {
+			break
+		}
+		s.ahead.Add(int64(2 * time.Hour)) // again and again: what was begun before may count as progress
+	}
+	s.away.set(0)
+	r := s.await(id, terminal)
+	if r.Status != lifecycle.Completed || r.Losses != 0 {
+		t.Errorf("%s after %d losses: %s", r.Status, r.Losses, r.ErrorMessage)
+	}
+	if r.Billed > time.Minute {
+		t.Errorf("billed for %s", r.Billed)
+	}
+}
+
+// A task that ended while no server was there has cost its own time only.
+func TestTimeWithoutAServerIsNotBilled(t *testing.T) {
+	each(t, func(t *testing.T, s *shop) {
+		stop := s.open("w1")
+		id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: sleep=500ms"},{"id":"b","command":"true"}],"edges":[{"id":"e","source":"a","target":"b"}]}`, `{}`)
+		s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "node.started:a") })
+		stop()
+		s.ahead.Store(int64(2 * time.Hour))
+		s.open("w2")
+		if r := s.await(id, terminal); r.Status != lifecycle.Completed || r.Billed > time.Minute {
+			t.Errorf("%s, billed for %s: %s", r.Status, r.Billed, r.ErrorMessage)
+		}
+	})
+}
+
 // panicky is an archive that panics.
 type panicky struct {
 	engine.Archive

@@ -78,6 +78,8 @@ type Run struct {
 
 	Billed      time.Duration // before BilledSince
 	BilledSince time.Time     // when its time began to count again; zero while it does not
+
+	LastHeld time.Time // of one that was taken over: when its last worker was last known to hold it
 }
 
 // Took is the time that the run is billed for: from its first command on, less

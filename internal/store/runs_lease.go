@@ -39,15 +39,15 @@ func (db *DB) GiveBack(ctx context.Context, h runs.Held, now time.Time) error {
 }
 
 // TakeOver hands a worker the runs that nobody holds any more: those of earlier
-// workers on its host, and its own if it did not hear that it had claimed them. They stay running until it has looked for tasks that
-// still live. Tasks on another host go on without their worker for a while, so
+// workers on its host, and its own if it did not hear that it had claimed them.
+// They stay running until it has looked for tasks that still live. Tasks on another host go on without their worker for a while, so
 // that their own host finds them again; until then such a run is left to it.
 func (db *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Time) ([]runs.Run, error) {
 	var taken []runs.Run
 	err := db.inTx(ctx, func(tx *DB) error {
 		taken = nil
-		list, err := all(ctx, tx, func(r *sql.Rows, id *ids.Run) error { return r.Scan((*string)(id)) }, `
-			SELECT id FROM runs
+		list, err := all(ctx, tx, func(r *sql.Rows, u *unheld) error { return r.Scan((*string)(&u.id), &u.owner, &u.until) }, `
+			SELECT id, owner, lease_until FROM runs
 			WHERE status = 'running' AND (lease_until <= $1 OR SUBSTR(owner, 1, LENGTH($2)) = $2)
 				AND (lease_until <= $3 OR NOT EXISTS (
 					SELECT 1 FROM run_attempts a WHERE a.run_id = runs.id AND a.state = 'started' AND a.host <> $4))
@@ -55,23 +55,39 @@ func (db *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Tim
 		if err != nil {
 			return err
 		}
-		for _, id := range list {
-			if t.Held[id] { // maybe late to renew, as after a stop; that is for its lease to find out
+		for _, u := range list {
+			if t.Held[u.id] { // maybe late to renew, as after a stop; that is for its lease to find out
 				continue
 			}
-			_, err := tx.changed(ctx, `UPDATE runs SET owner = $1, fence = fence + 1, lease_until = $2 WHERE id = $3`, t.Owner, micros(until), id)
+			_, err := tx.changed(ctx, `UPDATE runs SET owner = $1, fence = fence + 1, lease_until = $2 WHERE id = $3`, t.Owner, micros(until), u.id)
 			if err != nil {
 				return err
 			}
-			r, err := tx.wholeRun(ctx, id)
+			r, err := tx.wholeRun(ctx, u.id)
 			if err != nil {
 				return err
 			}
+			r.LastHeld = u.lastHeld(until.Sub(now))
 			taken = append(taken, r)
 		}
 		return nil
 	})
 	return taken, err
+}
+
+// unheld is a run whose worker is gone.
+type unheld struct {
+	id    ids.Run
+	owner string
+	until int64
+}
+
+// lastHeld is when its lease was last renewed, or was given back.
+func (u unheld) lastHeld(length time.Duration) time.Time {
+	if u.owner == "" {
+		return fromMicros(u.until)
+	}
+	return fromMicros(u.until).Add(-length)
 }
 
 // fenced runs fn with the run, if this worker still holds it.
