@@ -18,10 +18,10 @@ import (
 func (c *carrier) settle(ctx context.Context, look sight) error {
 	for _, s := range look.list {
 		if t := c.live[s.Key]; t != nil && !t.over && (s.Fence == "" || s.Fence == t.row.Fence) {
-			c.startClock(s)
+			c.clock.Start(s)
 		}
 	}
-	c.forgive(look)
+	c.clock.Look(look.at, look.list)
 	byKey := make(map[executor.Key]executor.Seen, len(look.list))
 	for _, s := range look.list {
 		byKey[s.Key] = s
@@ -140,7 +140,7 @@ func (c *carrier) explain(ctx context.Context, t *try, s executor.Seen) failure 
 	case executor.OutOfMemory:
 		return failure{lifecycle.OutOfMemory, graph.OnOOM, fmt.Sprintf("Node %s ran out of its %.3g GB of memory", id, t.ramGB)}
 	case executor.TimedOut:
-		if c.limit > 0 && (t.node.Timeout == 0 || c.took() >= c.limit) {
+		if c.limit > 0 && (t.node.Timeout == 0 || c.clock.Took() >= c.limit) {
 			return failure{lifecycle.PlanTimeLimit, "", c.overtime()}
 		}
 		return failure{lifecycle.NodeTimeout, graph.OnTimeout, fmt.Sprintf("Node %s took longer than its %s", id, t.node.Timeout)}

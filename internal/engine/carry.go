@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/plan"
 	"github.com/millrace/millrace/internal/engine/produced"
+	"github.com/millrace/millrace/internal/engine/runclock"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/engine/shelf"
 	"github.com/millrace/millrace/internal/engine/suspects"
@@ -29,6 +30,7 @@ type carrier struct {
 	seen  chan sight
 	wish  chan struct{} // somebody wants it cancelled
 
+	clock   *runclock.Clock
 	counted bool // as lost, since its last server went down over it
 
 	execution
@@ -68,16 +70,9 @@ type execution struct {
 	felt time.Time // when its pulse was taken
 	told int       // percent
 
-	lookedAt  time.Time // at its attempts
-	stalledAt time.Time // the first look after this worker stood still
-
-	pausedAt time.Time // when its time last stopped to count
-
-	written       time.Time     // what the journal says of when its time began to count
-	writtenBilled time.Duration // and of what is billed
-	paid          time.Duration // of its billed time
-	limit         time.Duration // of the plan; 0: none
-	shares        bool          // all its tasks may use the run's GPUs, since none asks for one
+	paid   time.Duration // of its billed time
+	limit  time.Duration // of the plan; 0: none
+	shares bool          // all its tasks may use the run's GPUs, since none asks for one
 
 	known      bool // which of its tasks live
 	again      bool // begun anew, after trouble
@@ -85,23 +80,16 @@ type execution struct {
 }
 
 func newCarrier(e *Engine, r runs.Run) *carrier {
-	c := &carrier{
+	return &carrier{
 		e: e, left: make(chan struct{}), seen: make(chan sight, 1), wish: make(chan struct{}, 1),
-		execution: newExecution(e.Dir, r),
+		clock: runclock.New(r, e.Now), execution: newExecution(e.Dir, r),
 	}
-	// What came after its last worker was last known to hold it is the
-	// platform's time, as far as no task was at work.
-	c.lookedAt = r.LastHeld
-	if r.BilledSince.IsZero() {
-		c.pausedAt = r.LastHeld
-	}
-	return c
 }
 
 func newExecution(dir string, r runs.Run) execution {
 	return execution{
 		r: r, work: bounds.NewWork(), nodes: map[string]*node{}, waits: map[*shard]*node{}, live: map[executor.Key]*try{}, dirty: map[*node]bool{}, made: produced.Files{},
-		shelf: shelf.New(dir, r.ID), written: r.BilledSince, writtenBilled: r.Billed,
+		shelf: shelf.New(dir, r.ID),
 	}
 }
 
@@ -221,7 +209,7 @@ func (c *carrier) unstart(t *try, s executor.Seen) {
 // requeue gives the run back. What its attempts did last is when its worker
 // was last known to work; what came after is not billed.
 func (c *carrier) requeue(ctx context.Context) error {
-	heard := c.r.BilledSince
+	heard := c.clock.Since()
 	c.step.Events = nil // it is requeued, not resumed
 	for _, t := range c.live {
 		if t.row.StartedAt.After(heard) {

@@ -44,7 +44,7 @@ func (c *carrier) round(ctx context.Context) error {
 		}
 	}
 	if c.idle() {
-		c.pauseClock(c.e.Now())
+		c.pauseClock()
 	}
 	return c.conclude(ctx)
 }
@@ -105,17 +105,18 @@ func (c *carrier) flush(ctx context.Context) error {
 		s.Nodes = append(s.Nodes, n.row)
 	}
 	nothing := s.Empty()
-	if nothing && c.percent() <= c.told && c.billingWritten() {
+	if nothing && c.percent() <= c.told && c.clock.Written() {
 		return nil
 	}
-	s.Billed, s.BilledSince = c.r.Billed, c.r.BilledSince
+	c.clock.Into(&s)
 	s.Done, _ = c.plan.Progress()
 	s.Progress = c.percent()
 	if err := c.e.Journal.Advance(ctx, c.r.ID, c.r.Fence, s, c.e.Now()); err != nil {
 		return err
 	}
 	c.step, c.told, c.since = runs.Step{}, s.Progress, time.Time{}
-	c.written, c.writtenBilled, c.progressed = s.BilledSince, s.Billed, c.progressed || !nothing
+	c.progressed = c.progressed || !nothing
+	c.clock.Wrote(s)
 	clear(c.dirty)
 	c.done, c.over = append(c.done, c.over...), nil
 	c.e.Changed(c.r.ID)

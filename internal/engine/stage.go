@@ -36,7 +36,7 @@ func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 		spec.GPU, spec.SharedGPU = c.r.Size.GPU, true
 	}
 	if c.limit > 0 { // a task ends in time even while no server runs
-		if left := c.limit - c.took(); spec.Timeout == 0 || left < spec.Timeout {
+		if left := c.limit - c.clock.Took(); spec.Timeout == 0 || left < spec.Timeout {
 			spec.Timeout = max(left, 1)
 		}
 	}

@@ -42,12 +42,12 @@ func (c *carrier) run(ctx context.Context, resumed bool) {
 		if c.progressed {
 			pause, since = c.e.Pause, c.e.Now()
 		}
-		if c.e.Now().Sub(since) > maxTrouble && c.billingWritten() {
+		if c.e.Now().Sub(since) > maxTrouble && c.clock.Written() {
 			c.lease.GiveBack() // another worker may fare better
 			return
 		}
 		if c.known {
-			c.pauseClock(c.e.Now())
+			c.pauseClock()
 		}
 		select {
 		case <-ctx.Done():
@@ -63,10 +63,9 @@ func (c *carrier) run(ctx context.Context, resumed bool) {
 
 // beginAnew forgets everything but what the run is and costs.
 func (c *carrier) beginAnew() {
-	before := c.execution
+	told := c.told
 	c.execution = newExecution(c.e.Dir, c.r)
-	c.written, c.writtenBilled, c.pausedAt = before.written, before.writtenBilled, before.pausedAt
-	c.told, c.lookedAt, c.again = before.told, before.lookedAt, true
+	c.told, c.again = told, true
 }
 
 // carryOn carries until something ends it. A panic ends no more than that.

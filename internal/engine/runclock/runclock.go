@@ -1,0 +1,147 @@
+// Package runclock measures the time that a run is billed for: from its first
+// command on, less what the platform made it wait while none of its tasks ran.
+// What that costs is decided elsewhere.
+package runclock
+
+import (
+	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// stalled is how late a look at attempts may be before that is the platform's
+// fault; catchUp is how long the executor may take after it to tell what has
+// ended meanwhile.
+const (
+	stalled = 10 * time.Second
+	catchUp = 5 * time.Second
+)
+
+// Clock is that of one run. One goroutine owns it.
+type Clock struct {
+	now func() time.Time
+
+	billed   time.Duration // before since
+	since    time.Time     // zero while its time does not count
+	pausedAt time.Time     // when it last stopped to count
+
+	lookedAt  time.Time // at its attempts
+	stalledAt time.Time // the first look after this worker stood still
+
+	writtenBilled time.Duration // as the journal has them
+	writtenSince  time.Time
+}
+
+// New is the clock of a run as the journal has it. What came after its last
+// worker was last known to hold it is the platform's time, as far as no task was
+// at work.
+func New(r runs.Run, now func() time.Time) *Clock {
+	c := &Clock{now: now, billed: r.Billed, since: r.BilledSince, lookedAt: r.LastHeld, writtenBilled: r.Billed, writtenSince: r.BilledSince}
+	if r.BilledSince.IsZero() {
+		c.pausedAt = r.LastHeld
+	}
+	return c
+}
+
+// Counts reports whether the run's time counts at the moment.
+func (c *Clock) Counts() bool { return !c.since.IsZero() }
+
+// Since is when it began to count again; zero while it does not.
+func (c *Clock) Since() time.Time { return c.since }
+
+// Took is the time that is billed so far. Up to the last look, when that was
+// long ago: what came after may be forgiven.
+func (c *Clock) Took() time.Duration {
+	at := c.now()
+	if !c.lookedAt.IsZero() && at.Sub(c.lookedAt) >= stalled {
+		at = c.lookedAt
+	}
+	return c.took(at)
+}
+
+func (c *Clock) took(at time.Time) time.Duration {
+	return runs.Run{Billed: c.billed, BilledSince: c.since}.Took(at)
+}
+
+// Start lets the time count from when a command has started.
+func (c *Clock) Start(s executor.Seen) {
+	switch {
+	case c.Counts():
+	case s.Exit != nil && s.Exit.StartFailed == "" && s.Exit.End.After(c.pausedAt):
+		c.since = c.from(s.Exit.Start)
+	case s.Phase == executor.Running:
+		c.since = c.from(s.At)
+	}
+}
+
+// from is when a command's time begins to count: not in the future, should
+// clocks not agree, and not before what is billed already.
+func (c *Clock) from(start time.Time) time.Time {
+	if now := c.now(); start.After(now) {
+		return now
+	}
+	if start.Before(c.pausedAt) {
+		return c.pausedAt
+	}
+	return start
+}
+
+// Pause stops the time. None of the run's tasks is at work, and the platform
+// makes it wait: for an image, for inputs, or for itself.
+func (c *Clock) Pause() {
+	if c.Counts() {
+		at := c.now()
+		c.billed, c.since, c.pausedAt = c.took(at), time.Time{}, at
+	}
+}
+
+// Look takes in how the run's attempts stood at a moment. Time in which this
+// worker stood still is not billed, as far as none of them was at work.
+func (c *Clock) Look(at time.Time, list []executor.Seen) {
+	last := c.lookedAt
+	if last.IsZero() || at.Sub(last) < stalled || !c.Counts() {
+		c.lookedAt, c.stalledAt = at, time.Time{}
+		return
+	}
+	if c.stalledAt.IsZero() {
+		c.stalledAt = at
+	}
+	worked, busy := c.lastWork(last, list)
+	if busy && at.Sub(c.stalledAt) < catchUp {
+		return // looked at again
+	}
+	if idle := c.stalledAt.Sub(worked); !busy && idle > 0 && !c.since.Add(idle).After(at) {
+		c.since = c.since.Add(idle)
+	}
+	c.lookedAt, c.stalledAt = at, time.Time{}
+}
+
+// lastWork is when the last of the attempts ended that were at work after a
+// moment; busy are those that may be so still.
+func (c *Clock) lastWork(after time.Time, list []executor.Seen) (worked time.Time, busy bool) {
+	worked = after
+	if c.since.After(worked) {
+		worked = c.since
+	}
+	for _, s := range list {
+		switch {
+		case !s.Phase.Final() && !s.At.After(after):
+			busy = true // all the while, as far as is known
+		case s.Exit != nil && s.Exit.End.After(worked) && s.Exit.Start.Before(c.stalledAt):
+			worked = s.Exit.End
+		}
+	}
+	return worked, busy
+}
+
+// Into puts what is billed into a step.
+func (c *Clock) Into(s *runs.Step) { s.Billed, s.BilledSince = c.billed, c.since }
+
+// Wrote takes note of a step that is in the journal.
+func (c *Clock) Wrote(s runs.Step) { c.writtenBilled, c.writtenSince = s.Billed, s.BilledSince }
+
+// Written reports whether the journal knows what is billed.
+func (c *Clock) Written() bool {
+	return c.writtenSince.Equal(c.since) && c.writtenBilled == c.billed
+}
