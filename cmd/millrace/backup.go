@@ -2,13 +2,17 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
+	"time"
 
+	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/store"
 )
 
@@ -43,6 +47,11 @@ func (c *backupCommand) Run(w world) error {
 }
 
 func (c *backupCommand) copyInto(ctx context.Context) error {
+	release, err := c.mark(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := store.Copy(ctx, c.url(), filepath.Join(c.Folder, databaseFile)); err != nil {
 		return err
 	}
@@ -52,6 +61,37 @@ func (c *backupCommand) copyInto(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// mark tells a running server that a backup is being made, until release: it
+// deletes no object meanwhile. The mark of one that was killed runs out.
+func (c *backupCommand) mark(ctx context.Context) (release func(), err error) {
+	const life = 5 * time.Minute
+	db, err := c.openBeside(ctx, credits.DefaultCatalog())
+	if err != nil { // of another version, whose server knows no marks
+		return func() {}, nil
+	}
+	id := rand.Text()
+	if err := db.MarkBackup(ctx, id, time.Now().Add(life)); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		for tick := time.Tick(life / 5); ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick:
+				_ = db.MarkBackup(ctx, id, time.Now().Add(life)) // the next one may succeed
+			}
+		}
+	})
+	return func() {
+		stop()
+		renewing.Wait()
+		_ = errors.Join(db.UnmarkBackup(context.WithoutCancel(ctx), id), db.Close()) // it runs out by itself
+	}, nil
 }
 
 // copyTree copies a file or a folder; what is not there, or goes away

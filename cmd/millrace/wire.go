@@ -39,6 +39,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
+	"github.com/millrace/millrace/internal/upkeep"
 	"github.com/millrace/millrace/internal/workflows"
 	"github.com/millrace/millrace/web"
 )
@@ -61,6 +62,7 @@ type house struct {
 	hub      runs.Hub
 	feed     *runs.Feed
 	editor   *collab.Server
+	upkeep   *upkeep.Keeper
 	metrics  *prometheus.Registry
 	memory   *bounds.Memory
 	handler  http.Handler
@@ -132,6 +134,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute,
 	})
 	h.handler = api.Handler()
+	h.upkeep = h.newKeeper()
 	return h, nil
 }
 
@@ -272,7 +275,7 @@ func (s *settings) checkEnvironment(context.Context) error { return s.problems()
 // recover takes back what a dead server was at. Only the one owner of an
 // embedded database may think that it is dead.
 func (h *house) recover(ctx context.Context) error {
-	return errors.Join(h.files.Recover(ctx), h.db.ReleaseErasures(ctx))
+	return errors.Join(h.files.Recover(ctx), h.db.ReleaseErasures(ctx), h.db.ResetUpkeep(ctx))
 }
 
 // background is what runs beside the requests, on every server and worker.
@@ -284,7 +287,7 @@ func (h *house) background(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return h.editor.Run(ctx) })
 	g.Go(func() error { return h.ai.Run(ctx) })
 	g.Go(func() error { return h.account.Run(ctx) })
-	g.Go(func() error { return h.janitor(ctx) })
+	g.Go(func() error { return h.upkeep.Run(ctx) })
 	g.Go(h.shed)
 }
 
@@ -296,40 +299,6 @@ func (h *house) shed() error {
 	runtime.GC() // a pool lets go of what it holds at the second collection
 	debug.FreeOSMemory()
 	return nil
-}
-
-const janitorRound = 10 * time.Minute
-
-// janitor clears away what has had its time, and keeps keys and accounts in
-// order.
-func (h *house) janitor(ctx context.Context) error {
-	tick := time.NewTicker(janitorRound)
-	defer tick.Stop()
-	chores := []struct {
-		name string
-		do   func() error
-	}{
-		{"sweep the database", func() error { return h.db.Sweep(ctx, time.Now()) }},
-		{"renew the signing keys", func() error { return h.accounts.Keys.Rotate(ctx) }},
-		{"clean up files", func() error { return h.files.Clean(ctx) }},
-		{"measure storage", func() error { return h.db.SampleStorage(ctx, time.Now()) }},
-		{"clean up images", h.images.Clean},
-		{"clean up tools", func() error { return h.tools.Recover(ctx) }},
-		{"clean up papers", func() error { return emptyScratch(h.scratch, scratchLife) }},
-		{"charge storage", func() error { return h.db.ChargeStorage(ctx, time.Now()) }},
-	}
-	for {
-		for _, c := range chores {
-			if err := c.do(); err != nil && ctx.Err() == nil {
-				h.log.ErrorContext(ctx, "a chore failed; it is tried again", slog.String("chore", c.name), slog.Any("error", err))
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
 }
 
 // serveHTTP answers on l until ctx ends, then lets open requests finish for

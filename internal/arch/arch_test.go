@@ -40,11 +40,13 @@ var floorOf = map[string]string{
 
 	"workflows": "rooms", "runs": "rooms", "files": "rooms", "billing": "rooms",
 	"ai": "rooms", "sharing": "rooms", "identity": "rooms", "account": "rooms",
+	"upkeep": "rooms",
 
 	"engine": "engine",
 
 	"store": "adapters", "objects": "adapters", "payments": "adapters", "mail": "adapters",
 	"llm": "adapters", "papers": "adapters", "collab": "adapters", "freedisk": "adapters",
+	"metrics": "adapters",
 
 	"safedial": "wire", // what everybody needs who connects to strangers
 	"socket":   "wire", // what everybody needs who has news for many
@@ -78,7 +80,7 @@ var drivers = map[string]string{
 	"github.com/stripe/":                     "payments",
 	"codeberg.org/go-pdf/":                   "payments",
 	"github.com/go-fonts/":                   "payments",
-	"github.com/prometheus/":                 "httpapi cmd",
+	"github.com/prometheus/":                 "httpapi metrics cmd",
 	"net/http":                               "httpapi client api cli cmd objects payments papers llm collab identity engine safedial",
 	"github.com/google/go-containerregistry": "engine",
 	"github.com/alecthomas/kong":             "cmd cli",

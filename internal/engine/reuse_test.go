@@ -121,7 +121,7 @@ func TestDeletedOutputsAreComputedAgain(t *testing.T) {
 func (s *shop) deleteFiles(id ids.Run) {
 	s.t.Helper()
 	for _, o := range s.made(id) {
-		if err := s.db.DeleteFile(s.t.Context(), s.team, o.Key); err != nil {
+		if _, err := s.db.DeleteFile(s.t.Context(), s.team, o.Key); err != nil {
 			s.t.Error(err)
 		}
 	}

@@ -24,57 +24,76 @@ const (
 // the one owner of an embedded database calls it, before it serves.
 func (s *Service) Recover(ctx context.Context) error { return s.store.ResetUploads(ctx) }
 
-// Clean ends uploads whose time is over, deletes doomed bytes, hashes what
-// went past us, and removes bytes that nobody knows. It never deletes what a row points to.
-func (s *Service) Clean(ctx context.Context) error {
-	if err := s.endUploads(ctx); err != nil {
-		return err
-	}
-	if err := s.bury(ctx); err != nil {
-		return err
-	}
-	if err := s.hash(ctx); err != nil {
-		return err
-	}
-	if err := s.objects.SweepUploads(ctx, s.now().Add(-orphanAge)); err != nil {
-		return err
-	}
-	return s.removeOrphans(ctx)
+// Cleaned is what a batch of cleaning did. What could not be done is left out,
+// so that it stops nothing else.
+type Cleaned struct {
+	Done    int
+	Skipped int
+	Why     error // of the first that was left out
+	More    bool
 }
 
-func (s *Service) endUploads(ctx context.Context) error {
-	over, err := s.store.ExpiredReservations(ctx, s.now().Add(-uploadGrace), cleaningBatch)
-	if err != nil {
-		return err
+func (c *Cleaned) count(err error) {
+	if err == nil {
+		c.Done++
+		return
 	}
-	for _, r := range over {
-		err := s.settleOne(ctx, r) // it may have arrived unseen
+	if c.Skipped++; c.Why == nil {
+		c.Why = err
+	}
+}
+
+// Cleaner does the chores of the room, in batches. None of them deletes what a
+// row points to.
+type Cleaner struct{ s Service }
+
+// Cleaner works on a store of its own, such as one that lets one process
+// at a time write.
+func (s *Service) Cleaner(store Store) Cleaner {
+	c := *s
+	c.store = store
+	return Cleaner{c}
+}
+
+// EndUploads ends those whose time is over, after a key, and returns where the
+// next batch begins.
+func (c Cleaner) EndUploads(ctx context.Context, after string) (r Cleaned, next string, err error) {
+	over, err := c.s.store.ExpiredReservations(ctx, c.s.now().Add(-uploadGrace), after, cleaningBatch)
+	if err != nil {
+		return r, "", err
+	}
+	for _, reserved := range over {
+		err := c.s.settleOne(ctx, reserved) // it may have arrived unseen
 		if fault.Is(err, fault.KindNotFound) {
-			err = s.store.Drop(ctx, r.Key)
+			err = c.s.store.Drop(ctx, reserved.Key)
 		}
-		if err != nil && !fault.Is(err, fault.KindUnsupported) {
-			return err
+		if fault.Is(err, fault.KindUnsupported) {
+			err = nil
 		}
+		r.count(err)
+		next = reserved.Key
 	}
-	return nil
+	r.More = len(over) == cleaningBatch
+	return r, next, ctx.Err()
 }
 
-// hash reads blobs that clients sent straight to the object store.
-func (s *Service) hash(ctx context.Context) error {
-	keys, err := s.store.Unhashed(ctx, cleaningBatch)
+// Hash reads blobs that clients sent straight to the object store.
+func (c Cleaner) Hash(ctx context.Context, after string) (r Cleaned, next string, err error) {
+	const few = 20 // each may take minutes to read
+	keys, err := c.s.store.Unhashed(ctx, after, few)
 	if err != nil {
-		return err
+		return r, "", err
 	}
 	for _, key := range keys {
-		sum, err := s.sum(ctx, key)
-		if err != nil {
-			return err
+		sum, err := c.s.sum(ctx, key)
+		if err == nil {
+			err = c.s.store.SetHash(ctx, key, sum)
 		}
-		if err := s.store.SetHash(ctx, key, sum); err != nil {
-			return err
-		}
+		r.count(err)
+		next = key
 	}
-	return nil
+	r.More = len(keys) == few
+	return r, next, ctx.Err()
 }
 
 func (s *Service) sum(ctx context.Context, key string) (string, error) {
@@ -90,48 +109,58 @@ func (s *Service) sum(ctx context.Context, key string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// bury deletes bytes whose last row is gone.
-func (s *Service) bury(ctx context.Context) error {
-	keys, err := s.store.Doomed(ctx, cleaningBatch)
+// DeleteDoomed deletes bytes whose last row is gone.
+func (c Cleaner) DeleteDoomed(ctx context.Context, after string) (r Cleaned, next string, err error) {
+	keys, err := c.s.store.Doomed(ctx, after, cleaningBatch)
 	if err != nil {
-		return err
+		return r, "", err
 	}
-	for _, key := range keys {
-		if err := s.objects.Delete(ctx, key); err != nil {
-			return err
-		}
-		if err := s.store.Undoom(ctx, key); err != nil {
-			return err
-		}
+	r = c.s.bury(ctx, keys)
+	if len(keys) > 0 {
+		next = keys[len(keys)-1]
 	}
-	return nil
+	r.More = len(keys) == cleaningBatch
+	return r, next, ctx.Err()
 }
 
-// removeOrphans walks over everything that is kept. A key is never used twice
-// and a row is written before or with its bytes, so bytes that are old and
-// that no row knows will never be known.
-func (s *Service) removeOrphans(ctx context.Context) error {
-	after := ""
-	for {
-		keys, since, err := s.objects.Keys(ctx, "teams/", after, cleaningBatch)
-		if err != nil || len(keys) == 0 {
-			return err
+// bury deletes doomed bytes, and then the note of them.
+func (s *Service) bury(ctx context.Context, keys []string) (r Cleaned) {
+	for _, key := range keys {
+		err := s.objects.Delete(ctx, key)
+		if err == nil {
+			err = s.store.Undoom(ctx, key)
 		}
-		after = keys[len(keys)-1]
-		var old []string
-		for i, key := range keys {
-			if s.now().Sub(since[i]) > orphanAge {
-				old = append(old, key)
-			}
-		}
-		unknown, err := s.store.Unknown(ctx, old)
-		if err != nil {
-			return err
-		}
-		for _, key := range unknown {
-			if err := s.objects.Delete(ctx, key); err != nil {
-				return err
-			}
+		r.count(err)
+	}
+	return r
+}
+
+// SweepUploads removes what uploads left unfinished in the object store.
+func (c Cleaner) SweepUploads(ctx context.Context) error {
+	return c.s.objects.SweepUploads(ctx, c.s.now().Add(-orphanAge))
+}
+
+// RemoveOrphans removes bytes that nobody knows. A key is never used twice and
+// a row is written before or with its bytes, so bytes that are old and that no
+// row knows will never be known.
+func (c Cleaner) RemoveOrphans(ctx context.Context, after string) (r Cleaned, next string, err error) {
+	keys, since, err := c.s.objects.Keys(ctx, "teams/", after, cleaningBatch)
+	if err != nil || len(keys) == 0 {
+		return r, "", err
+	}
+	var old []string
+	for i, key := range keys {
+		if c.s.now().Sub(since[i]) > orphanAge {
+			old = append(old, key)
 		}
 	}
+	unknown, err := c.s.store.Unknown(ctx, old)
+	if err != nil {
+		return r, "", err
+	}
+	for _, key := range unknown {
+		r.count(c.s.objects.Delete(ctx, key))
+	}
+	r.More = true
+	return r, keys[len(keys)-1], ctx.Err()
 }

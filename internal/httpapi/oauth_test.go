@@ -280,7 +280,7 @@ func TestTokensExpire(t *testing.T) {
 	h.call("GET", "/api/me", "", bearer(r.text("access_token"))).want(200)
 	h.pass(31 * 24 * time.Hour)
 	h.post("/oauth/token", refresh(r.text("refresh_token"))).refused(400, "invalid_grant")
-	if err := h.db.Sweep(t.Context(), h.clock()); err != nil {
+	if _, err := h.db.DeleteExpired(t.Context(), h.clock()); err != nil {
 		t.Error(err)
 	}
 }

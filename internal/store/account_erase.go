@@ -37,6 +37,8 @@ var everything = []belongings{
 	{"run_nodes", "run_id, node_id", ofRun, ""},
 	{"runs", "id", ofTeam, "runs"},
 	{"team_usage", "team_id", ofTeam, ""},
+	{"team_retention", "team_id", ofTeam, ""},
+	{"retention_progress", "team_id, kind", ofTeam, ""},
 	{"files", "key", ofTeam, "files"},
 	{"blobs", "key", ofTeam, ""},
 	{"doomed_blobs", "key", `key LIKE 'teams/' || $1 || '/%'`, ""},

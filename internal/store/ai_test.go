@@ -334,7 +334,7 @@ func TestUnreadablePDFsAreBoundedForEverybodyWhoSharesThem(t *testing.T) {
 		if _, err := db.Ask(t.Context(), asked, limits, noon.Add(12*time.Hour)); err != nil {
 			t.Error(err) // a new day
 		}
-		if err := db.Sweep(t.Context(), noon.Add(8*24*time.Hour)); err != nil {
+		if _, err := db.DeleteExpired(t.Context(), noon.Add(8*24*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 		var left int

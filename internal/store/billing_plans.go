@@ -108,25 +108,26 @@ func (db *DB) noteSubscription(ctx context.Context, e billing.PaymentEvent) erro
 }
 
 // SampleStorage notes, once an hour, what every team keeps.
-func (db *DB) SampleStorage(ctx context.Context, now time.Time) error {
+func (db *DB) SampleStorage(ctx context.Context, now time.Time) (n int, err error) {
 	hour := micros(now.UTC().Truncate(time.Hour))
 	teams, err := all(ctx, db, func(r *sql.Rows, s *storedTeam) error { return r.Scan(&s.team, &s.plan, &s.bytes) }, `
 		SELECT t.id, t.plan, s.bytes
 		FROM storage s JOIN teams t ON t.id = s.team_id
 		WHERE s.bytes > 0 AND NOT EXISTS (SELECT 1 FROM storage_hours h WHERE h.team_id = t.id AND h.hour = $1)`, hour)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, t := range teams {
 		terms, _ := db.catalog.Terms(t.plan)
 		_, err := db.changed(ctx, `
 			INSERT INTO storage_hours (team_id, hour, bytes, metered) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (team_id, hour) DO NOTHING`, t.team, hour, t.bytes, terms.StorageMetered)
-		if err != nil {
-			return err
+		if err != nil && !db.dialect.isOrphan(err) && !fault.Is(err, fault.KindNotFound) { // it was erased meanwhile
+			return n, err
 		}
+		n++
 	}
-	return nil
+	return n, nil
 }
 
 type storedTeam struct {
@@ -137,7 +138,7 @@ type storedTeam struct {
 
 // ChargeStorage books the storage of every day that is over. The samples go in
 // the transaction that books them, so that no hour is charged twice.
-func (db *DB) ChargeStorage(ctx context.Context, now time.Time) error {
+func (db *DB) ChargeStorage(ctx context.Context, now time.Time) (n int, err error) {
 	today := now.UTC().Truncate(24 * time.Hour)
 	type teamDay struct {
 		team ids.Team
@@ -146,15 +147,16 @@ func (db *DB) ChargeStorage(ctx context.Context, now time.Time) error {
 	due, err := all(ctx, db, func(r *sql.Rows, d *teamDay) error { return r.Scan(&d.team, &d.day) }, `
 		SELECT DISTINCT team_id, hour / 86400000000 AS day FROM storage_hours WHERE hour < $1 ORDER BY day`, micros(today))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, d := range due {
 		err := db.inTx(ctx, func(tx *DB) error { return tx.chargeDay(ctx, d.team, fromMicros(d.day*dayMicros), now) })
-		if err != nil {
-			return err
+		if err != nil && !fault.Is(err, fault.KindNotFound) { // it was erased meanwhile
+			return n, err
 		}
+		n++
 	}
-	return nil
+	return n, nil
 }
 
 func (db *DB) chargeDay(ctx context.Context, team ids.Team, day, now time.Time) error {

@@ -338,7 +338,7 @@ func TestStorageIsChargedOnceADayAndOnlyOnPaidPlans(t *testing.T) {
 		end := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
 		for at := start; at.Before(end); at = at.Add(time.Hour) {
 			for range 2 { // two servers
-				if err := db.SampleStorage(ctx, at.Add(7*time.Minute)); err != nil {
+				if _, err := db.SampleStorage(ctx, at.Add(7*time.Minute)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -346,7 +346,7 @@ func TestStorageIsChargedOnceADayAndOnlyOnPaidPlans(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
-				if err := db.ChargeStorage(ctx, end.Add(-time.Minute).Add(2*time.Minute)); err != nil {
+				if _, err := db.ChargeStorage(ctx, end.Add(-time.Minute).Add(2*time.Minute)); err != nil {
 					t.Error(err)
 				}
 			})

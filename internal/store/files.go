@@ -168,9 +168,9 @@ func (db *DB) Reservations(ctx context.Context, team ids.Team) ([]files.Reservat
 
 // ExpiredReservations are those whose time was over by then, and into which
 // nothing is arriving.
-func (db *DB) ExpiredReservations(ctx context.Context, by time.Time, limit int) ([]files.Reservation, error) {
+func (db *DB) ExpiredReservations(ctx context.Context, by time.Time, after string, limit int) ([]files.Reservation, error) {
 	return all(ctx, db, func(r *sql.Rows, v *files.Reservation) error { return scanReservation(r, v) },
-		reservation+`expires_at <= $1 AND busy_until <= $1 LIMIT $2 + 0`, micros(by), limit)
+		reservation+`expires_at <= $1 AND busy_until <= $1 AND key > $2 ORDER BY key LIMIT $3 + 0`, micros(by), after, limit)
 }
 
 const file = `
@@ -210,33 +210,45 @@ func (db *DB) File(ctx context.Context, team ids.Team, source files.Source, key 
 
 // DeleteFile removes a file's row, and dooms its bytes if it was the last that
 // pointed to them.
-func (db *DB) DeleteFile(ctx context.Context, team ids.Team, key string) error {
-	return db.inTx(ctx, func(tx *DB) error {
+func (db *DB) DeleteFile(ctx context.Context, team ids.Team, key string) (doomed string, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
 		var blob string
 		err := tx.q.QueryRowContext(ctx, `DELETE FROM files WHERE team_id = $1 AND key = $2 RETURNING blob_key`, team, key).Scan(&blob)
 		if err != nil {
 			return tx.foreseen(err, "file")
 		}
-		var refs, size int64
-		err = tx.q.QueryRowContext(ctx, `UPDATE blobs SET refs = refs - 1 WHERE key = $1 RETURNING refs, size`, blob).Scan(&refs, &size)
-		if err != nil || refs > 0 {
-			return err
-		}
-		if _, err := tx.changed(ctx, `DELETE FROM blobs WHERE key = $1`, blob); err != nil {
-			return err
-		}
-		if _, err := tx.changed(ctx, `INSERT INTO doomed_blobs (key) VALUES ($1)`, blob); err != nil {
-			return err
-		}
-		_, err = tx.addStorage(ctx, team, -size, 0)
+		doomed, err = tx.dropBlob(ctx, team, blob)
 		return err
 	})
+	return doomed, err
+}
+
+// dropBlob counts one file less that points to bytes. The last one dooms them.
+func (db *DB) dropBlob(ctx context.Context, team ids.Team, blob string) (doomed string, err error) {
+	var refs, size int64
+	err = db.q.QueryRowContext(ctx, `UPDATE blobs SET refs = refs - 1 WHERE key = $1 RETURNING refs, size`, blob).Scan(&refs, &size)
+	if err != nil || refs > 0 {
+		return "", err
+	}
+	if _, err := db.changed(ctx, `DELETE FROM blobs WHERE key = $1`, blob); err != nil {
+		return "", err
+	}
+	return blob, db.doom(ctx, team, blob, size)
+}
+
+// doom has bytes deleted, which count no more from now on.
+func (db *DB) doom(ctx context.Context, team ids.Team, key string, size int64) error {
+	if _, err := db.changed(ctx, `INSERT INTO doomed_blobs (key) VALUES ($1) ON CONFLICT (key) DO NOTHING`, key); err != nil {
+		return err
+	}
+	_, err := db.addStorage(ctx, team, -size, 0)
+	return err
 }
 
 // Doomed are bytes to delete.
-func (db *DB) Doomed(ctx context.Context, limit int) ([]string, error) {
+func (db *DB) Doomed(ctx context.Context, after string, limit int) ([]string, error) {
 	return all(ctx, db, func(r *sql.Rows, key *string) error { return r.Scan(key) },
-		`SELECT key FROM doomed_blobs LIMIT $1 + 0`, limit)
+		`SELECT key FROM doomed_blobs WHERE key > $1 ORDER BY key LIMIT $2 + 0`, after, limit)
 }
 
 // Undoom forgets bytes that are deleted.
@@ -245,27 +257,10 @@ func (db *DB) Undoom(ctx context.Context, key string) error {
 	return err
 }
 
-// Unknown returns those of the keys that no row knows.
-func (db *DB) Unknown(ctx context.Context, keys []string) (unknown []string, err error) {
-	for _, key := range keys {
-		var n int
-		err := db.q.QueryRowContext(ctx, `
-			SELECT (SELECT COUNT(*) FROM blobs WHERE key = $1) + (SELECT COUNT(*) FROM reservations WHERE key = $1)
-			     + (SELECT COUNT(*) FROM run_logs WHERE object = $1 AND object <> '')`, key).Scan(&n)
-		if err != nil {
-			return nil, err
-		}
-		if n == 0 {
-			unknown = append(unknown, key)
-		}
-	}
-	return unknown, nil
-}
-
 // Unhashed are blobs whose hash nobody has taken yet.
-func (db *DB) Unhashed(ctx context.Context, limit int) ([]string, error) {
+func (db *DB) Unhashed(ctx context.Context, after string, limit int) ([]string, error) {
 	return all(ctx, db, func(r *sql.Rows, key *string) error { return r.Scan(key) },
-		`SELECT key FROM blobs WHERE sha256 = '' LIMIT $1 + 0`, limit)
+		`SELECT key FROM blobs WHERE sha256 = '' AND key > $1 ORDER BY key LIMIT $2 + 0`, after, limit)
 }
 
 // SetHash notes a blob's hash.

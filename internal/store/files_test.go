@@ -41,10 +41,10 @@ func TestSharedBytesGoWithTheirLastFile(t *testing.T) {
 			t.Fatalf("%+v, %v", list, err)
 		}
 		for i, key := range []string{r.Key, "teams/a/two"} {
-			if err := db.DeleteFile(ctx, team, key); err != nil {
+			if _, err := db.DeleteFile(ctx, team, key); err != nil {
 				t.Fatal(err)
 			}
-			doomed, err := db.Doomed(ctx, 10)
+			doomed, err := db.Doomed(ctx, "", 10)
 			if err != nil || len(doomed) != i {
 				t.Errorf("after %d deletions %v is doomed (%v)", i+1, doomed, err)
 			}

@@ -32,6 +32,7 @@ type DB struct {
 	q       querier // the pool, or the transaction this DB is bound to
 	writer  *writer // SQLite's only writer; nil on PostgreSQL
 	inside  bool    // bound to a transaction
+	fence   int64   // of a chore; 0: everybody else
 	dialect dialect
 	sealer  *sealer
 	catalog credits.Catalog
@@ -152,6 +153,9 @@ func (db *DB) inTx(ctx context.Context, fn func(tx *DB) error) error {
 	if db.inside {
 		return fn(db)
 	}
+	if db.fence != 0 {
+		fn = db.underFence(ctx, fn)
+	}
 	err := db.anyTx(ctx, fn)
 	if db.dialect.isOrphan(err) { // checked before, and deleted in the same moment
 		return fault.NotFound("what this belongs to is gone").WithCause(err)
@@ -206,7 +210,7 @@ func (db *DB) changed(ctx context.Context, query string, args ...any) (n int64, 
 // inTxIfNeeded spares PostgreSQL the round trips of a transaction around a
 // single statement; SQLite's writes all go through its one writer.
 func (db *DB) inTxIfNeeded(ctx context.Context, fn func(*DB) error) error {
-	if db.writer == nil {
+	if db.writer == nil && (db.fence == 0 || db.inside) {
 		return fn(db)
 	}
 	return db.inTx(ctx, fn)

@@ -310,17 +310,17 @@ func TestAWrongSecretKeyIsRefused(t *testing.T) {
 	})
 }
 
-func TestSweepingKeepsWhatLives(t *testing.T) {
+func TestDeletingWhatHasExpiredKeepsWhatLives(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
 		ada := person(t, db, "ada@example.org")
-		if err := db.Sweep(ctx, noon); err != nil {
+		if _, err := db.DeleteExpired(ctx, noon); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := db.PresenceBySession(ctx, ada.Session.ID, noon); err != nil {
 			t.Errorf("a live session was swept away: %v", err)
 		}
-		if err := db.Sweep(ctx, noon.Add(2*time.Hour)); err != nil {
+		if _, err := db.DeleteExpired(ctx, noon.Add(2*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := db.PresenceBySession(ctx, ada.Session.ID, noon); !fault.Is(err, fault.KindNotFound) {

@@ -16,10 +16,6 @@ func (db *DB) ReportWorker(ctx context.Context, w runs.Worker, now time.Time) er
 		ON CONFLICT (owner) DO UPDATE SET vcpu = excluded.vcpu, ram_gb = excluded.ram_gb, gpu = excluded.gpu,
 			problem = excluded.problem, disk_low = excluded.disk_low, seen_at = excluded.seen_at`,
 		w.Owner, w.Host, w.Size.VCPU, w.Size.RAMGB, w.Size.GPU, w.Problem, w.DiskLow, micros(now))
-	if err != nil {
-		return err
-	}
-	_, err = db.changed(ctx, `DELETE FROM workers WHERE seen_at < $1`, micros(now.Add(-time.Hour)))
 	return err
 }
 

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"time"
+
+	"github.com/millrace/millrace/internal/files"
+	"github.com/millrace/millrace/internal/metrics"
+	"github.com/millrace/millrace/internal/upkeep"
+)
+
+// newKeeper puts together what has to be done from time to time. A new chore
+// is a line here.
+func (h *house) newKeeper() *upkeep.Keeper {
+	const often, hourly, seldom = 10 * time.Minute, time.Hour, 6 * time.Hour
+	host, _ := os.Hostname() // only to tell people who it is
+	return upkeep.New(upkeep.Options{
+		Store: h.db, Owner: host + " " + rand.Text(), Metrics: metrics.NewUpkeep(h.metrics), Log: h.log, Now: time.Now,
+		Shared: []upkeep.Chore{
+			{Name: "expired-rows", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+				return h.db.Fenced(fence).DeleteExpired(ctx, time.Now())
+			}},
+			{Name: "signing-keys", Every: often, Batch: func(ctx context.Context, _ int64) (upkeep.Result, error) {
+				return upkeep.Result{}, h.accounts.Keys.Rotate(ctx)
+			}},
+			{Name: "expired-uploads", Every: often, Batch: h.cleaning(files.Cleaner.EndUploads)},
+			{Name: "file-hashes", Every: often, Batch: h.cleaning(files.Cleaner.Hash)},
+			{Name: "deleted-files", Every: often, Batch: h.unlessBackup(h.cleaning(files.Cleaner.DeleteDoomed))},
+			{Name: "unfinished-uploads", Every: hourly, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+				return upkeep.Result{}, h.files.Cleaner(h.db.Fenced(fence)).SweepUploads(ctx)
+			}},
+			{Name: "orphaned-files", Every: seldom, Batch: h.unlessBackup(h.cleaning(files.Cleaner.RemoveOrphans))},
+			{Name: "storage-samples", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+				n, err := h.db.Fenced(fence).SampleStorage(ctx, time.Now())
+				return upkeep.Result{Done: n}, err
+			}},
+			{Name: "storage-charges", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+				n, err := h.db.Fenced(fence).ChargeStorage(ctx, time.Now())
+				return upkeep.Result{Done: n}, err
+			}},
+		},
+		Local: []upkeep.Chore{
+			{Name: "local-images", Every: often, Batch: onThisMachine(func(context.Context) error { return h.images.Clean() })},
+			{Name: "local-tools", Every: often, Batch: onThisMachine(h.tools.Recover)},
+			{Name: "local-papers", Every: often, Batch: onThisMachine(func(context.Context) error { return emptyScratch(h.scratch, scratchLife) })},
+		},
+	})
+}
+
+func onThisMachine(do func(context.Context) error) func(context.Context, int64) (upkeep.Result, error) {
+	return func(ctx context.Context, _ int64) (upkeep.Result, error) { return upkeep.Result{}, do(ctx) }
+}
+
+// cleaning is a chore of the files' room, under the fence.
+func (h *house) cleaning(do func(files.Cleaner, context.Context, string) (files.Cleaned, string, error)) func(context.Context, int64) (upkeep.Result, error) {
+	return upkeep.Paged(func(ctx context.Context, fence int64, after string) (upkeep.Result, string, error) {
+		r, next, err := do(h.files.Cleaner(h.db.Fenced(fence)), ctx, after)
+		return upkeep.Result(r), next, err
+	})
+}
+
+// unlessBackup leaves objects alone while a backup is being made: it has the
+// rows of what it copies, and must find the bytes.
+func (h *house) unlessBackup(do func(context.Context, int64) (upkeep.Result, error)) func(context.Context, int64) (upkeep.Result, error) {
+	return func(ctx context.Context, fence int64) (upkeep.Result, error) {
+		waits, err := h.db.BackingUp(ctx, time.Now())
+		if err != nil || waits {
+			return upkeep.Result{}, err
+		}
+		return do(ctx, fence)
+	}
+}
