@@ -58,6 +58,9 @@ type Spec struct {
 	Interpreter string            `json:"interpreter"`
 	Command     string            `json:"command"`
 	Env         map[string]string `json:"env,omitempty"` // for the command alone, never for shim or sandbox
+	// Secrets are the values in Env that show as *** wherever the driver tells
+	// of the command. They are kept in memory alone.
+	Secrets []string `json:"-"`
 
 	VCPU        float64       `json:"vcpu"`
 	MemoryBytes int64         `json:"memoryBytes"`         // 0: no limit

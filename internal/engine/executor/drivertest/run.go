@@ -36,6 +36,7 @@ func Run(t *testing.T, make Maker) {
 		"outputs are hashed":                         outputs,
 		"a missing output is named":                  missing,
 		"the environment reaches the command":        environment,
+		"a secret is seen by its command alone":      secrets,
 		"a running task cannot be released":          released,
 		"stopping what is not there is no error":     stopNothing,
 		"a task that has ended is not changed by it": stopEnded,

@@ -15,6 +15,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/mask"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
@@ -100,6 +102,10 @@ func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, er
 			return executor.Handle{}, fault.Conflict("this attempt was submitted before, under another fence")
 		}
 		return handle(s.Key), nil
+	}
+	s.Env = maps.Clone(s.Env)
+	for name, value := range s.Env { // nobody runs with it; it is only printed
+		s.Env[name] = mask.New(s.Secrets).Text(value)
 	}
 	l := &life{Spec: s, Start: d.now(), plan: parse(s.Command)}
 	if err := l.save(); err != nil {

@@ -39,7 +39,7 @@ type about struct {
 
 func (a *attempt) about() (json.RawMessage, error) {
 	s := a.spec
-	s.Command, s.Env, s.Outputs = "", nil, nil
+	s.Command, s.Env, s.Secrets, s.Outputs = "", nil, nil, nil
 	return json.Marshal(about{Spec: s, Slot: a.slot, Devices: a.devices})
 }
 

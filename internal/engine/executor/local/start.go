@@ -74,7 +74,7 @@ func (d *Driver) plan(a *attempt) (shim.Launch, error) {
 	}
 	l := shim.Launch{
 		ID: s.Key.Folder(), Fence: s.Fence, Folder: s.Dir,
-		Memory: s.MemoryBytes, Disk: s.DiskBytes, Log: s.LogBytes, Timeout: s.Timeout, Grace: s.Grace, Away: s.Away, Outputs: s.Outputs,
+		Memory: s.MemoryBytes, Disk: s.DiskBytes, Log: s.LogBytes, Timeout: s.Timeout, Grace: s.Grace, Away: s.Away, Outputs: s.Outputs, Secrets: s.Secrets,
 	}
 	var not []string
 	l.Cgroup, not = d.groups.slot(a.slot, s)

@@ -34,6 +34,10 @@ type Launch struct {
 	Disk   int64  `json:"disk,omitempty"`   // bytes in its folders
 	Log    int64  `json:"log,omitempty"`    // bytes kept of the log
 
+	// Secrets are values of the command's environment that nobody may read in
+	// its log, nor in its record. They are in the shim's memory alone.
+	Secrets []string `json:"secrets,omitempty"`
+
 	Timeout time.Duration `json:"timeout,omitempty"`
 	Grace   time.Duration `json:"grace,omitempty"`
 	Away    time.Duration `json:"away,omitempty"`
@@ -85,6 +89,6 @@ const (
 // status, when it is asked for VersionFlag, and says when a server comes: a
 // server does not hand its tasks to a shim of another version.
 const (
-	Version     = 104
+	Version     = 105
 	VersionFlag = "-version"
 )

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/mask"
 )
 
 // The marks that stand for what is left out.
@@ -28,6 +30,7 @@ const (
 type log struct {
 	folder  Folder
 	most    int64
+	secrets *mask.Set // nil: none
 	streams []*stream
 
 	file, marks int // descriptors, once something is written
@@ -39,17 +42,18 @@ type log struct {
 	marked      time.Time
 }
 
-func newLog(f Folder, most int64) *log {
+func newLog(f Folder, most int64, secrets *mask.Set) *log {
 	if most == 0 {
 		most = defaultLog
 	}
-	return &log{folder: f, most: most, file: -1, marks: -1, null: -1}
+	return &log{folder: f, most: most, secrets: secrets, file: -1, marks: -1, null: -1}
 }
 
 // stream is one of the command's streams, seen from the end of its pipe.
 type stream struct {
 	fd     int // -1 when it has ended
 	stderr bool
+	mask   *mask.Stream // nil: nothing is masked
 	cutter cutter
 	chunk  []byte
 }
@@ -64,7 +68,11 @@ func (l *log) stream(number int) (in int, err error) {
 	if err := unix.SetNonblock(ends[0], true); err != nil {
 		return -1, os.NewSyscallError("fcntl", err)
 	}
-	l.streams = append(l.streams, &stream{fd: ends[0], stderr: number == 2})
+	s := &stream{fd: ends[0], stderr: number == 2}
+	if l.secrets != nil {
+		s.mask = l.secrets.Stream()
+	}
+	l.streams = append(l.streams, s)
 	return ends[1], nil
 }
 
@@ -85,17 +93,36 @@ func (s *stream) read(l *log) bool {
 	case err == unix.EAGAIN:
 		return false
 	case err != nil || n == 0:
-		unix.Close(s.fd)
-		s.fd = -1
+		s.end(l)
 		return false
 	case l.full:
 		return true
 	}
-	l.write(s.cutter.cut(s.chunk[:n]), s.stderr)
+	s.write(l, s.chunk[:n])
 	if n == len(s.chunk) && n < 256<<10 {
 		s.chunk = make([]byte, 4*n) // a chatty command: fewer, larger writes
 	}
 	return true
+}
+
+// write keeps text, without what must not be in a log.
+func (s *stream) write(l *log, text []byte) {
+	if s.mask != nil {
+		text = s.mask.Write(text)
+	}
+	l.write(s.cutter.cut(text), s.stderr)
+}
+
+// end closes the stream and keeps what waited for more.
+func (s *stream) end(l *log) {
+	if s.fd < 0 {
+		return
+	}
+	unix.Close(s.fd)
+	s.fd = -1
+	if s.mask != nil {
+		l.write(s.cutter.cut(s.mask.End()), s.stderr)
+	}
 }
 
 // take reads a chunk. What a full log does not keep, the kernel drops by itself:
@@ -171,9 +198,7 @@ func (l *log) drain(until time.Time) {
 
 func (l *log) close() {
 	for _, s := range l.streams {
-		if s.fd >= 0 {
-			unix.Close(s.fd)
-		}
+		s.end(l)
 	}
 	for _, fd := range []int{l.file, l.marks, l.null} {
 		if fd >= 0 {

@@ -49,7 +49,7 @@ func wanted(text []byte) []byte {
 // A command that writes to one stream after the other makes a mark each time.
 func TestMarksHaveAnEnd(t *testing.T) {
 	t.Parallel()
-	l := newLog(Folder(t.TempDir()), 1<<20)
+	l := newLog(Folder(t.TempDir()), 1<<20, nil)
 	defer l.close()
 	for i := range 200_000 {
 		l.write([]byte("\n"), i%2 == 1)
@@ -66,7 +66,7 @@ func TestMarksHaveAnEnd(t *testing.T) {
 
 func TestALogHasAnEnd(t *testing.T) {
 	t.Parallel()
-	l := newLog(Folder(t.TempDir()), 100)
+	l := newLog(Folder(t.TempDir()), 100, nil)
 	in, err := l.stream(1)
 	if err != nil {
 		t.Fatal(err)

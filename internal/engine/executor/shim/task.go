@@ -7,17 +7,20 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/mask"
 )
 
 // task is an attempt that is carried out, and why and how it ends. One
 // goroutine owns it; others only leave notes.
 type task struct {
-	shim   *shim
-	folder Folder
-	launch Launch
-	log    *log
-	exit   Exit
-	meter  *meter
+	shim    *shim
+	folder  Folder
+	launch  Launch
+	secrets *mask.Set // nil: none
+	log     *log
+	exit    Exit
+	meter   *meter
 
 	ending bool
 	killAt time.Time // when TERM has had its time; zero while nothing ends
@@ -29,8 +32,10 @@ type task struct {
 
 func newTask(l Launch, s *shim) *task {
 	f := Folder(l.Folder)
+	secrets := mask.New(l.Secrets)
+	l.Secrets = nil
 	return &task{
-		shim: s, folder: f, launch: l, log: newLog(f, l.Log),
+		shim: s, folder: f, launch: l, secrets: secrets, log: newLog(f, l.Log, secrets),
 		exit: Exit{Fence: l.Fence, NotEnforced: l.NotEnforced, Start: time.Now()},
 	}
 }
@@ -56,6 +61,7 @@ func (t *task) carryOut() Exit {
 	if t.exit.StartFailed == "" {
 		t.collect()
 	}
+	t.exit.StartFailed, t.exit.Refused = t.secrets.Text(t.exit.StartFailed), t.secrets.Text(t.exit.Refused)
 	return t.exit
 }
 
