@@ -30,7 +30,7 @@ POST /api/billing/checkout
 GET POST /api/workflows
 GET PUT DELETE /api/workflows/{id}
 GET POST /api/runs
-GET /api/runs/{id}
+GET PATCH /api/runs/{id}
 POST /api/runs/{id}/cancel
 GET /api/runs/{id}/events
 GET /api/runs/{id}/outputs

@@ -940,10 +940,17 @@ type ExportedRun struct {
 	Inputs RunInputs `json:"inputs"`
 
 	// Logs The newest 256 KB.
-	Logs           string    `json:"logs"`
-	LogsTruncated  bool      `json:"logsTruncated"`
-	Nodes          []RunNode `json:"nodes"`
-	OutputLocation *string   `json:"outputLocation"`
+	Logs          string `json:"logs"`
+	LogsTruncated bool   `json:"logsTruncated"`
+
+	// Name What somebody called it.
+	Name  *string   `json:"name"`
+	Nodes []RunNode `json:"nodes"`
+	Note  *string   `json:"note"`
+
+	// Number Counts the runs of its workflow.
+	Number         int64   `json:"number"`
+	OutputLocation *string `json:"outputLocation"`
 
 	// Parameters Values of the workflow's parameters by name.
 	Parameters      Parameters `json:"parameters"`
@@ -953,6 +960,7 @@ type ExportedRun struct {
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
 	Status RunStatus `json:"status"`
+	Tags   []string  `json:"tags"`
 
 	// Waiting Why a queued run has not started; null otherwise.
 	Waiting          *Waiting `json:"waiting"`
@@ -1250,6 +1258,9 @@ type NewWorkflow struct {
 	Definition  Definition `json:"definition,omitempty"`
 	Description *string    `json:"description,omitempty"`
 	Name        string     `json:"name"`
+
+	// Tags Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
+	Tags *Tags `json:"tags,omitempty"`
 }
 
 // Node A task, or a remark on the canvas that never runs.
@@ -1590,10 +1601,17 @@ type Run struct {
 	Inputs RunInputs `json:"inputs"`
 
 	// Logs The newest 256 KB.
-	Logs           string    `json:"logs"`
-	LogsTruncated  bool      `json:"logsTruncated"`
-	Nodes          []RunNode `json:"nodes"`
-	OutputLocation *string   `json:"outputLocation"`
+	Logs          string `json:"logs"`
+	LogsTruncated bool   `json:"logsTruncated"`
+
+	// Name What somebody called it.
+	Name  *string   `json:"name"`
+	Nodes []RunNode `json:"nodes"`
+	Note  *string   `json:"note"`
+
+	// Number Counts the runs of its workflow.
+	Number         int64   `json:"number"`
+	OutputLocation *string `json:"outputLocation"`
 
 	// Parameters Values of the workflow's parameters by name.
 	Parameters      Parameters `json:"parameters"`
@@ -1603,6 +1621,7 @@ type Run struct {
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
 	Status RunStatus `json:"status"`
+	Tags   []string  `json:"tags"`
 
 	// Waiting Why a queued run has not started; null otherwise.
 	Waiting          *Waiting `json:"waiting"`
@@ -1619,6 +1638,15 @@ type RunBrief struct {
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
 	Status RunStatus `json:"status"`
+}
+
+// RunEdit What is absent stays as it is; an empty name or note, or no tags, removes what was there.
+type RunEdit struct {
+	Name *string `json:"name,omitempty"`
+	Note *string `json:"note,omitempty"`
+
+	// Tags Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
+	Tags *Tags `json:"tags,omitempty"`
 }
 
 // RunEvent defines model for RunEvent.
@@ -1749,15 +1777,23 @@ type RunRow struct {
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
-	ErrorMessage    *string   `json:"errorMessage"`
-	FinishedAt      *Time     `json:"finishedAt"`
-	ID              string    `json:"id"`
+	ErrorMessage *string `json:"errorMessage"`
+	FinishedAt   *Time   `json:"finishedAt"`
+	ID           string  `json:"id"`
+
+	// Name What somebody called it.
+	Name *string `json:"name"`
+	Note *string `json:"note"`
+
+	// Number Counts the runs of its workflow.
+	Number          int64     `json:"number"`
 	ProgressPercent float64   `json:"progressPercent"`
 	StartedAt       *Time     `json:"startedAt"`
 	StartedBy       StartedBy `json:"startedBy"`
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
 	Status RunStatus `json:"status"`
+	Tags   []string  `json:"tags"`
 
 	// Waiting Why a queued run has not started; null otherwise.
 	Waiting          *Waiting `json:"waiting"`
@@ -1887,11 +1923,20 @@ type SignedOut struct {
 
 // StartRun defines model for StartRun.
 type StartRun struct {
-	Compute         *ComputeSize     `json:"compute,omitempty"`
-	Inputs          RunInputs        `json:"inputs,omitempty"`
+	Compute *ComputeSize `json:"compute,omitempty"`
+	Inputs  RunInputs    `json:"inputs,omitempty"`
+
+	// Name What to call this run.
+	Name *string `json:"name,omitempty"`
+
+	// Note Why it is run
+	Note            *string          `json:"note,omitempty"`
 	Parameters      Parameters       `json:"parameters,omitempty"`
 	ResourceProfile *ResourceProfile `json:"resourceProfile,omitempty"`
-	WorkflowID      string           `json:"workflowId"`
+
+	// Tags Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
+	Tags       *Tags  `json:"tags,omitempty"`
+	WorkflowID string `json:"workflowId"`
 }
 
 // StartedBy defines model for StartedBy.
@@ -1921,6 +1966,9 @@ type StorageUse struct {
 
 // Succeeded Always true on success.
 type Succeeded = bool
+
+// Tags Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
+type Tags = []string
 
 // TeamExport defines model for TeamExport.
 type TeamExport struct {
@@ -2096,6 +2144,7 @@ type Workflow struct {
 	// Problems Why it cannot run as it stands. Empty when it can.
 	Problems  []Problem `json:"problems"`
 	Revision  int       `json:"revision"`
+	Tags      []string  `json:"tags"`
 	UpdatedAt Time      `json:"updatedAt"`
 }
 
@@ -2105,6 +2154,9 @@ type WorkflowEdit struct {
 	Definition  Definition `json:"definition,omitempty"`
 	Description *string    `json:"description,omitempty"`
 	Name        *string    `json:"name,omitempty"`
+
+	// Tags Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
+	Tags *Tags `json:"tags,omitempty"`
 }
 
 // WorkflowRow defines model for WorkflowRow.
@@ -2121,6 +2173,7 @@ type WorkflowRow struct {
 	Name      string     `json:"name"`
 	NodeCount int        `json:"nodeCount"`
 	Revision  int        `json:"revision"`
+	Tags      []string   `json:"tags"`
 	UpdatedAt Time       `json:"updatedAt"`
 }
 
@@ -2421,6 +2474,18 @@ type ListRunsParams struct {
 	// Since Only runs created at this time or later.
 	Since *time.Time `form:"since,omitempty" json:"since,omitempty"`
 
+	// Until Only runs created before this time.
+	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
+
+	// Tag Only runs with this tag.
+	Tag *string `form:"tag,omitempty" json:"tag,omitempty"`
+
+	// StartedBy Only runs that this person or guest started, by id.
+	StartedBy *string `form:"startedBy,omitempty" json:"startedBy,omitempty"`
+
+	// Q Only runs with this text in their name, note, id, tags, error or parameters, or in the name of their workflow or of who started them; `#12` finds those with the number 12. The case of the letters A to Z does not matter.
+	Q *string `form:"q,omitempty" json:"q,omitempty"`
+
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
@@ -2436,6 +2501,12 @@ type StartRunParams struct {
 
 // GetRunParams defines parameters for GetRun.
 type GetRunParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// EditRunParams defines parameters for EditRun.
+type EditRunParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
@@ -2764,6 +2835,9 @@ type PresignUploadJSONRequestBody = Presign
 
 // StartRunJSONRequestBody defines body for StartRun for application/json ContentType.
 type StartRunJSONRequestBody = StartRun
+
+// EditRunJSONRequestBody defines body for EditRun for application/json ContentType.
+type EditRunJSONRequestBody = RunEdit
 
 // RetryRunJSONRequestBody defines body for RetryRun for application/json ContentType.
 type RetryRunJSONRequestBody = RetryRun

@@ -460,6 +460,24 @@ type ClientInterface interface {
 	// Corresponds with GET /api/runs/{id} (the `GetRun` operationId).
 	GetRun(ctx context.Context, id RunID, params *GetRunParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// EditRunWithBody Name a run
+	//
+	// Gives a run a name, a note and tags, in any state. Owners and admins may do so with any run, members with those they started.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /api/runs/{id} (the `EditRun` operationId).
+	EditRunWithBody(ctx context.Context, id RunID, params *EditRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EditRun Name a run
+	//
+	// Gives a run a name, a note and tags, in any state. Owners and admins may do so with any run, members with those they started.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /api/runs/{id} (the `EditRun` operationId).
+	EditRun(ctx context.Context, id RunID, params *EditRunParams, body EditRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// CancelRun Cancel a run
 	//
 	// Cancels a queued run at once and a running one as soon as its tasks are stopped. A run that is already in a terminal state stays as it is, and the call succeeds: it may be repeated. Owners and admins may cancel any run, members those they started.
@@ -1833,6 +1851,44 @@ func (c *Client) StartRun(ctx context.Context, params *StartRunParams, body Star
 // Corresponds with GET /api/runs/{id} (the `GetRun` operationId).
 func (c *Client) GetRun(ctx context.Context, id RunID, params *GetRunParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetRunRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EditRunWithBody Name a run
+//
+// Gives a run a name, a note and tags, in any state. Owners and admins may do so with any run, members with those they started.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /api/runs/{id} (the `EditRun` operationId).
+func (c *Client) EditRunWithBody(ctx context.Context, id RunID, params *EditRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEditRunRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EditRun Name a run
+//
+// Gives a run a name, a note and tags, in any state. Owners and admins may do so with any run, members with those they started.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /api/runs/{id} (the `EditRun` operationId).
+func (c *Client) EditRun(ctx context.Context, id RunID, params *EditRunParams, body EditRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEditRunRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4813,6 +4869,54 @@ func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, e
 
 		}
 
+		if params.Until != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Tag != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tag", *params.Tag, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.StartedBy != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "startedBy", *params.StartedBy, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Q != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "q", *params.Q, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -4938,6 +5042,68 @@ func NewGetRunRequest(server string, id RunID, params *GetRunParams) (*http.Requ
 	if err != nil {
 		return nil, err
 	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewEditRunRequest calls the generic EditRun builder with application/json body
+func NewEditRunRequest(server string, id RunID, params *EditRunParams, body EditRunJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewEditRunRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewEditRunRequestWithBody constructs an http.Request for the EditRun method, with any body, and a specified content type
+func NewEditRunRequestWithBody(server string, id RunID, params *EditRunParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
 
@@ -7775,6 +7941,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/runs/{id} (the `GetRun` operationId).
 	GetRunWithResponse(ctx context.Context, id RunID, params *GetRunParams, reqEditors ...RequestEditorFn) (*GetRunResponse, error)
 
+	// EditRunWithBodyWithResponse Name a run
+	//
+	// Gives a run a name, a note and tags, in any state. Owners and admins may do so with any run, members with those they started.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /api/runs/{id} (the `EditRun` operationId).
+	EditRunWithBodyWithResponse(ctx context.Context, id RunID, params *EditRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EditRunResponse, error)
+
+	// EditRunWithResponse Name a run
+	//
+	// Gives a run a name, a note and tags, in any state. Owners and admins may do so with any run, members with those they started.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /api/runs/{id} (the `EditRun` operationId).
+	EditRunWithResponse(ctx context.Context, id RunID, params *EditRunParams, body EditRunJSONRequestBody, reqEditors ...RequestEditorFn) (*EditRunResponse, error)
+
 	// CancelRunWithResponse Cancel a run
 	//
 	// Cancels a queued run at once and a running one as soon as its tasks are stopped. A run that is already in a terminal state stays as it is, and the call succeeds: it may be repeated. Owners and admins may cancel any run, members those they started.
@@ -9287,6 +9471,34 @@ func (r GetRunResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r GetRunResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type EditRunResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data RunRow `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r EditRunResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EditRunResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -11318,6 +11530,36 @@ func (c *ClientWithResponses) GetRunWithResponse(ctx context.Context, id RunID, 
 		return nil, err
 	}
 	return ParseGetRunResponse(rsp)
+}
+
+// EditRunWithBodyWithResponse Name a run
+//
+// Gives a run a name, a note and tags, in any state. Owners and admins may do so with any run, members with those they started.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /api/runs/{id} (the `EditRun` operationId).
+func (c *ClientWithResponses) EditRunWithBodyWithResponse(ctx context.Context, id RunID, params *EditRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EditRunResponse, error) {
+	rsp, err := c.EditRunWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEditRunResponse(rsp)
+}
+
+// EditRunWithResponse Name a run
+//
+// Gives a run a name, a note and tags, in any state. Owners and admins may do so with any run, members with those they started.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /api/runs/{id} (the `EditRun` operationId).
+func (c *ClientWithResponses) EditRunWithResponse(ctx context.Context, id RunID, params *EditRunParams, body EditRunJSONRequestBody, reqEditors ...RequestEditorFn) (*EditRunResponse, error) {
+	rsp, err := c.EditRun(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEditRunResponse(rsp)
 }
 
 // CancelRunWithResponse Cancel a run
@@ -13356,6 +13598,37 @@ func ParseGetRunResponse(rsp *http.Response) (*GetRunResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Run
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseEditRunResponse parses an HTTP response from a EditRunWithResponse call
+func ParseEditRunResponse(rsp *http.Response) (*EditRunResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EditRunResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data RunRow `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -16,7 +16,8 @@ type runCommand struct {
 	Workflow     string   `arg:"" help:"Id or name of a workflow, or a file with a definition, which is applied first."`
 	Param        []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter; may be given again."`
 	Input        []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern, which is uploaded first, or the key of a file; may be given again."`
-	Name         string   `env:"-" help:"With a file: name of the workflow."`
+	WorkflowName string   `env:"-" placeholder:"NAME" help:"With a file: name of the workflow."`
+	labelFlags   `embed:""`
 	watchFlags   `embed:""`
 }
 
@@ -37,7 +38,7 @@ func (c *runCommand) Run(w screen.World) error {
 	if err != nil {
 		return err
 	}
-	f, err := s.workflowOrFile(c.Workflow, c.Name)
+	f, err := s.workflowOrFile(c.Workflow, c.WorkflowName)
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,10 @@ func (c *runCommand) Run(w screen.World) error {
 	if err != nil {
 		return err
 	}
-	in := api.StartRun{WorkflowID: f.ID, Compute: size, ResourceProfile: profile}
+	in := api.StartRun{WorkflowID: f.ID, Compute: size, ResourceProfile: profile, Name: c.Name, Note: c.Note}
+	if len(c.Tag) > 0 {
+		in.Tags = &c.Tag
+	}
 	if in.Parameters, err = g.parameters(c.Param); err != nil {
 		return err
 	}

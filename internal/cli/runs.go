@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/api"
@@ -17,6 +18,7 @@ type runsCommand struct {
 	Watch   runsWatch      `cmd:"" help:"Follow a run until it ends, and exit as it did."`
 	Logs    logsCommand    `cmd:"" help:"Print what a run wrote."`
 	Events  runsEvents     `cmd:"" help:"List what happened in a run."`
+	Rename  runsRename     `cmd:"" help:"Give a run a name, a note or tags."`
 	Cancel  runsCancel     `cmd:"" help:"Cancel a run."`
 	Retry   runsRetry      `cmd:"" help:"Run again what a run did; what succeeded is reused."`
 	Outputs outputsCommand `cmd:"" help:"Outputs of a run: list, download."`
@@ -27,6 +29,10 @@ type runsList struct {
 	Status   string        `env:"-" help:"Only runs of this status."`
 	Workflow string        `env:"-" help:"Only runs of this workflow, by id or name."`
 	Since    time.Duration `env:"-" help:"Only runs of this long, such as 24h."`
+	Until    time.Duration `env:"-" help:"Only runs older than this, such as 24h."`
+	Tag      string        `env:"-" help:"Only runs with this tag."`
+	By       string        `env:"-" placeholder:"ID" help:"Only runs that this person started; me: your own."`
+	Search   string        `short:"s" env:"-" placeholder:"TEXT" help:"Only runs with this text in their name, note, tags, error or parameters; #12: those of that number."`
 	Limit    int           `short:"n" env:"-" default:"20" help:"At most so many."`
 }
 
@@ -51,15 +57,39 @@ func (c *runsList) Run(w screen.World) error {
 		}
 		params.WorkflowID = &id
 	}
-	if c.Since > 0 {
-		since := w.Now().Add(-c.Since).UTC()
-		params.Since = &since
+	if err := c.narrow(s, &params); err != nil {
+		return err
 	}
 	list, err := s.runs(params, c.Limit)
 	if err != nil {
 		return err
 	}
 	return s.emit(list, func() { s.showRuns(list) })
+}
+
+// narrow adds what the flags ask for.
+func (c *runsList) narrow(s *session, params *api.ListRunsParams) error {
+	if c.Since > 0 {
+		since := s.Now().Add(-c.Since).UTC()
+		params.Since = &since
+	}
+	if c.Until > 0 {
+		until := s.Now().Add(-c.Until).UTC()
+		params.Until = &until
+	}
+	if c.By == "me" {
+		me, err := s.api.GetMeWithResponse(s.Ctx, nil)
+		if err != nil {
+			return s.explain(err)
+		}
+		c.By = me.JSON200.Data.ID
+	}
+	for flag, field := range map[string]**string{c.Tag: &params.Tag, c.By: &params.StartedBy, c.Search: &params.Q} {
+		if flag != "" {
+			*field = &flag
+		}
+	}
+	return nil
 }
 
 func (s *session) runs(params api.ListRunsParams, most int) ([]api.RunRow, error) {
@@ -78,10 +108,10 @@ func (s *session) showRuns(list []api.RunRow) {
 		s.Note("No runs: start one with millrace run <workflow> --watch")
 		return
 	}
-	rows := [][]string{{"ID", "WORKFLOW", "STATUS", "PROGRESS", "SIZE", "TOOK", "CREDITS", "STARTED"}}
+	rows := [][]string{{"ID", "WORKFLOW", "NAME", "STATUS", "PROGRESS", "SIZE", "TOOK", "CREDITS", "STARTED"}}
 	for _, r := range list {
 		rows = append(rows, []string{
-			r.ID, r.WorkflowName, string(r.Status), fmt.Sprintf("%.0f %%", r.ProgressPercent), computeText(r.Compute),
+			r.ID, fmt.Sprintf("%s #%d", r.WorkflowName, r.Number), nameText(r.Name, r.Tags), string(r.Status), fmt.Sprintf("%.0f %%", r.ProgressPercent), computeText(r.Compute),
 			screen.Milliseconds(r.DurationMs), screen.Amount(r.CreditsUsed), s.Ago(r.CreatedAt.Time),
 		})
 	}
@@ -151,7 +181,8 @@ func (s *session) showRun(r api.Run) {
 		failed = *r.ErrorMessage
 	}
 	s.Facts(
-		"run", r.ID, "workflow", fmt.Sprintf("%s (%s, revision %d)", r.WorkflowName, r.WorkflowID, r.WorkflowRevision),
+		"run", r.ID, "number", strconv.FormatInt(r.Number, 10), "name", text(r.Name), "tags", strings.Join(r.Tags, " "), "note", text(r.Note),
+		"workflow", fmt.Sprintf("%s (%s, revision %d)", r.WorkflowName, r.WorkflowID, r.WorkflowRevision),
 		"status", string(r.Status), "waiting", waitingText(r.Waiting), "reason", failed, "progress", fmt.Sprintf("%.0f %%", r.ProgressPercent),
 		"size", computeText(r.Compute), "started by", r.StartedBy.Name, "created", s.Ago(r.CreatedAt.Time),
 		"took", screen.Milliseconds(r.DurationMs), "credits", screen.Amount(r.CreditsUsed),

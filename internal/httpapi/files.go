@@ -44,6 +44,14 @@ func fileOut(f files.Listed) api.File {
 	}
 }
 
+// orEmpty is a text that may be left out.
+func orEmpty(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
 // orNull is null where there is no text.
 func orNull(text string) *string {
 	if text == "" {

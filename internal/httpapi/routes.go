@@ -84,6 +84,7 @@ func (a *API) routes() []route {
 		{pattern: "GET /api/runs", who: member, may: access.Read, handle: a.listRuns},
 		{pattern: "POST /api/runs", who: member, may: access.StartRuns, guests: true, body: smallBody, once: true, limit: a.runsLimit(), handle: a.startRun},
 		{pattern: "GET /api/runs/{id}", who: member, may: access.Read, handle: a.getRun},
+		{pattern: "PATCH /api/runs/{id}", who: member, may: access.StartRuns, body: smallBody, handle: a.editRun},
 		{pattern: "POST /api/runs/{id}/cancel", who: member, may: access.CancelRuns, handle: a.cancelRun},
 		{pattern: "POST /api/runs/{id}/retry", who: member, may: access.StartRuns, body: smallBody, once: true, limit: a.runsLimit(), handle: a.retryRun},
 		{pattern: "GET /api/runs/{id}/events", who: member, may: access.Read, handle: a.listEvents},

@@ -18,63 +18,6 @@ import (
 
 func (x *exchange) runID() ids.Run { return ids.Run(x.r.PathValue("id")) }
 
-const maxRuns = 50
-
-func (a *API) listRuns(x *exchange) (answer, error) {
-	limit, err := number(x.r, "limit", 1, maxRuns, maxRuns)
-	if err != nil {
-		return answer{}, err
-	}
-	before, err := cursor(x.r)
-	if err != nil {
-		return answer{}, err
-	}
-	f, err := runFilter(x.r)
-	if err != nil {
-		return answer{}, err
-	}
-	list, more, err := a.Runs.Runs(x.ctx(), x.caller, f, ids.Run(before), limit)
-	if err != nil {
-		return answer{}, err
-	}
-	out := make([]api.RunRow, len(list))
-	for i, r := range list {
-		out[i] = a.runRow(r)
-	}
-	page := &api.Page{HasMore: more}
-	if more {
-		page.NextCursor = asCursor(out[limit-1].ID)
-	}
-	return answer{data: out, page: page}, nil
-}
-
-func runFilter(r *http.Request) (runs.Filter, error) {
-	q := r.URL.Query()
-	f := runs.Filter{Status: lifecycle.Status(q.Get("status")), Workflow: ids.Workflow(q.Get("workflowId"))}
-	var wrong []fault.Detail
-	known := false
-	for _, s := range lifecycle.Statuses() {
-		known = known || s == f.Status
-	}
-	if q.Has("status") && !known {
-		wrong = append(wrong, fault.Detail{Path: "status", Message: "is not the status of a run"})
-	}
-	if !printable(q.Get("workflowId")) {
-		wrong = append(wrong, fault.Detail{Path: "workflowId", Message: "is not an id"})
-	}
-	if q.Has("since") {
-		since, err := time.Parse(time.RFC3339, q.Get("since"))
-		if err != nil {
-			wrong = append(wrong, fault.Detail{Path: "since", Message: "is not a time such as 2026-08-01T00:00:00Z"})
-		}
-		f.Since = since
-	}
-	if len(wrong) > 0 {
-		return f, fault.Problems(wrong, "%s", sentence(wrong[0]))
-	}
-	return f, nil
-}
-
 func (a *API) runRow(r runs.Run) api.RunRow {
 	return api.RunRow{
 		ID: string(r.ID), WorkflowID: string(r.Workflow), WorkflowName: r.WorkflowName, WorkflowRevision: r.Revision, Status: api.RunStatus(r.Status),
@@ -82,7 +25,7 @@ func (a *API) runRow(r runs.Run) api.RunRow {
 		StartedBy: api.StartedBy{Type: api.StartedByType(r.Starter.Type), ID: r.Starter.ID, Name: r.Starter.Name},
 		ErrorCode: orNull(string(r.ErrorCode)), ErrorMessage: errorMessage(r), DurationMs: a.duration(r), CreditsUsed: a.creditsUsed(r).Float(),
 		CreatedAt: api.At(r.CreatedAt), StartedAt: timeOrNull(r.StartedAt), FinishedAt: timeOrNull(r.FinishedAt),
-		Waiting: waiting(r),
+		Waiting: waiting(r), Number: r.Number, Name: orNull(r.Name), Note: orNull(r.Note), Tags: r.Tags,
 	}
 }
 
@@ -140,6 +83,7 @@ func (a *API) runOut(d runs.Detailed) (api.Run, error) {
 		ID: row.ID, WorkflowID: row.WorkflowID, WorkflowName: row.WorkflowName, WorkflowRevision: row.WorkflowRevision, Status: row.Status,
 		ProgressPercent: row.ProgressPercent, Compute: row.Compute, StartedBy: row.StartedBy, ErrorCode: row.ErrorCode, ErrorMessage: row.ErrorMessage,
 		DurationMs: row.DurationMs, CreditsUsed: row.CreditsUsed, CreatedAt: row.CreatedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt, Waiting: row.Waiting,
+		Number: row.Number, Name: row.Name, Note: row.Note, Tags: row.Tags,
 		CancelRequested: !d.CancelRequested.IsZero(), Definition: json.RawMessage(d.Definition), Nodes: []api.RunNode{},
 		Logs: logText(d.Log.Text), LogsTruncated: d.Log.Offset > 0, OutputLocation: outputLocation(d.Run),
 	}
@@ -204,6 +148,7 @@ func (a *API) startRun(x *exchange) (answer, error) {
 		return answer{}, fault.NotFound("no such workflow")
 	}
 	n := runs.New{Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs, Once: x.startedOnce}
+	n.Label = runs.Label{Name: orEmpty(in.Name), Note: orEmpty(in.Note), Tags: listed(in.Tags)}
 	if in.ResourceProfile != nil {
 		n.Profile = string(*in.ResourceProfile)
 	}

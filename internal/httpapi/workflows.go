@@ -17,7 +17,7 @@ import (
 
 func workflowRow(w workflows.Row) api.WorkflowRow {
 	return api.WorkflowRow{
-		ID: string(w.ID), Name: w.Name, Description: w.Description, Revision: w.Revision, NodeCount: w.NodeCount,
+		ID: string(w.ID), Name: w.Name, Description: w.Description, Revision: w.Revision, NodeCount: w.NodeCount, Tags: w.Tags,
 		CreatedBy: api.Person{ID: string(w.CreatedBy), Name: w.CreatedByName},
 		CreatedAt: api.At(w.CreatedAt), UpdatedAt: api.At(w.UpdatedAt), LastRuns: lastRuns(w.LastRuns),
 	}
@@ -42,7 +42,7 @@ func workflowOut(w workflows.Workflow) answer {
 func workflowOne(w workflows.Workflow) api.Workflow {
 	row := workflowRow(w.Row)
 	return api.Workflow{
-		ID: row.ID, Name: row.Name, Description: row.Description, Revision: row.Revision, NodeCount: row.NodeCount,
+		ID: row.ID, Name: row.Name, Description: row.Description, Revision: row.Revision, NodeCount: row.NodeCount, Tags: row.Tags,
 		CreatedBy: row.CreatedBy, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, LastRuns: row.LastRuns,
 		Definition: json.RawMessage(w.Definition), Problems: problemsOut(w.Problems),
 	}
@@ -93,7 +93,7 @@ func (a *API) createWorkflow(x *exchange) (answer, error) {
 		return ans
 	}
 	n := workflows.New{
-		Name: in.Name, Definition: in.Definition,
+		Name: in.Name, Definition: in.Definition, Tags: listed(in.Tags),
 		Once: func(w workflows.Workflow) (*once.Record, error) { return x.record(made(w)) },
 	}
 	if in.Description != nil {
@@ -137,7 +137,7 @@ func (a *API) updateWorkflow(x *exchange) (answer, error) {
 		return answer{}, err
 	}
 	w, err := a.Workflows.Update(x.ctx(), x.caller, x.workflow(), workflows.Edit{
-		Name: in.Name, Description: in.Description, Definition: in.Definition, IfMatch: etags(x.r, "If-Match"),
+		Name: in.Name, Description: in.Description, Definition: in.Definition, Tags: listed(in.Tags), IfMatch: etags(x.r, "If-Match"),
 	})
 	if err != nil {
 		return answer{}, err
@@ -226,15 +226,15 @@ func (a *API) restoreRevision(x *exchange) (answer, error) {
 	return workflowOut(w), nil
 }
 
-// tags are the ETags of a conditional request; nil when it is unconditional.
-type tags []string
+// etagList is the ETags of a conditional request; nil when it is unconditional.
+type etagList []string
 
-func etags(r *http.Request, header string) tags {
+func etags(r *http.Request, header string) etagList {
 	values, given := r.Header[http.CanonicalHeaderKey(header)]
 	if !given {
 		return nil
 	}
-	list := tags{}
+	list := etagList{}
 	for t := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		list = append(list, strings.TrimSpace(t))
 	}
@@ -242,7 +242,7 @@ func etags(r *http.Request, header string) tags {
 }
 
 // has compares weakly, as If-None-Match does.
-func (t tags) has(etag string) bool {
+func (t etagList) has(etag string) bool {
 	for _, one := range t {
 		if one == "*" || strings.TrimPrefix(one, "W/") == etag {
 			return true

@@ -30,6 +30,7 @@ func (s *Service) Retry(ctx context.Context, caller access.Caller, id ids.Run, i
 	r := old
 	r.ID, r.RetryOf, r.CreatedAt, r.Status = ids.NewRun(), old.ID, s.now(), lifecycle.Queued
 	r.Starter = starter(caller)
+	in.Label = Label{Tags: old.Tags} // another attempt at the same thing has a name of its own
 	r.ErrorCode, r.ErrorMessage, r.CreditsUsed, r.Progress, r.DoneNodes, r.Billed = "", "", 0, 0, 0, 0
 	r.StartedAt, r.FinishedAt, r.BilledSince, r.CancelRequested = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	if in.Custom == nil && in.Profile == "" {

@@ -47,6 +47,7 @@ func Unpaid(err error) string {
 // Run is one execution of a definition, as it was when it was started.
 type Run struct {
 	ID              ids.Run
+	Number          int64 // among those of its workflow, from 1
 	Team            ids.Team
 	Workflow        ids.Workflow
 	WorkflowName    string
@@ -73,6 +74,8 @@ type Run struct {
 	CreatedAt       time.Time
 	StartedAt       time.Time
 	FinishedAt      time.Time
+
+	Label // what somebody called it
 
 	Waiting *Waiting // why a queued one waits, where somebody asked
 
@@ -113,7 +116,11 @@ type Event struct {
 type Filter struct {
 	Status   lifecycle.Status
 	Workflow ids.Workflow
-	Since    time.Time
+	Since    time.Time // or later
+	Until    time.Time // before; zero: without end
+	Tag      string
+	Starter  string // id of a person or a guest
+	Text     string // in what people know a run by
 }
 
 // Store is what this room asks of the database.
@@ -125,6 +132,8 @@ type Store interface {
 	// Runs lists lean rows before the cursor, newest first.
 	Runs(ctx context.Context, team ids.Team, f Filter, before ids.Run, limit int) ([]Run, error)
 	Events(ctx context.Context, team ids.Team, id ids.Run, after int64, limit int) ([]Event, error)
+	// LabelRun changes what a run is called.
+	LabelRun(ctx context.Context, team ids.Team, id ids.Run, e LabelEdit) error
 	// CancelRun ends a queued run at once and asks for the end of a running
 	// one; a terminal one stays.
 	CancelRun(ctx context.Context, team ids.Team, id ids.Run, by Starter, now time.Time) (lifecycle.Status, error)

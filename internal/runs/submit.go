@@ -49,6 +49,7 @@ type New struct {
 	Profile    string
 	Parameters []byte // a JSON object; nil is an empty one
 	Inputs     map[string]json.RawMessage
+	Label      Label
 
 	// Current retries with the workflow as it is now, not as it was.
 	Current bool
@@ -65,6 +66,9 @@ func (s *Service) Submit(ctx context.Context, caller access.Caller, in New) (Run
 	}
 	if g := caller.Guest; g != nil && g.Workflow != in.Workflow {
 		return Run{}, fault.Forbidden("your link is for another workflow")
+	}
+	if caller.Guest != nil && !in.Label.empty() {
+		return Run{}, fault.Forbidden("only members of the team may give a run a name, a note or tags")
 	}
 	src, err := s.submit.RunSource(ctx, caller.Team, in.Workflow)
 	if err != nil {
@@ -131,6 +135,9 @@ func (s *Service) check(ctx context.Context, r *Run, in New) (*graph.Graph, erro
 	r.Size, sizeWrong = credits.Resolve(in.Custom, in.Profile)
 	values, valuesWrong := g.CheckParameters(in.Parameters)
 	wrong = append(sizeWrong, valuesWrong...)
+	var labelWrong []fault.Detail
+	r.Label, labelWrong = in.Label.checked()
+	wrong = append(wrong, labelWrong...)
 	inputs, inputsWrong := readInputs(g, in.Inputs)
 	wrong = append(wrong, inputsWrong...)
 	if len(sizeWrong) == 0 {

@@ -36,6 +36,7 @@ var everything = []belongings{
 	{"run_attempts", "run_id, node_id, shard, attempt", ofRun, ""},
 	{"run_nodes", "run_id, node_id", ofRun, ""},
 	{"runs", "id", ofTeam, "runs"},
+	{"run_numbers", "workflow_id", ofTeam, ""},
 	{"team_usage", "team_id", ofTeam, ""},
 	{"team_retention", "team_id", ofTeam, ""},
 	{"retention_progress", "team_id, kind", ofTeam, ""},

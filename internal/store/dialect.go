@@ -32,6 +32,11 @@ type dialect struct {
 	// not wait for one another.
 	skipLocked string
 
+	// asciiOnly follows a text whose letters are compared without their case, so
+	// that LOWER changes A to Z and nothing else, whatever the database's
+	// language.
+	asciiOnly string
+
 	// lockKey makes the rest of the transaction the only one that holds this
 	// key, for checks that look at many rows.
 	lockKey func(ctx context.Context, q querier, key string) error
@@ -46,6 +51,7 @@ var postgresDialect = dialect{
 	forUpdate:  "FOR UPDATE",
 	forShare:   "FOR SHARE",
 	skipLocked: "FOR UPDATE SKIP LOCKED",
+	asciiOnly:  ` COLLATE "C"`,
 	lockKey: func(ctx context.Context, q querier, key string) error {
 		_, err := q.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, key)
 		return err

@@ -34,21 +34,29 @@ func (db *DB) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, re
 		if _, err := tx.changed(ctx, `UPDATE workflows SET ran = TRUE WHERE id = $1 AND NOT ran`, r.Workflow); err != nil {
 			return err
 		}
-		_, err := tx.q.ExecContext(ctx, `
-			INSERT INTO runs (id, team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, inputs, vcpu, ram_gb, gpu,
-				price, starter_type, starter_id, starter_name, retry_of, status, total_nodes, seq, created_at, invite_id)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19, $20)`,
-			r.ID, r.Team, r.Workflow, r.WorkflowName, r.Revision, string(r.Definition), string(r.Parameters), string(r.Inputs),
-			r.Size.VCPU, r.Size.RAMGB, r.Size.GPU, r.Price, r.Starter.Type, r.Starter.ID, r.Starter.Name, r.RetryOf,
-			lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite)
-		if err != nil {
-			return tx.foreseen(err, "run")
+		if err := tx.insertRun(ctx, r); err != nil {
+			return err
 		}
 		if err := tx.Hold(ctx, r.Team, string(r.ID), hold, r.CreatedAt); err != nil {
 			return err
 		}
 		return tx.tell(ctx, r.ID, runs.Event{Type: lifecycle.RunQueued, At: r.CreatedAt, Message: "the run waits for its turn"})
 	})
+}
+
+func (db *DB) insertRun(ctx context.Context, r runs.Run) error {
+	number, err := db.nextRunNumber(ctx, r.Team, r.Workflow)
+	if err != nil {
+		return err
+	}
+	_, err = db.q.ExecContext(ctx, `
+		INSERT INTO runs (id, team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, inputs, vcpu, ram_gb, gpu,
+			price, starter_type, starter_id, starter_name, retry_of, status, total_nodes, seq, created_at, invite_id, number, name, note, tags)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19, $20, $21, $22, $23, $24)`,
+		r.ID, r.Team, r.Workflow, r.WorkflowName, r.Revision, string(r.Definition), string(r.Parameters), string(r.Inputs),
+		r.Size.VCPU, r.Size.RAMGB, r.Size.GPU, r.Price, r.Starter.Type, r.Starter.ID, r.Starter.Name, r.RetryOf,
+		lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite, number, r.Name, r.Note, tagsText(r.Tags))
+	return db.foreseen(err, "run")
 }
 
 // tell appends events to a run's log. The row counts them, so that their
@@ -81,7 +89,7 @@ func (db *DB) tell(ctx context.Context, id ids.Run, events ...runs.Event) error 
 const runRow = `
 	SELECT id, team_id, workflow_id, workflow_name, workflow_revision, vcpu, ram_gb, gpu, price, starter_type, starter_id, starter_name,
 	       retry_of, status, error_code, error_message, cancel_requested, total_nodes, done_nodes, progress, seq, fence, losses,
-	       billed_since, billed, credits_used, created_at, started_at, finished_at`
+	       billed_since, billed, credits_used, created_at, started_at, finished_at, number, name, note, tags`
 
 func scanRun(row scanner, r *runs.Run, more ...any) error {
 	var cancel, since, started, finished sql.NullInt64
@@ -90,7 +98,7 @@ func scanRun(row scanner, r *runs.Run, more ...any) error {
 		(*string)(&r.ID), (*string)(&r.Team), (*string)(&r.Workflow), &r.WorkflowName, &r.Revision, &r.Size.VCPU, &r.Size.RAMGB, &r.Size.GPU,
 		&r.Price, &r.Starter.Type, &r.Starter.ID, &r.Starter.Name, (*string)(&r.RetryOf), (*string)(&r.Status), (*string)(&r.ErrorCode),
 		&r.ErrorMessage, &cancel, &r.TotalNodes, &r.DoneNodes, &r.Progress, &r.Seq, &r.Fence, &r.Losses,
-		&since, &billed, &r.CreditsUsed, &created, &started, &finished,
+		&since, &billed, &r.CreditsUsed, &created, &started, &finished, &r.Number, &r.Name, &r.Note, (*tagList)(&r.Tags),
 	}, more...)...)
 	r.CancelRequested, r.BilledSince, r.StartedAt, r.FinishedAt = fromNull(cancel), fromNull(since), fromNull(started), fromNull(finished)
 	r.Billed, r.CreatedAt = time.Duration(billed)*time.Microsecond, fromMicros(created)
@@ -117,18 +125,6 @@ func (db *DB) LeanRun(ctx context.Context, team ids.Team, id ids.Run) (runs.Run,
 	var r runs.Run
 	err := scanRun(db.q.QueryRowContext(ctx, runRow+` FROM runs WHERE team_id = $1 AND id = $2`, team, id), &r)
 	return r, db.foreseen(err, "run")
-}
-
-// Runs lists a team's runs, newest first.
-func (db *DB) Runs(ctx context.Context, team ids.Team, f runs.Filter, before ids.Run, limit int) ([]runs.Run, error) {
-	if before == "" {
-		before = "~"
-	}
-	return all(ctx, db, func(r *sql.Rows, v *runs.Run) error { return scanRun(r, v) }, runRow+`
-		FROM runs
-		WHERE team_id = $1 AND id < $2 AND ($3 = '' OR status = $3) AND ($4 = '' OR workflow_id = $4) AND created_at >= $5
-		ORDER BY id DESC
-		LIMIT $6 + 0`, team, before, string(f.Status), string(f.Workflow), max(0, f.Since.UnixMicro()), limit)
 }
 
 // Events are a run's events after a number, in order.

@@ -23,9 +23,9 @@ func (db *DB) InsertWorkflow(ctx context.Context, w workflows.Workflow, rev work
 			return err
 		}
 		_, err := tx.q.ExecContext(ctx, `
-			INSERT INTO workflows (id, team_id, name, description, revision, node_count, created_by, created_at, updated_at, version)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-			w.ID, w.Team, w.Name, w.Description, w.Revision, w.NodeCount, w.CreatedBy, micros(w.CreatedAt), micros(w.UpdatedAt), w.Version)
+			INSERT INTO workflows (id, team_id, name, description, revision, node_count, created_by, created_at, updated_at, version, tags)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+			w.ID, w.Team, w.Name, w.Description, w.Revision, w.NodeCount, w.CreatedBy, micros(w.CreatedAt), micros(w.UpdatedAt), w.Version, tagsText(w.Tags))
 		if err != nil {
 			return tx.foreseen(err, "workflow")
 		}
@@ -39,14 +39,14 @@ func (db *DB) Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (wor
 	var created, updated int64
 	var problems []byte
 	err := db.q.QueryRowContext(ctx, `
-		SELECT w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.version,
+		SELECT w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.version, w.tags,
 		       r.definition, r.fingerprint, r.problems, COALESCE(d.seq, 0), COALESCE(d.settled_seq, 0)
 		FROM workflows w
 		JOIN users u ON u.id = w.created_by
 		JOIN workflow_revisions r ON r.workflow_id = w.id AND r.revision = w.revision
 		LEFT JOIN documents d ON d.workflow_id = w.id
 		WHERE w.team_id = $1 AND w.id = $2`, team, id).
-		Scan(&w.Name, &w.Description, &w.Revision, &w.NodeCount, &w.CreatedBy, &w.CreatedByName, &created, &updated, &w.Version,
+		Scan(&w.Name, &w.Description, &w.Revision, &w.NodeCount, &w.CreatedBy, &w.CreatedByName, &created, &updated, &w.Version, (*tagList)(&w.Tags),
 			&w.Definition, &w.Fingerprint, &problems, &w.Drawn, &w.Settled)
 	if err != nil {
 		return w, db.foreseen(err, "workflow")
@@ -71,12 +71,12 @@ func (db *DB) Workflows(ctx context.Context, team ids.Team, before ids.Workflow,
 		var created, updated int64
 		var ran bool
 		// Plain strings spare the reflection that named ones cost.
-		err := r.Scan((*string)(&w.ID), &w.Name, &w.Description, &w.Revision, &w.NodeCount, (*string)(&w.CreatedBy), &w.CreatedByName, &created, &updated, &ran)
+		err := r.Scan((*string)(&w.ID), &w.Name, &w.Description, &w.Revision, &w.NodeCount, (*string)(&w.CreatedBy), &w.CreatedByName, &created, &updated, &ran, (*tagList)(&w.Tags))
 		anyRan = anyRan || ran
 		w.Team, w.CreatedAt, w.UpdatedAt = team, fromMicros(created), fromMicros(updated)
 		return err
 	}, `
-		SELECT w.id, w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.ran
+		SELECT w.id, w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.ran, w.tags
 		FROM workflows w
 		JOIN users u ON u.id = w.created_by
 		WHERE w.team_id = $1 AND w.id < $2
@@ -92,9 +92,9 @@ func (db *DB) Workflows(ctx context.Context, team ids.Team, before ids.Workflow,
 func (db *DB) SaveWorkflow(ctx context.Context, w workflows.Workflow, rev *workflows.Revision) (saved bool, err error) {
 	err = db.inTx(ctx, func(tx *DB) error {
 		n, err := tx.changed(ctx, `
-			UPDATE workflows SET name = $1, description = $2, revision = $3, node_count = $4, updated_at = $5, version = version + 1
-			WHERE team_id = $6 AND id = $7 AND version = $8`,
-			w.Name, w.Description, w.Revision, w.NodeCount, micros(w.UpdatedAt), w.Team, w.ID, w.Version)
+			UPDATE workflows SET name = $1, description = $2, revision = $3, node_count = $4, updated_at = $5, tags = $6, version = version + 1
+			WHERE team_id = $7 AND id = $8 AND version = $9`,
+			w.Name, w.Description, w.Revision, w.NodeCount, micros(w.UpdatedAt), tagsText(w.Tags), w.Team, w.ID, w.Version)
 		saved = n == 1
 		if err != nil || !saved || rev == nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/tags"
 )
 
 // Revision is a definition that was, or is, the workflow's.
@@ -43,6 +45,7 @@ type Edit struct {
 	Name        *string
 	Description *string
 	Definition  []byte
+	Tags        []string
 
 	// IfMatch are the ETags the caller will overwrite; nil is any.
 	IfMatch []string
@@ -66,6 +69,9 @@ func (s *Service) Update(ctx context.Context, caller access.Caller, id ids.Workf
 		}
 		if e.Description != nil {
 			w.Description = *e.Description
+		}
+		if e.Tags != nil {
+			w.Tags, _ = tags.Checked(e.Tags)
 		}
 		return g, "", nil
 	})
@@ -125,11 +131,11 @@ func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflo
 			} else if !done {
 				continue
 			}
-			if after.Name == before.Name && after.Description == before.Description {
+			if calledAlike(before, after) {
 				return s.store.Workflow(ctx, caller.Team, id)
 			}
 			exactly = false // what it was to match is what it was made of
-			change = named(after.Name, after.Description)
+			change = named(after)
 			continue
 		}
 		if g != nil {
@@ -142,7 +148,7 @@ func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflo
 				return Workflow{}, err
 			}
 			after.Revision = rev.Number
-		case after.Name == before.Name && after.Description == before.Description:
+		case calledAlike(before, after):
 			return before, nil
 		}
 		after.UpdatedAt = s.now()
@@ -154,11 +160,15 @@ func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflo
 }
 
 // named changes how a workflow is called, and nothing else.
-func named(name, description string) func(*Workflow) (*graph.Graph, string, error) {
+func named(like Workflow) func(*Workflow) (*graph.Graph, string, error) {
 	return func(w *Workflow) (*graph.Graph, string, error) {
-		w.Name, w.Description = name, description
+		w.Name, w.Description, w.Tags = like.Name, like.Description, like.Tags
 		return nil, "", nil
 	}
+}
+
+func calledAlike(a, b Workflow) bool {
+	return a.Name == b.Name && a.Description == b.Description && slices.Equal(a.Tags, b.Tags)
 }
 
 // revision is the one that a new definition belongs to: the current one while

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/domain/tags"
 )
 
 // Row is a workflow in a list.
@@ -27,6 +28,7 @@ type Row struct {
 	Description   string
 	Revision      int
 	NodeCount     int
+	Tags          []string
 	CreatedBy     ids.User
 	CreatedByName string
 	CreatedAt     time.Time
@@ -104,6 +106,7 @@ type New struct {
 	Name        string
 	Description string
 	Definition  []byte // nil: an empty one
+	Tags        []string
 
 	// Once records the answer with the effect; nil without an idempotency key.
 	Once func(Workflow) (*once.Record, error)
@@ -119,7 +122,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 	if err := caller.Must(access.EditWorkflows); err != nil {
 		return Workflow{}, err
 	}
-	g, err := checked(Edit{Name: &in.Name, Description: &in.Description, Definition: in.Definition})
+	g, err := checked(Edit{Name: &in.Name, Description: &in.Description, Definition: in.Definition, Tags: in.Tags})
 	if err != nil {
 		return Workflow{}, err
 	}
@@ -129,6 +132,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 	}
 	now := s.now()
 	w.ID, w.Team, w.Name, w.Description = ids.NewWorkflow(), caller.Team, strings.TrimSpace(in.Name), in.Description
+	w.Tags, _ = tags.Checked(in.Tags)
 	w.CreatedBy, w.CreatedByName, w.CreatedAt, w.UpdatedAt = caller.User, caller.Name, now, now
 	var record *once.Record
 	if in.Once != nil {
@@ -166,6 +170,8 @@ func checked(e Edit) (*graph.Graph, error) {
 			wrong = append(wrong, fault.Detail{Path: "description", Message: "needs at most 10,000 characters, none of them NUL"})
 		}
 	}
+	_, faults := tags.Checked(e.Tags)
+	wrong = append(wrong, faults...)
 	var g *graph.Graph
 	if e.Definition != nil {
 		parsed, malformed := graph.Parse(e.Definition)

@@ -48,6 +48,7 @@ const (
 	StartRuns         Action = "start runs"
 	CancelRuns        Action = "cancel runs"
 	CancelAnyRun      Action = "cancel anybody's run"
+	LabelAnyRun       Action = "name anybody's run"
 	Analyze           Action = "analyze papers"
 	Chat              Action = "use the chat"
 	ManageSharing     Action = "manage share links"
@@ -63,7 +64,7 @@ var (
 	memberMay = append(viewerMay[:len(viewerMay):len(viewerMay)],
 		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns)
 	adminMay = append(memberMay[:len(memberMay):len(memberMay)],
-		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, ManageSharing, ManageMembers, ManageBilling, ExportTeam)
+		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, LabelAnyRun, ManageSharing, ManageMembers, ManageBilling, ExportTeam)
 	ownerMay = append(adminMay[:len(adminMay):len(adminMay)],
 		ManageOwners, EraseTeam)
 

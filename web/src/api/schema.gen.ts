@@ -177,7 +177,11 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Name a run
+         * @description Gives a run a name, a note and tags, in any state. Owners and admins may do so with any run, members with those they started.
+         */
+        patch: operations["editRun"];
         trace?: never;
     };
     "/api/runs/{id}/cancel": {
@@ -2274,6 +2278,7 @@ export interface components {
             id: string;
             name: string;
             description: string;
+            tags: string[];
             revision: number;
             nodeCount: number;
             createdBy: components["schemas"]["Person"];
@@ -2294,12 +2299,16 @@ export interface components {
             /** @default  */
             description: string | null;
             definition?: components["schemas"]["Definition"];
+            tags?: components["schemas"]["Tags"];
         };
+        /** @description Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once. */
+        Tags: string[];
         /** @description What is absent stays as it is. */
         WorkflowEdit: {
             name?: string | null;
             description?: string | null;
             definition?: components["schemas"]["Definition"];
+            tags?: components["schemas"]["Tags"];
         };
         RevisionRow: {
             revision: number;
@@ -2349,6 +2358,17 @@ export interface components {
             resourceProfile?: components["schemas"]["ResourceProfile"] | null;
             parameters?: components["schemas"]["Parameters"] | null;
             inputs?: components["schemas"]["RunInputs"] | null;
+            /** @description What to call this run. */
+            name?: string | null;
+            /** @description Why it is run */
+            note?: string | null;
+            tags?: components["schemas"]["Tags"];
+        };
+        /** @description What is absent stays as it is; an empty name or note, or no tags, removes what was there. */
+        RunEdit: {
+            name?: string | null;
+            note?: string | null;
+            tags?: components["schemas"]["Tags"];
         };
         RetryRun: {
             parameters?: components["schemas"]["Parameters"] | null;
@@ -2376,6 +2396,15 @@ export interface components {
         };
         RunRow: {
             id: string;
+            /**
+             * Format: int64
+             * @description Counts the runs of its workflow.
+             */
+            number: number;
+            /** @description What somebody called it. */
+            name: string | null;
+            note: string | null;
+            tags: string[];
             workflowId: string;
             workflowName: string;
             workflowRevision: number;
@@ -3918,6 +3947,14 @@ export interface operations {
                 workflowId?: string;
                 /** @description Only runs created at this time or later. */
                 since?: string;
+                /** @description Only runs created before this time. */
+                until?: string;
+                /** @description Only runs with this tag. */
+                tag?: string;
+                /** @description Only runs that this person or guest started, by id. */
+                startedBy?: string;
+                /** @description Only runs with this text in their name, note, id, tags, error or parameters, or in the name of their workflow or of who started them; `#12` finds those with the number 12. The case of the letters A to Z does not matter. */
+                q?: string;
             };
             header?: {
                 /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
@@ -4041,6 +4078,56 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    editRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Stricter trimming",
+                 *       "tags": [
+                 *         "pilot"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["RunEdit"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["RunRow"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
+)
+
+// labelFlags say what a run is called.
+type labelFlags struct {
+	Name *string  `env:"-" help:"Name of the run."`
+	Note *string  `env:"-" help:"Why it is run, or what came of it."`
+	Tag  []string `env:"-" sep:"none" help:"A tag to find it by; may be given again."`
+}
+
+type runsRename struct {
+	common `embed:""`
+	Run_   string   `arg:"" name:"run" help:"Id of the run."`
+	Name   *string  `arg:"" optional:"" help:"The name; an empty one removes it."`
+	Note   *string  `env:"-" help:"The note; an empty one removes it."`
+	Tag    []string `env:"-" sep:"none" help:"A tag, in place of those there are; may be given again."`
+	NoTags bool     `env:"-" help:"Remove all tags."`
+}
+
+// Run changes what is named and leaves the rest.
+func (c *runsRename) Run(w screen.World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	in := api.RunEdit{Name: c.Name, Note: c.Note}
+	if len(c.Tag) > 0 || c.NoTags {
+		tags := append([]string{}, c.Tag...) // none is a list, too
+		in.Tags = &tags
+	}
+	if in.Name == nil && in.Note == nil && in.Tags == nil {
+		return errors.New("nothing to change: give a name, --note, --tag or --no-tags")
+	}
+	r, err := s.api.EditRunWithResponse(s.Ctx, c.Run_, nil, in)
+	if err != nil {
+		return s.explain(err)
+	}
+	row := r.JSON200.Data
+	return s.emit(row, func() { s.Say("%s is %s", row.ID, nameText(row.Name, row.Tags)) })
+}
+
+func text(value *string) string {
+	if value == nil {
+		return ""
+	}
+	return *value
+}
+
+// nameText is a run's name with its tags, or a dash.
+func nameText(name *string, tags []string) string {
+	words := []string{text(name)}
+	for _, t := range tags {
+		words = append(words, "["+t+"]")
+	}
+	if line := strings.TrimSpace(strings.Join(words, " ")); line != "" {
+		return line
+	}
+	return "–"
+}

@@ -1,0 +1,110 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/tags"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+const (
+	maxRuns   = 50
+	maxSearch = 200
+)
+
+func (a *API) listRuns(x *exchange) (answer, error) {
+	limit, err := number(x.r, "limit", 1, maxRuns, maxRuns)
+	if err != nil {
+		return answer{}, err
+	}
+	before, err := cursor(x.r)
+	if err != nil {
+		return answer{}, err
+	}
+	f, err := runFilter(x.r)
+	if err != nil {
+		return answer{}, err
+	}
+	list, more, err := a.Runs.Runs(x.ctx(), x.caller, f, ids.Run(before), limit)
+	if err != nil {
+		return answer{}, err
+	}
+	out := make([]api.RunRow, len(list))
+	for i, r := range list {
+		out[i] = a.runRow(r)
+	}
+	page := &api.Page{HasMore: more}
+	if more {
+		page.NextCursor = asCursor(out[limit-1].ID)
+	}
+	return answer{data: out, page: page}, nil
+}
+
+func runFilter(r *http.Request) (runs.Filter, error) {
+	q := r.URL.Query()
+	f := runs.Filter{
+		Status: lifecycle.Status(q.Get("status")), Workflow: ids.Workflow(q.Get("workflowId")),
+		Tag: q.Get("tag"), Starter: q.Get("startedBy"), Text: strings.TrimSpace(q.Get("q")),
+	}
+	var wrong []fault.Detail
+	known := false
+	for _, s := range lifecycle.Statuses() {
+		known = known || s == f.Status
+	}
+	if q.Has("status") && !known {
+		wrong = append(wrong, fault.Detail{Path: "status", Message: "is not the status of a run"})
+	}
+	if !printable(q.Get("workflowId")) {
+		wrong = append(wrong, fault.Detail{Path: "workflowId", Message: "is not an id"})
+	}
+	if !printable(f.Starter) {
+		wrong = append(wrong, fault.Detail{Path: "startedBy", Message: "is not an id"})
+	}
+	if f.Tag != "" && !tags.Valid(f.Tag) {
+		wrong = append(wrong, fault.Detail{Path: "tag", Message: "is not a tag"})
+	}
+	if !printable(f.Text) || utf8.RuneCountInString(f.Text) > maxSearch {
+		wrong = append(wrong, fault.Detail{Path: "q", Message: "needs at most 200 characters in one line"})
+	}
+	for name, at := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
+		if !q.Has(name) {
+			continue
+		}
+		var err error
+		if *at, err = time.Parse(time.RFC3339, q.Get(name)); err != nil {
+			wrong = append(wrong, fault.Detail{Path: name, Message: "is not a time such as 2026-08-01T00:00:00Z"})
+		}
+	}
+	if len(wrong) > 0 {
+		return f, fault.Problems(wrong, "%s", sentence(wrong[0]))
+	}
+	return f, nil
+}
+
+// listed is a list that may be left out: nil, where it is.
+func listed(list *[]string) []string {
+	if list == nil {
+		return nil
+	}
+	return append([]string{}, *list...)
+}
+
+// editRun changes what a run is called.
+func (a *API) editRun(x *exchange) (answer, error) {
+	if _, err := a.Runs.Run(x.ctx(), x.caller, x.runID()); err != nil {
+		return answer{}, err
+	}
+	in, err := decode[api.RunEdit](x)
+	if err != nil {
+		return answer{}, err
+	}
+	r, err := a.Runs.SetLabel(x.ctx(), x.caller, x.runID(), runs.LabelEdit{Name: in.Name, Note: in.Note, Tags: listed(in.Tags)})
+	return answer{data: a.runRow(r)}, err
+}
