@@ -58,6 +58,8 @@ export const runsRoute = createRoute({
     ...text(search, "workflow"),
     ...oneOf(search, "since", ["1d", "7d", "30d"] as const),
     ...text(search, "q"),
+    ...text(search, "tag"),
+    ...flag(search, "mine"),
   }),
   component: lazyRouteComponent(() => import("../runs/RunsPage.tsx"), "RunsPage"),
 });

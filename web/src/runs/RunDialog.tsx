@@ -15,7 +15,9 @@ import { type Definition, type Workflow, workflowQuery } from "../workflows/quer
 import { curl, millrace } from "./command.ts";
 import { EstimateNote, SizePicker, useEstimate } from "./Estimate.tsx";
 import { fieldsOf, fill, startText } from "./form.ts";
+import { noLabel, readTags, startLabel } from "./label.ts";
 import { RunForm } from "./RunForm.tsx";
+import { LabelFields } from "./RunLabel.tsx";
 import { chosenSize, type Size, sizeOf } from "./sizes.ts";
 
 export interface RunDialogProps {
@@ -91,6 +93,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
     Object.fromEntries(Object.entries(props.inputs ?? {}).map(([key, value]) => [key, [value].flat()])),
   );
   const [size, setSize] = useState<Size>(() => sizeOf(props.compute));
+  const [label, setLabel] = useState(noLabel);
   const [tried, setTried] = useState(false);
   const filled = fill(definition, texts, files);
   const estimate = useEstimate(guest ? null : workflowId, size);
@@ -99,6 +102,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
     parameters: filled.parameters,
     inputs: filled.inputs,
     ...chosenSize(size),
+    ...startLabel(label),
   };
   // One key for one request: pressing twice starts one run, other values another.
   const key = useRef({ text: "", header: once() });
@@ -141,7 +145,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
       </div>
     );
   }
-  const wrong = Object.keys(filled.errors).length;
+  const wrong = Object.keys(filled.errors).length + (readTags(label.tags).error ? 1 : 0);
   const blocked =
     estimate.data && !estimate.data.allowed ? (estimate.data.reason ?? "This size is not allowed.") : null;
   return (
@@ -162,6 +166,14 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
         guest={guest !== undefined}
       />
       <SizePicker size={size} onChange={setSize} />
+      {!guest && (
+        <details className="text-sm">
+          <summary className="w-fit cursor-pointer font-medium">Name, note and tags</summary>
+          <div className="mt-3">
+            <LabelFields label={label} onChange={setLabel} />
+          </div>
+        </details>
+      )}
       {!guest && <EstimateNote estimate={estimate} />}
       {!guest && (
         <details className="text-[13px]">

@@ -1,6 +1,6 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { Ban, MessageSquare, Play, WifiOff } from "lucide-react";
+import { Ban, MessageSquare, Pencil, Play, WifiOff } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
 import { useStore } from "zustand";
 import { may } from "../identity/access.ts";
@@ -9,6 +9,7 @@ import { Button, buttonClass } from "../ui/Button.tsx";
 import { ConfirmDialog } from "../ui/Dialog.tsx";
 import { credits, duration } from "../ui/format.ts";
 import { Progress } from "../ui/Progress.tsx";
+import { Tags } from "../ui/Tags.tsx";
 import { Time, useNow } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
 import { waits } from "./model.ts";
@@ -17,6 +18,7 @@ import { RetryButtons } from "./Retry.tsx";
 import type { Run, RunStore } from "./runStore.ts";
 import { active, StatusPill } from "./status.tsx";
 
+const LabelDialog = lazy(async () => ({ default: (await import("./RunLabel.tsx")).LabelDialog }));
 const RunDialog = lazy(async () => ({ default: (await import("./RunDialog.tsx")).RunDialog }));
 
 /** RunHead is how the run stands, and what can be done with it. */
@@ -32,6 +34,7 @@ export function RunHead({ store, away, error }: { store: RunStore; away: boolean
             <Link to="/workflows/$workflowId" params={{ workflowId: run.workflowId }} className="hover:underline">
               {run.workflowName}
             </Link>
+            <span className="tabular text-muted">#{run.number}</span>
             <span role="status" aria-live="polite">
               <StatusPill
                 status={run.status}
@@ -44,6 +47,7 @@ export function RunHead({ store, away, error }: { store: RunStore; away: boolean
               </span>
             )}
           </h1>
+          <Called run={run} />
           <p className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-sm text-muted">
             <span>
               {run.startedBy.name}
@@ -69,6 +73,36 @@ export function RunHead({ store, away, error }: { store: RunStore; away: boolean
         </div>
       )}
     </header>
+  );
+}
+
+/** Called is what somebody called the run, and where that is changed. */
+function Called({ run }: { run: Given }) {
+  const [editing, setEditing] = useState(false);
+  const me = useMe();
+  const mine = run.startedBy.id === me.id && may(me.team.role, "start runs");
+  return (
+    <div className="mt-0.5 max-w-3xl text-sm">
+      <p className="flex flex-wrap items-center gap-x-2 gap-y-1">
+        {run.name && <strong className="font-medium break-words">{run.name}</strong>}
+        <Tags tags={run.tags} />
+        {(mine || may(me.team.role, "cancel any run")) && (
+          <button
+            type="button"
+            className="inline-flex items-center gap-1 text-[13px] text-muted hover:underline"
+            onClick={() => setEditing(true)}
+          >
+            <Pencil className="size-3.5" aria-hidden /> {run.name ? "Edit name and tags" : "Add a name or tags"}
+          </button>
+        )}
+      </p>
+      {run.note && <p className="mt-1 whitespace-pre-wrap break-words text-muted">{run.note}</p>}
+      {editing && (
+        <Suspense fallback={null}>
+          <LabelDialog run={run} onClose={() => setEditing(false)} />
+        </Suspense>
+      )}
+    </div>
   );
 }
 

@@ -13,6 +13,7 @@ import { Details } from "./Details.tsx";
 import { Events } from "./Events.tsx";
 import { Failure } from "./Failure.tsx";
 import { LogView } from "./LogView.tsx";
+import { runTitle } from "./label.ts";
 import { culprit } from "./model.ts";
 import { NodePanel } from "./NodePanel.tsx";
 import { Outputs } from "./Outputs.tsx";
@@ -170,8 +171,8 @@ function Follow({ run }: { run: Run }) {
 const signs: Partial<Record<Run["status"], string>> = { completed: "✓", failed: "✗", cancelled: "⊘", interrupted: "!" };
 
 /** titleOf tells in the tab how the run goes. */
-function titleOf(run: Pick<Run, "status" | "progressPercent" | "workflowName">): string {
+function titleOf(run: Pick<Run, "status" | "progressPercent" | "workflowName" | "number" | "name">): string {
   const state =
     signs[run.status] ?? (run.status === "running" ? `${Math.floor(run.progressPercent)}%` : looks[run.status].word);
-  return `${state} ${run.workflowName}`;
+  return `${state} ${runTitle(run)}`;
 }

@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
-import { Ban, Play, Search } from "lucide-react";
+import { Ban, Play, Search, X } from "lucide-react";
 import { useState } from "react";
 import { Answer } from "../app/Answer.tsx";
 import { Page } from "../app/Page.tsx";
@@ -15,9 +15,12 @@ import { Progress } from "../ui/Progress.tsx";
 import { useTicks } from "../ui/rows.tsx";
 import { SearchBox } from "../ui/SearchBox.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
+import { Tags } from "../ui/Tags.tsx";
 import { Time, useNow } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
+import { useSettled } from "../ui/useSettled.ts";
 import { workflowsQuery } from "../workflows/queries.ts";
+import { runTitle } from "./label.ts";
 import { waits } from "./model.ts";
 import { cancelRun, pageOfRuns, type RunFilter, type RunRow, runsQuery } from "./queries.ts";
 import { active, looks, StatusPill } from "./status.tsx";
@@ -37,9 +40,14 @@ const ranges = { "1d": 1, "7d": 7, "30d": 30 } as const;
 export function RunsPage() {
   const search = useSearch({ from: "/inside/runs" });
   const set = useChange<typeof search>();
+  const me = useMe();
+  const words = useSettled((search.q ?? "").trim().slice(0, 200));
   const filter: RunFilter = {
     ...(search.status && { status: search.status }),
     ...(search.workflow && { workflowId: search.workflow }),
+    ...(search.tag && { tag: search.tag }),
+    ...(search.mine && { startedBy: me.id }),
+    ...(words && { q: words }),
     // To the hour, so that the question stays the same while the page is open.
     ...(search.since && {
       since: new Date(Math.floor((Date.now() - ranges[search.since] * dayMs) / 3_600_000) * 3_600_000).toISOString(),
@@ -49,13 +57,13 @@ export function RunsPage() {
   const workflows = useQuery(workflowsQuery);
   const workflowNames: Record<string, string> = { "": "Any workflow" };
   for (const { id, name } of workflows.data ?? []) workflowNames[id] = name;
-  const filtered = Boolean(search.status || search.workflow || search.since || search.q);
+  const filtered = Boolean(search.status || search.workflow || search.since || search.q || search.tag || search.mine);
   return (
     <Page title="Runs" intro="Every run of the team, newest first. The list keeps itself up to date.">
       <div className="mb-4 grid grid-cols-2 gap-2 lg:grid-cols-[1fr_auto_auto_auto]">
         <SearchBox
           label="Search the list"
-          placeholder="Workflow, person or message"
+          placeholder="Name, tag, person, error or #12"
           className="max-lg:col-span-2"
           value={search.q ?? ""}
           onChange={(words) => set({ q: words || undefined })}
@@ -80,15 +88,41 @@ export function RunsPage() {
           onChange={(since) => set({ since: since || undefined })}
         />
       </div>
+      <div className="mb-3 flex flex-wrap items-center gap-x-4 gap-y-2">
+        <Checkbox
+          label="Only mine"
+          checked={search.mine ?? false}
+          onChange={(event) => set({ mine: event.target.checked || undefined })}
+        />
+        {search.tag && (
+          <Button
+            size="sm"
+            aria-label={`Do not filter by the tag ${search.tag}`}
+            icon={<X className="size-4" aria-hidden />}
+            onClick={() => set({ tag: undefined })}
+          >
+            {search.tag}
+          </Button>
+        )}
+      </div>
       <Answer query={runs}>
         {(rows) =>
           rows.length === 0 ? (
             <NoRuns
               filtered={filtered}
-              clear={() => set({ status: undefined, workflow: undefined, since: undefined, q: undefined })}
+              clear={() =>
+                set({
+                  status: undefined,
+                  workflow: undefined,
+                  since: undefined,
+                  q: undefined,
+                  tag: undefined,
+                  mine: undefined,
+                })
+              }
             />
           ) : (
-            <RunsTable key={JSON.stringify(filter)} first={rows} filter={filter} words={search.q ?? ""} />
+            <RunsTable key={JSON.stringify(filter)} first={rows} filter={filter} />
           )
         }
       </Answer>
@@ -119,7 +153,7 @@ function NoRuns({ filtered, clear }: { filtered: boolean; clear: () => void }) {
   );
 }
 
-function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilter; words: string }) {
+function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
   const [older, setOlder] = useState<RunRow[]>([]);
   const [cursor, setCursor] = useState<string | null | undefined>(undefined);
   const { ticked, tick, clear } = useTicks();
@@ -127,12 +161,7 @@ function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilte
   const me = useMe();
   const whyNot = useWhyNot();
   const seen = new Set(first.map((run) => run.id));
-  const wanted = words.toLowerCase();
-  const rows = [...first, ...older.filter((run) => !seen.has(run.id))].filter(
-    (run) =>
-      !wanted ||
-      `${run.workflowName} ${run.startedBy.name} ${run.errorMessage ?? ""} ${run.id}`.toLowerCase().includes(wanted),
-  );
+  const rows = [...first, ...older.filter((run) => !seen.has(run.id))];
   const more = useMutation({
     mutationFn: async () => {
       // The list itself keeps no cursor, as it is read again and again.
@@ -194,7 +223,7 @@ function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilte
           <tr key={run.id} className="hover:bg-sunken/60">
             <Td>
               <Checkbox
-                label={`Choose the run of ${run.workflowName}`}
+                label={`Choose the run ${runTitle(run)}`}
                 hideLabel
                 checked={ticked.has(run.id)}
                 onChange={(event) => tick([run.id], event.target.checked)}
@@ -202,8 +231,18 @@ function RunsTable({ first, filter, words }: { first: RunRow[]; filter: RunFilte
             </Td>
             <Td className="min-w-32">
               <Link to="/runs/$runId" params={{ runId: run.id }} className="font-medium hover:underline">
-                {run.workflowName}
+                {run.workflowName} <span className="tabular font-normal text-muted">#{run.number}</span>
               </Link>
+              {run.name && <p className="line-clamp-1 max-w-md">{run.name}</p>}
+              {run.tags.length > 0 && (
+                <p className="max-w-md">
+                  {run.tags.map((tag) => (
+                    <Link key={tag} to="/runs" search={{ tag }} className="hover:underline">
+                      <Tags tags={[tag]} />
+                    </Link>
+                  ))}
+                </p>
+              )}
               {run.errorMessage && <p className="line-clamp-1 max-w-md text-[13px] text-muted">{run.errorMessage}</p>}
               {waits(run) && <p className="max-w-md text-[13px] text-muted">{waits(run)}</p>}
               <p className="text-[13px] text-muted md:hidden">

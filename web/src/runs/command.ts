@@ -21,7 +21,16 @@ export function curl(origin: string, run: StartRun): string {
 }
 
 /** millrace is the command line, which is signed in already, and follows the run. */
-export function millrace({ workflowId, parameters, inputs, compute, resourceProfile }: StartRun): string {
+export function millrace({
+  workflowId,
+  parameters,
+  inputs,
+  compute,
+  resourceProfile,
+  name,
+  note,
+  tags,
+}: StartRun): string {
   const text = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
   return joined([
     `millrace run ${quoted(workflowId)} --watch`,
@@ -31,5 +40,8 @@ export function millrace({ workflowId, parameters, inputs, compute, resourceProf
     ),
     ...(compute ? [`--compute ${compute.vcpu}x${compute.ramGb}`] : []),
     ...(resourceProfile === "gpu" ? ["--gpu"] : []),
+    ...(name ? [`--name ${quoted(name)}`] : []),
+    ...(note ? [`--note ${quoted(note)}`] : []),
+    ...(tags ?? []).map((tag) => `--tag ${quoted(tag)}`),
   ]);
 }

@@ -8,6 +8,9 @@ export interface RunFilter {
   status?: Schemas["RunStatus"];
   workflowId?: string;
   since?: string;
+  tag?: string;
+  startedBy?: string;
+  q?: string;
 }
 
 /** runsQuery is the newest 50 runs; it asks often while something goes on. */

@@ -8,6 +8,7 @@ import {
   Play,
   Plus,
   Search,
+  Tag,
   Trash2,
   Upload,
   Workflow as WorkflowIcon,
@@ -31,6 +32,7 @@ import { useFirst } from "../ui/rows.tsx";
 import { SearchBox } from "../ui/SearchBox.tsx";
 import { Skeleton } from "../ui/Skeleton.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
+import { Tags } from "../ui/Tags.tsx";
 import { Time } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
 import { pick, type Sort } from "./model.ts";
@@ -89,7 +91,7 @@ export function WorkflowsPage() {
               <div className="mb-4 flex flex-wrap gap-2">
                 <SearchBox
                   label="Search workflows"
-                  placeholder="Name, description or person"
+                  placeholder="Name, description, tag or person"
                   className="min-w-56 flex-1"
                   value={search.q ?? ""}
                   onChange={(words) => set({ q: words || undefined })}
@@ -114,6 +116,8 @@ export function WorkflowsPage() {
     </Page>
   );
 }
+
+const TagsDialog = lazy(async () => ({ default: (await import("./TagsDialog.tsx")).TagsDialog }));
 
 /** FirstSteps are for a team that has not done much yet; whoever is past them sees the children. */
 function FirstSteps({ rows, children }: { rows: WorkflowRow[]; children?: ReactNode }) {
@@ -192,6 +196,7 @@ function Row({ row }: { row: WorkflowRow }) {
   const client = useQueryClient();
   const [deleting, setDeleting] = useState(false);
   const refresh = () => client.invalidateQueries({ queryKey: ["workflows"] });
+  const [tagging, setTagging] = useState(false);
   const remove = useMutation({
     mutationFn: () => deleteWorkflow(row.id),
     onSuccess: () => {
@@ -230,6 +235,7 @@ function Row({ row }: { row: WorkflowRow }) {
         <p className="line-clamp-1 max-w-lg text-[13px] text-muted">
           {row.description || plural(row.nodeCount, "step")}
         </p>
+        <Tags tags={row.tags} />
       </Td>
       <Td>
         <LastRuns runs={row.lastRuns} />
@@ -263,6 +269,13 @@ function Row({ row }: { row: WorkflowRow }) {
             >
               Duplicate
             </MenuItem>
+            <MenuItem
+              icon={<Tag className="size-4" aria-hidden />}
+              disabledReason={whyNot("edit workflows")}
+              onSelect={() => setTagging(true)}
+            >
+              Tags…
+            </MenuItem>
             <MenuItem icon={<Download className="size-4" aria-hidden />} onSelect={() => download.mutate()}>
               Export as JSON
             </MenuItem>
@@ -277,6 +290,11 @@ function Row({ row }: { row: WorkflowRow }) {
             </MenuItem>
           </Menu>
         </div>
+        {tagging && (
+          <Suspense fallback={null}>
+            <TagsDialog workflow={row} onClose={() => setTagging(false)} onSaved={refresh} />
+          </Suspense>
+        )}
         <ConfirmDialog
           open={deleting}
           onOpenChange={setDeleting}

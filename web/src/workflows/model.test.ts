@@ -13,6 +13,7 @@ const row = (name: string, updatedAt: string): WorkflowRow => ({
   createdAt: updatedAt,
   updatedAt,
   lastRuns: [],
+  tags: [],
 });
 
 test("every word must be found, in any order", () => {

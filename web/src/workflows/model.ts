@@ -8,7 +8,7 @@ export type Sort = "updated" | "created" | "name";
 export function pick(rows: WorkflowRow[], words: string, sort: Sort): WorkflowRow[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const found = rows.filter((row) => {
-    const text = `${row.name} ${row.description} ${row.createdBy.name}`.toLowerCase();
+    const text = `${row.name} ${row.description} ${row.createdBy.name} ${row.tags.join(" ")}`.toLowerCase();
     return wanted.every((word) => text.includes(word));
   });
   const by: Record<Sort, (a: WorkflowRow, b: WorkflowRow) => number> = {
