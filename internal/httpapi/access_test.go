@@ -288,6 +288,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 }
 
 func TestSomebodyWithoutATeamIsToldSo(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada, bob := h.signUp("Ada"), h.signUp("Bob")
 	h.join(bob, ada, access.Owner)
@@ -303,6 +304,7 @@ func TestSomebodyWithoutATeamIsToldSo(t *testing.T) {
 }
 
 func TestMembersDeleteWhatTheyMade(t *testing.T) {
+	t.Parallel()
 	w := &world{house: newHouse(t)}
 	host, who := w.team(access.Member)
 	in := header("X-Team-Id", string(host.team))

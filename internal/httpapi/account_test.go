@@ -28,6 +28,7 @@ func (h *house) export(who someone) map[string]any {
 }
 
 func TestAnExportHoldsEverythingOfTheTeamAndNothingElse(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada, eve := h.signUp("Ada"), h.signUp("Eve")
 		bob := h.signUp("Bob")
@@ -135,6 +136,7 @@ func (w *thief) Write(b []byte) (int, error) {
 }
 
 func TestAnExportThatBreaksOffIsNotComplete(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	h.runnable(ada)
@@ -156,6 +158,7 @@ func TestAnExportThatBreaksOffIsNotComplete(t *testing.T) {
 }
 
 func TestAnErasedTeamIsGoneAndItsPeopleStay(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada, bob := h.verified("Ada"), h.signUp("Bob")
 		h.join(bob, ada, access.Admin)
@@ -208,6 +211,7 @@ func TestAnErasedTeamIsGoneAndItsPeopleStay(t *testing.T) {
 // An upload that was under way when its team was erased is thrown away; what
 // reaches the store past us is swept when no address can be open any more.
 func TestWhatArrivesForAnErasedTeamGoesToo(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	p := h.presign(ada, "late.csv", "text/csv", 8).want(200)

@@ -24,6 +24,7 @@ func builtApp() httpapi.App {
 }
 
 func TestEveryPageOfTheAppIsTheApp(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	for _, page := range []string{"/", "/workflows", "/workflows/wf_1", "/runs/run_1", "/files", "/papers", "/billing/return", "/join", "/account"} {
 		r := h.call("GET", page, "").want(http.StatusOK)
@@ -39,6 +40,7 @@ func TestEveryPageOfTheAppIsTheApp(t *testing.T) {
 }
 
 func TestNothingElseIsTheApp(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	for _, path := range []string{"/nothing", "/workflowsx", "/manifest.json", "/index.html", "/assets/nothing.js", "/assets/..%2findex.html"} {
 		if r := h.call("GET", path, "").want(http.StatusNotFound); r.text("code") != "not_found" {
@@ -48,6 +50,7 @@ func TestNothingElseIsTheApp(t *testing.T) {
 }
 
 func TestAssetsComePackedAndStay(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	for accept, want := range map[string][2]string{
 		"":                  {"script", ""},

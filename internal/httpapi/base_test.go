@@ -17,6 +17,7 @@ import (
 )
 
 func TestBodiesAreReadStrictly(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	post := func(body string, c ...change) reply {
@@ -56,6 +57,7 @@ func TestBodiesAreReadStrictly(t *testing.T) {
 
 // The contract's order: who, team, role, size and type, existence, body.
 func TestChecksComeInTheirOrder(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada, bob := h.signUp("Ada"), h.signUp("Bob")
 	h.join(bob, ada, "viewer")
@@ -72,6 +74,7 @@ func TestChecksComeInTheirOrder(t *testing.T) {
 }
 
 func TestUnknownAddressesAndMethods(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.call("GET", "/api/nothing", "").wantCode(404, "not_found")
 	h.call("GET", "/nothing", "").wantCode(404, "not_found")
@@ -86,6 +89,7 @@ func TestUnknownAddressesAndMethods(t *testing.T) {
 }
 
 func TestRequestIdsAreKeptWhenWellFormed(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	if got := h.call("GET", "/api/health", "", header("X-Request-Id", "abc-123")).header.Get("X-Request-Id"); got != "abc-123" {
 		t.Errorf("got %q", got)
@@ -102,6 +106,7 @@ func TestRequestIdsAreKeptWhenWellFormed(t *testing.T) {
 }
 
 func TestOnlyOurOriginsMayCallFromABrowser(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	write := func(c ...change) reply {
@@ -138,6 +143,7 @@ func TestOnlyOurOriginsMayCallFromABrowser(t *testing.T) {
 }
 
 func TestCookiesAreCloseFitting(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.signUp("Ada")
 	signIn := func(host string) string {
@@ -154,6 +160,7 @@ func TestCookiesAreCloseFitting(t *testing.T) {
 }
 
 func TestLinksPointToTheOriginTheRequestCameTo(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.verified("Ada")
 	for host, want := range map[string]string{"127.0.0.1:8080": base, "cloud.millrace.example": cloud, "evil.example": base} {
@@ -167,6 +174,7 @@ func TestLinksPointToTheOriginTheRequestCameTo(t *testing.T) {
 }
 
 func TestRunsAreLimitedByAddress(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		start := func(address string, c ...change) reply {
@@ -203,6 +211,7 @@ func TestRunsAreLimitedByAddress(t *testing.T) {
 }
 
 func TestOnlyTrustedProxiesSpeakForOthers(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, func(o *httpapi.Options, _ *builtin.Options) {
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 		o.RunsPerMinute = 1
@@ -225,6 +234,7 @@ func TestOnlyTrustedProxiesSpeakForOthers(t *testing.T) {
 }
 
 func TestIdempotencyKeys(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		key := header("Idempotency-Key", "k1")
@@ -260,6 +270,7 @@ func TestIdempotencyKeys(t *testing.T) {
 }
 
 func TestManyAtOnceUnderOneKeyActOnce(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		var mu sync.Mutex
@@ -297,6 +308,7 @@ func (explosive) Identify(context.Context, identity.Credential) (identity.Presen
 }
 
 func TestOurMistakesAreAnsweredAndLoggedOnce(t *testing.T) {
+	t.Parallel()
 	o := httpapi.Options{}
 	broken := newHouse(t, func(opts *httpapi.Options, _ *builtin.Options) { o = *opts })
 	o.Identity, o.Accounts = explosive{}, broken.accounts
@@ -312,6 +324,7 @@ func TestOurMistakesAreAnsweredAndLoggedOnce(t *testing.T) {
 }
 
 func TestTheAccessLogKeepsSecrets(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.verified("Ada")
 	h.call("POST", "/api/team/invite", `{"email":"x@example.org","role":"member"}`, bearer(ada.token)).want(201)
@@ -330,6 +343,7 @@ func TestTheAccessLogKeepsSecrets(t *testing.T) {
 }
 
 func TestReadinessSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, func(o *httpapi.Options, _ *builtin.Options) {
 		o.Checks["storage"] = func(context.Context) error { return errors.New("postgres://user:password@host") }
 	})
@@ -341,6 +355,7 @@ func TestReadinessSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestEveryAnswerIsHardened(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	for _, path := range []string{"/api/health", "/api/nothing", "/docs", "/"} {
 		r := h.call("GET", path, "")
@@ -356,6 +371,7 @@ func TestEveryAnswerIsHardened(t *testing.T) {
 }
 
 func TestAPageUnderAnotherNameOfThisMachineMovesToThePublicOne(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	as := func(host string) reply { return h.call("GET", "/docs", "", func(r *http.Request) { r.Host = host }) }
 	if r := as("localhost:8080").want(307); r.header.Get("Location") != base+"/docs" {
@@ -368,6 +384,7 @@ func TestAPageUnderAnotherNameOfThisMachineMovesToThePublicOne(t *testing.T) {
 // PostgreSQL takes no NUL and nothing but UTF-8; whoever sends either is told
 // so, or it is left out, on both databases.
 func TestOddBytesReachNoDatabase(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)

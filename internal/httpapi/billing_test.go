@@ -36,6 +36,7 @@ func (h *house) spend(team ids.Team, cost credits.Amount, change ...func(*billin
 }
 
 func TestCreditsAndUsage(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		h.mu.Lock()
 		h.now = time.Date(2031, 8, 15, 12, 0, 0, 0, time.UTC)
@@ -95,6 +96,7 @@ func TestCreditsAndUsage(t *testing.T) {
 }
 
 func TestEstimates(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	ask := func(body string) reply { return h.call("POST", "/api/billing/estimate", body, bearer(ada.token)) }
@@ -143,6 +145,7 @@ func TestEstimates(t *testing.T) {
 }
 
 func TestATopUpInTheSandbox(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
@@ -225,6 +228,7 @@ func TestATopUpInTheSandbox(t *testing.T) {
 }
 
 func TestWithoutPaymentsNothingIsSold(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, func(o *httpapi.Options, _ *builtin.Options) {
 		o.Billing = billing.NewService(billing.Options{Catalog: credits.DefaultCatalog(), Now: time.Now})
 		o.Pages = nil

@@ -6,6 +6,7 @@ import (
 )
 
 func TestNullIsAsGoodAsNothing(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	id := h.call("POST", "/api/workflows", `{"name":"a","description":null}`, bearer(ada.token)).want(201).text("data", "id")
@@ -41,6 +42,7 @@ func TestNullIsAsGoodAsNothing(t *testing.T) {
 }
 
 func TestAWholeNumberMayBeWrittenWithAFraction(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	for size, want := range map[string]int{
@@ -59,6 +61,7 @@ func TestAWholeNumberMayBeWrittenWithAFraction(t *testing.T) {
 }
 
 func TestQueriesAreTakenAsTheDocumentSays(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	run := h.finished(ada)
@@ -82,6 +85,7 @@ func TestQueriesAreTakenAsTheDocumentSays(t *testing.T) {
 
 // An address of our own is not the name of something that is kept beside it.
 func TestAnAddressIsNotTakenForAName(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	for request, allowed := range map[string]string{
@@ -103,6 +107,7 @@ func TestAnAddressIsNotTakenForAName(t *testing.T) {
 }
 
 func TestAnIDThatNobodyGaveNamesNothing(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	for path, want := range map[string]int{

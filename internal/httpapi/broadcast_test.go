@@ -12,6 +12,7 @@ import (
 )
 
 func TestNobodyJoinsABroadcastThatHasToldItsEnd(t *testing.T) {
+	t.Parallel()
 	a := New(Options{Feed: &runs.Hub{}, Life: t.Context()})
 	over := &broadcast{api: a, id: "run", over: true}
 	a.watched.all = map[ids.Run]*broadcast{"run": over}
@@ -27,6 +28,7 @@ func TestNobodyJoinsABroadcastThatHasToldItsEnd(t *testing.T) {
 }
 
 func TestFramesThatAreNotTakenAtOnceArriveWhole(t *testing.T) {
+	t.Parallel()
 	near, far := connection(t)
 	c := &client{wake: make(chan struct{}, 1)}
 	s := &stream{c: c, line: newLine(near), b: &broadcast{api: New(Options{}), clients: map[*client]bool{c: true}}}

@@ -33,6 +33,7 @@ func (h *house) signInWith(email, password, code string) reply {
 }
 
 func TestAnAddressIsVerified(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		first := h.linkToken(ada.email, "verify")
@@ -58,6 +59,7 @@ func TestAnAddressIsVerified(t *testing.T) {
 }
 
 func TestMailsAreFew(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	for range 5 {
@@ -72,6 +74,7 @@ func TestMailsAreFew(t *testing.T) {
 }
 
 func TestResettingAPasswordEndsEverything(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		oauth, renew := h.tokens(ada)
@@ -103,6 +106,7 @@ func TestResettingAPasswordEndsEverything(t *testing.T) {
 }
 
 func TestChangingAPasswordEndsOtherSessions(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		other := h.signIn(ada)
@@ -151,6 +155,7 @@ func (h *house) withFactor(who someone) (secret string, recovery []string) {
 }
 
 func TestASecondFactorFromBeginToEnd(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		factor := func(body string) reply { return h.call("POST", "/auth/second-factor", body, bearer(ada.token)) }
@@ -189,6 +194,7 @@ func TestASecondFactorFromBeginToEnd(t *testing.T) {
 }
 
 func TestGuessingCodesIsSlowed(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	secret, _ := h.withFactor(ada)
@@ -201,6 +207,7 @@ func TestGuessingCodesIsSlowed(t *testing.T) {
 }
 
 func TestAPITokens(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		h.join(ada, bob, access.Member)

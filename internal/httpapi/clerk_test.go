@@ -205,6 +205,7 @@ func clerkHouse(t *testing.T, url string) (*house, *hosted) {
 }
 
 func TestClerksSessionTokensAreHeldToTheirFrontend(t *testing.T) {
+	t.Parallel()
 	eachClerkHouse(t, func(t *testing.T, h *house, c *hosted) {
 		me := h.call("GET", "/api/me", "", bearer(c.token(h, nil))).want(200)
 		if me.text("data", "email") != "ada@example.org" || me.text("data", "name") != "Ada Okoye" {
@@ -245,6 +246,7 @@ func TestStrangersCannotHaveClerkAskedAgainAndAgain(t *testing.T) {
 }
 
 func TestClerksTeamsAreFoundAndChosen(t *testing.T) {
+	t.Parallel()
 	eachClerkHouse(t, func(t *testing.T, h *house, c *hosted) {
 		token := c.token(h, nil)
 		first := h.call("GET", "/api/me", "", bearer(token)).want(200)
@@ -272,6 +274,7 @@ func TestClerksTeamsAreFoundAndChosen(t *testing.T) {
 }
 
 func TestWhatClerkRevokesIsDeadWithinFiveSeconds(t *testing.T) {
+	t.Parallel()
 	eachClerkHouse(t, func(t *testing.T, h *house, c *hosted) {
 		token := c.token(h, nil)
 		h.call("GET", "/api/me", "", bearer(token)).want(200)
@@ -334,6 +337,7 @@ func eachOperation(t *testing.T, visit func(method, path string, op *openapi3.Op
 }
 
 func TestWithClerkOurOwnAccountsAreClosed(t *testing.T) {
+	t.Parallel()
 	eachClerkHouse(t, func(t *testing.T, h *house, c *hosted) {
 		token := c.token(h, nil)
 		h.call("GET", "/sign-in", "", bearer(token)).want(404)

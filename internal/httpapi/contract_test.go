@@ -1,13 +1,109 @@
 package httpapi_test
 
 import (
+	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"sort"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/millrace/millrace/api"
 )
+
+var contract = sync.OnceValues(func() (*openapi3.T, error) {
+	return openapi3.NewLoader().LoadFromData(api.JSON)
+})
+
+// schemas has compiled what answers were held against so far: compiling a
+// schema takes many times as long as using it.
+var schemas struct {
+	sync.Mutex
+	compiler *jsonschema.Compiler
+}
+
+// schemaAt is the schema at a place in the contract, "#/components/schemas/Run".
+func schemaAt(pointer string) (*jsonschema.Schema, error) {
+	const name = "contract.json"
+	schemas.Lock()
+	defer schemas.Unlock()
+	if schemas.compiler == nil {
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(api.JSON))
+		if err != nil {
+			return nil, err
+		}
+		c := jsonschema.NewCompiler()
+		c.AssertFormat()
+		if err := c.AddResource(name, doc); err != nil {
+			return nil, err
+		}
+		schemas.compiler = c
+	}
+	return schemas.compiler.Compile(name + pointer)
+}
+
+// promised is where the contract has the schema of a JSON answer. Addresses
+// that it does not know answer with a failure.
+func promised(pattern string, status int) (pointer string, err error) {
+	doc, err := contract()
+	if err != nil {
+		return "", err
+	}
+	method, path, _ := strings.Cut(pattern, " ")
+	item := doc.Paths.Value(path)
+	if item == nil || item.GetOperation(method) == nil {
+		return "#/components/schemas/Failure", nil
+	}
+	responses := item.GetOperation(method).Responses
+	for _, key := range []string{fmt.Sprint(status), fmt.Sprintf("%dXX", status/100)} {
+		response := responses.Value(key)
+		switch {
+		case response == nil:
+			continue
+		case response.Value.Content.Get("application/json") == nil:
+			return "", fmt.Errorf("the contract promises no JSON with %d for %s", status, pattern)
+		case response.Ref != "":
+			return response.Ref + "/content/application~1json/schema", nil
+		}
+		return fmt.Sprintf("#/paths/%s/%s/responses/%s/content/application~1json/schema",
+			strings.ReplaceAll(path, "/", "~1"), strings.ToLower(method), key), nil
+	}
+	return "", fmt.Errorf("the contract knows no %d for %s", status, pattern)
+}
+
+func (h *house) holdAgainstContract(pattern string, got reply) {
+	h.t.Helper()
+	if !strings.HasPrefix(got.header.Get("Content-Type"), "application/json") {
+		return
+	}
+	pointer, err := promised(pattern, got.status)
+	if err != nil {
+		h.t.Errorf("%v: %s", err, got.body)
+		return
+	}
+	if err := fits(pointer, got.body); err != nil {
+		h.t.Errorf("%s answers %d against the contract: %v\n%s", pattern, got.status, err, got.body)
+	}
+}
+
+// fits holds JSON against a schema of the contract.
+func fits(pointer, text string) error {
+	schema, err := schemaAt(pointer)
+	if err != nil {
+		return err
+	}
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		return err
+	}
+	return schema.Validate(v)
+}
 
 // operations is every "METHOD /path" of the contract.
 func operations(t *testing.T) []string {
@@ -29,6 +125,7 @@ func operations(t *testing.T) []string {
 // Each operation of the contract is a route, and nothing else is but the
 // pages and their parts.
 func TestTheRoutesAreTheContract(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	served := map[string]bool{}
 	for _, op := range operations(t) {
@@ -59,6 +156,7 @@ func TestTheRoutesAreTheContract(t *testing.T) {
 }
 
 func TestTheContractIsPublished(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	r := h.call("GET", "/api/openapi.json", "")
 	if r.status != http.StatusOK || r.at("openapi") != "3.1.0" {

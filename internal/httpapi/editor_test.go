@@ -31,6 +31,7 @@ func upgrade(t *testing.T, server *httptest.Server, path, origin string) (*webso
 }
 
 func TestTheEditorChecksBeforeItUpgrades(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		server := httptest.NewServer(h.mux)
 		defer server.Close()
@@ -84,6 +85,7 @@ func TestTheEditorChecksBeforeItUpgrades(t *testing.T) {
 }
 
 func TestWhoIsRemovedLeavesTheRoom(t *testing.T) {
+	t.Parallel()
 	w := &world{house: newHouse(t)}
 	server := httptest.NewServer(w.mux)
 	defer server.Close()

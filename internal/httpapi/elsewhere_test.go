@@ -168,6 +168,7 @@ func signInAt(t *testing.T, to *url.URL, email string) (query string) {
 }
 
 func TestSigningInElsewhereWithARealProvider(t *testing.T) {
+	t.Parallel()
 	h := houseWith(t, realProvider(t))
 	if page := h.call("GET", "/sign-in?next=%2Fdevice", "", header("Accept", "text/html")); !strings.Contains(page.body, `/auth/oidc/institute/start?returnTo=%2fdevice`) {
 		t.Errorf("the sign-in page does not offer it: %s", page.body)
@@ -200,6 +201,7 @@ func TestSigningInElsewhereWithARealProvider(t *testing.T) {
 // What a real provider says of an address, and a person who changes their
 // mind there, are heard.
 func TestARealProviderMaySayNo(t *testing.T) {
+	t.Parallel()
 	h := houseWith(t, realProvider(t))
 	to, flight := h.begin("/")
 	if got := h.back(signInAt(t, to, "carol@example.org"), flight); got.status != 403 || got.at("code") != "email_unverified" {
@@ -289,6 +291,7 @@ func (h *house) signInBy(m *mock) reply {
 }
 
 func TestAProviderIsNotBelievedBlindly(t *testing.T) {
+	t.Parallel()
 	m := newMock(t)
 	h := houseWith(t, m.URL)
 	for name, tt := range map[string]struct {
@@ -338,6 +341,7 @@ func TestAProviderIsNotBelievedBlindly(t *testing.T) {
 // Whoever made an account with somebody else's address and never proved it is
 // thrown out when its owner comes.
 func TestAnUnprovenAccountIsTakenFromWhoMadeIt(t *testing.T) {
+	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := newMock(t)
 		h := houseOnWith(t, url, m.URL)
@@ -358,6 +362,7 @@ func TestAnUnprovenAccountIsTakenFromWhoMadeIt(t *testing.T) {
 // Whoever has proved their address keeps everything, and their name at the
 // provider counts from then on, whatever address it gives.
 func TestAProvenAccountIsLinkedAsItIs(t *testing.T) {
+	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := newMock(t)
 		h := houseOnWith(t, url, m.URL)
@@ -379,6 +384,7 @@ func TestAProvenAccountIsLinkedAsItIs(t *testing.T) {
 }
 
 func TestWhoMayComeFromElsewhereIsWhoMaySignUp(t *testing.T) {
+	t.Parallel()
 	m := newMock(t)
 	h := houseWith(t, m.URL, func(_ *httpapi.Options, o *builtin.Options) { o.SignUp = builtin.SignUpInvite })
 	m.says(nil)

@@ -6,6 +6,7 @@ import (
 )
 
 func TestAHeartbeatIsNoEvent(t *testing.T) {
+	t.Parallel()
 	w := httptest.NewRecorder()
 	s := openStream(w)
 	for _, text := range []string{"id: 1:0\ndata: {}\n\n", heartbeatLine, "id: 2:0\ndata: {}\n\n"} {

@@ -67,6 +67,7 @@ func (h *house) stored(who someone) float64 {
 }
 
 func TestAFileEndToEnd(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		const body = "sample,reads\na,1\n"
@@ -109,6 +110,7 @@ func TestAFileEndToEnd(t *testing.T) {
 }
 
 func TestASignedAddressWorksAsSignedOnly(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	down := h.files2(ada)
@@ -171,6 +173,7 @@ func (h *house) files2(who someone) string {
 }
 
 func TestWhatMayBeUploaded(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	for _, name := range []string{"a.exe", "A.EXE", "a.sh", "a.py", "a.js", "a.tar.jar", "a.R", "a.sh.", "lib.so", "x.ps1"} {
@@ -217,6 +220,7 @@ func jsonText(text string) string {
 }
 
 func TestProgramsInDisguiseAreRefusedOnArrival(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	for _, body := range []string{"\x7fELF\x02\x01\x01", "MZ\x90\x00", "#!/bin/sh\n", "\xef\xbb\xbf#!/bin/sh", "\xcf\xfa\xed\xfe\x07", "\xca\xfe\xba\xbe"} {
@@ -232,6 +236,7 @@ func TestProgramsInDisguiseAreRefusedOnArrival(t *testing.T) {
 }
 
 func TestHTMLFromAUserNeverRunsHere(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	for _, media := range []string{"text/html", "image/svg+xml", "application/xhtml+xml"} {
@@ -256,6 +261,7 @@ func (b *broken) Read(p []byte) (int, error) {
 }
 
 func TestAnUploadThatBreaksOffMayBeTriedAgain(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	p := h.presign(ada, "a.bin", "application/octet-stream", 2000).want(200)
@@ -283,6 +289,7 @@ func (h *house) cleanFiles() error {
 }
 
 func TestReservationsExpireAndOrphansGo(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		h.presign(ada, "never.txt", "text/plain", 1000).want(200)
@@ -306,6 +313,7 @@ func TestReservationsExpireAndOrphansGo(t *testing.T) {
 }
 
 func TestFilesPageUploadsFirst(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	for i := range 5 {
@@ -332,6 +340,7 @@ func TestFilesPageUploadsFirst(t *testing.T) {
 }
 
 func TestMembersDeleteTheirOwnFiles(t *testing.T) {
+	t.Parallel()
 	w := &world{house: newHouse(t)}
 	host, who := w.team(access.Member)
 	in := header("X-Team-Id", string(host.team))

@@ -72,8 +72,9 @@ type house struct {
 	filesRoom *files.Service
 	attempts  string // the executor's folder
 
-	mu  sync.Mutex
-	now time.Time
+	opened time.Time
+	mu     sync.Mutex
+	now    time.Time
 }
 
 func (h *house) clock() time.Time {
@@ -82,6 +83,9 @@ func (h *house) clock() time.Time {
 	h.now = h.now.Add(time.Microsecond) // two things never happen at once
 	return h.now
 }
+
+// ticking is the clock of what waits for a time to come: nobody turns it then.
+func (h *house) ticking() time.Time { return h.clock().Add(time.Since(h.opened)) }
 
 func (h *house) pass(d time.Duration) {
 	h.mu.Lock()
@@ -103,7 +107,7 @@ func eachHouse(t *testing.T, test func(t *testing.T, h *house)) {
 
 func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin.Options)) *house {
 	t.Helper()
-	h := &house{t: t, url: url, db: storetest.Open(t, url), mailbox: t.TempDir(), now: time.Now().Truncate(time.Second), log: &bytes.Buffer{}}
+	h := &house{t: t, url: url, db: storetest.Open(t, url), mailbox: t.TempDir(), opened: time.Now(), now: time.Now().Truncate(time.Second), log: &bytes.Buffer{}}
 	log := slog.New(slog.NewTextHandler(&locked{w: h.log}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	folder, err := mail.NewFolder(h.mailbox, "millrace@localhost", h.clock)
 	if err != nil {
@@ -174,7 +178,7 @@ func engineOf(t *testing.T, h *house) *engine.Engine {
 	e := engine.New(engine.Options{
 		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Purse: h.db, Objects: objects.Kept{Store: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
 		Dir: dir, Owner: "here test", Host: "here", Away: time.Minute, Changed: h.hub.Changed, Ended: h.hub.Ended, Pulse: h.hub.Feel,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: h.clock,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: h.ticking,
 	})
 	t.Cleanup(func() { driver.Close() })
 	background(t, e.Run)

@@ -18,6 +18,7 @@ import (
 )
 
 func TestATokenWorksOnlyAsItWasMinted(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		h.call("GET", "/api/me", "", bearer(ada.token)).want(200)
@@ -100,6 +101,7 @@ func signed(t *testing.T, token *jwt.Token, key any) string {
 }
 
 func TestSigningOutEndsEveryTokenAtOnce(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		fresh := h.call("POST", "/auth/token", "", cookie(ada.secret)).want(200).text("data", "token")
@@ -117,6 +119,7 @@ func TestSigningOutEndsEveryTokenAtOnce(t *testing.T) {
 }
 
 func TestATokenLivesFiveMinutesAndASessionAMonth(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	h.pass(4*time.Minute + 50*time.Second)
@@ -130,6 +133,7 @@ func TestATokenLivesFiveMinutesAndASessionAMonth(t *testing.T) {
 }
 
 func TestTheKeysRotateAndOldTokensGoOn(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	kids := func() int { return len(h.call("GET", "/auth/jwks.json", "").want(200).at("keys").([]any)) }
 	if kids() != 1 {
@@ -156,6 +160,7 @@ func TestTheKeysRotateAndOldTokensGoOn(t *testing.T) {
 }
 
 func TestAServerThatRestedForMonthsSignsAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, rest := range []time.Duration{30*24*time.Hour + 23*time.Hour, 90 * 24 * time.Hour} {
 		h := newHouse(t)
 		h.pass(rest)
@@ -168,6 +173,7 @@ func TestAServerThatRestedForMonthsSignsAtOnce(t *testing.T) {
 }
 
 func TestSessionsAreListedAndRevokedOneByOne(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	second := h.call("POST", "/auth/sign-in", `{"email":"ADA@example.org","password":"correct horse"}`).want(200).text("data", "token")
@@ -183,6 +189,7 @@ func TestSessionsAreListedAndRevokedOneByOne(t *testing.T) {
 }
 
 func TestAFreshTokenNeedsTheCookie(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	h.call("POST", "/auth/token", "", bearer(ada.token)).want(401)
@@ -190,6 +197,7 @@ func TestAFreshTokenNeedsTheCookie(t *testing.T) {
 }
 
 func TestATokenIsMintedForTheFrontendThatAsked(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.signUp("Ada")
 	signIn := func(origin string) string {
@@ -213,6 +221,7 @@ func TestATokenIsMintedForTheFrontendThatAsked(t *testing.T) {
 }
 
 func TestSigningUp(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.signUp("Ada")
 	h.call("POST", "/auth/sign-up", `{"email":"ADA@Example.org","password":"correct horse","name":"A"}`).wantCode(409, "email_taken")
@@ -232,6 +241,7 @@ func TestSigningUp(t *testing.T) {
 }
 
 func TestWhoMaySignUp(t *testing.T) {
+	t.Parallel()
 	policy := func(p builtin.SignUpPolicy) *house {
 		return newHouse(t, func(_ *httpapi.Options, o *builtin.Options) { o.SignUp = p })
 	}
@@ -261,6 +271,7 @@ func TestWhoMaySignUp(t *testing.T) {
 }
 
 func TestGuessingIsSlowedAndSessionsGoOn(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		guess := func(password string, c ...change) reply {
@@ -284,6 +295,7 @@ func TestGuessingIsSlowedAndSessionsGoOn(t *testing.T) {
 }
 
 func TestGuessingManyAccountsIsSlowedByAddress(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	limited := 0
 	for i := range 110 {
@@ -299,6 +311,7 @@ func TestGuessingManyAccountsIsSlowedByAddress(t *testing.T) {
 }
 
 func TestTheTeamOfARequest(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada, bob := h.signUp("Ada"), h.signUp("Bob")
 	h.join(bob, ada, access.Member)
@@ -325,6 +338,7 @@ func TestTheTeamOfARequest(t *testing.T) {
 }
 
 func TestAnInvitationEndToEnd(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada, bob, eve := h.verified("Ada"), h.signUp("Bob"), h.signUp("Eve")
 		invite := func(body string) reply { return h.call("POST", "/api/team/invite", body, bearer(ada.token)) }
@@ -375,6 +389,7 @@ func (h *house) signIn(who someone) someone {
 }
 
 func TestRolesOfMembers(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	owner, admin, member := h.signUp("Owner"), h.signUp("Admin"), h.signUp("Member")
 	h.join(admin, owner, access.Admin)

@@ -39,6 +39,7 @@ func (h *house) invite(who someone, email string, c ...change) reply {
 func tokenOf(link string) string { return filepath.Base(link) }
 
 func TestAnUnverifiedAccountSendsNoMail(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		for i := range 30 {
@@ -63,6 +64,7 @@ func TestAnUnverifiedAccountSendsNoMail(t *testing.T) {
 }
 
 func TestOnlyTheLinkInTheMailProvesAnAddress(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.verified("Ada")
 		link := tokenOf(h.invite(ada, "eve@example.org").want(201).text("data", "link"))
@@ -92,6 +94,7 @@ func TestOnlyTheLinkInTheMailProvesAnAddress(t *testing.T) {
 }
 
 func TestNothingThatAStrangerWroteIsASubjectOrALink(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	const name = "You won! http://evil.example/prize (win@evil.example)"
 	r := h.call("POST", "/auth/sign-up", fmt.Sprintf(`{"email":"mallory@example.org","password":"correct horse","name":%q}`, name)).want(201)
@@ -116,6 +119,7 @@ func TestNothingThatAStrangerWroteIsASubjectOrALink(t *testing.T) {
 }
 
 func TestAViewerOrOwnerIsInvitedByWhoMay(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	owner, admin := h.signUp("Owner"), h.signUp("Admin")
 	h.join(admin, owner, "admin")
@@ -140,6 +144,7 @@ func (h *house) limited(r reply) {
 
 // The limits are counted in the database: two servers on it are one.
 func TestInvitationsAreFewForAccountTeamAndRecipient(t *testing.T) {
+	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		h := houseOn(t, url)
 		ada, bob := h.verified("Ada"), h.verified("Bob")
@@ -184,6 +189,7 @@ func TestInvitationsAreFewForAccountTeamAndRecipient(t *testing.T) {
 }
 
 func TestMailAndSignUpsAreFewForAnAddress(t *testing.T) {
+	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		h := publicHouse(t, url)
 		signUp := func(i int, address string, more ...string) reply {
@@ -212,6 +218,7 @@ func TestMailAndSignUpsAreFewForAnAddress(t *testing.T) {
 }
 
 func TestTeamsAreFewForAnAccount(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	for range 10 {

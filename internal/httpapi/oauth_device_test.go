@@ -11,6 +11,7 @@ import (
 var userCode = regexp.MustCompile(`^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$`)
 
 func TestADeviceIsLetIn(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		start := func() (device, user string) {
@@ -59,6 +60,7 @@ func TestADeviceIsLetIn(t *testing.T) {
 }
 
 func TestGuessingDeviceCodesIsSlowed(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	for range 10 {

@@ -91,6 +91,7 @@ func (h *house) tokens(who someone) (access, refresh string) {
 }
 
 func TestAllowingAProgram(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		ask := "/oauth/authorize?" + request().Encode()
@@ -128,6 +129,7 @@ func TestAllowingAProgram(t *testing.T) {
 }
 
 func TestOnlyThePersonsOwnBrowserDecides(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	token, _ := h.tokens(ada)
@@ -143,6 +145,7 @@ func TestOnlyThePersonsOwnBrowserDecides(t *testing.T) {
 }
 
 func TestAForeignRedirectIsRefused(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	registered := builtin.Client{ID: "desk", Name: "Desk", RedirectURIs: []string{"https://desk.example/back?x=1", "org.desk.app:/back"}, CreatedAt: h.clock()}
@@ -181,6 +184,7 @@ func TestAForeignRedirectIsRefused(t *testing.T) {
 }
 
 func TestAPlainChallengeIsRefused(t *testing.T) {
+	t.Parallel()
 	refusedAtTheDoor(t, "code_challenge_method", "plain")
 }
 
@@ -207,6 +211,7 @@ func refusedAtTheDoor(t *testing.T, changes ...string) {
 }
 
 func TestAWrongVerifierIsRefused(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		code := h.code(ada)
@@ -219,6 +224,7 @@ func TestAWrongVerifierIsRefused(t *testing.T) {
 }
 
 func TestACodeOfAnotherClientIsRefused(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	if err := h.db.InsertClient(t.Context(), builtin.Client{ID: "desk", Name: "Desk", RedirectURIs: []string{"http://127.0.0.1/"}, CreatedAt: h.clock()}); err != nil {
@@ -234,6 +240,7 @@ func TestACodeOfAnotherClientIsRefused(t *testing.T) {
 }
 
 func TestAReplayedCodeEndsWhatItGave(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		code := h.code(ada)
@@ -246,6 +253,7 @@ func TestAReplayedCodeEndsWhatItGave(t *testing.T) {
 }
 
 func TestALateCodeIsRefused(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	code := h.code(h.signUp("Ada"))
 	h.pass(2 * time.Minute)
@@ -253,6 +261,7 @@ func TestALateCodeIsRefused(t *testing.T) {
 }
 
 func TestAReplayedRefreshTokenEndsTheFamily(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		_, other := h.tokens(ada) // another sign-in of the same program
@@ -272,6 +281,7 @@ func TestAReplayedRefreshTokenEndsTheFamily(t *testing.T) {
 }
 
 func TestTokensExpire(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	token, renew := h.tokens(h.signUp("Ada"))
 	h.pass(61 * time.Minute)
@@ -286,6 +296,7 @@ func TestTokensExpire(t *testing.T) {
 }
 
 func TestRevokingEitherTokenEndsTheGrant(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		for _, pick := range []func(access, refresh string) string{
@@ -304,6 +315,7 @@ func TestRevokingEitherTokenEndsTheGrant(t *testing.T) {
 }
 
 func TestAppsAreListedAndTakenBack(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		token, renew := h.tokens(ada)
@@ -324,6 +336,7 @@ func TestAppsAreListedAndTakenBack(t *testing.T) {
 }
 
 func TestConsentIsRememberedWhereTheClientIsKnown(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	const back = "https://desk.example/back"
@@ -349,6 +362,7 @@ func TestConsentIsRememberedWhereTheClientIsKnown(t *testing.T) {
 
 // A program acts for a person, but is not the person.
 func TestWhatAProgramMayNotDo(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada, bob := h.signUp("Ada"), h.signUp("Bob")
 	h.join(ada, bob, access.Viewer)
@@ -381,6 +395,7 @@ func TestWhatAProgramMayNotDo(t *testing.T) {
 }
 
 func TestOAuthFailsInItsOwnWords(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.call("POST", "/oauth/token", `{"grant_type":"refresh_token"}`).refused(415, "invalid_request")
 	h.post("/oauth/token", url.Values{}).refused(400, "invalid_request")

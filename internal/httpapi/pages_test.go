@@ -28,6 +28,7 @@ func credentials(next string) url.Values {
 }
 
 func TestSigningInLeadsToOurOwnPagesOnly(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.signUp("Ada")
 	for next, want := range map[string]string{
@@ -49,6 +50,7 @@ func TestSigningInLeadsToOurOwnPagesOnly(t *testing.T) {
 }
 
 func TestASessionOfAPageIsAsGoodAsAny(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	// Pages have no referrer, so their forms have no origin.
@@ -68,6 +70,7 @@ func TestASessionOfAPageIsAsGoodAsAny(t *testing.T) {
 }
 
 func TestAPageAsksForTheSecondFactor(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	secret, _ := h.withFactor(h.signUp("Ada"))
 	h.pass(time.Minute)
@@ -99,6 +102,7 @@ func (r reply) mustNotSign() {
 }
 
 func TestPagesFailAsPages(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	for path, status := range map[string]int{"/reset/used": 404, "/invitations/none": 404, "/checkout/none": 404, "/nothing": 404, "/oauth/authorize": 400} {
 		r := h.call("GET", path, "", byBrowser).want(status)
@@ -124,6 +128,7 @@ func TestPagesFailAsPages(t *testing.T) {
 }
 
 func TestTheSignUpPageKeepsThePolicy(t *testing.T) {
+	t.Parallel()
 	policy := func(p builtin.SignUpPolicy) *house {
 		return newHouse(t, func(_ *httpapi.Options, o *builtin.Options) { o.SignUp = p })
 	}

@@ -5,12 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
-
-	"github.com/getkin/kin-openapi/openapi3"
-
-	"github.com/millrace/millrace/api"
 )
 
 // reply is an answer, already held against the contract.
@@ -98,37 +93,4 @@ func (h *house) call(method, path, body string, changes ...change) reply {
 	}
 	h.holdAgainstContract(pattern, got)
 	return got
-}
-
-var contract = sync.OnceValues(func() (*openapi3.T, error) {
-	return openapi3.NewLoader().LoadFromData(api.JSON)
-})
-
-func (h *house) holdAgainstContract(pattern string, got reply) {
-	h.t.Helper()
-	doc, err := contract()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	if !strings.HasPrefix(got.header.Get("Content-Type"), "application/json") {
-		return
-	}
-	schema := doc.Components.Schemas["Failure"]
-	method, path, known := strings.Cut(pattern, " ")
-	if item := doc.Paths.Value(path); known && item != nil && item.GetOperation(method) != nil {
-		response := item.GetOperation(method).Responses.Status(got.status)
-		if response == nil {
-			h.t.Errorf("the contract knows no %d for %s: %s", got.status, pattern, got.body)
-			return
-		}
-		media := response.Value.Content.Get("application/json")
-		if media == nil {
-			h.t.Errorf("the contract promises no JSON with %d for %s", got.status, pattern)
-			return
-		}
-		schema = media.Schema
-	}
-	if err := schema.Value.VisitJSON(got.at(), openapi3.EnableJSONSchema2020(), openapi3.MultiErrors()); err != nil {
-		h.t.Errorf("%s answers %d against the contract: %v\n%s", pattern, got.status, err, got.body)
-	}
 }

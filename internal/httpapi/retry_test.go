@@ -17,6 +17,7 @@ func (h *house) nodesOf(who someone, run string) map[string]map[string]any {
 
 // A fix is tried without computing again what it does not touch.
 func TestARetryTakesTheWorkflowAsItIsNow(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
@@ -56,6 +57,7 @@ func TestARetryTakesTheWorkflowAsItIsNow(t *testing.T) {
 }
 
 func TestARetryOfTheCurrentWorkflowAsksForWhatItAsksNow(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	as := bearer(ada.token)

@@ -77,6 +77,7 @@ func (h *house) await(who someone, id string) []map[string]any {
 }
 
 func TestARunEndToEnd(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
@@ -140,6 +141,7 @@ func TestARunEndToEnd(t *testing.T) {
 }
 
 func TestWhatIsNotAccepted(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	w := h.workflow(ada, `{"parameters":{"n":{"type":"integer","minimum":1}},"inputs":{"reads":{"type":"file"}},"nodes":[{"id":"a","command":"true","resources":{"vcpu":3}}]}`)
@@ -167,6 +169,7 @@ func TestWhatIsNotAccepted(t *testing.T) {
 }
 
 func TestMembersCancelWhatTheyStarted(t *testing.T) {
+	t.Parallel()
 	w := &world{house: newHouse(t)}
 	host, who := w.team(access.Member)
 	in := header("X-Team-Id", string(host.team))
@@ -184,6 +187,7 @@ func TestMembersCancelWhatTheyStarted(t *testing.T) {
 }
 
 func TestDeletingAWorkflowCallsItsRunsOff(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	w := h.workflow(ada, `{"nodes":[{"id":"a","command":"# dummy: sleep=1h"}]}`)
@@ -198,6 +202,7 @@ func TestDeletingAWorkflowCallsItsRunsOff(t *testing.T) {
 
 // Whatever a stream came by, the end of that ends the stream.
 func TestSigningOutEndsAStream(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	id := h.start(ada, `{"workflowId":"`+h.workflow(ada, `{"nodes":[{"id":"a","command":"# dummy: sleep=1h"}]}`)+`"}`)
@@ -245,6 +250,7 @@ func TestSigningOutEndsAStream(t *testing.T) {
 }
 
 func TestWhatStepsInBetweenMadeIsListedWhenAsked(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	w := h.workflow(ada, `{"nodes":[

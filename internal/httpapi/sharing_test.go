@@ -38,6 +38,7 @@ func asGuest(r reply) change {
 }
 
 func TestAShareLinkEndToEnd(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
@@ -93,6 +94,7 @@ func TestAShareLinkEndToEnd(t *testing.T) {
 }
 
 func TestAShareTokenStartsItsWorkflowAndNothingElse(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada, eve := h.signUp("Ada"), h.signUp("Eve")
 	wf := h.runnable(ada)
@@ -125,6 +127,7 @@ func TestAShareTokenStartsItsWorkflowAndNothingElse(t *testing.T) {
 }
 
 func TestGuestsUseOnlyFilesThatTheWorkflowHasUsed(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	wf := h.workflow(ada, `{"inputs":{"reads":{"type":"files","required":false}},"nodes":[{"id":"a","command":"# dummy: print=hi"}]}`)
@@ -136,6 +139,7 @@ func TestGuestsUseOnlyFilesThatTheWorkflowHasUsed(t *testing.T) {
 }
 
 func TestWhatGuestsMaySpendIsHeldInOneTransaction(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		wf := h.workflow(ada, `{"nodes":[{"id":"a","command":"# dummy: sleep=1h"}]}`)
@@ -165,6 +169,7 @@ func TestWhatGuestsMaySpendIsHeldInOneTransaction(t *testing.T) {
 }
 
 func TestALinkAdmitsExactlyAsManyAsItSays(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		token := h.share(h.signUp("Ada"), "viewer", `,"maxUses":5`).text("data", "token")
 		var wg sync.WaitGroup
@@ -188,6 +193,7 @@ func TestALinkAdmitsExactlyAsManyAsItSays(t *testing.T) {
 }
 
 func TestWhatIsWrongWithALinkIsSaid(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	as := bearer(ada.token)
@@ -224,6 +230,7 @@ func TestWhatIsWrongWithALinkIsSaid(t *testing.T) {
 }
 
 func TestALinkIsMadeOnceForOneKey(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	body := `{"workflowId":"` + h.runnable(ada) + `","role":"editor"}`
@@ -235,6 +242,7 @@ func TestALinkIsMadeOnceForOneKey(t *testing.T) {
 }
 
 func TestRoomTokens(t *testing.T) {
+	t.Parallel()
 	w := &world{house: newHouse(t)}
 	host, who := w.team(access.Viewer)
 	wf := w.runnable(host)
@@ -249,6 +257,7 @@ func TestRoomTokens(t *testing.T) {
 }
 
 func TestDeletingAWorkflowRevokesItsLinks(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	wf := h.runnable(ada)

@@ -94,6 +94,7 @@ func (l *line) until(t *testing.T, kind string) (id, log string) {
 }
 
 func TestAThousandClientsHearTheEndAndASlowOneSlowsNobody(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	id := h.start(ada, `{"workflowId":"`+h.workflow(ada, gated)+`"}`)
@@ -119,6 +120,7 @@ func TestAThousandClientsHearTheEndAndASlowOneSlowsNobody(t *testing.T) {
 }
 
 func TestAStreamGoesOnWhereItEnded(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	id := h.start(ada, `{"workflowId":"`+h.workflow(ada, gated)+`"}`)
@@ -169,6 +171,7 @@ func TestAStreamGoesOnWhereItEnded(t *testing.T) {
 }
 
 func TestWhoComesAtTheEndHearsIt(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	id := h.start(ada, `{"workflowId":"`+h.workflow(ada, gated)+`"}`)
@@ -211,6 +214,7 @@ func steps(n int) string {
 }
 
 func TestNobodyIsToldMoreOftenBecauseOthersCome(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	workflow := h.workflow(ada, steps(60))
@@ -263,6 +267,7 @@ func TestNobodyIsToldMoreOftenBecauseOthersCome(t *testing.T) {
 }
 
 func TestAStreamOverTLS(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	for _, version := range []int{1, 2} {
@@ -296,6 +301,7 @@ func TestAStreamOverTLS(t *testing.T) {
 // Some clients, httpx-sse among them, hand on an event at every empty line,
 // whether data came before it or not.
 func TestNoEventIsWithoutData(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	body := h.call("GET", "/api/runs/"+h.finished(ada)+"/stream", "", bearer(ada.token)).want(200).body
@@ -321,6 +327,7 @@ func (w *timed) SetWriteDeadline(t time.Time) error { w.write = t; return nil }
 
 // HTTP/2 ends a stream at its deadlines, whether anybody writes or not.
 func TestNoDeadlineOutlivesAFrame(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	r := httptest.NewRequest("GET", "/api/runs/"+h.finished(ada)+"/stream", nil)

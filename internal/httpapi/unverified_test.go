@@ -28,6 +28,7 @@ func (h *house) nextMonth() {
 }
 
 func TestWhereStrangersSignUpCreditsComeWithAVerifiedAddress(t *testing.T) {
+	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		h := publicHouse(t, url)
 		ada := h.signUp("Ada")
@@ -80,6 +81,7 @@ func TestWhereStrangersSignUpCreditsComeWithAVerifiedAddress(t *testing.T) {
 }
 
 func TestAPlanThatIsPaidForWaitsForNoAddress(t *testing.T) {
+	t.Parallel()
 	h := publicHouse(t, storetest.SQLite(t))
 	ada := h.signUp("Ada")
 	for plan, want := range map[credits.Plan]float64{credits.Free: 0, credits.Pro: 10_000} {
@@ -97,6 +99,7 @@ func TestAPlanThatIsPaidForWaitsForNoAddress(t *testing.T) {
 }
 
 func TestCreditsAreThereAtOnceWhereNoStrangerSignsUp(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t) // reached by its own machine alone
 	if r := h.credits(h.signUp("Ada")); r.at("remaining") != 500.0 {
 		t.Error(r.body)

@@ -36,6 +36,7 @@ func stripeEvent(id, kind string, created int, object string) string {
 }
 
 func TestStripeEventsCreditATeamOnce(t *testing.T) {
+	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		h := houseOn(t, url)
 		provider := stripe.New("sk_test_x", webhookSecret, "http://127.0.0.1:1")
@@ -108,6 +109,7 @@ func TestStripeEventsCreditATeamOnce(t *testing.T) {
 // Events of one second come in any order, and Stripe's clock does not tell
 // them apart.
 func TestSubscriptionEventsOfOneSecondEndTheSameInAnyOrder(t *testing.T) {
+	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		provider := stripe.New("sk_test_x", webhookSecret, "http://127.0.0.1:1")
 		h := houseOn(t, url)

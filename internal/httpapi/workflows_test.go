@@ -39,6 +39,7 @@ func parsed(t *testing.T, text string) any {
 }
 
 func TestAWorkflowEndToEnd(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
@@ -75,6 +76,7 @@ func TestAWorkflowEndToEnd(t *testing.T) {
 }
 
 func TestAMalformedDefinitionIsRefusedWithAllItsProblems(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	id := h.call("POST", "/api/workflows", `{"name":"a"}`, bearer(ada.token)).want(201).text("data", "id")
@@ -102,6 +104,7 @@ func TestAMalformedDefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 }
 
 func TestADraftIsSavedWithItsProblems(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	r := h.call("POST", "/api/workflows", `{"name":"a","definition":{"nodes":[{"id":"a"}]}}`, bearer(ada.token)).want(201)
@@ -111,6 +114,7 @@ func TestADraftIsSavedWithItsProblems(t *testing.T) {
 }
 
 func TestIfMatchGuardsAndFieldsMerge(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	at := "/api/workflows/" + h.call("POST", "/api/workflows", `{"name":"a","definition":`+pipeline+`}`, bearer(ada.token)).want(201).text("data", "id")
@@ -139,6 +143,7 @@ func TestIfMatchGuardsAndFieldsMerge(t *testing.T) {
 }
 
 func TestRevisions(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		h.join(bob, ada, access.Member)
@@ -201,6 +206,7 @@ func TestRevisions(t *testing.T) {
 }
 
 func TestTheListPages(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
 	for i := range 7 {
@@ -243,6 +249,7 @@ func big() string {
 }
 
 func TestTheLargestDefinitionIsStoredAndReturned(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		made := h.call("POST", "/api/workflows", `{"name":"big","definition":`+big()+`}`, bearer(ada.token)).want(201)
@@ -257,6 +264,7 @@ func TestTheLargestDefinitionIsStoredAndReturned(t *testing.T) {
 // A hundred people at once: nobody is told that the database is locked, and
 // no update is lost.
 func TestAHundredAtOnce(t *testing.T) {
+	t.Parallel()
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		id := h.call("POST", "/api/workflows", `{"name":"shared"}`, bearer(ada.token)).want(201).text("data", "id")
