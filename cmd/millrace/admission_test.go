@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/internal/engine/lease"
 )
 
 // Five runs that each fill the machine: one runs, four say why they wait, and
@@ -24,10 +26,9 @@ func TestRunsThatFillTheMachineTakeTurnsAndPayTheSame(t *testing.T) {
 		ids = append(ids, s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)["runId"].(string))
 	}
 	waited := 0
-	for left := len(ids); left > 0; time.Sleep(50 * time.Millisecond) { // between two looks at another process
+	await(t, "the end of all runs", func() bool {
 		_, all, _ := s.call("GET", "/api/runs", "", "Cookie", cookie)
-		running := 0
-		left = 0
+		running, left := 0, 0
 		for _, row := range all["data"].([]any) {
 			r := row.(map[string]any)
 			waiting, _ := r["waiting"].(map[string]any)
@@ -49,7 +50,8 @@ func TestRunsThatFillTheMachineTakeTurnsAndPayTheSame(t *testing.T) {
 		if running > 1 {
 			t.Fatalf("%d run at once", running)
 		}
-	}
+		return left == 0
+	})
 	if waited == 0 {
 		t.Error("none was ever seen waiting")
 	}
@@ -129,17 +131,15 @@ func TestAServerThatWasStoppedGoesOn(t *testing.T) {
 	for range 5 {
 		ids = append(ids, s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)["runId"].(string))
 	}
-	for { // until tasks run
-		if made, _ := filepath.Glob(filepath.Join(shared, "*.busy")); len(made) > 0 {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	await(t, "a task", func() bool {
+		made, _ := filepath.Glob(filepath.Join(shared, "*.busy"))
+		return len(made) > 0
+	})
 	pid := s.cmd.Process.Pid
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(40 * time.Second) // longer than a lease; there is nothing to wait for
+	<-time.After(lease.Length + 10*time.Second) // there is no sign of it: whoever would give one is stopped
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/millrace/millrace/internal/papers/paperstest"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // uploaded is how an upload was answered.
@@ -76,14 +76,12 @@ func TestBombsOfOneVisitorDelayNoOtherPaper(t *testing.T) {
 	send("two", "Cookie", known.cookie)
 	send("three")
 	send("four")
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		reading, err := filepath.Glob(filepath.Join(data, "tools", "run_*", "work", "out"))
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("%d bombs are read, %v\n%s", len(reading), err, s.log)
-		}
-		if len(reading) == 2 { // the address has no more places
-			break
-		}
+	var reading []string
+	if !waittest.Until(func() bool {
+		reading, _ = filepath.Glob(filepath.Join(data, "tools", "run_*", "work", "out"))
+		return len(reading) == 2 // the address has no more places
+	}) {
+		t.Fatalf("%d bombs are read\n%s", len(reading), s.log)
 	}
 	paper := paperstest.PDF(paperstest.Sample)
 	if u := s.upload(t.Context(), paper, honest); u.status != 200 {
@@ -105,13 +103,8 @@ func TestBombsOfOneVisitorDelayNoOtherPaper(t *testing.T) {
 		<-answers
 	}
 	// What was left behind is over, too, before the folder is removed.
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	await(t, "an empty folder", func() bool {
 		left, err := filepath.Glob(filepath.Join(data, "tools", "run_*"))
-		if err == nil && len(left) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("left behind: %q, %v", left, err)
-		}
-	}
+		return err == nil && len(left) == 0
+	})
 }

@@ -12,9 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // The scripts of testdata/cli type what a newcomer would, at the real program,
@@ -89,14 +90,12 @@ func (s *server) allow(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: allow email file")
 	}
 	text := ""
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // between two looks at another process
+	if !waittest.Until(func() bool {
 		written, err := os.ReadFile(ts.MkAbs(args[1]))
-		if text = string(written); err == nil && allowed.MatchString(text) {
-			break
-		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("nobody asked: %q", text)
-		}
+		text = string(written)
+		return err == nil && allowed.MatchString(text)
+	}) {
+		ts.Fatalf("nobody asked: %q", text)
 	}
 	_, _, header := s.call("POST", "/auth/sign-in", fmt.Sprintf(`{"email":%q,"password":"correct horse"}`, args[0]))
 	address, form := s.base+"/device", url.Values{"decision": {"allow"}}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // A task fills the disk of a server: it ends with disk_full, another team's run
@@ -32,8 +31,8 @@ func TestATaskThatFillsTheDiskHarmsOnlyItself(t *testing.T) {
 	good := run(ada, "for i in $(seq 150); do echo $i >> o; sleep 0.1; done")
 	bad := run(eve, "i=0; while :; do head -c 4000000 /dev/zero > f$i || true; i=$((i+1)); sleep 0.05; done")
 	low := false
-	for r := map[string]any{}; r["status"] != "failed"; time.Sleep(50 * time.Millisecond) { // between two looks at another process
-		r = s.want(200, "GET", "/api/runs/"+bad, "", "Cookie", eve)
+	await(t, "the end of the run that fills the disk", func() bool {
+		r := s.want(200, "GET", "/api/runs/"+bad, "", "Cookie", eve)
 		if status, _, _ := s.call("GET", "/api/health/ready", ""); status == 503 {
 			low = true
 			status, body, _ := s.call("POST", "/api/files/presign", `{"filename":"a.txt","contentType":"text/plain","size":5}`, "Cookie", ada)
@@ -44,7 +43,8 @@ func TestATaskThatFillsTheDiskHarmsOnlyItself(t *testing.T) {
 		if r["status"] == "completed" || r["status"] == "interrupted" {
 			t.Fatalf("the run is %v: %v", r["status"], r["errorMessage"])
 		}
-	}
+		return r["status"] == "failed"
+	})
 	r := s.want(200, "GET", "/api/runs/"+bad, "", "Cookie", eve)
 	if r["errorCode"] != "disk_full" || !strings.Contains(r["errorMessage"].(string), "disk") {
 		t.Errorf("it ended as %v: %v", r["errorCode"], r["errorMessage"])

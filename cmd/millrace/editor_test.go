@@ -266,7 +266,7 @@ func TestAnIdleViewerStays(t *testing.T) {
 	c.open("eve", s, s.join(s.share(token).viewer, "Eve"))
 	c.run("eve", "awareness.setLocalState(null)")
 	c.wait("eve", "provider.synced")
-	time.Sleep(*idle)
+	<-time.After(*idle)
 	if c.run("eve", "return provider.wsconnected && me.opened === 1") != true {
 		t.Errorf("it left: %v", c.run("eve", "return {opened: me.opened, shut: me.shut}"))
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/millrace/millrace/internal/papers/paperstest"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // The words that are in everything of a busy team, and in nothing else.
@@ -201,11 +202,10 @@ func (p *premises) arriving() {
 func (p *premises) gone(s *server, b *busyTeam) {
 	p.t.Helper()
 	var left []string
-	deadline := time.Now().Add(3 * time.Minute)
-	for left = p.traces(b.words...); len(left) > 0 && time.Now().Before(deadline); left = p.traces(b.words...) {
-		time.Sleep(50 * time.Millisecond) // between two looks at another process
-	}
-	if len(left) > 0 {
+	if !waittest.Until(func() bool {
+		left = p.traces(b.words...)
+		return len(left) == 0
+	}) {
 		p.t.Fatalf("left: %s\n%s", left, s.log)
 	}
 	if strings.Contains(s.log.String(), word) {
@@ -233,7 +233,7 @@ func TestAnErasureSurvivesAServerThatIsKilledAgainAndAgain(t *testing.T) {
 		return status == 403
 	})
 	for range 12 {
-		time.Sleep(time.Duration(rand.IntN(400)) * time.Millisecond) // the moment is the point
+		<-time.After(rand.N(400 * time.Millisecond)) // any moment
 		s.kill()
 		s = p.serve(data)
 		s.want(403, "GET", "/api/me", "", "Cookie", b.cookie)

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -24,6 +23,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // imageHub is a real registry whose layers wait behind a gate.
@@ -139,10 +140,8 @@ func TestATaskRunsInItsImage(t *testing.T) {
 		}
 		return strings.Join(states, ", ")
 	}
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(nodes(), "host succeeded"); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("a pull holds up everything: %s", nodes())
-		}
+	if !waittest.Until(func() bool { return strings.Contains(nodes(), "host succeeded") }) {
+		t.Fatalf("a pull holds up everything: %s", nodes())
 	}
 	if got := nodes(); !strings.Contains(got, "in queued") {
 		t.Errorf("while its image is pulled: %s", got)
@@ -164,9 +163,9 @@ func TestCancelDoesNotWaitForAnImage(t *testing.T) {
 	never := make(chan struct{})
 	gate.Store(&never)
 	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, s.workflow(token, fmt.Sprintf(`{"nodes":[{"id":"a","image":%q,"command":"true"}]}`, ref))))
-	for s.want(200, "GET", "/api/runs/"+id, "", "Authorization", bearer(token))["status"] != "running" {
-		time.Sleep(20 * time.Millisecond) // between two looks at another process
-	}
+	await(t, "the run to begin", func() bool {
+		return s.want(200, "GET", "/api/runs/"+id, "", "Authorization", bearer(token))["status"] == "running"
+	})
 	s.want(200, "POST", "/api/runs/"+id+"/cancel", "", "Authorization", bearer(token))
 	if r := s.ended(token, id); r["status"] != "cancelled" {
 		t.Errorf("%v", r["status"])
@@ -252,9 +251,7 @@ func TestATaskKeepsItsImageWhenTheServerIsKilled(t *testing.T) {
 	token, cookie, _ := s.signUp("ada")
 	w := s.workflow(token, fmt.Sprintf(`{"nodes":[{"id":"a","image":%q,"command":"echo up; until [ -e go ]; do sleep 0.02; done; cat() { while read l; do echo $l; done < $1; }; cat /etc/release"}]}`, first))
 	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w))
-	for !strings.Contains(s.want(200, "GET", "/api/runs/"+id, "", "Authorization", bearer(token))["logs"].(string), "up") {
-		time.Sleep(20 * time.Millisecond) // between two looks at another process
-	}
+	s.logged(token, id, "up")
 	s.kill()
 	s = start(t, append(args, "--public-urls", base)...)
 	token = s.want(200, "POST", "/auth/token", "", "Cookie", cookie)["token"].(string)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/store/storetest"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // once tells in a shared folder that it runs, and whether a copy of it does.
@@ -38,7 +39,7 @@ func TestRunsSurviveAServerThatIsKilledAgainAndAgain(t *testing.T) {
 	var ids []string
 	for range rounds {
 		ids = append(ids, s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)["runId"].(string))
-		time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond) // the moment is the point
+		<-time.After(rand.N(200 * time.Millisecond)) // any moment
 		s.kill()
 		s = start(t, args...)
 	}
@@ -59,15 +60,18 @@ func TestRunsSurviveAServerThatIsKilledAgainAndAgain(t *testing.T) {
 // endedFor follows a run until it has ended, for longer than a token lives.
 func (s *server) endedFor(cookie, id string) map[string]any {
 	s.t.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); {
-		r := s.want(200, "GET", "/api/runs/"+id, "", "Cookie", cookie)
-		if status := r["status"].(string); status != "queued" && status != "running" {
-			return r
-		}
-		time.Sleep(20 * time.Millisecond) // between two looks at another process
+	return s.endedAs(id, "Cookie", cookie)
+}
+
+func (s *server) endedAs(id string, who ...string) (r map[string]any) {
+	s.t.Helper()
+	if !waittest.Until(func() bool {
+		r = s.want(200, "GET", "/api/runs/"+id, "", who...)
+		return r["status"] != "queued" && r["status"] != "running"
+	}) {
+		s.t.Fatalf("%s has not ended: %v\n%s", id, s.want(200, "GET", "/api/runs/"+id+"/events?limit=500", "", who...), s.log)
 	}
-	s.t.Fatalf("%s has not ended: %v\n%s", id, s.events(cookie, id), s.log)
-	return nil
+	return r
 }
 
 func (s *server) events(cookie, id string) []any {
@@ -155,9 +159,7 @@ func TestAPausedWorkerChangesNothing(t *testing.T) {
 // await looks until something has happened.
 func await(t *testing.T, what string, happened func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); !happened(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s does not come", what)
-		}
+	if !waittest.Until(happened) {
+		t.Fatalf("%s does not come", what)
 	}
 }

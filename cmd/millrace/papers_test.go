@@ -5,10 +5,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/millrace/millrace/internal/papers/paperstest"
 	"github.com/millrace/millrace/internal/store/storetest"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 const mill = `{"doi":"10.1000/mill"}`
@@ -55,22 +55,19 @@ func (s *server) asks(w *paperstest.World, token string, n int) {
 
 func (s *server) fetched(w *paperstest.World, n int) {
 	s.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); w.Asked(paperstest.Repository) < n; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("the copy was fetched %d times, want %d\n%s", w.Asked(paperstest.Repository), n, s.log)
-		}
+	if !waittest.Until(func() bool { return w.Asked(paperstest.Repository) >= n }) {
+		s.t.Fatalf("the copy was fetched %d times, want %d\n%s", w.Asked(paperstest.Repository), n, s.log)
 	}
 }
 
 // readBy waits until the paper is read.
-func (s *server) readBy(token string) map[string]any {
+func (s *server) readBy(token string) (a map[string]any) {
 	s.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		a := s.want(200, "GET", "/api/ai/status?doi=10.1000/mill", "", "Authorization", bearer(token))
-		if status := a["status"]; status == "completed" || status == "failed" || time.Now().After(deadline) {
-			return a
-		}
-	}
+	await(s.t, "the end of the reading", func() bool {
+		a = s.want(200, "GET", "/api/ai/status?doi=10.1000/mill", "", "Authorization", bearer(token))
+		return a["status"] == "completed" || a["status"] == "failed"
+	})
+	return a
 }
 
 func TestAnAnalysisSurvivesAPowerCutAndAStop(t *testing.T) {

@@ -7,10 +7,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 )
 
 func (s *server) workflow(token, definition string) string {
@@ -23,18 +21,18 @@ func (s *server) run(token, body string) string {
 	return s.want(202, "POST", "/api/runs", body, "Authorization", bearer(token))["runId"].(string)
 }
 
+// logged waits until a run has printed something.
+func (s *server) logged(token, id, text string) {
+	s.t.Helper()
+	await(s.t, text+" in the log", func() bool {
+		return strings.Contains(s.want(200, "GET", "/api/runs/"+id, "", "Authorization", bearer(token))["logs"].(string), text)
+	})
+}
+
 // ended follows a run until it has ended.
 func (s *server) ended(token, id string) map[string]any {
 	s.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); runtime.Gosched() {
-		r := s.want(200, "GET", "/api/runs/"+id, "", "Authorization", bearer(token))
-		if status := r["status"].(string); status != "queued" && status != "running" {
-			return r
-		}
-		time.Sleep(20 * time.Millisecond) // between two looks at another process
-	}
-	s.t.Fatalf("%s has not ended: %v\n%s", id, s.want(200, "GET", "/api/runs/"+id+"/events", "", "Authorization", bearer(token)), s.log)
-	return nil
+	return s.endedAs(id, "Authorization", bearer(token))
 }
 
 func TestARealRunInItsSandbox(t *testing.T) {
@@ -111,9 +109,7 @@ func TestCancelEndsARealTask(t *testing.T) {
 	s := start(t, "--data", t.TempDir())
 	token, _, _ := s.signUp("ada")
 	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, s.workflow(token, `{"nodes":[{"id":"deaf","command":"( setsid bash -c 'trap \"\" TERM HUP; sleep 87654; :' & ); trap '' TERM; echo up; while :; do sleep 1; done"}]}`)))
-	for !strings.Contains(s.want(200, "GET", "/api/runs/"+id, "", "Authorization", bearer(token))["logs"].(string), "up") {
-		time.Sleep(20 * time.Millisecond) // between two looks at another process
-	}
+	s.logged(token, id, "up")
 	s.want(200, "POST", "/api/runs/"+id+"/cancel", "", "Authorization", bearer(token))
 	if r := s.ended(token, id); r["status"] != "cancelled" {
 		t.Errorf("%v", r["status"])

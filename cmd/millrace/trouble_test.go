@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/store/storetest"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // cable is a connection to a server that can be pulled out.
@@ -22,7 +23,14 @@ type cable struct {
 
 	mu    sync.Mutex
 	out   bool
+	count int // of connections so far
 	conns map[net.Conn]bool
+}
+
+func (c *cable) made() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count
 }
 
 // newCable leads to an address.
@@ -57,6 +65,7 @@ func (c *cable) serve() {
 func (c *cable) add(conns ...net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.count++
 	for _, conn := range conns {
 		c.conns[conn] = true
 	}
@@ -104,14 +113,12 @@ func TestRunsGoOnWhenTheDatabaseWasAway(t *testing.T) {
 	for range 10 {
 		ids = append(ids, s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)["runId"].(string))
 	}
-	for { // until tasks run
-		if made, _ := filepath.Glob(filepath.Join(shared, "*.busy")); len(made) > 4 {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	await(t, "tasks", func() bool {
+		made, _ := filepath.Glob(filepath.Join(shared, "*.busy"))
+		return len(made) > 4
+	})
 	c.pull(true)
-	for end := time.Now().Add(12 * time.Second); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+	waittest.While(12*time.Second, func() bool {
 		status, body, header := s.call("GET", "/api/runs", "", "Cookie", cookie)
 		if status != 503 || header.Get("Retry-After") == "" {
 			t.Errorf("while it is away a request gets %d %v, Retry-After %q", status, body, header.Get("Retry-After"))
@@ -119,17 +126,20 @@ func TestRunsGoOnWhenTheDatabaseWasAway(t *testing.T) {
 		if status, body, _ := s.call("GET", "/api/health/ready", ""); status != 503 || !strings.Contains(fmt.Sprint(body), "database") {
 			t.Errorf("readiness says %d %v", status, body)
 		}
-	}
+		return !t.Failed()
+	})
 	c.pull(false)
 	for range 3 { // and every connection cut once more, while they go on
-		time.Sleep(300 * time.Millisecond)
+		before := c.made()
+		await(t, "another connection", func() bool { return c.made() > before })
 		c.pull(false)
 	}
 	// A connection that was cut a moment ago may be noticed by the request that
 	// uses it.
-	for status := 0; status != 200; time.Sleep(2 * time.Second) {
-		status, _, _ = s.call("GET", "/api/runs", "", "Cookie", cookie)
-	}
+	await(t, "an answer", func() bool {
+		status, _, _ := s.call("GET", "/api/runs", "", "Cookie", cookie)
+		return status == 200
+	})
 	for _, id := range ids {
 		if r := s.endedFor(cookie, id); r["status"] != "completed" {
 			t.Errorf("%s is %v: %v", id, r["status"], r["errorMessage"])

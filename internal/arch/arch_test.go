@@ -50,6 +50,7 @@ var floorOf = map[string]string{
 
 	"safedial": "wire", // what everybody needs who connects to strangers
 	"socket":   "wire", // what everybody needs who has news for many
+	"waittest": "wire", // what everybody's tests need who wait for another process
 
 	"httpapi": "httpapi", "api": "contract", "client": "client", "cli": "cli",
 	"cmd": "cmd", "web": "web", "arch": "arch",

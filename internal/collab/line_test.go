@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // A line between two ends, neither of which reads or writes by itself.
@@ -122,10 +124,12 @@ func TestALineRecovers(t *testing.T) {
 	if _, _, err := client.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for waits := true; waits; time.Sleep(time.Millisecond) {
+	if !waittest.Until(func() bool {
 		l.mu.Lock()
-		waits = l.waiting
-		l.mu.Unlock()
+		defer l.mu.Unlock()
+		return !l.waiting
+	}) {
+		t.Fatal("it never catches up")
 	}
 	if err := l.put(framed([]byte("there"))); err != nil {
 		t.Fatal(err)

@@ -27,6 +27,7 @@ import (
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
+	"github.com/millrace/millrace/internal/waittest"
 	"github.com/millrace/millrace/internal/workflows"
 )
 
@@ -259,17 +260,12 @@ func (c *client) set(root, key string, value any) {
 // until waits for something to become true of the client.
 func (c *client) until(what string, is func() bool) {
 	c.t.Helper()
-	for end := time.Now().Add(time.Minute); ; {
+	if !waittest.Until(func() bool {
 		c.mu.Lock()
-		ok := is()
-		c.mu.Unlock()
-		if ok {
-			return
-		}
-		if time.Now().After(end) {
-			c.t.Fatalf("never %s: closed %d, %v", what, c.closed, c.doc.JSON("extra"))
-		}
-		time.Sleep(2 * time.Millisecond)
+		defer c.mu.Unlock()
+		return is()
+	}) {
+		c.t.Fatalf("never %s: closed %d, %v", what, c.closed, c.doc.JSON("extra"))
 	}
 }
 
@@ -531,6 +527,14 @@ func TestASocketEndsWithWhatAllowedIt(t *testing.T) {
 	last.closesWith(4404)
 }
 
+// empties waits until nobody's room is open.
+func (h *house) empties() {
+	h.t.Helper()
+	if !waittest.Until(func() bool { return h.server.Measure().Rooms == 0 }) {
+		h.t.Fatal("a room stays open")
+	}
+}
+
 func TestAnEmptyRoomLeavesASnapshotAndNoGrowth(t *testing.T) {
 	h := newHouse(t, func(o *collab.Options) { o.Times.Linger = 10 * time.Millisecond })
 	old := h.token()
@@ -544,9 +548,7 @@ func TestAnEmptyRoomLeavesASnapshotAndNoGrowth(t *testing.T) {
 	})
 	c.saved()
 	must(t, c.ws.Close(websocket.StatusNormalClosure, ""))
-	for h.server.Measure().Rooms > 0 {
-		time.Sleep(5 * time.Millisecond)
-	}
+	h.empties()
 	d, err := h.db.Document(t.Context(), h.workflow, 0)
 	must(t, err)
 	if len(d.Updates) != 0 || d.Settled != d.Seq || len(d.Snapshot) > 20_000 {
@@ -662,9 +664,7 @@ func TestASnapshotHoldsAllThatItReplaces(t *testing.T) {
 	other := h.dial(h.token(asViewer))
 	other.isSynced()
 	must(t, other.ws.Close(websocket.StatusNormalClosure, ""))
-	for h.server.Measure().Rooms > 0 { // it leaves a snapshot
-		time.Sleep(5 * time.Millisecond)
-	}
+	h.empties() // and leaves a snapshot
 	h.open()
 	again := h.dial(h.token(asViewer))
 	again.isSynced()

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/store/storetest"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // stager looks at what is staged for a node.
@@ -129,16 +130,8 @@ func TestTasksShareWhatTheyCannotChange(t *testing.T) {
 func (s *shop) cleared(run string) {
 	s.t.Helper()
 	shelf := filepath.Join(s.dir, ".shelf", run)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(shelf); err != nil {
-			if !os.IsNotExist(err) {
-				s.t.Fatal(err)
-			}
-			return
-		}
-		if time.Now().After(end) {
-			s.t.Fatalf("%s is still there", shelf)
-		}
+	if !waittest.Until(func() bool { _, err := os.Stat(shelf); return os.IsNotExist(err) }) {
+		s.t.Fatalf("%s is still there", shelf)
 	}
 }
 

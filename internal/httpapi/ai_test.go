@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/papers"
 	"github.com/millrace/millrace/internal/papers/paperstest"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 func byDOI(name string) string { return fmt.Sprintf(`{"doi":%q}`, name) }
@@ -34,10 +35,8 @@ func (h *house) used(who someone) float64 {
 // eventually polls until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
+	if !waittest.Until(holds) {
+		t.Fatalf("never: %s", what)
 	}
 }
 

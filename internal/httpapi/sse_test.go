@@ -26,16 +26,7 @@ func (h *house) letGo(run string) {
 	h.t.Helper()
 	k := executor.Key{Run: ids.Run(run), Node: "a", Attempt: 1}
 	at := executor.Spec{Dir: filepath.Join(h.attempts, k.Folder())}
-	for deadline := time.Now().Add(time.Minute); ; {
-		err := os.WriteFile(filepath.Join(at.Work(), "go"), nil, 0o600)
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			h.t.Fatal(err)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	eventually(h.t, "the task began", func() bool { return os.WriteFile(filepath.Join(at.Work(), "go"), nil, 0o600) == nil })
 }
 
 // line is one stream over a bare connection.

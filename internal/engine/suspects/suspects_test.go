@@ -4,9 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/millrace/millrace/internal/engine/suspects"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 func TestARunIsMarkedWhileItTakesMuch(t *testing.T) {
@@ -19,13 +19,13 @@ func TestARunIsMarkedWhileItTakesMuch(t *testing.T) {
 	marked := func() bool { _, err := os.Stat(mark); return err == nil }
 	var held [][]byte
 	err := suspects.Watch(folder, "run_a", func() error {
-		for deadline := time.Now().Add(time.Minute); !marked(); time.Sleep(10 * time.Millisecond) {
+		if !waittest.Until(func() bool {
 			if held = append(held, make([]byte, 8<<20)); len(held) > 100 {
 				held = held[:100]
 			}
-			if time.Now().After(deadline) {
-				t.Fatal("it is never marked")
-			}
+			return marked()
+		}) {
+			t.Fatal("it is never marked")
 		}
 		return os.ErrInvalid
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // Run holds a driver to its promises.
@@ -129,8 +130,7 @@ func quiet(t *testing.T, s executor.Spec) {
 		return info.Size()
 	}
 	before := size()
-	time.Sleep(100 * time.Millisecond)
-	if size() != before {
+	if !waittest.While(100*time.Millisecond, func() bool { return size() == before }) {
 		t.Error("a process outlives its task")
 	}
 }

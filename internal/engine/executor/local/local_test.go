@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // smallShim names a small shim to test with.
@@ -46,7 +47,7 @@ func open(t testing.TB, c local.Config) *local.Driver {
 // endAll leaves nothing running when a test is over.
 func endAll(t testing.TB, d *local.Driver) {
 	ctx := context.Background()
-	for range 3000 {
+	if !waittest.Until(func() bool {
 		all, _ := d.Snapshot(ctx)
 		left := 0
 		for _, seen := range all {
@@ -55,10 +56,9 @@ func endAll(t testing.TB, d *local.Driver) {
 				_ = d.Stop(ctx, seen.Handle, 0)
 			}
 		}
-		if left == 0 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
+		return left == 0
+	}) {
+		t.Error("tasks outlive the test")
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)

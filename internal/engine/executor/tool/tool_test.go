@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/tool"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // The test program is its own shim where none is embedded.
@@ -205,12 +206,11 @@ func TestWhatAKilledServerLeftIsClearedAway(t *testing.T) {
 		_, _, _, err := first.Run(t.Context(), file, "sleep", "1000")
 		ended <- err
 	}()
-	for running := 0; running == 0; time.Sleep(10 * time.Millisecond) {
-		left, err := filepath.Glob(filepath.Join(folder, "run_*", "work", "out"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		running = len(left)
+	if !waittest.Until(func() bool {
+		running, _ := filepath.Glob(filepath.Join(folder, "run_*", "work", "out"))
+		return len(running) > 0
+	}) {
+		t.Fatal("it does not start")
 	}
 	if err := first.Close(); err != nil { // the program goes on, as after a kill
 		t.Fatal(err)

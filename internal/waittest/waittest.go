@@ -1,0 +1,45 @@
+// Package waittest waits in tests for a state that nobody signals: of another
+// process, or of the file system. What can be signalled is waited for by its
+// signal, and time that a test owns is turned by testing/synctest.
+package waittest
+
+import "time"
+
+const (
+	limit = 5 * time.Minute // many times what anything takes on a busy machine
+	pause = 10 * time.Millisecond
+)
+
+// Until looks until something has happened, and reports whether it has within
+// the limit: whoever waits says what it means that it has not.
+func Until(happened func() bool) bool {
+	end := time.NewTimer(limit)
+	defer end.Stop()
+	again := time.NewTicker(pause)
+	defer again.Stop()
+	for !happened() {
+		select {
+		case <-end.C:
+			return happened()
+		case <-again.C:
+		}
+	}
+	return true
+}
+
+// While looks for as long as something takes, and reports whether it held all
+// that time.
+func While(d time.Duration, holds func() bool) bool {
+	end := time.NewTimer(d)
+	defer end.Stop()
+	again := time.NewTicker(pause)
+	defer again.Stop()
+	for holds() {
+		select {
+		case <-end.C:
+			return holds()
+		case <-again.C:
+		}
+	}
+	return false
+}
