@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 var errAway = errors.New("it is away")
@@ -171,15 +172,15 @@ func TestLongTroubleGivesARunBack(t *testing.T) {
 	s.open("w")
 	// Its task has ended and cannot be kept, which is not its own time.
 	s.await(id, func(r runs.Run) bool { return r.DoneNodes == 1 && r.Billed > 0 && r.BilledSince.IsZero() })
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	if !waittest.Until(func() bool {
 		r, err := s.db.Run(t.Context(), s.team, id)
-		if err != nil || r.Status != lifecycle.Running || time.Now().After(deadline) {
+		if err != nil || r.Status != lifecycle.Running {
 			t.Fatalf("%s under fence %d, %v", r.Status, r.Fence, err)
 		}
-		if r.Fence > 1 {
-			break
-		}
 		s.ahead.Add(int64(2 * time.Hour)) // again and again: what was begun before may count as progress
+		return r.Fence > 1
+	}) {
+		t.Fatal("it stays where it is")
 	}
 	s.away.set(0)
 	r := s.await(id, terminal)
