@@ -169,7 +169,7 @@ test("two people edit together: they see one another, and undo only their own", 
   const { members } = (await ada.api("GET", `/auth/teams/${ada.team}/members`)).body.data;
   const { id: boId } = members.find((each: Json) => each.name === "Bo Lund");
   expect((await ada.api("PATCH", `/auth/teams/${ada.team}/members/${boId}`, { role: "viewer" })).status).toBe(200);
-  await bo.page.getByText("Looking only").waitFor();
+  await bo.page.getByText("View only").waitFor();
   await node(bo.page, "Ada's step").waitFor();
   calm(ada.page);
   calm(bo.page);
@@ -187,8 +187,8 @@ test("a viewer's gestures change nothing", async () => {
   await page.getByLabel(/Your name/).fill("Vi Guest");
   await page.getByRole("button", { name: "Open the workflow" }).click();
   await node(page, "Add up").waitFor();
-  await page.getByText("Looking only").waitFor();
-  await page.getByText(/a guest who can look at this workflow/).waitFor();
+  await page.getByText("View only").waitFor();
+  await page.getByText(/you can view this workflow/).waitFor();
 
   const at = await node(page, "Add up").boundingBox();
   await node(page, "Add up").click();
@@ -233,7 +233,7 @@ test("a guest who edits starts a run, and learns that it was accepted", async ()
   await page.locator(".react-flow__node").first().waitFor();
   await page.getByRole("button", { name: "Run", exact: true }).click();
   await page.getByRole("button", { name: "Start the run" }).click();
-  await page.getByText("The run was accepted").waitFor();
+  await page.getByText("Run accepted").waitFor();
   const runs = await ada.api("GET", "/api/runs");
   expect(runs.body.data[0].startedBy).toMatchObject({ type: "guest", name: "Ed Guest" });
 

@@ -33,7 +33,7 @@ async function rename(page: Page, from: string, to: string): Promise<void> {
 /** awayRename takes the server away, renames a step, and waits until that is kept. */
 async function awayRename(page: Page, to: string): Promise<void> {
   await house.down();
-  await page.getByText("Offline, kept on this device").waitFor();
+  await page.getByText("Offline: saved on this device").waitFor();
   await rename(page, "Add up", to);
   await until("the edit is kept", async () => (await kept(page)) > 0);
 }
@@ -118,7 +118,7 @@ test("one is told of edits to a workflow that is gone", async () => {
   await house.up();
   expect((await ada.api("DELETE", `/api/workflows/${id}`)).status).toBe(200);
   await page.goto(`${house.url}/workflows/${id}`);
-  const notice = page.getByText("Changes that you made offline are not saved");
+  const notice = page.getByText("Changes you made offline aren't saved");
   await notice.waitFor();
   const [file] = await Promise.all([
     page.waitForEvent("download"),

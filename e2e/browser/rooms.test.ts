@@ -16,7 +16,7 @@ test("empty rooms teach what belongs into them", async () => {
   const { page } = ada;
   for (const [path, words] of [
     ["/workflows", "Welcome. See it work first"],
-    ["/runs", "Nothing has run yet"],
+    ["/runs", "No runs yet"],
     ["/files", "No files yet"],
     ["/chat", "Ask about your work"],
   ] as const) {
@@ -57,7 +57,7 @@ test("the lists show what ran, and find it again", async () => {
   await page.getByRole("link", { name: "Count words, map and reduce" }).waitFor();
   await look(page, "runs");
   await page.getByLabel("State").selectOption("failed");
-  await page.getByText("No run fits").waitFor();
+  await page.getByText("No results").waitFor();
   calm(page);
 });
 

@@ -36,7 +36,7 @@ test("from a template to its outputs, watched live", async () => {
   await node(page, "Add up").waitFor();
   // The graph follows the run without the page being loaded again.
   await node(page, "Add up")
-    .getByText(/Succeeded/)
+    .getByText(/Completed/)
     .waitFor();
   await page.getByRole("heading", { level: 1 }).getByText("Completed").waitFor();
   await page.getByRole("tab", { name: "Outputs" }).click();
@@ -47,7 +47,7 @@ test("from a template to its outputs, watched live", async () => {
   await preview.getByRole("button", { name: "Close" }).click();
   await page.getByRole("tab", { name: "Timeline" }).click();
   await page.getByRole("button", { name: /Add up/ }).click();
-  await page.getByRole("region", { name: "Step Add up" }).getByText("Succeeded").waitFor();
+  await page.getByRole("region", { name: "Step Add up" }).getByText("Completed").waitFor();
   await look(page, "run-completed");
   for (const tab of ["Log", "Events", "Resources", "Compare", "Details", "Outputs"]) {
     await page.getByRole("tab", { name: tab }).click();
@@ -68,7 +68,7 @@ test("a failed run opens on its cause, which is fixed and run again", async () =
   await wrong.getByRole("heading", { name: "“Add up” exited with status 3" }).waitFor();
   await page.getByRole("region", { name: "Step Add up" }).waitFor();
   await look(page, "run-failed");
-  await wrong.getByRole("button", { name: "Show in the log" }).click();
+  await wrong.getByRole("button", { name: "View in log" }).click();
   const line = page.getByRole("region", { name: "Log" }).getByText("line 3: three is not a number");
   await line.waitFor();
   await until("the log is in view", async () => {
@@ -82,7 +82,7 @@ test("a failed run opens on its cause, which is fixed and run again", async () =
   await page.getByRole("heading", { level: 1 }).getByText("Failed").waitFor();
 
   // Fixed in the editor, where the step is chosen already.
-  await page.getByRole("region", { name: "What went wrong" }).getByRole("link", { name: "Fix the step" }).click();
+  await page.getByRole("region", { name: "What went wrong" }).getByRole("link", { name: "Edit step" }).click();
   await page.locator(".cm-content", { hasText: "is not a number" }).click();
   await page.keyboard.press("Control+a");
   await page.keyboard.type('awk "{s += NR} END {print s}" "$INPUT_numbers" > sum.txt');
@@ -93,7 +93,7 @@ test("a failed run opens on its cause, which is fixed and run again", async () =
   // Only what the fix touches was computed again.
   await node(page, "Prepare").getByRole("img", { name: "Reused from an earlier run" }).waitFor();
   await node(page, "Add up")
-    .getByText(/Succeeded/)
+    .getByText(/Completed/)
     .waitFor();
   expect(await node(page, "Add up").getByRole("img", { name: "Reused from an earlier run" }).count()).toBe(0);
   await page.getByRole("tab", { name: "Compare" }).click();
@@ -102,7 +102,7 @@ test("a failed run opens on its cause, which is fixed and run again", async () =
 
   // The page of the run that failed offers the same, and what was.
   await page.goto(`${house.url}/runs/${runId}`);
-  await wrong.getByRole("button", { name: "Retry as it was" }).waitFor();
+  await wrong.getByRole("button", { name: "Retry without changes" }).waitFor();
   await look(page, "run-fixed");
   await wrong.getByRole("button", { name: "Run from here" }).click();
   await page.waitForURL((url) => !url.pathname.endsWith(runId));
@@ -159,7 +159,7 @@ test("a running run is followed, and cancelled", async () => {
   await page.getByRole("tab", { name: "Resources" }).click();
   await page.getByRole("img", { name: "CPU and memory over time" }).waitFor();
   await page.getByRole("button", { name: "Cancel", exact: true }).click();
-  await page.getByRole("button", { name: "Cancel the run" }).click();
+  await page.getByRole("button", { name: "Cancel run" }).click();
   await page.getByRole("heading", { level: 1 }).getByText("Cancelled").waitFor();
   calm(page);
 });
@@ -190,13 +190,13 @@ test("the run dialog checks what it is given, and estimates", async () => {
   await page.goto(`${house.url}/workflows/${made.body.data.id}?run=1`);
   const dialog = page.getByRole("dialog", { name: "Run" });
   await dialog.getByRole("button", { name: /^Start/ }).click();
-  await dialog.getByText("A file is needed.").waitFor();
+  await dialog.getByText("Choose a file.").waitFor();
   await dialog.getByLabel("How many").fill("12");
   await dialog.getByText("At most 9.").waitFor();
   await dialog.getByLabel("How many").fill("7");
   await dialog.getByText("credits an hour").waitFor();
   await dialog.getByText("Huge").click();
-  await dialog.getByText("This size cannot be used").waitFor();
+  await dialog.getByText("This size isn't available").waitFor();
   await look(page, "run-dialog-refused");
   await dialog.getByText("Standard").click();
   await dialog.getByRole("button", { name: "Choose a file" }).click();
@@ -211,10 +211,10 @@ test("the run dialog checks what it is given, and estimates", async () => {
 
   // The same run from a terminal, as it is copied.
   await ada.context.grantPermissions(["clipboard-read", "clipboard-write"]);
-  await dialog.getByText("As a command").click();
+  await dialog.getByText("Show CLI command").click();
   await look(page, "run-dialog-command");
   const { token } = (await ada.api("POST", "/auth/token")).body.data;
-  for (const [at, way] of ["Copy as command line", "Copy as curl"].entries()) {
+  for (const [at, way] of ["Copy CLI command", "Copy as curl"].entries()) {
     await dialog.getByRole("button", { name: way }).click();
     await dialog.getByRole("button", { name: "Copied" }).waitFor();
     const command = await page.evaluate(() => navigator.clipboard.readText());

@@ -118,7 +118,7 @@ export function Canvas({ onFind, onOpen }: { onFind: () => void; onOpen: () => v
         type === "source"
           ? graph.document.connect(from, handle, other, null)
           : graph.document.connect(other, null, from, handle);
-      if (!made) toast.info("These two are joined already, or would wait for one another.");
+      if (!made) toast.info("These steps are already connected, or would wait for each other.");
       return;
     }
     const at = flow.screenToFlowPosition({ x: point.clientX, y: point.clientY });
@@ -192,7 +192,7 @@ export function Canvas({ onFind, onOpen }: { onFind: () => void; onOpen: () => v
           minZoom={limit}
           maxZoom={2}
           attributionPosition="bottom-left"
-          ariaLabelConfig={{ "node.a11yDescription.default": "Press Enter to choose a step, arrow keys to move it." }}
+          ariaLabelConfig={{ "node.a11yDescription.default": "Press Enter to select a step, arrow keys to move it." }}
         >
           {level === 0 && <FarLines nodes={shown.nodes} edges={shown.edges} />}
           <Background gap={20} />

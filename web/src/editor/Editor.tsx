@@ -84,7 +84,7 @@ function Inner({ session, name, title, actions, banner, view, onView, workflowId
   }, [ready]);
   const problems = useMemo(newProblems, []);
   const small = useNarrow();
-  const lock = small ? "On a small screen the canvas is for looking only." : null;
+  const lock = small ? "View only on small screens." : null;
   useEffect(() => {
     graph.document.editable = session.state.getState().canEdit && lock === null;
   });
@@ -128,7 +128,7 @@ function Inner({ session, name, title, actions, banner, view, onView, workflowId
 function Opening() {
   const late = useLate();
   return (
-    <div role="status" aria-label="Opening the workflow" className="flex-1 p-4">
+    <div role="status" aria-label="Loading workflow" className="flex-1 p-4">
       {late && <Skeleton className="h-full" />}
     </div>
   );
@@ -227,7 +227,7 @@ function Side({
           {node ? (
             <Inspector key={node.id} node={node} />
           ) : (
-            <p className="text-sm text-muted">Choose a step on the canvas.</p>
+            <p className="text-sm text-muted">Select a step on the canvas.</p>
           )}
         </TabPanel>
         <TabPanel value="workflow">

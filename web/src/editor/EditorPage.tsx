@@ -121,16 +121,15 @@ function Living(props: {
   const ending = useStore(session.state, (state) => state.ending);
   if (ending) {
     return (
-      <Ended title={ending === "deleted" ? "This workflow was deleted" : "The editor had to close"}>
+      <Ended title={ending === "deleted" ? "This workflow was deleted" : "The editor was closed"}>
         <p className="mb-3">
           {ending === "deleted" && "Its runs are still listed."}
-          {ending === "revoked" && "You are not allowed to open it any more. Ask an admin of the team."}
-          {ending === "too-large" && "The graph has become too large to edit together. Load the page again."}
-          {ending === "broken" &&
-            "Something unexpected came over the line. Load the page again; what was saved is safe."}
+          {ending === "revoked" && "You no longer have access. Ask a team admin."}
+          {ending === "too-large" && "The workflow is too large to edit together. Reload the page."}
+          {ending === "broken" && "Something unexpected happened. Reload the page; saved changes are kept."}
         </p>
         <Link to="/workflows" className={buttonClass("secondary", "sm")}>
-          To the workflows
+          Go to workflows
         </Link>
         <LostEdits workflow={workflow} />
       </Ended>
@@ -203,13 +202,13 @@ function Title({ workflow }: { workflow: Workflow }) {
       <ChevronRight className="size-4 shrink-0 text-muted max-sm:hidden" aria-hidden />
       <span className="sr-only">{workflow.name}</span>
       <DraftInput
-        aria-label="Name of the workflow"
+        aria-label="Workflow name"
         className="h-8! min-w-0 text-ellipsis border-transparent! bg-transparent! px-1.5! text-base! font-semibold hover:border-line!"
         size={Math.min(48, Math.max(10, workflow.name.length))}
         maxLength={200}
         disabled={locked}
         value={workflow.name}
-        refuse={(name) => (name.trim() ? null : "A workflow needs a name.")}
+        refuse={(name) => (name.trim() ? null : "Enter a name.")}
         onKeep={(name) => rename.mutate(name.trim())}
       />
     </h1>
@@ -234,7 +233,7 @@ function RunButton({ onClick }: { onClick: () => void }) {
   const list = useStore(problems, (state) => state.list);
   const [busy, setBusy] = useState(false);
   const notAllowed = useWhyNot()("start runs");
-  const inTheWay = list && list.length > 0 ? `${list[0]?.message} (${list.length} to put right, see Problems)` : null;
+  const inTheWay = list && list.length > 0 ? `${list[0]?.message} (${list.length} in all, see Problems)` : null;
   return (
     <Button
       size="sm"

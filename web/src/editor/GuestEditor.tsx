@@ -51,8 +51,8 @@ function Living({ session, join }: { session: Session; join: Joined }) {
     return (
       <Ended title={ending === "revoked" ? "This link no longer works" : "This workflow is closed"}>
         {ending === "revoked"
-          ? "It has expired, or the team has taken it back. Ask whoever sent it for a new one."
-          : "It was deleted, or could not be kept open. Open the link again to see."}
+          ? "It has expired or was revoked. Ask the person who sent it for a new one."
+          : "It may have been deleted. Open the link again to check."}
       </Ended>
     );
   }
@@ -73,9 +73,11 @@ function Living({ session, join }: { session: Session; join: Joined }) {
             <p className="flex items-start gap-x-2 border-b bg-info-soft px-4 py-1.5 text-[13px]">
               <Icon className="mt-0.5 size-4 shrink-0" aria-hidden />
               <span>
-                You are here as <strong>{join.guest.name}</strong>, a guest who can{" "}
-                {editor ? "edit and run this workflow; the team that shared it pays for runs" : "look at this workflow"}
-                . <span className="text-muted">That ends with the link.</span>
+                You joined as guest <strong>{join.guest.name}</strong>:{" "}
+                {editor
+                  ? "you can edit and run this workflow, and the team that shared it pays for runs"
+                  : "you can view this workflow"}
+                . <span className="text-muted">Access ends when the link expires.</span>
               </span>
             </p>
           </>

@@ -69,7 +69,7 @@ function Revision({ workflowId, number, onClose }: { workflowId: string; number:
       if (!session.state.getState().live) await session.reload();
     },
     onSuccess: () => {
-      toast.ok(`Version ${number} is back. What was there before is in the history.`);
+      toast.ok(`Version ${number} restored. The version before it is in the history.`);
       void client.invalidateQueries({ queryKey: ["revisions", workflowId] });
       onClose();
     },
@@ -80,13 +80,13 @@ function Revision({ workflowId, number, onClose }: { workflowId: string; number:
       open
       onOpenChange={(open) => !open && onClose()}
       title={`Version ${number}`}
-      description="What restoring it would change."
+      description="What restoring this version changes."
       footer={
         <Button
           look="primary"
           icon={<RotateCcw className="size-4" aria-hidden />}
           busy={restore.isPending}
-          disabledReason={locked ? (lock ?? "You can look at this workflow, not change it.") : null}
+          disabledReason={locked ? (lock ?? "You have view-only access.") : null}
           onClick={() => restore.mutate()}
         >
           Restore this version

@@ -42,7 +42,7 @@ export function Insert({ at, from, onClose }: InsertAt & { onClose: () => void }
         ))}
       </Command.Group>
       {steps && steps.length > 0 && (
-        <Command.Group heading="A copy of" className={groupClass}>
+        <Command.Group heading="Copy of" className={groupClass}>
           {steps.map(({ id, position: _, ...node }) => (
             <Command.Item
               key={id}
@@ -98,7 +98,7 @@ function Searching({ title, onClose, children }: { title: string; onClose: () =>
           className="mb-2 h-9.5 w-full rounded-lg border border-field-line bg-surface px-3 text-sm"
         />
         <Command.List className="max-h-80 overflow-y-auto">
-          <Command.Empty className="px-3 py-6 text-center text-sm text-muted">Nothing by these words.</Command.Empty>
+          <Command.Empty className="px-3 py-6 text-center text-sm text-muted">No results</Command.Empty>
           {children}
         </Command.List>
       </Command>

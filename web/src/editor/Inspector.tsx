@@ -69,7 +69,7 @@ export function Inspector({ node }: { node: GraphNode }) {
         <Field label="Image" optional>
           <DraftInput
             disabled={locked}
-            placeholder="the server's own"
+            placeholder="None (host tools)"
             value={node.image ?? ""}
             onKeep={(image) => set("image", image || undefined)}
           />
@@ -79,7 +79,7 @@ export function Inspector({ node }: { node: GraphNode }) {
       <Behaviour node={node} locked={locked} set={set} />
       <Environment node={node} locked={locked} set={set} />
       <p className="text-[13px] text-muted">
-        Known to other steps as <code>{node.id}</code>
+        Step ID <code>{node.id}</code>
       </p>
       <Actions id={node.id} locked={locked} />
     </div>
@@ -101,14 +101,14 @@ function CommandField({ node, locked }: { node: GraphNode; locked: boolean }) {
         <h3 className="text-sm font-medium">Command</h3>
         <IconButton
           size="sm"
-          label="Edit in a large window"
+          label="Open in large editor"
           icon={<Maximize2 className="size-4" aria-hidden />}
           onClick={() => setLarge(true)}
         />
       </header>
       <div className="h-56 resize-y overflow-hidden rounded-lg border border-field-line">{!large && editor}</div>
       <p className="mt-1 text-[13px] text-muted">
-        {locked ? "You can read and copy it." : "Files arrive as $INPUT_name, values as $PARAM_name, an item as $ITEM."}
+        {locked ? "Read-only." : "Use $INPUT_name for files, $PARAM_name for parameters, $ITEM for the current item."}
       </p>
       <Dialog wide open={large} onOpenChange={setLarge} title={`Command of ${node.name || node.id}`}>
         <div className="h-[65vh] overflow-hidden rounded-lg border border-field-line">{large && editor}</div>
@@ -140,26 +140,26 @@ function Behaviour({ node, locked, set }: { node: GraphNode; locked: boolean; se
   );
   return (
     <section className="space-y-3">
-      <h3 className="text-sm">How it runs</h3>
+      <h3 className="text-sm">Execution</h3>
       <div className="grid grid-cols-3 gap-2">
         {number("vCPU", node.resources?.vcpu, (vcpu) => set("resources", joined(node.resources, { vcpu })), "1")}
         {number(
-          "Memory, GB",
+          "Memory (GB)",
           node.resources?.ramGb,
           (ramGb) => set("resources", joined(node.resources, { ramGb })),
-          "share",
+          "Automatic",
         )}
         {number("GPU", node.resources?.gpu, (gpu) => set("resources", joined(node.resources, { gpu })), "0")}
         {number("Retries", node.retries?.max, (max) => set("retries", joined(node.retries, { max })), "0")}
         {number(
-          "Pause, s",
+          "Wait before retry (s)",
           node.retries?.backoffSeconds,
           (backoffSeconds) => set("retries", joined(node.retries, { backoffSeconds })),
           "1",
         )}
-        {number("Time limit, s", node.timeoutSeconds, (seconds) => set("timeoutSeconds", seconds), "none")}
+        {number("Time limit (s)", node.timeoutSeconds, (seconds) => set("timeoutSeconds", seconds), "none")}
       </div>
-      <Small label="Once for each of (an expression)">
+      <Small label="Run once per item of">
         <DraftInput
           disabled={locked}
           placeholder="inputs.reads"
@@ -171,14 +171,14 @@ function Behaviour({ node, locked, set }: { node: GraphNode; locked: boolean; se
       {node.scatter && (
         <div className="w-1/3">
           {number(
-            "At once",
+            "Max parallel",
             node.scatter.maxParallel,
             (most) => set("scatter", joined(node.scatter, { maxParallel: most })),
             "all",
           )}
         </div>
       )}
-      <Small label="Only when (a condition)">
+      <Small label="Run only if">
         <DraftInput
           disabled={locked}
           placeholder="params.minQuality > 0"
@@ -195,7 +195,7 @@ function Behaviour({ node, locked, set }: { node: GraphNode; locked: boolean; se
           onChange={(event) => set("cache", event.target.checked || undefined)}
         />
         <Checkbox
-          label="May fail"
+          label="Continue if this fails"
           disabled={locked}
           checked={node.allowFailure === true}
           onChange={(event) => set("allowFailure", event.target.checked || undefined)}
@@ -210,8 +210,8 @@ function Environment({ node, locked, set }: { node: GraphNode; locked: boolean; 
   return (
     <Rows
       title="Variables"
-      empty="None set."
-      addLabel="Add a variable"
+      empty="No variables."
+      addLabel="Add variable"
       names={Object.keys(env).toSorted()}
       locked={locked}
       onAdd={() => set("env", { ...env, [freeName("NAME", (name) => name in env)]: "" })}
@@ -219,7 +219,7 @@ function Environment({ node, locked, set }: { node: GraphNode; locked: boolean; 
       {(name) => (
         <div className="flex items-center gap-1.5">
           <DraftInput
-            aria-label="Name of the variable"
+            aria-label="Variable name"
             className="font-mono"
             disabled={locked}
             value={name}

@@ -20,10 +20,10 @@ interface NodeCardProps {
 }
 
 const marks: [(data: CardData) => boolean, LucideIcon, string][] = [
-  [({ node }) => Boolean(node.scatter), Split, "Runs once for each item"],
-  [({ node }) => Boolean(node.when), GitBranch, "Runs only when its condition holds"],
+  [({ node }) => Boolean(node.scatter), Split, "Runs once per item"],
+  [({ node }) => Boolean(node.when), GitBranch, "Runs only if its condition is true"],
   [({ node }) => node.cache === true, Recycle, "Reuses earlier results"],
-  [({ node }) => node.allowFailure === true, ShieldOff, "May fail without ending the run"],
+  [({ node }) => node.allowFailure === true, ShieldOff, "The run continues if this fails"],
 ];
 
 /** NodeCard is a step on the canvas, the same in the editor and on the run page. */
@@ -142,7 +142,7 @@ export function NoteCard({ data, selected, tint }: { data: CardData; selected: b
       )}
       style={tint ? { borderColor: tint } : undefined}
     >
-      {level > 0 && (text || <span className="text-muted">An empty note</span>)}
+      {level > 0 && (text || <span className="text-muted">Empty note</span>)}
     </div>
   );
 }

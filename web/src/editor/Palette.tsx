@@ -49,7 +49,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
             </button>
           </li>
         ))}
-        {found.length === 0 && <li className="px-2 py-3 text-sm text-muted">Nothing by these words.</li>}
+        {found.length === 0 && <li className="px-2 py-3 text-sm text-muted">No results</li>}
       </ul>
     </section>
   );

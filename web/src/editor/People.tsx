@@ -51,7 +51,7 @@ export function People() {
     <ul aria-label="Also here" className="flex -space-x-1.5">
       {people.slice(0, 6).map((person) => (
         <li key={person.client}>
-          <Tooltip text={`${person.name}${person.role === "viewer" ? ", looking on" : ""}: go to where they are`}>
+          <Tooltip text={`${person.name}${person.role === "viewer" ? ", viewing" : ""}: go to where they are`}>
             <button
               type="button"
               onClick={() => goTo(person)}

@@ -34,7 +34,7 @@ function Inputs({ node, ports, edges, locked }: PortsProps) {
   return (
     <Rows
       title="Inputs"
-      empty="Draw a line to this step, or add an input."
+      empty="Connect a step to this one, or add an input."
       addLabel="Add an input"
       names={ports.map((port) => port.name)}
       locked={locked}
@@ -96,10 +96,10 @@ function Origin({ node, name, wired, locked }: { node: GraphNode; name: string; 
         value={from}
         onChange={(event) => choose(event.target.value)}
       >
-        <option value="">{wired ? "nothing else" : "nothing yet"}</option>
+        <option value="">{wired ? "Nothing else" : "Not connected"}</option>
         {from && !given.includes(from) && <option value={from}>{from} (unknown)</option>}
         {!wired && given.length > 0 && (
-          <optgroup label="Files of the run">
+          <optgroup label="Workflow inputs">
             {given.map((each) => (
               <option key={each} value={each}>
                 {each}
@@ -107,7 +107,7 @@ function Origin({ node, name, wired, locked }: { node: GraphNode; name: string; 
             ))}
           </optgroup>
         )}
-        <optgroup label="Outputs of other steps">
+        <optgroup label="Step outputs">
           {earlier.flatMap(({ id, data }) =>
             data.ports.outputs.map((port) => (
               <option key={`${id} ${port.name}`} value={`${id} ${port.name}`}>
@@ -160,7 +160,7 @@ function Outputs({ node, ports, locked }: PortsProps) {
   return (
     <Rows
       title="Outputs"
-      empty="Files that this step leaves behind."
+      empty="Files this step creates."
       addLabel="Add an output"
       names={ports.map((port) => port.name)}
       locked={locked}
@@ -184,7 +184,7 @@ function Outputs({ node, ports, locked }: PortsProps) {
             />
           </Small>
           <div className="flex gap-4">
-            <PortFlag node={node} side="outputs" name={name} flag="many" label="Many files" locked={locked} />
+            <PortFlag node={node} side="outputs" name={name} flag="many" label="Multiple files" locked={locked} />
             <PortFlag node={node} side="outputs" name={name} flag="optional" label="Optional" locked={locked} />
           </div>
         </div>
@@ -237,7 +237,7 @@ function Line(props: { id: string; word: string; other: string; port?: string | 
       </button>
       <IconButton
         size="sm"
-        label="Remove the line"
+        label="Remove connection"
         disabled={locked}
         icon={<X className="size-3.5" aria-hidden />}
         onClick={() => document.remove([], [id])}

@@ -7,18 +7,18 @@ export function ProblemsPanel() {
   const { problems, show } = useEditor();
   const { document } = useGraph();
   const list = useStore(problems, (state) => state.list);
-  if (list === null) return <p className="text-sm text-muted">Not looked at yet.</p>;
+  if (list === null) return <p className="text-sm text-muted">Not checked yet.</p>;
   if (list.length === 0) {
     return (
       <p className="flex items-center gap-2 text-sm">
-        <CircleCheck className="size-4.5 text-ok" aria-hidden /> Nothing stands in the way of a run.
+        <CircleCheck className="size-4.5 text-ok" aria-hidden /> No problems: ready to run
       </p>
     );
   }
   return (
     <ul className="space-y-1.5">
       {list.map((problem) => {
-        const name = problem.node ? document.node(problem.node)?.name || problem.node : "The workflow";
+        const name = problem.node ? document.node(problem.node)?.name || problem.node : "Workflow";
         return (
           <li key={problem.path + problem.message}>
             <button

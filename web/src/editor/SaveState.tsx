@@ -10,12 +10,12 @@ export function SaveState() {
   const ready = useSession((state) => state.ready);
   const { Icon, words } =
     ready && !canEdit
-      ? { Icon: Eye, words: "Looking only" }
+      ? { Icon: Eye, words: "View only" }
       : {
-          opening: { Icon: CloudUpload, words: "Opening…" },
+          opening: { Icon: CloudUpload, words: "Loading…" },
           saved: { Icon: CloudCheck, words: "Saved" },
           saving: { Icon: CloudUpload, words: "Saving…" },
-          offline: { Icon: CloudOff, words: "Offline, kept on this device" },
+          offline: { Icon: CloudOff, words: "Offline: saved on this device" },
           conflict: { Icon: CloudAlert, words: "Not saved" },
           refused: { Icon: CloudAlert, words: "Not saved" },
         }[save];
@@ -37,7 +37,7 @@ export function SaveTrouble() {
       <Notice
         tone="warn"
         className="m-2"
-        title="Somebody else has saved this workflow"
+        title="Someone else saved this workflow"
         actions={
           <>
             <Button size="sm" onClick={() => void session.reload()}>
@@ -49,14 +49,14 @@ export function SaveTrouble() {
           </>
         }
       >
-        What you changed since is here, and not saved.
+        Your changes since then aren't saved.
       </Notice>
     );
   }
   if (save === "refused") {
     return (
-      <Notice tone="danger" className="m-2" title="The last changes are not saved">
-        {refusal} They are saved once that is put right.
+      <Notice tone="danger" className="m-2" title="Your latest changes aren't saved">
+        {refusal} Fix this to save them.
       </Notice>
     );
   }

@@ -46,7 +46,7 @@ export default function SourcePanel({ name, asks }: { name: string; asks: boolea
     },
     onSuccess: () => {
       setDraft(null);
-      toast.ok("The canvas shows it. Undo takes it back in one step.");
+      toast.ok("Applied to the canvas. Undo reverts it in one step.");
     },
     meta: { shown: true },
   });
@@ -64,7 +64,7 @@ export default function SourcePanel({ name, asks }: { name: string; asks: boolea
             setFormat(next);
           }}
         />
-        <Copy text={draft ?? current} label="Copy the text" />
+        <Copy text={draft ?? current} label="Copy" />
         <Button
           size="sm"
           icon={<Download className="size-4" aria-hidden />}
@@ -115,7 +115,7 @@ export default function SourcePanel({ name, asks }: { name: string; asks: boolea
         )}
       </div>
       {apply.error && (
-        <Notice tone="danger" title="This cannot be drawn">
+        <Notice tone="danger" title="Couldn't apply this definition">
           {details.length > 0 ? (
             details.map((each) => (
               <p key={each.path + each.message}>

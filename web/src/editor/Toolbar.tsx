@@ -31,7 +31,7 @@ export function Toolbar(props: {
       />
       <IconButton
         size="sm"
-        label={open ? "Hide the details" : "Show the details"}
+        label={open ? "Hide details" : "Show details"}
         aria-pressed={open}
         icon={<PanelRight className={icon} aria-hidden />}
         onClick={onPanel}
@@ -44,7 +44,7 @@ function Edits({ canEdit, onAdd }: { canEdit: boolean; onAdd: () => void }) {
   const graph = useGraph();
   const { undo } = graph.document;
   const steps = useSteps(undo);
-  const why = canEdit ? null : "You can look at this workflow, not change it.";
+  const why = canEdit ? null : "You have view-only access.";
   return (
     <>
       <Button size="sm" look="quiet" icon={<Plus className={icon} aria-hidden />} disabledReason={why} onClick={onAdd}>
@@ -54,7 +54,7 @@ function Edits({ canEdit, onAdd }: { canEdit: boolean; onAdd: () => void }) {
         size="sm"
         label="Undo your last edit (Ctrl Z)"
         icon={<Undo2 className={icon} aria-hidden />}
-        disabledReason={why ?? (steps.undo ? null : "Nothing of yours to undo")}
+        disabledReason={why ?? (steps.undo ? null : "Nothing to undo")}
         onClick={() => undo.undo()}
       />
       <IconButton

@@ -30,8 +30,8 @@ export function LeftEdits({ name }: { name: string }) {
       }
     >
       {canEdit
-        ? "The workflow has started afresh since, or somebody else has saved it. Applied, your changes replace theirs where both changed the same field."
-        : "You may not change this workflow any more, so they cannot be saved here."}
+        ? "The workflow was reset or saved by someone else since. Applying your changes overwrites theirs where both changed the same field."
+        : "You no longer have edit access, so they can't be saved here."}
     </EditsNotice>
   );
 }
@@ -57,7 +57,7 @@ export function LostEdits({ workflow }: { workflow: { id: string; name: string }
         await client.invalidateQueries({ queryKey: ["unsaved", place] });
       }}
     >
-      The workflow cannot be opened, so they cannot be saved in it. As a file, they can be imported as another workflow.
+      The workflow can't be opened, so they can't be saved in it. Download them as a file to import as a new workflow.
     </EditsNotice>
   );
 }
@@ -83,7 +83,7 @@ function EditsNotice({ edits, name, discard, apply, children }: NoticeProps) {
     <Notice
       tone="warn"
       className="m-2"
-      title="Changes that you made offline are not saved"
+      title="Changes you made offline aren't saved"
       actions={
         <>
           {apply}

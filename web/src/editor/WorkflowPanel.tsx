@@ -52,7 +52,7 @@ function Parameters() {
       title="Parameters"
       about={
         <>
-          Values that a run is asked for; commands read them as <code>$PARAM_name</code>.
+          Parameters set when a run starts; commands read them as <code>$PARAM_name</code>.
         </>
       }
       empty="None yet."
@@ -83,10 +83,10 @@ function Parameters() {
               </Small>
               <Small label="Default">
                 <DraftInput
-                  placeholder="must be given"
+                  placeholder="required"
                   disabled={locked}
                   value={parameter.default === undefined ? "" : textOf(parameter.default)}
-                  refuse={(text) => (readValue(text, String(type)) === null ? `This is no ${type}.` : null)}
+                  refuse={(text) => (readValue(text, String(type)) === null ? `Not a valid ${type}.` : null)}
                   onKeep={(text) => set(name, { default: readValue(text, String(type))?.value })}
                 />
               </Small>
@@ -97,14 +97,14 @@ function Parameters() {
                   onKeep={(title) => set(name, { title: title || undefined })}
                 />
               </Small>
-              <Small label="One of">
+              <Small label="Allowed values">
                 <DraftInput
-                  placeholder="any, or: a, b, c"
+                  placeholder="any, or a, b, c"
                   disabled={locked}
                   value={(parameter.enum ?? []).map(textOf).join(", ")}
                   refuse={(text) => {
                     const wrong = text.split(",").find((each) => readValue(each.trim(), String(type)) === null);
-                    return wrong === undefined ? null : `“${wrong.trim()}” is no ${type}.`;
+                    return wrong === undefined ? null : `“${wrong.trim()}” is not a valid ${type}.`;
                   }}
                   onKeep={(text) => {
                     const choices = text
@@ -116,7 +116,7 @@ function Parameters() {
               </Small>
               {(type === "integer" || type === "number") && (
                 <>
-                  <Small label="At least">
+                  <Small label="Minimum">
                     <DraftInput
                       disabled={locked}
                       value={parameter.minimum === undefined ? "" : String(parameter.minimum)}
@@ -124,7 +124,7 @@ function Parameters() {
                       onKeep={(text) => set(name, { minimum: numberOf(text) })}
                     />
                   </Small>
-                  <Small label="At most">
+                  <Small label="Maximum">
                     <DraftInput
                       disabled={locked}
                       value={parameter.maximum === undefined ? "" : String(parameter.maximum)}
@@ -174,10 +174,10 @@ function Inputs() {
   const locked = useLocked();
   return (
     <Rows
-      title="Files to be given"
+      title="Input files"
       about={
         <>
-          A step takes one by <code>inputs.name</code>.
+          Steps refer to one as <code>inputs.name</code>.
         </>
       }
       empty="None yet."
@@ -198,7 +198,7 @@ function Inputs() {
                 aria-label={`How many files ${name} takes`}
                 className="w-auto!"
                 disabled={locked}
-                options={{ file: "one file", files: "several files" }}
+                options={{ file: "one file", files: "multiple files" }}
                 value={input.type}
                 onChange={(type) => set({ type })}
               />
@@ -236,10 +236,10 @@ function Outputs() {
   );
   return (
     <Rows
-      title="Outputs of a run"
-      about="Without any, every file that a step declares is kept."
-      empty="All outputs of all steps."
-      addLabel="Add an output of the run"
+      title="Run outputs"
+      about="If none are listed, every output of every step is kept."
+      empty="All outputs of all steps are kept."
+      addLabel="Add a run output"
       names={Object.keys(outputs).toSorted()}
       locked={locked}
       onAdd={() => {
@@ -257,7 +257,7 @@ function Outputs() {
             onChange={(event) => document.setNamed("outputs", name, { ...outputs[name], from: event.target.value })}
           >
             {!sources.some((source) => source.value === outputs[name]?.from) && (
-              <option value={outputs[name]?.from ?? ""}>{outputs[name]?.from || "choose one"}</option>
+              <option value={outputs[name]?.from ?? ""}>{outputs[name]?.from || "Select one"}</option>
             )}
             {sources.map((source) => (
               <option key={source.value} value={source.value}>

@@ -25,12 +25,12 @@ test("a value is kept after a pause, a name when it is left", () => {
 
 test("what is refused stays to be put right, with the reason, until Escape", () => {
   const onKeep = vi.fn();
-  render(<DraftInput value="1" onKeep={onKeep} refuse={(text) => (text === "x" ? "This is no number." : null)} />);
+  render(<DraftInput value="1" onKeep={onKeep} refuse={(text) => (text === "x" ? "Not a number." : null)} />);
   type("x");
   wait();
   fireEvent.blur(screen.getByRole("textbox"));
   expect(screen.getByRole<HTMLInputElement>("textbox").value).toBe("x");
-  screen.getByText("This is no number.");
+  screen.getByText("Not a number.");
   expect(onKeep).not.toHaveBeenCalled();
   fireEvent.keyDown(screen.getByRole("textbox"), { key: "Escape" });
   expect(screen.getByRole<HTMLInputElement>("textbox").value).toBe("1");

@@ -85,8 +85,8 @@ export function DraftArea({ value, onKeep, refuse, ...rest }: DraftAreaProps) {
 /** refuseName says what a name must look like. */
 export function refuseName(taken: (name: string) => boolean): (name: string) => string | null {
   return (name) => {
-    if (!namePattern.test(name)) return "Letters, digits and _ only, no digit first, up to 63.";
-    return taken(name) ? "This name is taken." : null;
+    if (!namePattern.test(name)) return "Use letters, digits and _, not starting with a digit, up to 63 characters.";
+    return taken(name) ? "This name is already used." : null;
   };
 }
 
@@ -97,7 +97,7 @@ export function numberOf(text: string): number | undefined {
 }
 
 export const refuseNumber = (text: string): string | null =>
-  text.trim() === "" || Number.isFinite(Number(text)) ? null : "This is no number.";
+  text.trim() === "" || Number.isFinite(Number(text)) ? null : "Not a number.";
 
 /** Rows is a list of named things with a way to add and to remove. */
 export function Rows({

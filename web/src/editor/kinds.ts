@@ -45,7 +45,7 @@ export const kinds: Kind[] = [
   {
     key: "scatter-files",
     name: "For each file",
-    about: "Runs once for every file of an input, side by side",
+    about: "Runs once per file of an input, in parallel",
     words: "scatter map loop parallel files each",
     icon: FileStack,
     node: task({
@@ -58,7 +58,7 @@ export const kinds: Kind[] = [
   {
     key: "scatter-values",
     name: "For each value",
-    about: "Runs once for every value of a list",
+    about: "Runs once per value of a list",
     words: "scatter map loop parallel values sweep list each",
     icon: ListTree,
     node: task({
@@ -71,7 +71,7 @@ export const kinds: Kind[] = [
   {
     key: "gather",
     name: "Gather",
-    about: "Joins the files of the steps before it",
+    about: "Combines files from earlier steps",
     words: "gather reduce merge join collect combine",
     icon: Merge,
     node: task({
@@ -83,16 +83,16 @@ export const kinds: Kind[] = [
   },
   {
     key: "condition",
-    name: "Only when",
-    about: "Runs only when a condition holds, else is skipped",
+    name: "Conditional step",
+    about: "Runs only if a condition is true",
     words: "condition if when branch skip",
     icon: GitBranch,
-    node: task({ name: "Only when", command: "echo yes\n", when: "true" }),
+    node: task({ name: "Conditional step", command: "echo yes\n", when: "true" }),
   },
   {
     key: "note",
     name: "Note",
-    about: "A remark for people; never runs",
+    about: "A comment on the canvas; never runs",
     words: "note comment sticky remark text",
     icon: StickyNote,
     node: { type: "note", text: "" } as unknown as Omit<GraphNode, "id">,

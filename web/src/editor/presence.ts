@@ -74,7 +74,7 @@ export function personOf(client: number, user: unknown): Person {
   return {
     client,
     id: text(said.id, String(client)),
-    name: text(said.name, "Somebody"),
+    name: text(said.name, "Someone"),
     color: readable(/^#[0-9a-f]{6}$/i.test(color) ? color : (colors[client % colors.length] as string)),
     role: text(said.role, "editor"),
   };

@@ -20,7 +20,7 @@ export function read(text: string): Definition {
     throw new Error(error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error));
   }
   const definition = isRecord(value) && isRecord(value.definition) ? value.definition : value;
-  if (!isRecord(definition)) throw new Error("this holds no definition");
+  if (!isRecord(definition)) throw new Error("no definition found");
   if (definition.version !== 1) throw new Error("version: 1 is missing");
   return definition as Definition;
 }

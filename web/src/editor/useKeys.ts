@@ -73,7 +73,7 @@ export function useKeys(keys: Keys): void {
       if (!piece) return;
       event.preventDefault();
       if (canEdit) graph.select(graph.document.paste(piece, middle()));
-      else toast.info("You can look at this workflow, not change it.");
+      else toast.info("You have view-only access.");
     };
     addEventListener("keydown", press);
     addEventListener("copy", copy);

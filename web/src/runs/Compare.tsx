@@ -17,7 +17,7 @@ export function Compare({ run }: { run: Run }) {
     <Answer query={runs}>
       {(list) => {
         const before = list.find((each) => each.createdAt < run.createdAt && each.id !== run.id);
-        if (!before) return <p className="text-sm text-muted">This is the first run of the workflow.</p>;
+        if (!before) return <p className="text-sm text-muted">This is the workflow's first run.</p>;
         return <Beside run={run} other={before.id} />;
       }}
     </Answer>
@@ -41,16 +41,16 @@ function Both({ before, after }: { before: Run; after: Run }) {
   return (
     <div className="space-y-6">
       <p className="text-sm">
-        Beside{" "}
+        Compared with{" "}
         <Link to="/runs/$runId" params={{ runId: before.id }} className="underline">
-          the run before
+          previous run
         </Link>
         , <Time at={before.createdAt} />: <StatusPill status={before.status} />
       </p>
       <Pairs
-        title="In all"
+        title="Total"
         rows={[
-          { name: "Took", before: took(before.durationMs), after: took(after.durationMs) },
+          { name: "Duration", before: took(before.durationMs), after: took(after.durationMs) },
           { name: "Credits", before: credits(before.creditsUsed), after: credits(after.creditsUsed) },
           ...compared(
             { Size: `${before.compute.vcpu} vCPU, ${before.compute.ramGb} GB` },
@@ -63,7 +63,7 @@ function Both({ before, after }: { before: Run; after: Run }) {
         rows={[...compared(before.parameters, after.parameters), ...compared(before.inputs, after.inputs)]}
       />
       <section>
-        <h2 className="mb-2">The workflow</h2>
+        <h2 className="mb-2">Workflow</h2>
         <DiffView before={before.definition} after={after.definition} />
       </section>
       <Pairs title="Steps" rows={nodes} />

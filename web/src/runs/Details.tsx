@@ -10,10 +10,10 @@ export function Details({ run }: { run: Run }) {
   const nameOf = (key: string) => files.data?.find((file) => file.key === key)?.name ?? key;
   const rows: [string, string][] = [
     ["Run", run.id],
-    ["Accepted", exact(run.createdAt)],
+    ["Submitted", exact(run.createdAt)],
     ["Started", run.startedAt ? exact(run.startedAt) : "–"],
-    ["Ended", run.finishedAt ? exact(run.finishedAt) : "–"],
-    ["Outputs lie in", run.outputLocation ?? "–"],
+    ["Finished", run.finishedAt ? exact(run.finishedAt) : "–"],
+    ["Output location", run.outputLocation ?? "–"],
   ];
   const command = `curl ${location.origin}/api/runs/${run.id} -H "Authorization: Bearer $MILLRACE_TOKEN"`;
   return (
@@ -33,7 +33,7 @@ export function Details({ run }: { run: Run }) {
         </p>
       </section>
       <section>
-        <h2 className="mb-2">What it was given</h2>
+        <h2 className="mb-2">Parameters and inputs</h2>
         <dl className="space-y-1.5 text-sm">
           {Object.entries(run.parameters).map(([name, value]) => (
             <div key={name} className="flex gap-3">
@@ -48,7 +48,7 @@ export function Details({ run }: { run: Run }) {
             </div>
           ))}
           {Object.keys(run.parameters).length + Object.keys(run.inputs).length === 0 && (
-            <p className="text-muted">Neither values nor files.</p>
+            <p className="text-muted">No parameters or inputs.</p>
           )}
         </dl>
       </section>

@@ -25,7 +25,7 @@ export function SizePicker({ size, onChange }: { size: Size; onChange: (size: Si
   const own = size.key === "custom" ? size.compute : null;
   const all = [
     ...sizes,
-    { key: "custom", name: "Own", compute: own ?? size.compute ?? { vcpu: 4, ramGb: 16 } } satisfies Size,
+    { key: "custom", name: "Custom", compute: own ?? size.compute ?? { vcpu: 4, ramGb: 16 } } satisfies Size,
   ];
   const describe = (each: Size) =>
     each.key === "custom"
@@ -85,11 +85,11 @@ export function EstimateNote({ estimate }: { estimate: UseQueryResult<Schemas["E
   const balance = useQuery(creditsQuery);
   const { data } = estimate;
   if (!data)
-    return <p className="h-16 text-sm text-muted">{estimate.isError ? "No estimate can be had." : "Estimating…"}</p>;
+    return <p className="h-16 text-sm text-muted">{estimate.isError ? "Couldn't get an estimate." : "Estimating…"}</p>;
   if (!data.allowed) {
     return (
-      <Notice tone="warn" title="This size cannot be used">
-        {sentence(new Error(data.reason ?? "it is above the plan"))}{" "}
+      <Notice tone="warn" title="This size isn't available">
+        {sentence(new Error(data.reason ?? "it exceeds your plan"))}{" "}
         <Link to="/billing" className="underline">
           See plans and credits
         </Link>
@@ -102,11 +102,11 @@ export function EstimateNote({ estimate }: { estimate: UseQueryResult<Schemas["E
   return (
     <dl className="grid grid-cols-2 gap-x-6 gap-y-2 rounded-lg bg-sunken px-4 py-3 text-sm sm:grid-cols-4">
       <Item term="Price">{credits(hour)} credits an hour</Item>
-      <Item term="Like earlier runs">
-        {runs ? `≈ ${credits(runs.credits)} in ${duration(runs.p50Seconds * 1000)}` : "no earlier run"}
+      <Item term="Typical cost">
+        {runs ? `≈ ${credits(runs.credits)} in ${duration(runs.p50Seconds * 1000)}` : "no earlier runs"}
       </Item>
       <Item term="Balance">{left === undefined ? "…" : `${credits(left)} credits`}</Item>
-      <Item term="Lasts at most">
+      <Item term="Time limit">
         {duration(Math.min(data.affordableSeconds, data.planCaps.maxRunSeconds ?? Number.POSITIVE_INFINITY) * 1000)}
       </Item>
     </dl>

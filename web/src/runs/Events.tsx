@@ -19,8 +19,7 @@ export function Events({ store, node }: { store: RunStore; node: string | null }
     estimateSize: () => 40,
     overscan: 20,
   });
-  if (events.length === 0)
-    return <p className="p-4 text-sm text-muted">Nothing has happened{node && " to this step"} yet.</p>;
+  if (events.length === 0) return <p className="p-4 text-sm text-muted">No events{node && " for this step"} yet.</p>;
   return (
     <section
       ref={frame}

@@ -47,7 +47,7 @@ export function Failure({
         ) : (
           <TriangleAlert className="mt-0.5 size-5 shrink-0 text-warn" aria-hidden />
         )}
-        {run.errorMessage ? named(run.errorMessage, node) : "The run did not end well"}
+        {run.errorMessage ? named(run.errorMessage, node) : "The run didn't complete"}
       </h2>
       {node && (
         <p className="mt-1 text-sm">
@@ -79,7 +79,7 @@ export function Failure({
             search={{ node: node.id, panel: "step", from: run.id }}
             className={buttonClass("primary", "sm")}
           >
-            <PencilLine className="size-4" aria-hidden /> Fix the step
+            <PencilLine className="size-4" aria-hidden /> Edit step
           </Link>
         )}
         {retry}
@@ -88,9 +88,9 @@ export function Failure({
           icon={<FileTerminal className="size-4" aria-hidden />}
           onClick={() => onLog(node?.id ?? null)}
         >
-          Show in the log
+          View in log
         </Button>
-        <Copy text={report} words="Copy a report" />
+        <Copy text={report} words="Copy error report" />
       </div>
     </section>
   );

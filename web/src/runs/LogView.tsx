@@ -94,12 +94,12 @@ function Lines({ store, node, onNode, words, onWords, line, onLine, source }: Lo
     <div className="flex h-[32rem] flex-col rounded-lg border bg-surface">
       <div className="flex flex-wrap items-center gap-1.5 border-b p-2">
         <Select
-          aria-label="Whose log"
+          aria-label="Log of"
           className="h-8.5! w-auto! max-w-52"
           value={node ?? ""}
           onChange={(event) => onNode(event.target.value || null)}
         >
-          <option value="">The whole run</option>
+          <option value="">Whole run</option>
           {[...store.state.getState().nodes.values()].map((each) => (
             <option key={each.id} value={each.id}>
               {each.name || each.id}
@@ -121,9 +121,9 @@ function Lines({ store, node, onNode, words, onWords, line, onLine, source }: Lo
         {words && (
           <span role="status" className="tabular text-[13px] text-muted">
             {loading
-              ? "Reading…"
+              ? "Loading…"
               : hits.length === 0
-                ? "Not found"
+                ? "No results"
                 : `${count(current + 1)} of ${count(hits.length)} ${hits.length === 1 ? "line" : "lines"}`}
           </span>
         )}
@@ -144,14 +144,14 @@ function Lines({ store, node, onNode, words, onWords, line, onLine, source }: Lo
           />
           <IconButton
             size="sm"
-            label={wrap ? "Do not wrap long lines" : "Wrap long lines"}
+            label={wrap ? "Don't wrap long lines" : "Wrap long lines"}
             aria-pressed={wrap}
             icon={<WrapText className="size-4" aria-hidden />}
             onClick={() => setWrap(!wrap)}
           />
           <IconButton
             size="sm"
-            label="Download the log"
+            label="Download log"
             icon={<Download className="size-4" aria-hidden />}
             onClick={() => void download(store.run.id, node, size)}
           />
@@ -186,9 +186,7 @@ function Lines({ store, node, onNode, words, onWords, line, onLine, source }: Lo
         )}
         {error && <p className="px-3 py-2 font-sans text-sm text-danger">{error}</p>}
         {lines.length === 0 && !error && (
-          <p className="px-3 py-4 font-sans text-sm text-muted">
-            {loading ? "Reading…" : "Nothing has been written yet."}
-          </p>
+          <p className="px-3 py-4 font-sans text-sm text-muted">{loading ? "Loading…" : "Nothing logged yet."}</p>
         )}
         <div
           className="relative min-w-full"
@@ -222,7 +220,7 @@ function Lines({ store, node, onNode, words, onWords, line, onLine, source }: Lo
           icon={<ArrowDown className="size-4" aria-hidden />}
           onClick={() => setFollow(true)}
         >
-          Jump to the latest{lines.length > seen && seen > 0 ? ` · ${count(lines.length - seen)} new` : ""}
+          Jump to latest{lines.length > seen && seen > 0 ? ` · ${count(lines.length - seen)} new` : ""}
         </Button>
       )}
     </div>

@@ -23,8 +23,8 @@ export function NodePanel({ store, id, onClose, onLog }: NodePanelProps) {
   const facts: [string, string][] = [
     ...(node.attempt > 0 ? [["Attempt", String(node.attempt)] as [string, string]] : []),
     ...(node.exitCode !== null ? [["Exit status", String(node.exitCode)] as [string, string]] : []),
-    ...(node.durationMs !== null ? [["Took", duration(node.durationMs)] as [string, string]] : []),
-    ...(node.peakMemBytes !== null ? [["Memory at most", bytes(node.peakMemBytes)] as [string, string]] : []),
+    ...(node.durationMs !== null ? [["Duration", duration(node.durationMs)] as [string, string]] : []),
+    ...(node.peakMemBytes !== null ? [["Peak memory", bytes(node.peakMemBytes)] as [string, string]] : []),
     ...(node.cpuSeconds !== null ? [["CPU time", `${count(node.cpuSeconds)} s`] as [string, string]] : []),
   ];
   return (
@@ -61,8 +61,8 @@ export function NodePanel({ store, id, onClose, onLog }: NodePanelProps) {
         <p className="mt-3 flex gap-2 rounded-lg bg-sunken px-3 py-2 text-[13px]">
           <Recycle className="mt-0.5 size-4 shrink-0 text-muted" aria-hidden />
           {node.cached
-            ? "Taken from an earlier run: its command, values and files are the same, so nothing was computed."
-            : `Computed, and not reused: ${node.cacheMiss}`}
+            ? "Reused from an earlier run: the command, parameters and files are the same."
+            : `Not reused: ${node.cacheMiss}`}
         </p>
       )}
       {defined?.command && (
@@ -75,7 +75,7 @@ export function NodePanel({ store, id, onClose, onLog }: NodePanelProps) {
       )}
       <div className="mt-4 flex flex-wrap gap-2">
         <Button size="sm" icon={<FileTerminal className="size-4" aria-hidden />} onClick={onLog}>
-          Its log
+          View log
         </Button>
         <Link
           to="/workflows/$workflowId"
@@ -83,7 +83,7 @@ export function NodePanel({ store, id, onClose, onLog }: NodePanelProps) {
           search={{ node: id, panel: "step", ...(ended && { from: store.run.id }) }}
           className={buttonClass("secondary", "sm")}
         >
-          <PencilLine className="size-4" aria-hidden /> In the editor
+          <PencilLine className="size-4" aria-hidden /> Edit step
         </Link>
       </div>
     </section>

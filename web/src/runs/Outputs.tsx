@@ -34,10 +34,10 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
         const list = node ? found.filter((output) => output.nodeId === node) : found;
         if (list.length === 0) {
           return (
-            <Empty icon={<PackageOpen />} title={node ? "No output of this step" : "No outputs yet"}>
+            <Empty icon={<PackageOpen />} title={node ? "No outputs from this step" : "No outputs yet"}>
               {run.status === "completed"
                 ? `The ${node ? "step" : "workflow"} declares none, or they were deleted.`
-                : "Files appear here once they are stored and checked."}
+                : "Files appear here once they are stored and verified."}
             </Empty>
           );
         }
@@ -48,7 +48,7 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
             <div className="mb-2 flex flex-wrap items-center gap-2 text-sm text-muted">
               {plural(list.length, "file")}, {bytes(total)}
               <span className="flex-1" />
-              <Copy text={`sha256sum -c <<'END'\n${sums}\nEND`} words="Copy a command that verifies them" />
+              <Copy text={`sha256sum -c <<'END'\n${sums}\nEND`} words="Copy checksum command" />
               <Button
                 size="sm"
                 icon={<Download className="size-4" aria-hidden />}
@@ -85,12 +85,12 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
                     <code className="text-muted" title={output.sha256}>
                       {output.sha256.slice(0, 12)}…
                     </code>{" "}
-                    <Copy text={output.sha256} label={`Copy the SHA-256 of ${output.name}`} />
+                    <Copy text={output.sha256} label={`Copy SHA-256 of ${output.name}`} />
                   </Td>
                   <Td className="text-right whitespace-nowrap">
                     <IconButton
                       size="sm"
-                      label={`Look at ${output.name}`}
+                      label={`Preview ${output.name}`}
                       icon={<Eye className="size-4" aria-hidden />}
                       onClick={() => setShown(output)}
                     />

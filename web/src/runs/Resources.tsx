@@ -27,8 +27,8 @@ export function Resources({ store }: { store: RunStore }) {
       ) : (
         <p className="text-sm text-muted">
           {active(run.status)
-            ? "A plot appears with the first measurement."
-            : "CPU and memory over time are shown while a run is watched; what each step used in all is kept."}
+            ? "The plot appears after the first measurement."
+            : "CPU and memory over time are shown live only; the totals of each step are kept."}
         </p>
       )}
       {!active(run.status) && peak > 0 && peak < asked / 4 && run.compute.ramGb > 2 && (
@@ -38,13 +38,13 @@ export function Resources({ store }: { store: RunStore }) {
       )}
       {rows.length > 0 && (
         <Table
-          label="What each step used"
+          label="Usage by step"
           head={
             <>
               <Th>Step</Th>
-              <Th className="text-right">Memory at most</Th>
+              <Th className="text-right">Peak memory</Th>
               <Th className="text-right">CPU time</Th>
-              <Th className="text-right">Took</Th>
+              <Th className="text-right">Duration</Th>
             </>
           }
         >

@@ -21,7 +21,7 @@ function useRetry(runId: string) {
   });
 }
 
-const reused = "What had succeeded and would be computed from the same is reused.";
+const reused = "Unchanged steps that completed are reused.";
 
 /** RetryButtons go on after a failure: with the workflow as it is now where it has changed since, or as it was. */
 export function RetryButtons({ run }: { run: Pick<Run, "id" | "workflowId" | "workflowRevision"> }) {
@@ -53,7 +53,7 @@ export function RetryButtons({ run }: { run: Pick<Run, "id" | "workflowId" | "wo
         title={changed ? `Runs version ${run.workflowRevision} again, without the changes since. ${reused}` : reused}
         onClick={() => retry.mutate("same")}
       >
-        {changed ? "Retry as it was" : "Retry from failure"}
+        {changed ? "Retry without changes" : "Retry from failure"}
       </Button>
     </>
   );
@@ -69,7 +69,7 @@ export function RunFromHere({ runId, flush }: { runId: string; flush: () => Prom
       icon={<StepForward className="size-4" aria-hidden />}
       busy={retry.isPending}
       disabledReason={whyNot}
-      title={`Goes on with the run that failed, with your changes. ${reused}`}
+      title={`Continues the failed run with your changes. ${reused}`}
       onClick={async () => {
         await flush();
         retry.mutate("current");

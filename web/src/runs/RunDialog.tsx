@@ -37,7 +37,7 @@ export function RunDialog(props: RunDialogProps) {
   const { open, onOpenChange, guest } = props;
   if (!open) return null;
   return (
-    <Dialog open onOpenChange={onOpenChange} wide title="Run" description="What should this run work with?">
+    <Dialog open onOpenChange={onOpenChange} wide title="Run" description="Choose inputs and a size.">
       {guest ? <Ask {...props} name="this workflow" definition={guest.definition} /> : <Load {...props} />}
     </Dialog>
   );
@@ -137,9 +137,9 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
     return (
       <div className="flex flex-col items-center gap-2 py-8 text-center">
         <CircleCheck className="size-10 text-ok" aria-hidden />
-        <h2>The run was accepted</h2>
+        <h2>Run accepted</h2>
         <p className="max-w-md text-sm text-muted">
-          It runs on the bill of the team that shared the workflow with you; they see how it goes. Its number is{" "}
+          The team that shared this workflow pays for the run and sees its progress. Run ID:{" "}
           <code>{start.data.runId}</code>.
         </p>
       </div>
@@ -147,7 +147,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
   }
   const wrong = Object.keys(filled.errors).length + (readTags(label.tags).error ? 1 : 0);
   const blocked =
-    estimate.data && !estimate.data.allowed ? (estimate.data.reason ?? "This size is not allowed.") : null;
+    estimate.data && !estimate.data.allowed ? (estimate.data.reason ?? "This size isn't available.") : null;
   return (
     <Form
       className="space-y-6"
@@ -178,9 +178,9 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
       {!guest && (
         <details className="text-[13px]">
           <summary className="flex w-fit cursor-pointer items-center gap-1.5 text-muted">
-            <Terminal className="size-4" aria-hidden /> As a command
+            <Terminal className="size-4" aria-hidden /> Show CLI command
           </summary>
-          <Command text={millrace(body)} words="Copy as command line" />
+          <Command text={millrace(body)} words="Copy CLI command" />
           <Command text={curl(location.origin, body)} words="Copy as curl" />
         </details>
       )}
@@ -194,7 +194,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
           busy={start.isPending}
           disabledReason={blocked}
         >
-          Start {tried && wrong > 0 ? `(${wrong} to fill in)` : name === "this workflow" ? "the run" : ""}
+          Start {tried && wrong > 0 ? `(${wrong} missing)` : name === "this workflow" ? "the run" : ""}
         </Button>
       </footer>
     </Form>

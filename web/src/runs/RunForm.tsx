@@ -73,7 +73,7 @@ export function RunForm({ definition, texts, files, errors, onText, onFiles, gue
         </fieldset>
       )}
       {inputs.length + fields.length === 0 && (
-        <p className="text-sm text-muted">This workflow needs neither files nor values.</p>
+        <p className="text-sm text-muted">This workflow has no inputs or parameters.</p>
       )}
     </>
   );
@@ -108,7 +108,7 @@ function Control({
     <Field label={field.label} hint={field.hint} error={error} optional={!field.required && text === ""}>
       {field.kind === "choice" ? (
         <Select value={text} onChange={change}>
-          {!field.choices.some((choice) => choice.text === text) && <option value={text}>Choose one</option>}
+          {!field.choices.some((choice) => choice.text === text) && <option value={text}>Select one</option>}
           {field.choices.map((choice) => (
             <option key={choice.text}>{choice.text}</option>
           ))}

@@ -137,7 +137,7 @@ function Actions({ run }: { run: Given }) {
     <div className="flex flex-wrap items-center gap-2">
       {active(run.status) ? <CancelButton run={run} /> : run.status === "cancelled" && <RetryButtons run={run} />}
       <Link to="/chat" search={{ run: run.id }} className={buttonClass("secondary", "sm")}>
-        <MessageSquare className="size-4" aria-hidden /> Ask about it
+        <MessageSquare className="size-4" aria-hidden /> Ask about this run
       </Link>
       <Button
         size="sm"
@@ -170,14 +170,14 @@ function CancelButton({ run }: { run: Given }) {
   const client = useQueryClient();
   const cancel = useMutation({
     mutationFn: () => cancelRun(run.id),
-    onSuccess: () => toast.ok("Cancelling: the tasks are being stopped"),
+    onSuccess: () => toast.ok("Cancelling: stopping tasks"),
     onSettled: () => {
       setAsking(false);
       void client.invalidateQueries({ queryKey: runQuery(run.id).queryKey });
     },
   });
   const mine = run.startedBy.id === me.id && may(me.team.role, "start runs");
-  const refusal = mine || may(me.team.role, "cancel any run") ? null : "Members cancel their own runs, admins any.";
+  const refusal = mine || may(me.team.role, "cancel any run") ? null : "Members can cancel only their own runs.";
   return (
     <>
       <Button
@@ -194,11 +194,11 @@ function CancelButton({ run }: { run: Given }) {
         open={asking}
         onOpenChange={setAsking}
         title="Cancel this run?"
-        action="Cancel the run"
+        action="Cancel run"
         busy={cancel.isPending}
         onConfirm={() => cancel.mutate()}
       >
-        <p>Its tasks are stopped. What is finished and stored stays; what it has used so far is paid.</p>
+        <p>Running tasks are stopped. Outputs stored so far are kept, and credits used so far are charged.</p>
       </ConfirmDialog>
     </>
   );

@@ -59,7 +59,7 @@ export function RunsPage() {
   for (const { id, name } of workflows.data ?? []) workflowNames[id] = name;
   const filtered = Boolean(search.status || search.workflow || search.since || search.q || search.tag || search.mine);
   return (
-    <Page title="Runs" intro="Every run of the team, newest first. The list keeps itself up to date.">
+    <Page title="Runs" intro="All of your team's runs, newest first.">
       <div className="mb-4 grid grid-cols-2 gap-2 lg:grid-cols-[1fr_auto_auto_auto]">
         <SearchBox
           label="Search the list"
@@ -133,22 +133,22 @@ export function RunsPage() {
 function NoRuns({ filtered, clear }: { filtered: boolean; clear: () => void }) {
   if (filtered) {
     return (
-      <Empty icon={<Search />} title="No run fits" actions={<Button onClick={clear}>Show all runs</Button>}>
-        Nothing in this team matches what you chose.
+      <Empty icon={<Search />} title="No results" actions={<Button onClick={clear}>Show all runs</Button>}>
+        No runs match these filters.
       </Empty>
     );
   }
   return (
     <Empty
       icon={<Play />}
-      title="Nothing has run yet"
+      title="No runs yet"
       actions={
         <Link to="/templates" className={buttonClass("primary")}>
           Run a template
         </Link>
       }
     >
-      A run carries out a workflow: you watch its steps live, and its outputs are kept here with their checksums.
+      Run a workflow to watch its steps live. Its outputs are kept here with their checksums.
     </Empty>
   );
 }
@@ -195,7 +195,7 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
             disabledReason={
               targets.length > 0
                 ? null
-                : (whyNot("start runs") ?? "None of the chosen runs is still going, or yours to cancel.")
+                : (whyNot("start runs") ?? "None of the selected runs is active, or you can't cancel them.")
             }
             onClick={() => cancel.mutate()}
           >
@@ -208,13 +208,13 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
         head={
           <>
             <Th className="w-8">
-              <span className="sr-only">Choose</span>
+              <span className="sr-only">Select</span>
             </Th>
             <Th>Workflow</Th>
             <Th>State</Th>
             <Th className="max-md:hidden">Started by</Th>
             <Th className="max-md:hidden">When</Th>
-            <Th className="text-right max-md:hidden">Took</Th>
+            <Th className="text-right max-md:hidden">Duration</Th>
             <Th className="text-right max-md:hidden">Credits</Th>
           </>
         }
@@ -223,7 +223,7 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
           <tr key={run.id} className="hover:bg-sunken/60">
             <Td>
               <Checkbox
-                label={`Choose the run ${runTitle(run)}`}
+                label={`Select the run ${runTitle(run)}`}
                 hideLabel
                 checked={ticked.has(run.id)}
                 onChange={(event) => tick([run.id], event.target.checked)}

@@ -53,7 +53,7 @@ export function Timeline({
       className="relative max-h-[32rem] overflow-auto rounded-lg border bg-surface"
     >
       <div className="sticky top-0 z-10 flex border-b bg-surface text-xs text-muted">
-        <span className="w-44 shrink-0 px-3 py-1.5 max-sm:w-28">{duration(to - from)} in all</span>
+        <span className="w-44 shrink-0 px-3 py-1.5 max-sm:w-28">Total {duration(to - from)}</span>
         <div className="relative mr-4 flex-1">
           {marks.map((mark) => (
             <span

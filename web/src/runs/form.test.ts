@@ -43,11 +43,11 @@ test("each schema gets its control", () => {
 test("what is typed is read as its type, or refused in words", () => {
   expect(readField(field("count"), "7")).toEqual({ value: 7 });
   expect(readField(field("count"), "12")).toEqual({ error: "At most 9." });
-  expect(readField(field("count"), "1.5")).toEqual({ error: "A whole number is needed." });
-  expect(readField(field("count"), "")).toEqual({ error: "A value is needed." });
+  expect(readField(field("count"), "1.5")).toEqual({ error: "Must be a whole number." });
+  expect(readField(field("count"), "")).toEqual({ error: "Required." });
   expect(readField(field("rate"), "")).toEqual({ value: undefined });
   expect(readField(field("level"), "1")).toEqual({ value: 1 });
-  expect(readField(field("name"), "A")).toEqual({ error: "It has to match ^[a-z]+$." });
+  expect(readField(field("name"), "A")).toEqual({ error: "Must match ^[a-z]+$." });
   expect(readField(field("list"), "[3]")).toEqual({ value: [3] });
   expect(readField(field("list"), "[")).toHaveProperty("error");
   expect(readField(field("flag"), "false")).toEqual({ value: false });

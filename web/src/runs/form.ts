@@ -63,7 +63,7 @@ export type Reading = { value: unknown } | { error: string };
 /** readField takes a value from a control's text; undefined is the default. */
 export function readField(field: ParameterField, text: string): Reading {
   if (text === "" && field.kind !== "text") {
-    return field.required ? { error: "A value is needed." } : { value: undefined };
+    return field.required ? { error: "Required." } : { value: undefined };
   }
   const reading = readText(field, text);
   return "error" in reading ? reading : checked(field, reading.value);
@@ -77,13 +77,13 @@ function readText(field: ParameterField, text: string): Reading {
       return { value: text === "true" };
     case "choice": {
       const found = field.choices.find((choice) => choice.text === text);
-      return found ? { value: found.value } : { error: "Choose one of the values." };
+      return found ? { value: found.value } : { error: "Choose one of the listed values." };
     }
     case "integer":
     case "number": {
       const value = Number(text);
-      if (!Number.isFinite(value) || text.trim() === "") return { error: "This is no number." };
-      if (field.kind === "integer" && !Number.isInteger(value)) return { error: "A whole number is needed." };
+      if (!Number.isFinite(value) || text.trim() === "") return { error: "Not a number." };
+      if (field.kind === "integer" && !Number.isInteger(value)) return { error: "Must be a whole number." };
       return { value };
     }
     case "json":
@@ -102,11 +102,11 @@ function checked({ schema, required }: ParameterField, value: unknown): Reading 
   }
   if (typeof value === "string") {
     const least = Number(schema.minLength ?? 0);
-    if (value.length < least) return { error: value === "" ? "A value is needed." : `At least ${least} characters.` };
+    if (value.length < least) return { error: value === "" ? "Required." : `At least ${least} characters.` };
     if (schema.maxLength !== undefined && value.length > Number(schema.maxLength))
       return { error: `At most ${Number(schema.maxLength)} characters.` };
     if (typeof schema.pattern === "string" && !matches(schema.pattern, value))
-      return { error: `It has to match ${schema.pattern}.` };
+      return { error: `Must match ${schema.pattern}.` };
   }
   if (Array.isArray(value) && required && value.length < Number(schema.minItems ?? 0))
     return { error: `At least ${Number(schema.minItems)} values.` };
@@ -141,7 +141,7 @@ export function fill(definition: Definition, texts: Record<string, string>, file
     const keys = files[name] ?? [];
     const [only] = keys;
     if (only === undefined) {
-      if (input.required !== false) out.errors[`inputs.${name}`] = "A file is needed.";
+      if (input.required !== false) out.errors[`inputs.${name}`] = "Choose a file.";
     } else out.inputs[name] = input.type === "files" ? keys : only;
   }
   return out;

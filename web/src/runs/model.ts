@@ -68,18 +68,17 @@ export function named(message: string, node: Pick<RunNode, "id" | "name"> | null
 }
 
 const advice: Record<string, string> = {
-  node_failed: "Read the last lines, put the command right in the editor, and run it again.",
+  node_failed: "Check the last lines of the log, edit the step, and run it again.",
   oom: "It needed more memory than it had. Give the step more, or choose a larger size for the run.",
   node_timeout: "It took longer than its time limit. Raise the limit of the step, or give it less to do.",
-  image_unavailable:
-    "Its container image could not be had. Check the name and the tag, and whether the registry is open.",
-  input_missing: "A file that it needs is gone. Upload it again, or choose another one.",
-  output_missing: "The command ended well but left out a file that the step declares. Check the path of the output.",
+  image_unavailable: "Its container image couldn't be pulled. Check the name and tag, and that the registry is public.",
+  input_missing: "A file it needs was deleted. Upload it again, or choose another one.",
+  output_missing: "The command succeeded but didn't create a declared output. Check the output's path.",
   output_mismatch: "A file changed while it was stored. Retrying usually helps.",
-  worker_lost: "The machine was lost. Nothing is wrong with the workflow: retry it.",
+  worker_lost: "The machine was lost. Retry: the workflow isn't at fault.",
   plan_time_limit: "The plan's time limit was reached. Choose a larger size, split the work, or change the plan.",
-  credits_exhausted: "The team has no credits left. Top up, then retry: what was finished is not computed again.",
-  internal: "This is our fault. Retry it, and quote the run's number if it happens again.",
+  credits_exhausted: "The team has no credits left. Add credits, then retry: completed steps are reused.",
+  internal: "An internal error. Retry, and quote the run ID if it happens again.",
 };
 
 export function nextStep(errorCode: string | null): string {

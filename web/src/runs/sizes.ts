@@ -29,5 +29,5 @@ export function sizeOf(compute: Schemas["Compute"] | undefined): Size {
   if (compute.gpu > 0) return sizes.find((size) => size.profile === "gpu") ?? standard;
   const { vcpu, ramGb } = compute;
   const preset = sizes.find((size) => size.compute?.vcpu === vcpu && size.compute.ramGb === ramGb);
-  return preset ?? { key: "custom", name: "Own", compute: { vcpu, ramGb } };
+  return preset ?? { key: "custom", name: "Custom", compute: { vcpu, ramGb } };
 }

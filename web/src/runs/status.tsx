@@ -32,7 +32,7 @@ export const looks: Record<RunStatus | NodeStatus, Look> = {
   running: { tone: "info", word: "Running", icon: LoaderCircle, color: "var(--info)" },
   retrying: { tone: "warn", word: "Retrying", icon: RotateCcw, color: "var(--warn)" },
   completed: { tone: "ok", word: "Completed", icon: CircleCheck, color: "var(--ok)" },
-  succeeded: { tone: "ok", word: "Succeeded", icon: CircleCheck, color: "var(--ok)" },
+  succeeded: { tone: "ok", word: "Completed", icon: CircleCheck, color: "var(--ok)" },
   failed: { tone: "danger", word: "Failed", icon: CircleX, color: "var(--danger)" },
   interrupted: { tone: "warn", word: "Interrupted", icon: TriangleAlert, color: "var(--warn)" },
   cancelled: { tone: "neutral", word: "Cancelled", icon: Ban, color: "var(--muted)" },
