@@ -18,18 +18,18 @@ test("sign up, run the first example, see it complete", async () => {
     .first()
     .click();
   await page.getByLabel("Name").fill("Noor Haddad");
-  await page.getByLabel("E-mail").fill("noor@example.org");
+  await page.getByLabel("Email").fill("noor@example.org");
   await page.getByLabel("Password", { exact: true }).fill("correct horse battery");
-  await page.getByRole("button", { name: "Make an account" }).click();
+  await page.getByRole("button", { name: "Create account" }).click();
   await page.waitForURL(/\/workflows/);
 
   const first = page.getByRole("region", { name: "First steps" });
   await first.waitFor();
   await look(page, "first-steps");
-  await first.getByRole("button", { name: "Run it now" }).click();
+  await first.getByRole("button", { name: "Run now" }).click();
   await page.waitForURL(/\/runs\/run_/);
   await page.getByRole("navigation").getByRole("link", { name: "Workflows" }).click();
-  await first.getByText("It works. Now make it yours").waitFor();
+  await first.getByText("It works. Now adapt it").waitFor();
   await first.getByRole("link", { name: "Open the canvas" }).click();
   await page.waitForURL(/\/workflows\/wf_/);
   await page.goto(`${house.url}/workflows`);
@@ -54,7 +54,7 @@ test("the keyboard alone goes everywhere", async () => {
   await page.goto(`${house.url}/workflows`);
   await page.getByRole("heading", { name: "Workflows", level: 1 }).waitFor();
   await page.keyboard.press("Tab");
-  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Skip to the content");
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Skip to content");
   await page.getByRole("button", { name: "New workflow" }).focus();
   await page.keyboard.press("Enter");
   await page.getByRole("dialog").waitFor();
@@ -82,11 +82,11 @@ test("a second factor is set up, and asked for", async () => {
   await page.getByRole("button", { name: "Set up or turn off" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Your password").fill("correct horse battery");
-  await dialog.getByRole("button", { name: "Go on" }).click();
-  await dialog.getByRole("img", { name: "The secret as a QR code" }).waitFor();
+  await dialog.getByRole("button", { name: "Continue" }).click();
+  await dialog.getByRole("img", { name: "QR code of the secret" }).waitFor();
   await look(page, "second-factor");
   await dialog.getByLabel("Code from the app").fill("000000");
-  await dialog.getByRole("button", { name: "Turn it on" }).click();
+  await dialog.getByRole("button", { name: "Turn on" }).click();
   await dialog.getByRole("alert").waitFor();
   calm(page);
 });

@@ -109,7 +109,7 @@ test("a token is a member's unless told", async () => {
   const { page } = ada;
   await page.goto(`${house.url}/account`);
   await page.getByRole("button", { name: "New token" }).click();
-  expect(await page.getByLabel("May be").inputValue()).toBe("member");
+  expect(await page.getByLabel("Role").inputValue()).toBe("member");
   calm(page);
 });
 
@@ -122,12 +122,12 @@ test("billing fits a small screen, with what was spent and paid", async () => {
     .click();
   await page.getByRole("button", { name: /Pay/ }).click();
   await page.getByRole("link", { name: "Back to Millrace" }).click();
-  await page.getByText(/credits were added/).waitFor();
+  await page.getByText(/credits added/).waitFor();
   await page.setViewportSize({ width: 390, height: 844 });
   for (const days of [7, 30, 90, 180]) {
     await page.goto(`${house.url}/billing?days=${days}`);
     await page.getByRole("region", { name: "Invoices" }).waitFor();
-    await page.getByRole("heading", { name: "Day by day" }).waitFor();
+    await page.getByRole("heading", { name: "Daily usage" }).waitFor();
     const wide = await page.evaluate(() =>
       [...document.querySelectorAll("body *")]
         .filter((each) => each.getBoundingClientRect().right > innerWidth + 1 && !each.closest(".overflow-x-auto"))

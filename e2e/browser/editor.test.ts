@@ -185,7 +185,7 @@ test("a viewer's gestures change nothing", async () => {
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   await page.goto(made.body.data.link.replace(/^https?:\/\/[^/]+/, house.url));
   await page.getByLabel(/Your name/).fill("Vi Guest");
-  await page.getByRole("button", { name: "Open the workflow" }).click();
+  await page.getByRole("button", { name: "Open workflow" }).click();
   await node(page, "Add up").waitFor();
   await page.getByText("View only").waitFor();
   await page.getByText(/you can view this workflow/).waitFor();
@@ -229,7 +229,7 @@ test("a guest who edits starts a run, and learns that it was accepted", async ()
   const { page } = await house.visitor();
   await page.goto(made.body.data.link.replace(/^https?:\/\/[^/]+/, house.url));
   await page.getByLabel(/Your name/).fill("Ed Guest");
-  await page.getByRole("button", { name: "Open the workflow" }).click();
+  await page.getByRole("button", { name: "Open workflow" }).click();
   await page.locator(".react-flow__node").first().waitFor();
   await page.getByRole("button", { name: "Run", exact: true }).click();
   await page.getByRole("button", { name: "Start the run" }).click();

@@ -21,7 +21,7 @@ test("a guest gives a name and is inside", async () => {
   await page.goto(link);
   await page.getByLabel("Your name").fill("Gus");
   await look(page, "join");
-  await page.getByRole("button", { name: "Open the workflow" }).click();
+  await page.getByRole("button", { name: "Open workflow" }).click();
   await page.getByText("Trim and align").first().waitFor();
   calm(page);
 });
@@ -29,7 +29,7 @@ test("a guest gives a name and is inside", async () => {
 test("a link that was cut is said to be so", async () => {
   const { page } = await house.visitor();
   await page.goto(`${house.url}/join`);
-  await page.getByText("This link is not complete").waitFor();
+  await page.getByText("This link is incomplete").waitFor();
   calm(page);
 });
 
@@ -38,19 +38,19 @@ test("a link that was taken back, or is full, ends calmly", async () => {
   await ada.api("DELETE", `/api/collab/invites?id=${id}`);
   const { page } = await house.visitor();
   await page.goto(link);
-  await page.getByRole("button", { name: "Open the workflow" }).click();
-  await page.getByText("It was taken back by the team that made it.").waitFor();
+  await page.getByRole("button", { name: "Open workflow" }).click();
+  await page.getByText("The team revoked it.").waitFor();
   await look(page, "join-revoked");
 
   const full = await invite({ maxUses: 1 });
   const first = await house.visitor();
   await first.page.goto(full.link);
-  await first.page.getByRole("button", { name: "Open the workflow" }).click();
+  await first.page.getByRole("button", { name: "Open workflow" }).click();
   await first.page.getByText("Trim and align").first().waitFor();
   const second = await house.visitor();
   await second.page.goto(full.link);
-  await second.page.getByRole("button", { name: "Open the workflow" }).click();
-  await second.page.getByText("The link is full").waitFor();
+  await second.page.getByRole("button", { name: "Open workflow" }).click();
+  await second.page.getByText("This link has reached its guest limit").waitFor();
   calm(page);
   calm(second.page);
 });

@@ -23,12 +23,12 @@ test("an owner exports the team, then erases it by typing its id", async () => {
   await page.getByRole("button", { name: "Erase Ada Okoye's team" }).click();
   const dialog = page.getByRole("dialog");
   await look(page, "erase");
-  await dialog.getByLabel("To confirm, type the team's id").fill("team_wrong");
+  await dialog.getByLabel("To confirm, type the team ID").fill("team_wrong");
   const erase = dialog.getByRole("button", { name: "Erase everything" });
   expect(await erase.getAttribute("aria-disabled")).toBe("true");
-  await dialog.getByLabel("To confirm, type the team's id").fill(ada.team);
+  await dialog.getByLabel("To confirm, type the team ID").fill(ada.team);
   await erase.click();
-  await page.getByRole("heading", { name: "You are in no team" }).waitFor();
+  await page.getByRole("heading", { name: "You're not in a team" }).waitFor();
   await look(page, "no-team");
   calm(page);
 });

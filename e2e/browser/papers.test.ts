@@ -98,18 +98,18 @@ test("a visitor's PDF becomes methods with evidence, and after signing in a work
   await page.getByText("trimmed from the raw reads with fastp").first().waitFor();
   await page.getByRole("img", { name: /The steps of/ }).waitFor();
   await look(page, "paper");
-  await page.getByRole("link", { name: "Sign in to open it as a workflow" }).click();
+  await page.getByRole("link", { name: "Sign in to open as workflow" }).click();
 
   await page
     .getByRole("link", { name: /account/i })
     .first()
     .click();
   await page.getByLabel("Name").fill("Vis Itor");
-  await page.getByLabel("E-mail").fill("vis@example.org");
+  await page.getByLabel("Email").fill("vis@example.org");
   await page.getByLabel("Password", { exact: true }).fill("correct horse battery");
-  await page.getByRole("button", { name: "Make an account" }).click();
+  await page.getByRole("button", { name: "Create account" }).click();
   await page.waitForURL(/\/papers\?/);
-  await page.getByRole("button", { name: "Open as a workflow" }).click();
+  await page.getByRole("button", { name: "Open as workflow" }).click();
   await page.waitForURL(/\/workflows\/wf_/);
   calm(page);
 });

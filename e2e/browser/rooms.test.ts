@@ -15,7 +15,7 @@ const heading = (person: Person, name: string) => person.page.getByRole("heading
 test("empty rooms teach what belongs into them", async () => {
   const { page } = ada;
   for (const [path, words] of [
-    ["/workflows", "Welcome. See it work first"],
+    ["/workflows", "Welcome. Start with an example"],
     ["/runs", "No runs yet"],
     ["/files", "No files yet"],
     ["/chat", "Ask about your work"],
@@ -25,8 +25,8 @@ test("empty rooms teach what belongs into them", async () => {
     await look(page, `empty${path.replace("/", "-")}`);
   }
   await page.goto(`${house.url}/workflows`);
-  await page.getByRole("button", { name: "Skip the first steps" }).click();
-  await page.getByText("Start with something that works").waitFor();
+  await page.getByRole("button", { name: "Skip" }).click();
+  await page.getByText("Start from a template").waitFor();
   calm(page);
 });
 
@@ -50,7 +50,7 @@ test("the lists show what ran, and find it again", async () => {
   await page.getByRole("link", { name: /^Completed/ }).waitFor();
   await look(page, "workflows");
   await page.getByLabel("Search workflows").fill("words no such");
-  await page.getByText("No workflow by these words").waitFor();
+  await page.getByText("No results").waitFor();
   expect(page.url()).toContain("q=");
   await page.getByRole("button", { name: "Show all" }).click();
   await page.goto(`${house.url}/runs?status=completed`);
@@ -81,7 +81,7 @@ test("a workflow is made, copied, exported, imported and deleted", async () => {
   const file = await download;
   expect(file.suggestedFilename()).toBe("Trim reads.workflow.json");
   await menu("Delete");
-  await page.getByRole("button", { name: "Delete it" }).click();
+  await page.getByRole("button", { name: "Delete workflow" }).click();
   await page.getByRole("link", { name: "Trim reads", exact: true }).waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Import" }).click();
   const chooser = page.waitForEvent("filechooser");
@@ -114,8 +114,8 @@ test("files are uploaded with progress, one is refused, and they are deleted tog
   await page.getByRole("cell", { name: "BRCA2" }).first().waitFor();
   await look(page, "file-preview");
   await page.getByRole("button", { name: "Close" }).click();
-  await page.getByLabel("Choose counts.csv").check();
-  await page.getByLabel("Choose reads.bin").check();
+  await page.getByLabel("Select counts.csv").check();
+  await page.getByLabel("Select reads.bin").check();
   await page.getByRole("button", { name: "Delete 2 files" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete 2 files" }).click();
   await page.getByRole("button", { name: "counts.csv", exact: true }).waitFor({ state: "detached" });
@@ -133,9 +133,9 @@ test("credits are bought in the sandbox, and the page waits for them", async () 
   await page.getByRole("button", { name: "Pay" }).click();
   await page.getByRole("link", { name: "Back to Millrace" }).click();
   await page.waitForURL(/\/billing\/return/);
-  await page.getByText("1,000 credits were added").waitFor();
+  await page.getByText("1,000 credits added").waitFor();
   await look(page, "billing-return");
-  await page.getByRole("link", { name: "To billing" }).click();
+  await page.getByRole("link", { name: "Go to billing" }).click();
   await page.getByRole("link", { name: /as PDF/ }).waitFor();
   await page.getByText("90 days").click();
   await page.waitForURL(/days=90/);
@@ -147,20 +147,20 @@ test("somebody is invited, joins, and gets another role", async () => {
   await page.goto(`${house.url}/team`);
 
   // No mail goes out before her own address is confirmed.
-  await page.getByText("Confirm your e-mail address").waitFor();
+  await page.getByText("Confirm your email address").waitFor();
   await page.getByRole("button", { name: "Invite" }).click();
-  await page.getByLabel("E-mail").fill("eve.holm@example.org");
+  await page.getByLabel("Email").fill("eve.holm@example.org");
   await page.getByRole("dialog").getByLabel("Role", { exact: true }).selectOption("viewer");
-  await page.getByRole("button", { name: "Make the invitation" }).click();
+  await page.getByRole("button", { name: "Create invitation" }).click();
   await page.getByText(/\/invitations\/\w+/).waitFor();
-  await page.getByText("Your own e-mail address is not confirmed").waitFor();
+  await page.getByText("Confirm your own email address to send emails").waitFor();
   await look(page, "invitation-link");
   await page.keyboard.press("Escape");
   await house.verify(ada.email);
   await page.reload();
   await page.getByRole("button", { name: "Invite" }).click();
-  await page.getByLabel("E-mail").fill("bob.stein@example.org");
-  await page.getByRole("button", { name: "Send the invitation" }).click();
+  await page.getByLabel("Email").fill("bob.stein@example.org");
+  await page.getByRole("button", { name: "Send invitation" }).click();
   const sent = page.getByRole("dialog", { name: "Invited bob.stein@example.org" });
   await sent.getByText(/\/invitations\/\w+/).waitFor();
   await page.keyboard.press("Escape");
@@ -188,7 +188,7 @@ test("somebody is invited, joins, and gets another role", async () => {
 test("sessions are listed, and signing out in one tab ends the other", async () => {
   const { page, context } = ada;
   await page.goto(`${house.url}/account`);
-  await page.getByText("this one").waitFor();
+  await page.getByText("this browser").waitFor();
   await look(page, "account");
   const other = await context.newPage();
   await other.goto(`${house.url}/files`);

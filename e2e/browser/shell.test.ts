@@ -26,9 +26,9 @@ test("what is not there is said to be so: by the server, by the app, by a page",
   const { page } = await house.person("Cy Dead");
   const response = await page.goto(`${house.url}/no/such/page`);
   expect(response?.status()).toBe(404);
-  await page.getByText("There is nothing at this address").waitFor();
+  await page.getByText("Page not found").waitFor();
   await page.goto(`${house.url}/billing/no/such/page`);
-  await page.getByText("There is nothing at this address").waitFor();
+  await page.getByText("Page not found").waitFor();
   await look(page, "not-found");
   calm(page);
 });

@@ -70,18 +70,18 @@ func sentenceCase(text string) string {
 func pageTitle(status int) string {
 	switch status {
 	case http.StatusNotFound:
-		return "Nothing is here"
+		return "Page not found"
 	case http.StatusForbidden:
-		return "You may not do this"
+		return "Not allowed"
 	case http.StatusUnauthorized:
 		return "Please sign in"
 	case http.StatusTooManyRequests:
-		return "Please wait a little"
+		return "Too many requests"
 	}
 	if status >= http.StatusInternalServerError {
 		return "Something went wrong"
 	}
-	return "This did not work"
+	return "The request failed"
 }
 
 // form reads a form that was posted. Nothing may be said twice.
@@ -103,7 +103,7 @@ func (x *exchange) form() (url.Values, error) {
 func saidOnce(values url.Values) error {
 	for name, all := range values {
 		if len(all) > 1 || !printable(all[0]) {
-			return fault.Invalid("%s is there twice or holds control characters", asciiName(name)).WithCode("invalid_request")
+			return fault.Invalid("%s is repeated or contains control characters", asciiName(name)).WithCode("invalid_request")
 		}
 	}
 	return nil

@@ -34,10 +34,10 @@ func TestEveryStateOfACheckoutIsAFinishedPage(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[billing.OrderState]string{
 		billing.OrderOpen:      "Pay 45.00 USD",
-		billing.OrderPending:   "Waiting for the money",
+		billing.OrderPending:   "Waiting for the payment",
 		billing.OrderPaid:      "5,000 credits added",
-		billing.OrderFailed:    "did not go through",
-		billing.OrderCancelled: "Nothing was bought",
+		billing.OrderFailed:    "Payment failed",
+		billing.OrderCancelled: "Payment cancelled",
 		billing.OrderExpired:   "has expired",
 	} {
 		t.Run(string(state), func(t *testing.T) {

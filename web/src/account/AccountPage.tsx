@@ -33,21 +33,17 @@ export function AccountPage() {
       }
     >
       <Unverified>
-        Open the link in the mail that we sent to {me.email}. Until then you send no mail to others.
+        Open the link in the email we sent to {me.email}. Until then, invitations you create aren't emailed.
       </Unverified>
       <Section title="Appearance">
         <Field label="Theme" className="max-w-56">
-          <Choice
-            options={{ system: "As the system", light: "Light", dark: "Dark" }}
-            value={theme}
-            onChange={chooseTheme}
-          />
+          <Choice options={{ system: "System", light: "Light", dark: "Dark" }} value={theme} onChange={chooseTheme} />
         </Field>
       </Section>
-      <Section title="Where you are signed in" intro="Ending a session signs that browser out at once.">
+      <Section title="Where you're signed in" intro="Signing a session out takes effect immediately.">
         <Sessions />
       </Section>
-      <Section title="Connected apps" intro="Programs that you allowed to act for you, such as the command line.">
+      <Section title="Connected apps" intro="Apps that can act on your behalf, such as the command line.">
         <Apps />
       </Section>
       <Tokens />
@@ -70,10 +66,10 @@ function Sessions() {
               <Laptop className="size-5 text-muted" aria-hidden />
               <div className="min-w-48 flex-1 text-sm">
                 <p className="font-medium break-words">
-                  {browserName(session.userAgent)} {session.current && <Pill tone="ok">this one</Pill>}
+                  {browserName(session.userAgent)} {session.current && <Pill tone="ok">this browser</Pill>}
                 </p>
                 <p className="text-[13px] text-muted">
-                  {session.address} · seen <Time at={session.lastSeenAt} /> · ends {day(session.expiresAt)}
+                  {session.address} · last seen <Time at={session.lastSeenAt} /> · expires {day(session.expiresAt)}
                 </p>
               </div>
               <Button
@@ -81,9 +77,9 @@ function Sessions() {
                 look="danger-quiet"
                 busy={end.isPending && end.variables === session.id}
                 onClick={() => (session.current ? void signOut() : end.mutate(session.id))}
-                aria-label={session.current ? "Sign out here" : `End the session from ${session.address}`}
+                aria-label={session.current ? "Sign out here" : `Sign out the session from ${session.address}`}
               >
-                {session.current ? "Sign out" : "End"}
+                {session.current ? "Sign out" : "Sign out"}
               </Button>
             </li>
           ))}
@@ -101,7 +97,7 @@ function Apps() {
       {(list) =>
         list.length === 0 ? (
           <p className="text-sm text-muted">
-            None. <code>millrace login</code> connects the command line.
+            No connected apps. <code>millrace login</code> connects the command line.
           </p>
         ) : (
           <ul className="divide-y rounded-lg border bg-surface">
@@ -110,7 +106,7 @@ function Apps() {
                 <div className="flex-1">
                   <p className="font-medium">{app.name}</p>
                   <p className="text-[13px] text-muted">
-                    allowed {day(app.allowedAt)}
+                    connected {day(app.allowedAt)}
                     {app.lastUsedAt && (
                       <>
                         , last used <Time at={app.lastUsedAt} />

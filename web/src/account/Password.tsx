@@ -16,7 +16,7 @@ export function Password() {
   const change = useMutation({
     mutationFn: () => changePassword(current, next),
     onSuccess: () => {
-      toast.ok("The password is changed");
+      toast.ok("Password changed");
       setCurrent("");
       setNext("");
     },
@@ -45,9 +45,9 @@ export function Password() {
             onChange={(event) => setNext(event.target.value)}
           />
         </Field>
-        {change.error && <Problem error={change.error} />}
+        {change.error && <Problem title="Couldn't change the password" error={change.error} />}
         <Button type="submit" busy={change.isPending}>
-          Change the password
+          Change password
         </Button>
       </Form>
     </Section>

@@ -19,14 +19,11 @@ const Qr = lazy(() => import("../ui/Qr.tsx"));
 export function SecondFactor() {
   const [open, setOpen] = useState(false);
   return (
-    <Section
-      title="Second factor"
-      intro="A code from an authenticator app, asked for at each sign-in beside the password."
-    >
+    <Section title="Two-factor authentication" intro="Sign in with your password and a code from an authenticator app.">
       <Button icon={<ShieldCheck className="size-4" aria-hidden />} onClick={() => setOpen(true)}>
         Set up or turn off
       </Button>
-      <Dialog open={open} onOpenChange={setOpen} title="Second factor">
+      <Dialog open={open} onOpenChange={setOpen} title="Two-factor authentication">
         <Steps close={() => setOpen(false)} />
       </Dialog>
     </Section>
@@ -47,7 +44,7 @@ function Steps({ close }: { close: () => void }) {
   const disable = useMutation({
     mutationFn: () => changeSecondFactor({ action: "disable", password, code }),
     onSuccess: () => {
-      toast.ok("The second factor is off");
+      toast.ok("Two-factor authentication is off");
       close();
     },
     meta: { shown: true },
@@ -69,14 +66,14 @@ function Steps({ close }: { close: () => void }) {
           />
         </Field>
       )}
-      {enabled && <Notice>It is on. Give a code to turn it off.</Notice>}
+      {enabled && <Notice>Two-factor authentication is on. Enter a code to turn it off.</Notice>}
       {begin.data && (
         <div className="flex flex-wrap items-center gap-4">
           <Suspense fallback={null}>
-            <Qr text={begin.data.otpauthUrl ?? ""} label="The secret as a QR code" />
+            <Qr text={begin.data.otpauthUrl ?? ""} label="QR code of the secret" />
           </Suspense>
           <p className="min-w-48 flex-1 text-sm">
-            Read this with an authenticator app, or type its secret there:
+            Scan this with an authenticator app, or enter the secret there:
             <code className="mt-1 block break-all">{begin.data.secret}</code>
           </p>
         </div>
@@ -93,10 +90,10 @@ function Steps({ close }: { close: () => void }) {
           />
         </Field>
       )}
-      {step.error && !enabled && <Problem error={step.error} />}
-      {enabled && disable.error && <Problem error={disable.error} />}
+      {step.error && !enabled && <Problem title="Couldn't continue" error={step.error} />}
+      {enabled && disable.error && <Problem title="Couldn't turn off" error={disable.error} />}
       <Button type="submit" look={enabled ? "danger" : "primary"} busy={step.isPending}>
-        {begin.data ? "Turn it on" : enabled ? "Turn it off" : "Go on"}
+        {begin.data ? "Turn on" : enabled ? "Turn off" : "Continue"}
       </Button>
     </Form>
   );
@@ -105,8 +102,8 @@ function Steps({ close }: { close: () => void }) {
 function Recovery({ codes, close }: { codes: string[]; close: () => void }) {
   return (
     <div className="space-y-4">
-      <Notice tone="ok" title="It is on">
-        Keep these codes where your phone is not: each signs you in once without it. They are not shown again.
+      <Notice tone="ok" title="Two-factor authentication is on">
+        Save these recovery codes somewhere other than your phone. Each works once. They won't be shown again.
       </Notice>
       <ul className="grid grid-cols-2 gap-1 rounded-lg bg-sunken p-3 font-mono text-sm">
         {codes.map((each) => (
@@ -114,9 +111,9 @@ function Recovery({ codes, close }: { codes: string[]; close: () => void }) {
         ))}
       </ul>
       <div className="flex gap-2">
-        <Copy text={codes.join("\n")} words="Copy them" />
+        <Copy text={codes.join("\n")} words="Copy codes" />
         <Button look="primary" size="sm" onClick={close}>
-          I have kept them
+          I've saved them
         </Button>
       </div>
     </div>

@@ -45,8 +45,8 @@ function Export() {
   const cancelled = stop.current?.signal.aborted === true;
   return (
     <Section
-      title="Export the team's data"
-      intro="One JSON file with the team, its members, workflows, runs with their events, usage, invoices, analyses and share links. Files are listed with their hashes and links that work for a quarter of an hour."
+      title="Export team data"
+      intro="One JSON file with the team, its members, workflows, runs with their events, usage, invoices, analyses and share links. Files are listed with their checksums and download links that work for 15 minutes."
     >
       <div className="max-w-md space-y-3">
         {load.isPending ? (
@@ -68,7 +68,7 @@ function Export() {
             Export {team.name}
           </Button>
         )}
-        {load.error && !cancelled && <Problem error={load.error} />}
+        {load.error && !cancelled && <Problem title="Couldn't export" error={load.error} />}
       </div>
     </Section>
   );
@@ -87,7 +87,7 @@ function Erase() {
     meta: { shown: true },
   });
   return (
-    <Section title="Erase the team's data" intro="For good. Your account, and other teams that you are in, stay.">
+    <Section title="Erase team data" intro="This can't be undone. Your account and your other teams are kept.">
       <Button
         look="danger"
         icon={<Trash2 className="size-4" aria-hidden />}
@@ -105,23 +105,23 @@ function Erase() {
         title={`Erase ${team.name}?`}
         action="Erase everything"
         phrase={team.id}
-        phraseLabel="To confirm, type the team's id"
+        phraseLabel="To confirm, type the team ID"
         busy={erase.isPending}
         onConfirm={() => erase.mutate()}
       >
         <p>
-          <strong>Gone at once and for good:</strong> all workflows and their versions, runs with logs and outputs,
-          uploaded files, credits, share links, analyses, memberships and invitations. Runs that still go on are
+          <strong>Deleted immediately and permanently:</strong> all workflows and their versions, runs with logs and
+          outputs, uploaded files, credits, share links, analyses, memberships and invitations. Active runs are
           cancelled.
         </p>
         <p>
-          <strong>What stays:</strong> people's accounts, and invoices that the payment provider must keep by law.
+          <strong>Kept:</strong> people's accounts, and invoices the payment provider must keep by law.
         </p>
         <p className="flex items-center gap-1">
-          The team's id is <code className="rounded bg-sunken px-1.5 py-0.5 break-all select-all">{team.id}</code>{" "}
-          <Copy text={team.id} label="Copy the team's id" />
+          Team ID: <code className="rounded bg-sunken px-1.5 py-0.5 break-all select-all">{team.id}</code>{" "}
+          <Copy text={team.id} label="Copy team ID" />
         </p>
-        {erase.error && <Problem error={erase.error} />}
+        {erase.error && <Problem title="Couldn't erase" error={erase.error} />}
       </ConfirmDialog>
     </Section>
   );

@@ -25,12 +25,12 @@ export function Tokens() {
   return (
     <Section
       title="Access tokens"
-      intro="For scripts that act as you."
+      intro="For scripts that act on your behalf."
       actions={
         <Button
           size="sm"
           icon={<Plus className="size-4" aria-hidden />}
-          disabledReason={tokens.isError ? "This server does not offer them yet." : null}
+          disabledReason={tokens.isError ? "This server doesn't offer access tokens." : null}
           onClick={() => setMaking(true)}
         >
           New token
@@ -40,7 +40,7 @@ export function Tokens() {
       <Answer query={tokens} rows={1}>
         {(list) =>
           list.length === 0 ? (
-            <p className="text-sm text-muted">None.</p>
+            <p className="text-sm text-muted">No access tokens.</p>
           ) : (
             <ul className="divide-y rounded-lg border bg-surface">
               {list.map((token) => (
@@ -49,7 +49,7 @@ export function Tokens() {
                   <div className="flex-1">
                     <p className="font-medium">{token.name}</p>
                     <p className="text-[13px] text-muted">
-                      {token.role} in {token.team.name} · ends in <code>{token.tokenHint}</code> · until{" "}
+                      {token.role} in {token.team.name} · ends in <code>{token.tokenHint}</code> · expires{" "}
                       {day(token.expiresAt)}
                       {token.lastUsedAt ? (
                         <>
@@ -101,12 +101,12 @@ function TokenDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (ope
     <Dialog open={open} onOpenChange={close} title="New access token">
       {make.data ? (
         <div className="space-y-3">
-          <Notice tone="warn" title="Copy it now">
-            It is not shown again.
+          <Notice tone="warn" title="Copy the token now">
+            It won't be shown again.
           </Notice>
           <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">
             <code className="min-w-0 flex-1 break-all">{make.data.token}</code>
-            <Copy text={make.data.token} label="Copy the token" />
+            <Copy text={make.data.token} label="Copy token" />
           </div>
           <Button look="primary" onClick={() => close(false)}>
             Done
@@ -114,10 +114,10 @@ function TokenDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (ope
         </div>
       ) : (
         <Form onSubmit={() => make.mutate()}>
-          <Field label="Name" hint="What it is for, such as the script that uses it.">
+          <Field label="Name" hint="What it's for, such as the script that uses it.">
             <Input value={name} onChange={(event) => setName(event.target.value)} required maxLength={200} autoFocus />
           </Field>
-          <Field label="May be" hint={`At most, in ${mine.name}.`}>
+          <Field label="Role" hint={`What the token may do in ${mine.name}.`}>
             <Select value={role} onChange={(event) => setRole(event.target.value as Role)}>
               {roles.slice(0, roles.indexOf(mine.role) + 1).map((each) => (
                 <option key={each} value={each}>
@@ -126,18 +126,18 @@ function TokenDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (ope
               ))}
             </Select>
           </Field>
-          <Field label="Works for">
+          <Field label="Expires after">
             <Select value={days} onChange={(event) => setDays(Number(event.target.value))}>
               {[7, 30, 90, 366].map((each) => (
                 <option key={each} value={each}>
-                  {each === 366 ? "a year" : `${each} days`}
+                  {each === 366 ? "1 year" : `${each} days`}
                 </option>
               ))}
             </Select>
           </Field>
-          {make.error && <Problem error={make.error} />}
+          {make.error && <Problem title="Couldn't create the token" error={make.error} />}
           <Button type="submit" look="primary" busy={make.isPending}>
-            Make the token
+            Create token
           </Button>
         </Form>
       )}

@@ -16,7 +16,7 @@ export async function downloadExport(onBytes: (bytes: number) => void, signal: A
     onBytes(bytes);
   }
   const blob = new Blob(parts, { type: "application/json" });
-  if (!isWhole(await blob.slice(-64).text())) throw new Error("the export was cut off before its end; try again");
+  if (!isWhole(await blob.slice(-64).text())) throw new Error("the export was interrupted; try again");
   return blob;
 }
 

@@ -20,7 +20,7 @@ export function AnalysisView({ analysis }: { analysis: Analysis }) {
     return (
       <Notice
         tone={analysis.status === "failed" ? "danger" : "info"}
-        title={analysis.status === "failed" ? "The analysis failed" : "Still being read"}
+        title={analysis.status === "failed" ? "The analysis failed" : "Still analyzing"}
       >
         {analysis.error ?? analysis.stage}
       </Notice>
@@ -97,7 +97,7 @@ function PaperHead({ paper, analysisId }: { paper: Schemas["Paper"]; analysisId:
       </p>
       {me && (
         <Link to="/chat" search={{ paper: analysisId }} className={`${buttonClass("secondary", "sm")} mt-3`}>
-          <MessageSquare className="size-4" aria-hidden /> Ask about it
+          <MessageSquare className="size-4" aria-hidden /> Ask about this paper
         </Link>
       )}
     </header>
@@ -176,16 +176,12 @@ function Suggestion({
     meta: { shown: true },
   });
   if (!suggestion)
-    return (
-      <Notice title="No workflow to suggest">
-        The text names no tools that fit into steps. The methods are still worth reading.
-      </Notice>
-    );
+    return <Notice title="No workflow suggestion">The paper doesn't name tools that could become steps.</Notice>;
   return (
     <section className="rounded-xl border bg-surface p-4">
       <div className="mb-1 flex items-center justify-between gap-2">
         <h2>Suggested workflow</h2>
-        <Pill>{Math.round(suggestion.confidence * 100)}% sure</Pill>
+        <Pill>{Math.round(suggestion.confidence * 100)}% confidence</Pill>
       </div>
       <p className="text-sm font-medium">{suggestion.name}</p>
       <p className="mb-3 text-sm text-muted">{suggestion.description}</p>
@@ -196,7 +192,7 @@ function Suggestion({
           className="h-48 w-full"
         />
       </div>
-      {open.error && <Problem error={open.error} />}
+      {open.error && <Problem title="Couldn't open as workflow" error={open.error} />}
       {me ? (
         <Button
           look="primary"
@@ -206,14 +202,14 @@ function Suggestion({
           disabledReason={whyNot(me.team.role, "edit workflows")}
           onClick={() => open.mutate(suggestion)}
         >
-          Open as a workflow
+          Open as workflow
         </Button>
       ) : (
         <a href={signInAddress()} className={`${buttonClass("primary")} w-full`}>
-          Sign in to open it as a workflow
+          Sign in to open as workflow
         </a>
       )}
-      <p className="mt-2 text-[13px] text-muted">A draft to check: read each command before you run it.</p>
+      <p className="mt-2 text-[13px] text-muted">This is a draft: check each command before you run it.</p>
     </section>
   );
 }

@@ -87,11 +87,11 @@ export function ChatPage() {
           className="mb-4"
           actions={
             <Link to="/chat" className="text-[13px] text-accent underline">
-              Leave it out
+              Remove
             </Link>
           }
         >
-          It knows about {context.label}.
+          Context: {context.label}.
         </Notice>
       )}
       <div className="flex-1 space-y-5 pb-6" role="log" aria-label="Conversation" aria-busy={busy}>
@@ -157,7 +157,7 @@ export function ChatPage() {
             type="submit"
             look="primary"
             icon={<Send className="size-4" aria-hidden />}
-            disabledReason={draft.trim() ? null : "Write something first."}
+            disabledReason={draft.trim() ? null : "Type a question first."}
           >
             Send
           </Button>
@@ -181,7 +181,7 @@ function Message({ turn }: { turn: Turn }) {
         ) : (
           <Markdown source={turn.content} />
         )}
-        {!mine && turn.content && <Copy text={turn.content} label="Copy the answer" />}
+        {!mine && turn.content && <Copy text={turn.content} label="Copy answer" />}
       </div>
     </div>
   );
@@ -189,7 +189,7 @@ function Message({ turn }: { turn: Turn }) {
 
 function Suggestions({ ask: send, about }: { ask: (text: string) => void; about: string | null }) {
   const ideas = about
-    ? ["What went wrong, and how do I fix it?", "Sum it up in five sentences.", "What should I check first?"]
+    ? ["What went wrong, and how do I fix it?", "Summarize it in five sentences.", "What should I check first?"]
     : [
         "Write a bash command that counts reads in a gzipped FASTQ file.",
         "How do I pick the memory for an alignment step?",
@@ -205,7 +205,7 @@ function Suggestions({ ask: send, about }: { ask: (text: string) => void; about:
         </Button>
       ))}
     >
-      Methods, error messages, commands. Open it from a run or a paper, and it knows what you are looking at.
+      Ask about methods, error messages and commands. Open chat from a run or a paper to include it as context.
     </Empty>
   );
 }

@@ -71,18 +71,18 @@ export function PapersPage() {
   return (
     <Page
       title="Papers"
-      intro="From a published method to a workflow you can run: what was done, with which tools, where the paper says so."
+      intro="Turn a published method into a workflow: its steps, tools and data, with the passages they come from."
     >
       <Form className="mb-3 flex flex-wrap items-start gap-2" onSubmit={() => doi && study.mutate({ doi })}>
         <Field
           label="DOI of the paper"
           className="min-w-64 flex-1"
-          error={text.trim() && !doi ? "That holds no DOI; one looks like 10.1038/nature12373." : null}
+          error={text.trim() && !doi ? "Not a DOI. Example: 10.1038/nature12373" : null}
         >
           <Input
             value={text}
             onChange={(event) => setText(event.target.value)}
-            placeholder="10.1038/nature12373, or its address"
+            placeholder="10.1038/nature12373 or a link"
             autoComplete="off"
             spellCheck={false}
           />
@@ -92,7 +92,7 @@ export function PapersPage() {
           look="primary"
           className="mt-6"
           icon={<Search className="size-4" aria-hidden />}
-          disabledReason={doi ? null : "Give a DOI first."}
+          disabledReason={doi ? null : "Enter a DOI first."}
           busy={study.isPending}
         >
           Analyze
@@ -103,12 +103,16 @@ export function PapersPage() {
       <div className="my-5 space-y-4">
         {study.isPending && <Working stage={stage} cancel={() => stop.current?.abort()} />}
         {closed && (
-          <Notice tone="info" title="This paper has no open copy that may be read">
-            If you have its PDF, drop it here: it is read for you alone, or your team.
+          <Notice tone="info" title="No open-access copy of this paper">
+            If you have the PDF, drop it here. Only you, or your team, will see the analysis.
           </Notice>
         )}
         {study.error && !closed && !stopped && (
-          <Problem error={study.error} retry={() => study.variables && study.mutate(study.variables)} />
+          <Problem
+            title={study.variables?.pdf ? "Analysis failed" : "DOI lookup failed"}
+            error={study.error}
+            retry={() => study.variables && study.mutate(study.variables)}
+          />
         )}
         {(closed || (!analysis && !study.isPending)) && (
           <DropZone
@@ -118,11 +122,11 @@ export function PapersPage() {
             icon={<FileUp />}
             onFiles={upload}
           >
-            Drop a PDF here, at most {largest / 2 ** 20} MB
+            Drop a PDF here, up to {largest / 2 ** 20} MB
           </DropZone>
         )}
         {!analysis && !study.isPending && !study.error && <WhatYouGet />}
-        {earlier.isError && <Problem error={earlier.error} />}
+        {earlier.isError && <Problem title="Couldn't load this analysis" error={earlier.error} />}
         {analysis && !study.isPending && <AnalysisView key={analysis.analysisId} analysis={analysis} />}
       </div>
       {me && <Earlier current={search.id} />}
@@ -131,9 +135,9 @@ export function PapersPage() {
 }
 
 const gains = [
-  [ScanText, "What was done", "A summary, and the methods step by step with their tools and data."],
-  [Quote, "Where it says so", "Each step with the words of the paper and the page, so that you can check."],
-  [Workflow, "A workflow to start from", "A draft of the same steps that you open on the canvas and make run."],
+  [ScanText, "Methods, step by step", "A summary, and each step with its tools and data."],
+  [Quote, "Quotes and pages", "Each step quotes the paper and its page, so you can check it."],
+  [Workflow, "A workflow to start from", "A draft of the same steps to open on the canvas and complete."],
 ] as const;
 
 function WhatYouGet() {
@@ -154,7 +158,7 @@ function Working({ stage, cancel }: { stage: Stage | null; cancel: () => void })
   return (
     <div className="rounded-xl border bg-surface p-5">
       <p role="status" aria-live="polite" className="mb-2 text-sm font-medium">
-        {stage?.message || "Looking the paper up…"}
+        {stage?.message || "Looking up the paper…"}
       </p>
       <Progress value={stage ? stage.percent : null} label="Analysis" />
       <Button size="sm" className="mt-3" onClick={cancel}>
@@ -169,9 +173,9 @@ function Quota({ signedIn }: { signedIn: boolean }) {
   const rest = credits.data?.aiAnalysis.remaining;
   return (
     <p className="text-[13px] text-muted">
-      Free, without an account
-      {rest === undefined ? ": some every day" : `: ${plural(rest, "analysis", "analyses")} left today`}. The count
-      starts anew at 00:00 UTC.
+      Free without an account
+      {rest === undefined ? ", with a daily limit" : `: ${plural(rest, "analysis", "analyses")} left today`}. Resets at
+      00:00 UTC.
     </p>
   );
 }
@@ -179,11 +183,11 @@ function Quota({ signedIn }: { signedIn: boolean }) {
 function Earlier({ current }: { current: string | undefined }) {
   const analyses = useQuery({ queryKey: ["analyses"], queryFn: () => ask(api.GET("/api/ai/analyses")) });
   return (
-    <Section title="Earlier analyses of the team">
+    <Section title="Your team's analyses">
       <Answer query={analyses} rows={2}>
         {(list) =>
           list.length === 0 ? (
-            <p className="text-sm text-muted">None yet.</p>
+            <p className="text-sm text-muted">No analyses yet.</p>
           ) : (
             <ul className="divide-y rounded-lg border bg-surface">
               {list.map((each) => (

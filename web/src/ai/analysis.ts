@@ -29,7 +29,7 @@ export async function analyze(
     const body: unknown = await response.json();
     return (isRecord(body) ? body.data : body) as Analysis;
   }
-  if (!response.body) throw new Error("the server answered without content");
+  if (!response.body) throw new Error("the server sent an empty response");
   for await (const frame of frames(response.body)) {
     const message = JSON.parse(frame.data) as Message;
     if (message.type === "progress")
@@ -43,7 +43,7 @@ export async function analyze(
       );
     if (message.type === "result") return finished(message);
   }
-  throw new Error("the connection ended before the analysis did; ask again, and it goes on where it is");
+  throw new Error("the connection was lost before the analysis finished; try again to continue it");
 }
 
 function request({ doi, pdf, title }: Question, signal: AbortSignal): RequestInit {

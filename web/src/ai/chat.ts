@@ -16,7 +16,7 @@ export async function* complete(messages: Turn[], signal: AbortSignal): AsyncGen
     headers: { "Content-Type": "application/json", Accept: "text/event-stream" },
     body: JSON.stringify({ model: "default", stream: true, messages }),
   });
-  if (!response.body) throw new Error("the model answered without content");
+  if (!response.body) throw new Error("the model sent an empty response");
   for await (const frame of frames(response.body)) {
     if (frame.data === "[DONE]") return;
     const piece = pieceOf(JSON.parse(frame.data));
@@ -27,7 +27,8 @@ export async function* complete(messages: Turn[], signal: AbortSignal): AsyncGen
 /** pieceOf is the new text of one chunk; a chunk that is a failure throws it. */
 export function pieceOf(chunk: unknown): string {
   if (!isRecord(chunk)) return "";
-  if (isRecord(chunk.error)) throw new Error(String(chunk.error.message ?? "the model broke off"));
+  if (isRecord(chunk.error))
+    throw new Error(String(chunk.error.message ?? "the model stopped before finishing its answer"));
   const choice: unknown = Array.isArray(chunk.choices) ? chunk.choices[0] : undefined;
   const delta = isRecord(choice) ? choice.delta : undefined;
   return isRecord(delta) && typeof delta.content === "string" ? delta.content : "";
@@ -36,10 +37,9 @@ export function pieceOf(chunk: unknown): string {
 /** explain says why there is no answer, and what can be done. */
 export function explain(error: unknown): string {
   if (isFailure(error, "global_quota_exhausted"))
-    return "Everybody together has used up what the hosted model gives in a day. It starts anew at 00:00 UTC.";
-  if (isFailure(error, "fair_use_exhausted"))
-    return "You have used up your share of the hosted model for today. It starts anew at 00:00 UTC.";
+    return "This server's daily chat quota is used up. Resets at 00:00 UTC.";
+  if (isFailure(error, "fair_use_exhausted")) return "You've reached your daily chat limit. Resets at 00:00 UTC.";
   if (isFailure(error, "model_unavailable"))
-    return "This server has no chat model. Whoever runs it can set one with --ai-base-url and --ai-model.";
+    return "Chat isn't set up on this server. Its operator can add a model with --ai-base-url and --ai-model.";
   return sentence(error);
 }

@@ -25,7 +25,7 @@ export function failureOf(response: Response, body: unknown): ApiFailure {
   return new ApiFailure(
     response.status,
     text(nested?.code) ?? text(fields.code) ?? `http_${response.status}`,
-    text(nested?.message) ?? text(fields.error) ?? `The server answered ${response.status}.`,
+    text(nested?.message) ?? text(fields.error) ?? `The server responded with ${response.status}.`,
     text(fields.requestId) ?? response.headers.get("X-Request-Id"),
     Array.isArray(fields.details) ? (fields.details as Detail[]) : [],
     Number.isFinite(retry) && retry > 0 ? retry : null,
@@ -38,7 +38,7 @@ export function unreachable(cause: unknown): Error {
   return new ApiFailure(
     0,
     "unreachable",
-    "Millrace cannot be reached. Check the connection; what you see may be out of date.",
+    "Can't reach Millrace. Check your connection; what you see may be out of date.",
   );
 }
 

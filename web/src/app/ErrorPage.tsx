@@ -6,13 +6,21 @@ import { Button, buttonClass } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { Notice } from "../ui/Notice.tsx";
 
+interface ProblemProps {
+  error: unknown;
+  /** What could not be done, such as "Couldn't import". */
+  title?: string;
+  retry?: () => void;
+  children?: ReactNode;
+}
+
 /** Problem shows a failure where the content would be: what, why, what next, and the id to quote. */
-export function Problem({ error, retry, children }: { error: unknown; retry?: () => void; children?: ReactNode }) {
+export function Problem({ error, title, retry, children }: ProblemProps) {
   const failure = error instanceof ApiFailure ? error : null;
   return (
     <Notice
       tone="danger"
-      title={titles[failure?.status ?? -1] ?? "That did not work"}
+      title={title ?? titles[failure?.status ?? -1] ?? "Something went wrong"}
       actions={
         (retry || children) && (
           <>
@@ -55,21 +63,21 @@ function Details({ list }: { list: ApiFailure["details"] }) {
 
 const titles: Record<number, string> = {
   0: "No connection",
-  401: "You are signed out",
-  402: "Not covered by the plan",
+  401: "You're signed out",
+  402: "Not included in your plan",
   403: "Not allowed",
   404: "Not found",
-  409: "That does not fit what is there",
+  409: "Conflicts with the current state",
   413: "Too large",
-  415: "This type is not taken",
-  429: "Too many at once",
-  503: "Not available right now",
+  415: "File type not accepted",
+  429: "Too many requests",
+  503: "Temporarily unavailable",
 };
 
 function RequestId({ id }: { id: string }) {
   return (
     <p className="mt-1 flex items-center gap-1 text-[13px] text-muted">
-      Request <code className="truncate">{id}</code> <Copy text={id} label="Copy the request id" />
+      Request <code className="truncate">{id}</code> <Copy text={id} label="Copy request ID" />
     </p>
   );
 }
@@ -78,7 +86,7 @@ function RequestId({ id }: { id: string }) {
 export function ErrorPage({ error, reset }: ErrorComponentProps) {
   return (
     <main id="content" className="mx-auto w-full max-w-2xl px-4 py-12">
-      <h1 className="mb-4">This page could not be shown</h1>
+      <h1 className="mb-4">Couldn't show this page</h1>
       <Problem
         error={error}
         retry={() => {
@@ -87,7 +95,7 @@ export function ErrorPage({ error, reset }: ErrorComponentProps) {
         }}
       >
         <Link to="/workflows" className={buttonClass("secondary", "sm")}>
-          To the workflows
+          Go to workflows
         </Link>
       </Problem>
     </main>
@@ -98,12 +106,10 @@ export function NotFoundPage() {
   return (
     <main id="content" className="mx-auto w-full max-w-2xl px-4 py-16 text-center">
       <p className="text-sm font-medium text-muted">404</p>
-      <h1 className="mt-1">There is nothing at this address</h1>
-      <p className="mt-2 mb-6 text-muted">
-        It may have been deleted, or belong to another team than the one you are in.
-      </p>
+      <h1 className="mt-1">Page not found</h1>
+      <p className="mt-2 mb-6 text-muted">It may have been deleted, or belong to another of your teams.</p>
       <Link to="/workflows" className={buttonClass("primary")}>
-        To the workflows
+        Go to workflows
       </Link>
     </main>
   );

@@ -33,13 +33,13 @@ export default function Palette({ onClose }: { onClose: () => void }) {
       <div className="flex items-center gap-2 border-b px-3.5">
         <Search className="size-4 text-muted" aria-hidden />
         <Command.Input
-          placeholder="Go to a workflow, a run, a page, or do something"
+          placeholder="Search workflows, runs and commands"
           className="h-12 flex-1 bg-transparent text-sm outline-none"
         />
       </div>
       <Command.List className="max-h-[50vh] overflow-y-auto p-1.5">
-        <Command.Empty className="px-3 py-6 text-center text-sm text-muted">Nothing by that name.</Command.Empty>
-        <Command.Group heading="Do" className={group}>
+        <Command.Empty className="px-3 py-6 text-center text-sm text-muted">No results</Command.Empty>
+        <Command.Group heading="Actions" className={group}>
           <Item icon={<Plus />} onSelect={act(() => void navigate({ to: "/workflows", search: { create: true } }))}>
             New workflow
           </Item>
@@ -50,7 +50,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
             Upload files
           </Item>
           <Item icon={<UserPlus />} onSelect={act(() => void navigate({ to: "/team" }))}>
-            Invite somebody
+            Invite someone
           </Item>
           <Item icon={<Moon />} onSelect={act(() => chooseTheme("dark"))}>
             Dark theme

@@ -55,7 +55,7 @@ function Opening() {
   const late = useLate(400);
   return (
     <main role="status" className="grid flex-1 place-items-center text-sm text-muted">
-      {late && "Opening Millrace…"}
+      {late && "Loading Millrace…"}
     </main>
   );
 }
@@ -74,13 +74,13 @@ function Shell() {
         href="#content"
         className="fixed top-2 left-2 z-70 -translate-y-16 rounded-md bg-accent px-3 py-2 text-sm text-accent-ink focus:translate-y-0"
       >
-        Skip to the content
+        Skip to content
       </a>
       <Rail open={drawer} onClose={() => setDrawer(false)} onPalette={() => setPalette(true)} />
       <div className="flex min-w-0 flex-1 flex-col">
         <header className="sticky top-0 z-20 flex h-13 items-center gap-1 border-b bg-surface px-2 md:hidden">
           <IconButton
-            label="Open the menu"
+            label="Open menu"
             icon={<MenuIcon className="size-5" aria-hidden />}
             onClick={() => setDrawer(true)}
           />
@@ -136,7 +136,7 @@ function Rail({ open, onClose, onPalette }: { open: boolean; onClose: () => void
           <span className="flex-1" />
           <IconButton
             size="sm"
-            label="Close the menu"
+            label="Close menu"
             className="md:hidden"
             icon={<X className="size-4" aria-hidden />}
             onClick={onClose}
@@ -192,7 +192,7 @@ export function ThemeMenu() {
         options={[
           { value: "light", label: "Light" },
           { value: "dark", label: "Dark" },
-          { value: "system", label: "As the system" },
+          { value: "system", label: "System" },
         ]}
       />
     </Menu>
@@ -207,8 +207,8 @@ function ConnectionBar() {
         <p className="flex items-center gap-2 border-b bg-warn-soft px-4 py-1.5 text-sm">
           <WifiOff className="size-4 text-warn" aria-hidden />
           {connection === "offline"
-            ? "You are offline. What you see may be out of date."
-            : "The server does not answer; trying again. What you see may be out of date."}
+            ? "You're offline. What you see may be out of date."
+            : "Can't reach the server; reconnecting. What you see may be out of date."}
         </p>
       )}
     </div>

@@ -48,9 +48,9 @@ export function Balance({ balance, runway }: { balance: Schemas["Credits"]; runw
         <dd className="tabular text-right">
           {credits(balance.usedCredits)} of {count(balance.monthlyCredits)}
         </dd>
-        <dt className="text-muted">Topped up</dt>
+        <dt className="text-muted">Top-up credits</dt>
         <dd className="tabular text-right">{credits(balance.topUpCredits)}</dd>
-        <dt className="text-muted">Held by runs</dt>
+        <dt className="text-muted">Held by active runs</dt>
         <dd className="tabular text-right">{credits(balance.heldCredits)}</dd>
         <dt className="text-muted">Monthly credits renew</dt>
         <dd className="text-right">{day(balance.periodEnd)}</dd>
@@ -64,9 +64,8 @@ export function Balance({ balance, runway }: { balance: Schemas["Credits"]; runw
 }
 
 function forecast(balance: Schemas["Credits"], runway: Runway | null): string {
-  if (balance.remaining <= 0) return "Nothing is left: runs wait until the month renews or credits are added.";
-  if (!runway || runway.perDay === 0) return "Nothing was spent in the last week.";
-  if (!runway.until)
-    return `At the pace of the last week, ${credits(runway.perDay)} a day, the plan's monthly credits are enough.`;
-  return `At the pace of the last week, ${credits(runway.perDay)} a day, it lasts until ${day(runway.until)}.`;
+  if (balance.remaining <= 0) return "No credits left: add credits, or wait until the monthly credits renew.";
+  if (!runway || runway.perDay === 0) return "No credits used in the last 7 days.";
+  if (!runway.until) return `At last week's pace, ${credits(runway.perDay)} a day, the monthly credits are enough.`;
+  return `At last week's pace, ${credits(runway.perDay)} a day, credits last until ${day(runway.until)}.`;
 }

@@ -24,11 +24,10 @@ export function BillingPage() {
   const recent = useQuery(usageQuery(30));
   const whyNot = useWhyNot()("manage billing");
   return (
-    <Page
-      title="Billing"
-      intro="Runs cost credits by the second, storage by the gigabyte and month. Monthly credits are spent first."
-    >
-      {balance.data?.monthlyCredits === 0 && <Unverified>The monthly credits of your team come with that.</Unverified>}
+    <Page title="Billing" intro="Runs are billed per second, storage per GB and month. Monthly credits are used first.">
+      {balance.data?.monthlyCredits === 0 && (
+        <Unverified>Your team gets its monthly credits once it is confirmed.</Unverified>
+      )}
       <div className="mb-8">
         <Answer query={balance} rows={2}>
           {(credits) => (
@@ -37,10 +36,7 @@ export function BillingPage() {
         </Answer>
       </div>
       <Daily />
-      <Section
-        title="Add credits"
-        intro="Topped-up credits do not expire. Payment happens on the page of the payment provider."
-      >
+      <Section title="Add credits" intro="Top-up credits don't expire. You pay on the payment provider's page.">
         {whyNot ? <Notice>{whyNot}</Notice> : <Packages />}
       </Section>
       <Usage />
@@ -58,7 +54,7 @@ function Daily() {
   const usage = useQuery(usageQuery(days));
   return (
     <Section
-      title="Day by day"
+      title="Daily usage"
       actions={
         <fieldset className="inline-flex rounded-lg border bg-surface p-0.5">
           <legend className="sr-only">Range</legend>
@@ -89,9 +85,9 @@ function Daily() {
             <>
               <Chart series={data.series} />
               <p className="mt-3 border-t pt-3 text-sm text-muted">
-                In this time: {count(data.ai.requests)} chat requests with{" "}
+                In this period: {count(data.ai.requests)} chat requests with{" "}
                 {count(data.ai.promptTokens + data.ai.completionTokens)} tokens and {count(data.ai.analyses)} paper
-                analyses, free of credits.
+                analyses, at no cost.
               </p>
             </>
           )}
@@ -135,7 +131,7 @@ function Packages() {
           </ul>
           {buy.error && (
             <div className="mt-3">
-              <Problem error={buy.error} />
+              <Problem title="Couldn't start the checkout" error={buy.error} />
             </div>
           )}
         </>

@@ -31,7 +31,7 @@ export function Chart({ series }: { series: UsageDay[] }) {
           className="w-full"
           style={{ height }}
           role="img"
-          aria-label={`Credits spent a day over ${series.length} days`}
+          aria-label={`Credits used per day over ${series.length} days`}
           onPointerLeave={() => setAt(null)}
           onPointerMove={(event) => {
             const box = event.currentTarget.getBoundingClientRect();
@@ -87,7 +87,7 @@ export function Chart({ series }: { series: UsageDay[] }) {
         </span>
       </figcaption>
       <details className="mt-1 text-[13px]">
-        <summary className="cursor-pointer text-muted">As a table</summary>
+        <summary className="cursor-pointer text-muted">Show as table</summary>
         <div className="mt-2 max-h-56 overflow-y-auto rounded-md border" tabIndex={0}>
           <table className="tabular w-full">
             <thead className="text-left text-muted">

@@ -15,7 +15,7 @@ export function ReturnPage() {
   const { topup } = useSearch({ from: "/inside/billing/return" });
   const back = (
     <Link to="/billing" className={buttonClass("primary")}>
-      To billing
+      Go to billing
     </Link>
   );
   return (
@@ -23,8 +23,8 @@ export function ReturnPage() {
       {topup === "done" ? (
         <Waiting back={back} />
       ) : (
-        <Empty icon={<X />} title="Nothing was bought" actions={back}>
-          The checkout was left before paying. No money and no credits have moved.
+        <Empty icon={<X />} title="Payment cancelled" actions={back}>
+          You left the checkout before paying. You were not charged.
         </Empty>
       )}
     </Page>
@@ -50,8 +50,8 @@ function Waiting({ back }: { back: React.ReactNode }) {
   const balance = useQuery({ ...creditsQuery, enabled: Boolean(booked.data), staleTime: 0 });
   if (booked.data) {
     return (
-      <Empty icon={<CircleCheck />} title={`${credits(booked.data.credits)} credits were added`} actions={back}>
-        {balance.data ? `The team has ${credits(balance.data.remaining)} credits now. ` : ""}The invoice is on the
+      <Empty icon={<CircleCheck />} title={`${credits(booked.data.credits)} credits added`} actions={back}>
+        {balance.data ? `Your team now has ${credits(balance.data.remaining)} credits. ` : ""}The invoice is on the
         billing page.
       </Empty>
     );
@@ -59,12 +59,12 @@ function Waiting({ back }: { back: React.ReactNode }) {
   return (
     <Empty
       icon={<LoaderCircle className="animate-spin" />}
-      title="Waiting for the payment to be confirmed"
+      title="Confirming your payment"
       {...(long && { actions: back })}
     >
       {long
-        ? "The provider has not confirmed it yet; that can take some minutes. The credits appear by themselves, and you can leave this page."
-        : "The payment provider tells the server when the money has arrived. This takes a few seconds."}
+        ? "This is taking longer than usual. You can leave this page: the credits appear once the payment is confirmed."
+        : "This usually takes a few seconds."}
     </Empty>
   );
 }

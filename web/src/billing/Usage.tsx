@@ -46,23 +46,23 @@ export function Usage() {
   const rows = usage.data?.pages.flatMap((page) => page.rows) ?? [];
   return (
     <Section
-      title="What credits went to"
+      title="Usage"
       actions={
         <Button
           size="sm"
           icon={<Download className="size-4" aria-hidden />}
           busy={download.isPending}
-          disabledReason={rows.length === 0 ? "There is nothing to download yet." : null}
+          disabledReason={rows.length === 0 ? "No usage to download yet." : null}
           onClick={() => download.mutate()}
         >
-          Everything as CSV
+          Download CSV
         </Button>
       }
     >
-      {usage.isError && <Problem error={usage.error} retry={() => void usage.refetch()} />}
+      {usage.isError && <Problem title="Couldn't load usage" error={usage.error} retry={() => void usage.refetch()} />}
       {usage.isPending && <SkeletonRows rows={4} />}
       {usage.data && rows.length === 0 && (
-        <p className="text-sm text-muted">Nothing yet. Runs, storage and top-ups are booked here.</p>
+        <p className="text-sm text-muted">No usage yet. Runs, storage and top-ups appear here.</p>
       )}
       {rows.length > 0 && (
         <Table

@@ -43,7 +43,7 @@ export function FilePicker({ label, multiple, value, onChange, invalid }: FilePi
               <span className="text-[13px] text-muted">{names.has(key) && bytes(names.get(key)?.size ?? 0)}</span>
               <IconButton
                 size="sm"
-                label={`Leave out ${names.get(key)?.name ?? key}`}
+                label={`Remove ${names.get(key)?.name ?? key}`}
                 icon={<X className="size-4" aria-hidden />}
                 onClick={() => onChange(value.filter((each) => each !== key))}
               />
@@ -111,7 +111,7 @@ function Choices({ multiple, value, onChange }: Pick<FilePickerProps, "multiple"
           </li>
         ))}
         {found.length === 0 && (
-          <li className="px-3 py-4 text-center text-sm text-muted">No files{words && " by that name"} yet.</li>
+          <li className="px-3 py-4 text-center text-sm text-muted">{words ? "No results" : "No files yet."}</li>
         )}
       </ul>
       {found.length > shown.length && (

@@ -36,7 +36,7 @@ export function FilesPage() {
   return (
     <Page
       title="Files"
-      intro="What the team uploaded, and what its runs produced. Drop files anywhere to upload them."
+      intro="Your team's uploads and the outputs of its runs. Drop files anywhere to upload them."
       actions={
         <Button
           look="primary"
@@ -61,7 +61,7 @@ export function FilesPage() {
                 </Button>
               }
             >
-              Drop data here to use it in runs: up to 5 GB a file. Programs and scripts are not taken; code belongs in a
+              Drop files here to use them in runs, up to 5 GB each. Programs and scripts aren't accepted: put code in a
               step's command.
             </Empty>
           ) : (
@@ -112,14 +112,14 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
     setDeleting(false);
     clear();
   });
-  if (rows.length === 0) return <Empty icon={<Search />} title="No file fits" />;
+  if (rows.length === 0) return <Empty icon={<Search />} title="No results" />;
   const all = shown.every((file) => ticked.has(file.key));
   return (
     <>
       <div className="mb-2 flex min-h-9 items-center justify-between gap-2 text-sm text-muted">
         <p role="status">
           {plural(rows.length, "file")}, {bytes(rows.reduce((sum, file) => sum + file.size, 0))}
-          {targets.length > 0 && ` · ${targets.length} chosen`}
+          {targets.length > 0 && ` · ${targets.length} selected`}
         </p>
         {targets.length > 0 && (
           <Button
@@ -139,7 +139,7 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
           <>
             <Th className="w-8">
               <Checkbox
-                label="Choose all"
+                label="Select all"
                 hideLabel
                 checked={all}
                 onChange={() =>
@@ -165,7 +165,7 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
           <tr key={file.key} className="hover:bg-sunken/60">
             <Td>
               <Checkbox
-                label={`Choose ${file.name}`}
+                label={`Select ${file.name}`}
                 hideLabel
                 checked={ticked.has(file.key)}
                 onChange={(event) => tick([file.key], event.target.checked)}
@@ -197,10 +197,10 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
               {file.sha256 ? (
                 <span className="inline-flex items-center gap-1">
                   <code className="text-[13px] text-muted">{file.sha256.slice(0, 10)}…</code>
-                  <Copy text={file.sha256} label={`Copy the SHA-256 of ${file.name}`} />
+                  <Copy text={file.sha256} label={`Copy SHA-256 of ${file.name}`} />
                 </span>
               ) : (
-                <span className="text-[13px] text-muted">soon</span>
+                <span className="text-[13px] text-muted">pending</span>
               )}
             </Td>
             <Td>
@@ -237,7 +237,7 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
           {targets.length === 1
             ? targets[0]?.name
             : `${plural(targets.length, "file")}, ${bytes(targets.reduce((sum, file) => sum + file.size, 0))},`}{" "}
-          will be gone for good. Runs that used them stay, and cannot be repeated with them.
+          will be deleted permanently. Runs that used them are kept but can't be repeated.
         </p>
       </ConfirmDialog>
     </>
@@ -255,7 +255,8 @@ function useDelete(done: () => void) {
       return { deleted: targets.length - refused.length, refused: refused.length };
     },
     onSuccess: ({ deleted, refused }) => {
-      if (refused > 0) toast.info(`Deleted ${plural(deleted, "file")}; ${refused} are not yours to delete.`);
+      if (refused > 0)
+        toast.info(`Deleted ${plural(deleted, "file")}; ${refused} you don't have permission to delete.`);
       else toast.ok(`Deleted ${plural(deleted, "file")}`);
     },
     onSettled: async () => {

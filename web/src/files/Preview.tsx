@@ -19,12 +19,10 @@ const most = 256 * 1024;
 export function Preview({ file }: { file: Previewed }) {
   const kind = kindOf(file.name, file.contentType);
   if (kind === "none" || file.size === 0) {
-    return (
-      <Nothing file={file}>{file.size === 0 ? "The file is empty." : "There is no preview of this type."}</Nothing>
-    );
+    return <Nothing file={file}>{file.size === 0 ? "The file is empty." : "No preview for this file type."}</Nothing>;
   }
   if (kind === "image") {
-    if (file.size > 32 * 2 ** 20) return <Nothing file={file}>The picture is too large to show here.</Nothing>;
+    if (file.size > 32 * 2 ** 20) return <Nothing file={file}>The image is too large to preview.</Nothing>;
     return <img src={file.url} alt={file.name} className="mx-auto max-h-[60vh] max-w-full rounded-md" />;
   }
   return <Text file={file} kind={kind} />;
@@ -48,9 +46,7 @@ function Text({ file, kind }: { file: Previewed; kind: "text" | "table" | "html"
     queryFn: async ({ signal }) => {
       const response = await fetch(file.url, { signal, headers: { Range: `bytes=0-${most - 1}` } });
       if (!response.ok)
-        throw new Error(
-          `the file could not be read (${response.status}); its address may have expired, so load the page again`,
-        );
+        throw new Error(`couldn't read the file (${response.status}); its link may have expired, so reload the page`);
       return (await response.text()).slice(0, most);
     },
     staleTime: Number.POSITIVE_INFINITY,
@@ -79,7 +75,7 @@ function Text({ file, kind }: { file: Previewed; kind: "text" | "table" | "html"
           )}
           {!whole && (
             <p className="mt-2 text-[13px] text-muted">
-              The first {bytes(most)} of {bytes(file.size)}.
+              First {bytes(most)} of {bytes(file.size)}.
             </p>
           )}
         </>
@@ -93,7 +89,7 @@ function Rows({ cells, name }: { cells: string[][]; name: string }) {
   return (
     <section
       tabIndex={0}
-      aria-label={`The first rows of ${name}`}
+      aria-label={`First rows of ${name}`}
       className="relative max-h-[60vh] overflow-auto rounded-md border"
     >
       <table className="tabular w-full text-[13px]">

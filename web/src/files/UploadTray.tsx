@@ -37,7 +37,7 @@ export default function UploadTray() {
             </div>
             <IconButton
               size="sm"
-              label={open ? "Fold the list" : "Show the list"}
+              label={open ? "Collapse list" : "Expand list"}
               icon={
                 open ? <ChevronDown className="size-4" aria-hidden /> : <ChevronUp className="size-4" aria-hidden />
               }
@@ -74,7 +74,7 @@ function heading({ uploads: list, going }: Totals): string {
   if (going > 0) return `Uploading ${plural(going, "file")}`;
   const done = list.filter((each) => each.state === "done").length;
   const failed = list.filter((each) => each.state === "failed").length;
-  return failed > 0 ? `${plural(done, "file")} uploaded, ${failed} not` : `${plural(done, "file")} uploaded`;
+  return failed > 0 ? `${plural(done, "file")} uploaded, ${failed} failed` : `${plural(done, "file")} uploaded`;
 }
 
 function pace({ sent, size, bytesPerSecond }: Totals): string {
@@ -86,7 +86,7 @@ function pace({ sent, size, bytesPerSecond }: Totals): string {
 
 const icons = {
   waiting: <Clock className="size-4 text-muted" aria-label="Waiting" />,
-  sending: <LoaderCircle className="size-4 animate-spin text-info" aria-label="Sending" />,
+  sending: <LoaderCircle className="size-4 animate-spin text-info" aria-label="Uploading" />,
   done: <CircleCheck className="size-4 text-ok" aria-label="Uploaded" />,
   failed: <CircleX className="size-4 text-danger" aria-label="Failed" />,
   cancelled: <X className="size-4 text-muted" aria-label="Cancelled" />,

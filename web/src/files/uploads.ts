@@ -25,7 +25,7 @@ function put(url: string, file: File, onSent: (bytes: number) => void, signal: A
     request.setRequestHeader("Content-Type", file.type || "application/octet-stream");
     request.upload.onprogress = (event) => onSent(event.loaded);
     request.onload = () => (request.status < 300 ? resolve() : reject(refusal(request)));
-    request.onerror = () => reject(new Error("the connection broke while the file was being sent"));
+    request.onerror = () => reject(new Error("the connection was lost during the upload"));
     request.onabort = () => reject(new DOMException("cancelled", "AbortError"));
     signal.addEventListener("abort", () => request.abort(), { once: true });
     request.send(file);
@@ -33,7 +33,7 @@ function put(url: string, file: File, onSent: (bytes: number) => void, signal: A
 }
 
 function refusal(request: XMLHttpRequest): ApiFailure {
-  let words = `the store answered ${request.status}`;
+  let words = `the storage responded with ${request.status}`;
   try {
     const body: unknown = JSON.parse(request.responseText);
     if (isRecord(body) && typeof body.error === "string") words = body.error;

@@ -10,9 +10,9 @@ export function NoTeamPage() {
   const [creating, setCreating] = useState(false);
   return (
     <main className="mx-auto w-full max-w-xl px-4 py-16 text-center">
-      <h1>You are in no team</h1>
+      <h1>You're not in a team</h1>
       <p className="mt-2 mb-6 text-muted">
-        Workflows, files and credits belong to a team. Create one, or open the link of an invitation.
+        Workflows, files and credits belong to a team. Create one, or open an invitation link.
       </p>
       <div className="flex justify-center gap-2">
         <Button look="primary" onClick={() => setCreating(true)}>

@@ -9,10 +9,14 @@ const rows: { text: string; action: Action | null; note?: Partial<Record<Role, s
   { text: "See workflows, runs, files and credits; analyze papers; chat", action: null },
   { text: "Create and edit workflows, upload files, start runs", action: "edit workflows" },
   { text: "Cancel runs; delete workflows and files", action: "delete any workflow", note: { member: "their own" } },
-  { text: "Share links, invitations, other people's roles", action: "manage members", note: { admin: "not owners'" } },
+  {
+    text: "Share links, invitations, other people's roles",
+    action: "manage members",
+    note: { admin: "except owners" },
+  },
   { text: "Top-ups and invoices", action: "manage billing" },
-  { text: "Export the team's data", action: "export the team" },
-  { text: "Erase the team's data", action: "erase the team" },
+  { text: "Export team data", action: "export the team" },
+  { text: "Erase team data", action: "erase the team" },
 ];
 
 /** RolesTable says in words what each role may do. */
@@ -22,7 +26,7 @@ export function RolesTable({ mine }: { mine: Role }) {
       label="Roles"
       head={
         <>
-          <Th>May</Th>
+          <Th>Permission</Th>
           {columns.map((role) => (
             <Th
               key={role}

@@ -12,9 +12,9 @@ import { type InvitedRole, invite, renameTeam, type TeamInvitation } from "./mem
 import { useMe } from "./queries.ts";
 
 const roleHints: Record<InvitedRole, string> = {
-  viewer: "Sees workflows, runs and files, and changes nothing.",
-  member: "Builds and runs workflows.",
-  admin: "Also manages people, sharing and billing.",
+  viewer: "Can view workflows, runs and files.",
+  member: "Can build and run workflows.",
+  admin: "Can also manage members, sharing and billing.",
 };
 
 export function InviteDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
@@ -45,23 +45,19 @@ export function InviteDialog({ open, onOpenChange }: { open: boolean; onOpenChan
     <Dialog
       open={open}
       onOpenChange={close}
-      title="Invite somebody"
-      description={
-        me.emailVerified
-          ? "They get a mail with a link, and join once they accept."
-          : "You get a link to send them, and they join once they accept."
-      }
+      title="Invite someone"
+      description={me.emailVerified ? "They get an email with a link to join." : "You get a link to send them."}
     >
       <Form onSubmit={() => send.mutate()}>
-        <Field label="E-mail">
+        <Field label="Email">
           <Input type="email" value={email} onChange={(event) => setEmail(event.target.value)} required autoFocus />
         </Field>
         <Field label="Role" hint={roleHints[role]}>
           <Choice options={{ viewer: "Viewer", member: "Member", admin: "Admin" }} value={role} onChange={setRole} />
         </Field>
-        {send.error && <Problem error={send.error} />}
+        {send.error && <Problem title="Couldn't invite" error={send.error} />}
         <Button type="submit" look="primary" busy={send.isPending}>
-          {me.emailVerified ? "Send the invitation" : "Make the invitation"}
+          {me.emailVerified ? "Send invitation" : "Create invitation"}
         </Button>
       </Form>
     </Dialog>
@@ -81,19 +77,19 @@ function Invited({ invitation: { email, role, mailed }, link, open, onOpenChange
     <Dialog open={open} onOpenChange={onOpenChange} title={mailed ? `Invited ${email}` : "Send them this link"}>
       <div className="space-y-3">
         {mailed ? (
-          <Notice tone="ok" title="A mail is on its way">
-            It has a link with which {email} joins as {role}. In case it does not arrive, send them this one; it is
-            shown only now.
+          <Notice tone="ok" title="Invitation sent">
+            {email} can join as {role} with the link in the email. If it doesn't arrive, send them this link; it's shown
+            only once.
           </Notice>
         ) : (
-          <Notice tone="info" title="No mail was sent">
-            Your own e-mail address is not confirmed: confirm it first, and mails go out. The link works for {email}{" "}
-            alone, who joins as {role}, and is shown only now.
+          <Notice tone="info" title="No email was sent">
+            Confirm your own email address to send emails. This link works only for {email}, who joins as {role}; it's
+            shown only once.
           </Notice>
         )}
         <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">
           <code className="min-w-0 flex-1 break-all">{link}</code>
-          <Copy text={link} label="Copy the link" />
+          <Copy text={link} label="Copy link" />
         </div>
       </div>
     </Dialog>
@@ -116,12 +112,12 @@ export function RenameDialog({ open, onOpenChange }: { open: boolean; onOpenChan
     meta: { shown: true },
   });
   return (
-    <Dialog open={open} onOpenChange={onOpenChange} title="Rename the team">
+    <Dialog open={open} onOpenChange={onOpenChange} title="Rename team">
       <Form onSubmit={() => rename.mutate()}>
         <Field label="Name">
           <Input value={name} onChange={(event) => setName(event.target.value)} required maxLength={200} autoFocus />
         </Field>
-        {rename.error && <Problem error={rename.error} />}
+        {rename.error && <Problem title="Couldn't rename the team" error={rename.error} />}
         <Button type="submit" look="primary" busy={rename.isPending}>
           Rename
         </Button>

@@ -65,9 +65,7 @@ export function TeamPage() {
       }
     >
       {may(me.team.role, "manage members") && (
-        <Unverified>
-          Until then no mail goes out in your name: invite people, copy the link, and send it yourself.
-        </Unverified>
+        <Unverified>Until then, invitations aren't emailed: copy the link and send it yourself.</Unverified>
       )}
       <Answer query={members}>
         {(data) => (
@@ -76,9 +74,9 @@ export function TeamPage() {
               <Members members={data.members} />
             </Section>
             {may(me.team.role, "manage members") && (
-              <Section title="Invitations that wait for an answer">
+              <Section title="Pending invitations">
                 {data.invitations.length === 0 ? (
-                  <p className="text-sm text-muted">None.</p>
+                  <p className="text-sm text-muted">No pending invitations.</p>
                 ) : (
                   <Invitations list={data.invitations} />
                 )}
@@ -87,7 +85,7 @@ export function TeamPage() {
           </>
         )}
       </Answer>
-      <Section title="What each role may do">
+      <Section title="Role permissions">
         <RolesTable mine={me.team.role} />
       </Section>
       <Leave />
@@ -124,12 +122,12 @@ function Members({ members }: { members: Member[] }) {
   );
   const remove = useTeamChange(
     (member: Member) => removeMember(team, member.id).finally(() => setLeaving(null)),
-    (member) => `${member.name} is no longer in the team`,
+    (member) => `Removed ${member.name} from the team`,
   );
   const whyNotChange = (member: Member): string | null => {
     if (!may(me.team.role, "manage members")) return "Only admins and owners can change this.";
     if (member.role === "owner" && !may(me.team.role, "manage owners")) return "Only owners can change an owner.";
-    if (member.role === "owner" && owners === 1) return "A team keeps its last owner. Make somebody else owner first.";
+    if (member.role === "owner" && owners === 1) return "A team needs an owner. Make someone else owner first.";
     return null;
   };
   return (
@@ -139,7 +137,7 @@ function Members({ members }: { members: Member[] }) {
         head={
           <>
             <Th>Name</Th>
-            <Th className="max-md:hidden">E-mail</Th>
+            <Th className="max-md:hidden">Email</Th>
             <Th>Role</Th>
             <Th className="max-md:hidden">Joined</Th>
             <Th className="w-10">
@@ -193,7 +191,7 @@ function Members({ members }: { members: Member[] }) {
                   look="danger-quiet"
                   label={`Remove ${member.name}`}
                   icon={<UserMinus className="size-4" aria-hidden />}
-                  disabledReason={member.id === me.id ? "To go yourself, leave the team below." : reason}
+                  disabledReason={member.id === me.id ? "To remove yourself, leave the team below." : reason}
                   onClick={() => setLeaving(member)}
                 />
               </Td>
@@ -205,11 +203,11 @@ function Members({ members }: { members: Member[] }) {
         open={leaving !== null}
         onOpenChange={() => setLeaving(null)}
         title={`Remove ${leaving?.name}?`}
-        action="Remove them"
+        action="Remove member"
         busy={remove.isPending}
         onConfirm={() => leaving && remove.mutate(leaving)}
       >
-        <p>They lose access at once. What they made stays with the team.</p>
+        <p>They lose access immediately. What they created stays with the team.</p>
       </ConfirmDialog>
     </>
   );
@@ -219,21 +217,21 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
   const team = useMe().team.id;
   const resend = useTeamChange(
     (each: TeamInvitation) => resendInvitation(team, each.id),
-    (each) => `Sent to ${each.email} again`,
+    (each) => `Invitation resent to ${each.email}`,
   );
   const revoke = useTeamChange(
     (each: TeamInvitation) => revokeInvitation(team, each.id),
-    (each) => `The invitation of ${each.email} no longer works`,
+    (each) => `Revoked the invitation for ${each.email}`,
   );
   return (
     <Table
       label="Invitations"
       head={
         <>
-          <Th>E-mail</Th>
+          <Th>Email</Th>
           <Th className="max-md:hidden">Role</Th>
           <Th className="max-md:hidden">Invited by</Th>
-          <Th className="max-md:hidden">Ends</Th>
+          <Th className="max-md:hidden">Expires</Th>
           <Th>
             <span className="sr-only">Actions</span>
           </Th>
@@ -245,7 +243,7 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
           <Td className="wrap-anywhere">
             {each.email}
             <span className="block text-[13px] text-muted md:hidden">{each.role}</span>
-            {!each.mailed && <span className="block text-[13px] text-muted">not mailed</span>}
+            {!each.mailed && <span className="block text-[13px] text-muted">not emailed</span>}
           </Td>
           <Td className="max-md:hidden">
             <Pill>{each.role}</Pill>
@@ -262,7 +260,7 @@ function Invitations({ list }: { list: TeamInvitation[] }) {
               <Button
                 size="sm"
                 look="danger-quiet"
-                aria-label={`Revoke the invitation of ${each.email}`}
+                aria-label={`Revoke the invitation for ${each.email}`}
                 onClick={() => revoke.mutate(each)}
               >
                 Revoke
@@ -287,7 +285,7 @@ function Leave() {
     onError: () => setAsking(false),
   });
   return (
-    <Section title="Leave the team" intro="You lose access to its workflows, runs and files at once.">
+    <Section title="Leave team" intro="You lose access to its workflows, runs and files immediately.">
       <Button
         look="danger-quiet"
         className="border"
@@ -300,11 +298,11 @@ function Leave() {
         open={asking}
         onOpenChange={setAsking}
         title={`Leave ${team.name}?`}
-        action="Leave it"
+        action="Leave team"
         busy={leave.isPending}
         onConfirm={() => leave.mutate()}
       >
-        <p>What you made stays with the team. To come back you need a new invitation.</p>
+        <p>What you created stays with the team. To rejoin, you need a new invitation.</p>
       </ConfirmDialog>
     </Section>
   );

@@ -92,7 +92,7 @@ export function NewTeamDialog({ open, onOpenChange }: { open: boolean; onOpenCha
           <Input value={name} onChange={(event) => setName(event.target.value)} required maxLength={200} autoFocus />
         </Field>
         <Button type="submit" look="primary" busy={create.isPending}>
-          Create the team
+          Create team
         </Button>
       </Form>
     </Dialog>

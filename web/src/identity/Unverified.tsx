@@ -13,7 +13,7 @@ export function Unverified({ children }: { children: ReactNode }) {
   const send = useMutation({
     mutationFn: sendVerification,
     onSuccess: async ({ sent }) => {
-      if (sent) toast.ok(`Sent to ${me.email}: open the link in that mail`);
+      if (sent) toast.ok(`Email sent to ${me.email}. Open the link in it.`);
       else await client.invalidateQueries({ queryKey: ["me"] });
     },
   });
@@ -21,11 +21,11 @@ export function Unverified({ children }: { children: ReactNode }) {
   return (
     <Notice
       tone="info"
-      title="Confirm your e-mail address"
+      title="Confirm your email address"
       className="mb-6"
       actions={
         <Button size="sm" busy={send.isPending} onClick={() => send.mutate()}>
-          Send the mail again
+          Resend email
         </Button>
       }
     >

@@ -184,7 +184,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
           <Command text={curl(location.origin, body)} words="Copy as curl" />
         </details>
       )}
-      {start.error && <Problem error={start.error} />}
+      {start.error && <Problem title="Couldn't start the run" error={start.error} />}
       <footer className="sticky -bottom-4 -mx-5 -mb-4 flex flex-wrap items-center justify-end gap-2 rounded-b-xl border-t bg-surface px-5 py-3">
         <Button onClick={() => props.onOpenChange(false)}>Close</Button>
         <Button

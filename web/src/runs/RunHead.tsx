@@ -195,6 +195,7 @@ function CancelButton({ run }: { run: Given }) {
         onOpenChange={setAsking}
         title="Cancel this run?"
         action="Cancel run"
+        dismiss="Keep running"
         busy={cancel.isPending}
         onConfirm={() => cancel.mutate()}
       >

@@ -35,8 +35,8 @@ export function JoinPage() {
   if (enter.data) return <Inside joined={enter.data} />;
   if (!token) {
     return (
-      <Calm icon={<Link2Off />} title="This link is not complete">
-        A part of it was lost on the way, perhaps at a line break. Ask for it once more, and copy it whole.
+      <Calm icon={<Link2Off />} title="This link is incomplete">
+        Part of it is missing, perhaps because of a line break. Copy the whole link, or ask for it again.
       </Calm>
     );
   }
@@ -61,19 +61,19 @@ function ended(error: unknown): error is ApiFailure {
 function Ended({ failure }: { failure: ApiFailure }) {
   if (/exhausted/.test(failure.code)) {
     return (
-      <Calm icon={<Users />} title="The link is full">
-        As many people have joined as it was made for. Ask whoever sent it for a new one.
+      <Calm icon={<Users />} title="This link has reached its guest limit">
+        Ask the person who sent it for a new one.
       </Calm>
     );
   }
   return (
     <Calm icon={<Clock />} title="This link no longer works">
       {/expired/.test(failure.code)
-        ? "Its time has passed."
+        ? "It has expired."
         : /revoked/.test(failure.code)
-          ? "It was taken back by the team that made it."
-          : "It was taken back, or never was one."}{" "}
-      Ask whoever sent it for a new one.
+          ? "The team revoked it."
+          : "It was revoked, or never existed."}{" "}
+      Ask the person who sent it for a new one.
     </Calm>
   );
 }
@@ -82,8 +82,8 @@ function Ask({ enter, busy, error }: { enter: (name: string) => void; busy: bool
   const me = useMaybeMe();
   const [name, setName] = useState(() => localStorage.getItem(nameKey) ?? "");
   return (
-    <Calm icon={<DoorOpen />} title="You are invited to a workflow">
-      <p className="mb-5">You need no account. Others who are there see your name and where you point.</p>
+    <Calm icon={<DoorOpen />} title="You're invited to a workflow">
+      <p className="mb-5">No account needed. Others in the workflow see your name and cursor.</p>
       <Form
         className="mx-auto max-w-xs space-y-4 text-left text-ink"
         onSubmit={() => {
@@ -91,11 +91,7 @@ function Ask({ enter, busy, error }: { enter: (name: string) => void; busy: bool
           enter(name.trim());
         }}
       >
-        <Field
-          label="Your name"
-          optional
-          hint={me && `You are signed in as ${me.name}, and join as a guest all the same.`}
-        >
+        <Field label="Your name" optional hint={me && `You're signed in as ${me.name}, but will join as a guest.`}>
           <Input
             value={name}
             onChange={(event) => setName(event.target.value)}
@@ -104,9 +100,9 @@ function Ask({ enter, busy, error }: { enter: (name: string) => void; busy: bool
             autoFocus
           />
         </Field>
-        {error !== null && error !== undefined && <Problem error={error} />}
+        {error !== null && error !== undefined && <Problem title="Couldn't join" error={error} />}
         <Button type="submit" look="primary" className="w-full" busy={busy}>
-          Open the workflow
+          Open workflow
         </Button>
       </Form>
     </Calm>
@@ -115,7 +111,7 @@ function Ask({ enter, busy, error }: { enter: (name: string) => void; busy: bool
 
 function Inside({ joined }: { joined: Joined }) {
   return (
-    <Suspense fallback={<SkeletonRows label="Opening the workflow" />}>
+    <Suspense fallback={<SkeletonRows label="Loading workflow" />}>
       <GuestEditor join={joined} />
     </Suspense>
   );

@@ -31,7 +31,7 @@ export function ShareDialog({ workflowId, workflowName, open, onOpenChange }: Sh
       open={open}
       onOpenChange={onOpenChange}
       title={`Share ${workflowName}`}
-      description="Whoever has the link can come in without an account, until it ends or you revoke it."
+      description="Anyone with the link can open this workflow without an account, until it expires or you revoke it."
     >
       {whyNot ? (
         <Notice>{whyNot}</Notice>
@@ -46,8 +46,8 @@ export function ShareDialog({ workflowId, workflowName, open, onOpenChange }: Sh
 }
 
 const ends = [
-  [24, "a day"],
-  [168, "a week"],
+  [24, "1 day"],
+  [168, "7 days"],
   [720, "30 days"],
 ] as const;
 
@@ -72,18 +72,18 @@ function NewLink({ workflowId }: { workflowId: string }) {
   if (make.data) {
     return (
       <div className="space-y-3">
-        <Notice tone="ok" title="The link is ready">
-          It is shown only now. It ends <Time at={make.data.expiresAt} />.
+        <Notice tone="ok" title="Link created">
+          It's shown only once. It expires <Time at={make.data.expiresAt} />.
         </Notice>
         <div className="flex flex-wrap items-center gap-4">
-          <Qr text={make.data.link} label="The link as a QR code" />
+          <Qr text={make.data.link} label="QR code of the link" />
           <div className="min-w-56 flex-1 space-y-2">
             <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">
               <code className="min-w-0 flex-1 break-all">{make.data.link}</code>
-              <Copy text={make.data.link} label="Copy the link" />
+              <Copy text={make.data.link} label="Copy link" />
             </div>
             <Button size="sm" onClick={() => make.reset()}>
-              Another link
+              Create another link
             </Button>
           </div>
         </div>
@@ -94,16 +94,12 @@ function NewLink({ workflowId }: { workflowId: string }) {
     <Form onSubmit={() => make.mutate()}>
       <div className="grid gap-4 sm:grid-cols-2">
         <Field
-          label="Guests may"
-          hint={
-            role === "editor"
-              ? "Edit together with you, and start runs that this team pays for."
-              : "Look, and change nothing."
-          }
+          label="Guests can"
+          hint={role === "editor" ? "Edit with you, and start runs that your team pays for." : "View only."}
         >
           <Choice options={{ viewer: "View", editor: "Edit and run" }} value={role} onChange={setRole} />
         </Field>
-        <Field label="The link works for">
+        <Field label="Expires after">
           <Select value={hours} onChange={(event) => setHours(Number(event.target.value))}>
             {ends.map(([value, words]) => (
               <option key={value} value={value}>
@@ -112,7 +108,7 @@ function NewLink({ workflowId }: { workflowId: string }) {
             ))}
           </Select>
         </Field>
-        <Field label="At most so many guests" optional>
+        <Field label="Guest limit" optional>
           <Input
             type="number"
             inputMode="numeric"
@@ -120,11 +116,11 @@ function NewLink({ workflowId }: { workflowId: string }) {
             max={1000}
             value={uses}
             onChange={(event) => setUses(event.target.value)}
-            placeholder="any number"
+            placeholder="unlimited"
           />
         </Field>
         {role === "editor" && (
-          <Field label="Credits they may spend in all" optional>
+          <Field label="Spending limit (credits)" optional>
             <Input
               type="number"
               inputMode="decimal"
@@ -132,14 +128,14 @@ function NewLink({ workflowId }: { workflowId: string }) {
               step="any"
               value={spend}
               onChange={(event) => setSpend(event.target.value)}
-              placeholder="no limit"
+              placeholder="unlimited"
             />
           </Field>
         )}
       </div>
-      {make.error && <Problem error={make.error} />}
+      {make.error && <Problem title="Couldn't create the link" error={make.error} />}
       <Button type="submit" look="primary" busy={make.isPending}>
-        Make the link
+        Create link
       </Button>
     </Form>
   );
@@ -165,7 +161,7 @@ function Links({ workflowId }: { workflowId: string }) {
       <Answer query={invites} rows={2}>
         {(list) =>
           list.length === 0 ? (
-            <p className="text-sm text-muted">None.</p>
+            <p className="text-sm text-muted">No links.</p>
           ) : (
             <ul className="divide-y rounded-lg border">
               {list.map((each) => (
@@ -177,7 +173,7 @@ function Links({ workflowId }: { workflowId: string }) {
                       {each.maxUses === null
                         ? plural(each.uses, "guest")
                         : `${each.uses} of ${plural(each.maxUses, "guest")}`}{" "}
-                      · made by {each.createdBy.name} · {each.status === "active" ? "ends " : "ended "}
+                      · created by {each.createdBy.name} · {each.status === "active" ? "expires " : "ended "}
                       <Time at={each.revokedAt ?? each.expiresAt} />
                     </span>
                   </span>
@@ -185,7 +181,7 @@ function Links({ workflowId }: { workflowId: string }) {
                     <Button
                       size="sm"
                       look="danger-quiet"
-                      aria-label={`Revoke the link ending in ${each.tokenHint}`}
+                      aria-label={`Revoke link ending in ${each.tokenHint}`}
                       busy={revoke.isPending && revoke.variables === each.id}
                       onClick={() => revoke.mutate(each.id)}
                     >

@@ -31,6 +31,8 @@ interface ConfirmProps {
   title: string;
   children: ReactNode;
   action: string;
+  /** The way out, where "Cancel" would be taken for the action. */
+  dismiss?: string;
   /** What must be typed before the action can be taken. */
   phrase?: string;
   phraseLabel?: string;
@@ -47,6 +49,7 @@ export function ConfirmDialog(props: ConfirmProps) {
     title,
     children,
     action,
+    dismiss = "Cancel",
     phrase,
     phraseLabel,
     danger = true,
@@ -65,11 +68,11 @@ export function ConfirmDialog(props: ConfirmProps) {
       title={title}
       footer={
         <>
-          <Button onClick={() => onOpenChange(false)}>Keep it</Button>
+          <Button onClick={() => onOpenChange(false)}>{dismiss}</Button>
           <Button
             look={danger ? "danger" : "primary"}
             busy={busy}
-            disabledReason={ready ? null : "Type the words above first."}
+            disabledReason={ready ? null : "Type the text above first."}
             onClick={onConfirm}
           >
             {action}

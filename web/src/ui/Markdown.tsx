@@ -27,7 +27,7 @@ function BlockView({ block }: { block: Block }) {
         <div className="relative my-2 rounded-lg border bg-sunken">
           <div className="flex items-center justify-between border-b py-0.5 pr-1 pl-3 text-xs text-muted">
             {block.language || "text"}
-            <Copy text={block.text} label="Copy the code" />
+            <Copy text={block.text} label="Copy code" />
           </div>
           <pre tabIndex={0} className="m-0! overflow-x-auto p-3 text-[13px]">
             <code>{block.text}</code>

@@ -30,7 +30,7 @@ export default function CreateDialog({ open, onOpenChange }: { open: boolean; on
         <Field label="Description" optional>
           <Textarea value={description} onChange={(event) => setDescription(event.target.value)} maxLength={10_000} />
         </Field>
-        {create.error && <Problem error={create.error} />}
+        {create.error && <Problem title="Couldn't create the workflow" error={create.error} />}
         <Button type="submit" look="primary" busy={create.isPending}>
           Create and open
         </Button>

@@ -45,8 +45,8 @@ export default function ImportDialog({ open, onOpenChange }: { open: boolean; on
         load.reset();
         onOpenChange(next);
       }}
-      title="Import a workflow"
-      description="A file that was exported here, or a bare definition, as JSON or YAML."
+      title="Import workflow"
+      description="A file exported from Millrace, or a definition, as JSON or YAML."
     >
       <div className="space-y-3">
         <DropZone
@@ -57,7 +57,7 @@ export default function ImportDialog({ open, onOpenChange }: { open: boolean; on
         >
           Drop JSON or YAML files here, or choose them
         </DropZone>
-        {load.error && <Problem error={load.error} />}
+        {load.error && <Problem title="Couldn't import" error={load.error} />}
       </div>
     </Dialog>
   );

@@ -15,13 +15,13 @@ import { lacksFiles, useTemplate } from "./useTemplate.ts";
 export function TemplatesPage() {
   const templates = useQuery(templatesQuery);
   return (
-    <Page title="Templates" intro="Workflows that work as they are: take one, run it, then make it yours.">
+    <Page title="Templates" intro="Ready-to-run workflows: pick one, run it, then adapt it.">
       <Answer query={templates}>
         {(list) =>
           list.length === 0 ? (
             <Empty
               icon={<LayoutTemplate />}
-              title="This build carries no templates"
+              title="This build has no templates"
               actions={
                 <Link to="/workflows" search={{ create: true }} className={buttonClass("primary")}>
                   New workflow
@@ -61,7 +61,7 @@ function TemplateCard({ template }: { template: Template }) {
         <p className="mt-1 mb-4 line-clamp-4 flex-1 text-sm text-muted">{template.description}</p>
         <p className="mb-3 text-[13px] text-muted">
           {plural(steps, "step")}
-          {needsFiles(template.definition) && (lacksFiles(template) ? " · asks for files" : " · sample data included")}
+          {needsFiles(template.definition) && (lacksFiles(template) ? " · needs files" : " · sample data included")}
         </p>
         <div className="flex flex-wrap gap-2">
           <Button

@@ -28,15 +28,10 @@ export default function Welcome({ rows, onLeave }: { rows: WorkflowRow[]; onLeav
     <section aria-label="First steps" className="mb-6 rounded-xl border bg-surface p-5">
       <div className="mb-4 flex items-start justify-between gap-3">
         <div>
-          <h2>{done ? "It works. Now make it yours" : "Welcome. See it work first"}</h2>
+          <h2>{done ? "It works. Now adapt it" : "Welcome. Start with an example"}</h2>
           <p className="mt-0.5 text-sm text-muted">Three steps, about a minute.</p>
         </div>
-        <IconButton
-          size="sm"
-          label="Skip the first steps"
-          icon={<X className="size-4" aria-hidden />}
-          onClick={leave}
-        />
+        <IconButton size="sm" label="Skip" icon={<X className="size-4" aria-hidden />} onClick={leave} />
       </div>
       <ol className="grid gap-3 md:grid-cols-3">
         <Step
@@ -54,23 +49,18 @@ export default function Welcome({ rows, onLeave }: { rows: WorkflowRow[]; onLeav
               disabledReason={whyNot}
               onClick={() => use.mutate({ template, run: true })}
             >
-              Run it now
+              Run now
             </Button>
           )}
         </Step>
-        <Step
-          number={2}
-          done={Boolean(done)}
-          title="Watch it"
-          text="Each step lights up as it goes; its log and its outputs are a click away."
-        >
+        <Step number={2} done={Boolean(done)} title="Watch it" text="See each step's status, log and outputs live.">
           {run && (
             <Link
               to="/runs/$runId"
               params={{ runId: run.id }}
               className={buttonClass(done ? "secondary" : "primary", "sm")}
             >
-              {done ? "See its outputs" : "Watch the run"}
+              {done ? "View outputs" : "Watch the run"}
             </Link>
           )}
         </Step>
@@ -78,7 +68,7 @@ export default function Welcome({ rows, onLeave }: { rows: WorkflowRow[]; onLeav
           number={3}
           done={false}
           title="Change it"
-          text="Open the canvas, edit a command, run again. What did not change is not computed twice."
+          text="Open the canvas, edit a command and run again. Unchanged steps are reused."
         >
           {done && (
             <Link
@@ -87,7 +77,7 @@ export default function Welcome({ rows, onLeave }: { rows: WorkflowRow[]; onLeav
               className={buttonClass("primary", "sm")}
               onClick={leave}
             >
-              Open the canvas
+              Open canvas{" "}
             </Link>
           )}
         </Step>

@@ -134,7 +134,7 @@ function FirstWorkflow({ create, whyNot }: { create: () => void; whyNot: string 
   return (
     <Empty
       icon={<WorkflowIcon />}
-      title="Start with something that works"
+      title="Start from a template"
       actions={
         <>
           <Link to="/templates" className={buttonClass("primary")}>
@@ -146,8 +146,8 @@ function FirstWorkflow({ create, whyNot }: { create: () => void; whyNot: string 
         </>
       }
     >
-      A workflow is a graph of steps: each runs a command, files flow along the lines between them. A template runs in
-      under a minute; then change it to do your work.
+      A workflow is a graph of steps: each runs a command and passes files to the next. Run a template in under a
+      minute, then adapt it.
     </Empty>
   );
 }
@@ -156,7 +156,7 @@ function WorkflowsTable({ rows, clear }: { rows: WorkflowRow[]; clear: () => voi
   const { shown, more } = useFirst(rows, atOnce);
   if (rows.length === 0) {
     return (
-      <Empty icon={<Search />} title="No workflow by these words" actions={<Button onClick={clear}>Show all</Button>}>
+      <Empty icon={<Search />} title="No results" actions={<Button onClick={clear}>Show all</Button>}>
         Names, descriptions and people are searched.
       </Empty>
     );
@@ -169,7 +169,7 @@ function WorkflowsTable({ rows, clear }: { rows: WorkflowRow[]; clear: () => voi
           <>
             <Th>Name</Th>
             <Th>Last runs</Th>
-            <Th className="max-md:hidden">Made by</Th>
+            <Th className="max-md:hidden">Created by</Th>
             <Th className="max-md:hidden">Edited</Th>
             <Th className="w-24">
               <span className="sr-only">Actions</span>
@@ -211,7 +211,7 @@ function Row({ row }: { row: WorkflowRow }) {
       const { name, description, definition } = await load();
       return createWorkflow({ name: `${name} (copy)`, description, definition });
     },
-    onSuccess: (copy) => toast.ok(`Made ${copy.name}`),
+    onSuccess: (copy) => toast.ok(`Created ${copy.name}`),
     onSettled: refresh,
   });
   const download = useMutation({
@@ -225,7 +225,7 @@ function Row({ row }: { row: WorkflowRow }) {
       ? whyNot("edit workflows")
       : may(me.team.role, "delete any workflow")
         ? null
-        : "Only admins, owners and who made it can delete it.";
+        : "Only its creator, admins and owners can delete it.";
   return (
     <tr className="hover:bg-sunken/60">
       <Td className="md:min-w-56">
@@ -299,13 +299,13 @@ function Row({ row }: { row: WorkflowRow }) {
           open={deleting}
           onOpenChange={setDeleting}
           title={`Delete ${row.name}?`}
-          action="Delete it"
+          action="Delete workflow"
           busy={remove.isPending}
           onConfirm={() => remove.mutate()}
         >
           <p>
-            Its versions are gone, runs that still go on are cancelled, and its share links end. Runs and their outputs
-            stay listed.
+            Its versions are deleted, active runs are cancelled, and share links stop working. Finished runs and their
+            outputs are kept.
           </p>
         </ConfirmDialog>
       </Td>

@@ -32,11 +32,11 @@ export function readImport(text: string, filename: string, parse: (text: string)
     value = parse(text);
   } catch (error) {
     const why = error instanceof Error ? error.message.split("\n")[0] : "";
-    throw new Error(`${filename} cannot be read: ${why}`);
+    throw new Error(`${filename} couldn't be read: ${why}`);
   }
-  if (!isRecord(value)) throw new Error(`${filename} holds no workflow`);
+  if (!isRecord(value)) throw new Error(`${filename} contains no workflow`);
   const definition = isRecord(value.definition) ? value.definition : value;
-  if (definition.version !== 1) throw new Error(`${filename} holds no definition of version 1`);
+  if (definition.version !== 1) throw new Error(`${filename} contains no version 1 definition`);
   const plain = filename.replace(/(\.workflow)?\.(json|ya?ml)$/i, "");
   return {
     name: typeof value.name === "string" && value.name.trim() ? value.name : plain || "Imported workflow",
