@@ -21,16 +21,16 @@ import (
 type adminCommand struct {
 	User   userCommand   `cmd:"" help:"Accounts: list, create, set-password, disable, enable."`
 	Team   teamCommand   `cmd:"" help:"Teams: list, set-plan, grant."`
-	Client clientCommand `cmd:"" help:"Programs that people may let in: add, list, remove."`
+	Client clientCommand `cmd:"" help:"OAuth clients: add, list, remove."`
 	Doctor doctorCommand `cmd:"" help:"Check the settings and everything they point to, and say what is wrong."`
 }
 
 type userCommand struct {
 	List        userList        `cmd:"" help:"List all accounts."`
-	Create      userCreate      `cmd:"" help:"Make an account with a team of its own."`
-	SetPassword userSetPassword `cmd:"" help:"Give an account another password and end its sessions."`
-	Disable     userDisable     `cmd:"" help:"Shut an account out at once."`
-	Enable      userEnable      `cmd:"" help:"Let a disabled account in again."`
+	Create      userCreate      `cmd:"" help:"Create an account with its own team."`
+	SetPassword userSetPassword `cmd:"" help:"Set an account's password and end its sessions."`
+	Disable     userDisable     `cmd:"" help:"Disable an account immediately."`
+	Enable      userEnable      `cmd:"" help:"Enable a disabled account."`
 }
 
 // beside opens the database, runs the command and closes it.
@@ -70,7 +70,7 @@ func (c *userList) Run(w world) error {
 
 type userCreate struct {
 	databaseSettings `embed:""`
-	Email            string `arg:"" help:"E-mail address."`
+	Email            string `arg:"" help:"Email address."`
 	Name             string `required:"" help:"The person's name."`
 }
 
@@ -107,7 +107,7 @@ func askPassword(w world) (string, error) {
 
 type userSetPassword struct {
 	databaseSettings `embed:""`
-	Email            string `arg:"" help:"E-mail address."`
+	Email            string `arg:"" help:"Email address."`
 }
 
 // Run reads the new password from standard input.
@@ -130,7 +130,7 @@ func (c *userSetPassword) Run(w world) error {
 
 type userDisable struct {
 	databaseSettings `embed:""`
-	Email            string `arg:"" help:"E-mail address."`
+	Email            string `arg:"" help:"Email address."`
 }
 
 // Run ends the account's sessions, too.
@@ -142,7 +142,7 @@ func (c *userDisable) Run(w world) error {
 
 type userEnable struct {
 	databaseSettings `embed:""`
-	Email            string `arg:"" help:"E-mail address."`
+	Email            string `arg:"" help:"Email address."`
 }
 
 // Run lets the person sign in again.

@@ -51,7 +51,7 @@ func (c *doctorCommand) Run(w world) error {
 		fmt.Fprintln(w.out)
 	}
 	if bad > 0 {
-		return fmt.Errorf("%d of these must be mended", bad)
+		return fmt.Errorf("%d of these must be fixed", bad)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (c *doctorCommand) examine(ctx context.Context) []finding {
 func (s *settings) checkFolder() error {
 	info, err := os.Stat(s.Data)
 	if errors.Is(err, os.ErrNotExist) {
-		return errors.New("is not there yet; the server makes it when it starts")
+		return errors.New("does not exist yet; the server creates it at start")
 	}
 	if err != nil {
 		return err

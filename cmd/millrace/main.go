@@ -29,7 +29,7 @@ type commands struct {
 	Worker  workerCommand  `cmd:"" group:"server" help:"Run a worker alone, beside servers on the same PostgreSQL database."`
 	Migrate migrateCommand `cmd:"" group:"server" help:"Bring the database's schema up to date."`
 	Backup  backupCommand  `cmd:"" group:"server" help:"Copy the embedded database, its objects and its key into a new folder."`
-	Admin   adminCommand   `cmd:"" group:"server" help:"Look after accounts, teams and the installation."`
+	Admin   adminCommand   `cmd:"" group:"server" help:"Manage accounts, teams and the installation."`
 	Version versionCommand `cmd:"" group:"server" help:"Print the version."`
 
 	cli.Commands `embed:""`
@@ -37,8 +37,8 @@ type commands struct {
 
 // groups are the two halves of the help.
 var groups = []kong.Group{
-	{Key: "server", Title: "For those who run a server:"},
-	{Key: "client", Title: "For those who use one:"},
+	{Key: "server", Title: "Server:"},
+	{Key: "client", Title: "Client:"},
 }
 
 // world is what a command may touch besides its settings.

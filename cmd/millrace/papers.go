@@ -32,7 +32,7 @@ func (s *settings) paperProblems() error {
 		}
 	}
 	if s.ContactEmail != "" && !strings.Contains(s.ContactEmail, "@") {
-		errs = append(errs, fmt.Errorf("--contact-email: %q is not an e-mail address", s.ContactEmail))
+		errs = append(errs, fmt.Errorf("--contact-email: %q is not an email address", s.ContactEmail))
 	}
 	return errors.Join(errs...)
 }

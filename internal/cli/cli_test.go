@@ -145,7 +145,7 @@ func TestEverythingSaysWhatToDoNext(t *testing.T) {
 		"no credits":              {refusing(402, "insufficient_credits"), "", "see millrace credits"},
 		"not built":               {refusing(501, "not_built"), "", "No."},
 		"a limit of tomorrow":     {refusing(429, "analysis_quota_exhausted", "Retry-After", "7200"), "", "try again in 2h 00m"},
-		"broken":                  {refusing(500, "internal", "X-Request-Id", "r1"), "", "request r1"},
+		"broken":                  {refusing(500, "internal", "X-Request-Id", "r1"), "", "request ID r1"},
 		"nobody there": {func(t *testing.T) string {
 			s := httptest.NewServer(nil)
 			s.Close()

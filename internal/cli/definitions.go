@@ -33,7 +33,7 @@ func readWorkflow(w screen.World, path, name string) (api.NewWorkflow, error) {
 	in := api.NewWorkflow{Name: file.Name, Definition: file.Definition}
 	if file.Definition == nil {
 		if file.Nodes == nil {
-			return in, fmt.Errorf("%s holds no workflow: it has neither \"definition\" nor \"nodes\"", path)
+			return in, fmt.Errorf("%s contains no workflow: it has neither \"definition\" nor \"nodes\"", path)
 		}
 		in.Name, in.Definition = "", text
 	} else {

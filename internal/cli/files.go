@@ -19,7 +19,7 @@ type filesCommand struct {
 type filesList struct {
 	common `embed:""`
 	Source string `env:"-" enum:"upload,output,all" default:"all" help:"upload, output or all."`
-	Limit  int    `short:"n" env:"-" default:"100" help:"At most so many."`
+	Limit  int    `short:"n" env:"-" default:"100" help:"Maximum number to list."`
 }
 
 // Run lists uploads first.

@@ -9,15 +9,15 @@ import (
 )
 
 type inviteCommand struct {
-	Member inviteMember `cmd:"" help:"Invite somebody into the team, by mail."`
-	Link   inviteLink   `cmd:"" help:"Make a link that opens one workflow to whoever has it."`
+	Member inviteMember `cmd:"" help:"Invite someone to the team by email."`
+	Link   inviteLink   `cmd:"" help:"Create a link that opens one workflow to anyone who has it."`
 	List   inviteList   `cmd:"" aliases:"ls" help:"List a workflow's links."`
-	Revoke inviteRevoke `cmd:"" help:"End a link at once."`
+	Revoke inviteRevoke `cmd:"" help:"Revoke a link."`
 }
 
 type inviteMember struct {
 	common `embed:""`
-	Email  string `arg:"" help:"E-mail address."`
+	Email  string `arg:"" help:"Email address."`
 	Role   string `env:"-" enum:"member,admin" default:"member" help:"member or admin."`
 }
 
@@ -35,9 +35,9 @@ func (c *inviteMember) Run(w screen.World) error {
 	}
 	i := r.JSON201.Data
 	return s.emit(i, func() {
-		s.Say("invited %s as %s; the invitation ends %s", screen.Clean(i.Email), i.Role, s.Ago(i.ExpiresAt.Time))
+		s.Say("invited %s as %s; the invitation expires %s", screen.Clean(i.Email), i.Role, s.Ago(i.ExpiresAt.Time))
 		if !i.Mailed && i.Link != nil {
-			s.Say("no mail was sent, since your own e-mail address is not confirmed: send them this link, %s", screen.Clean(*i.Link))
+			s.Say("no email was sent, since your own email address is not confirmed: send them this link, %s", screen.Clean(*i.Link))
 		}
 	})
 }
@@ -46,9 +46,9 @@ type inviteLink struct {
 	common     `embed:""`
 	Workflow   string   `arg:"" help:"Id or name of the workflow."`
 	Role       string   `env:"-" enum:"viewer,editor" default:"viewer" help:"viewer reads; editor edits and runs it, at your team's expense."`
-	Hours      *int     `env:"-" help:"Hours until it ends, 1 to 720. Default: a week."`
-	Uses       *int     `env:"-" help:"How many may join, 1 to 1000. Default: any number."`
-	MaxCredits *float64 `env:"-" placeholder:"CREDITS" help:"What its guests may spend in all. Default: no cap."`
+	Hours      *int     `env:"-" help:"Hours until it expires, 1 to 720. Default: a week."`
+	Uses       *int     `env:"-" help:"How many may join, 1 to 1000. Default: unlimited."`
+	MaxCredits *float64 `env:"-" placeholder:"CREDITS" help:"What its guests may spend in total. Default: unlimited."`
 }
 
 // Run prints the link; it is shown this once.
@@ -70,7 +70,7 @@ func (c *inviteLink) Run(w screen.World) error {
 	i := r.JSON201.Data
 	return s.emit(i, func() {
 		s.Say("%s", i.Link)
-		s.Note("It is shown only now, opens the workflow as %s and ends %s. Revoke it with: millrace invite revoke %s", i.Role, s.Ago(i.ExpiresAt.Time), i.ID)
+		s.Note("It is shown only once, opens the workflow as %s and expires %s. Revoke it with: millrace invite revoke %s", i.Role, s.Ago(i.ExpiresAt.Time), i.ID)
 	})
 }
 

@@ -19,7 +19,7 @@ type loginCommand struct {
 	Server     string `placeholder:"URL" help:"The same. Default: where you signed in last, else http://127.0.0.1:8080."`
 	Device     bool   `env:"-" xor:"way" help:"Show a code to enter on another device, for machines without a browser."`
 	TokenStdin bool   `env:"-" xor:"way" help:"Read a token from standard input."`
-	Email      string `env:"-" xor:"way" placeholder:"ADDRESS" help:"Sign in with this e-mail address and a password, which is asked for or read from standard input."`
+	Email      string `env:"-" xor:"way" placeholder:"ADDRESS" help:"Sign in with this email address and a password, which is asked for or read from standard input."`
 	Code       string `env:"-" help:"With --email: code of your second factor."`
 	SignUp     bool   `env:"-" help:"With --email: make the account first."`
 	Name       string `env:"-" help:"With --sign-up: your name."`

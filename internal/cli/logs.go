@@ -11,7 +11,7 @@ import (
 type logsCommand struct {
 	common `embed:""`
 	runArg `embed:""`
-	Follow bool   `short:"f" env:"-" help:"Go on until the run has ended."`
+	Follow bool   `short:"f" env:"-" help:"Keep printing until the run ends."`
 	Node   string `env:"-" help:"Only what this node wrote."`
 	Shard  int    `env:"-" help:"With --node: only this shard."`
 }

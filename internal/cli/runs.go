@@ -28,12 +28,12 @@ type runsList struct {
 	common   `embed:""`
 	Status   string        `env:"-" help:"Only runs of this status."`
 	Workflow string        `env:"-" help:"Only runs of this workflow, by id or name."`
-	Since    time.Duration `env:"-" help:"Only runs of this long, such as 24h."`
+	Since    time.Duration `env:"-" help:"Only runs started within, such as 24h."`
 	Until    time.Duration `env:"-" help:"Only runs older than this, such as 24h."`
 	Tag      string        `env:"-" help:"Only runs with this tag."`
 	By       string        `env:"-" placeholder:"ID" help:"Only runs that this person started; me: your own."`
 	Search   string        `short:"s" env:"-" placeholder:"TEXT" help:"Only runs with this text in their name, note, tags, error or parameters; #12: those of that number."`
-	Limit    int           `short:"n" env:"-" default:"20" help:"At most so many."`
+	Limit    int           `short:"n" env:"-" default:"20" help:"Maximum number to list."`
 }
 
 // Run lists the newest first.

@@ -107,7 +107,7 @@ func (s *session) explain(err error) error {
 	case e.RetryAfter > 0:
 		hint = "try again in " + screen.Duration(e.RetryAfter)
 	case e.Status >= http.StatusInternalServerError && e.Status != http.StatusNotImplemented && e.RequestID != "":
-		hint = "tell the operator request " + e.RequestID
+		hint = "if it keeps failing, tell the operator request ID " + e.RequestID
 	}
 	if hint == "" {
 		return err

@@ -67,7 +67,7 @@ func (s *session) team(name string) (api.TeamRow, error) {
 	}
 	switch len(found) {
 	case 0:
-		return api.TeamRow{}, fmt.Errorf("you are in no team %q: see millrace teams", name)
+		return api.TeamRow{}, fmt.Errorf("you have no team %q: see millrace teams", name)
 	case 1:
 		return found[0], nil
 	default:

@@ -149,7 +149,7 @@ func localFiles(value string) ([]string, error) {
 		return found, err
 	}
 	if !strings.HasPrefix(value, "teams/") {
-		return nil, fmt.Errorf("there is no file %s here, and it is no key of a file (see millrace files ls)", value)
+		return nil, fmt.Errorf("there is no local file %s, and no uploaded file with that key (see millrace files ls)", value)
 	}
 	return nil, nil
 }

@@ -16,7 +16,7 @@ import (
 type workflowsCommand struct {
 	List   workflowsList   `cmd:"" default:"withargs" aliases:"ls" help:"List the team's workflows."`
 	Get    workflowsGet    `cmd:"" aliases:"view" help:"Show a workflow: parameters, inputs, nodes."`
-	Apply  workflowsApply  `cmd:"" help:"Make or change a workflow from a file."`
+	Apply  workflowsApply  `cmd:"" help:"Create or update a workflow from a file."`
 	Export workflowsExport `cmd:"" help:"Print a workflow as a file that apply takes."`
 	Delete workflowsDelete `cmd:"" aliases:"rm" help:"Delete a workflow; its runs stay listed."`
 }
@@ -37,7 +37,7 @@ func (c *workflowsList) Run(w screen.World) error {
 	}
 	return s.emit(list, func() {
 		if len(list) == 0 {
-			s.Note("The team has no workflows yet: make one with millrace workflows apply workflow.json")
+			s.Note("The team has no workflows yet: create one with millrace workflows apply workflow.json")
 			return
 		}
 		rows := [][]string{{"NAME", "ID", "NODES", "REVISION", "LAST RUN", "UPDATED"}}

@@ -121,7 +121,7 @@ func (c *carrier) lose(ctx context.Context, t *try) {
 	}
 	c.close(t, runs.AttemptLost, string(executor.Lost))
 	t.node.again(t.shard)
-	c.tellOf(c.event(t, lifecycle.NodeRetried, t.node.Name+" was lost with its machine and is tried again"))
+	c.tellOf(c.event(t, lifecycle.NodeRetried, t.node.Name+" was lost with its machine; retrying"))
 }
 
 // failure is why a try failed, for people and for the retry rules.
@@ -134,7 +134,7 @@ type failure struct {
 func (c *carrier) explain(ctx context.Context, t *try, s executor.Seen) failure {
 	id := t.node.ID
 	if c.e.wasEvicted(c.key(t)) && s.Reason == executor.Cancelled {
-		return failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s was ended because the disk of the server was nearly full, and it took up most of it", id)}
+		return failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s was stopped: the server's disk was nearly full, and this node used most of it", id)}
 	}
 	switch s.Reason {
 	case executor.OutOfMemory:
@@ -146,7 +146,7 @@ func (c *carrier) explain(ctx context.Context, t *try, s executor.Seen) failure 
 		return failure{lifecycle.NodeTimeout, graph.OnTimeout, fmt.Sprintf("Node %s took longer than its %s", id, t.node.Timeout)}
 	case executor.OutputMissing:
 		if s.Exit.Refused != "" {
-			return failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s: an output cannot be kept, %s", id, s.Exit.Refused)}
+			return failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s: an output can't be stored: %s", id, s.Exit.Refused)}
 		}
 		return failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s did not produce %s", id, c.missing(t, s.Exit))}
 	case executor.ImageUnavailable:
@@ -203,7 +203,7 @@ func (c *carrier) retry(t *try, f failure, wait time.Duration) {
 		s.memory = t.ramGB * t.node.Retries.MemoryFactor
 	}
 	t.row.RetryAt = s.retryAt
-	c.tellOf(c.event(t, lifecycle.NodeRetried, fmt.Sprintf("%s; it is tried again in %s", f.message, wait)))
+	c.tellOf(c.event(t, lifecycle.NodeRetried, fmt.Sprintf("%s; retrying in %s", f.message, wait)))
 	c.close(t, runs.AttemptFailed, string(f.code))
 	c.waits[s] = t.node
 	c.set(t.node, c.stateOf(t.node))
@@ -255,12 +255,12 @@ func (c *carrier) shardDone(t *try, ok bool) {
 		return
 	}
 	c.set(n, lifecycle.NodeSucceeded)
-	kind, message := lifecycle.NodeDone, n.Name+" has succeeded"
+	kind, message := lifecycle.NodeDone, n.Name+" completed"
 	if n.failed > 0 {
-		message = fmt.Sprintf("%s has succeeded without %d of its %d shards, which its settings allow", n.Name, n.failed, n.done)
+		message = fmt.Sprintf("%s completed without %d of its %d items, which its settings allow", n.Name, n.failed, n.done)
 	}
 	if n.row.Cached = n.cached == n.total; n.row.Cached {
-		kind, message = lifecycle.NodeCached, n.Name+" was computed before and is used again"
+		kind, message = lifecycle.NodeCached, n.Name+" was reused from an earlier run"
 	}
 	c.tellOf(c.event(t, kind, message))
 }

@@ -69,7 +69,7 @@ func (c *carrier) begin() (any bool) {
 		}
 		any = true
 		for _, n := range skip {
-			c.skip(n, "something it needs was left out")
+			c.skip(n, "a step it depends on was skipped")
 		}
 		for _, n := range start {
 			c.beginNode(n)
@@ -92,7 +92,7 @@ func (c *carrier) beginNode(n *graph.Node) {
 			return
 		}
 		if !wanted {
-			c.skip(n, "its condition is not met")
+			c.skip(n, "its condition is false")
 			return
 		}
 	}
@@ -107,7 +107,7 @@ func (c *carrier) beginNode(n *graph.Node) {
 	if begun.total == 0 { // an empty scatter succeeds with nothing
 		begun.row.StartedAt = c.e.Now()
 		c.set(begun, lifecycle.NodeSucceeded)
-		c.tellOf(c.eventOf(begun, lifecycle.NodeDone, n.Name+" has nothing to do"))
+		c.tellOf(c.eventOf(begun, lifecycle.NodeDone, n.Name+" has no items to run"))
 		return
 	}
 	c.set(begun, lifecycle.NodeQueued)

@@ -138,7 +138,7 @@ func (c *carrier) leave(ctx context.Context, err error) bool {
 		return c.lost(clean)
 	case errors.Is(err, errUnreadable):
 		c.stopAll(clean)
-		ending := runs.Ending{Status: lifecycle.Interrupted, Code: lifecycle.Internal, Message: "something went wrong on our side while the run was carried"}
+		ending := runs.Ending{Status: lifecycle.Interrupted, Code: lifecycle.Internal, Message: "an internal error stopped the run"}
 		err := c.end(clean, ending)
 		return errors.Is(err, errEnded) && c.leave(ctx, err)
 	}

@@ -67,7 +67,7 @@ func (s *Service) take(ctx context.Context, r Reservation, body io.Reader) (Blob
 	rest := &watched{Reader: body}
 	b, err := s.objects.Put(ctx, r.Key, r.ContentType, io.MultiReader(bytes.NewReader(head), rest), r.Size)
 	if rest.broke != nil {
-		return b, fault.Invalid("the upload broke off before its end; send it again").WithCause(rest.broke)
+		return b, fault.Invalid("the upload was interrupted; send it again").WithCause(rest.broke)
 	}
 	return b, err
 }

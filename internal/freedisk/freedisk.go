@@ -75,7 +75,7 @@ func (w *Watch) NearlyNone() bool { return w.state.Load() == nearlyNone }
 // Check is an error while the disk is low.
 func (w *Watch) Check(context.Context) error {
 	if w.Low() {
-		return fault.Unavailable("the disk of the server is nearly full: try again later, or ask whoever runs it for more room").WithCode("disk_low")
+		return fault.Unavailable("the server's disk is nearly full: try again later, or ask its operator for more space").WithCode("disk_low")
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func (a *API) verifyEmail(x *exchange) (answer, error) {
 		return answer{data: api.EmailVerified{Verified: true}}, err
 	}
 	if !x.signedIn() {
-		return answer{}, fault.Unauthenticated("sign in to be sent a mail, or give the token of one").WithCode("not_signed_in")
+		return answer{}, fault.Unauthenticated("sign in to request an email, or send the token from one").WithCode("not_signed_in")
 	}
 	sent, err := a.Accounts.SendVerification(x.ctx(), x.presence, x.visit(), x.verifyLink)
 	return answer{data: api.EmailVerified{Verified: x.presence.User.EmailVerified, Sent: sent}}, err

@@ -69,7 +69,7 @@ func (a *API) finishElsewhere(x *exchange) (answer, error) {
 	in, slip, err := a.Accounts.SignInElsewhere(x.ctx(), who, invitation, x.pageVisit())
 	switch {
 	case fault.Is(err, fault.KindConflict):
-		return answer{}, fault.Unavailable("you are signing in twice at once: try again").WithCause(err)
+		return answer{}, fault.Unavailable("another sign-in is in progress: try again").WithCause(err)
 	case err != nil:
 		return answer{}, err
 	case slip != "":

@@ -87,7 +87,7 @@ func (x *exchange) identify() error {
 	}
 	if strings.HasPrefix(cred.Bearer, sharing.TokenPrefix) {
 		if x.rt.who == person || x.rt.who == self || x.rt.who == passerby {
-			return fault.Unauthenticated("the token of a share link is no session: sign in").WithCode("invalid_token")
+			return fault.Unauthenticated("a share link's token can't be used here: sign in").WithCode("invalid_token")
 		}
 		x.caller, err = x.api.Sharing.Caller(x.ctx(), cred.Bearer)
 		return err
@@ -142,7 +142,7 @@ func credential(r *http.Request, cookie string) (identity.Credential, error) {
 func (x *exchange) place() error {
 	if x.caller.Guest != nil {
 		if !x.rt.guests {
-			return fault.Forbidden("the token of a share link starts runs of its workflow, and nothing else: sign in for the rest")
+			return fault.Forbidden("a share link's token can only start runs of its workflow: sign in for anything else")
 		}
 		return x.caller.Must(x.rt.may)
 	}
@@ -171,7 +171,7 @@ func (x *exchange) readBody() error {
 		return tooLarge
 	}
 	if err != nil {
-		return fault.Invalid("the body did not arrive whole").WithCause(err)
+		return fault.Invalid("the body is incomplete").WithCause(err)
 	}
 	x.body = body
 	if t := x.r.Header.Get("Content-Type"); t != "" && len(body) > 0 && !isJSON(t) {

@@ -105,8 +105,8 @@ func TestNothingThatAStrangerWroteIsASubjectOrALink(t *testing.T) {
 	h.call("POST", "/auth/reset", `{"email":"mallory@example.org"}`).want(200)
 	h.pass(time.Second)
 	for letter, subject := range map[string]string{
-		verify:                          "Confirm your e-mail address",
-		h.letter("bob@example.org"):     "You are invited to a team on Millrace",
+		verify:                          "Confirm your email address",
+		h.letter("bob@example.org"):     "You're invited to a team on Millrace",
 		h.letter("mallory@example.org"): "Reset your password",
 	} {
 		if !strings.Contains(letter, "\r\nSubject: "+subject+"\r\n") {

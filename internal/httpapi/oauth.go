@@ -135,7 +135,7 @@ func (a *API) decideAuthorization(x *exchange) (answer, error) {
 	case "allow":
 		return a.allow(x, r)
 	case "deny":
-		return x.refuse(r, fault.Invalid("the person said no").WithCode("access_denied"))
+		return x.refuse(r, fault.Invalid("access was denied").WithCode("access_denied"))
 	}
 	return answer{}, fault.Invalid("the decision is neither allow nor deny").WithCode("invalid_request")
 }

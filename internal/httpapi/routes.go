@@ -255,7 +255,7 @@ func ofAccounts(pattern string) bool {
 }
 
 func keptElsewhere(*exchange) (answer, error) {
-	return answer{}, fault.NotFound("accounts and teams are kept by another service here: sign in and look after them there").WithCode("accounts_elsewhere")
+	return answer{}, fault.NotFound("accounts and teams are managed by another service: sign in and manage them there").WithCode("accounts_elsewhere")
 }
 
 func nowhere(*exchange) (answer, error) {

@@ -41,11 +41,11 @@ func TestWhereStrangersSignUpCreditsComeWithAVerifiedAddress(t *testing.T) {
 		}
 		wf := h.runnable(ada)
 		r := h.call("POST", "/api/runs", `{"workflowId":"`+wf+`"}`, bearer(ada.token)).wantCode(402, "insufficient_credits")
-		if !strings.Contains(r.text("error"), "confirm your e-mail address") {
+		if !strings.Contains(r.text("error"), "confirm your email address") {
 			t.Error(r.body)
 		}
 		e := h.call("POST", "/api/billing/estimate", `{}`, bearer(ada.token)).want(200)
-		if e.at("allowed") != false || !strings.Contains(e.text("reason"), "confirm your e-mail address") {
+		if e.at("allowed") != false || !strings.Contains(e.text("reason"), "confirm your email address") {
 			t.Error(e.body)
 		}
 

@@ -86,7 +86,7 @@ func formFailure(err error) error {
 	if _, foreseen := errors.AsType[*fault.Error](err); foreseen {
 		return err
 	}
-	return fault.Invalid("the form did not arrive whole").WithCause(err)
+	return fault.Invalid("the form is incomplete").WithCause(err)
 }
 
 func fieldProblem(field, message string) error {

@@ -146,7 +146,7 @@ const (
 	Expired  InvitationStatus = "expired"
 )
 
-// Invitation asks the owner of an e-mail address into a team.
+// Invitation asks the owner of an email address into a team.
 type Invitation struct {
 	ID            ids.Invitation
 	Team          Team

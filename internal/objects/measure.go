@@ -99,7 +99,7 @@ func (m *Measured) next(p []byte) (int, error) {
 		err = m.peek()
 	}
 	if tooLong := m.want >= 0 && m.size > m.want; tooLong || (errors.Is(err, io.EOF) && m.want >= 0 && m.size < m.want) {
-		err = fault.Invalid("%d bytes were announced, and another number came", m.want)
+		err = fault.Invalid("the size does not match the %d bytes announced", m.want)
 	}
 	m.err = err
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -97,7 +97,7 @@ func (t *told) exists() error {
 	if denied >= 2 {
 		return fault.NotFound("no paper has this DOI: check that it is complete")
 	}
-	return fault.Unavailable("this DOI cannot be looked up now, because Crossref and OpenAlex do not answer; try again later, or upload the PDF").
+	return fault.Unavailable("this DOI can't be looked up now: Crossref and OpenAlex do not respond; try again later, or upload the PDF").
 		WithCode("lookup_unavailable").WithCause(errors.Join(t.errs[:]...))
 }
 
@@ -107,7 +107,7 @@ func (t *told) open(f ai.Found) error {
 		return nil
 	}
 	if !answered(t.errs[1]) && !answered(t.errs[2]) {
-		return fault.Unavailable("it cannot be found out now whether this paper has an open copy, because Unpaywall and OpenAlex do not answer; try again later, or upload the PDF").
+		return fault.Unavailable("Unpaywall and OpenAlex do not respond, so we can't check for an open copy of this paper; try again later, or upload the PDF").
 			WithCode("lookup_unavailable")
 	}
 	return closed("this paper has no open copy that we may fetch")

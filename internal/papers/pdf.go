@@ -102,7 +102,7 @@ func (l *Library) text(ctx context.Context, path string) (ai.Text, error) {
 		text.Of = max(text.Of, l.pageCount(ctx, path))
 	}
 	if letters(text.Pages) < leastText {
-		return ai.Text{}, fault.Invalid("this PDF holds pictures of pages, but no text: upload a version with text, or run OCR on it first").WithCode("pdf_without_text")
+		return ai.Text{}, fault.Invalid("this PDF has images of pages but no text: upload a version with text, or run OCR on it first").WithCode("pdf_without_text")
 	}
 	return text, nil
 }
@@ -138,9 +138,9 @@ func (l *Library) poppler(ctx context.Context, path string, argv ...string) ([]b
 	case status == timedOut || status == outOfCPU:
 		return nil, tooSlow()
 	case status == outOfMemory:
-		return nil, fault.Invalid("this PDF takes more memory to read than any paper needs").WithCode("pdf_unreadable")
+		return nil, fault.Invalid("this PDF needs too much memory to read").WithCode("pdf_unreadable")
 	case status == outOfDisk:
-		return nil, fault.Invalid("this PDF unfolds to more text than any paper has").WithCode("pdf_unreadable")
+		return nil, fault.Invalid("this PDF contains too much text").WithCode("pdf_unreadable")
 	case strings.Contains(said, "Incorrect password"):
 		return nil, fault.Invalid("this PDF is encrypted: upload one that opens without a password").WithCode("pdf_encrypted")
 	}

@@ -163,8 +163,8 @@ func TestHowAProgramEndedIsToldInPlainWords(t *testing.T) {
 		},
 		"time":      {ended{status: tool.TimedOut}, fault.KindInvalid, "pdf_unreadable", "too long", true},
 		"processor": {ended{status: tool.OutOfCPU}, fault.KindInvalid, "pdf_unreadable", "too long", true},
-		"memory":    {ended{status: tool.OutOfMemory}, fault.KindInvalid, "pdf_unreadable", "more memory", true},
-		"disk":      {ended{status: tool.OutOfDisk}, fault.KindInvalid, "pdf_unreadable", "more text", true},
+		"memory":    {ended{status: tool.OutOfMemory}, fault.KindInvalid, "pdf_unreadable", "too much memory", true},
+		"disk":      {ended{status: tool.OutOfDisk}, fault.KindInvalid, "pdf_unreadable", "too much text", true},
 		"crash":     {ended{status: 139}, fault.KindInvalid, "pdf_unreadable", "damaged", true},
 		"password":  {ended{status: 1, said: "Command Line Error: Incorrect password"}, fault.KindInvalid, "pdf_encrypted", "without a password", true},
 	} {

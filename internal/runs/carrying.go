@@ -151,7 +151,7 @@ type Loss struct {
 
 // ErrGone is what a worker hears that wants to reuse files which somebody has
 // deleted meanwhile: nothing was written.
-var ErrGone = fault.Conflict("what was to be used again is gone").WithCode("gone")
+var ErrGone = fault.Conflict("results to be reused were deleted").WithCode("gone")
 
 // Record is what is known of a run that somebody else began to carry.
 type Record struct {

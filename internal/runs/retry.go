@@ -25,7 +25,7 @@ func (s *Service) Retry(ctx context.Context, caller access.Caller, id ids.Run, i
 		return Run{}, err
 	}
 	if !old.Status.Terminal() {
-		return Run{}, fault.Conflict("the run is still %s: cancel it, or wait for its end", old.Status)
+		return Run{}, fault.Conflict("the run is still %s: cancel it, or wait until it ends", old.Status)
 	}
 	r := old
 	r.ID, r.RetryOf, r.CreatedAt, r.Status = ids.NewRun(), old.ID, s.now(), lifecycle.Queued

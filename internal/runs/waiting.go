@@ -38,7 +38,7 @@ type QueueState struct {
 
 // waiting explains why a run of a size waits.
 func (q QueueState) waiting(r Run) *Waiting {
-	total, problem, low := 0, "no worker is there", false
+	total, problem, low := 0, "no worker is running", false
 	for _, w := range q.Workers {
 		switch {
 		case w.Problem != "":
@@ -52,7 +52,7 @@ func (q QueueState) waiting(r Run) *Waiting {
 	ahead := q.Ahead[r.ID]
 	switch {
 	case total == 0 && low:
-		return &Waiting{WaitsForDisk, "The disk of the server is nearly full: nothing new starts until there is room.", ahead}
+		return &Waiting{WaitsForDisk, "The server's disk is nearly full: nothing new starts until space is freed.", ahead}
 	case total == 0:
 		return &Waiting{WaitsForExecutor, "Nothing can start: " + problem + ".", ahead}
 	case q.Running > 0 && q.Others > 0 && 2*(q.Running+r.Size.VCPU) > total:

@@ -68,7 +68,7 @@ func (s *Service) Join(ctx context.Context, token, name, visitor string, newID f
 
 // ended says why a link does not open.
 func ended(s Status) error {
-	return fault.Forbidden("this link is %s: ask whoever sent it for another one", s).WithCode(string(s))
+	return fault.Forbidden("this link is %s: ask the person who sent it for a new one", s).WithCode(string(s))
 }
 
 // Caller is the guest that a link's token, or a guest's run token, speaks for.

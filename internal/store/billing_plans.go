@@ -48,7 +48,7 @@ func (db *DB) endWait(ctx context.Context, team ids.Team, now time.Time) error {
 	terms, ok := db.catalog.Terms(p.Plan)
 	if more := terms.MonthlyCredits - p.Granted; ok && more > 0 {
 		return db.grantMonthly(ctx, p, more, "verified", p.Period.Format("2006-01"),
-			fmt.Sprintf("monthly credits of the %s plan, since the e-mail address is confirmed", p.Plan), now)
+			fmt.Sprintf("monthly credits of the %s plan, since the email address is confirmed", p.Plan), now)
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func (db *DB) followInvitation(ctx context.Context, a builtin.NewAccount) error 
 	return nil
 }
 
-// Account finds a person by e-mail address.
+// Account finds a person by email address.
 func (db *DB) Account(ctx context.Context, email string) (builtin.Account, error) {
 	var a builtin.Account
 	err := db.q.QueryRowContext(ctx, `
@@ -105,7 +105,7 @@ func (db *DB) SetPassword(ctx context.Context, email, hash string) error {
 			return err
 		}
 		if n == 0 {
-			return fault.NotFound("no account has the e-mail address %s", email)
+			return fault.NotFound("no account has the email address %s", email)
 		}
 		return tx.endAccessOf(ctx, email)
 	})
@@ -129,7 +129,7 @@ func (db *DB) EnableAccount(ctx context.Context, email string) error {
 func (db *DB) setDisabled(ctx context.Context, email string, at time.Time) error {
 	n, err := db.changed(ctx, `UPDATE users SET disabled_at = $1 WHERE email = $2`, microsOrNull(at), email)
 	if err == nil && n == 0 {
-		return fault.NotFound("no account has the e-mail address %s", email)
+		return fault.NotFound("no account has the email address %s", email)
 	}
 	return err
 }

@@ -151,7 +151,7 @@ func (db *DB) PutSecondFactor(ctx context.Context, f builtin.SecondFactor) error
 		ON CONFLICT (user_id) DO UPDATE SET sealed = excluded.sealed, last_step = 0 WHERE NOT second_factors.enabled`,
 		f.User, db.sealer.seal(factorPlace(f.User), f.Secret))
 	if err == nil && n == 0 {
-		return fault.Conflict("a second factor is on already: disable it first").WithCode("already_enabled")
+		return fault.Conflict("two-factor authentication is already on: turn it off first").WithCode("already_enabled")
 	}
 	return err
 }
@@ -176,7 +176,7 @@ func (db *DB) EnableSecondFactor(ctx context.Context, user ids.User, step int64,
 			return err
 		}
 		if n == 0 {
-			return fault.Conflict("a second factor is on already: disable it first").WithCode("already_enabled")
+			return fault.Conflict("two-factor authentication is already on: turn it off first").WithCode("already_enabled")
 		}
 		for _, hash := range recovery {
 			if _, err := tx.q.ExecContext(ctx, `INSERT INTO recovery_codes (user_id, code_hash) VALUES ($1, $2)`, user, hash); err != nil {

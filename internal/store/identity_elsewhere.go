@@ -63,7 +63,7 @@ func (db *DB) insertElsewhere(ctx context.Context, e builtin.Elsewhere, user ids
 	_, err := db.q.ExecContext(ctx, `INSERT INTO user_identities (issuer, subject, user_id, created_at) VALUES ($1, $2, $3, $4)`,
 		e.Issuer, e.Subject, user, micros(now))
 	if err = db.foreseen(err, "link"); fault.Is(err, fault.KindConflict) {
-		return fault.Unavailable("you are signing in twice at once: try again").WithCause(err)
+		return fault.Unavailable("another sign-in is in progress: try again").WithCause(err)
 	}
 	return err
 }

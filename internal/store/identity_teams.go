@@ -65,7 +65,7 @@ func (db *DB) mustTouchTeam(ctx context.Context, query string, args ...any) erro
 type TeamSummary struct {
 	identity.Team
 	Members   int
-	Owners    string // their e-mail addresses
+	Owners    string // their email addresses
 	CreatedAt time.Time
 }
 

@@ -179,7 +179,7 @@ func (db *DB) lockedRun(ctx context.Context, id ids.Run) (runs.Run, error) {
 // end writes the terminal state, its event and the settlement together.
 func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time) error {
 	if !r.Status.MayBecome(e.Status) {
-		return fault.Conflict("the run is %s and stays so", r.Status)
+		return fault.Conflict("the run has already ended: it is %s", r.Status)
 	}
 	cost := r.Costs(now)
 	_, err := db.changed(ctx, `

@@ -158,7 +158,7 @@ func (db *DB) inTx(ctx context.Context, fn func(tx *DB) error) error {
 	}
 	err := db.anyTx(ctx, fn)
 	if db.dialect.isOrphan(err) { // checked before, and deleted in the same moment
-		return fault.NotFound("what this belongs to is gone").WithCause(err)
+		return fault.NotFound("the resource this belongs to was deleted").WithCause(err)
 	}
 	return err
 }

@@ -91,7 +91,7 @@ func (w World) Secret(prompt string) (string, error) {
 	}
 	text, err := w.await(read)
 	if err == nil && text == "" {
-		err = errors.New("nothing was given on standard input")
+		err = errors.New("standard input is empty")
 	}
 	return text, err
 }
@@ -130,7 +130,7 @@ func (w World) Sure(yes bool, question string) error {
 		return nil
 	}
 	if !w.Interactive() {
-		return errors.New("nobody is there to ask: say --yes")
+		return errors.New("cannot ask for confirmation here: use --yes")
 	}
 	fmt.Fprint(w.Err, question+" [y/N] ")
 	answer, err := w.await(w.readLine)
@@ -138,7 +138,7 @@ func (w World) Sure(yes bool, question string) error {
 		return err
 	}
 	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-		return errors.New("nothing was done")
+		return errors.New("cancelled: nothing was changed")
 	}
 	return nil
 }

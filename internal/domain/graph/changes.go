@@ -23,7 +23,7 @@ func Changes(before, after *Graph) string {
 	case moved(before, after):
 		return "moved nodes"
 	case !bytes.Equal(before.JSON(), after.JSON()):
-		return "changed how it is shown or written"
+		return "changed the layout or notation"
 	}
 	return ""
 }

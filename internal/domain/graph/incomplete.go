@@ -13,11 +13,11 @@ func (g *Graph) Incomplete() []Problem {
 		}
 	}
 	if tasks == 0 {
-		p.add((*where)(nil).field("nodes"), "there is no task to run yet")
+		p.add((*where)(nil).field("nodes"), "the workflow has no steps to run")
 	}
 	for _, out := range g.Outputs {
 		if out.Node == "" {
-			p.add((*where)(nil).field("outputs").field(out.Name).field("from"), "the output comes from nowhere yet")
+			p.add((*where)(nil).field("outputs").field(out.Name).field("from"), "the output is not connected to a step's output")
 		}
 	}
 	return p.all()
@@ -26,10 +26,10 @@ func (g *Graph) Incomplete() []Problem {
 // open notes what a task still lacks.
 func (g *Graph) open(n *Node, p *problems) {
 	if strings.TrimSpace(n.Command) == "" {
-		p.add(n.at().field("command"), "the task has no command yet")
+		p.add(n.at().field("command"), "the task has no command")
 	}
 	if n.Scatter != nil && n.Scatter.Over == "" {
-		p.add(n.at().field("scatter").field("over"), "nothing says yet what the task is scattered over")
+		p.add(n.at().field("scatter").field("over"), "the task has no list to run once per item of")
 	}
 	for _, port := range n.Inputs {
 		if !port.Optional && port.From == "" && !g.fed(n, port.Name) {
@@ -38,7 +38,7 @@ func (g *Graph) open(n *Node, p *problems) {
 	}
 	for _, port := range n.Outputs {
 		if port.Path == "" {
-			p.add(n.at().field("outputs").field(port.Name).field("path"), "the output has no path yet")
+			p.add(n.at().field("outputs").field(port.Name).field("path"), "the output has no path")
 		}
 	}
 }

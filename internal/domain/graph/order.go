@@ -91,7 +91,7 @@ func (c *checker) cycles(o order) {
 		last, first := path[len(path)-1], path[0]
 		for _, e := range c.g.outgoing[last.ID] {
 			if e.Target == first.ID {
-				c.p.add(e.at(), "the nodes wait for each other in a circle: %s", circle(path))
+				c.p.add(e.at(), "the nodes depend on each other in a circle: %s", circle(path))
 				break
 			}
 		}

@@ -48,14 +48,14 @@ func TestALongCycleIsAbridged(t *testing.T) {
 func TestADraftSaysWhatItLacks(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ src, path, says string }{
-		"nothing":                {`{}`, "nodes", "no task"},
-		"only a note":            {`{"nodes":[{"id":"n","type":"note"}]}`, "nodes", "no task"},
+		"nothing":                {`{}`, "nodes", "no steps"},
+		"only a note":            {`{"nodes":[{"id":"n","type":"note"}]}`, "nodes", "no steps"},
 		"no command":             {`{"nodes":[{"id":"a"}]}`, "nodes[0].command", "no command"},
 		"a blank command":        {`{"nodes":[{"id":"a","command":" \n"}]}`, "nodes[0].command", "no command"},
 		"a port that is open":    {`{"nodes":[{"id":"a","inputs":{"i":{}}}]}`, "nodes[0].inputs.i", "nothing feeds"},
 		"an output with no path": {`{"nodes":[{"id":"a","outputs":{"o":{}}}]}`, "nodes[0].outputs.o.path", "no path"},
-		"a scatter over nothing": {`{"nodes":[{"id":"a","scatter":{}}]}`, "nodes[0].scatter.over", "scattered over"},
-		"an output of nothing":   {`{"outputs":{"o":{}}}`, "outputs.o.from", "nowhere"},
+		"a scatter over nothing": {`{"nodes":[{"id":"a","scatter":{}}]}`, "nodes[0].scatter.over", "no list"},
+		"an output of nothing":   {`{"outputs":{"o":{}}}`, "outputs.o.from", "not connected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,7 +142,7 @@ func TestARevisionIsSummedUpInOneLine(t *testing.T) {
 		"parameters":           {base, `{"parameters":{"a":{}},"nodes":[{"id":"align","command":"x"},{"id":"qc"}]}`, "changed parameters"},
 		"an edge":              {base, `{"edges":[{"id":"e","source":"qc","target":"align"}],"nodes":[{"id":"align","command":"x","position":{"x":1,"y":1}},{"id":"qc"}]}`, "changed connections"},
 		"a field of one's own": {`{"x-a":1}`, `{"x-a":2}`, "changed other fields"},
-		"looks":                {`{"ui":1}`, `{"ui":2}`, "changed how it is shown or written"},
+		"looks":                {`{"ui":1}`, `{"ui":2}`, "changed the layout or notation"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

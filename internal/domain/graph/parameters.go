@@ -94,7 +94,7 @@ func (g *Graph) CheckParameters(data []byte) (Values, []Problem) {
 		if v != nil {
 			param.schema.check(v, at(v, base), &p, &room)
 		} else if v = param.schema.source.member("default"); v == nil {
-			p.add(base.field(param.Name), "the parameter has no default and must be given")
+			p.add(base.field(param.Name), "the parameter is required: it has no default")
 			continue
 		} else {
 			room.admit(v, base.field(param.Name), &p) // it was checked when it was written

@@ -84,9 +84,9 @@ func TestWrongParametersAreNamed(t *testing.T) {
 	t.Parallel()
 	g := parsed(t, declared)
 	for given, want := range map[string][2]string{
-		`{}`:                                {"parameters.name", "must be given"},
-		``:                                  {"parameters.name", "must be given"},
-		`null`:                              {"parameters.name", "must be given"},
+		`{}`:                                {"parameters.name", "is required"},
+		``:                                  {"parameters.name", "is required"},
+		`null`:                              {"parameters.name", "is required"},
 		`[]`:                                {"parameters", "must be an object"},
 		`{"name":"a","minQuality":-1}`:      {"parameters.minQuality", "got -1, want 0"},
 		`{"name":"a","minQuality":"1"}`:     {"parameters.minQuality", "got string, want integer"},

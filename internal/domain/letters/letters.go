@@ -41,7 +41,7 @@ func Shown(name string) string {
 		words = append(words[:shownRunes-1], '…')
 	}
 	if len(words) == 0 {
-		return "Somebody"
+		return "Someone"
 	}
 	return "“" + string(words) + "”"
 }

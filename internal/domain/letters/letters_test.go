@@ -19,7 +19,7 @@ func TestANameInALetterIsShortQuotedAndNoLink(t *testing.T) {
 		"Ada” says: “open":            "“Ada says open”",
 		"Ada\r\nBcc: eve@example.org": "“Ada Bcc eve example. org”",
 		"a\u202eb\u200bc":             "“a b c”",
-		"***":                         "Somebody",
+		"***":                         "Someone",
 		strings.Repeat("long ", 60):   "“long long long long long long long long…”",
 	} {
 		if got := Shown(name); got != want {

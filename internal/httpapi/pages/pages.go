@@ -53,7 +53,7 @@ func (f Field) Message() string { return f.Wrong[f.Name] }
 // Person is who is signed in, and where they are.
 type Person struct{ Name, Email, Here string }
 
-// SignIn asks for an e-mail address and a password.
+// SignIn asks for an email address and a password.
 type SignIn struct {
 	Form
 	Email     string
@@ -95,7 +95,7 @@ type NewPassword struct {
 	Done bool
 }
 
-// Verify confirms an e-mail address.
+// Verify confirms an email address.
 type Verify struct {
 	Done bool
 }

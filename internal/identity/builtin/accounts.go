@@ -104,9 +104,9 @@ func (s *System) CreateAccount(ctx context.Context, in SignUp) (identity.User, e
 func signUpFault(err error) error {
 	switch {
 	case fault.Is(err, fault.KindConflict):
-		return fault.Conflict("an account with this e-mail address exists: sign in, or reset the password").WithCode("email_taken")
+		return fault.Conflict("an account with this email address exists: sign in, or reset the password").WithCode("email_taken")
 	case fault.Is(err, fault.KindNotFound):
-		return fault.Forbidden("this invitation is for another e-mail address, or it was used, revoked or has expired").WithCode("invitation_invalid")
+		return fault.Forbidden("this invitation is for another email address, or it was used, revoked or has expired").WithCode("invitation_invalid")
 	}
 	return err
 }
@@ -114,9 +114,9 @@ func signUpFault(err error) error {
 func (s *System) maySignUp(in SignUp) error {
 	switch {
 	case s.Options.SignUp == SignUpClosed:
-		return fault.Forbidden("accounts are made by the operator of this server").WithCode("sign_up_closed")
+		return fault.Forbidden("accounts on this server are created by its operator").WithCode("sign_up_closed")
 	case s.Options.SignUp == SignUpInvite && in.Invitation == "":
-		return fault.Forbidden("signing up here needs an invitation: ask a team for one and follow the link in its mail").WithCode("sign_up_invite_only")
+		return fault.Forbidden("signing up needs an invitation: ask a team for one, and open the link in the email").WithCode("sign_up_invite_only")
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (s *System) account(in SignUp) (NewAccount, error) {
 	note := func(path, message string) { wrong = append(wrong, fault.Detail{Path: path, Message: message}) }
 	email, ok := Email(in.Email)
 	if !ok {
-		note("email", "is not an e-mail address")
+		note("email", "is not an email address")
 	}
 	if err := CheckPassword(in.Password); err != nil {
 		note("password", err.Error())
@@ -264,7 +264,7 @@ func (s *System) FinishSignIn(ctx context.Context, slip, code string, v Visit) (
 // known is the account that the password opens.
 func (s *System) known(ctx context.Context, email, password string, v Visit) (Account, error) {
 	if email == "" || password == "" || len(password) > maxPassword {
-		return Account{}, fault.Invalid("give an e-mail address and a password")
+		return Account{}, fault.Invalid("give an email address and a password")
 	}
 	address, isAddress := Email(email)
 	var a Account
@@ -285,7 +285,7 @@ func (s *System) known(ctx context.Context, email, password string, v Visit) (Ac
 
 var errDisabled = fault.Forbidden("this account is disabled: ask the operator of this server").WithCode("account_disabled")
 
-var errCredentials = fault.Unauthenticated("the e-mail address or the password is wrong").WithCode("wrong_credentials")
+var errCredentials = fault.Unauthenticated("the email address or the password is wrong").WithCode("wrong_credentials")
 
 // guessing is what guesses at one thing from one address count against.
 func guessing(what, household string) map[string]limits.Window {

@@ -68,7 +68,7 @@ func (s *System) counted(household string) string {
 	return household
 }
 
-var errSlip = fault.NotFound("this link was used, was replaced by another, or has expired: ask for a new one").WithCode("link_invalid")
+var errSlip = fault.NotFound("this link has expired or was already used: ask for a new one").WithCode("link_invalid")
 
 func orUsed(err error) error {
 	if fault.Is(err, fault.KindNotFound) {
@@ -97,10 +97,10 @@ func (s *System) SendVerification(ctx context.Context, p identity.Presence, v Vi
 func (s *System) verification(u identity.User, link func(token string) string) (Slip, letters.Letter) {
 	secret, row := s.slip(u.ID, ForVerifying, verifyLife)
 	return row, letters.Letter{
-		ID: "verify." + newSecret(), To: u.Email, Subject: "Confirm your e-mail address",
+		ID: "verify." + newSecret(), To: u.Email, Subject: "Confirm your email address",
 		// Whoever made the account chose its name, and maybe the address of
 		// somebody else.
-		Text: fmt.Sprintf("Hello,\n\nto confirm that this address is yours, open this link within seven days:\n\n%s\n\nIf you made no account on Millrace, ignore this mail.\n", link(secret)),
+		Text: fmt.Sprintf("Hello,\n\nto confirm your email address, open this link within seven days:\n\n%s\n\nIf you didn't create a Millrace account, ignore this email.\n", link(secret)),
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *System) Verify(ctx context.Context, token string) error {
 func (s *System) RequestReset(ctx context.Context, email string, v Visit, link func(token string) string) error {
 	address, ok := Email(email)
 	if !ok {
-		return fault.Problems([]fault.Detail{{Path: "email", Message: "is not an e-mail address"}}, "email is not an e-mail address")
+		return fault.Problems([]fault.Detail{{Path: "email", Message: "is not an email address"}}, "email is not an email address")
 	}
 	if err := s.countLetter(ctx, ForResetting, address, v); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (s *System) RequestReset(ctx context.Context, email string, v Visit, link f
 	secret, row := s.slip("", ForResetting, resetLife)
 	letter := letters.Letter{
 		ID: "reset." + newSecret(), To: address, Subject: "Reset your password",
-		Text: fmt.Sprintf("Hello,\n\nto choose another password, open this link within an hour:\n\n%s\n\nIf you did not ask for this, ignore it: your password stays as it is.\n", link(secret)),
+		Text: fmt.Sprintf("Hello,\n\nto choose a new password, open this link within one hour:\n\n%s\n\nIf you didn't request this, ignore this email: your password stays the same.\n", link(secret)),
 	}
 	if err := s.Store.InsertReset(ctx, row, letter, s.Now()); err != nil {
 		return err

@@ -111,7 +111,7 @@ func (s *System) Device(ctx context.Context, p identity.Presence, userCode, hous
 	return s.Client(ctx, d.Client)
 }
 
-var errUserCode = fault.NotFound("no device waits with this code: it was typed differently, was used, or has expired").WithCode("unknown_code")
+var errUserCode = fault.NotFound("no device is waiting for this code: check it for typos, or start again on the device").WithCode("unknown_code")
 
 // DecideDevice allows or denies the request.
 func (s *System) DecideDevice(ctx context.Context, p identity.Presence, userCode string, allow bool) error {
@@ -123,10 +123,10 @@ func (s *System) DecideDevice(ctx context.Context, p identity.Presence, userCode
 }
 
 var (
-	errDevicePending = fault.Invalid("nobody has allowed the device yet").WithCode("authorization_pending")
-	errDeviceFast    = fault.Invalid("the device asks too often: wait five seconds longer between two tries").WithCode("slow_down")
-	errDeviceDenied  = fault.Invalid("the person said no").WithCode("access_denied")
-	errDeviceExpired = fault.Invalid("nobody allowed the device in time: start again").WithCode("expired_token")
+	errDevicePending = fault.Invalid("the device has not been allowed yet").WithCode("authorization_pending")
+	errDeviceFast    = fault.Invalid("the device polls too often: wait five seconds longer between requests").WithCode("slow_down")
+	errDeviceDenied  = fault.Invalid("access was denied").WithCode("access_denied")
+	errDeviceExpired = fault.Invalid("the device was not allowed in time: start again").WithCode("expired_token")
 )
 
 // PollDevice gives tokens once somebody has allowed the device.

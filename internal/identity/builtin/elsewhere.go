@@ -47,7 +47,7 @@ func (s *System) SignInElsewhere(ctx context.Context, e Elsewhere, invitation st
 func verified(e Elsewhere) (Elsewhere, error) {
 	email, ok := Email(e.Email)
 	if !ok || !e.EmailVerified {
-		return e, fault.Forbidden("the provider does not vouch for your e-mail address: verify it there, or sign in here with a password").WithCode("email_unverified")
+		return e, fault.Forbidden("the provider has not verified your email address: verify it there, or sign in here with a password").WithCode("email_unverified")
 	}
 	e.Email = email
 	return e, nil

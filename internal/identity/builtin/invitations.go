@@ -44,7 +44,7 @@ func (s *System) InviteTo(ctx context.Context, p identity.Presence, team ids.Tea
 	}
 	email, ok := Email(in.Email)
 	if !ok {
-		return identity.MadeInvitation{}, wrongField("email", "is not an e-mail address")
+		return identity.MadeInvitation{}, wrongField("email", "is not an email address")
 	}
 	if err := mayTouch(m.Role)(in.Role); err != nil {
 		return identity.MadeInvitation{}, err
@@ -84,7 +84,7 @@ func CheckInvitation(in identity.NewInvitation) (email string, err error) {
 	var wrong []fault.Detail
 	email, ok := Email(in.Email)
 	if !ok {
-		wrong = append(wrong, fault.Detail{Path: "email", Message: "is not an e-mail address"})
+		wrong = append(wrong, fault.Detail{Path: "email", Message: "is not an email address"})
 	}
 	if in.Role != access.Member && in.Role != access.Admin {
 		wrong = append(wrong, fault.Detail{Path: "role", Message: "is neither member nor admin"})
@@ -103,15 +103,15 @@ func (s *System) sent(inv identity.Invitation, link func(token string) string) (
 	sent := SentInvitation{Invitation: inv, TokenHash: hashed(mailed), LinkHash: hashed(copied), SentAt: s.Now()}
 	if inv.Mailed {
 		sent.Letter = &letters.Letter{
-			ID: string(inv.ID) + "." + newSecret()[:8], To: inv.Email, Team: inv.Team.ID, Subject: "You are invited to a team on Millrace",
-			Text: fmt.Sprintf("Hello,\n\n%s invites you to join a team on Millrace as %s.\nTo accept, open this link until %s:\n\n%s\n\nIf you did not expect this, ignore it: nothing happens without you.\n",
+			ID: string(inv.ID) + "." + newSecret()[:8], To: inv.Email, Team: inv.Team.ID, Subject: "You're invited to a team on Millrace",
+			Text: fmt.Sprintf("Hello,\n\n%s invited you to join a team on Millrace as %s.\nTo accept, open this link before %s:\n\n%s\n\nIf you didn't expect this, you can ignore this email.\n",
 				letters.Shown(inv.InvitedByName), inv.Role, inv.ExpiresAt.UTC().Format("2 January 2006, 15:04 MST"), link(mailed)),
 		}
 	}
 	return made, sent
 }
 
-var errUnverified = fault.Forbidden("confirm your own e-mail address before you send mail to others: open the link that we mailed you, or ask for another one under Account").WithCode("email_unverified")
+var errUnverified = fault.Forbidden("confirm your own email address before you send email to others: open the link in the email we sent you, or request another one under Account").WithCode("email_unverified")
 
 // ResendInvitation sends the letter again, with another link that lives anew;
 // the one before is dead.
@@ -166,7 +166,7 @@ func (s *System) AcceptInvitation(ctx context.Context, p identity.Presence, toke
 		return identity.Membership{}, err
 	}
 	if inv.Email != p.User.Email {
-		return identity.Membership{}, fault.Forbidden("this invitation was sent to another e-mail address than yours: sign in with that one").WithCode("email_mismatch")
+		return identity.Membership{}, fault.Forbidden("this invitation was sent to another email address than yours: sign in with that one").WithCode("email_mismatch")
 	}
 	if status := inv.Status(s.Now()); status != identity.Pending {
 		return identity.Membership{}, ended(status)

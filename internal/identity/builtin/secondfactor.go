@@ -97,7 +97,7 @@ func (s *System) ConfirmFactor(ctx context.Context, p identity.Presence, code, h
 	return codes, err
 }
 
-var errFactorOn = fault.Conflict("a second factor is on already: disable it first").WithCode("already_enabled")
+var errFactorOn = fault.Conflict("two-factor authentication is already on: turn it off first").WithCode("already_enabled")
 
 func newRecoveryCodes() (codes, hashes []string) {
 	for range recoveryCodes {
@@ -144,7 +144,7 @@ func (s *System) proveCode(ctx context.Context, f SecondFactor, code, household 
 }
 
 var (
-	errSecondFactor = fault.Unauthenticated("this account has a second factor: give a code of the authenticator app, or a recovery code").WithCode("second_factor_required")
+	errSecondFactor = fault.Unauthenticated("this account uses two-factor authentication: enter a code from your authenticator app, or a recovery code").WithCode("second_factor_required")
 	errWrongCode    = fault.Unauthenticated("the code is wrong: check the clock of your device, and use each code once").WithCode("wrong_code")
 )
 

@@ -31,11 +31,11 @@ type Store interface {
 // AccountStore keeps people.
 type AccountStore interface {
 	// SignUp adds an account with its own team and first session, and takes
-	// up the invitation it names, all or nothing. A taken e-mail address is
+	// up the invitation it names, all or nothing. A taken email address is
 	// fault.KindConflict, a token that does not open for this address
 	// fault.KindNotFound.
 	SignUp(ctx context.Context, a NewAccount) error
-	// Account finds a person by e-mail address; nobody is fault.KindNotFound.
+	// Account finds a person by email address; nobody is fault.KindNotFound.
 	Account(ctx context.Context, email string) (Account, error)
 }
 
