@@ -43,10 +43,10 @@ test("without a connection the page says so, and catches up by itself", async ()
   await page.goto(`${house.url}/workflows`);
   await page.getByRole("heading", { name: "Workflows", level: 1 }).waitFor();
   await context.setOffline(true);
-  await page.getByText("You are offline.").waitFor();
+  await page.getByText("You're offline.").waitFor();
   await accessible(page, "offline");
   await context.setOffline(false);
-  await page.getByText("You are offline.").waitFor({ state: "detached" });
+  await page.getByText("You're offline.").waitFor({ state: "detached" });
 });
 
 test("the keyboard alone goes everywhere", async () => {

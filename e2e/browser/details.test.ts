@@ -98,7 +98,7 @@ test("the question mark opens the palette, empty", async () => {
   await page.goto(`${house.url}/runs`);
   await page.getByRole("heading", { level: 1 }).waitFor();
   await page.keyboard.press("?");
-  const search = page.getByPlaceholder(/Go to a workflow/);
+  const search = page.getByPlaceholder(/Search workflows/);
   await search.waitFor();
   await page.keyboard.type("bil");
   expect(await search.inputValue()).toBe("bil");

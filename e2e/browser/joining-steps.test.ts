@@ -166,7 +166,7 @@ test("a parameter is renamed as a whole, and a wrong default is shown, not lost"
   await wrong.fill("many");
   await page.getByLabel("Help").first().focus();
   expect(await wrong.inputValue()).toBe("many");
-  await page.getByText("This is no integer.").waitFor();
+  await page.getByText("Not a valid integer.").waitFor();
   expect((await definition(ada, id)).parameters.beta.default).toBe(2);
   await wrong.fill("5");
   await until("it is kept", async () => (await definition(ada, id)).parameters.beta.default === 5);

@@ -104,7 +104,7 @@ test("files are uploaded with progress, one is refused, and they are deleted tog
     { name: "evil.sh", mimeType: "text/x-shellscript", buffer: Buffer.from("#!/bin/sh\n") },
   ]);
   const tray = page.getByRole("region", { name: "Uploads" });
-  await tray.getByText("2 files uploaded, 1 not").waitFor();
+  await tray.getByText("2 files uploaded, 1 failed").waitFor();
   await tray.getByText("evil.sh").waitFor();
   await tray.getByLabel("Failed").waitFor();
   expect(await tray.getByRole("button", { name: "Retry" }).count()).toBe(0);
@@ -202,7 +202,7 @@ test("papers need no account", async () => {
   const { page } = await house.visitor();
   await page.goto(`${house.url}/papers`);
   await page.getByLabel("DOI of the paper").fill("not one");
-  await page.getByText("That holds no DOI").waitFor();
+  await page.getByText("Not a DOI").waitFor();
   await look(page, "papers-visitor");
   calm(page);
 });

@@ -38,7 +38,7 @@ test("the palette goes where its words say", async () => {
   await page.goto(`${house.url}/workflows`);
   await page.getByRole("heading", { name: "Workflows", level: 1 }).waitFor();
   await page.keyboard.press("Control+k");
-  await page.getByPlaceholder("Go to a workflow").fill("bill");
+  await page.getByPlaceholder("Search workflows").fill("bill");
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "Billing", level: 1 }).waitFor();
   await page.keyboard.press("g");
