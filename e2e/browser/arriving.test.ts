@@ -30,7 +30,7 @@ test("sign up, run the first example, see it complete", async () => {
   await page.waitForURL(/\/runs\/run_/);
   await page.getByRole("navigation").getByRole("link", { name: "Workflows" }).click();
   await first.getByText("It works. Now adapt it").waitFor();
-  await first.getByRole("link", { name: "Open the canvas" }).click();
+  await first.getByRole("link", { name: "Open canvas" }).click();
   await page.waitForURL(/\/workflows\/wf_/);
   await page.goto(`${house.url}/workflows`);
   await page.getByRole("link", { name: /^Completed/ }).waitFor();

@@ -194,7 +194,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
           busy={start.isPending}
           disabledReason={blocked}
         >
-          Start {tried && wrong > 0 ? `(${wrong} missing)` : name === "this workflow" ? "the run" : ""}
+          Start {tried && wrong > 0 ? `(${wrong} to fix)` : name === "this workflow" ? "the run" : ""}
         </Button>
       </footer>
     </Form>

@@ -77,7 +77,7 @@ export default function Welcome({ rows, onLeave }: { rows: WorkflowRow[]; onLeav
               className={buttonClass("primary", "sm")}
               onClick={leave}
             >
-              Open canvas{" "}
+              Open canvas
             </Link>
           )}
         </Step>
