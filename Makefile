@@ -19,7 +19,7 @@ RACE := -race -gcflags='modernc.org/...=-race=false'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web shim build web-check browser contract test attack check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web shim build web-check browser contract test attack chaos check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -68,6 +68,9 @@ test: setup-test format vet lint tidy web-check shim ## Run everything on SQLite
 
 attack: setup-test build ## Run the attacks that docs/security.md lists, on both databases
 	scripts/with-postgres scripts/attack
+
+chaos: setup-test shim ## Stop, kill and cut off three servers and two workers in the middle of runs; takes half an hour
+	MILLRACE_TEST_CHAOS=1 scripts/with-postgres scripts/with-s3 go test ./cmd/millrace -run 'TestACluster|TestTeamsGetEqualShares' -v -timeout 90m
 
 check: format vet lint shim ## Run what a commit needs: formatting, vet, lint, tests on SQLite
 	MILLRACE_TEST_POSTGRES= go test ./...

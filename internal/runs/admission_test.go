@@ -82,8 +82,6 @@ func TestNobodyIsPassedForEver(t *testing.T) {
 	}
 }
 
-// Ten teams with runs of very different sizes and lengths share a machine for a
-// simulated while in which all of them have work.
 // A worker without a GPU can never start a run that needs one. That must not
 // keep it from everybody else's.
 func TestARunThatAWorkerCannotStartKeepsNobodyWaiting(t *testing.T) {
@@ -108,6 +106,8 @@ func TestARunThatAWorkerCannotStartKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
+// Ten teams with runs of very different sizes and lengths share a machine for a
+// simulated while in which all of them have work.
 func TestTeamsGetEqualShares(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
