@@ -43,7 +43,9 @@ func TestAClusterBearsWithWhatItStandsOn(t *testing.T) {
 			pause(away)
 			c.sql("ALTER DATABASE " + c.name + " CONNECTION LIMIT -1")
 		}},
+		{"the database hangs", func() { c.db.hang(away + 4*time.Second) }},
 		{"the object store is away", func() { c.objects.pull(true); pause(away); c.objects.pull(false) }},
+		{"the object store hangs", func() { c.objects.hang(away) }},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

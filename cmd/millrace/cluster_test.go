@@ -186,7 +186,7 @@ func (c *cluster) ask(stop <-chan struct{}) *sync.WaitGroup {
 	var all sync.WaitGroup
 	for _, m := range c.members[:3] {
 		all.Go(func() {
-			client := http.Client{Timeout: 15 * time.Second}
+			client := http.Client{Timeout: 12 * time.Second}
 			for {
 				select {
 				case <-stop:

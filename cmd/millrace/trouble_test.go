@@ -25,6 +25,8 @@ type cable struct {
 	out   bool
 	count int // of connections so far
 	conns map[net.Conn]bool
+
+	stalled sync.RWMutex // held while nothing gets through
 }
 
 func (c *cable) made() int {
@@ -73,9 +75,25 @@ func (c *cable) add(conns ...net.Conn) bool {
 }
 
 func (c *cable) copy(to, from net.Conn) {
-	_, _ = io.Copy(to, from)
+	_, _ = io.Copy(io.MultiWriter(stall{&c.stalled}, to), from)
 	to.Close()
 	from.Close()
+}
+
+// stall lets nothing pass while it is held.
+type stall struct{ held *sync.RWMutex }
+
+func (s stall) Write(p []byte) (int, error) {
+	s.held.RLock()
+	defer s.held.RUnlock()
+	return len(p), nil
+}
+
+// hang leaves all connections as they are, and lets nothing through for a while.
+func (c *cable) hang(d time.Duration) {
+	c.stalled.Lock()
+	pause(d)
+	c.stalled.Unlock()
 }
 
 // pull cuts all connections, and refuses new ones until it is put back.

@@ -159,20 +159,38 @@ func (a *API) serve(rt route, w http.ResponseWriter, r *http.Request) {
 	x.write(ans)
 }
 
-// answer runs the checks in the order of the contract: who, how often, which
-// team, which role, how large and of what type; the rest is the handler's.
+// answerTime is how long a request may wait for the database or the object store
+// to answer, so that its client hears from us within ten seconds.
+const answerTime = 9 * time.Second
+
+// answer admits the request and hands it to its route. Routes that take long by
+// nature are bounded only as long as they are admitted.
 func (x *exchange) answer() (answer, error) {
-	if err := x.identify(); err != nil {
+	whole := x.r
+	ctx, cancel := context.WithTimeout(whole.Context(), answerTime)
+	defer cancel()
+	defer func() { x.r = whole }()
+	x.r = whole.WithContext(ctx)
+	if err := x.admit(); err != nil {
 		return answer{}, err
 	}
-	if err := x.limit(); err != nil {
-		return answer{}, err
-	}
-	if err := x.place(); err != nil {
-		return answer{}, err
-	}
-	if err := x.readBody(); err != nil {
-		return answer{}, err
+	if x.rt.slow {
+		x.r = whole
 	}
 	return x.onlyOnce(x.rt.handle)
+}
+
+// admit runs the checks in the order of the contract: who, how often, which
+// team, which role, how large and of what type; the rest is the handler's.
+func (x *exchange) admit() error {
+	if err := x.identify(); err != nil {
+		return err
+	}
+	if err := x.limit(); err != nil {
+		return err
+	}
+	if err := x.place(); err != nil {
+		return err
+	}
+	return x.readBody()
 }

@@ -26,6 +26,7 @@ type route struct {
 	limit   *addressLimit
 	failsAs failureFormat
 	page    bool // fails on a page where a browser asks
+	slow    bool // may take longer than an ordinary answer: it streams, transfers or asks others
 	handle  handler
 }
 
@@ -67,8 +68,8 @@ func (a *API) routes() []route {
 		{pattern: "GET /{$}", handle: a.home},
 
 		{pattern: "GET /api/me", who: member, may: access.Read, handle: a.me},
-		{pattern: "GET /api/account/data", who: member, may: access.ExportTeam, handle: a.exportTeam},
-		{pattern: "DELETE /api/account/data", who: member, may: access.EraseTeam, body: smallBody, handle: a.eraseTeam},
+		{pattern: "GET /api/account/data", who: member, may: access.ExportTeam, slow: true, handle: a.exportTeam},
+		{pattern: "DELETE /api/account/data", who: member, may: access.EraseTeam, body: smallBody, slow: true, handle: a.eraseTeam},
 		{pattern: "POST /api/team/invite", who: member, may: access.ManageMembers, body: smallBody, once: true, handle: a.inviteMember},
 
 		{pattern: "GET /api/workflows", who: member, may: access.Read, handle: a.listWorkflows},
@@ -89,28 +90,28 @@ func (a *API) routes() []route {
 		{pattern: "POST /api/runs/{id}/retry", who: member, may: access.StartRuns, body: smallBody, once: true, limit: a.runsLimit(), handle: a.retryRun},
 		{pattern: "GET /api/runs/{id}/events", who: member, may: access.Read, handle: a.listEvents},
 		{pattern: "GET /api/runs/{id}/logs", who: member, may: access.Read, handle: a.readLogs},
-		{pattern: "GET /api/runs/{id}/outputs", who: member, may: access.Read, handle: a.listOutputs},
-		{pattern: "GET /api/runs/{id}/stream", who: member, may: access.Read, handle: a.streamRun},
+		{pattern: "GET /api/runs/{id}/outputs", who: member, may: access.Read, slow: true, handle: a.listOutputs},
+		{pattern: "GET /api/runs/{id}/stream", who: member, may: access.Read, slow: true, handle: a.streamRun},
 
 		{pattern: "GET /api/files", who: member, may: access.Read, handle: a.listFiles},
 		{pattern: "POST /api/files/presign", who: member, may: access.UploadFiles, body: smallBody, handle: a.presignUpload},
 		{pattern: "POST /api/files/delete", who: member, may: access.DeleteFiles, body: smallBody, handle: a.deleteFile},
-		{pattern: "POST /api/files/delete-run", who: member, may: access.DeleteFiles, body: smallBody, handle: a.deleteRunFiles},
-		{pattern: "GET /objects/{key...}", handle: a.sendObject},
-		{pattern: "PUT /objects/{key...}", handle: a.receiveObject},
+		{pattern: "POST /api/files/delete-run", who: member, may: access.DeleteFiles, body: smallBody, slow: true, handle: a.deleteRunFiles},
+		{pattern: "GET /objects/{key...}", slow: true, handle: a.sendObject},
+		{pattern: "PUT /objects/{key...}", slow: true, handle: a.receiveObject},
 
 		{pattern: "POST /api/collab/invites", who: member, may: access.ManageSharing, body: smallBody, once: true, handle: a.createInvite},
 		{pattern: "GET /api/collab/invites", who: member, may: access.ManageSharing, handle: a.listInvites},
 		{pattern: "DELETE /api/collab/invites", who: member, may: access.ManageSharing, handle: a.revokeInvite},
 		{pattern: "POST /api/collab/join", body: smallBody, limit: a.joinsLimit(), handle: a.joinWorkflow},
 		{pattern: "POST /api/collab/token", who: member, may: access.Read, body: smallBody, handle: a.createRoomToken},
-		{pattern: "GET /editor/{room}", handle: a.openEditor},
+		{pattern: "GET /editor/{room}", slow: true, handle: a.openEditor},
 
-		{pattern: "POST /api/ai/analyze", who: visitor, may: access.Analyze, body: smallBody, limit: papersLimit, handle: a.analyzePaper},
-		{pattern: "POST /api/ai/upload", who: visitor, may: access.Analyze, limit: papersLimit, handle: a.uploadPaper},
+		{pattern: "POST /api/ai/analyze", who: visitor, may: access.Analyze, body: smallBody, limit: papersLimit, slow: true, handle: a.analyzePaper},
+		{pattern: "POST /api/ai/upload", who: visitor, may: access.Analyze, limit: papersLimit, slow: true, handle: a.uploadPaper},
 		{pattern: "GET /api/ai/status", who: member, may: access.Read, handle: a.getAnalysis},
 		{pattern: "GET /api/ai/analyses", who: member, may: access.Read, handle: a.listAnalyses},
-		{pattern: "POST /api/ai/proxy/v1/chat/completions", who: member, may: access.Chat, body: chatBody, failsAs: chatFailure, handle: a.completeChat},
+		{pattern: "POST /api/ai/proxy/v1/chat/completions", who: member, may: access.Chat, body: chatBody, failsAs: chatFailure, slow: true, handle: a.completeChat},
 
 		{pattern: "GET /api/billing/credits", who: member, may: access.Read, handle: a.getCredits},
 		{pattern: "GET /api/billing/usage", who: member, may: access.Read, handle: a.listUsage},
@@ -118,8 +119,8 @@ func (a *API) routes() []route {
 		{pattern: "POST /api/billing/estimate", who: member, may: access.Read, body: smallBody, handle: a.estimateCost},
 		{pattern: "GET /api/billing/invoices", who: member, may: access.ManageBilling, handle: a.listInvoices},
 		{pattern: "GET /api/billing/topup", who: member, may: access.ManageBilling, handle: a.listPackages},
-		{pattern: "POST /api/billing/topup", who: member, may: access.ManageBilling, body: smallBody, once: true, handle: a.startTopUp},
-		{pattern: "POST /api/billing/checkout", who: member, may: access.ManageBilling, body: smallBody, once: true, handle: a.startTopUp},
+		{pattern: "POST /api/billing/topup", who: member, may: access.ManageBilling, body: smallBody, once: true, slow: true, handle: a.startTopUp},
+		{pattern: "POST /api/billing/checkout", who: member, may: access.ManageBilling, body: smallBody, once: true, slow: true, handle: a.startTopUp},
 		{pattern: "POST /webhooks/stripe", handle: a.stripeWebhook},
 		{pattern: "GET /checkout/sandbox.css", handle: a.checkoutCSS},
 		{pattern: "GET /checkout/{secret}", page: true, handle: a.showCheckout},
@@ -147,8 +148,8 @@ func (a *API) routes() []route {
 		{pattern: "DELETE /auth/teams/{id}/invitations/{invId}", who: person, handle: a.revokeInvitation},
 		{pattern: "GET /auth/invitations/{token}", handle: a.getInvitation},
 		{pattern: "POST /auth/invitations/{token}/accept", who: person, handle: a.acceptInvitation},
-		{pattern: "GET /auth/oidc/{provider}/start", page: true, handle: a.startElsewhere},
-		{pattern: "GET /auth/oidc/{provider}/callback", page: true, handle: a.finishElsewhere},
+		{pattern: "GET /auth/oidc/{provider}/start", page: true, slow: true, handle: a.startElsewhere},
+		{pattern: "GET /auth/oidc/{provider}/callback", page: true, slow: true, handle: a.finishElsewhere},
 		{pattern: "GET /auth/jwks.json", failsAs: oauthFailure, handle: a.jwks},
 
 		{pattern: "POST /auth/verify", who: passerby, body: smallBody, handle: a.verifyEmail},
