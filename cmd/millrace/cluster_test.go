@@ -106,14 +106,7 @@ func (c *cluster) sql(query string) {
 
 func (c *cluster) connectObjects() string {
 	c.t.Helper()
-	address := os.Getenv("MILLRACE_TEST_S3")
-	if address == "" {
-		if os.Getenv("CI") != "" {
-			c.t.Fatal("MILLRACE_TEST_S3 is not set: use `make test`")
-		}
-		c.t.Skip("MILLRACE_TEST_S3 is not set: `make test` starts a server")
-	}
-	u, err := url.Parse(address)
+	u, err := url.Parse(bucketAddress(c.t))
 	if err != nil {
 		c.t.Fatal(err)
 	}
