@@ -115,7 +115,7 @@ func (s *databaseSettings) openStore(ctx context.Context, c credits.Catalog) (*s
 	if err != nil {
 		return nil, err
 	}
-	return store.Open(ctx, store.Options{URL: s.url(), SecretKey: key, Catalog: c})
+	return store.Open(ctx, store.Options{URL: s.url(), SecretKey: key, Catalog: c, MaxConnections: s.Connections})
 }
 
 // openBeside opens the database for a command that runs beside a server: it

@@ -75,6 +75,7 @@ type settings struct {
 type databaseSettings struct {
 	Data        string `default:"./millrace-data" help:"Folder of the embedded default: database, objects, mail, keys. One server owns it." group:"storage"`
 	DatabaseURL string `name:"database-url" help:"postgres://… for several replicas; default: SQLite in --data." group:"storage"`
+	Connections int    `name:"database-connections" default:"15" help:"Connections to PostgreSQL that one process opens at most, from 5 on. All processes together must leave some of the server's max_connections to others." group:"storage"`
 	SecretKey   string `help:"Seals keys in the database; all replicas share it. Default: made in --data." group:"storage"`
 }
 
@@ -114,6 +115,9 @@ func (s *settings) problems() error {
 	}
 	if _, err := s.capacity(); err != nil {
 		note(err)
+	}
+	if s.Connections < 5 {
+		note(errors.New("--database-connections must be at least 5"))
 	}
 	if s.MinFreeDisk != "" {
 		if _, err := parseSize(s.MinFreeDisk); err != nil {

@@ -4,6 +4,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -46,7 +47,8 @@ type Options struct {
 	SecretKey string
 	// Catalog says what each plan grants; the zero one is the default.
 	Catalog credits.Catalog
-	// MaxConnections bounds the PostgreSQL pool; 0 is a sensible default.
+	// MaxConnections bounds the PostgreSQL pool; 0 is 15, so that five processes
+	// leave room in the hundred that PostgreSQL takes by default.
 	MaxConnections int
 }
 
@@ -113,10 +115,7 @@ func (db *DB) connectPostgres(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("open postgres: %w", err)
 	}
-	n := o.MaxConnections
-	if n == 0 {
-		n = 20
-	}
+	n := cmp.Or(o.MaxConnections, 15)
 	pool.SetMaxOpenConns(n)
 	pool.SetMaxIdleConns(n)
 	pool.SetConnMaxIdleTime(5 * time.Minute)
