@@ -4,6 +4,7 @@
 package runclock
 
 import (
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
@@ -14,7 +15,7 @@ import (
 // fault; catchUp is how long the executor may take after it to tell what has
 // ended meanwhile.
 const (
-	stalled = 10 * time.Second
+	stalled = 2 * time.Second
 	catchUp = 5 * time.Second
 )
 
@@ -107,29 +108,46 @@ func (c *Clock) Look(at time.Time, list []executor.Seen) {
 	if c.stalledAt.IsZero() {
 		c.stalledAt = at
 	}
-	worked, busy := c.lastWork(last, list)
+	from := last
+	if c.since.After(from) {
+		from = c.since
+	}
+	worked, busy := work(from, c.stalledAt, list)
 	if busy && at.Sub(c.stalledAt) < catchUp {
 		return // looked at again
 	}
-	if idle := c.stalledAt.Sub(worked); !busy && idle > 0 && !c.since.Add(idle).After(at) {
+	if idle := c.stalledAt.Sub(from) - worked; !busy && idle > 0 && !c.since.Add(idle).After(at) {
 		c.since = c.since.Add(idle)
 	}
 	c.lookedAt, c.stalledAt = at, time.Time{}
 }
 
-// lastWork is when the last of the attempts ended that were at work after a
-// moment; busy are those that may be so still.
-func (c *Clock) lastWork(after time.Time, list []executor.Seen) (worked time.Time, busy bool) {
-	worked = after
-	if c.since.After(worked) {
-		worked = c.since
-	}
+// work is how long some attempt was at work between two moments; busy says that
+// one may be so still.
+func work(from, to time.Time, list []executor.Seen) (worked time.Duration, busy bool) {
+	var exits []executor.Exit
 	for _, s := range list {
 		switch {
-		case !s.Phase.Final() && !s.At.After(after):
+		case !s.Phase.Final() && !s.At.After(from):
 			busy = true // all the while, as far as is known
-		case s.Exit != nil && s.Exit.End.After(worked) && s.Exit.Start.Before(c.stalledAt):
-			worked = s.Exit.End
+		case !s.Phase.Final():
+			exits = append(exits, executor.Exit{Start: s.At, End: to})
+		case s.Exit != nil:
+			exits = append(exits, *s.Exit)
+		}
+	}
+	slices.SortFunc(exits, func(a, b executor.Exit) int { return a.Start.Compare(b.Start) })
+	for _, e := range exits {
+		if e.Start.After(from) {
+			from = e.Start
+		}
+		end := e.End
+		if end.After(to) {
+			end = to
+		}
+		if end.After(from) {
+			worked += end.Sub(from)
+			from = end
 		}
 	}
 	return worked, busy

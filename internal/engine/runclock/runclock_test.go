@@ -64,6 +64,12 @@ func TestOnlyTheRunsOwnTimeCounts(t *testing.T) {
 				c.Look(at(s), []executor.Seen{running(0)})
 			}
 		}, want: 66 * seconds},
+		"this worker stood still between two tasks": {story: func(c *runclock.Clock, now func(int)) {
+			c.Start(running(0))
+			c.Look(at(1), nil)
+			now(30)
+			c.Look(at(30), []executor.Seen{ended(0, 4), ended(1, 3), ended(25, 27), running(29)})
+		}, want: 7 * seconds},
 		"until it is known, a long silence does not count": {story: func(c *runclock.Clock, now func(int)) {
 			c.Start(running(0))
 			c.Look(at(1), nil)
