@@ -19,6 +19,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/millrace/millrace/internal/store/storetest"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // member is one process of a cluster, which may come and go.
@@ -232,24 +233,10 @@ func (c *cluster) finish(times int) {
 }
 
 // ended follows a run through whichever server answers.
-func (c *cluster) ended(id string) map[string]any {
+func (c *cluster) ended(id string) (run map[string]any) {
 	c.t.Helper()
-	client := http.Client{Timeout: 15 * time.Second}
-	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) { // between two looks at other processes
-		for _, m := range c.members[:3] {
-			r, _ := http.NewRequest("GET", m.base+"/api/runs/"+id, nil)
-			r.Header.Set("Cookie", c.cookie)
-			resp, err := client.Do(r)
-			if err != nil {
-				continue
-			}
-			var run map[string]any
-			err = json.NewDecoder(resp.Body).Decode(&run)
-			resp.Body.Close()
-			if status, _ := run["status"].(string); err == nil && resp.StatusCode == 200 && status != "queued" && status != "running" {
-				return run
-			}
-		}
+	if waittest.Until(func() bool { run = c.look(id); return run != nil }) {
+		return run
 	}
 	c.t.Errorf("%s has not ended", id)
 	for i, m := range c.members {
@@ -258,6 +245,26 @@ func (c *cluster) ended(id string) map[string]any {
 		}
 	}
 	return map[string]any{}
+}
+
+// look is the run if it has ended, as far as a server answers.
+func (c *cluster) look(id string) map[string]any {
+	client := http.Client{Timeout: 15 * time.Second}
+	for _, m := range c.members[:3] {
+		r, _ := http.NewRequest("GET", m.base+"/api/runs/"+id, nil)
+		r.Header.Set("Cookie", c.cookie)
+		resp, err := client.Do(r)
+		if err != nil {
+			continue
+		}
+		var run map[string]any
+		err = json.NewDecoder(resp.Body).Decode(&run)
+		resp.Body.Close()
+		if status, _ := run["status"].(string); err == nil && resp.StatusCode == 200 && status != "queued" && status != "running" {
+			return run
+		}
+	}
+	return nil
 }
 
 func grep(text, word string) string {
