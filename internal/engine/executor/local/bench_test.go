@@ -29,10 +29,11 @@ func BenchmarkTask(b *testing.B) {
 			}
 			defer d.Close()
 			told := d.Watch(b.Context())
+			run := ids.NewRun()
 			var took []time.Duration
 			for b.Loop() {
 				began := time.Now()
-				task(b, d, c.Folder, told)
+				task(b, d, executor.Key{Run: run, Node: "n", Attempt: len(took) + 1}, c.Folder, told)
 				took = append(took, time.Since(began))
 			}
 			slices.Sort(took)
@@ -42,11 +43,8 @@ func BenchmarkTask(b *testing.B) {
 	}
 }
 
-func task(b *testing.B, d *local.Driver, folder string, told <-chan executor.Seen) {
-	s := executor.Spec{
-		Key: executor.Key{Run: ids.NewRun(), Node: "n", Attempt: 1}, Fence: "f", Interpreter: "bash", Command: "true",
-		VCPU: 1, MemoryBytes: 1 << 30,
-	}
+func task(b *testing.B, d *local.Driver, k executor.Key, folder string, told <-chan executor.Seen) {
+	s := executor.Spec{Key: k, Fence: "f", Interpreter: "bash", Command: "true", VCPU: 1, MemoryBytes: 1 << 30}
 	s.Dir = filepath.Join(folder, s.Key.Folder())
 	if err := os.MkdirAll(s.Work(), 0o700); err != nil {
 		b.Fatal(err)

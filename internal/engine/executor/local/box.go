@@ -24,10 +24,13 @@ type box struct {
 	program  string // bubblewrap
 	etc      string // what is shown as /etc
 	stage    string // where the shim of a root server binds what the task may see; empty for a plain user
+	sealed   bool   // the shim can put the whole root together there
 	firstUID uint32
 	flat     bool // the sandbox can forbid namespaces inside
 	shim     shim.Program
 	filter   []byte
+
+	programs, usual []shim.Part // of a root that the shim puts together
 }
 
 const (
@@ -65,6 +68,9 @@ func newBox(c Config, folder string, s shim.Program, idle bool) (box, error) {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(folder))
 	b.firstUID = firstUser + sum.Sum32()%50_000*userBlock
+	if b.sealed = !c.NoStage && shim.CanSeal(); b.sealed {
+		b.programs, b.usual = hostPrograms(b.etc), usualParts()
+	}
 	b.stage, err = findStage(folder)
 	return b, err
 }
@@ -108,13 +114,10 @@ func (b box) fill(l *shim.Launch, s executor.Spec, slot int, devices []int) erro
 			return err
 		}
 	}
+	argv, script := sandboxedCommand(s, env)
 	v := view{box: b, spec: s, launch: l}
-	argv, err := v.command()
-	if err != nil {
-		return err
-	}
 	l.Dir, l.Argv = "/", append([]string{b.program, "--args", strconv.Itoa(shim.OptionsFD), "--"}, b.shim.Init()...)
-	l.Sandbox = &shim.Sandbox{Options: v.options(devices), Filter: b.filter, Command: argv, Env: variables(env)}
+	l.Sandbox = &shim.Sandbox{Options: v.options(devices), Filter: b.filter, Command: argv, Env: variables(env), Script: script}
 	return nil
 }
 
@@ -153,6 +156,20 @@ func bareCommand(s executor.Spec, env map[string]string) ([]string, error) {
 	var err error
 	argv[0], err = lookPath(argv[0], env["PATH"])
 	return argv, err
+}
+
+// sandboxedCommand is what the first process of a sandbox starts, and what it
+// has to put into a file for it.
+func sandboxedCommand(s executor.Spec, env map[string]string) (argv []string, script string) {
+	if argv, ok := program(s, env); ok && s.Root == "" && ofTheHost(argv[0], env["PATH"]) {
+		env["PWD"] = workdir // as a shell does
+		return argv, ""
+	}
+	argv, isScript := commandLine(s, shim.ScriptPath)
+	if isScript {
+		script = s.Command
+	}
+	return argv, script
 }
 
 // lookPath searches the command's path, not the server's.

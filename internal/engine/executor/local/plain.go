@@ -2,7 +2,9 @@ package local
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/internal/engine/executor"
@@ -57,4 +59,26 @@ func executable(file string) bool {
 	var head [4]byte
 	n, _ := f.Read(head[:])
 	return string(head[:n]) == "\x7fELF"
+}
+
+// ofTheHost reports whether a program that was found on the host is the one
+// that a sandbox without an image would find: nothing that comes before it in
+// the path may be another folder there.
+func ofTheHost(file, path string) bool {
+	for _, dir := range filepath.SplitList(path) {
+		if !ofPrograms(dir) {
+			return false
+		}
+		if dir == filepath.Dir(file) {
+			break
+		}
+	}
+	target, err := filepath.EvalSymlinks(file)
+	return err == nil && ofPrograms(target)
+}
+
+// ofPrograms reports whether a path leads to what every sandbox shows.
+func ofPrograms(path string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return path == filepath.Clean(path) && filepath.IsAbs(path) && slices.Contains(hostNames, first)
 }

@@ -27,9 +27,20 @@ func probe(t *testing.T, b *drivertest.Bench, s executor.Spec) string {
 	return b.Log(t, h, 0)
 }
 
+// sandboxes are the ways in which the root of one is put together.
+var sandboxes = map[string]drivertest.Maker{"by the shim": boxed, "by bubblewrap": unstaged}
+
 func TestATaskCannotLeaveItsSandbox(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	for name, maker := range sandboxes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tryToLeave(t, drivertest.NewBench(t, maker))
+		})
+	}
+}
+
+func tryToLeave(t *testing.T, b *drivertest.Bench) {
 	other := b.Spec(t, "true")
 	if err := os.WriteFile(filepath.Join(other.Work(), "secret"), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
@@ -69,17 +80,31 @@ func TestATaskCannotLeaveItsSandbox(t *testing.T) {
 
 func TestATaskSeesOnlyWhatItNeeds(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	for name, maker := range sandboxes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lookAround(t, drivertest.NewBench(t, maker))
+		})
+	}
+}
+
+func lookAround(t *testing.T, b *drivertest.Bench) {
 	for name, tt := range map[string]struct{ command, want string }{
 		"its folder is empty":         {"pwd; ls -A", "/work\n"},
 		"nothing listens":             {"find / -path /usr -prune -o -path /proc -prune -o -type s -print", ""},
-		"its places are fresh":        {"ls -A /run /var /home /tmp", "/home:\n\n/run:\nmillrace\n\n/tmp:\n\n/var:\ntmp\n"},
+		"its places are fresh":        {"ls -A /run /var /home /tmp", "/home:\n\n/run:\n\n/tmp:\n\n/var:\ntmp\n"},
 		"it has no capability":        {"grep -E 'Cap(Eff|Prm|Bnd|Amb)' /proc/self/status | grep -v 0000000000000000 || true", ""},
 		"it can gain none":            {"grep NoNewPrivs /proc/self/status | tr -d '\\t '", "NoNewPrivs:1\n"},
 		"it is a plain user":          {"id -un; id -u; id -G", "task\n1000\n1000\n"},
 		"it is alone":                 {"set -- /proc/[0-9]*; echo $#", "2\n"},
 		"it has only its environment": {"env | cut -d= -f1 | grep -vE '^(_|PWD|SHLVL)$' | sort | tr '\\n' ' '", "HOME PATH TMPDIR USER "},
 		"its temporary files work":    {"mktemp > /dev/null; touch /tmp/x /run/x /dev/shm/x /var/tmp/y; echo ok", "ok\n"},
+		"its devices work":            {"head -c 3 /dev/zero | wc -c; echo x > /dev/null; head -c 1 /dev/urandom > /dev/null; ls /dev", "3\ncore\nfd\nfull\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\n"},
+		"a terminal can be had":       {`perl -e 'open(my $t, "+<", "/dev/ptmx") or die $!; print "open\n"'`, "open\n"},
+		"its mounts are closed":       {mountsThatAre(`/nosuid/ ? "" : $5`), ""},
+		"devices are only in /dev":    {mountsThatAre(`/nodev/ || $5 ~ "^/dev/[a-z]+$" || $5 == "/dev/pts" ? "" : $5`), ""},
+		"little can be written":       {mountsThatAre(`$6 ~ /^rw/ && $5 !~ "^/(proc|dev/.*)$" ? $5 : ""`), "/run\n/tmp\n/work\n"},
+		"its signals are its own":     {"cat /proc/self/status | grep -E 'Sig(Blk|Ign|Cgt)' | grep -v 0000000000000000 || true", ""},
 		"usual programs work":         {"printf 'b\\na\\n' | sort | awk '{print NR $0}'", "1a\n2b\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,6 +114,11 @@ func TestATaskSeesOnlyWhatItNeeds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// mountsThatAre prints what an expression of awk makes of each line of mounts.
+func mountsThatAre(expression string) string {
+	return "awk '{ x = " + expression + "; if (x != \"\") print x }' /proc/self/mountinfo | sort"
 }
 
 func TestTheNetworkIsClosedUnlessAskedFor(t *testing.T) {

@@ -12,10 +12,8 @@ import (
 )
 
 const (
-	taskUser   = "task"
-	taskUID    = "1000"
-	scriptPath = "/run/millrace/command"
-	initName   = "init"
+	taskUser = "task"
+	taskUID  = "1000"
 
 	smallTmpfs = 16 << 20 // bytes of /run
 	sharedMem  = 1 << 30  // bytes of /dev/shm where no memory is set
@@ -29,26 +27,13 @@ type view struct {
 }
 
 // show is the path under which the sandbox finds something. A task's own user
-// cannot reach into the server's folder, so the shim binds it elsewhere first.
+// cannot reach into the server's folder, so the shim shows it elsewhere first.
 func (v view) show(from, name string) string {
 	if v.box.stage == "" {
 		return from
 	}
-	v.launch.Stage = v.box.stage
-	v.launch.Binds = append(v.launch.Binds, shim.Bind{From: from, Name: name})
+	v.launch.Stage.Own = append(v.launch.Stage.Own, shim.Part{Kind: shim.Shown, From: from, Name: name})
 	return filepath.Join(v.box.stage, name)
-}
-
-func (v view) command() ([]string, error) {
-	argv, script := commandLine(v.spec, scriptPath)
-	if !script {
-		return argv, nil
-	}
-	file := filepath.Join(v.spec.Dir, commandFile)
-	if err := os.WriteFile(file, []byte(v.spec.Command), 0o600); err != nil {
-		return nil, err
-	}
-	return argv, os.Chmod(file, 0o644)
 }
 
 // options build the sandbox: an empty root, and then only what is needed.
@@ -62,10 +47,17 @@ func (v view) options(devices []int) []string {
 	if v.box.flat {
 		args = append(args, "--disable-userns")
 	}
+	if v.box.stage != "" {
+		v.launch.Stage = &shim.Stage{Folder: v.box.stage, Sealed: v.box.sealed}
+	}
+	if v.box.sealed {
+		return append(args, v.staged(devices)...)
+	}
 	if !v.spec.Network {
 		args = append(args, "--unshare-net")
 	}
 	args = append(args, v.root()...)
+	args = append(args, "--proc", "/proc", "--dev", "/dev")
 	args = append(args, v.fresh()...)
 	args = append(args, v.devices(devices)...)
 	args = append(args, v.folders()...)
@@ -75,18 +67,25 @@ func (v view) options(devices []int) []string {
 // root is the programs: the host's, or those of an image.
 func (v view) root() []string {
 	if v.spec.Root == "" {
-		args := programs("/", []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}, "/")
+		args := programs("/", hostNames, "/")
 		args = append(args, "--ro-bind", v.show(v.box.etc, "etc"), "/etc", "--dir", "/home", "--dir", "/var")
 		return append(append(args, "--symlink", "/tmp", "/var/tmp"), v.names()...)
 	}
-	entries, _ := os.ReadDir(v.spec.Root)
-	var names []string
+	return append(programs(v.spec.Root, imageNames(v.spec.Root), v.show(v.spec.Root, "root")), v.names()...)
+}
+
+// hostNames are the folders of the host that hold its programs; imageNames are
+// those of an image, but for what a sandbox has of its own.
+var hostNames = []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}
+
+func imageNames(root string) (names []string) {
+	entries, _ := os.ReadDir(root)
 	for _, entry := range entries {
 		if own := []string{"proc", "dev", "sys", "run", "tmp", workdir[1:], inputs[1:]}; !slices.Contains(own, entry.Name()) {
 			names = append(names, entry.Name())
 		}
 	}
-	return append(programs(v.spec.Root, names, v.show(v.spec.Root, "root")), v.names()...)
+	return names
 }
 
 // programs shows folders of a root, which is seen at another place.
@@ -120,15 +119,14 @@ func (v view) names() []string {
 	return []string{"--ro-bind", source, file}
 }
 
-// fresh are the folders that must not be the host's: sockets of its services
-// are in /run, and its processes in /proc.
+// fresh are folders that every command finds empty: on the host, sockets of
+// its services are in /run.
 func (v view) fresh() []string {
 	shared := v.spec.MemoryBytes
 	if shared == 0 {
 		shared = sharedMem
 	}
 	return []string{
-		"--proc", "/proc", "--dev", "/dev",
 		"--size", strconv.FormatInt(shared, 10), "--tmpfs", "/dev/shm",
 		"--size", strconv.Itoa(smallTmpfs), "--tmpfs", "/run",
 	}
@@ -139,14 +137,22 @@ func (v view) devices(devices []int) []string {
 		return []string{"--remount-ro", "/dev"}
 	}
 	var args []string
+	for _, name := range deviceNames(devices) {
+		args = append(args, "--dev-bind-try", "/dev/"+name, "/dev/"+name)
+	}
+	return append(args, "--remount-ro", "/dev")
+}
+
+// deviceNames are the files of GPUs in /dev.
+func deviceNames(devices []int) []string {
+	if len(devices) == 0 {
+		return nil
+	}
 	names := []string{"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset"}
 	for _, device := range devices {
 		names = append(names, "nvidia"+strconv.Itoa(device))
 	}
-	for _, name := range names {
-		args = append(args, "--dev-bind-try", "/dev/"+name, "/dev/"+name)
-	}
-	return append(args, "--remount-ro", "/dev")
+	return names
 }
 
 // folders are the attempt's own. Its /tmp is on disk, where large temporary
@@ -156,10 +162,6 @@ func (v view) folders() []string {
 	args := []string{"--bind", v.show(own.Temp, "tmp"), "/tmp", "--bind", v.show(own.Work, "work"), workdir}
 	if v.spec.Staged {
 		args = append(args, "--ro-bind", v.show(own.Inputs, "in"), inputs)
-	}
-	args = append(args, "--ro-bind", v.show(v.box.shim[0], initName), shim.InitPath)
-	if _, script := commandLine(v.spec, scriptPath); script {
-		args = append(args, "--ro-bind", v.show(filepath.Join(v.spec.Dir, commandFile), commandFile), scriptPath)
 	}
 	return args
 }

@@ -76,15 +76,14 @@ func (c *command) begin(l Launch, log *log) error {
 	if len(l.Argv) == 0 {
 		return errors.New("there is nothing to run")
 	}
-	if err := l.stage(); err != nil {
-		return err
-	}
 	// Keys of the kernel are held by a session, and ours are not the command's.
 	_, _, _ = unix.Syscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0)
 	files, err := c.files(l, log)
 	defer func() {
-		for _, fd := range files[:min(len(files), orderFD)] {
-			unix.Close(int(fd))
+		for i, fd := range files {
+			if i != orderFD && i != programFD {
+				unix.Close(int(fd))
+			}
 		}
 	}()
 	if err != nil {
@@ -147,8 +146,20 @@ func (c *command) files(l Launch, log *log) ([]uintptr, error) {
 		files = append(files, uintptr(fd))
 	}
 	c.order = int(files[orderFD])
-	return files, nil
+	program, err := ownProgram()
+	return append(files, uintptr(program)), err
 }
+
+// ownProgram is a descriptor of the shim's own program, which is the first
+// process of every sandbox.
+var ownProgram = sync.OnceValues(func() (int, error) {
+	const self = "/proc/self/exe"
+	fd, err := unix.Open(self, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: self, Err: err}
+	}
+	return fd, nil
+})
 
 // options is how bubblewrap reads its options: each ends with a NUL.
 func (s Sandbox) options() ([]byte, error) {

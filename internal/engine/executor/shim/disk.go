@@ -2,6 +2,7 @@ package shim
 
 import (
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -89,7 +90,9 @@ func (d *disk) count(pid int) (exceeded, hidden bool) {
 func (d *disk) look(pid int) counter {
 	var work unix.Stat_t
 	_ = unix.Stat(d.folders[0], &work)
-	c := counter{dev: work.Dev, seen: map[inode]bool{}, list: make([]byte, 512<<10)}
+	list := lists.Get().(*[]byte)
+	defer lists.Put(list)
+	c := counter{dev: work.Dev, seen: map[inode]bool{}, list: *list}
 	for _, folder := range d.folders {
 		c.folder(unix.AT_FDCWD, folder, 0)
 	}
@@ -100,6 +103,9 @@ func (d *disk) look(pid int) counter {
 	}
 	return c
 }
+
+// lists are long enough to hold all names of a usual folder.
+var lists = sync.Pool{New: func() any { list := make([]byte, 512<<10); return &list }}
 
 // full reports whether the command has used what it may: a program that fails
 // when it does ends by itself.

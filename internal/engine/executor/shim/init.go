@@ -5,11 +5,11 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,27 +23,33 @@ type Sandbox struct {
 
 	Command []string `json:"command"` // the first is looked for in the command's own PATH
 	Env     []string `json:"env,omitempty"`
+	Script  string   `json:"script,omitempty"` // what the command finds at ScriptPath; nothing if empty
 }
+
+// ScriptPath is where a sandbox shows a command that has to be a file.
+const ScriptPath = "/run/millrace/command"
 
 // The descriptors on which a sandbox is spoken to.
 const (
 	OptionsFD = 3
 	FilterFD  = 4
 	orderFD   = 5 // what the first process is to start, then what became of it
+	programFD = 6 // of the first process
 )
 
-// InitPath is where the first process of a sandbox finds its program.
-const InitPath = "/run/millrace/init"
+// initPath is where the first process of a sandbox finds its program: a mount
+// for it would cost every task more than a descriptor.
+const initPath = "/proc/self/fd/6"
 
 // Init is the command line of the first process of a sandbox.
 func (p Program) Init() []string {
-	return append(append([]string{InitPath}, p[1:]...), initFlag)
+	return append(append([]string{initPath}, p[1:]...), initFlag)
 }
 
 // encode puts a command and its environment into bytes.
 func (s Sandbox) encode() []byte {
 	var order []byte
-	for _, list := range [][]string{s.Command, s.Env} {
+	for _, list := range [][]string{s.Command, s.Env, {s.Script}} {
 		order = binary.BigEndian.AppendUint32(order, uint32(len(list)))
 		for _, text := range list {
 			order = binary.BigEndian.AppendUint32(order, uint32(len(text)))
@@ -66,7 +72,8 @@ func decode(order []byte) (s Sandbox, err error) {
 		order = order[4:]
 		return int(n)
 	}
-	for _, list := range []*[]string{&s.Command, &s.Env} {
+	var script []string
+	for _, list := range []*[]string{&s.Command, &s.Env, &script} {
 		for left := number(); left > 0 && err == nil; left-- {
 			n := number()
 			if n > len(order) {
@@ -78,6 +85,7 @@ func decode(order []byte) (s Sandbox, err error) {
 			}
 		}
 	}
+	s.Script = strings.Join(script, "")
 	return s, err
 }
 
@@ -107,8 +115,7 @@ func runInit() int {
 	if err != nil || len(s.Command) == 0 {
 		return Unusable
 	}
-	// Signals are for the command. Ignoring them would be inherited by it.
-	signal.Notify(make(chan os.Signal, 1))
+	ignoreSignals()
 	// The word is there before the command is: it can end this process, by a
 	// signal that looks like a fault, before another line of it is run.
 	say(nil)
@@ -121,8 +128,30 @@ func runInit() int {
 	return waitFor(pid)
 }
 
+// ignoreSignals has this process ignore what the Go runtime handles: signals
+// are for the command. Where the runtime has handlers it gives a command the
+// defaults, so ignoring is not inherited. os/signal would do the same with three
+// threads that tell each other of every signal; a first process without
+// handlers, which is spared by the kernel, is not spared between fork and exec.
+func ignoreSignals() {
+	type action struct{ handler, flags, restorer, mask uint64 }
+	const byDefault, ignored = 0, 1
+	call := func(sig uintptr, set, was *action) {
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(was)), 8, 0, 0)
+	}
+	for sig := uintptr(1); sig <= 64; sig++ {
+		var is action
+		if call(sig, nil, &is); is.handler != byDefault && sig != uintptr(unix.SIGCHLD) {
+			call(sig, &action{handler: ignored}, nil)
+		}
+	}
+}
+
 func (s Sandbox) start() (pid int, err error) {
 	program, err := s.program()
+	if err == nil && s.Script != "" {
+		err = s.writeScript()
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -131,6 +160,14 @@ func (s Sandbox) start() (pid int, err error) {
 		// Of a session of its own, so that `kill 0` does not reach this process.
 		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true},
 	})
+}
+
+// writeScript makes the file that the command is in.
+func (s Sandbox) writeScript() error {
+	if err := unix.Mkdir(filepath.Dir(ScriptPath), 0o755); err != nil {
+		return &os.PathError{Op: "mkdir", Path: filepath.Dir(ScriptPath), Err: err}
+	}
+	return writeFile(ScriptPath, unix.O_CREAT|unix.O_EXCL, []byte(s.Script))
 }
 
 // program finds the command's program, in the command's own path.

@@ -24,10 +24,11 @@ type Launch struct {
 
 	// User is the plain uid and gid that the shim drops to, if it is not 0.
 	User uint32 `json:"user,omitempty"`
-	// Binds are made in a mount namespace of the shim's own, below Stage, for
-	// folders that User could not reach otherwise.
-	Stage string `json:"stage,omitempty"`
-	Binds []Bind `json:"binds,omitempty"`
+	// Stage is what the sandbox is made of, where User could not reach it.
+	Stage *Stage `json:"stage,omitempty"`
+	// Net, if it is set, gives the command a network namespace without any
+	// network. Those of the same Net may have the same one, one after the other.
+	Net string `json:"net,omitempty"`
 
 	Cgroup Cgroup `json:"cgroup"`
 	Memory int64  `json:"memory,omitempty"` // bytes; held by the shim itself where no group does
@@ -44,12 +45,6 @@ type Launch struct {
 
 	Outputs     []OutputPattern `json:"outputs,omitempty"`
 	NotEnforced []string        `json:"notEnforced,omitempty"`
-}
-
-// Bind shows From as Name below Launch.Stage.
-type Bind struct {
-	From string `json:"from"`
-	Name string `json:"name"`
 }
 
 // Cgroup is where the command's processes are held. Its limits are set

@@ -92,16 +92,20 @@ func (t *task) collecting() error {
 var errStopped = errors.New("it was stopped")
 
 // run starts the command and returns when nothing of it is left.
-func (t *task) run(joined bool) {
+func (t *task) run(on *thread) {
 	defer t.log.close()
 	if _, asked := t.stopAsked(); asked {
 		t.exit.Stopped, t.exit.Code, t.exit.End = true, 128+int(unix.SIGTERM), time.Now()
 		return
 	}
-	c := &command{all: &t.shim.commands, pidfd: -1, order: -1, stray: !joined}
+	c := &command{all: &t.shim.commands, pidfd: -1, order: -1, stray: !on.joined}
 	defer c.close()
 	t.meter = newMeter(t.folder, t.launch)
-	if err := c.begin(t.launch, t.log); err != nil {
+	err := on.enter(t.launch)
+	if err == nil {
+		err = c.begin(t.launch, t.log)
+	}
+	if err != nil {
 		t.never(err)
 		return
 	}
@@ -113,6 +117,7 @@ func (t *task) run(joined bool) {
 	}
 	t.watch(c)
 	t.launch.clear()
+	on.leave(t.launch)
 	c.all.reap()
 	t.exit.End = time.Now()
 	t.log.drain(t.exit.End.Add(2 * time.Second))

@@ -5,67 +5,91 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // threads are those that start commands. One stays with its command to the
-// end: it carries the mount namespace and the groups of version 1 that the
-// command inherits, and the command dies with it. None is the first of the
-// process, where the memory of the shim itself is charged; Main holds that one.
-// One that is free waits for the next attempt of its groups, since entering them
-// takes longer than some commands do.
+// end: it carries the namespaces and the groups of version 1 that the command
+// inherits, and the command dies with it. None is the first of the process,
+// where the memory of the shim itself is charged; Main holds that one. One that
+// is free waits for the next attempt of its kind, since entering groups and
+// putting a stage together takes longer than some commands do.
 type threads struct {
 	mu   sync.Mutex
-	free []*thread
+	free []*thread // the last one was used last
 }
 
-// most is how many threads wait at most.
-const most = 64
+const (
+	most     = 64               // threads that wait
+	stageAge = 10 * time.Minute // of a stage, which may miss what is mounted on the host
+)
 
 type thread struct {
 	groups []string
 	joined bool // all of them
 	work   chan func()
+
+	stage  *Stage // as it was made; nil for none
+	staged time.Time
+	net    string // of whom the network namespace is; empty for the host's
+	spent  bool   // not to be used again
 }
 
 // do runs work on a thread that is in the groups of a launch, or as many of
 // them as can be joined.
-func (all *threads) do(l Launch, work func(joined bool)) {
-	t := all.take(l.Cgroup.Threads)
+func (all *threads) do(l Launch, work func(t *thread)) {
+	t := all.take(l)
 	done := make(chan struct{})
 	t.work <- func() {
 		defer close(done)
-		work(t.joined)
+		work(t)
 	}
 	<-done
-	if l.Stage != "" || !t.joined || !all.keep(t) {
-		close(t.work) // the thread, and the mounts that it sees, go with it
+	if t.spent || !t.joined {
+		close(t.work) // the thread, and the namespaces that it sees, go with it
+		return
 	}
+	all.keep(t)
 }
 
-func (all *threads) take(groups []string) *thread {
+func (all *threads) take(l Launch) *thread {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	for i, t := range all.free {
-		if slices.Equal(t.groups, groups) {
+	for i, t := range slices.Backward(all.free) {
+		if t.suits(l) {
 			all.free = slices.Delete(all.free, i, i+1)
 			return t
 		}
 	}
-	t := &thread{groups: groups, work: make(chan func())}
+	t := &thread{groups: l.Cgroup.Threads, work: make(chan func())}
 	go t.live()
 	return t
 }
 
-func (all *threads) keep(t *thread) bool {
+// keep lets a thread wait, in place of the one that has waited longest if there
+// are too many.
+func (all *threads) keep(t *thread) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if len(all.free) >= most {
-		return false
+		close(all.free[0].work)
+		all.free = slices.Delete(all.free, 0, 1)
 	}
 	all.free = append(all.free, t)
-	return true
+}
+
+// suits reports whether a thread that waits can carry a launch out.
+func (t *thread) suits(l Launch) bool {
+	if !slices.Equal(t.groups, l.Cgroup.Threads) || t.net != "" && l.Net == "" {
+		return false
+	}
+	if t.stage == nil {
+		return true
+	}
+	return l.Stage != nil && time.Since(t.staged) < stageAge && t.stage.Folder == l.Stage.Folder &&
+		t.stage.Sealed == l.Stage.Sealed && slices.Equal(t.stage.Base, l.Stage.Base)
 }
 
 func (t *thread) live() {
@@ -79,3 +103,38 @@ func (t *thread) live() {
 		work()
 	}
 }
+
+// enter makes the thread what the command of a launch is to inherit.
+func (t *thread) enter(l Launch) error {
+	t.spent = true // until it was left well
+	if l.Net != "" && l.Net != t.net {
+		if err := leaveNetwork(); err != nil {
+			return err
+		}
+		t.net = l.Net
+	}
+	if l.Stage == nil {
+		return nil
+	}
+	if t.stage == nil {
+		if err := l.Stage.make(); err != nil {
+			return err
+		}
+		t.stage, t.staged = l.Stage, time.Now()
+	}
+	return l.Stage.dress()
+}
+
+// leave makes the thread ready for the next command, if it can be.
+func (t *thread) leave(l Launch) {
+	if l.Stage != nil && l.Stage.strip() != nil {
+		return
+	}
+	if t.net != "" && !networkUnused() {
+		t.net = used
+	}
+	t.spent = false
+}
+
+// used is the Net of nobody.
+const used = "\x00"

@@ -1,0 +1,89 @@
+package local_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/drivertest"
+)
+
+// The shim keeps what it has put together for the next task, which must not
+// find anything of the one before.
+func TestATaskFindsNothingOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	first := b.Spec(t, "touch /work/a /tmp/a /run/a /dev/shm/a; cat /inputs/x")
+	first.Staged = true
+	if err := os.MkdirAll(first.Places().Inputs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	place(t, filepath.Join(first.Places().Inputs, "x"), "mine\n", 0o644)
+	if got := probe(t, b, first); got != "mine\n" {
+		t.Fatalf("its input is %q", got)
+	}
+	look := "ls -A /work /tmp /run /dev/shm /inputs /dev/pts; " + mountsThatAre(`$5 ~ "^/(tmp|work|inputs)" ? $5 : ""`)
+	if got := probe(t, b, b.Spec(t, look)); got != "/dev/pts:\nptmx\n\n/dev/shm:\n\n/inputs:\n\n/run:\n\n/tmp:\n\n/work:\n/tmp\n/work\n" {
+		t.Errorf("the next one finds %q", got)
+	}
+}
+
+// Tasks of a run may have one network namespace after the other, as long as
+// nobody can tell.
+func TestANetworkThatWasUsedServesNobodyElse(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	run, attempts := ids.NewRun(), 0
+	network := func(run ids.Run, before string) string {
+		t.Helper()
+		attempts++
+		s := b.Spec(t, before+"readlink /proc/self/ns/net; ls /proc/net/dev > /dev/null")
+		if err := os.Rename(s.Dir, filepath.Join(b.Folder, executor.Key{Run: run, Node: "n", Attempt: attempts}.Folder())); err != nil {
+			t.Fatal(err)
+		}
+		s.Key = executor.Key{Run: run, Node: "n", Attempt: attempts}
+		s.Dir = filepath.Join(b.Folder, s.Key.Folder())
+		return strings.TrimSpace(probe(t, b, s))
+	}
+	first, second := network(run, ""), network(run, "echo x > /dev/udp/127.0.0.1/9; ")
+	if os.Geteuid() == 0 && first != second {
+		t.Errorf("an unused network was thrown away: %s, %s", first, second)
+	}
+	third := network(run, "")
+	if third == second {
+		t.Error("a used network served another task")
+	}
+	if other := network(ids.NewRun(), ""); other == third {
+		t.Error("a network served another run")
+	}
+	host, err := os.Readlink("/proc/self/ns/net")
+	if err != nil || first == host || third == host {
+		t.Errorf("a task is in the host's network, %v", err)
+	}
+}
+
+// Values of a path decide whether the host's program is the one of the sandbox.
+func TestAProgramThatTheSandboxDoesNotShowIsLookedForByItsShell(t *testing.T) {
+	t.Parallel()
+	b := drivertest.NewBench(t, boxed)
+	dir := t.TempDir()
+	text, err := os.ReadFile("/usr/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	place(t, filepath.Join(dir, "hidden"), string(text), 0o755)
+	place(t, filepath.Join(dir, "true"), string(text), 0o755)
+	s := b.Spec(t, "hidden")
+	s.Env = map[string]string{"PATH": dir + ":/usr/bin"}
+	if seen := b.Do(t, s); seen.Exit == nil || seen.Exit.Code != 127 || seen.Reason != executor.ExitedNonZero {
+		t.Errorf("a program of the host: %+v", seen)
+	}
+	s = b.Spec(t, "true")
+	s.Env = map[string]string{"PATH": dir + ":/usr/bin"}
+	if seen := b.Do(t, s); seen.Reason != executor.ExitedZero {
+		t.Errorf("a program that both have: %+v", seen)
+	}
+}
