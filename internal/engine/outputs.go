@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
 	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
@@ -70,7 +71,7 @@ func (c *carrier) overStorage(ctx context.Context, t *try, exit *executor.Exit) 
 // keep stores one output under a key that carries attempt and fence, so that
 // nobody else can write it.
 func (c *carrier) keep(ctx context.Context, t *try, i int, o executor.Output) (runs.Output, error) {
-	f, err := shim.OpenMade(filepath.Join(c.e.Dir, c.key(t).Folder(), shim.WorkFolder), o.Path)
+	f, err := outputs.Open(filepath.Join(c.e.Dir, c.key(t).Folder(), shim.WorkFolder), o.Path)
 	if err != nil {
 		return runs.Output{}, fault.Invalid("%s is not there any more", o.Path).WithCause(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
 )
 
 // ProgressFile is where a command may say how far it has come, among its
@@ -15,7 +16,7 @@ const ProgressFile = "millrace-progress"
 
 // ProgressOf reads what a command says of itself: "done/total".
 func ProgressOf(dir string) (done, total float64, ok bool) {
-	f, err := shim.OpenMade(filepath.Join(dir, shim.TempFolder), ProgressFile)
+	f, err := outputs.Open(filepath.Join(dir, shim.TempFolder), ProgressFile)
 	if err != nil {
 		return 0, 0, false
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/mask"
-	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
 )
 
 // Name is what handles of this driver carry.
@@ -239,7 +239,7 @@ func (l *life) record() (*executor.Exit, error) {
 		}
 	}
 	made := l.outcome()
-	made.Outputs, made.Missing = shim.Collect(l.Spec.Work(), l.Spec.Outputs)
+	made.Outputs, made.Missing = outputs.Collect(l.Spec.Work(), l.Spec.Outputs)
 	l.Exit = &made
 	return l.Exit, l.save()
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
 
 // box is what stands around a command.
@@ -30,7 +31,7 @@ type box struct {
 	shim     shim.Program
 	filter   []byte
 
-	programs, usual []shim.Part // of a root that the shim puts together
+	programs, usual []stage.Part // of a root that the shim puts together
 }
 
 const (
@@ -68,7 +69,7 @@ func newBox(c Config, folder string, s shim.Program, idle bool) (box, error) {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(folder))
 	b.firstUID = firstUser + sum.Sum32()%50_000*userBlock
-	if b.sealed = !c.NoStage && shim.CanSeal(); b.sealed {
+	if b.sealed = !c.NoStage && stage.CanSeal(); b.sealed {
 		b.programs, b.usual = hostPrograms(b.etc), usualParts()
 	}
 	b.stage, err = findStage(folder)

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
 
 // staged are the options of a sandbox whose root the shim has put together.
@@ -14,12 +14,12 @@ func (v view) staged(devices []int) []string {
 	s := v.launch.Stage
 	s.Base = v.base(devices)
 	own := v.spec.Places()
-	s.Own = []shim.Part{
-		{Kind: shim.Shown, Name: "tmp", From: own.Temp},
-		{Kind: shim.Shown, Name: workdir[1:], From: own.Work},
+	s.Own = []stage.Part{
+		{Kind: stage.Shown, Name: "tmp", From: own.Temp},
+		{Kind: stage.Shown, Name: workdir[1:], From: own.Work},
 	}
 	if v.spec.Staged {
-		s.Own = append(s.Own, shim.Part{Kind: shim.ReadOnly, Name: inputs[1:], From: own.Inputs})
+		s.Own = append(s.Own, stage.Part{Kind: stage.ReadOnly, Name: inputs[1:], From: own.Inputs})
 	}
 	if !v.spec.Network {
 		v.launch.Net = string(v.spec.Key.Run)
@@ -29,7 +29,7 @@ func (v view) staged(devices []int) []string {
 }
 
 // base is what all commands see that run with the same programs and devices.
-func (v view) base(devices []int) []shim.Part {
+func (v view) base(devices []int) []stage.Part {
 	parts := v.box.programs
 	if v.spec.Root != "" {
 		parts = shownPrograms(v.spec.Root, imageNames(v.spec.Root))
@@ -38,49 +38,49 @@ func (v view) base(devices []int) []shim.Part {
 }
 
 // hostPrograms are those of a sandbox without an image, and what they need.
-func hostPrograms(etc string) []shim.Part {
+func hostPrograms(etc string) []stage.Part {
 	return append(shownPrograms("/", hostNames),
-		shim.Part{Kind: shim.ReadOnly, Name: "etc", From: etc},
-		shim.Part{Kind: shim.EmptyFolder, Name: "home"},
-		shim.Part{Kind: shim.EmptyFolder, Name: "var"},
-		shim.Part{Kind: shim.Symlink, Name: "var/tmp", From: "/tmp"},
+		stage.Part{Kind: stage.ReadOnly, Name: "etc", From: etc},
+		stage.Part{Kind: stage.EmptyFolder, Name: "home"},
+		stage.Part{Kind: stage.EmptyFolder, Name: "var"},
+		stage.Part{Kind: stage.Symlink, Name: "var/tmp", From: "/tmp"},
 	)
 }
 
 // usualParts are in every sandbox.
-func usualParts() (parts []shim.Part) {
+func usualParts() (parts []stage.Part) {
 	for _, name := range []string{"proc", "run", "tmp", workdir[1:], inputs[1:], "dev", "dev/shm"} {
-		parts = append(parts, shim.Part{Kind: shim.EmptyFolder, Name: name})
+		parts = append(parts, stage.Part{Kind: stage.EmptyFolder, Name: name})
 	}
 	parts = append(parts, shownDevices([]string{"null", "zero", "full", "random", "urandom", "tty"})...)
 	return append(parts,
-		shim.Part{Kind: shim.Symlink, Name: "dev/stdin", From: "/proc/self/fd/0"},
-		shim.Part{Kind: shim.Symlink, Name: "dev/stdout", From: "/proc/self/fd/1"},
-		shim.Part{Kind: shim.Symlink, Name: "dev/stderr", From: "/proc/self/fd/2"},
-		shim.Part{Kind: shim.Symlink, Name: "dev/fd", From: "/proc/self/fd"},
-		shim.Part{Kind: shim.Symlink, Name: "dev/core", From: "/proc/kcore"},
-		shim.Part{Kind: shim.Terminals, Name: "dev/pts"},
-		shim.Part{Kind: shim.Symlink, Name: "dev/ptmx", From: "pts/ptmx"},
+		stage.Part{Kind: stage.Symlink, Name: "dev/stdin", From: "/proc/self/fd/0"},
+		stage.Part{Kind: stage.Symlink, Name: "dev/stdout", From: "/proc/self/fd/1"},
+		stage.Part{Kind: stage.Symlink, Name: "dev/stderr", From: "/proc/self/fd/2"},
+		stage.Part{Kind: stage.Symlink, Name: "dev/fd", From: "/proc/self/fd"},
+		stage.Part{Kind: stage.Symlink, Name: "dev/core", From: "/proc/kcore"},
+		stage.Part{Kind: stage.Terminals, Name: "dev/pts"},
+		stage.Part{Kind: stage.Symlink, Name: "dev/ptmx", From: "pts/ptmx"},
 	)
 }
 
-func shownDevices(names []string) (parts []shim.Part) {
+func shownDevices(names []string) (parts []stage.Part) {
 	for _, name := range names {
 		if _, err := os.Stat("/dev/" + name); err == nil {
-			parts = append(parts, shim.Part{Kind: shim.Device, Name: "dev/" + name, From: "/dev/" + name})
+			parts = append(parts, stage.Part{Kind: stage.Device, Name: "dev/" + name, From: "/dev/" + name})
 		}
 	}
 	return parts
 }
 
 // shownPrograms shows folders of a root.
-func shownPrograms(root string, names []string) (parts []shim.Part) {
+func shownPrograms(root string, names []string) (parts []stage.Part) {
 	for _, name := range names {
 		path := filepath.Join(root, name)
 		if target, err := os.Readlink(path); err == nil {
-			parts = append(parts, shim.Part{Kind: shim.Symlink, Name: name, From: target})
+			parts = append(parts, stage.Part{Kind: stage.Symlink, Name: name, From: target})
 		} else if _, err := os.Stat(path); err == nil {
-			parts = append(parts, shim.Part{Kind: shim.ReadOnly, Name: name, From: path})
+			parts = append(parts, stage.Part{Kind: stage.ReadOnly, Name: name, From: path})
 		}
 	}
 	return parts

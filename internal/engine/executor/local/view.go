@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
 
 const (
@@ -32,7 +33,7 @@ func (v view) show(from, name string) string {
 	if v.box.stage == "" {
 		return from
 	}
-	v.launch.Stage.Own = append(v.launch.Stage.Own, shim.Part{Kind: shim.Shown, From: from, Name: name})
+	v.launch.Stage.Own = append(v.launch.Stage.Own, stage.Part{Kind: stage.Shown, From: from, Name: name})
 	return filepath.Join(v.box.stage, name)
 }
 
@@ -48,7 +49,7 @@ func (v view) options(devices []int) []string {
 		args = append(args, "--disable-userns")
 	}
 	if v.box.stage != "" {
-		v.launch.Stage = &shim.Stage{Folder: v.box.stage, Sealed: v.box.sealed}
+		v.launch.Stage = &stage.Stage{Folder: v.box.stage, Sealed: v.box.sealed}
 	}
 	if v.box.sealed {
 		return append(args, v.staged(devices)...)

@@ -3,13 +3,10 @@ package shim
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // What lies in an attempt's folder.
@@ -60,32 +57,4 @@ func numbers(line string) []int64 {
 		n = append(n, i)
 	}
 	return n
-}
-
-// OpenMade opens a file that a command left in one of its folders. The command
-// is not trusted: a link that leaves the folder, a pipe or a device is an error
-// that is fs.ErrNotExist or fs.ErrInvalid. The caller closes it.
-func OpenMade(folder, path string) (*os.File, error) {
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return openRegular(root, path)
-}
-
-func openRegular(root *os.Root, path string) (*os.File, error) {
-	file, err := root.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrInvalid}
-	}
-	if err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
 }

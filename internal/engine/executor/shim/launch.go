@@ -3,6 +3,8 @@ package shim
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
 
 // Launch is an attempt that the shim is to carry out.
@@ -25,7 +27,7 @@ type Launch struct {
 	// User is the plain uid and gid that the shim drops to, if it is not 0.
 	User uint32 `json:"user,omitempty"`
 	// Stage is what the sandbox is made of, where User could not reach it.
-	Stage *Stage `json:"stage,omitempty"`
+	Stage *stage.Stage `json:"stage,omitempty"`
 	// Net, if it is set, gives the command a network namespace without any
 	// network. Those of the same Net may have the same one, one after the other.
 	Net string `json:"net,omitempty"`
@@ -84,6 +86,6 @@ const (
 // status, when it is asked for VersionFlag, and says when a server comes: a
 // server does not hand its tasks to a shim of another version.
 const (
-	Version     = 105
+	Version     = 106
 	VersionFlag = "-version"
 )

@@ -1,6 +1,10 @@
 package shim
 
-import "time"
+import (
+	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
+)
 
 // Exit is how an attempt ended.
 type Exit struct {
@@ -31,21 +35,12 @@ type Exit struct {
 	NotEnforced []string `json:"notEnforced,omitempty"` // limits that were asked for and not held
 }
 
-// Output is one file that the command left.
-type Output struct {
-	Port   string `json:"port"`
-	Path   string `json:"path"` // below the working folder; open it with OpenOutput
-	Size   int64  `json:"size"`
-	SHA256 string `json:"sha256"` // in hex
-}
-
-// OutputPattern says where a port's files are expected.
-type OutputPattern struct {
-	Port     string `json:"port"`
-	Path     string `json:"path"`               // below the working folder, a pattern as of path.Match if Many
-	Many     bool   `json:"many,omitempty"`     // any number of files, but at least one
-	Optional bool   `json:"optional,omitempty"` // nothing is fine too
-}
+// Output is one file that the command left, and OutputPattern where it was
+// expected.
+type (
+	Output        = outputs.File
+	OutputPattern = outputs.Pattern
+)
 
 // Usage is a sample of what a whole attempt uses.
 type Usage struct {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/engine/executor/mask"
+	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
 )
 
 // task is an attempt that is carried out, and why and how it ends. One
@@ -68,12 +69,12 @@ func (t *task) carryOut() Exit {
 // collect takes note of what the command made. Hashing it can take long, and
 // ends as the command would have.
 func (t *task) collect() {
-	found, err := collect(t.folder.path(WorkFolder), t.launch.Outputs, t.launch.Disk, t.collecting)
+	found, err := outputs.Within(t.folder.path(WorkFolder), t.launch.Outputs, t.launch.Disk, t.collecting)
 	switch {
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, outputs.ErrTooLarge):
 		t.exit.OutOfDisk = true
 	case err == nil:
-		t.exit.Outputs, t.exit.Missing, t.exit.Refused = found.outputs, found.missing, found.refused
+		t.exit.Outputs, t.exit.Missing, t.exit.Refused = found.Outputs, found.Missing, found.Refused
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
 
 // threads are those that start commands. One stays with its command to the
@@ -31,7 +33,7 @@ type thread struct {
 	joined bool // all of them
 	work   chan func()
 
-	stage  *Stage // as it was made; nil for none
+	stage  *stage.Stage // as it was made; nil for none
 	staged time.Time
 	net    string // of whom the network namespace is; empty for the host's
 	spent  bool   // not to be used again
@@ -88,8 +90,7 @@ func (t *thread) suits(l Launch) bool {
 	if t.stage == nil {
 		return true
 	}
-	return l.Stage != nil && time.Since(t.staged) < stageAge && t.stage.Folder == l.Stage.Folder &&
-		t.stage.Sealed == l.Stage.Sealed && slices.Equal(t.stage.Base, l.Stage.Base)
+	return l.Stage != nil && time.Since(t.staged) < stageAge && t.stage.Same(*l.Stage)
 }
 
 func (t *thread) live() {
@@ -108,7 +109,7 @@ func (t *thread) live() {
 func (t *thread) enter(l Launch) error {
 	t.spent = true // until it was left well
 	if l.Net != "" && l.Net != t.net {
-		if err := leaveNetwork(); err != nil {
+		if err := stage.LeaveNetwork(); err != nil {
 			return err
 		}
 		t.net = l.Net
@@ -117,20 +118,20 @@ func (t *thread) enter(l Launch) error {
 		return nil
 	}
 	if t.stage == nil {
-		if err := l.Stage.make(); err != nil {
+		if err := l.Stage.Make(); err != nil {
 			return err
 		}
 		t.stage, t.staged = l.Stage, time.Now()
 	}
-	return l.Stage.dress()
+	return l.Stage.Dress()
 }
 
 // leave makes the thread ready for the next command, if it can be.
 func (t *thread) leave(l Launch) {
-	if l.Stage != nil && l.Stage.strip() != nil {
+	if l.Stage != nil && l.Stage.Strip() != nil {
 		return
 	}
-	if t.net != "" && !networkUnused() {
+	if t.net != "" && !stage.NetworkUnused() {
 		t.net = used
 	}
 	t.spent = false

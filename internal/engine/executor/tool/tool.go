@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/local"
-	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
 )
 
 // File stands for the file's path among the arguments of a program.
@@ -378,7 +378,7 @@ func (r *Runner) made(work string) (out []byte, complaint string, err error) {
 // readMade reads no more than most bytes of a file that the program may have
 // replaced by anything.
 func readMade(work, name string, most int) ([]byte, error) {
-	f, err := shim.OpenMade(work, name)
+	f, err := outputs.Open(work, name)
 	if err != nil {
 		return nil, nil //nolint:nilerr // whatever stands there instead, it is not what was printed
 	}

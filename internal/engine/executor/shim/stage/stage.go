@@ -1,10 +1,13 @@
-package shim
+// Package stage puts together what a command in a sandbox may see, in namespaces
+// of the thread that will start it.
+package stage
 
 import (
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,24 +26,29 @@ type Stage struct {
 	Sealed bool `json:"sealed,omitempty"`
 }
 
-// Part is something in a stage.
-type Part struct {
-	Kind PartKind `json:"kind"`
-	Name string   `json:"name"` // below the folder
-	From string   `json:"from,omitempty"`
+// Same reports whether one can be used in place of another.
+func (s Stage) Same(other Stage) bool {
+	return s.Folder == other.Folder && s.Sealed == other.Sealed && slices.Equal(s.Base, other.Base)
 }
 
-// PartKind says what a Part is.
-type PartKind string
+// Part is something in a stage.
+type Part struct {
+	Kind Kind   `json:"kind"`
+	Name string `json:"name"` // below the folder
+	From string `json:"from,omitempty"`
+}
+
+// Kind says what a Part is.
+type Kind string
 
 // The kinds of parts.
 const (
-	EmptyFolder PartKind = "folder"
-	Symlink     PartKind = "symlink"  // to From
-	Shown       PartKind = "shown"    // From, and all mounts below it
-	ReadOnly    PartKind = "readonly" // the same, and nobody can change it
-	Device      PartKind = "device"   // From is one
-	Terminals   PartKind = "terminals"
+	EmptyFolder Kind = "folder"
+	Symlink     Kind = "symlink"  // to From
+	Shown       Kind = "shown"    // From, and all mounts below it
+	ReadOnly    Kind = "readonly" // the same, and nobody can change it
+	Device      Kind = "device"   // From is one
+	Terminals   Kind = "terminals"
 )
 
 // CanSeal reports whether the kernel can do what a sealed stage needs.
@@ -48,9 +56,9 @@ func CanSeal() bool {
 	return unix.MountSetattr(-1, "", 0, &unix.MountAttr{}) != unix.ENOSYS // Linux 5.12
 }
 
-// make builds the part that is there for every command, in a new mount
+// Make builds the part that is there for every command, in a new mount
 // namespace of this thread.
-func (s Stage) make() error {
+func (s Stage) Make() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return os.NewSyscallError("unshare", err)
 	}
@@ -71,8 +79,8 @@ func (s Stage) make() error {
 	return nil
 }
 
-// dress adds what is one attempt's own, and strip takes it away again.
-func (s Stage) dress() error {
+// Dress adds what is one attempt's own, and Strip takes it away again.
+func (s Stage) Dress() error {
 	for _, p := range s.Own {
 		if err := s.add(p); err != nil {
 			return err
@@ -81,7 +89,8 @@ func (s Stage) dress() error {
 	return nil
 }
 
-func (s Stage) strip() (err error) {
+// Strip is the opposite of Dress.
+func (s Stage) Strip() (err error) {
 	for _, p := range s.Own {
 		err = errors.Join(err, unix.Unmount(filepath.Join(s.Folder, p.Name), unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW))
 	}

@@ -1,4 +1,4 @@
-package shim
+package stage
 
 import (
 	"os"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leaveNetwork puts this thread into a new network namespace that has nothing
+// LeaveNetwork puts this thread into a new network namespace that has nothing
 // but a loopback.
-func leaveNetwork() error {
+func LeaveNetwork() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return os.NewSyscallError("unshare", err)
 	}
@@ -26,11 +26,11 @@ func leaveNetwork() error {
 	return os.NewSyscallError("ioctl", unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, loopback))
 }
 
-// networkUnused reports whether nothing was ever sent in this thread's network
+// NetworkUnused reports whether nothing was ever sent in this thread's network
 // namespace, so that the next command cannot tell it from a new one: no
 // connection lingers on, and nothing was counted.
-func networkUnused() bool {
-	text, err := readFile("/proc/thread-self/net/dev")
+func NetworkUnused() bool {
+	text, err := os.ReadFile("/proc/thread-self/net/dev")
 	if err != nil {
 		return false
 	}

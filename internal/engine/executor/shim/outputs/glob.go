@@ -1,4 +1,4 @@
-package shim
+package outputs
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 const (
 	maxOutputs = 10_000
 	maxFolders = 100_000
-	maxLooks   = 2 * maxFiles
+	maxLooks   = 2_000_000
 )
 
 var (

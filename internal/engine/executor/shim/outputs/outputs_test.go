@@ -1,4 +1,4 @@
-package shim
+package outputs
 
 import (
 	"errors"
@@ -62,13 +62,13 @@ func TestAPatternOfEndlessFoldersIsRefused(t *testing.T) {
 		files = append(files, fmt.Sprintf("d%d -> .", i))
 	}
 	work := made(t, files...)
-	patterns := []OutputPattern{{Port: "f", Path: "*/*/*/*/*/*/*/f", Many: true, Optional: true}}
-	c, err := collect(work, patterns, 0, noStop)
-	if err != nil || len(c.missing) != 1 || !strings.Contains(c.refused, "too many folders") {
+	patterns := []Pattern{{Port: "f", Path: "*/*/*/*/*/*/*/f", Many: true, Optional: true}}
+	c, err := Within(work, patterns, 0, noStop)
+	if err != nil || len(c.Missing) != 1 || !strings.Contains(c.Refused, "too many folders") {
 		t.Errorf("%+v, %v", c, err)
 	}
 	looks, stopped := 0, errors.New("stopped")
-	_, err = collect(work, patterns, 0, func() error {
+	_, err = Within(work, patterns, 0, func() error {
 		if looks++; looks > 100 {
 			return stopped
 		}
@@ -88,21 +88,21 @@ func TestOutputsAreBoundedInNumber(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct {
-		patterns []OutputPattern
+		patterns []Pattern
 		outputs  int
 		missing  string
 	}{
-		"all that may be": {[]OutputPattern{{Port: "a", Path: "f0[0-8]*", Many: true}, {Port: "b", Path: "f09*", Many: true}}, maxOutputs, ""},
-		"one too many":    {[]OutputPattern{{Port: "a", Path: "f*", Many: true, Optional: true}}, 0, "a"},
-		"of two ports":    {[]OutputPattern{{Port: "a", Path: "f0*", Many: true}, {Port: "b", Path: "f1*", Many: true}}, maxOutputs, "b"},
+		"all that may be": {[]Pattern{{Port: "a", Path: "f0[0-8]*", Many: true}, {Port: "b", Path: "f09*", Many: true}}, maxOutputs, ""},
+		"one too many":    {[]Pattern{{Port: "a", Path: "f*", Many: true, Optional: true}}, 0, "a"},
+		"of two ports":    {[]Pattern{{Port: "a", Path: "f0*", Many: true}, {Port: "b", Path: "f1*", Many: true}}, maxOutputs, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := collect(work, tt.patterns, 0, noStop)
-			if err != nil || len(c.outputs) != tt.outputs || strings.Join(c.missing, " ") != tt.missing {
-				t.Errorf("%d outputs, missing %v, %v", len(c.outputs), c.missing, err)
+			c, err := Within(work, tt.patterns, 0, noStop)
+			if err != nil || len(c.Outputs) != tt.outputs || strings.Join(c.Missing, " ") != tt.missing {
+				t.Errorf("%d outputs, missing %v, %v", len(c.Outputs), c.Missing, err)
 			}
-			if refused := strings.Contains(c.refused, "more than 10,000"); refused != (tt.missing != "") {
-				t.Errorf("refused: %q", c.refused)
+			if refused := strings.Contains(c.Refused, "more than 10,000"); refused != (tt.missing != "") {
+				t.Errorf("refused: %q", c.Refused)
 			}
 		})
 	}
