@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"os"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/retention"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/metrics"
 	"github.com/millrace/millrace/internal/upkeep"
@@ -18,7 +21,7 @@ func (h *house) newKeeper() *upkeep.Keeper {
 	host, _ := os.Hostname() // only to tell people who it is
 	return upkeep.New(upkeep.Options{
 		Store: h.db, Owner: host + " " + rand.Text(), Metrics: metrics.NewUpkeep(h.metrics), Log: h.log, Now: time.Now,
-		Shared: []upkeep.Chore{
+		Shared: append([]upkeep.Chore{
 			{Name: "expired-rows", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
 				return h.db.Fenced(fence).DeleteExpired(ctx, time.Now())
 			}},
@@ -40,7 +43,7 @@ func (h *house) newKeeper() *upkeep.Keeper {
 				n, err := h.db.Fenced(fence).ChargeStorage(ctx, time.Now())
 				return upkeep.Result{Done: n}, err
 			}},
-		},
+		}, h.retention.Chores(hourly)...),
 		Local: []upkeep.Chore{
 			{Name: "local-images", Every: often, Batch: onThisMachine(func(context.Context) error { return h.images.Clean() })},
 			{Name: "local-tools", Every: often, Batch: onThisMachine(h.tools.Recover)},
@@ -71,4 +74,27 @@ func (h *house) unlessBackup(do func(context.Context, int64) (upkeep.Result, err
 		}
 		return do(ctx, fence)
 	}
+}
+
+// retentionSettings say how long things are kept; teams can choose less.
+type retentionSettings struct {
+	KeepLogs      string `help:"How long the logs of runs are kept, such as 90d or 12w. Default: for ever." group:"retention"`
+	KeepEvents    string `help:"How long the events of runs are kept. Default: for ever." group:"retention"`
+	KeepRuns      string `help:"How long runs are kept, with their outputs. Default: for ever." group:"retention"`
+	KeepRevisions string `help:"How long earlier revisions of workflows are kept. Default: for ever." group:"retention"`
+}
+
+func (s *retentionSettings) policy() (retention.Policy, error) {
+	p := retention.Policy{}
+	var wrong error
+	for kind, text := range map[retention.Kind]string{
+		retention.Logs: s.KeepLogs, retention.Events: s.KeepEvents, retention.Runs: s.KeepRuns, retention.Revisions: s.KeepRevisions,
+	} {
+		days, err := retention.Parse(text)
+		if err != nil {
+			wrong = errors.Join(wrong, fmt.Errorf("--keep-%s: %w", kind, err))
+		}
+		p[kind] = days
+	}
+	return p, wrong
 }

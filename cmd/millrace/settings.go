@@ -21,6 +21,8 @@ type settings struct {
 	logSettings      `embed:""`
 	imageSettings    `embed:""`
 
+	retentionSettings `embed:""`
+
 	Listen      string   `default:"127.0.0.1:8080" help:"Address to listen on." group:"serving"`
 	TLSCert     string   `name:"tls-cert" help:"Certificate file, to end TLS here." group:"serving"`
 	TLSKey      string   `name:"tls-key" help:"Key file of the certificate." group:"serving"`
@@ -118,6 +120,9 @@ func (s *settings) problems() error {
 	}
 	if s.Connections < 5 {
 		note(errors.New("--database-connections must be at least 5"))
+	}
+	if _, err := s.policy(); err != nil {
+		note(err)
 	}
 	if s.MinFreeDisk != "" {
 		if _, err := parseSize(s.MinFreeDisk); err != nil {

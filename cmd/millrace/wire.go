@@ -63,9 +63,11 @@ type house struct {
 	feed     *runs.Feed
 	editor   *collab.Server
 	upkeep   *upkeep.Keeper
-	metrics  *prometheus.Registry
-	memory   *bounds.Memory
-	handler  http.Handler
+
+	retention *upkeep.Retention
+	metrics   *prometheus.Registry
+	memory    *bounds.Memory
+	handler   http.Handler
 }
 
 // build puts the parts together; origins are where we are served.
@@ -87,6 +89,11 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err != nil {
 		return nil, err
 	}
+	keeping, err := s.policy()
+	if err != nil {
+		return nil, err
+	}
+	h.retention = upkeep.NewRetention(db, keeping, time.Now)
 	h.files = files.NewService(db, keep, catalog, time.Now)
 	if err := h.watchDisk(s); err != nil {
 		return nil, err

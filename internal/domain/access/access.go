@@ -56,6 +56,7 @@ const (
 	ManageOwners      Action = "manage owners"
 	ManageBilling     Action = "manage billing"
 	ExportTeam        Action = "export the team's data"
+	ManageRetention   Action = "choose how long things are kept"
 	EraseTeam         Action = "erase the team's data"
 )
 
@@ -64,7 +65,7 @@ var (
 	memberMay = append(viewerMay[:len(viewerMay):len(viewerMay)],
 		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns)
 	adminMay = append(memberMay[:len(memberMay):len(memberMay)],
-		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, LabelAnyRun, ManageSharing, ManageMembers, ManageBilling, ExportTeam)
+		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, LabelAnyRun, ManageSharing, ManageMembers, ManageBilling, ManageRetention, ExportTeam)
 	ownerMay = append(adminMay[:len(adminMay):len(adminMay)],
 		ManageOwners, EraseTeam)
 
