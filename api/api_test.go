@@ -33,6 +33,7 @@ GET POST /api/runs
 GET PATCH /api/runs/{id}
 POST /api/runs/{id}/cancel
 GET /api/runs/{id}/events
+GET /api/runs/{id}/nodes/{nodeId}/shards
 GET /api/runs/{id}/outputs
 GET /api/runs/{id}/stream
 GET /api/files

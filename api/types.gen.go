@@ -317,6 +317,33 @@ func (e SecondFactorChangeAction) Valid() bool {
 	}
 }
 
+// Defines values for ShardAttemptStatus.
+const (
+	ShardAttemptStatusCancelled ShardAttemptStatus = "cancelled"
+	ShardAttemptStatusFailed    ShardAttemptStatus = "failed"
+	ShardAttemptStatusLost      ShardAttemptStatus = "lost"
+	ShardAttemptStatusStarted   ShardAttemptStatus = "started"
+	ShardAttemptStatusSucceeded ShardAttemptStatus = "succeeded"
+)
+
+// Valid indicates whether the value is a known member of the ShardAttemptStatus enum.
+func (e ShardAttemptStatus) Valid() bool {
+	switch e {
+	case ShardAttemptStatusCancelled:
+		return true
+	case ShardAttemptStatusFailed:
+		return true
+	case ShardAttemptStatusLost:
+		return true
+	case ShardAttemptStatusStarted:
+		return true
+	case ShardAttemptStatusSucceeded:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for StartedByType.
 const (
 	StartedByTypeGuest StartedByType = "guest"
@@ -1367,8 +1394,11 @@ type Output struct {
 	Name   string `json:"name"`
 	NodeID string `json:"nodeId"`
 	Port   string `json:"port"`
-	Sha256 string `json:"sha256"`
-	Size   int64  `json:"size"`
+
+	// ReportURL Where an HTML file opens with its scripts, in an origin of its own without network; null for others. Works as long as `url`.
+	ReportURL *string `json:"reportUrl"`
+	Sha256    string  `json:"sha256"`
+	Size      int64   `json:"size"`
 
 	// URL Works for about 15 minutes.
 	URL string `json:"url"`
@@ -1860,6 +1890,44 @@ type SessionToken struct {
 	// Token A session JWT.
 	Token string `json:"token"`
 }
+
+// Shard defines model for Shard.
+type Shard struct {
+	Attempts []ShardAttempt `json:"attempts"`
+
+	// Cached An earlier success was reused.
+	Cached bool `json:"cached"`
+	Index  int  `json:"index"`
+
+	// Item What it is computed of: a value, or the key of a file. Null without scatter and before its first attempt. One of more than 4,096 characters is given as the beginning of its text.
+	Item interface{} `json:"item"`
+
+	// ItemCut Whether the item is longer than what is given.
+	ItemCut bool       `json:"itemCut"`
+	Outputs []Output   `json:"outputs"`
+	Status  NodeStatus `json:"status"`
+}
+
+// ShardAttempt defines model for ShardAttempt.
+type ShardAttempt struct {
+	Attempt int `json:"attempt"`
+
+	// ExitCode Null while it runs and where nothing ran.
+	ExitCode   *int  `json:"exitCode"`
+	FinishedAt *Time `json:"finishedAt"`
+
+	// Message The same for people.
+	Message      *string `json:"message"`
+	PeakMemBytes *int64  `json:"peakMemBytes"`
+
+	// Reason Why it did not succeed, as in `errorCode` of a run.
+	Reason    *string            `json:"reason"`
+	StartedAt Time               `json:"startedAt"`
+	Status    ShardAttemptStatus `json:"status"`
+}
+
+// ShardAttemptStatus defines model for ShardAttempt.Status.
+type ShardAttemptStatus string
 
 // Shards defines model for Shards.
 type Shards struct {
@@ -2542,6 +2610,21 @@ type ReadRunLogsParams struct {
 
 	// Limit How many bytes to give at most.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ListRunShardsParams defines parameters for ListRunShards.
+type ListRunShardsParams struct {
+	// Status Only shards in this state.
+	Status *NodeStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// Limit How many to give.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where to read on: `page.nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`

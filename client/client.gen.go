@@ -499,6 +499,13 @@ type ClientInterface interface {
 	// Corresponds with GET /api/runs/{id}/logs (the `ReadRunLogs` operationId).
 	ReadRunLogs(ctx context.Context, id RunID, params *ReadRunLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListRunShards List the items of a scattered node
+	//
+	// Gives the shards of a node with their item, attempts and verified output files, failed ones first, then by their number. A node that is not scattered has one; one that has not begun has none. An output that is gone by now is left out.
+	//
+	// Corresponds with GET /api/runs/{id}/nodes/{nodeId}/shards (the `ListRunShards` operationId).
+	ListRunShards(ctx context.Context, id RunID, nodeID string, params *ListRunShardsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListRunOutputs List outputs
 	//
 	// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
@@ -1940,6 +1947,23 @@ func (c *Client) ListRunEvents(ctx context.Context, id RunID, params *ListRunEve
 // Corresponds with GET /api/runs/{id}/logs (the `ReadRunLogs` operationId).
 func (c *Client) ReadRunLogs(ctx context.Context, id RunID, params *ReadRunLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReadRunLogsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListRunShards List the items of a scattered node
+//
+// Gives the shards of a node with their item, attempts and verified output files, failed ones first, then by their number. A node that is not scattered has one; one that has not begun has none. An output that is gone by now is left out.
+//
+// Corresponds with GET /api/runs/{id}/nodes/{nodeId}/shards (the `ListRunShards` operationId).
+func (c *Client) ListRunShards(ctx context.Context, id RunID, nodeID string, params *ListRunShardsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListRunShardsRequest(c.Server, id, nodeID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5372,6 +5396,113 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 	return req, nil
 }
 
+// NewListRunShardsRequest constructs an http.Request for the ListRunShards method
+func NewListRunShardsRequest(server string, id RunID, nodeID string, params *ListRunShardsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/%s/nodes/%s/shards", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Status != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "status", *params.Status, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListRunOutputsRequest constructs an http.Request for the ListRunOutputs method
 func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsParams) (*http.Request, error) {
 	var err error
@@ -7986,6 +8117,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/runs/{id}/logs (the `ReadRunLogs` operationId).
 	ReadRunLogsWithResponse(ctx context.Context, id RunID, params *ReadRunLogsParams, reqEditors ...RequestEditorFn) (*ReadRunLogsResponse, error)
 
+	// ListRunShardsWithResponse List the items of a scattered node
+	//
+	// Gives the shards of a node with their item, attempts and verified output files, failed ones first, then by their number. A node that is not scattered has one; one that has not begun has none. An output that is gone by now is left out.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/runs/{id}/nodes/{nodeId}/shards (the `ListRunShards` operationId).
+	ListRunShardsWithResponse(ctx context.Context, id RunID, nodeID string, params *ListRunShardsParams, reqEditors ...RequestEditorFn) (*ListRunShardsResponse, error)
+
 	// ListRunOutputsWithResponse List outputs
 	//
 	// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
@@ -9583,6 +9723,37 @@ func (r ReadRunLogsResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ReadRunLogsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListRunShardsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []Shard `json:"data"`
+
+		// Page Where a paged list goes on.
+		Page Page `json:"page"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListRunShardsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListRunShardsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -11605,6 +11776,21 @@ func (c *ClientWithResponses) ReadRunLogsWithResponse(ctx context.Context, id Ru
 		return nil, err
 	}
 	return ParseReadRunLogsResponse(rsp)
+}
+
+// ListRunShardsWithResponse List the items of a scattered node
+//
+// Gives the shards of a node with their item, attempts and verified output files, failed ones first, then by their number. A node that is not scattered has one; one that has not begun has none. An output that is gone by now is left out.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/runs/{id}/nodes/{nodeId}/shards (the `ListRunShards` operationId).
+func (c *ClientWithResponses) ListRunShardsWithResponse(ctx context.Context, id RunID, nodeID string, params *ListRunShardsParams, reqEditors ...RequestEditorFn) (*ListRunShardsResponse, error) {
+	rsp, err := c.ListRunShards(ctx, id, nodeID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListRunShardsResponse(rsp)
 }
 
 // ListRunOutputsWithResponse List outputs
@@ -13718,6 +13904,40 @@ func ParseReadRunLogsResponse(rsp *http.Response) (*ReadRunLogsResponse, error) 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data RunLogs `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListRunShardsResponse parses an HTTP response from a ListRunShardsWithResponse call
+func ParseListRunShardsResponse(rsp *http.Response) (*ListRunShardsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListRunShardsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []Shard `json:"data"`
+
+			// Page Where a paged list goes on.
+			Page Page `json:"page"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`

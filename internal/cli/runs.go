@@ -17,6 +17,7 @@ type runsCommand struct {
 	View    runsView       `cmd:"" help:"Show a run with its nodes."`
 	Watch   runsWatch      `cmd:"" help:"Follow a run until it ends, and exit as it did."`
 	Logs    logsCommand    `cmd:"" help:"Print what a run wrote."`
+	Items   runsItems      `cmd:"" help:"List the items of a scattered node, failed ones first."`
 	Events  runsEvents     `cmd:"" help:"List what happened in a run."`
 	Rename  runsRename     `cmd:"" help:"Give a run a name, a note or tags."`
 	Cancel  runsCancel     `cmd:"" help:"Cancel a run."`

@@ -85,6 +85,7 @@ func (c *carrier) ended(ctx context.Context, t *try, s executor.Seen) error {
 	if s.Exit != nil {
 		t.node.row.PeakMemory = max(t.node.row.PeakMemory, s.Exit.MaxRSS)
 		t.node.row.CPU += s.Exit.CPUTime
+		t.row.ExitCode, t.row.Peak = &s.Exit.Code, s.Exit.MaxRSS
 		if code := s.Exit.Code; code != 0 || t.node.failed == 0 { // of a scatter, the status that explains its failure
 			t.node.row.ExitCode = &code
 		}

@@ -71,7 +71,7 @@ func (c *carrier) recall(n *node, s *shard, a runs.Attempt) {
 		c.live[c.key(t)] = t
 	case runs.AttemptSucceeded:
 		s.state = lifecycle.NodeSucceeded
-		if a.Reason == reusedReason {
+		if a.Reused() {
 			n.cached++
 		}
 	case runs.AttemptLost:

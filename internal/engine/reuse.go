@@ -15,9 +15,6 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// reusedReason marks an attempt that did not run because its result was there.
-const reusedReason = "reused"
-
 // identify finds out what a try is computed from.
 func (c *carrier) identify(ctx context.Context, t *try) error {
 	feeds := c.feeds(t.node)
@@ -144,7 +141,7 @@ func (c *carrier) takeAgain(ctx context.Context, t *try, list []runs.Output) (bo
 	if err := c.flush(ctx); err != nil {
 		return false, err
 	}
-	t.row.State, t.row.Reason, t.row.EndedAt, t.row.Outputs = runs.AttemptSucceeded, reusedReason, c.e.Now(), len(list)
+	t.row.State, t.row.Reason, t.row.EndedAt, t.row.Outputs = runs.AttemptSucceeded, runs.ReusedReason, c.e.Now(), len(list)
 	for i, o := range list {
 		list[i].Key = c.outputKey(t, i, o.Port, o.Name)
 		list[i].Node, list[i].Shard, list[i].Reused = t.node.ID, t.shard.index, true

@@ -46,24 +46,25 @@ func (r rights) elsewhere(status int) rights { r.other = status; return r }
 
 // routeRows is the whole API × roles. A route without a row fails the test.
 var routeRows = map[string]rights{
-	"GET /{$}":                  open(200),
-	"GET /docs":                 open(200),
-	"GET /docs/reference.css":   open(200),
-	"GET /checkout/sandbox.css": open(200),
-	"GET /objects/{key...}":     open(403), // signed addresses: TestASignedAddressWorksAsSignedOnly
-	"PUT /objects/{key...}":     open(403),
-	"GET /api/openapi.json":     open(200),
-	"GET /api/health":           open(200),
-	"GET /api/health/ready":     open(200),
-	"GET /auth/jwks.json":       open(200),
-	"GET /api/me":               everybody(200),
-	"POST /api/team/invite":     admins(201).with(`{"email":"{fresh}","role":"member"}`),
-	"GET /api/account/data":     admins(200),
-	"DELETE /api/account/data":  owners(200).with(`{"confirm":"{team}"}`),
-	"GET /api/billing/credits":  everybody(200),
-	"GET /api/billing/usage":    everybody(200),
-	"GET /api/dashboard/usage":  everybody(200),
-	"GET /api/billing/invoices": admins(200),
+	"GET /{$}":                       open(200),
+	"GET /docs":                      open(200),
+	"GET /docs/reference.css":        open(200),
+	"GET /checkout/sandbox.css":      open(200),
+	"GET /objects/{key...}":          open(403), // signed addresses: TestASignedAddressWorksAsSignedOnly
+	"PUT /objects/{key...}":          open(403),
+	"GET /reports/{token}/{path...}": open(403), // signed addresses: TestAReportOpensAsSignedOnly
+	"GET /api/openapi.json":          open(200),
+	"GET /api/health":                open(200),
+	"GET /api/health/ready":          open(200),
+	"GET /auth/jwks.json":            open(200),
+	"GET /api/me":                    everybody(200),
+	"POST /api/team/invite":          admins(201).with(`{"email":"{fresh}","role":"member"}`),
+	"GET /api/account/data":          admins(200),
+	"DELETE /api/account/data":       owners(200).with(`{"confirm":"{team}"}`),
+	"GET /api/billing/credits":       everybody(200),
+	"GET /api/billing/usage":         everybody(200),
+	"GET /api/dashboard/usage":       everybody(200),
+	"GET /api/billing/invoices":      admins(200),
 
 	"GET /api/workflows":                               everybody(200),
 	"POST /api/workflows":                              writers(201).with(`{"name":"a"}`),
@@ -82,6 +83,7 @@ var routeRows = map[string]rights{
 	"POST /api/runs/{id}/retry":                        writers(202).elsewhere(404),
 	"GET /api/runs/{id}/events":                        everybody(200).elsewhere(404),
 	"GET /api/runs/{id}/logs":                          everybody(200).elsewhere(404),
+	"GET /api/runs/{id}/nodes/{nodeId}/shards":         everybody(200).elsewhere(404),
 	"GET /api/runs/{id}/outputs":                       everybody(200).elsewhere(404),
 	"GET /api/runs/{id}/stream":                        everybody(200).elsewhere(404),
 	"GET /api/files":                                   everybody(200),
@@ -232,7 +234,7 @@ func (w *world) request(pattern, body string, host someone) (method, path, fille
 	case strings.HasPrefix(path, "/api/workflows/{id}"):
 		path = strings.Replace(path, "{id}", "{wf}", 1)
 	case strings.HasPrefix(path, "/api/runs/{id}"):
-		path = strings.Replace(path, "{id}", "{run}", 1)
+		path = strings.NewReplacer("{id}", "{run}", "{nodeId}", "a").Replace(path)
 	case strings.HasPrefix(path, "/auth/teams/{id}"):
 		path = strings.Replace(path, "{id}", "{team}", 1)
 	case strings.HasPrefix(path, "/auth/sessions/{id}"):

@@ -128,7 +128,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	work := engineOf(t, h)
 	o := httpapi.Options{
 		Runs: runs.NewService(runs.Options{
-			Store: h.db, Details: h.db, Logs: h.db, Submit: h.db, Objects: objects.Kept{Store: keeper}, Workshop: work, Catalog: catalog, Now: h.clock,
+			Store: h.db, Details: h.db, Shards: h.db, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Objects: objects.Kept{Store: keeper}, Workshop: work, Catalog: catalog, Now: h.clock,
 		}),
 		Feed: &h.hub, Life: t.Context(),
 		Files: h.filesRoom, Transfers: signer,

@@ -90,8 +90,11 @@ func (a *API) routes() []route {
 		{pattern: "POST /api/runs/{id}/retry", who: member, may: access.StartRuns, body: smallBody, once: true, limit: a.runsLimit(), handle: a.retryRun},
 		{pattern: "GET /api/runs/{id}/events", who: member, may: access.Read, handle: a.listEvents},
 		{pattern: "GET /api/runs/{id}/logs", who: member, may: access.Read, handle: a.readLogs},
+		{pattern: "GET /api/runs/{id}/nodes/{nodeId}/shards", who: member, may: access.Read, slow: true, handle: a.listShards},
 		{pattern: "GET /api/runs/{id}/outputs", who: member, may: access.Read, slow: true, handle: a.listOutputs},
 		{pattern: "GET /api/runs/{id}/stream", who: member, may: access.Read, slow: true, handle: a.streamRun},
+
+		{pattern: "GET /reports/{token}/{path...}", page: true, slow: true, handle: a.sendReport},
 
 		{pattern: "GET /api/files", who: member, may: access.Read, handle: a.listFiles},
 		{pattern: "POST /api/files/presign", who: member, may: access.UploadFiles, body: smallBody, handle: a.presignUpload},

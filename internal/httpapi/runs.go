@@ -294,12 +294,19 @@ func (a *API) listOutputs(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	return ok(outputsOut(list))
+}
+
+func outputsOut(list []runs.Listed) []api.Output {
 	out := make([]api.Output, len(list))
 	for i, o := range list {
 		out[i] = api.Output{
-			Key: o.Key, Name: o.Name, NodeID: o.Node, Port: o.Port, Index: &o.Shard, URL: o.URL, Sha256: o.SHA256, Size: o.Size,
+			Key: o.Key, Name: o.Name, NodeID: o.Node, Port: o.Port, URL: o.URL, ReportURL: orNull(o.ReportURL), Sha256: o.SHA256, Size: o.Size,
 			ContentType: o.ContentType, ExpiresAt: api.At(o.ExpiresAt),
 		}
+		if o.Scattered {
+			out[i].Index = &o.Shard
+		}
 	}
-	return ok(out)
+	return out
 }

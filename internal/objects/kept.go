@@ -67,11 +67,6 @@ func (k Kept) StatOutput(ctx context.Context, key string) (runs.Stored, error) {
 	return runs.Stored{Size: o.Size, Mark: o.Mark}, err
 }
 
-// OpenLog reads a stretch of a log that lies in an object.
-func (k Kept) OpenLog(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error) {
-	return k.Open(ctx, key, offset, length)
-}
-
 // PresignOutput signs the download of an output.
 func (k Kept) PresignOutput(ctx context.Context, o runs.Output, until time.Time, base string) (string, error) {
 	return k.Store.PresignGet(ctx, Download{Key: o.Blob, Name: o.Name, ContentType: o.ContentType, Expires: until, Base: base})

@@ -88,6 +88,8 @@ type Attempt struct {
 	CacheKey  string // what it computes, and from what; empty: nobody asks
 	Parts     []byte // of the key, a JSON object
 	Outputs   int    // files that it made
+	ExitCode  *int   // nil while it runs, and where nothing ran
+	Peak      int64  // bytes of memory that it had at most
 	AwayUntil time.Time
 	RetryAt   time.Time
 	StartedAt time.Time

@@ -5,6 +5,8 @@ import (
 	"io"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
@@ -68,14 +70,16 @@ type Stored struct {
 type Objects interface {
 	StatOutput(ctx context.Context, key string) (Stored, error)
 	PresignOutput(ctx context.Context, o Output, until time.Time, base string) (string, error)
-	// OpenLog reads a stretch of a log that lies in an object.
-	OpenLog(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error)
+	// Open reads a stretch of an object, to its end where length is negative.
+	Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error)
 }
 
 // Listed is an output with where it is downloaded.
 type Listed struct {
 	Output
 	URL       string
+	ReportURL string // where it opens as a page, if it is one
+	Scattered bool   // its node has several shards
 	ExpiresAt time.Time
 }
 
@@ -92,57 +96,92 @@ func (s *Service) Outputs(ctx context.Context, caller access.Caller, id ids.Run,
 	if err != nil {
 		return nil, err
 	}
-	out := []Listed{}
-	for _, o := range declared(r, list) {
-		l, err := s.listed(ctx, o, base)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, l)
+	g, _ := graph.Salvage(r.Definition)
+	kept, gone, err := s.verified(ctx, declared(g, list), base)
+	if err == nil {
+		err = gone
 	}
-	return out, nil
+	return ofShards(g, kept), err
 }
 
 // AllOutputs are the files of every node, also of those in between. What is
 // gone by now is left out.
 func (s *Service) AllOutputs(ctx context.Context, caller access.Caller, id ids.Run, base string) ([]Listed, error) {
-	if _, err := s.Run(ctx, caller, id); err != nil {
+	r, err := s.Run(ctx, caller, id)
+	if err != nil {
 		return nil, err
 	}
 	list, err := s.details.OutputsOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	out := []Listed{}
-	for _, o := range list {
-		l, err := s.listed(ctx, o, base)
-		if fault.Is(err, fault.KindConflict) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, l)
+	kept, _, err := s.verified(ctx, list, base)
+	g, _ := graph.Salvage(r.Definition)
+	return ofShards(g, kept), err
+}
+
+// ofShards notes which outputs are those of one shard among others.
+func ofShards(g *graph.Graph, list []Listed) []Listed {
+	for i := range list {
+		n, known := g.Node(list[i].Node)
+		list[i].Scattered = known && n.Scatter != nil
 	}
-	return out, nil
+	return list
+}
+
+// verifyAtOnce is how many outputs are looked up at a time: a remote store
+// takes milliseconds for each.
+const verifyAtOnce = 16
+
+// verified gives those outputs an address that are as they were, in their
+// order. gone says of one that it is not.
+func (s *Service) verified(ctx context.Context, list []Output, base string) (kept []Listed, gone, err error) {
+	found, faults := make([]Listed, len(list)), make([]error, len(list))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(verifyAtOnce)
+	for i, o := range list {
+		g.Go(func() (err error) {
+			found[i], err = s.listed(ctx, o, base)
+			if fault.Is(err, fault.KindConflict) {
+				faults[i], err = err, nil
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, nil, err
+	}
+	kept = []Listed{}
+	for i, l := range found {
+		if faults[i] == nil {
+			kept = append(kept, l)
+		} else if gone == nil {
+			gone = faults[i]
+		}
+	}
+	return kept, gone, nil
 }
 
 // listed verifies an output and gives it an address.
 func (s *Service) listed(ctx context.Context, o Output, base string) (Listed, error) {
-	kept, err := s.objects.StatOutput(ctx, o.Blob)
-	if fault.Is(err, fault.KindNotFound) || (err == nil && (kept.Size != o.Size || kept.Mark != o.Mark)) {
-		return Listed{}, fault.Conflict("the output %s of node %s is missing or has changed since it was verified", o.Name, o.Node).WithCode("invalid_outputs")
-	}
-	if err != nil {
+	if err := s.intact(ctx, o); err != nil {
 		return Listed{}, err
 	}
 	until := s.now().Add(downloadLife)
 	url, err := s.objects.PresignOutput(ctx, o, until, base)
-	return Listed{Output: o, URL: url, ExpiresAt: until}, err
+	return Listed{Output: o, URL: url, ReportURL: s.reportURL(o, until, base), ExpiresAt: until}, err
 }
 
-func declared(r Run, list []Output) []Output {
-	g, _ := graph.Salvage(r.Definition)
+// intact is a conflict unless an output is what it was when it was verified.
+func (s *Service) intact(ctx context.Context, o Output) error {
+	kept, err := s.objects.StatOutput(ctx, o.Blob)
+	if fault.Is(err, fault.KindNotFound) || (err == nil && (kept.Size != o.Size || kept.Mark != o.Mark)) {
+		return fault.Conflict("the output %s of node %s is missing or has changed since it was verified", o.Name, o.Node).WithCode("invalid_outputs")
+	}
+	return err
+}
+
+func declared(g *graph.Graph, list []Output) []Output {
 	if len(g.Outputs) == 0 {
 		return list
 	}

@@ -99,7 +99,7 @@ func (s *Service) cut(ctx context.Context, l LogPiece, from, to int64) ([]byte, 
 	if l.Object == "" {
 		return l.Text[from:to], nil
 	}
-	r, err := s.objects.OpenLog(ctx, l.Object, l.ObjectStart+from, to-from)
+	r, err := s.objects.Open(ctx, l.Object, l.ObjectStart+from, to-from)
 	if err != nil {
 		return nil, fmt.Errorf("a part of the log: %w", err)
 	}

@@ -152,12 +152,14 @@ type DetailStore interface {
 type Service struct {
 	store    Store
 	details  DetailStore
+	shards   ShardStore
 	logs     LogStore
 	submit   SubmitStore
 	objects  Objects
 	workshop Workshop
 	catalog  credits.Catalog
 	memory   *bounds.Memory
+	reports  []byte
 	now      func() time.Time
 }
 
@@ -165,18 +167,20 @@ type Service struct {
 type Options struct {
 	Store    Store
 	Details  DetailStore
+	Shards   ShardStore
 	Logs     LogStore
 	Submit   SubmitStore
 	Objects  Objects
 	Workshop Workshop
 	Catalog  credits.Catalog
 	Memory   *bounds.Memory // of the server; nil: without end
+	Reports  []byte         // signs the addresses of reports
 	Now      func() time.Time
 }
 
 // NewService makes the room.
 func NewService(o Options) *Service {
-	return &Service{store: o.Store, details: o.Details, logs: o.Logs, submit: o.Submit, objects: o.Objects, workshop: o.Workshop, catalog: o.Catalog, memory: o.Memory, now: o.Now}
+	return &Service{store: o.Store, details: o.Details, shards: o.Shards, logs: o.Logs, submit: o.Submit, objects: o.Objects, workshop: o.Workshop, catalog: o.Catalog, memory: o.Memory, reports: o.Reports, now: o.Now}
 }
 
 // Runs lists the team's runs, newest first.

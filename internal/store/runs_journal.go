@@ -62,13 +62,14 @@ func (db *DB) saveAttempt(ctx context.Context, id ids.Run, a runs.Attempt) error
 	}
 	_, err := db.q.ExecContext(ctx, `
 		INSERT INTO run_attempts (run_id, node_id, shard, attempt, fence, host, state, reason, message, item, memory, cache_key, cache_parts, outputs,
-			away_until, retry_at, started_at, ended_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+			exit_code, peak_memory, away_until, retry_at, started_at, ended_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
 		ON CONFLICT (run_id, node_id, shard, attempt) DO UPDATE SET
 			state = excluded.state, reason = excluded.reason, message = excluded.message, outputs = excluded.outputs,
+			exit_code = excluded.exit_code, peak_memory = excluded.peak_memory,
 			away_until = excluded.away_until, retry_at = excluded.retry_at, ended_at = excluded.ended_at`,
 		id, a.Node, a.Shard, a.Number, a.Fence, a.Host, a.State, a.Reason, a.Message, a.Item, a.Memory, a.CacheKey, string(a.Parts), a.Outputs,
-		micros(a.AwayUntil), retry, micros(a.StartedAt), microsOrNull(a.EndedAt))
+		a.ExitCode, a.Peak, micros(a.AwayUntil), retry, micros(a.StartedAt), microsOrNull(a.EndedAt))
 	return err
 }
 
@@ -114,9 +115,7 @@ func (db *DB) RecordOf(ctx context.Context, id ids.Run) (rec runs.Record, err er
 		var ended sql.NullInt64
 		err := r.Scan(&a.Node, &a.Shard, &a.Number, &a.Fence, &a.Host, &a.State, &a.Reason, &a.Message, &a.Item, &a.Memory, &a.CacheKey, &a.Parts, &away, &retry, &started, &ended)
 		a.AwayUntil, a.StartedAt, a.EndedAt = fromMicros(away), fromMicros(started), fromNull(ended)
-		if retry > 0 {
-			a.RetryAt = fromMicros(retry)
-		}
+		a.RetryAt = retryAt(retry)
 		return err
 	}, `
 		SELECT node_id, shard, attempt, fence, host, state, reason, message, item, memory, cache_key, cache_parts, away_until, retry_at, started_at, ended_at
@@ -131,18 +130,30 @@ func (db *DB) RecordOf(ctx context.Context, id ids.Run) (rec runs.Record, err er
 	return rec, err
 }
 
+// retryAt reads when a failed attempt is followed by another; 0 is never.
+func retryAt(n int64) (t time.Time) {
+	if n > 0 {
+		t = fromMicros(n)
+	}
+	return t
+}
+
 // NodesOf are the nodes of a run that have a state.
 func (db *DB) NodesOf(ctx context.Context, id ids.Run) ([]runs.Node, error) {
-	return all(ctx, db, func(r *sql.Rows, n *runs.Node) error {
-		var cpu int64
-		var started, finished sql.NullInt64
-		err := r.Scan(&n.ID, &n.Name, &n.State, &n.Attempt, &n.Cached, &n.CacheMiss, &n.ExitCode, &n.Shards, &n.ShardsDone, &n.ShardsFailed,
-			&n.PeakMemory, &cpu, &started, &finished)
-		n.CPU, n.StartedAt, n.FinishedAt = time.Duration(cpu)*time.Microsecond, fromNull(started), fromNull(finished)
-		return err
-	}, `
-		SELECT node_id, name, state, attempt, cached, cache_miss, exit_code, shards, shards_done, shards_failed, peak_memory, cpu_micros, started_at, finished_at
-		FROM run_nodes WHERE run_id = $1 ORDER BY node_id`, id)
+	return all(ctx, db, scanNode, node+`run_id = $1 ORDER BY node_id`, id)
+}
+
+const node = `
+	SELECT node_id, name, state, attempt, cached, cache_miss, exit_code, shards, shards_done, shards_failed, peak_memory, cpu_micros, started_at, finished_at
+	FROM run_nodes WHERE `
+
+func scanNode(r *sql.Rows, n *runs.Node) error {
+	var cpu int64
+	var started, finished sql.NullInt64
+	err := r.Scan(&n.ID, &n.Name, &n.State, &n.Attempt, &n.Cached, &n.CacheMiss, &n.ExitCode, &n.Shards, &n.ShardsDone, &n.ShardsFailed,
+		&n.PeakMemory, &cpu, &started, &finished)
+	n.CPU, n.StartedAt, n.FinishedAt = time.Duration(cpu)*time.Microsecond, fromNull(started), fromNull(finished)
+	return err
 }
 
 const output = `

@@ -28,7 +28,7 @@ func (db *DB) Computed(ctx context.Context, team ids.Team, key string, of ids.Ru
 	if err != nil {
 		return nil, false, err
 	}
-	list, err := all(ctx, db, scanOutput, output+`f.run_id = $1 AND f.source = 'output' AND f.node_id = $2 AND f.shard = $3 ORDER BY f.key`, run, node, shard)
+	list, err := all(ctx, db, scanOutput, output+`f.run_id = $1 AND f.source = 'output' AND f.node_id = $2 AND f.shard = $3 ORDER BY f.shard, f.key`, run, node, shard)
 	return list, err == nil && len(list) == outputs, err
 }
 

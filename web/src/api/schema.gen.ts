@@ -264,6 +264,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/{id}/nodes/{nodeId}/shards": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the items of a scattered node
+         * @description Gives the shards of a node with their item, attempts and verified output files, failed ones first, then by their number. A node that is not scattered has one; one that has not begun has none. An output that is gone by now is left out.
+         */
+        get: operations["listRunShards"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{id}/outputs": {
         parameters: {
             query?: never;
@@ -2474,6 +2494,35 @@ export interface components {
             done: number;
             failed: number;
         };
+        Shard: {
+            index: number;
+            /** @description What it is computed of: a value, or the key of a file. Null without scatter and before its first attempt. One of more than 4,096 characters is given as the beginning of its text. */
+            item: unknown;
+            /** @description Whether the item is longer than what is given. */
+            itemCut: boolean;
+            status: components["schemas"]["NodeStatus"];
+            /** @description An earlier success was reused. */
+            cached: boolean;
+            attempts: components["schemas"]["ShardAttempt"][];
+            outputs: components["schemas"]["Output"][];
+        };
+        ShardAttempt: {
+            attempt: number;
+            /** @enum {string} */
+            status: "started" | "succeeded" | "failed" | "lost" | "cancelled";
+            /** @description Null while it runs and where nothing ran. */
+            exitCode: number | null;
+            /** @description Why it did not succeed, as in `errorCode` of a run. */
+            reason: string | null;
+            /** @description The same for people. */
+            message: string | null;
+            /** Format: date-time */
+            startedAt: string;
+            /** Format: date-time */
+            finishedAt: string | null;
+            /** Format: int64 */
+            peakMemBytes: number | null;
+        };
         RunEvent: {
             /**
              * Format: int64
@@ -2577,6 +2626,11 @@ export interface components {
              * @description Works for about 15 minutes.
              */
             url: string;
+            /**
+             * Format: uri
+             * @description Where an HTML file opens with its scripts, in an origin of its own without network; null for others. Works as long as `url`.
+             */
+            reportUrl: string | null;
             sha256: string;
             /** Format: int64 */
             size: number;
@@ -4299,6 +4353,52 @@ export interface operations {
                     "application/json": {
                         success: components["schemas"]["Succeeded"];
                         data: components["schemas"]["RunLogs"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listRunShards: {
+        parameters: {
+            query?: {
+                /** @description Only shards in this state. */
+                status?: components["schemas"]["NodeStatus"];
+                /** @description How many to give. */
+                limit?: number;
+                /** @description Where to read on: `page.nextCursor` of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+                /** @description A node of the run's definition. */
+                nodeId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Shard"][];
+                        page: components["schemas"]["Page"];
                     };
                 };
             };

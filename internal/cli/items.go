@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
+)
+
+type runsItems struct {
+	common `embed:""`
+	Run_   string `arg:"" name:"run" help:"Id of the run."`
+	Node   string `arg:"" help:"Id of the scattered node."`
+	Status string `env:"-" help:"Only items of this status, such as failed."`
+	Limit  int    `short:"n" env:"-" default:"0" help:"At most so many; 0 is all."`
+}
+
+// Run lists the items of a scatter, failed ones first.
+func (c *runsItems) Run(w screen.World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	if c.Limit < 0 {
+		return errors.New("--limit must be at least 0")
+	}
+	size := 500
+	params := api.ListRunShardsParams{Limit: &size}
+	if c.Status != "" {
+		status := api.NodeStatus(c.Status)
+		params.Status = &status
+	}
+	list, err := pages(c.Limit, func(cursor *string) ([]api.Shard, api.Page, error) {
+		params.Cursor = cursor
+		r, err := s.api.ListRunShardsWithResponse(s.Ctx, c.Run_, c.Node, &params)
+		if err != nil {
+			return nil, api.Page{}, s.explain(err)
+		}
+		return r.JSON200.Data, r.JSON200.Page, nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.emit(list, func() { s.showItems(list) })
+}
+
+func (s *session) showItems(list []api.Shard) {
+	if len(list) == 0 {
+		s.Note("No items: the node has not begun, or none has this status")
+		return
+	}
+	rows := [][]string{{"ITEM", "VALUE", "STATUS", "TRIES", "TOOK", "MEMORY", "EXIT", "FILES"}}
+	for _, i := range list {
+		status, took, memory, exit := string(i.Status), "–", "–", "–"
+		if i.Cached {
+			status += " (cached)"
+		}
+		if n := len(i.Attempts); n > 0 {
+			a := i.Attempts[n-1]
+			if a.FinishedAt != nil {
+				ms := a.FinishedAt.Sub(a.StartedAt.Time).Milliseconds()
+				took = screen.Milliseconds(&ms)
+			}
+			if a.PeakMemBytes != nil {
+				memory = screen.Size(*a.PeakMemBytes)
+			}
+			if a.ExitCode != nil {
+				exit = strconv.Itoa(*a.ExitCode)
+			}
+		}
+		rows = append(rows, []string{strconv.Itoa(i.Index), itemText(i.Item), status, strconv.Itoa(len(i.Attempts)), took, memory, exit, strconv.Itoa(len(i.Outputs))})
+	}
+	s.Table(rows)
+}
+
+const mostItemText = 40
+
+// itemText is an item in a cell: the name of a file, or the value itself.
+func itemText(item any) string {
+	if item == nil {
+		return "–"
+	}
+	text, isText := item.(string)
+	if !isText {
+		raw, _ := json.Marshal(item) // it came as JSON
+		text = string(raw)
+	} else if strings.HasPrefix(text, "teams/") {
+		text = path.Base(text)
+	}
+	if letters := []rune(text); len(letters) > mostItemText {
+		text = string(letters[:mostItemText-1]) + "…"
+	}
+	return text
+}
