@@ -83,10 +83,10 @@ func (c *userCreate) Run(w world) error {
 	}
 	return c.beside(w.ctx, func(db *store.DB) error {
 		system := builtin.New(builtin.Options{
-			Store: db, Passwords: builtin.NewPasswords(), Origins: []string{"admin"},
+			Stores: db.Identity(), Passwords: builtin.NewPasswords(), Origins: []string{"admin"},
 			FirstPlan: string(credits.Free), Now: time.Now,
 		})
-		u, err := system.CreateAccount(w.ctx, builtin.SignUp{Email: c.Email, Password: password, Name: c.Name})
+		u, err := system.Accounts.Create(w.ctx, builtin.SignUp{Email: c.Email, Password: password, Name: c.Name})
 		if err != nil {
 			return err
 		}

@@ -107,7 +107,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		return nil, err
 	}
 	h.accounts = builtin.New(builtin.Options{
-		Store: db, Post: h.postman, Passwords: builtin.NewPasswords(), Origins: origins,
+		Stores: db.Identity(), Post: h.postman, Passwords: builtin.NewPasswords(), Origins: origins,
 		SignUp: s.signUp(origins), Private: s.private(origins), FirstPlan: string(credits.Free), Now: time.Now,
 	})
 	providers, err := s.providers()
@@ -128,7 +128,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	countRooms(h.metrics, h.editor)
 	api := httpapi.New(httpapi.Options{
 		Away: store.Away,
-		Log:  log, Identity: people, Accounts: accounts, Cookie: cookie, Workflows: drawings,
+		Log:  log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings,
 		Life: ctx, Runs: runs.NewService(runs.Options{
 			Store: db, Details: db, Shards: db, Reports: db.Key("reports"), Logs: db, Submit: settled{db, h.editor}, Objects: keep, Workshop: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
 		}),

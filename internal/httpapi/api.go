@@ -40,7 +40,7 @@ type Options struct {
 	Away      func(error) bool // whether an error is that of a part that does not answer
 	Log       *slog.Logger
 	Identity  identity.System
-	Accounts  *builtin.System // nil where another identity system keeps them
+	BuiltIn   *builtin.System // nil where another identity system keeps them
 	Cookie    string          // of sessions; empty: our own
 	Elsewhere Providers
 	Workflows *workflows.Service
@@ -123,7 +123,7 @@ func misspelled(p string) bool {
 func (a *API) Handler() *Mux {
 	mux := http.NewServeMux()
 	for _, rt := range a.routes() {
-		if a.Accounts == nil && ofAccounts(rt.pattern) {
+		if a.BuiltIn == nil && ofAccounts(rt.pattern) {
 			rt = route{pattern: rt.pattern, failsAs: rt.failsAs, handle: keptElsewhere}
 		}
 		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) })

@@ -311,7 +311,7 @@ func TestOurMistakesAreAnsweredAndLoggedOnce(t *testing.T) {
 	t.Parallel()
 	o := httpapi.Options{}
 	broken := newHouse(t, func(opts *httpapi.Options, _ *builtin.Options) { o = *opts })
-	o.Identity, o.Accounts = explosive{}, broken.accounts
+	o.Identity, o.BuiltIn = explosive{}, broken.accounts
 	a := httpapi.New(o)
 	broken.mux = a.Handler()
 	r := broken.call("GET", "/api/me", "").wantCode(500, "internal")

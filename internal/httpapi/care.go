@@ -28,13 +28,13 @@ func (a *API) verifyEmail(x *exchange) (answer, error) {
 		return answer{}, err
 	}
 	if in.Token != nil {
-		err := a.Accounts.Verify(x.ctx(), *in.Token)
+		err := a.BuiltIn.Recovery.Verify(x.ctx(), *in.Token)
 		return answer{data: api.EmailVerified{Verified: true}}, err
 	}
 	if !x.signedIn() {
 		return answer{}, fault.Unauthenticated("sign in to request an email, or send the token from one").WithCode("not_signed_in")
 	}
-	sent, err := a.Accounts.SendVerification(x.ctx(), x.presence, x.visit(), x.verifyLink)
+	sent, err := a.BuiltIn.Recovery.SendVerification(x.ctx(), x.presence, x.visit(), x.verifyLink)
 	return answer{data: api.EmailVerified{Verified: x.presence.User.EmailVerified, Sent: sent}}, err
 }
 
@@ -43,20 +43,20 @@ func (a *API) requestReset(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	err = a.Accounts.RequestReset(x.ctx(), string(in.Email), x.visit(), x.resetLink)
+	err = a.BuiltIn.Recovery.RequestReset(x.ctx(), string(in.Email), x.visit(), x.resetLink)
 	return answer{data: api.ResetSent{Sent: true}}, err
 }
 
 func (a *API) resetPassword(x *exchange) (answer, error) {
 	token := x.r.PathValue("token")
-	if err := a.Accounts.MayReset(x.ctx(), token); err != nil {
+	if err := a.BuiltIn.Recovery.MayReset(x.ctx(), token); err != nil {
 		return answer{}, err
 	}
 	in, err := decode[api.PasswordReset](x)
 	if err != nil {
 		return answer{}, err
 	}
-	err = a.Accounts.ResetPassword(x.ctx(), token, string(in.Password))
+	err = a.BuiltIn.Recovery.ResetPassword(x.ctx(), token, string(in.Password))
 	return answer{data: api.PasswordChanged{Changed: true}}, err
 }
 
@@ -65,7 +65,7 @@ func (a *API) changePassword(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	err = a.Accounts.ChangePassword(x.ctx(), x.presence, in.CurrentPassword, string(in.NewPassword), x.household())
+	err = a.BuiltIn.Recovery.ChangePassword(x.ctx(), x.presence, in.CurrentPassword, string(in.NewPassword), x.household())
 	return answer{data: api.PasswordChanged{Changed: true}}, err
 }
 
@@ -77,15 +77,15 @@ func (a *API) changeSecondFactor(x *exchange) (answer, error) {
 	out := api.SecondFactor{RecoveryCodes: []string{}}
 	switch in.Action {
 	case "begin":
-		begun, err := a.Accounts.BeginFactor(x.ctx(), x.presence, value(in.Password), x.household())
+		begun, err := a.BuiltIn.SecondFactors.Begin(x.ctx(), x.presence, value(in.Password), x.household())
 		out.Secret, out.OtpauthURL = &begun.Secret, &begun.URL
 		return answer{data: out}, err
 	case "confirm":
 		out.Enabled = true
-		out.RecoveryCodes, err = a.Accounts.ConfirmFactor(x.ctx(), x.presence, value(in.Code), x.household())
+		out.RecoveryCodes, err = a.BuiltIn.SecondFactors.Confirm(x.ctx(), x.presence, value(in.Code), x.household())
 		return answer{data: out}, err
 	case "disable":
-		err := a.Accounts.DisableFactor(x.ctx(), x.presence, value(in.Password), value(in.Code), x.household())
+		err := a.BuiltIn.SecondFactors.Disable(x.ctx(), x.presence, value(in.Password), value(in.Code), x.household())
 		return answer{data: out}, err
 	}
 	d := fault.Detail{Path: "action", Message: "is none of begin, confirm, disable"}
@@ -105,7 +105,7 @@ func apiToken(t builtin.APIToken) api.APIToken {
 }
 
 func (a *API) listAPITokens(x *exchange) (answer, error) {
-	list, err := a.Accounts.APITokens(x.ctx(), x.presence)
+	list, err := a.BuiltIn.APITokens.APITokens(x.ctx(), x.presence)
 	if err != nil {
 		return answer{}, err
 	}
@@ -129,7 +129,7 @@ func (a *API) createAPIToken(x *exchange) (answer, error) {
 	if in.ExpiresInDays != nil {
 		days = *in.ExpiresInDays
 	}
-	t, secret, err := a.Accounts.CreateAPIToken(x.ctx(), x.presence, m, builtin.NewAPIToken{
+	t, secret, err := a.BuiltIn.APITokens.CreateAPIToken(x.ctx(), x.presence, m, builtin.NewAPIToken{
 		Name: in.Name, Role: access.Role(value(in.Role)), Days: days,
 	})
 	shown := apiToken(t)
@@ -144,6 +144,6 @@ func (a *API) revokeAPIToken(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	err = a.Accounts.RevokeAPIToken(x.ctx(), x.presence, id)
+	err = a.BuiltIn.APITokens.RevokeAPIToken(x.ctx(), x.presence, id)
 	return answer{data: api.Revoked{Revoked: true, ID: id}}, err
 }

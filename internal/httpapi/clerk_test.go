@@ -197,7 +197,7 @@ func clerkHouse(t *testing.T, url string) (*house, *hosted) {
 	h := houseOn(t, url, func(o *httpapi.Options, ido *builtin.Options) {
 		o.Identity = clerk.New(clerk.Options{
 			SecretKey: "sk_test_key", APIURL: c.URL, FrontendURL: frontend, Origins: ido.Origins, Plans: []string{"free", "pro", "team"},
-			Key: []byte("thirty-two bytes of a test's key"), Store: ido.Store.(*store.DB), Now: ido.Now,
+			Key: []byte("thirty-two bytes of a test's key"), Store: ido.Stores.Accounts.(*store.DB), Now: ido.Now,
 		})
 		o.Cookie = "__session"
 	})

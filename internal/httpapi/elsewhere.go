@@ -66,7 +66,7 @@ func (a *API) finishElsewhere(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	in, slip, err := a.Accounts.SignInElsewhere(x.ctx(), who, invitation, x.pageVisit())
+	in, slip, err := a.BuiltIn.Accounts.SignInExternal(x.ctx(), who, invitation, x.pageVisit())
 	switch {
 	case fault.Is(err, fault.KindConflict):
 		return answer{}, fault.Unavailable("another sign-in is in progress: try again").WithCause(err)

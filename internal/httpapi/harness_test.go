@@ -115,7 +115,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	}
 	h.postman = mail.NewPostman(h.db, folder, log, h.clock)
 	ido := builtin.Options{
-		Private: true, Store: h.db, Post: h.postman, Passwords: builtin.NewPasswordsOfCost(64, 1),
+		Private: true, Stores: h.db.Identity(), Post: h.postman, Passwords: builtin.NewPasswordsOfCost(64, 1),
 		Origins: []string{base, cloud}, SignUp: builtin.SignUpOpen, FirstPlan: "free", Now: h.clock,
 	}
 	signer := disk.NewSigner(h.db.Key("objects"))
@@ -156,7 +156,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	o.Editor = h.editor
 	o.Workflows.GoLive(h.editor)
 	if o.Identity == nil {
-		o.Identity, o.Accounts = h.accounts, h.accounts
+		o.Identity, o.BuiltIn = h.accounts, h.accounts
 	}
 	if err := h.accounts.Keys.Rotate(t.Context()); err != nil {
 		t.Fatal(err)

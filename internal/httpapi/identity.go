@@ -30,7 +30,7 @@ func (a *API) signUp(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	s, err := a.Accounts.SignUp(x.ctx(), builtin.SignUp{
+	s, err := a.BuiltIn.Accounts.SignUp(x.ctx(), builtin.SignUp{
 		Email: string(in.Email), Password: string(in.Password), Name: in.Name, Invitation: value(in.Invitation), VerifyLink: x.verifyLink,
 	}, x.visit())
 	if err != nil {
@@ -46,7 +46,7 @@ func (a *API) signIn(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	s, err := a.Accounts.SignIn(x.ctx(), string(in.Email), in.Password, value(in.Code), x.visit())
+	s, err := a.BuiltIn.Accounts.SignIn(x.ctx(), string(in.Email), in.Password, value(in.Code), x.visit())
 	if err != nil {
 		return answer{}, err
 	}
@@ -66,7 +66,7 @@ func (x *exchange) welcome(s builtin.SignedIn) answer {
 }
 
 func (a *API) signOut(x *exchange) (answer, error) {
-	if err := a.Accounts.SignOut(x.ctx(), x.presence); err != nil {
+	if err := a.BuiltIn.Sessions.SignOut(x.ctx(), x.presence); err != nil {
 		return answer{}, err
 	}
 	out := map[string]bool{"signedOut": true}
@@ -79,7 +79,7 @@ func (a *API) createToken(x *exchange) (answer, error) {
 	if !x.presence.ByCookie {
 		return answer{}, fault.Unauthenticated("a fresh token needs the session cookie").WithCode("not_signed_in")
 	}
-	t, err := a.Accounts.MintToken(x.ctx(), x.presence, x.origin())
+	t, err := a.BuiltIn.Sessions.MintToken(x.ctx(), x.presence, x.origin())
 	if err != nil {
 		return answer{}, err
 	}
@@ -87,7 +87,7 @@ func (a *API) createToken(x *exchange) (answer, error) {
 }
 
 func (a *API) listSessions(x *exchange) (answer, error) {
-	list, err := a.Accounts.Sessions(x.ctx(), x.presence)
+	list, err := a.BuiltIn.Sessions.List(x.ctx(), x.presence)
 	if err != nil {
 		return answer{}, err
 	}
@@ -103,7 +103,7 @@ func (a *API) listSessions(x *exchange) (answer, error) {
 
 func (a *API) revokeSession(x *exchange) (answer, error) {
 	id := x.r.PathValue("id")
-	if err := a.Accounts.RevokeSession(x.ctx(), x.presence, ids.Session(id)); err != nil {
+	if err := a.BuiltIn.Sessions.Revoke(x.ctx(), x.presence, ids.Session(id)); err != nil {
 		return answer{}, err
 	}
 	return ok(map[string]any{"revoked": true, "id": id})
@@ -111,7 +111,7 @@ func (a *API) revokeSession(x *exchange) (answer, error) {
 
 // jwks publishes the keys that verify our session tokens.
 func (a *API) jwks(x *exchange) (answer, error) {
-	keys, err := a.Accounts.Keys.Published(x.ctx())
+	keys, err := a.BuiltIn.Keys.Published(x.ctx())
 	if err != nil {
 		return answer{}, err
 	}

@@ -251,7 +251,7 @@ func TestWhoMaySignUp(t *testing.T) {
 	h := policy(builtin.SignUpInvite)
 	h.call("POST", "/auth/sign-up", body).wantCode(403, "sign_up_invite_only")
 	h.call("POST", "/auth/sign-up", body[:len(body)-1]+`,"invitation":"guessed"}`).wantCode(403, "invitation_invalid")
-	owner, err := h.accounts.CreateAccount(t.Context(), builtin.SignUp{Email: "op@example.org", Password: "correct horse", Name: "Op"})
+	owner, err := h.accounts.Accounts.Create(t.Context(), builtin.SignUp{Email: "op@example.org", Password: "correct horse", Name: "Op"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func (a *API) asked(x *exchange) (builtin.AuthorizationRequest, builtin.Client, 
 	if err := saidOnce(q); err != nil {
 		return r, builtin.Client{}, err
 	}
-	c, err := a.Accounts.AskingClient(x.ctx(), r)
+	c, err := a.BuiltIn.OAuth.AskingClient(x.ctx(), r)
 	return r, c, err
 }
 
@@ -89,7 +89,7 @@ func (a *API) authorize(x *exchange) (answer, error) {
 	if !x.presence.ByCookie {
 		return x.toSignIn()
 	}
-	remembered, err := a.Accounts.Remembered(x.ctx(), x.presence, r)
+	remembered, err := a.BuiltIn.OAuth.Remembered(x.ctx(), x.presence, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -107,7 +107,7 @@ func (a *API) authorize(x *exchange) (answer, error) {
 }
 
 func (a *API) allow(x *exchange, r builtin.AuthorizationRequest) (answer, error) {
-	code, err := a.Accounts.Allow(x.ctx(), x.presence, r)
+	code, err := a.BuiltIn.OAuth.Allow(x.ctx(), x.presence, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -165,7 +165,7 @@ func (a *API) clientForm(x *exchange) (url.Values, builtin.Client, error) {
 	if id == "" {
 		return nil, builtin.Client{}, fault.Invalid("client_id is missing").WithCode("invalid_request")
 	}
-	c, err := a.Accounts.Client(x.ctx(), id)
+	c, err := a.BuiltIn.OAuth.Client(x.ctx(), id)
 	return form, c, err
 }
 
@@ -178,11 +178,11 @@ func (a *API) exchangeToken(x *exchange) (answer, error) {
 	var t builtin.Tokens
 	switch form.Get("grant_type") {
 	case "authorization_code":
-		t, err = a.Accounts.RedeemCode(x.ctx(), client, form.Get("code"), form.Get("code_verifier"), form.Get("redirect_uri"))
+		t, err = a.BuiltIn.OAuth.RedeemCode(x.ctx(), client, form.Get("code"), form.Get("code_verifier"), form.Get("redirect_uri"))
 	case "refresh_token":
-		t, err = a.Accounts.Refresh(x.ctx(), client, form.Get("refresh_token"))
+		t, err = a.BuiltIn.OAuth.Refresh(x.ctx(), client, form.Get("refresh_token"))
 	case deviceGrant:
-		t, err = a.Accounts.PollDevice(x.ctx(), client, form.Get("device_code"))
+		t, err = a.BuiltIn.Devices.Poll(x.ctx(), client, form.Get("device_code"))
 	case "":
 		err = fault.Invalid("grant_type is missing").WithCode("invalid_request")
 	default:
@@ -206,12 +206,12 @@ func (a *API) revokeToken(x *exchange) (answer, error) {
 	if form.Get("token") == "" {
 		return answer{}, fault.Invalid("token is missing").WithCode("invalid_request")
 	}
-	err = a.Accounts.Revoke(x.ctx(), form.Get("client_id"), form.Get("token"))
+	err = a.BuiltIn.OAuth.Revoke(x.ctx(), form.Get("client_id"), form.Get("token"))
 	return answer{media: "text/plain", raw: []byte{}}, err
 }
 
 func (a *API) listApps(x *exchange) (answer, error) {
-	list, err := a.Accounts.Apps(x.ctx(), x.presence)
+	list, err := a.BuiltIn.OAuth.Apps(x.ctx(), x.presence)
 	if err != nil {
 		return answer{}, err
 	}
@@ -228,6 +228,6 @@ func (a *API) listApps(x *exchange) (answer, error) {
 
 func (a *API) revokeApp(x *exchange) (answer, error) {
 	id := x.r.PathValue("id")
-	err := a.Accounts.RevokeApp(x.ctx(), x.presence, id)
+	err := a.BuiltIn.OAuth.RevokeApp(x.ctx(), x.presence, id)
 	return answer{data: map[string]any{"revoked": true, "id": id}}, err
 }

@@ -141,7 +141,7 @@ func TestTheSignUpPageKeepsThePolicy(t *testing.T) {
 		h.post("/sign-up", form).want(403)
 	}
 	h := policy(builtin.SignUpInvite)
-	if _, err := h.accounts.CreateAccount(t.Context(), builtin.SignUp{Email: "ada@example.org", Password: "correct horse", Name: "Ada"}); err != nil {
+	if _, err := h.accounts.Accounts.Create(t.Context(), builtin.SignUp{Email: "ada@example.org", Password: "correct horse", Name: "Ada"}); err != nil {
 		t.Fatal(err)
 	}
 	ada := h.signInWith("ada@example.org", "correct horse", "").want(200).text("data", "token")

@@ -28,7 +28,7 @@ func (a *API) leadsTo(x *exchange, next string) []string {
 		return nil
 	}
 	r := builtin.AuthorizationRequest{ClientID: u.Query().Get("client_id"), RedirectURI: u.Query().Get("redirect_uri")}
-	if _, err := a.Accounts.AskingClient(x.ctx(), r); err != nil {
+	if _, err := a.BuiltIn.OAuth.AskingClient(x.ctx(), r); err != nil {
 		return nil
 	}
 	return []string{formTarget(r.RedirectURI)}
@@ -62,7 +62,7 @@ func (a *API) showSignIn(x *exchange) (answer, error) {
 }
 
 func (a *API) drawSignIn(x *exchange, view pages.SignIn) (answer, error) {
-	view.MaySign = a.Accounts.Options.SignUp == builtin.SignUpOpen || view.Next == invitationsPath
+	view.MaySign = a.BuiltIn.SignUp == builtin.SignUpOpen || view.Next == invitationsPath
 	view.Elsewhere = a.Elsewhere.Names()
 	return x.draw("sign-in", view, a.leadsTo(x, view.Next)...)
 }
@@ -73,7 +73,7 @@ func (a *API) takeSignIn(x *exchange) (answer, error) {
 		return answer{}, err
 	}
 	view := pages.SignIn{Form: pages.Form{Next: ownPath(form.Get("next"))}, Email: form.Get("email")}
-	in, slip, err := a.Accounts.BeginSignIn(x.ctx(), view.Email, form.Get("password"), x.pageVisit())
+	in, slip, err := a.BuiltIn.Accounts.BeginSignIn(x.ctx(), view.Email, form.Get("password"), x.pageVisit())
 	switch {
 	case err != nil:
 		return again(&view.Form, err, func() (answer, error) { return a.drawSignIn(x, view) })
@@ -95,7 +95,7 @@ func (a *API) takeCode(x *exchange) (answer, error) {
 		return answer{}, err
 	}
 	view := pages.SecondFactor{Form: pages.Form{Next: ownPath(form.Get("next"))}, Slip: form.Get("slip")}
-	in, err := a.Accounts.FinishSignIn(x.ctx(), view.Slip, form.Get("code"), x.pageVisit())
+	in, err := a.BuiltIn.Accounts.FinishSignIn(x.ctx(), view.Slip, form.Get("code"), x.pageVisit())
 	if err == nil {
 		return x.enter(in, view.Next)
 	}
@@ -111,7 +111,7 @@ func (a *API) followed(x *exchange) (token string, inv identity.Invitation, err 
 	if err != nil {
 		return "", inv, nil //nolint:nilerr // it followed none
 	}
-	inv, err = a.Accounts.Invitation(x.ctx(), c.Value)
+	inv, err = a.BuiltIn.Invitations.Find(x.ctx(), c.Value)
 	if fault.Is(err, fault.KindNotFound) || err == nil && inv.Status(a.Now()) != identity.Pending {
 		return "", identity.Invitation{}, nil
 	}
@@ -130,7 +130,7 @@ func (a *API) drawSignUp(x *exchange, view pages.SignUp) (answer, error) {
 	if token != "" && view.Next == invitationsPath {
 		view.Invited, view.Team, view.Email = true, inv.Team.Name, inv.Email
 	}
-	switch policy := a.Accounts.Options.SignUp; {
+	switch policy := a.BuiltIn.SignUp; {
 	case policy == builtin.SignUpClosed:
 		view.Closed = "Accounts are made by the operator of this server."
 	case policy == builtin.SignUpInvite && !view.Invited:
@@ -151,7 +151,7 @@ func (a *API) takeSignUp(x *exchange) (answer, error) {
 			return answer{}, err
 		}
 	}
-	made, err := a.Accounts.SignUp(x.ctx(), in, x.pageVisit())
+	made, err := a.BuiltIn.Accounts.SignUp(x.ctx(), in, x.pageVisit())
 	if err == nil && in.Invitation != "" {
 		view.Next = "/" // they are in the team already
 	}
@@ -179,7 +179,7 @@ func (a *API) takeSignOut(x *exchange) (answer, error) {
 		return answer{}, err
 	}
 	if x.presence.ByCookie {
-		if err := a.Accounts.SignOut(x.ctx(), x.presence); err != nil {
+		if err := a.BuiltIn.Sessions.SignOut(x.ctx(), x.presence); err != nil {
 			return answer{}, err
 		}
 	}
@@ -199,7 +199,7 @@ func (a *API) takeReset(x *exchange) (answer, error) {
 		return answer{}, err
 	}
 	view := pages.Reset{Email: form.Get("email")}
-	if err := a.Accounts.RequestReset(x.ctx(), view.Email, x.visit(), x.resetLink); err != nil {
+	if err := a.BuiltIn.Recovery.RequestReset(x.ctx(), view.Email, x.visit(), x.resetLink); err != nil {
 		return again(&view.Form, err, func() (answer, error) { return x.draw("reset", view) })
 	}
 	view.Sent = true
@@ -207,7 +207,7 @@ func (a *API) takeReset(x *exchange) (answer, error) {
 }
 
 func (a *API) showNewPassword(x *exchange) (answer, error) {
-	if err := a.Accounts.MayReset(x.ctx(), x.r.PathValue("token")); err != nil {
+	if err := a.BuiltIn.Recovery.MayReset(x.ctx(), x.r.PathValue("token")); err != nil {
 		return answer{}, err
 	}
 	return x.draw("new-password", pages.NewPassword{})
@@ -219,7 +219,7 @@ func (a *API) takeNewPassword(x *exchange) (answer, error) {
 		return answer{}, err
 	}
 	var view pages.NewPassword
-	err = a.Accounts.ResetPassword(x.ctx(), x.r.PathValue("token"), form.Get("password"))
+	err = a.BuiltIn.Recovery.ResetPassword(x.ctx(), x.r.PathValue("token"), form.Get("password"))
 	if fault.Is(err, fault.KindInvalid) {
 		return again(&view.Form, err, func() (answer, error) { return x.draw("new-password", view) })
 	}
@@ -234,7 +234,7 @@ func (a *API) takeNewPassword(x *exchange) (answer, error) {
 func (a *API) showVerify(x *exchange) (answer, error) { return x.draw("verify", pages.Verify{}) }
 
 func (a *API) takeVerify(x *exchange) (answer, error) {
-	if err := a.Accounts.Verify(x.ctx(), x.r.PathValue("token")); err != nil {
+	if err := a.BuiltIn.Recovery.Verify(x.ctx(), x.r.PathValue("token")); err != nil {
 		return answer{}, err
 	}
 	return x.draw("verify", pages.Verify{Done: true})
@@ -260,7 +260,7 @@ func (a *API) backToInvitation(x *exchange) (answer, error) {
 
 func (a *API) showInvitation(x *exchange) (answer, error) {
 	token := x.r.PathValue("token")
-	inv, err := a.Accounts.Invitation(x.ctx(), token)
+	inv, err := a.BuiltIn.Invitations.Find(x.ctx(), token)
 	if err != nil {
 		return answer{}, err
 	}
@@ -275,7 +275,7 @@ func (a *API) showInvitation(x *exchange) (answer, error) {
 func (a *API) drawInvitation(x *exchange, inv identity.Invitation, view pages.Invitation) (answer, error) {
 	view.Team, view.InvitedBy, view.Email, view.Role = inv.Team.Name, inv.InvitedByName, inv.Email, string(inv.Role)
 	view.Until, view.Status, view.Here = inv.ExpiresAt, string(inv.Status(a.Now())), invitationsPath
-	view.MaySign = a.Accounts.Options.SignUp != builtin.SignUpClosed
+	view.MaySign = a.BuiltIn.SignUp != builtin.SignUpClosed
 	if x.presence.ByCookie {
 		p := x.person()
 		view.Person = &p
@@ -288,11 +288,11 @@ func (a *API) takeInvitation(x *exchange) (answer, error) {
 		return seeOther("/sign-in?next=" + url.QueryEscape(invitationsPath))
 	}
 	token := x.r.PathValue("token")
-	inv, err := a.Accounts.Invitation(x.ctx(), token)
+	inv, err := a.BuiltIn.Invitations.Find(x.ctx(), token)
 	if err != nil {
 		return answer{}, err
 	}
-	if _, err := a.Accounts.AcceptInvitation(x.ctx(), x.presence, token); err != nil {
+	if _, err := a.BuiltIn.Invitations.Accept(x.ctx(), x.presence, token); err != nil {
 		return answer{}, err
 	}
 	return a.drawInvitation(x, inv, pages.Invitation{Joined: true})

@@ -30,7 +30,7 @@ func (a *API) createTeam(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	m, err := a.Accounts.CreateTeam(x.ctx(), x.presence, in.Name, x.counted)
+	m, err := a.BuiltIn.Teams.Create(x.ctx(), x.presence, in.Name, x.counted)
 	return answer{status: http.StatusCreated, data: teamRow(m)}, err
 }
 
@@ -42,17 +42,17 @@ func (a *API) renameTeam(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	m, err := a.Accounts.RenameTeam(x.ctx(), x.presence, x.team(), in.Name)
+	m, err := a.BuiltIn.Teams.Rename(x.ctx(), x.presence, x.team(), in.Name)
 	return answer{data: teamRow(m)}, err
 }
 
 func (a *API) activateTeam(x *exchange) (answer, error) {
-	m, err := a.Accounts.ActivateTeam(x.ctx(), x.presence, x.team())
+	m, err := a.BuiltIn.Teams.Activate(x.ctx(), x.presence, x.team())
 	return answer{data: teamOut(m)}, err
 }
 
 func (a *API) leaveTeam(x *exchange) (answer, error) {
-	err := a.Accounts.LeaveTeam(x.ctx(), x.presence, x.team())
+	err := a.BuiltIn.Teams.Leave(x.ctx(), x.presence, x.team())
 	return answer{data: map[string]any{"left": true, "id": x.team()}}, err
 }
 
@@ -61,7 +61,7 @@ func memberOut(m builtin.Member) api.Member {
 }
 
 func (a *API) listMembers(x *exchange) (answer, error) {
-	members, pending, err := a.Accounts.Members(x.ctx(), x.presence, x.team())
+	members, pending, err := a.BuiltIn.Members(x.ctx(), x.presence, x.team())
 	if err != nil {
 		return answer{}, err
 	}
@@ -83,13 +83,13 @@ func (a *API) changeRole(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	m, err := a.Accounts.ChangeRole(x.ctx(), x.presence, x.team(), ids.User(x.r.PathValue("userId")), access.Role(in.Role))
+	m, err := a.BuiltIn.Teams.ChangeRole(x.ctx(), x.presence, x.team(), ids.User(x.r.PathValue("userId")), access.Role(in.Role))
 	return answer{data: memberOut(m)}, err
 }
 
 func (a *API) removeMember(x *exchange) (answer, error) {
 	user := x.r.PathValue("userId")
-	err := a.Accounts.RemoveMember(x.ctx(), x.presence, x.team(), ids.User(user))
+	err := a.BuiltIn.Teams.RemoveMember(x.ctx(), x.presence, x.team(), ids.User(user))
 	return answer{data: api.Deleted{Deleted: true, ID: user}}, err
 }
 
@@ -139,12 +139,12 @@ func (a *API) createInvitation(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	i, err := a.Accounts.InviteTo(x.ctx(), x.presence, x.team(), x.newInvitation(string(in.Email), string(in.Role)))
+	i, err := a.BuiltIn.Invitations.InviteTo(x.ctx(), x.presence, x.team(), x.newInvitation(string(in.Email), string(in.Role)))
 	return x.madeInvitation(i), err
 }
 
 func (a *API) resendInvitation(x *exchange) (answer, error) {
-	i, err := a.Accounts.ResendInvitation(x.ctx(), x.presence, x.team(), ids.Invitation(x.r.PathValue("invId")), x.visit(), x.invitationLink)
+	i, err := a.BuiltIn.Invitations.Resend(x.ctx(), x.presence, x.team(), ids.Invitation(x.r.PathValue("invId")), x.visit(), x.invitationLink)
 	ans := x.madeInvitation(i)
 	ans.status = http.StatusOK
 	return ans, err
@@ -152,12 +152,12 @@ func (a *API) resendInvitation(x *exchange) (answer, error) {
 
 func (a *API) revokeInvitation(x *exchange) (answer, error) {
 	id := x.r.PathValue("invId")
-	err := a.Accounts.RevokeInvitation(x.ctx(), x.presence, x.team(), ids.Invitation(id))
+	err := a.BuiltIn.Invitations.Revoke(x.ctx(), x.presence, x.team(), ids.Invitation(id))
 	return answer{data: map[string]any{"revoked": true, "id": id}}, err
 }
 
 func (a *API) getInvitation(x *exchange) (answer, error) {
-	i, err := a.Accounts.Invitation(x.ctx(), x.r.PathValue("token"))
+	i, err := a.BuiltIn.Invitations.Find(x.ctx(), x.r.PathValue("token"))
 	return answer{data: api.InvitationView{
 		Team:  api.InvitingTeam{ID: string(i.Team.ID), Name: i.Team.Name},
 		Email: i.Email, Role: api.Role(i.Role), Status: api.InvitationStatus(i.Status(a.Now())),
@@ -166,6 +166,6 @@ func (a *API) getInvitation(x *exchange) (answer, error) {
 }
 
 func (a *API) acceptInvitation(x *exchange) (answer, error) {
-	m, err := a.Accounts.AcceptInvitation(x.ctx(), x.presence, x.r.PathValue("token"))
+	m, err := a.BuiltIn.Invitations.Accept(x.ctx(), x.presence, x.r.PathValue("token"))
 	return answer{data: teamOut(m)}, err
 }

@@ -12,7 +12,13 @@ import (
 	"github.com/millrace/millrace/internal/identity/builtin"
 )
 
-var _ builtin.Store = (*DB)(nil)
+// Identity is what the built-in identity system sees of the database.
+func (db *DB) Identity() builtin.Stores {
+	return builtin.Stores{
+		Accounts: db, External: db, Sessions: db, Tokens: db, Teams: db, Invitations: db, Consents: db, Grants: db,
+		Devices: db, Slips: db, SecondFactors: db, APITokens: db, Keys: db, Limits: db,
+	}
+}
 
 // SignUp adds an account with its own team and first session, and takes up
 // the invitation it names.

@@ -37,9 +37,15 @@ const (
 	apiTokenMaxDays = 366
 )
 
+// APITokens are what people make for their scripts.
+type APITokens struct {
+	Store APITokenStore
+	Now   func() time.Time
+}
+
 // CreateAPIToken makes a token for the team of the membership. The secret is
 // shown this once.
-func (s *System) CreateAPIToken(ctx context.Context, p identity.Presence, m identity.Membership, in NewAPIToken) (t APIToken, secret string, err error) {
+func (s *APITokens) CreateAPIToken(ctx context.Context, p identity.Presence, m identity.Membership, in NewAPIToken) (t APIToken, secret string, err error) {
 	name, ok := line(in.Name)
 	if !ok {
 		return t, "", wrongField("name", "needs 1 to 200 characters in one line")
@@ -66,11 +72,11 @@ func (s *System) CreateAPIToken(ctx context.Context, p identity.Presence, m iden
 }
 
 // APITokens are the person's own, newest first.
-func (s *System) APITokens(ctx context.Context, p identity.Presence) ([]APIToken, error) {
+func (s *APITokens) APITokens(ctx context.Context, p identity.Presence) ([]APIToken, error) {
 	return s.Store.APITokens(ctx, p.User.ID, s.Now())
 }
 
 // RevokeAPIToken ends a token of the person at once.
-func (s *System) RevokeAPIToken(ctx context.Context, p identity.Presence, id string) error {
+func (s *APITokens) RevokeAPIToken(ctx context.Context, p identity.Presence, id string) error {
 	return s.Store.DeleteAPIToken(ctx, p.User.ID, id)
 }

@@ -1,6 +1,6 @@
 // Package builtin is the identity system that Millrace brings along: accounts
 // with passwords, sessions as rows, short-lived signed tokens, teams and
-// invitations by mail.
+// invitations by mail. Each of these is a type of its own; System has them all.
 package builtin
 
 import (
@@ -9,18 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/identity"
-)
-
-// SignUpPolicy says who may make an account.
-type SignUpPolicy string
-
-// The policies of --sign-up.
-const (
-	SignUpOpen   SignUpPolicy = "open"
-	SignUpInvite SignUpPolicy = "invite"
-	SignUpClosed SignUpPolicy = "closed"
 )
 
 // Post sends letters that were stored with what they tell of.
@@ -34,7 +25,7 @@ type Post interface {
 
 // Options are what the system is made of.
 type Options struct {
-	Store     Store
+	Stores    Stores
 	Post      Post
 	Passwords *Passwords
 	Origins   []string // the frontends tokens are minted for; the first is the issuer
@@ -46,55 +37,73 @@ type Options struct {
 
 // System is the built-in identity system.
 type System struct {
-	Options
-	Keys    *Keyring
-	tokens  *tokens
-	touched touches
+	Accounts      *Accounts
+	Recovery      *Recovery
+	Sessions      *Sessions
+	SecondFactors *SecondFactors
+	Teams         *Teams
+	Invitations   *Invitations
+	OAuth         *OAuth
+	Devices       *Devices
+	APITokens     *APITokens
+	Keys          *Keyring
+	SignUp        SignUpPolicy
 }
 
 var _ identity.System = (*System)(nil)
 
 // New makes the system. Call Keys.Rotate before the first token is minted.
 func New(o Options) *System {
-	keys := newKeyring(o.Store, o.Now)
-	return &System{Options: o, Keys: keys, tokens: &tokens{keys: keys, issuer: o.Origins[0], parties: o.Origins, now: o.Now}}
+	db := o.Stores
+	rules := policy{signUp: o.SignUp, private: o.Private, firstPlan: o.FirstPlan}
+	limits := limiter{store: db.Limits, private: o.Private, now: o.Now}
+	known := credentials{accounts: db.Accounts, passwords: o.Passwords, limiter: limits}
+	keys := newKeyring(db.Keys, o.Now)
+	s := &System{
+		Sessions: &Sessions{
+			store: db.Sessions, grants: db.Tokens, now: o.Now,
+			tokens: &tokens{keys: keys, issuer: o.Origins[0], parties: o.Origins, now: o.Now},
+		},
+		SecondFactors: &SecondFactors{store: db.SecondFactors, credentials: known, limiter: limits, now: o.Now},
+		Recovery:      &Recovery{tokens: db.Slips, credentials: known, limiter: limits, post: o.Post, now: o.Now},
+		Teams:         &Teams{store: db.Teams, invitations: db.Invitations, policy: rules, limiter: limits, now: o.Now},
+		Invitations:   &Invitations{store: db.Invitations, limiter: limits, post: o.Post, now: o.Now},
+		OAuth:         &OAuth{consents: db.Consents, grants: db.Grants, now: o.Now},
+		APITokens:     &APITokens{Store: db.APITokens, Now: o.Now},
+		Keys:          keys,
+		SignUp:        o.SignUp,
+	}
+	s.Devices = &Devices{store: db.Devices, oauth: s.OAuth, limiter: limits, now: o.Now}
+	s.Accounts = &Accounts{
+		accounts: db.Accounts, external: db.External, tokens: db.Slips, sessions: s.Sessions, factors: s.SecondFactors,
+		invitations: s.Invitations, credentials: known, policy: rules, limiter: limits, post: o.Post, now: o.Now,
+	}
+	return s
 }
 
-// Identify says whose credential this is.
+// Identify is Sessions.Identify.
 func (s *System) Identify(ctx context.Context, c identity.Credential) (identity.Presence, error) {
-	if strings.HasPrefix(c.Bearer, accessPrefix) {
-		return s.byAccessToken(ctx, c.Bearer)
-	}
-	if c.Bearer != "" {
-		return s.byToken(ctx, c.Bearer)
-	}
-	if c.Cookie != "" {
-		return s.byCookie(ctx, c.Cookie)
-	}
-	return identity.Presence{}, fault.Unauthenticated("sign in first: send a session cookie or a bearer token").WithCode("not_signed_in")
+	return s.Sessions.Identify(ctx, c)
 }
 
-func (s *System) byToken(ctx context.Context, token string) (identity.Presence, error) {
-	session, err := s.tokens.session(ctx, token)
-	if err != nil {
-		return identity.Presence{}, err
-	}
-	p, err := s.Store.PresenceBySession(ctx, session, s.Now())
-	return p, orDead(err)
+// Present is Sessions.Present.
+func (s *System) Present(ctx context.Context, by ids.Session) (identity.Presence, error) {
+	return s.Sessions.Present(ctx, by)
 }
 
-func (s *System) byCookie(ctx context.Context, secret string) (identity.Presence, error) {
-	p, err := s.Store.PresenceBySecret(ctx, hashed(secret), s.Now())
-	p.ByCookie = true
-	return p, orDead(err)
+// Members is Teams.Members.
+func (s *System) Members(ctx context.Context, p identity.Presence, team ids.Team) ([]Member, []identity.Invitation, error) {
+	return s.Teams.Members(ctx, p, team)
 }
 
-// orDead turns a session that is not there into a failed authentication.
-func orDead(err error) error {
-	if fault.Is(err, fault.KindNotFound) {
-		return errToken
-	}
-	return err
+// Invite is Invitations.Invite.
+func (s *System) Invite(ctx context.Context, caller access.Caller, in identity.NewInvitation) (identity.MadeInvitation, error) {
+	return s.Invitations.Invite(ctx, caller, in)
+}
+
+// RoleOf is Sessions.RoleOf.
+func (s *System) RoleOf(ctx context.Context, by ids.Session, team ids.Team) (access.Role, error) {
+	return s.Sessions.RoleOf(ctx, by, team)
 }
 
 // newSecret is a token nobody can guess: 130 bits, letters and digits.

@@ -49,14 +49,22 @@ const (
 	userLetters = "BCDFGHJKLMNPQRSTVWXZ"
 )
 
-// StartDevice opens a request.
-func (s *System) StartDevice(ctx context.Context, client Client, household string) (DeviceCodes, error) {
-	if err := s.take(ctx, "device "+household, devicesByAddress, "too many devices asked from your address; try again later"); err != nil {
+// Devices are terminals that ask for access without a browser of their own.
+type Devices struct {
+	store   DeviceStore
+	oauth   *OAuth
+	limiter limiter
+	now     func() time.Time
+}
+
+// Start opens a request.
+func (s *Devices) Start(ctx context.Context, client Client, household string) (DeviceCodes, error) {
+	if err := s.limiter.take(ctx, "device "+household, devicesByAddress, "too many devices asked from your address; try again later"); err != nil {
 		return DeviceCodes{}, err
 	}
 	codes := DeviceCodes{Device: newSecret(), User: newUserCode(), Life: deviceLife, Pause: devicePause}
-	now := s.Now()
-	return codes, s.Store.InsertDevice(ctx, Device{
+	now := s.now()
+	return codes, s.store.InsertDevice(ctx, Device{
 		DeviceHash: hashed(codes.Device), UserHash: hashed(plainUserCode(codes.User)), Client: client.ID, State: DeviceOpen,
 		Pause: devicePause, PolledAt: now.Add(-devicePause), ExpiresAt: now.Add(deviceLife),
 	})
@@ -92,14 +100,14 @@ func UserCode(typed string) string {
 	return plain[:4] + "-" + plain[4:]
 }
 
-// Device is the open request that a person's code belongs to. Codes are short,
+// Find is the client of the open request that a person's code belongs to. Codes are short,
 // so guessing is slowed as for passwords.
-func (s *System) Device(ctx context.Context, p identity.Presence, userCode, household string) (Client, error) {
+func (s *Devices) Find(ctx context.Context, p identity.Presence, userCode, household string) (Client, error) {
 	var d Device
 	buckets := guessing("device code "+string(p.User.ID), household)
-	err := s.guess(ctx, buckets, errUserCode, func() (bool, error) {
+	err := s.limiter.guess(ctx, buckets, errUserCode, func() (bool, error) {
 		var err error
-		d, err = s.Store.Device(ctx, hashed(plainUserCode(userCode)), s.Now())
+		d, err = s.store.Device(ctx, hashed(plainUserCode(userCode)), s.now())
 		if fault.Is(err, fault.KindNotFound) {
 			return false, nil
 		}
@@ -108,14 +116,14 @@ func (s *System) Device(ctx context.Context, p identity.Presence, userCode, hous
 	if err != nil {
 		return Client{}, err
 	}
-	return s.Client(ctx, d.Client)
+	return s.oauth.Client(ctx, d.Client)
 }
 
 var errUserCode = fault.NotFound("no device is waiting for this code: check it for typos, or start again on the device").WithCode("unknown_code")
 
-// DecideDevice allows or denies the request.
-func (s *System) DecideDevice(ctx context.Context, p identity.Presence, userCode string, allow bool) error {
-	err := s.Store.DecideDevice(ctx, hashed(plainUserCode(userCode)), p.User.ID, allow, s.Now())
+// Decide allows or denies the request.
+func (s *Devices) Decide(ctx context.Context, p identity.Presence, userCode string, allow bool) error {
+	err := s.store.DecideDevice(ctx, hashed(plainUserCode(userCode)), p.User.ID, allow, s.now())
 	if fault.Is(err, fault.KindNotFound) {
 		return errUserCode
 	}
@@ -129,10 +137,10 @@ var (
 	errDeviceExpired = fault.Invalid("the device was not allowed in time: start again").WithCode("expired_token")
 )
 
-// PollDevice gives tokens once somebody has allowed the device.
-func (s *System) PollDevice(ctx context.Context, client Client, deviceCode string) (Tokens, error) {
-	t, row := s.newTokens()
-	err := s.Store.PollDevice(ctx, hashed(deviceCode), client.ID, row, func(d Device) (Device, error) { return polled(d, row.Now) })
+// Poll gives tokens once somebody has allowed the device.
+func (s *Devices) Poll(ctx context.Context, client Client, deviceCode string) (Tokens, error) {
+	t, row := newTokens(s.now())
+	err := s.store.PollDevice(ctx, hashed(deviceCode), client.ID, row, func(d Device) (Device, error) { return polled(d, row.Now) })
 	return t, orRefused(err)
 }
 

@@ -18,13 +18,13 @@ func FuzzCredentials(f *testing.F) {
 	db := storetest.Open(f, storetest.SQLite(f))
 	now := func() time.Time { return time.Unix(1_800_000_000, 0) }
 	s := builtin.New(builtin.Options{
-		Store: db, Post: noPost{}, Passwords: builtin.NewPasswordsOfCost(64, 1), Origins: []string{"http://a"},
+		Stores: db.Identity(), Post: noPost{}, Passwords: builtin.NewPasswordsOfCost(64, 1), Origins: []string{"http://a"},
 		SignUp: builtin.SignUpOpen, Private: true, FirstPlan: "free", Now: now,
 	})
 	if err := s.Keys.Rotate(f.Context()); err != nil {
 		f.Fatal(err)
 	}
-	in, err := s.SignUp(f.Context(), builtin.SignUp{Email: "ada@example.org", Password: "correct horse", Name: "Ada"}, builtin.Visit{Origin: "http://a"})
+	in, err := s.Accounts.SignUp(f.Context(), builtin.SignUp{Email: "ada@example.org", Password: "correct horse", Name: "Ada"}, builtin.Visit{Origin: "http://a"})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -44,11 +44,11 @@ func FuzzCredentials(f *testing.F) {
 		case err != nil && !fault.Is(err, fault.KindUnauthenticated):
 			t.Errorf("%q: %v", text, err)
 		}
-		if _, err := s.Invitation(t.Context(), text); !fault.Is(err, fault.KindNotFound) {
+		if _, err := s.Invitations.Find(t.Context(), text); !fault.Is(err, fault.KindNotFound) {
 			t.Errorf("an invitation by %q: %v", text, err)
 		}
 		for name, use := range map[string]error{
-			"a reset": s.ResetPassword(t.Context(), text, "another horse"), "an address": s.Verify(t.Context(), text),
+			"a reset": s.Recovery.ResetPassword(t.Context(), text, "another horse"), "an address": s.Recovery.Verify(t.Context(), text),
 		} {
 			if !fault.Is(use, fault.KindNotFound) {
 				t.Errorf("%s by %q: %v", name, text, use)

@@ -5,13 +5,10 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"sync"
 	"time"
 
-	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/identity"
 )
 
 const (
@@ -39,9 +36,8 @@ type NewTokens struct {
 	Now         time.Time
 }
 
-func (s *System) newTokens() (Tokens, NewTokens) {
+func newTokens(now time.Time) (Tokens, NewTokens) {
 	t := Tokens{Access: accessPrefix + newSecret(), Refresh: refreshPrefix + newSecret(), Life: accessLife}
-	now := s.Now()
 	return t, NewTokens{
 		Grant: ids.NewGrant(), AccessID: ids.NewAccessToken(), AccessHash: hashed(t.Access), AccessUntil: now.Add(accessLife),
 		RefreshHash: hashed(t.Refresh), GrantUntil: now.Add(grantLife), Now: now,
@@ -56,9 +52,9 @@ var (
 
 // RedeemCode gives tokens for an authorization code. One that comes a second
 // time has been stolen from somebody: what it gave ends.
-func (s *System) RedeemCode(ctx context.Context, client Client, code, verifier, redirect string) (Tokens, error) {
-	t, row := s.newTokens()
-	err := s.Store.RedeemCode(ctx, hashed(code), func(c Code) error {
+func (s *OAuth) RedeemCode(ctx context.Context, client Client, code, verifier, redirect string) (Tokens, error) {
+	t, row := newTokens(s.now())
+	err := s.grants.RedeemCode(ctx, hashed(code), func(c Code) error {
 		switch {
 		case c.Client != client.ID:
 			return errGrant
@@ -84,9 +80,9 @@ func verifies(challenge, verifier string) bool {
 
 // Refresh gives fresh tokens for a refresh token, which works once. One that
 // comes a second time ends its whole family.
-func (s *System) Refresh(ctx context.Context, client Client, token string) (Tokens, error) {
-	t, row := s.newTokens()
-	return t, orRefused(s.Store.Rotate(ctx, hashed(token), client.ID, row))
+func (s *OAuth) Refresh(ctx context.Context, client Client, token string) (Tokens, error) {
+	t, row := newTokens(s.now())
+	return t, orRefused(s.grants.Rotate(ctx, hashed(token), client.ID, row))
 }
 
 // orRefused words what the store does not find.
@@ -99,49 +95,6 @@ func orRefused(err error) error {
 
 // Revoke ends the grant that a token belongs to. A token that nobody knows is
 // dead already. With a client, only that client's tokens are its to end.
-func (s *System) Revoke(ctx context.Context, client, token string) error {
-	return s.Store.EndGrant(ctx, hashed(token), client)
-}
-
-// byAccessToken asks the database each time: a token that has expired or was
-// revoked is dead on every server with the next request.
-func (s *System) byAccessToken(ctx context.Context, token string) (identity.Presence, error) {
-	p, err := s.Store.PresenceByAccess(ctx, hashed(token), s.Now())
-	if err != nil {
-		return p, orDead(err)
-	}
-	if p.Most != "" && s.touched.due(p.Grant, s.Now()) {
-		err = s.Store.TouchAPIToken(ctx, p.Grant, s.Now())
-	}
-	return bounded(p), err
-}
-
-// touches remembers when the use of an API token was last noted, so that
-// reading does not become writing.
-type touches struct {
-	mu sync.Mutex
-	at map[string]time.Time
-}
-
-const touchPause = time.Minute
-
-func (t *touches) due(id string, now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now.Sub(t.at[id]) < touchPause {
-		return false
-	}
-	if t.at == nil || len(t.at) >= maxSeenTokens {
-		t.at = map[string]time.Time{}
-	}
-	t.at[id] = now
-	return true
-}
-
-// bounded keeps an API token within the role it was made for.
-func bounded(p identity.Presence) identity.Presence {
-	for i := range p.Memberships {
-		p.Memberships[i].Role = access.Lesser(p.Memberships[i].Role, p.Most)
-	}
-	return p
+func (s *OAuth) Revoke(ctx context.Context, client, token string) error {
+	return s.grants.EndGrant(ctx, hashed(token), client)
 }

@@ -18,10 +18,18 @@ const invitationLife = 7 * 24 * time.Hour
 // resends keeps an invitation from becoming a way to bother somebody.
 var resends = limits.Window{Most: 5, Per: time.Hour}
 
+// Invitations ask people into teams.
+type Invitations struct {
+	store   InvitationStore
+	limiter limiter
+	post    Post
+	now     func() time.Time
+}
+
 // Invite asks somebody into the caller's team. The letter is stored with the
 // invitation, so that neither is ever there alone. Who has not verified their
 // own address gets a link to copy, and no letter is sent.
-func (s *System) Invite(ctx context.Context, caller access.Caller, in identity.NewInvitation) (identity.MadeInvitation, error) {
+func (s *Invitations) Invite(ctx context.Context, caller access.Caller, in identity.NewInvitation) (identity.MadeInvitation, error) {
 	if !caller.May(access.ManageMembers) {
 		return identity.MadeInvitation{}, fault.Forbidden("only an owner or admin may invite people")
 	}
@@ -34,8 +42,8 @@ func (s *System) Invite(ctx context.Context, caller access.Caller, in identity.N
 
 // InviteTo is Invite into a team that a path names, in any role that the
 // person may give.
-func (s *System) InviteTo(ctx context.Context, p identity.Presence, team ids.Team, in identity.NewInvitation) (identity.MadeInvitation, error) {
-	m, err := s.managing(p, team)
+func (s *Invitations) InviteTo(ctx context.Context, p identity.Presence, team ids.Team, in identity.NewInvitation) (identity.MadeInvitation, error) {
+	m, err := managing(p, team)
 	if err != nil {
 		return identity.MadeInvitation{}, err
 	}
@@ -52,12 +60,12 @@ func (s *System) InviteTo(ctx context.Context, p identity.Presence, team ids.Tea
 	return s.invite(ctx, p.Caller(m), email, in)
 }
 
-func (s *System) invite(ctx context.Context, caller access.Caller, email string, in identity.NewInvitation) (identity.MadeInvitation, error) {
-	in.Household = s.counted(in.Household)
-	if err := identity.Count(ctx, s.Store, in.Rules(caller, email), s.Now(), in.Counted); err != nil {
+func (s *Invitations) invite(ctx context.Context, caller access.Caller, email string, in identity.NewInvitation) (identity.MadeInvitation, error) {
+	in.Household = s.limiter.mailPrefix(in.Household)
+	if err := s.limiter.count(ctx, in.Rules(caller, email), in.Counted); err != nil {
 		return identity.MadeInvitation{}, err
 	}
-	now := s.Now()
+	now := s.now()
 	inv := identity.Invitation{
 		ID: ids.NewInvitation(), Team: identity.Team{ID: caller.Team}, Email: email, Role: in.Role,
 		InvitedBy: caller.User, InvitedByName: caller.Name, CreatedAt: now, ExpiresAt: now.Add(invitationLife), Mailed: in.Verified,
@@ -69,11 +77,11 @@ func (s *System) invite(ctx context.Context, caller access.Caller, email string,
 			return made, err
 		}
 	}
-	if err := s.Store.InsertInvitation(ctx, sent); err != nil {
+	if err := s.store.InsertInvitation(ctx, sent); err != nil {
 		return made, err
 	}
 	if inv.Mailed {
-		s.Post.Hurry(ctx)
+		s.post.Hurry(ctx)
 	}
 	return made, nil
 }
@@ -97,10 +105,10 @@ func CheckInvitation(in identity.NewInvitation) (email string, err error) {
 
 // sent gives the invitation fresh secrets: one for the letter, which proves
 // who reads the mail, and another to copy, which does not.
-func (s *System) sent(inv identity.Invitation, link func(token string) string) (identity.MadeInvitation, SentInvitation) {
+func (s *Invitations) sent(inv identity.Invitation, link func(token string) string) (identity.MadeInvitation, SentInvitation) {
 	mailed, copied := newSecret(), newSecret()
 	made := identity.MadeInvitation{Invitation: inv, Link: link(copied)}
-	sent := SentInvitation{Invitation: inv, TokenHash: hashed(mailed), LinkHash: hashed(copied), SentAt: s.Now()}
+	sent := SentInvitation{Invitation: inv, TokenHash: hashed(mailed), LinkHash: hashed(copied), SentAt: s.now()}
 	if inv.Mailed {
 		sent.Letter = &letters.Letter{
 			ID: string(inv.ID) + "." + newSecret()[:8], To: inv.Email, Team: inv.Team.ID, Subject: "You're invited to a team on Millrace",
@@ -113,14 +121,14 @@ func (s *System) sent(inv identity.Invitation, link func(token string) string) (
 
 var errUnverified = fault.Forbidden("confirm your own email address before you send email to others: open the link in the email we sent you, or request another one under Account").WithCode("email_unverified")
 
-// ResendInvitation sends the letter again, with another link that lives anew;
+// Resend sends the letter again, with another link that lives anew;
 // the one before is dead.
-func (s *System) ResendInvitation(ctx context.Context, p identity.Presence, team ids.Team, id ids.Invitation, v Visit, link func(string) string) (identity.MadeInvitation, error) {
-	m, err := s.managing(p, team)
+func (s *Invitations) Resend(ctx context.Context, p identity.Presence, team ids.Team, id ids.Invitation, v Visit, link func(string) string) (identity.MadeInvitation, error) {
+	m, err := managing(p, team)
 	if err != nil {
 		return identity.MadeInvitation{}, err
 	}
-	inv, err := s.Store.Invitation(ctx, team, id)
+	inv, err := s.store.Invitation(ctx, team, id)
 	switch {
 	case err != nil:
 		return identity.MadeInvitation{}, err
@@ -133,61 +141,61 @@ func (s *System) ResendInvitation(ctx context.Context, p identity.Presence, team
 		Name: "resends", Bucket: "resend " + hashed(string(id)), Window: resends,
 		Why: "this invitation was sent several times already; wait before you send it again",
 	}
-	rules := append(identity.InvitationMail(p.Caller(m), inv.Email, s.counted(v.Household)), again)
-	if err := identity.Count(ctx, s.Store, rules, s.Now(), v.Counted); err != nil {
+	rules := append(identity.InvitationMail(p.Caller(m), inv.Email, s.limiter.mailPrefix(v.Household)), again)
+	if err := s.limiter.count(ctx, rules, v.Counted); err != nil {
 		return identity.MadeInvitation{}, err
 	}
-	inv.ExpiresAt, inv.Mailed = s.Now().Add(invitationLife), true
+	inv.ExpiresAt, inv.Mailed = s.now().Add(invitationLife), true
 	made, sent := s.sent(inv, link)
-	if err := s.Store.RenewInvitation(ctx, sent); err != nil {
+	if err := s.store.RenewInvitation(ctx, sent); err != nil {
 		return made, err
 	}
-	s.Post.Hurry(ctx)
+	s.post.Hurry(ctx)
 	return made, nil
 }
 
-// RevokeInvitation makes the link worthless at once.
-func (s *System) RevokeInvitation(ctx context.Context, p identity.Presence, team ids.Team, id ids.Invitation) error {
-	if _, err := s.managing(p, team); err != nil {
+// Revoke makes the link worthless at once.
+func (s *Invitations) Revoke(ctx context.Context, p identity.Presence, team ids.Team, id ids.Invitation) error {
+	if _, err := managing(p, team); err != nil {
 		return err
 	}
-	return s.Store.RevokeInvitation(ctx, team, id, s.Now())
+	return s.store.RevokeInvitation(ctx, team, id, s.now())
 }
 
-// Invitation is what a link is for. Whoever has the link may know.
-func (s *System) Invitation(ctx context.Context, token string) (identity.Invitation, error) {
-	return s.Store.InvitationByToken(ctx, hashed(token))
+// Find is what a link is for. Whoever has the link may know.
+func (s *Invitations) Find(ctx context.Context, token string) (identity.Invitation, error) {
+	return s.store.InvitationByToken(ctx, hashed(token))
 }
 
-// AcceptInvitation joins the team, if the invitation is for this person.
-func (s *System) AcceptInvitation(ctx context.Context, p identity.Presence, token string) (identity.Membership, error) {
-	inv, err := s.Invitation(ctx, token)
+// Accept joins the team, if the invitation is for this person.
+func (s *Invitations) Accept(ctx context.Context, p identity.Presence, token string) (identity.Membership, error) {
+	inv, err := s.Find(ctx, token)
 	if err != nil {
 		return identity.Membership{}, err
 	}
 	if inv.Email != p.User.Email {
 		return identity.Membership{}, fault.Forbidden("this invitation was sent to another email address than yours: sign in with that one").WithCode("email_mismatch")
 	}
-	if status := inv.Status(s.Now()); status != identity.Pending {
+	if status := inv.Status(s.now()); status != identity.Pending {
 		return identity.Membership{}, ended(status)
 	}
-	now := s.Now()
-	if err := s.Store.AcceptInvitation(ctx, inv, p.User.ID, now); err != nil {
+	now := s.now()
+	if err := s.store.AcceptInvitation(ctx, inv, p.User.ID, now); err != nil {
 		return identity.Membership{}, s.why(ctx, token, err)
 	}
 	return identity.Membership{Team: inv.Team, Role: inv.Role, JoinedAt: now}, nil
 }
 
 // why tells somebody whose invitation ended in the same moment what ended it.
-func (s *System) why(ctx context.Context, token string, err error) error {
+func (s *Invitations) why(ctx context.Context, token string, err error) error {
 	if !fault.Is(err, fault.KindConflict) {
 		return err
 	}
-	inv, again := s.Invitation(ctx, token)
+	inv, again := s.Find(ctx, token)
 	if again != nil {
 		return again
 	}
-	return ended(inv.Status(s.Now()))
+	return ended(inv.Status(s.now()))
 }
 
 // ended says why an invitation no longer works.

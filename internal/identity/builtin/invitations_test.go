@@ -46,14 +46,16 @@ func TestAnInvitationThatIsRevokedInTheLastMomentIsRevoked(t *testing.T) {
 			return a
 		}
 		ada, bob := person("ada"), person("bob")
-		s := builtin.New(builtin.Options{Store: hasty{db, ada.Team.ID}, Post: noPost{}, Passwords: builtin.NewPasswords(), Origins: []string{"http://a"}, Now: time.Now})
+		stores := db.Identity()
+		stores.Invitations = hasty{db, ada.Team.ID}
+		s := builtin.New(builtin.Options{Stores: stores, Post: noPost{}, Passwords: builtin.NewPasswords(), Origins: []string{"http://a"}, Now: time.Now})
 		made, err := s.Invite(t.Context(), access.Caller{User: ada.ID, Team: ada.Team.ID, Role: access.Owner}, identity.NewInvitation{
 			Email: bob.Email, Role: access.Member, Link: func(secret string) string { return secret },
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.AcceptInvitation(t.Context(), identity.Presence{User: bob.User}, made.Link)
+		_, err = s.Invitations.Accept(t.Context(), identity.Presence{User: bob.User}, made.Link)
 		if e, ok := errors.AsType[*fault.Error](err); !ok || e.Kind != fault.KindForbidden || e.Code != "revoked" {
 			t.Errorf("%v", err)
 		}

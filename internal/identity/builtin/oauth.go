@@ -98,15 +98,23 @@ func (c Client) Takes(redirect string) bool {
 	return false
 }
 
+// OAuth is the authorization server: programs ask people for access, and get
+// tokens.
+type OAuth struct {
+	consents ConsentStore
+	grants   GrantStore
+	now      func() time.Time
+}
+
 // Client finds a registered client.
-func (s *System) Client(ctx context.Context, id string) (Client, error) {
+func (s *OAuth) Client(ctx context.Context, id string) (Client, error) {
 	if id == CommandLine.ID {
 		return CommandLine, nil
 	}
 	if !clientID.MatchString(id) {
 		return Client{}, errClient
 	}
-	c, err := s.Store.Client(ctx, id)
+	c, err := s.consents.Client(ctx, id)
 	if fault.Is(err, fault.KindNotFound) {
 		return c, errClient
 	}
@@ -125,7 +133,7 @@ var challenge = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 
 // AskingClient is the client of a request, if the person can safely be sent
 // back to the address it names. Who fails here is told on a page of ours.
-func (s *System) AskingClient(ctx context.Context, r AuthorizationRequest) (Client, error) {
+func (s *OAuth) AskingClient(ctx context.Context, r AuthorizationRequest) (Client, error) {
 	c, err := s.Client(ctx, r.ClientID)
 	if fault.Is(err, fault.KindUnauthenticated) {
 		return c, fault.Invalid("%s", errClient.Message).WithCode("invalid_client")
@@ -157,11 +165,11 @@ func (r AuthorizationRequest) Problem() error {
 // Remembered reports whether the person has allowed this client before and
 // need not be asked again. What answers on a loopback address can be any
 // program of the machine, so there we always ask.
-func (s *System) Remembered(ctx context.Context, p identity.Presence, r AuthorizationRequest) (bool, error) {
+func (s *OAuth) Remembered(ctx context.Context, p identity.Presence, r AuthorizationRequest) (bool, error) {
 	if u, ok := parseRedirect(r.RedirectURI); !ok || u.Scheme != "https" {
 		return false, nil
 	}
-	return s.Store.Consented(ctx, p.User.ID, r.ClientID)
+	return s.consents.Consented(ctx, p.User.ID, r.ClientID)
 }
 
 // Code is an authorization code, before or after it was redeemed.
@@ -177,10 +185,10 @@ type Code struct {
 const codeLife = time.Minute
 
 // Allow records the person's consent and gives a code for the client.
-func (s *System) Allow(ctx context.Context, p identity.Presence, r AuthorizationRequest) (code string, err error) {
+func (s *OAuth) Allow(ctx context.Context, p identity.Presence, r AuthorizationRequest) (code string, err error) {
 	code = newSecret()
-	now := s.Now()
-	return code, s.Store.InsertCode(ctx, Code{
+	now := s.now()
+	return code, s.consents.InsertCode(ctx, Code{
 		Hash: hashed(code), User: p.User.ID, Client: r.ClientID, RedirectURI: r.RedirectURI,
 		Challenge: r.Challenge, ExpiresAt: now.Add(codeLife),
 	}, now)
@@ -195,8 +203,8 @@ type App struct {
 }
 
 // Apps are what the person has allowed, newest first.
-func (s *System) Apps(ctx context.Context, p identity.Presence) ([]App, error) {
-	apps, err := s.Store.Apps(ctx, p.User.ID, s.Now())
+func (s *OAuth) Apps(ctx context.Context, p identity.Presence) ([]App, error) {
+	apps, err := s.consents.Apps(ctx, p.User.ID, s.now())
 	for i := range apps {
 		if apps[i].Client.ID == CommandLine.ID {
 			apps[i].Client = CommandLine
@@ -206,8 +214,8 @@ func (s *System) Apps(ctx context.Context, p identity.Presence) ([]App, error) {
 }
 
 // RevokeApp takes back what the person allowed; every token of it is dead.
-func (s *System) RevokeApp(ctx context.Context, p identity.Presence, client string) error {
-	return s.Store.DeleteConsent(ctx, p.User.ID, client)
+func (s *OAuth) RevokeApp(ctx context.Context, p identity.Presence, client string) error {
+	return s.consents.DeleteConsent(ctx, p.User.ID, client)
 }
 
 // Devices ask at most this often from one address.

@@ -54,17 +54,25 @@ func (f SecondFactor) step(code string, now time.Time) (step int64, ok bool) {
 	return step, ok
 }
 
+// SecondFactors ask for more than a password.
+type SecondFactors struct {
+	store       FactorStore
+	credentials credentials
+	limiter     limiter
+	now         func() time.Time
+}
+
 // BegunFactor is what the app must be given. It is shown this once.
 type BegunFactor struct{ Secret, URL string }
 
-// BeginFactor makes a secret for an app; it counts once a code has come back.
-func (s *System) BeginFactor(ctx context.Context, p identity.Presence, password, household string) (BegunFactor, error) {
-	if err := s.provePassword(ctx, p, password, household); err != nil {
+// Begin makes a secret for an app; it counts once a code has come back.
+func (s *SecondFactors) Begin(ctx context.Context, p identity.Presence, password, household string) (BegunFactor, error) {
+	if err := s.credentials.prove(ctx, p, password, household); err != nil {
 		return BegunFactor{}, err
 	}
 	f := SecondFactor{User: p.User.ID, Secret: make([]byte, 20)}
 	rand.Read(f.Secret)
-	if err := s.Store.PutSecondFactor(ctx, f); err != nil {
+	if err := s.store.PutSecondFactor(ctx, f); err != nil {
 		return BegunFactor{}, err // one that is on is not replaced
 	}
 	text := base32Secret.EncodeToString(f.Secret)
@@ -74,9 +82,9 @@ func (s *System) BeginFactor(ctx context.Context, p identity.Presence, password,
 
 var errCode = fault.Forbidden("the code is wrong: check the clock of your device, and use each code once").WithCode("wrong_code")
 
-// ConfirmFactor turns the second factor on and gives recovery codes.
-func (s *System) ConfirmFactor(ctx context.Context, p identity.Presence, code, household string) ([]string, error) {
-	f, err := s.Store.SecondFactor(ctx, p.User.ID)
+// Confirm turns the second factor on and gives recovery codes.
+func (s *SecondFactors) Confirm(ctx context.Context, p identity.Presence, code, household string) ([]string, error) {
+	f, err := s.store.SecondFactor(ctx, p.User.ID)
 	if fault.Is(err, fault.KindNotFound) {
 		return nil, fault.Conflict("begin first, to get a secret for your app").WithCode("not_begun")
 	}
@@ -87,12 +95,12 @@ func (s *System) ConfirmFactor(ctx context.Context, p identity.Presence, code, h
 		return nil, errFactorOn
 	}
 	codes, hashes := newRecoveryCodes()
-	err = s.guess(ctx, guessing("code "+string(p.User.ID), household), errCode, func() (bool, error) {
-		step, ok := f.step(plainCode(code), s.Now())
+	err = s.limiter.guess(ctx, guessing("code "+string(p.User.ID), household), errCode, func() (bool, error) {
+		step, ok := f.step(plainCode(code), s.now())
 		if !ok {
 			return false, nil
 		}
-		return true, s.Store.EnableSecondFactor(ctx, p.User.ID, step, hashes)
+		return true, s.store.EnableSecondFactor(ctx, p.User.ID, step, hashes)
 	})
 	return codes, err
 }
@@ -112,12 +120,12 @@ func plainCode(text string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", " ", "").Replace(text))
 }
 
-// DisableFactor turns the second factor off, for who has both factors.
-func (s *System) DisableFactor(ctx context.Context, p identity.Presence, password, code, household string) error {
-	if err := s.provePassword(ctx, p, password, household); err != nil {
+// Disable turns the second factor off, for who has both factors.
+func (s *SecondFactors) Disable(ctx context.Context, p identity.Presence, password, code, household string) error {
+	if err := s.credentials.prove(ctx, p, password, household); err != nil {
 		return err
 	}
-	f, err := s.Store.SecondFactor(ctx, p.User.ID)
+	f, err := s.store.SecondFactor(ctx, p.User.ID)
 	if fault.Is(err, fault.KindNotFound) {
 		return nil
 	}
@@ -125,21 +133,21 @@ func (s *System) DisableFactor(ctx context.Context, p identity.Presence, passwor
 		return err
 	}
 	if f.Enabled {
-		if err := s.proveCode(ctx, f, code, household, errCode); err != nil {
+		if err := s.prove(ctx, f, code, household, errCode); err != nil {
 			return err
 		}
 	}
-	return s.Store.DeleteSecondFactor(ctx, p.User.ID)
+	return s.store.DeleteSecondFactor(ctx, p.User.ID)
 }
 
-// proveCode takes a code of the app or a recovery code; each works once.
-func (s *System) proveCode(ctx context.Context, f SecondFactor, code, household string, wrong error) error {
+// prove takes a code of the app or a recovery code; each works once.
+func (s *SecondFactors) prove(ctx context.Context, f SecondFactor, code, household string, wrong error) error {
 	code = plainCode(code)
-	return s.guess(ctx, guessing("code "+string(f.User), household), wrong, func() (bool, error) {
-		if step, ok := f.step(code, s.Now()); ok {
-			return s.Store.UseStep(ctx, f.User, step)
+	return s.limiter.guess(ctx, guessing("code "+string(f.User), household), wrong, func() (bool, error) {
+		if step, ok := f.step(code, s.now()); ok {
+			return s.store.UseStep(ctx, f.User, step)
 		}
-		return s.Store.UseRecoveryCode(ctx, f.User, hashed(code))
+		return s.store.UseRecoveryCode(ctx, f.User, hashed(code))
 	})
 }
 
@@ -148,9 +156,9 @@ var (
 	errWrongCode    = fault.Unauthenticated("the code is wrong: check the clock of your device, and use each code once").WithCode("wrong_code")
 )
 
-// passFactor asks for the second factor of an account that has one.
-func (s *System) passFactor(ctx context.Context, user ids.User, code, household string) error {
-	f, err := s.Store.SecondFactor(ctx, user)
+// require asks for the second factor of an account that has one.
+func (s *SecondFactors) require(ctx context.Context, user ids.User, code, household string) error {
+	f, err := s.store.SecondFactor(ctx, user)
 	switch {
 	case fault.Is(err, fault.KindNotFound), err == nil && !f.Enabled:
 		return nil
@@ -159,5 +167,5 @@ func (s *System) passFactor(ctx context.Context, user ids.User, code, household 
 	case code == "":
 		return errSecondFactor
 	}
-	return s.proveCode(ctx, f, code, household, errWrongCode)
+	return s.prove(ctx, f, code, household, errWrongCode)
 }

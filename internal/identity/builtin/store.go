@@ -12,20 +12,23 @@ import (
 	"github.com/millrace/millrace/internal/identity"
 )
 
-// Store is what this room asks of the database, by subject.
-type Store interface {
-	AccountStore
-	ElsewhereStore
-	SessionStore
-	TeamStore
-	InvitationStore
-	GrantStore
-	DeviceStore
-	CareStore
-	FactorStore
-	APITokenStore
-	KeyStore
-	LimitStore
+// Stores are what this room asks of the database, by subject. One database is
+// all of them.
+type Stores struct {
+	Accounts      AccountStore
+	External      ElsewhereStore
+	Sessions      SessionStore
+	Tokens        TokenStore
+	Teams         TeamStore
+	Invitations   InvitationStore
+	Consents      ConsentStore
+	Grants        GrantStore
+	Devices       DeviceStore
+	Slips         CareStore
+	SecondFactors FactorStore
+	APITokens     APITokenStore
+	Keys          KeyStore
+	Limits        LimitStore
 }
 
 // AccountStore keeps people.
@@ -89,12 +92,18 @@ type InvitationStore interface {
 	AcceptInvitation(ctx context.Context, inv identity.Invitation, user ids.User, now time.Time) error
 }
 
-// GrantStore keeps what people allow programs, and the tokens that came of it.
-type GrantStore interface {
+// ConsentStore keeps what people allow programs.
+type ConsentStore interface {
 	Client(ctx context.Context, id string) (Client, error)
 	Consented(ctx context.Context, user ids.User, client string) (bool, error)
 	// InsertCode adds a code and the consent it rests on.
 	InsertCode(ctx context.Context, c Code, now time.Time) error
+	Apps(ctx context.Context, user ids.User, now time.Time) ([]App, error)
+	DeleteConsent(ctx context.Context, user ids.User, client string) error
+}
+
+// GrantStore keeps the tokens that came of a consent.
+type GrantStore interface {
 	// RedeemCode opens a grant for a code that lives and fits. One that was
 	// redeemed before ends its grant; that and one nobody knows are
 	// fault.KindNotFound.
@@ -104,12 +113,15 @@ type GrantStore interface {
 	Rotate(ctx context.Context, refreshHash, client string, t NewTokens) error
 	// EndGrant ends the grant of an access or refresh token, or an API token.
 	EndGrant(ctx context.Context, tokenHash, client string) error
-	Apps(ctx context.Context, user ids.User, now time.Time) ([]App, error)
-	DeleteConsent(ctx context.Context, user ids.User, client string) error
+}
+
+// TokenStore knows who is behind an access token or an API token.
+type TokenStore interface {
 	// PresenceByAccess and PresenceByGrant find who a live token or grant
 	// belongs to, with all memberships that it reaches.
 	PresenceByAccess(ctx context.Context, tokenHash string, now time.Time) (identity.Presence, error)
 	PresenceByGrant(ctx context.Context, grant string, now time.Time) (identity.Presence, error)
+	TouchAPIToken(ctx context.Context, id string, now time.Time) error
 }
 
 // DeviceStore keeps the requests of terminals.
@@ -164,7 +176,6 @@ type APITokenStore interface {
 	InsertAPIToken(ctx context.Context, t APIToken, most int) error
 	APITokens(ctx context.Context, user ids.User, now time.Time) ([]APIToken, error)
 	DeleteAPIToken(ctx context.Context, user ids.User, id string) error
-	TouchAPIToken(ctx context.Context, id string, now time.Time) error
 }
 
 // KeyStore keeps the keys that sign session tokens.

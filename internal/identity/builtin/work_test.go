@@ -19,9 +19,23 @@ import (
 // watched notes everything that a system asks of its database and its post.
 // Whatever is not noted here is not there: a call to it fails the test.
 type watched struct {
-	builtin.Store
 	db    *store.DB
 	calls []string
+}
+
+// stores are what a system may ask.
+func (w *watched) stores() builtin.Stores {
+	return builtin.Stores{Accounts: watchedAccounts{nil, w}, Slips: watchedSlips{nil, w}, Limits: w}
+}
+
+type watchedAccounts struct {
+	builtin.AccountStore
+	*watched
+}
+
+type watchedSlips struct {
+	builtin.CareStore
+	*watched
 }
 
 func (w *watched) note(call string) { w.calls = append(w.calls, call) }
@@ -34,17 +48,22 @@ func (w *watched) TakeHit(ctx context.Context, bucket string, l limits.Window, n
 	return w.db.TakeHit(ctx, bucket, l, now)
 }
 
+func (w *watched) ReturnHit(ctx context.Context, bucket string, at time.Time) error {
+	w.note("take back")
+	return w.db.ReturnHit(ctx, bucket, at)
+}
+
 func (w *watched) TakeHits(ctx context.Context, rules []limits.Rule, now time.Time) ([]limits.Standing, error) {
 	w.note(fmt.Sprintf("count by %d", len(rules)))
 	return w.db.TakeHits(ctx, rules, now)
 }
 
-func (w *watched) Account(ctx context.Context, email string) (builtin.Account, error) {
+func (w watchedAccounts) Account(ctx context.Context, email string) (builtin.Account, error) {
 	w.note("account")
 	return w.db.Account(ctx, email)
 }
 
-func (w *watched) InsertReset(ctx context.Context, s builtin.Slip, l letters.Letter, now time.Time) error {
+func (w watchedSlips) InsertReset(ctx context.Context, s builtin.Slip, l letters.Letter, now time.Time) error {
 	w.note(fmt.Sprintf("reset of %d", len(l.Text)))
 	return w.db.InsertReset(ctx, s, l, now)
 }
@@ -54,9 +73,9 @@ func (w *watched) InsertReset(ctx context.Context, s builtin.Slip, l letters.Let
 func TestTheSameWorkIsDoneForWhoHasAnAccountAndWhoHasNone(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t))
-	maker := builtin.New(builtin.Options{Store: db, Passwords: builtin.NewPasswordsOfCost(64, 1), Origins: []string{"http://a"}, Now: time.Now})
+	maker := builtin.New(builtin.Options{Stores: db.Identity(), Passwords: builtin.NewPasswordsOfCost(64, 1), Origins: []string{"http://a"}, Now: time.Now})
 	for _, email := range []string{"ada@example.org", "eve@example.org"} {
-		if _, err := maker.CreateAccount(t.Context(), builtin.SignUp{Email: email, Password: "correct horse", Name: "N"}); err != nil {
+		if _, err := maker.Accounts.Create(t.Context(), builtin.SignUp{Email: email, Password: "correct horse", Name: "N"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,10 +84,10 @@ func TestTheSameWorkIsDoneForWhoHasAnAccountAndWhoHasNone(t *testing.T) {
 	}
 	for name, ask := range map[string]func(s *builtin.System, email string) error{
 		"a reset": func(s *builtin.System, email string) error {
-			return s.RequestReset(t.Context(), email, builtin.Visit{Household: "h"}, func(token string) string { return token })
+			return s.Recovery.RequestReset(t.Context(), email, builtin.Visit{Household: "h"}, func(token string) string { return token })
 		},
 		"a sign-in": func(s *builtin.System, email string) error {
-			_, err := s.SignIn(t.Context(), email, "wrong horse", "", builtin.Visit{Household: "h"})
+			_, err := s.Accounts.SignIn(t.Context(), email, "wrong horse", "", builtin.Visit{Household: "h"})
 			return err
 		},
 	} {
@@ -77,7 +96,7 @@ func TestTheSameWorkIsDoneForWhoHasAnAccountAndWhoHasNone(t *testing.T) {
 		for _, email := range []string{"ada@example.org", "eve@example.org", "bob@example.org"} {
 			passwords := builtin.NewPasswordsOfCost(64, 1)
 			w := &watched{db: db}
-			err := fmt.Sprint(ask(builtin.New(builtin.Options{Store: w, Post: w, Passwords: passwords, Origins: []string{"http://a"}, Now: time.Now}), email))
+			err := fmt.Sprint(ask(builtin.New(builtin.Options{Stores: w.stores(), Post: w, Passwords: passwords, Origins: []string{"http://a"}, Now: time.Now}), email))
 			w.note(fmt.Sprintf("%d hashes", passwords.Made()))
 			if first == nil {
 				first, said = w.calls, err

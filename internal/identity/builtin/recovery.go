@@ -43,29 +43,30 @@ var (
 	lettersADay   = limits.Window{Most: 20, Per: 24 * time.Hour}
 )
 
-func (s *System) slip(user ids.User, purpose Purpose, life time.Duration) (secret string, row Slip) {
+func newSlip(user ids.User, purpose Purpose, until time.Time) (secret string, row Slip) {
 	secret = newSecret()
-	return secret, Slip{Hash: hashed(secret), User: user, Purpose: purpose, ExpiresAt: s.Now().Add(life)}
+	return secret, Slip{Hash: hashed(secret), User: user, Purpose: purpose, ExpiresAt: until}
+}
+
+// Recovery proves addresses by links in mails, and gives people who forgot
+// theirs another password.
+type Recovery struct {
+	tokens      CareStore
+	credentials credentials
+	limiter     limiter
+	post        Post
+	now         func() time.Time
 }
 
 // countLetter counts a letter that somebody asks for.
-func (s *System) countLetter(ctx context.Context, kind Purpose, email string, v Visit) error {
+func (s *Recovery) countLetter(ctx context.Context, kind Purpose, email string, v Visit) error {
 	const wait = "several mails were asked for already; look for them, or wait before you ask again"
 	bucket := string(kind) + " letters " + hashed(email)
 	// Not told: it would say what others asked for.
-	rules := append(identity.MailFrom(s.counted(v.Household)),
+	rules := append(identity.MailFrom(s.limiter.mailPrefix(v.Household)),
 		limits.Rule{Bucket: bucket, Window: lettersAnHour, Why: wait},
 		limits.Rule{Bucket: bucket + " a day", Window: lettersADay, Why: wait})
-	return identity.Count(ctx, s.Store, rules, s.Now(), v.Counted)
-}
-
-// counted is the address that mail is counted by; on a machine that only
-// itself can reach there is none.
-func (s *System) counted(household string) string {
-	if s.Private {
-		return ""
-	}
-	return household
+	return s.limiter.count(ctx, rules, v.Counted)
 }
 
 var errSlip = fault.NotFound("this link has expired or was already used: ask for a new one").WithCode("link_invalid")
@@ -79,23 +80,23 @@ func orUsed(err error) error {
 
 // SendVerification mails the person a link that proves their address; it
 // reports false when that is proven already.
-func (s *System) SendVerification(ctx context.Context, p identity.Presence, v Visit, link func(token string) string) (sent bool, err error) {
+func (s *Recovery) SendVerification(ctx context.Context, p identity.Presence, v Visit, link func(token string) string) (sent bool, err error) {
 	if p.User.EmailVerified {
 		return false, nil
 	}
 	if err := s.countLetter(ctx, ForVerifying, p.User.Email, v); err != nil {
 		return false, err
 	}
-	slip, letter := s.verification(p.User, link)
-	if err := s.Store.InsertSlip(ctx, slip, &letter, s.Now()); err != nil {
+	slip, letter := verification(p.User, link, s.now())
+	if err := s.tokens.InsertSlip(ctx, slip, &letter, s.now()); err != nil {
 		return false, err
 	}
-	s.Post.Hurry(ctx)
+	s.post.Hurry(ctx)
 	return true, nil
 }
 
-func (s *System) verification(u identity.User, link func(token string) string) (Slip, letters.Letter) {
-	secret, row := s.slip(u.ID, ForVerifying, verifyLife)
+func verification(u identity.User, link func(token string) string, now time.Time) (Slip, letters.Letter) {
+	secret, row := newSlip(u.ID, ForVerifying, now.Add(verifyLife))
 	return row, letters.Letter{
 		ID: "verify." + newSecret(), To: u.Email, Subject: "Confirm your email address",
 		// Whoever made the account chose its name, and maybe the address of
@@ -105,14 +106,14 @@ func (s *System) verification(u identity.User, link func(token string) string) (
 }
 
 // Verify notes that the person has read the mail.
-func (s *System) Verify(ctx context.Context, token string) error {
-	return orUsed(s.Store.VerifyEmail(ctx, hashed(token), s.Now()))
+func (s *Recovery) Verify(ctx context.Context, token string) error {
+	return orUsed(s.tokens.VerifyEmail(ctx, hashed(token), s.now()))
 }
 
 // RequestReset mails a link to whoever owns the address, if they have an
 // account. Whether they do is not told, neither by the answer nor by the time
 // it takes: the same work is done, and the mail goes out afterwards.
-func (s *System) RequestReset(ctx context.Context, email string, v Visit, link func(token string) string) error {
+func (s *Recovery) RequestReset(ctx context.Context, email string, v Visit, link func(token string) string) error {
 	address, ok := Email(email)
 	if !ok {
 		return fault.Problems([]fault.Detail{{Path: "email", Message: "is not an email address"}}, "email is not an email address")
@@ -120,34 +121,34 @@ func (s *System) RequestReset(ctx context.Context, email string, v Visit, link f
 	if err := s.countLetter(ctx, ForResetting, address, v); err != nil {
 		return err
 	}
-	secret, row := s.slip("", ForResetting, resetLife)
+	secret, row := newSlip("", ForResetting, s.now().Add(resetLife))
 	letter := letters.Letter{
 		ID: "reset." + newSecret(), To: address, Subject: "Reset your password",
 		Text: fmt.Sprintf("Hello,\n\nto choose a new password, open this link within one hour:\n\n%s\n\nIf you didn't request this, ignore this email: your password stays the same.\n", link(secret)),
 	}
-	if err := s.Store.InsertReset(ctx, row, letter, s.Now()); err != nil {
+	if err := s.tokens.InsertReset(ctx, row, letter, s.now()); err != nil {
 		return err
 	}
-	s.Post.Wake()
+	s.post.Wake()
 	return nil
 }
 
 // MayReset reports whether a reset link still works, without using it.
-func (s *System) MayReset(ctx context.Context, token string) error {
-	_, err := s.Store.Slip(ctx, hashed(token), ForResetting, s.Now())
+func (s *Recovery) MayReset(ctx context.Context, token string) error {
+	_, err := s.tokens.Slip(ctx, hashed(token), ForResetting, s.now())
 	return orUsed(err)
 }
 
 // ResetPassword sets a password by a link from a mail. Everything the account
 // is signed in with ends.
-func (s *System) ResetPassword(ctx context.Context, token, password string) error {
+func (s *Recovery) ResetPassword(ctx context.Context, token, password string) error {
 	if err := s.MayReset(ctx, token); err != nil {
 		return err
 	}
 	if err := CheckPassword(password); err != nil {
 		return wrongField("password", err.Error())
 	}
-	return orUsed(s.Store.ResetPassword(ctx, hashed(token), s.Passwords.Hash(password), s.Now()))
+	return orUsed(s.tokens.ResetPassword(ctx, hashed(token), s.credentials.passwords.Hash(password), s.now()))
 }
 
 func wrongField(name, message string) error {
@@ -156,26 +157,12 @@ func wrongField(name, message string) error {
 
 // ChangePassword replaces a password that the person knows. Their other
 // sessions end; apps and API tokens, which have their own lists, stay.
-func (s *System) ChangePassword(ctx context.Context, p identity.Presence, current, fresh, household string) error {
-	if err := s.provePassword(ctx, p, current, household); err != nil {
+func (s *Recovery) ChangePassword(ctx context.Context, p identity.Presence, current, fresh, household string) error {
+	if err := s.credentials.prove(ctx, p, current, household); err != nil {
 		return err
 	}
 	if err := CheckPassword(fresh); err != nil {
 		return wrongField("newPassword", err.Error())
 	}
-	return s.Store.ChangePassword(ctx, p.User.ID, s.Passwords.Hash(fresh), p.Session)
-}
-
-var errPassword = fault.Forbidden("the password is wrong").WithCode("wrong_credentials")
-
-// provePassword asks again for the password before something that a borrowed
-// session must not do.
-func (s *System) provePassword(ctx context.Context, p identity.Presence, password, household string) error {
-	a, err := s.Store.Account(ctx, p.User.Email)
-	if err != nil {
-		return err
-	}
-	return s.guess(ctx, guessing("account "+hashed(a.Email), household), errPassword, func() (bool, error) {
-		return s.Passwords.Match(a.PasswordHash, password)
-	})
+	return s.tokens.ChangePassword(ctx, p.User.ID, s.credentials.passwords.Hash(fresh), p.Session)
 }

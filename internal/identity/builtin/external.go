@@ -17,20 +17,20 @@ type Elsewhere struct {
 	Name          string
 }
 
-// SignInElsewhere makes a session for somebody who has signed in at another
+// SignInExternal makes a session for somebody who has signed in at another
 // provider: whoever is linked to them, else whoever has the address that the
 // provider has verified, else a newcomer where those may come in. As in
 // BeginSignIn, who has a second factor gets a slip first.
-func (s *System) SignInElsewhere(ctx context.Context, e Elsewhere, invitation string, v Visit) (in SignedIn, slip string, err error) {
-	a, err := s.Store.AccountElsewhere(ctx, e)
+func (s *Accounts) SignInExternal(ctx context.Context, e Elsewhere, invitation string, v Visit) (in SignedIn, slip string, err error) {
+	a, err := s.external.AccountElsewhere(ctx, e)
 	if fault.Is(err, fault.KindNotFound) {
 		if e, err = verified(e); err != nil {
 			return in, "", err
 		}
-		a, err = s.Store.LinkElsewhere(ctx, e, s.Now())
+		a, err = s.external.LinkElsewhere(ctx, e, s.now())
 	}
 	if fault.Is(err, fault.KindNotFound) {
-		in, err = s.signUpElsewhere(ctx, e, invitation, v)
+		in, err = s.signUpExternal(ctx, e, invitation, v)
 		return in, "", err
 	}
 	if err == nil && a.Disabled {
@@ -53,11 +53,11 @@ func verified(e Elsewhere) (Elsewhere, error) {
 	return e, nil
 }
 
-func (s *System) signUpElsewhere(ctx context.Context, e Elsewhere, invitation string, v Visit) (SignedIn, error) {
-	if err := s.maySignUp(SignUp{Invitation: invitation}); err != nil {
+func (s *Accounts) signUpExternal(ctx context.Context, e Elsewhere, invitation string, v Visit) (SignedIn, error) {
+	if err := s.policy.maySignUp(SignUp{Invitation: invitation}); err != nil {
 		return SignedIn{}, err
 	}
-	if err := identity.Count(ctx, s.Store, s.signUpRules(v.Household, invitation != ""), s.Now(), v.Counted); err != nil {
+	if err := s.limiter.count(ctx, s.signUpRules(v.Household, invitation != ""), v.Counted); err != nil {
 		return SignedIn{}, err
 	}
 	name, ok := line(e.Name)
@@ -66,16 +66,16 @@ func (s *System) signUpElsewhere(ctx context.Context, e Elsewhere, invitation st
 	}
 	a := NewAccount{
 		Account:   Account{User: identity.User{ID: ids.NewUser(), Name: name, Email: e.Email, EmailVerified: true}},
-		Team:      identity.Team{ID: ids.NewTeam(), Name: name + "'s team", Plan: s.FirstPlan},
-		Elsewhere: &e, CreatedAt: s.Now(),
+		Team:      identity.Team{ID: ids.NewTeam(), Name: name + "'s team", Plan: s.policy.firstPlan},
+		Elsewhere: &e, CreatedAt: s.now(),
 	}
 	if invitation != "" {
 		a.Invitation = hashed(invitation)
 	}
-	session, secret := s.session(a.ID, v)
+	session, secret := s.sessions.session(a.ID, v)
 	a.Session = &session
-	if err := s.Store.SignUp(ctx, a); err != nil {
+	if err := s.accounts.SignUp(ctx, a); err != nil {
 		return SignedIn{}, signUpFault(err)
 	}
-	return s.signedIn(ctx, a.User, session, secret)
+	return s.sessions.signedIn(ctx, a.User, session, secret)
 }

@@ -1,0 +1,55 @@
+package builtin
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/identity"
+)
+
+// credentials knows whose password this is.
+type credentials struct {
+	accounts  AccountStore
+	passwords *Passwords
+	limiter   limiter
+}
+
+var (
+	errDisabled    = fault.Forbidden("this account is disabled: ask the operator of this server").WithCode("account_disabled")
+	errCredentials = fault.Unauthenticated("the email address or the password is wrong").WithCode("wrong_credentials")
+	errPassword    = fault.Forbidden("the password is wrong").WithCode("wrong_credentials")
+)
+
+// match is the account that the password opens.
+func (c credentials) match(ctx context.Context, email, password string, v Visit) (Account, error) {
+	if email == "" || password == "" || len(password) > maxPassword {
+		return Account{}, fault.Invalid("give an email address and a password")
+	}
+	address, isAddress := Email(email)
+	var a Account
+	err := c.limiter.guess(ctx, guessing("account "+hashed(address), v.Household), errCredentials, func() (bool, error) {
+		if isAddress {
+			var err error
+			if a, err = c.accounts.Account(ctx, address); err != nil && !fault.Is(err, fault.KindNotFound) {
+				return false, err
+			}
+		}
+		return c.passwords.Match(a.PasswordHash, password) // takes as long when there is nobody
+	})
+	if err == nil && a.Disabled {
+		err = errDisabled
+	}
+	return a, err
+}
+
+// prove asks again for the password before something that a borrowed
+// session must not do.
+func (c credentials) prove(ctx context.Context, p identity.Presence, password, household string) error {
+	a, err := c.accounts.Account(ctx, p.User.Email)
+	if err != nil {
+		return err
+	}
+	return c.limiter.guess(ctx, guessing("account "+hashed(a.Email), household), errPassword, func() (bool, error) {
+		return c.passwords.Match(a.PasswordHash, password)
+	})
+}
