@@ -37,7 +37,7 @@ func (x *exchange) paperOwner() ai.Owner {
 	if x.caller.Team != "" {
 		return ai.OwnerOf(x.caller)
 	}
-	return ai.Owner{Visitor: x.visitor(), Address: x.household()}
+	return ai.Owner{Visitor: x.visitor(), Address: x.clientPrefix()}
 }
 
 // deliver waits for an analysis, or streams how it goes, unless it was refused.

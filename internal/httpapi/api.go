@@ -42,7 +42,7 @@ type Options struct {
 	Identity  identity.System
 	BuiltIn   *builtin.System // nil where another identity system keeps them
 	Cookie    string          // of sessions; empty: our own
-	Elsewhere Providers
+	Providers Providers
 	Workflows *workflows.Service
 	Runs      *runs.Service
 	Feed      Feed
@@ -124,7 +124,7 @@ func (a *API) Handler() *Mux {
 	mux := http.NewServeMux()
 	for _, rt := range a.routes() {
 		if a.BuiltIn == nil && ofAccounts(rt.pattern) {
-			rt = route{pattern: rt.pattern, failsAs: rt.failsAs, handle: keptElsewhere}
+			rt = route{pattern: rt.pattern, failsAs: rt.failsAs, handle: notBuiltIn}
 		}
 		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) })
 	}

@@ -15,7 +15,7 @@ func (a *API) authorizeDevice(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	codes, err := a.BuiltIn.Devices.Start(x.ctx(), client, x.household())
+	codes, err := a.BuiltIn.Devices.Start(x.ctx(), client, x.clientPrefix())
 	if err != nil {
 		return answer{}, err
 	}
@@ -37,7 +37,7 @@ func (a *API) showDevice(x *exchange) (answer, error) {
 	if view.Code == "" {
 		return x.draw("device", view)
 	}
-	client, err := a.BuiltIn.Devices.Find(x.ctx(), x.presence, view.Code, x.household())
+	client, err := a.BuiltIn.Devices.Find(x.ctx(), x.presence, view.Code, x.clientPrefix())
 	switch {
 	case err == nil:
 		view.Client, view.Stage = client.Name, "confirm"
@@ -62,7 +62,7 @@ func (a *API) decideDevice(x *exchange) (answer, error) {
 		return answer{}, fault.Invalid("the decision is neither allow nor deny")
 	}
 	code := form.Get("user_code")
-	client, err := a.BuiltIn.Devices.Find(x.ctx(), x.presence, code, x.household())
+	client, err := a.BuiltIn.Devices.Find(x.ctx(), x.presence, code, x.clientPrefix())
 	if err != nil {
 		return answer{}, err
 	}

@@ -86,20 +86,20 @@ func (x *exchange) identify() error {
 		return err
 	}
 	if strings.HasPrefix(cred.Bearer, sharing.TokenPrefix) {
-		if x.rt.who == person || x.rt.who == self || x.rt.who == passerby {
+		if x.rt.who == person || x.rt.who == self || x.rt.who == optionalAuth {
 			return fault.Unauthenticated("a share link's token can't be used here: sign in").WithCode("invalid_token")
 		}
 		x.caller, err = x.api.Sharing.Caller(x.ctx(), cred.Bearer)
 		return err
 	}
 	if x.presence, err = x.api.Identity.Identify(x.ctx(), cred); err != nil {
-		optional := x.rt.who == visitor || x.rt.who == passerby
+		optional := x.rt.who == visitor || x.rt.who == optionalAuth
 		if !optional || cred.Bearer != "" || !fault.Is(err, fault.KindUnauthenticated) {
 			return err
 		}
 		x.presence = identity.Presence{} // no cookie, or one that has had its time
 	}
-	if x.presence.ByCookie || x.rt.who == passerby {
+	if x.presence.ByCookie || x.rt.who == optionalAuth {
 		if err := x.sameOrigin(); err != nil {
 			return err
 		}

@@ -145,7 +145,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		Lifetimes: account.Lifetimes{UploadLink: files.UploadLife, Transfer: files.TransferLife},
 	})
 	background(t, o.Account.Run)
-	o.Elsewhere = oidc.New(nil, h.db.Key("sign-in elsewhere"), h.clock)
+	o.Providers = oidc.New(nil, h.db.Key("sign-in elsewhere"), h.clock)
 	for _, c := range change {
 		c(&o, &ido)
 	}

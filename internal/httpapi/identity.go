@@ -22,7 +22,7 @@ func teamOut(m identity.Membership) api.MeTeam {
 }
 
 func (x *exchange) visit() builtin.Visit {
-	return builtin.Visit{Origin: x.origin(), UserAgent: x.r.UserAgent(), Address: x.address(), Household: x.household(), Counted: x.counted}
+	return builtin.Visit{Origin: x.origin(), UserAgent: x.r.UserAgent(), Address: x.address(), ClientPrefix: x.clientPrefix(), Counted: x.counted}
 }
 
 func (a *API) signUp(x *exchange) (answer, error) {

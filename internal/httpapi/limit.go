@@ -20,7 +20,7 @@ func (x *exchange) limit() error {
 	if l == nil {
 		return nil
 	}
-	s, err := x.api.Limiter.TakeHit(x.ctx(), l.name+" "+x.household(), l.window, x.api.Now())
+	s, err := x.api.Limiter.TakeHit(x.ctx(), l.name+" "+x.clientPrefix(), l.window, x.api.Now())
 	if err != nil {
 		return err
 	}

@@ -201,7 +201,7 @@ func TestMailAndSignUpsAreFewForAnAddress(t *testing.T) {
 			signUp(i+1, fmt.Sprintf("[2001:db8::%x]:1", i+2)).want(201)
 		}
 		h.limited(signUp(10, "[2001:db8::ffff]:1"))
-		signUp(10, "[2001:db8:0:1::1]:1").want(201) // another household
+		signUp(10, "[2001:db8:0:1::1]:1").want(201) // another client prefix
 
 		ada := someone{email: "p0@example.org", token: first.text("data", "token")}
 		h.verify(ada)

@@ -120,8 +120,8 @@ func (x *exchange) trusted(addr netip.Addr) bool {
 	return slices.ContainsFunc(x.api.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// household is the address for counting: an IPv6 customer owns a whole /64.
-func (x *exchange) household() string {
+// client prefix is the address for counting: an IPv6 customer owns a whole /64.
+func (x *exchange) clientPrefix() string {
 	addr, err := netip.ParseAddr(x.address())
 	if err != nil || addr.Is4() {
 		return x.address()

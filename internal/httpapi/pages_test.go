@@ -78,20 +78,20 @@ func TestAPageAsksForTheSecondFactor(t *testing.T) {
 	if r.header.Get("Set-Cookie") != "" {
 		t.Error("a session without the second factor")
 	}
-	_, rest, _ := strings.Cut(r.body, `name="slip" value="`)
-	slip, _, _ := strings.Cut(rest, `"`)
-	step := func(slip, code string) reply {
-		return h.post("/sign-in/code", url.Values{"slip": {slip}, "code": {code}, "next": {"/device"}})
+	_, rest, _ := strings.Cut(r.body, `name="token" value="`)
+	oneTime, _, _ := strings.Cut(rest, `"`)
+	step := func(oneTime, code string) reply {
+		return h.post("/sign-in/code", url.Values{"token": {oneTime}, "code": {code}, "next": {"/device"}})
 	}
-	step(slip, "000000").want(401)
+	step(oneTime, "000000").want(401)
 	step("guessed", app(t, secret, h.clock())).want(303).mustNotSign()
-	done := step(slip, app(t, secret, h.clock())).want(303)
+	done := step(oneTime, app(t, secret, h.clock())).want(303)
 	if done.header.Get("Location") != "/device" {
 		t.Error(done.header)
 	}
 	h.call("GET", "/device", "", cookie(done.session())).want(200)
 	h.pass(time.Minute)
-	step(slip, app(t, secret, h.clock())).want(303).mustNotSign() // a slip works once
+	step(oneTime, app(t, secret, h.clock())).want(303).mustNotSign() // a oneTime works once
 }
 
 func (r reply) mustNotSign() {

@@ -34,12 +34,12 @@ type route struct {
 type audience int
 
 const (
-	anybody  audience = iota // no credential is looked at
-	passerby                 // signed in or not, team or no team; a bad token is still 401
-	visitor                  // signed in or not; who is, is placed in a team
-	person                   // signed in, team or no team
-	self                     // signed in by a session of their own, not through a program
-	member                   // signed in and placed in a team
+	anybody      audience = iota // no credential is looked at
+	optionalAuth                 // signed in or not, team or no team; a bad token is still 401
+	visitor                      // signed in or not; who is, is placed in a team
+	person                       // signed in, team or no team
+	self                         // signed in by a session of their own, not through a program
+	member                       // signed in and placed in a team
 )
 
 // failureFormat is the language in which a route fails.
@@ -151,11 +151,11 @@ func (a *API) routes() []route {
 		{pattern: "DELETE /auth/teams/{id}/invitations/{invId}", who: person, handle: a.revokeInvitation},
 		{pattern: "GET /auth/invitations/{token}", handle: a.getInvitation},
 		{pattern: "POST /auth/invitations/{token}/accept", who: person, handle: a.acceptInvitation},
-		{pattern: "GET /auth/oidc/{provider}/start", page: true, slow: true, handle: a.startElsewhere},
-		{pattern: "GET /auth/oidc/{provider}/callback", page: true, slow: true, handle: a.finishElsewhere},
+		{pattern: "GET /auth/oidc/{provider}/start", page: true, slow: true, handle: a.startProviderSignIn},
+		{pattern: "GET /auth/oidc/{provider}/callback", page: true, slow: true, handle: a.finishProviderSignIn},
 		{pattern: "GET /auth/jwks.json", failsAs: oauthFailure, handle: a.jwks},
 
-		{pattern: "POST /auth/verify", who: passerby, body: smallBody, handle: a.verifyEmail},
+		{pattern: "POST /auth/verify", who: optionalAuth, body: smallBody, handle: a.verifyEmail},
 		{pattern: "POST /auth/reset", body: smallBody, handle: a.requestReset},
 		{pattern: "POST /auth/reset/{token}", body: smallBody, handle: a.resetPassword},
 		{pattern: "POST /auth/password", who: self, body: smallBody, handle: a.changePassword},
@@ -164,30 +164,30 @@ func (a *API) routes() []route {
 		{pattern: "POST /auth/api-tokens", who: self, body: smallBody, handle: a.createAPIToken},
 		{pattern: "DELETE /auth/api-tokens", who: self, handle: a.revokeAPIToken},
 		{pattern: "GET /.well-known/oauth-authorization-server", failsAs: oauthFailure, handle: a.oauthMetadata},
-		{pattern: "GET /oauth/authorize", who: passerby, failsAs: oauthFailure, page: true, handle: a.authorize},
-		{pattern: "POST /oauth/authorize", who: passerby, failsAs: oauthFailure, page: true, handle: a.decideAuthorization},
+		{pattern: "GET /oauth/authorize", who: optionalAuth, failsAs: oauthFailure, page: true, handle: a.authorize},
+		{pattern: "POST /oauth/authorize", who: optionalAuth, failsAs: oauthFailure, page: true, handle: a.decideAuthorization},
 		{pattern: "POST /oauth/token", failsAs: oauthFailure, limit: oauthLimit, handle: a.exchangeToken},
 		{pattern: "POST /oauth/revoke", failsAs: oauthFailure, limit: oauthLimit, handle: a.revokeToken},
 		{pattern: "POST /oauth/device_authorization", failsAs: oauthFailure, handle: a.authorizeDevice},
-		{pattern: "GET /device", who: passerby, page: true, handle: a.showDevice},
-		{pattern: "POST /device", who: passerby, page: true, handle: a.decideDevice},
+		{pattern: "GET /device", who: optionalAuth, page: true, handle: a.showDevice},
+		{pattern: "POST /device", who: optionalAuth, page: true, handle: a.decideDevice},
 
-		{pattern: "GET /sign-in", who: passerby, page: true, handle: a.showSignIn},
-		{pattern: "POST /sign-in", who: passerby, page: true, handle: a.takeSignIn},
-		{pattern: "POST /sign-in/code", who: passerby, page: true, handle: a.takeCode},
-		{pattern: "GET /sign-up", who: passerby, page: true, handle: a.showSignUp},
-		{pattern: "POST /sign-up", who: passerby, page: true, handle: a.takeSignUp},
-		{pattern: "GET /sign-out", who: passerby, page: true, handle: a.showSignOut},
-		{pattern: "POST /sign-out", who: passerby, page: true, handle: a.takeSignOut},
-		{pattern: "GET /reset", who: passerby, page: true, handle: a.showReset},
-		{pattern: "POST /reset", who: passerby, page: true, handle: a.takeReset},
-		{pattern: "GET /reset/{token}", who: passerby, page: true, handle: a.showNewPassword},
-		{pattern: "POST /reset/{token}", who: passerby, page: true, handle: a.takeNewPassword},
-		{pattern: "GET /verify/{token}", who: passerby, page: true, handle: a.showVerify},
-		{pattern: "POST /verify/{token}", who: passerby, page: true, handle: a.takeVerify},
-		{pattern: "GET /invitations", who: passerby, page: true, handle: a.backToInvitation},
-		{pattern: "GET /invitations/{token}", who: passerby, page: true, handle: a.showInvitation},
-		{pattern: "POST /invitations/{token}", who: passerby, page: true, handle: a.takeInvitation},
+		{pattern: "GET /sign-in", who: optionalAuth, page: true, handle: a.showSignIn},
+		{pattern: "POST /sign-in", who: optionalAuth, page: true, handle: a.takeSignIn},
+		{pattern: "POST /sign-in/code", who: optionalAuth, page: true, handle: a.takeCode},
+		{pattern: "GET /sign-up", who: optionalAuth, page: true, handle: a.showSignUp},
+		{pattern: "POST /sign-up", who: optionalAuth, page: true, handle: a.takeSignUp},
+		{pattern: "GET /sign-out", who: optionalAuth, page: true, handle: a.showSignOut},
+		{pattern: "POST /sign-out", who: optionalAuth, page: true, handle: a.takeSignOut},
+		{pattern: "GET /reset", who: optionalAuth, page: true, handle: a.showReset},
+		{pattern: "POST /reset", who: optionalAuth, page: true, handle: a.takeReset},
+		{pattern: "GET /reset/{token}", who: optionalAuth, page: true, handle: a.showNewPassword},
+		{pattern: "POST /reset/{token}", who: optionalAuth, page: true, handle: a.takeNewPassword},
+		{pattern: "GET /verify/{token}", who: optionalAuth, page: true, handle: a.showVerify},
+		{pattern: "POST /verify/{token}", who: optionalAuth, page: true, handle: a.takeVerify},
+		{pattern: "GET /invitations", who: optionalAuth, page: true, handle: a.backToInvitation},
+		{pattern: "GET /invitations/{token}", who: optionalAuth, page: true, handle: a.showInvitation},
+		{pattern: "POST /invitations/{token}", who: optionalAuth, page: true, handle: a.takeInvitation},
 		{pattern: "GET /pages/{file}", handle: a.pageFile},
 	}
 }
@@ -258,7 +258,7 @@ func ofAccounts(pattern string) bool {
 	}, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
 }
 
-func keptElsewhere(*exchange) (answer, error) {
+func notBuiltIn(*exchange) (answer, error) {
 	return answer{}, fault.NotFound("accounts and teams are managed by another service: sign in and manage them there").WithCode("accounts_elsewhere")
 }
 

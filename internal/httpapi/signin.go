@@ -63,7 +63,7 @@ func (a *API) showSignIn(x *exchange) (answer, error) {
 
 func (a *API) drawSignIn(x *exchange, view pages.SignIn) (answer, error) {
 	view.MaySign = a.BuiltIn.SignUp == builtin.SignUpOpen || view.Next == invitationsPath
-	view.Elsewhere = a.Elsewhere.Names()
+	view.Providers = a.Providers.Names()
 	return x.draw("sign-in", view, a.leadsTo(x, view.Next)...)
 }
 
@@ -73,12 +73,12 @@ func (a *API) takeSignIn(x *exchange) (answer, error) {
 		return answer{}, err
 	}
 	view := pages.SignIn{Form: pages.Form{Next: ownPath(form.Get("next"))}, Email: form.Get("email")}
-	in, slip, err := a.BuiltIn.Accounts.BeginSignIn(x.ctx(), view.Email, form.Get("password"), x.pageVisit())
+	in, oneTime, err := a.BuiltIn.Accounts.BeginSignIn(x.ctx(), view.Email, form.Get("password"), x.pageVisit())
 	switch {
 	case err != nil:
 		return again(&view.Form, err, func() (answer, error) { return a.drawSignIn(x, view) })
-	case slip != "":
-		return x.draw("second-factor", pages.SecondFactor{Form: view.Form, Slip: slip}, a.leadsTo(x, view.Next)...)
+	case oneTime != "":
+		return x.draw("second-factor", pages.SecondFactor{Form: view.Form, OneTimeToken: oneTime}, a.leadsTo(x, view.Next)...)
 	}
 	return x.enter(in, view.Next)
 }
@@ -94,8 +94,8 @@ func (a *API) takeCode(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := pages.SecondFactor{Form: pages.Form{Next: ownPath(form.Get("next"))}, Slip: form.Get("slip")}
-	in, err := a.BuiltIn.Accounts.FinishSignIn(x.ctx(), view.Slip, form.Get("code"), x.pageVisit())
+	view := pages.SecondFactor{Form: pages.Form{Next: ownPath(form.Get("next"))}, OneTimeToken: form.Get("token")}
+	in, err := a.BuiltIn.Accounts.FinishSignIn(x.ctx(), view.OneTimeToken, form.Get("code"), x.pageVisit())
 	if err == nil {
 		return x.enter(in, view.Next)
 	}

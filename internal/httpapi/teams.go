@@ -118,7 +118,7 @@ func (a *API) inviteMember(x *exchange) (answer, error) {
 
 func (x *exchange) newInvitation(email, role string) identity.NewInvitation {
 	return identity.NewInvitation{
-		Email: email, Role: access.Role(role), Verified: x.presence.User.EmailVerified, Household: x.household(),
+		Email: email, Role: access.Role(role), Verified: x.presence.User.EmailVerified, ClientPrefix: x.clientPrefix(),
 		Link: x.invitationLink, Counted: x.counted,
 	}
 }

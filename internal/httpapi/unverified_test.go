@@ -105,7 +105,7 @@ func TestCreditsAreThereAtOnceWhereNoStrangerSignsUp(t *testing.T) {
 		t.Error(r.body)
 	}
 	invited := newHouse(t, func(_ *httpapi.Options, o *builtin.Options) { o.Private, o.SignUp = false, builtin.SignUpInvite })
-	if _, err := invited.accounts.CreateAccount(t.Context(), builtin.SignUp{Email: "op@example.org", Password: "correct horse", Name: "Op"}); err != nil {
+	if _, err := invited.accounts.Accounts.Create(t.Context(), builtin.SignUp{Email: "op@example.org", Password: "correct horse", Name: "Op"}); err != nil {
 		t.Fatal(err)
 	}
 	op := someone{token: invited.signInWith("op@example.org", "correct horse", "").want(200).text("data", "token")}

@@ -175,10 +175,10 @@ func (i Invitation) Status(now time.Time) InvitationStatus {
 
 // NewInvitation is what an owner or admin asks for.
 type NewInvitation struct {
-	Email     string
-	Role      access.Role
-	Verified  bool   // the inviting person's own address is; who has none sends no mail
-	Household string // the address they ask from, as it is counted
+	Email        string
+	Role         access.Role
+	Verified     bool   // the inviting person's own address is; who has none sends no mail
+	ClientPrefix string // the address they ask from, as it is counted
 
 	// Link turns a secret token into the address of the invitation.
 	Link func(token string) string

@@ -58,12 +58,12 @@ func (in NewInvitation) Rules(caller access.Caller, email string) []limits.Rule 
 	if !in.Verified {
 		return rules
 	}
-	return append(rules, InvitationMail(caller, email, in.Household)...)
+	return append(rules, InvitationMail(caller, email, in.ClientPrefix)...)
 }
 
 // InvitationMail is what the letter of an invitation counts by.
-func InvitationMail(caller access.Caller, email, household string) []limits.Rule {
-	return append(MailFrom(household),
+func InvitationMail(caller access.Caller, email, clientPrefix string) []limits.Rule {
+	return append(MailFrom(clientPrefix),
 		limits.Rule{
 			Name: "invitations-account", Bucket: "invitations by " + string(caller.User), Window: invitationsByAccount,
 			Why: "you have sent many invitations within an hour; go on later",
@@ -79,14 +79,14 @@ func InvitationMail(caller access.Caller, email, household string) []limits.Rule
 		})
 }
 
-// MailFrom is what all mail that one address asks for counts by; no household
+// MailFrom is what all mail that one address asks for counts by; no client prefix
 // is not counted.
-func MailFrom(household string) []limits.Rule {
-	if household == "" {
+func MailFrom(clientPrefix string) []limits.Rule {
+	if clientPrefix == "" {
 		return nil
 	}
 	return []limits.Rule{{
-		Name: "mail", Bucket: "letters " + household, Window: mailFromAddress,
+		Name: "mail", Bucket: "letters " + clientPrefix, Window: mailFromAddress,
 		Why: "many mails were asked for from your address; wait before you ask for more",
 	}}
 }

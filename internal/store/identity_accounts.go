@@ -16,7 +16,7 @@ import (
 func (db *DB) Identity() builtin.Stores {
 	return builtin.Stores{
 		Accounts: db, External: db, Sessions: db, Tokens: db, Teams: db, Invitations: db, Consents: db, Grants: db,
-		Devices: db, Slips: db, SecondFactors: db, APITokens: db, Keys: db, Limits: db,
+		Devices: db, OneTimeTokens: db, SecondFactors: db, APITokens: db, Keys: db, Limits: db,
 	}
 }
 
@@ -30,8 +30,8 @@ func (db *DB) SignUp(ctx context.Context, a builtin.NewAccount) error {
 		if err := tx.InsertTeam(ctx, builtin.NewTeam{Team: a.Team, Owner: a.ID, WaitVerified: a.WaitVerified, CreatedAt: a.CreatedAt}); err != nil {
 			return err
 		}
-		if a.Elsewhere != nil {
-			if err := tx.insertElsewhere(ctx, *a.Elsewhere, a.ID, a.CreatedAt); err != nil {
+		if a.External != nil {
+			if err := tx.insertExternalIdentity(ctx, *a.External, a.ID, a.CreatedAt); err != nil {
 				return err
 			}
 		}
@@ -40,8 +40,8 @@ func (db *DB) SignUp(ctx context.Context, a builtin.NewAccount) error {
 				return err
 			}
 		}
-		if a.Slip != nil {
-			if err := tx.InsertSlip(ctx, *a.Slip, &a.Letter, a.CreatedAt); err != nil {
+		if a.OneTimeToken != nil {
+			if err := tx.InsertOneTimeToken(ctx, *a.OneTimeToken, &a.Letter, a.CreatedAt); err != nil {
 				return err
 			}
 		}

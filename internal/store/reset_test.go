@@ -59,7 +59,7 @@ func TestAResetTakesTheSameStatementsForWhoHasAnAccountAndWhoHasNone(t *testing.
 		err := db.inTx(t.Context(), func(tx *DB) error {
 			q := &listening{querier: tx.q}
 			defer func() { heard = q.heard }()
-			return tx.bound(q).InsertReset(t.Context(), builtin.Slip{Hash: "hash of " + email, Purpose: builtin.ForResetting, ExpiresAt: now.Add(time.Hour)},
+			return tx.bound(q).InsertResetToken(t.Context(), builtin.OneTimeToken{Hash: "hash of " + email, Purpose: builtin.ForResetting, ExpiresAt: now.Add(time.Hour)},
 				letters.Letter{ID: "to " + email, To: email, Text: "a link"}, now)
 		})
 		if err != nil {
@@ -79,7 +79,7 @@ func TestAResetTakesTheSameStatementsForWhoHasAnAccountAndWhoHasNone(t *testing.
 	if letter.Void || !void.Void {
 		t.Errorf("void: %v for who has an account, %v for who has none", letter.Void, void.Void)
 	}
-	if _, err := db.Slip(t.Context(), "hash of ada@example.org", builtin.ForResetting, now); err != nil {
+	if _, err := db.OneTimeToken(t.Context(), "hash of ada@example.org", builtin.ForResetting, now); err != nil {
 		t.Error(err)
 	}
 }

@@ -58,13 +58,13 @@ type SignIn struct {
 	Form
 	Email     string
 	MaySign   bool     // up
-	Elsewhere []string // providers to sign in at instead
+	Providers []string // providers to sign in at instead
 }
 
 // SecondFactor asks for the code of an authenticator app.
 type SecondFactor struct {
 	Form
-	Slip string
+	OneTimeToken string
 }
 
 // SignUp asks for what an account needs.

@@ -17,10 +17,10 @@ import (
 
 // Visit is where a sign-in comes from.
 type Visit struct {
-	Origin    string // the frontend's origin
-	UserAgent string
-	Address   string
-	Household string // the address as it is counted
+	Origin       string // the frontend's origin
+	UserAgent    string
+	Address      string
+	ClientPrefix string // the address as it is counted
 
 	// Counted is told where they stand with the limits; may be nil.
 	Counted limits.Report
@@ -58,8 +58,8 @@ const (
 // Accounts lets people sign up and in.
 type Accounts struct {
 	accounts    AccountStore
-	external    ElsewhereStore
-	tokens      CareStore
+	external    ExternalIdentityStore
+	tokens      OneTimeTokenStore
 	sessions    *Sessions
 	factors     *SecondFactors
 	invitations *Invitations
@@ -75,7 +75,7 @@ func (s *Accounts) SignUp(ctx context.Context, in SignUp, v Visit) (SignedIn, er
 	if err := s.policy.maySignUp(in); err != nil {
 		return SignedIn{}, err
 	}
-	if err := s.limiter.count(ctx, s.signUpRules(v.Household, in.Invitation != ""), v.Counted); err != nil {
+	if err := s.limiter.count(ctx, s.signUpRules(v.ClientPrefix, in.Invitation != ""), v.Counted); err != nil {
 		return SignedIn{}, err
 	}
 	a, err := s.account(in)
@@ -92,14 +92,14 @@ func (s *Accounts) SignUp(ctx context.Context, in SignUp, v Visit) (SignedIn, er
 		a.Invitation, a.EmailVerified = hashed(in.Invitation), inv.Proves
 	}
 	if !a.EmailVerified && in.VerifyLink != nil {
-		slip, letter := verification(a.User, in.VerifyLink, s.now())
-		a.Slip, a.Letter = &slip, letter
+		oneTime, letter := verification(a.User, in.VerifyLink, s.now())
+		a.OneTimeToken, a.Letter = &oneTime, letter
 	}
 	a.WaitVerified = s.policy.waitsVerified(a.User)
 	if err := s.accounts.SignUp(ctx, a); err != nil {
 		return SignedIn{}, signUpFault(err)
 	}
-	if a.Slip != nil {
+	if a.OneTimeToken != nil {
 		s.post.Hurry(ctx)
 	}
 	return s.sessions.signedIn(ctx, a.User, session, secret)
@@ -191,9 +191,9 @@ var (
 )
 
 // signUpRules are what a sign-up counts by.
-func (s *Accounts) signUpRules(household string, invited bool) []limits.Rule {
+func (s *Accounts) signUpRules(clientPrefix string, invited bool) []limits.Rule {
 	r := limits.Rule{
-		Name: "sign-ups", Bucket: "sign-up " + household, Window: fewSignUps,
+		Name: "sign-ups", Bucket: "sign-up " + clientPrefix, Window: fewSignUps,
 		Why: "several accounts were made from your address within an hour; wait, or ask a team for an invitation",
 	}
 	if s.policy.private || invited {
@@ -209,15 +209,15 @@ func (s *Accounts) SignIn(ctx context.Context, email, password, code string, v V
 	if err != nil {
 		return SignedIn{}, err
 	}
-	if err := s.factors.require(ctx, a.ID, code, v.Household); err != nil {
+	if err := s.factors.require(ctx, a.ID, code, v.ClientPrefix); err != nil {
 		return SignedIn{}, err
 	}
 	return s.sessions.open(ctx, a.User, v)
 }
 
 // BeginSignIn is SignIn in two steps: where the account has a second factor it
-// gives a slip in place of a session, which FinishSignIn takes with the code.
-func (s *Accounts) BeginSignIn(ctx context.Context, email, password string, v Visit) (in SignedIn, slip string, err error) {
+// gives a oneTime in place of a session, which FinishSignIn takes with the code.
+func (s *Accounts) BeginSignIn(ctx context.Context, email, password string, v Visit) (in SignedIn, oneTime string, err error) {
 	a, err := s.credentials.match(ctx, email, password, v)
 	if err != nil {
 		return in, "", err
@@ -225,11 +225,11 @@ func (s *Accounts) BeginSignIn(ctx context.Context, email, password string, v Vi
 	return s.admit(ctx, a, v)
 }
 
-// admit lets in whom we know by now, or gives them a slip for the second step.
-func (s *Accounts) admit(ctx context.Context, a Account, v Visit) (in SignedIn, slip string, err error) {
-	if err = s.factors.require(ctx, a.ID, "", v.Household); errors.Is(err, errSecondFactor) {
-		slip, row := newSlip(a.ID, ForSecondFactor, s.now().Add(stepLife))
-		return in, slip, s.tokens.InsertSlip(ctx, row, nil, s.now())
+// admit lets in whom we know by now, or gives them a oneTime for the second step.
+func (s *Accounts) admit(ctx context.Context, a Account, v Visit) (in SignedIn, oneTime string, err error) {
+	if err = s.factors.require(ctx, a.ID, "", v.ClientPrefix); errors.Is(err, errSecondFactor) {
+		oneTime, row := newOneTimeToken(a.ID, ForSecondFactor, s.now().Add(stepLife))
+		return in, oneTime, s.tokens.InsertOneTimeToken(ctx, row, nil, s.now())
 	}
 	if err == nil {
 		in, err = s.sessions.open(ctx, a.User, v)
@@ -237,13 +237,13 @@ func (s *Accounts) admit(ctx context.Context, a Account, v Visit) (in SignedIn, 
 	return in, "", err
 }
 
-// FinishSignIn makes a session for who has a slip and a code.
-func (s *Accounts) FinishSignIn(ctx context.Context, slip, code string, v Visit) (SignedIn, error) {
-	row, err := s.tokens.Slip(ctx, hashed(slip), ForSecondFactor, s.now())
+// FinishSignIn makes a session for who has a oneTime and a code.
+func (s *Accounts) FinishSignIn(ctx context.Context, oneTime, code string, v Visit) (SignedIn, error) {
+	row, err := s.tokens.OneTimeToken(ctx, hashed(oneTime), ForSecondFactor, s.now())
 	if err != nil {
 		return SignedIn{}, orUsed(err)
 	}
-	if err := s.factors.require(ctx, row.User, code, v.Household); err != nil {
+	if err := s.factors.require(ctx, row.User, code, v.ClientPrefix); err != nil {
 		return SignedIn{}, err
 	}
 	session, secret := s.sessions.session(row.User, v)

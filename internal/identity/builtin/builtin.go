@@ -65,7 +65,7 @@ func New(o Options) *System {
 			tokens: &tokens{keys: keys, issuer: o.Origins[0], parties: o.Origins, now: o.Now},
 		},
 		SecondFactors: &SecondFactors{store: db.SecondFactors, credentials: known, limiter: limits, now: o.Now},
-		Recovery:      &Recovery{tokens: db.Slips, credentials: known, limiter: limits, post: o.Post, now: o.Now},
+		Recovery:      &Recovery{tokens: db.OneTimeTokens, credentials: known, limiter: limits, post: o.Post, now: o.Now},
 		Teams:         &Teams{store: db.Teams, invitations: db.Invitations, policy: rules, limiter: limits, now: o.Now},
 		Invitations:   &Invitations{store: db.Invitations, limiter: limits, post: o.Post, now: o.Now},
 		OAuth:         &OAuth{consents: db.Consents, grants: db.Grants, now: o.Now},
@@ -75,7 +75,7 @@ func New(o Options) *System {
 	}
 	s.Devices = &Devices{store: db.Devices, oauth: s.OAuth, limiter: limits, now: o.Now}
 	s.Accounts = &Accounts{
-		accounts: db.Accounts, external: db.External, tokens: db.Slips, sessions: s.Sessions, factors: s.SecondFactors,
+		accounts: db.Accounts, external: db.External, tokens: db.OneTimeTokens, sessions: s.Sessions, factors: s.SecondFactors,
 		invitations: s.Invitations, credentials: known, policy: rules, limiter: limits, post: o.Post, now: o.Now,
 	}
 	return s

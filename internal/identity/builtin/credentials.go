@@ -27,7 +27,7 @@ func (c credentials) match(ctx context.Context, email, password string, v Visit)
 	}
 	address, isAddress := Email(email)
 	var a Account
-	err := c.limiter.guess(ctx, guessing("account "+hashed(address), v.Household), errCredentials, func() (bool, error) {
+	err := c.limiter.guess(ctx, guessing("account "+hashed(address), v.ClientPrefix), errCredentials, func() (bool, error) {
 		if isAddress {
 			var err error
 			if a, err = c.accounts.Account(ctx, address); err != nil && !fault.Is(err, fault.KindNotFound) {
@@ -44,12 +44,12 @@ func (c credentials) match(ctx context.Context, email, password string, v Visit)
 
 // prove asks again for the password before something that a borrowed
 // session must not do.
-func (c credentials) prove(ctx context.Context, p identity.Presence, password, household string) error {
+func (c credentials) prove(ctx context.Context, p identity.Presence, password, clientPrefix string) error {
 	a, err := c.accounts.Account(ctx, p.User.Email)
 	if err != nil {
 		return err
 	}
-	return c.limiter.guess(ctx, guessing("account "+hashed(a.Email), household), errPassword, func() (bool, error) {
+	return c.limiter.guess(ctx, guessing("account "+hashed(a.Email), clientPrefix), errPassword, func() (bool, error) {
 		return c.passwords.Match(a.PasswordHash, password)
 	})
 }

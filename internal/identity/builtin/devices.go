@@ -58,8 +58,8 @@ type Devices struct {
 }
 
 // Start opens a request.
-func (s *Devices) Start(ctx context.Context, client Client, household string) (DeviceCodes, error) {
-	if err := s.limiter.take(ctx, "device "+household, devicesByAddress, "too many devices asked from your address; try again later"); err != nil {
+func (s *Devices) Start(ctx context.Context, client Client, clientPrefix string) (DeviceCodes, error) {
+	if err := s.limiter.take(ctx, "device "+clientPrefix, devicesByAddress, "too many devices asked from your address; try again later"); err != nil {
 		return DeviceCodes{}, err
 	}
 	codes := DeviceCodes{Device: newSecret(), User: newUserCode(), Life: deviceLife, Pause: devicePause}
@@ -102,9 +102,9 @@ func UserCode(typed string) string {
 
 // Find is the client of the open request that a person's code belongs to. Codes are short,
 // so guessing is slowed as for passwords.
-func (s *Devices) Find(ctx context.Context, p identity.Presence, userCode, household string) (Client, error) {
+func (s *Devices) Find(ctx context.Context, p identity.Presence, userCode, clientPrefix string) (Client, error) {
 	var d Device
-	buckets := guessing("device code "+string(p.User.ID), household)
+	buckets := guessing("device code "+string(p.User.ID), clientPrefix)
 	err := s.limiter.guess(ctx, buckets, errUserCode, func() (bool, error) {
 		var err error
 		d, err = s.store.Device(ctx, hashed(plainUserCode(userCode)), s.now())

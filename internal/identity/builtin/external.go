@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/identity"
 )
 
-// Elsewhere is somebody as another provider knows them.
-type Elsewhere struct {
+// ExternalIdentity is somebody as another provider knows them.
+type ExternalIdentity struct {
 	Issuer        string
 	Subject       string // the provider's own name for them: it never changes
 	Email         string
@@ -20,14 +20,14 @@ type Elsewhere struct {
 // SignInExternal makes a session for somebody who has signed in at another
 // provider: whoever is linked to them, else whoever has the address that the
 // provider has verified, else a newcomer where those may come in. As in
-// BeginSignIn, who has a second factor gets a slip first.
-func (s *Accounts) SignInExternal(ctx context.Context, e Elsewhere, invitation string, v Visit) (in SignedIn, slip string, err error) {
-	a, err := s.external.AccountElsewhere(ctx, e)
+// BeginSignIn, who has a second factor gets a oneTime first.
+func (s *Accounts) SignInExternal(ctx context.Context, e ExternalIdentity, invitation string, v Visit) (in SignedIn, oneTime string, err error) {
+	a, err := s.external.AccountByExternalIdentity(ctx, e)
 	if fault.Is(err, fault.KindNotFound) {
 		if e, err = verified(e); err != nil {
 			return in, "", err
 		}
-		a, err = s.external.LinkElsewhere(ctx, e, s.now())
+		a, err = s.external.LinkExternalIdentity(ctx, e, s.now())
 	}
 	if fault.Is(err, fault.KindNotFound) {
 		in, err = s.signUpExternal(ctx, e, invitation, v)
@@ -44,7 +44,7 @@ func (s *Accounts) SignInExternal(ctx context.Context, e Elsewhere, invitation s
 
 // verified refuses an address that the provider has not verified: anybody
 // could have written it there.
-func verified(e Elsewhere) (Elsewhere, error) {
+func verified(e ExternalIdentity) (ExternalIdentity, error) {
 	email, ok := Email(e.Email)
 	if !ok || !e.EmailVerified {
 		return e, fault.Forbidden("the provider has not verified your email address: verify it there, or sign in here with a password").WithCode("email_unverified")
@@ -53,11 +53,11 @@ func verified(e Elsewhere) (Elsewhere, error) {
 	return e, nil
 }
 
-func (s *Accounts) signUpExternal(ctx context.Context, e Elsewhere, invitation string, v Visit) (SignedIn, error) {
+func (s *Accounts) signUpExternal(ctx context.Context, e ExternalIdentity, invitation string, v Visit) (SignedIn, error) {
 	if err := s.policy.maySignUp(SignUp{Invitation: invitation}); err != nil {
 		return SignedIn{}, err
 	}
-	if err := s.limiter.count(ctx, s.signUpRules(v.Household, invitation != ""), v.Counted); err != nil {
+	if err := s.limiter.count(ctx, s.signUpRules(v.ClientPrefix, invitation != ""), v.Counted); err != nil {
 		return SignedIn{}, err
 	}
 	name, ok := line(e.Name)
@@ -65,9 +65,9 @@ func (s *Accounts) signUpExternal(ctx context.Context, e Elsewhere, invitation s
 		name = e.Email
 	}
 	a := NewAccount{
-		Account:   Account{User: identity.User{ID: ids.NewUser(), Name: name, Email: e.Email, EmailVerified: true}},
-		Team:      identity.Team{ID: ids.NewTeam(), Name: name + "'s team", Plan: s.policy.firstPlan},
-		Elsewhere: &e, CreatedAt: s.now(),
+		Account:  Account{User: identity.User{ID: ids.NewUser(), Name: name, Email: e.Email, EmailVerified: true}},
+		Team:     identity.Team{ID: ids.NewTeam(), Name: name + "'s team", Plan: s.policy.firstPlan},
+		External: &e, CreatedAt: s.now(),
 	}
 	if invitation != "" {
 		a.Invitation = hashed(invitation)

@@ -61,7 +61,7 @@ func (s *Invitations) InviteTo(ctx context.Context, p identity.Presence, team id
 }
 
 func (s *Invitations) invite(ctx context.Context, caller access.Caller, email string, in identity.NewInvitation) (identity.MadeInvitation, error) {
-	in.Household = s.limiter.mailPrefix(in.Household)
+	in.ClientPrefix = s.limiter.mailPrefix(in.ClientPrefix)
 	if err := s.limiter.count(ctx, in.Rules(caller, email), in.Counted); err != nil {
 		return identity.MadeInvitation{}, err
 	}
@@ -141,7 +141,7 @@ func (s *Invitations) Resend(ctx context.Context, p identity.Presence, team ids.
 		Name: "resends", Bucket: "resend " + hashed(string(id)), Window: resends,
 		Why: "this invitation was sent several times already; wait before you send it again",
 	}
-	rules := append(identity.InvitationMail(p.Caller(m), inv.Email, s.limiter.mailPrefix(v.Household)), again)
+	rules := append(identity.InvitationMail(p.Caller(m), inv.Email, s.limiter.mailPrefix(v.ClientPrefix)), again)
 	if err := s.limiter.count(ctx, rules, v.Counted); err != nil {
 		return identity.MadeInvitation{}, err
 	}

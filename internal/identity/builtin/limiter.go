@@ -24,12 +24,12 @@ var (
 )
 
 // guessing is what guesses at one thing from one address count against.
-func guessing(what, household string) map[string]limits.Window {
-	return map[string]limits.Window{"guess " + what: guessesByAccount, "guess address " + household: guessesByAddress}
+func guessing(what, clientPrefix string) map[string]limits.Window {
+	return map[string]limits.Window{"guess " + what: guessesByAccount, "guess address " + clientPrefix: guessesByAddress}
 }
 
 // guess counts the attempt before it is made, so that a burst of parallel
-// guesses cannot slip through, and takes it back when it was right.
+// guesses cannot oneTime through, and takes it back when it was right.
 func (l limiter) guess(ctx context.Context, buckets map[string]limits.Window, wrong error, right func() (bool, error)) error {
 	const wait = "too many failed attempts; wait and try again"
 	at := l.now()
@@ -74,9 +74,9 @@ func (l limiter) count(ctx context.Context, rules []limits.Rule, report limits.R
 
 // mailPrefix is the address that mail is counted by; on a machine that only
 // itself can reach there is none.
-func (l limiter) mailPrefix(household string) string {
+func (l limiter) mailPrefix(clientPrefix string) string {
 	if l.private {
 		return ""
 	}
-	return household
+	return clientPrefix
 }

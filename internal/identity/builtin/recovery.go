@@ -12,19 +12,19 @@ import (
 	"github.com/millrace/millrace/internal/identity"
 )
 
-// Purpose is what a slip is good for.
+// Purpose is what a oneTime is good for.
 type Purpose string
 
-// The purposes of slips.
+// The purposes of one-time tokens.
 const (
 	ForVerifying    Purpose = "verify"
 	ForResetting    Purpose = "reset"
 	ForSecondFactor Purpose = "second-factor" // between the password and the code
 )
 
-// Slip is a secret that works once and for one thing, such as the link in a
+// OneTimeToken is a secret that works once and for one thing, such as the link in a
 // mail.
-type Slip struct {
+type OneTimeToken struct {
 	Hash      string
 	User      ids.User
 	Purpose   Purpose
@@ -43,15 +43,15 @@ var (
 	lettersADay   = limits.Window{Most: 20, Per: 24 * time.Hour}
 )
 
-func newSlip(user ids.User, purpose Purpose, until time.Time) (secret string, row Slip) {
+func newOneTimeToken(user ids.User, purpose Purpose, until time.Time) (secret string, row OneTimeToken) {
 	secret = newSecret()
-	return secret, Slip{Hash: hashed(secret), User: user, Purpose: purpose, ExpiresAt: until}
+	return secret, OneTimeToken{Hash: hashed(secret), User: user, Purpose: purpose, ExpiresAt: until}
 }
 
 // Recovery proves addresses by links in mails, and gives people who forgot
 // theirs another password.
 type Recovery struct {
-	tokens      CareStore
+	tokens      OneTimeTokenStore
 	credentials credentials
 	limiter     limiter
 	post        Post
@@ -63,17 +63,17 @@ func (s *Recovery) countLetter(ctx context.Context, kind Purpose, email string, 
 	const wait = "several mails were asked for already; look for them, or wait before you ask again"
 	bucket := string(kind) + " letters " + hashed(email)
 	// Not told: it would say what others asked for.
-	rules := append(identity.MailFrom(s.limiter.mailPrefix(v.Household)),
+	rules := append(identity.MailFrom(s.limiter.mailPrefix(v.ClientPrefix)),
 		limits.Rule{Bucket: bucket, Window: lettersAnHour, Why: wait},
 		limits.Rule{Bucket: bucket + " a day", Window: lettersADay, Why: wait})
 	return s.limiter.count(ctx, rules, v.Counted)
 }
 
-var errSlip = fault.NotFound("this link has expired or was already used: ask for a new one").WithCode("link_invalid")
+var errLinkUsed = fault.NotFound("this link has expired or was already used: ask for a new one").WithCode("link_invalid")
 
 func orUsed(err error) error {
 	if fault.Is(err, fault.KindNotFound) {
-		return errSlip
+		return errLinkUsed
 	}
 	return err
 }
@@ -87,16 +87,16 @@ func (s *Recovery) SendVerification(ctx context.Context, p identity.Presence, v 
 	if err := s.countLetter(ctx, ForVerifying, p.User.Email, v); err != nil {
 		return false, err
 	}
-	slip, letter := verification(p.User, link, s.now())
-	if err := s.tokens.InsertSlip(ctx, slip, &letter, s.now()); err != nil {
+	oneTime, letter := verification(p.User, link, s.now())
+	if err := s.tokens.InsertOneTimeToken(ctx, oneTime, &letter, s.now()); err != nil {
 		return false, err
 	}
 	s.post.Hurry(ctx)
 	return true, nil
 }
 
-func verification(u identity.User, link func(token string) string, now time.Time) (Slip, letters.Letter) {
-	secret, row := newSlip(u.ID, ForVerifying, now.Add(verifyLife))
+func verification(u identity.User, link func(token string) string, now time.Time) (OneTimeToken, letters.Letter) {
+	secret, row := newOneTimeToken(u.ID, ForVerifying, now.Add(verifyLife))
 	return row, letters.Letter{
 		ID: "verify." + newSecret(), To: u.Email, Subject: "Confirm your email address",
 		// Whoever made the account chose its name, and maybe the address of
@@ -121,12 +121,12 @@ func (s *Recovery) RequestReset(ctx context.Context, email string, v Visit, link
 	if err := s.countLetter(ctx, ForResetting, address, v); err != nil {
 		return err
 	}
-	secret, row := newSlip("", ForResetting, s.now().Add(resetLife))
+	secret, row := newOneTimeToken("", ForResetting, s.now().Add(resetLife))
 	letter := letters.Letter{
 		ID: "reset." + newSecret(), To: address, Subject: "Reset your password",
 		Text: fmt.Sprintf("Hello,\n\nto choose a new password, open this link within one hour:\n\n%s\n\nIf you didn't request this, ignore this email: your password stays the same.\n", link(secret)),
 	}
-	if err := s.tokens.InsertReset(ctx, row, letter, s.now()); err != nil {
+	if err := s.tokens.InsertResetToken(ctx, row, letter, s.now()); err != nil {
 		return err
 	}
 	s.post.Wake()
@@ -135,7 +135,7 @@ func (s *Recovery) RequestReset(ctx context.Context, email string, v Visit, link
 
 // MayReset reports whether a reset link still works, without using it.
 func (s *Recovery) MayReset(ctx context.Context, token string) error {
-	_, err := s.tokens.Slip(ctx, hashed(token), ForResetting, s.now())
+	_, err := s.tokens.OneTimeToken(ctx, hashed(token), ForResetting, s.now())
 	return orUsed(err)
 }
 
@@ -157,8 +157,8 @@ func wrongField(name, message string) error {
 
 // ChangePassword replaces a password that the person knows. Their other
 // sessions end; apps and API tokens, which have their own lists, stay.
-func (s *Recovery) ChangePassword(ctx context.Context, p identity.Presence, current, fresh, household string) error {
-	if err := s.credentials.prove(ctx, p, current, household); err != nil {
+func (s *Recovery) ChangePassword(ctx context.Context, p identity.Presence, current, fresh, clientPrefix string) error {
+	if err := s.credentials.prove(ctx, p, current, clientPrefix); err != nil {
 		return err
 	}
 	if err := CheckPassword(fresh); err != nil {

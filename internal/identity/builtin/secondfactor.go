@@ -56,7 +56,7 @@ func (f SecondFactor) step(code string, now time.Time) (step int64, ok bool) {
 
 // SecondFactors ask for more than a password.
 type SecondFactors struct {
-	store       FactorStore
+	store       SecondFactorStore
 	credentials credentials
 	limiter     limiter
 	now         func() time.Time
@@ -66,8 +66,8 @@ type SecondFactors struct {
 type BegunFactor struct{ Secret, URL string }
 
 // Begin makes a secret for an app; it counts once a code has come back.
-func (s *SecondFactors) Begin(ctx context.Context, p identity.Presence, password, household string) (BegunFactor, error) {
-	if err := s.credentials.prove(ctx, p, password, household); err != nil {
+func (s *SecondFactors) Begin(ctx context.Context, p identity.Presence, password, clientPrefix string) (BegunFactor, error) {
+	if err := s.credentials.prove(ctx, p, password, clientPrefix); err != nil {
 		return BegunFactor{}, err
 	}
 	f := SecondFactor{User: p.User.ID, Secret: make([]byte, 20)}
@@ -83,7 +83,7 @@ func (s *SecondFactors) Begin(ctx context.Context, p identity.Presence, password
 var errCode = fault.Forbidden("the code is wrong: check the clock of your device, and use each code once").WithCode("wrong_code")
 
 // Confirm turns the second factor on and gives recovery codes.
-func (s *SecondFactors) Confirm(ctx context.Context, p identity.Presence, code, household string) ([]string, error) {
+func (s *SecondFactors) Confirm(ctx context.Context, p identity.Presence, code, clientPrefix string) ([]string, error) {
 	f, err := s.store.SecondFactor(ctx, p.User.ID)
 	if fault.Is(err, fault.KindNotFound) {
 		return nil, fault.Conflict("begin first, to get a secret for your app").WithCode("not_begun")
@@ -95,7 +95,7 @@ func (s *SecondFactors) Confirm(ctx context.Context, p identity.Presence, code, 
 		return nil, errFactorOn
 	}
 	codes, hashes := newRecoveryCodes()
-	err = s.limiter.guess(ctx, guessing("code "+string(p.User.ID), household), errCode, func() (bool, error) {
+	err = s.limiter.guess(ctx, guessing("code "+string(p.User.ID), clientPrefix), errCode, func() (bool, error) {
 		step, ok := f.step(plainCode(code), s.now())
 		if !ok {
 			return false, nil
@@ -121,8 +121,8 @@ func plainCode(text string) string {
 }
 
 // Disable turns the second factor off, for who has both factors.
-func (s *SecondFactors) Disable(ctx context.Context, p identity.Presence, password, code, household string) error {
-	if err := s.credentials.prove(ctx, p, password, household); err != nil {
+func (s *SecondFactors) Disable(ctx context.Context, p identity.Presence, password, code, clientPrefix string) error {
+	if err := s.credentials.prove(ctx, p, password, clientPrefix); err != nil {
 		return err
 	}
 	f, err := s.store.SecondFactor(ctx, p.User.ID)
@@ -133,7 +133,7 @@ func (s *SecondFactors) Disable(ctx context.Context, p identity.Presence, passwo
 		return err
 	}
 	if f.Enabled {
-		if err := s.prove(ctx, f, code, household, errCode); err != nil {
+		if err := s.prove(ctx, f, code, clientPrefix, errCode); err != nil {
 			return err
 		}
 	}
@@ -141,9 +141,9 @@ func (s *SecondFactors) Disable(ctx context.Context, p identity.Presence, passwo
 }
 
 // prove takes a code of the app or a recovery code; each works once.
-func (s *SecondFactors) prove(ctx context.Context, f SecondFactor, code, household string, wrong error) error {
+func (s *SecondFactors) prove(ctx context.Context, f SecondFactor, code, clientPrefix string, wrong error) error {
 	code = plainCode(code)
-	return s.limiter.guess(ctx, guessing("code "+string(f.User), household), wrong, func() (bool, error) {
+	return s.limiter.guess(ctx, guessing("code "+string(f.User), clientPrefix), wrong, func() (bool, error) {
 		if step, ok := f.step(code, s.now()); ok {
 			return s.store.UseStep(ctx, f.User, step)
 		}
@@ -157,7 +157,7 @@ var (
 )
 
 // require asks for the second factor of an account that has one.
-func (s *SecondFactors) require(ctx context.Context, user ids.User, code, household string) error {
+func (s *SecondFactors) require(ctx context.Context, user ids.User, code, clientPrefix string) error {
 	f, err := s.store.SecondFactor(ctx, user)
 	switch {
 	case fault.Is(err, fault.KindNotFound), err == nil && !f.Enabled:
@@ -167,5 +167,5 @@ func (s *SecondFactors) require(ctx context.Context, user ids.User, code, househ
 	case code == "":
 		return errSecondFactor
 	}
-	return s.prove(ctx, f, code, household, errWrongCode)
+	return s.prove(ctx, f, code, clientPrefix, errWrongCode)
 }

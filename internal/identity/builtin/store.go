@@ -16,7 +16,7 @@ import (
 // all of them.
 type Stores struct {
 	Accounts      AccountStore
-	External      ElsewhereStore
+	External      ExternalIdentityStore
 	Sessions      SessionStore
 	Tokens        TokenStore
 	Teams         TeamStore
@@ -24,8 +24,8 @@ type Stores struct {
 	Consents      ConsentStore
 	Grants        GrantStore
 	Devices       DeviceStore
-	Slips         CareStore
-	SecondFactors FactorStore
+	OneTimeTokens OneTimeTokenStore
+	SecondFactors SecondFactorStore
 	APITokens     APITokenStore
 	Keys          KeyStore
 	Limits        LimitStore
@@ -42,14 +42,14 @@ type AccountStore interface {
 	Account(ctx context.Context, email string) (Account, error)
 }
 
-// ElsewhereStore knows who people are at other providers.
-type ElsewhereStore interface {
-	// AccountElsewhere finds who is linked; nobody is fault.KindNotFound.
-	AccountElsewhere(ctx context.Context, e Elsewhere) (Account, error)
-	// LinkElsewhere links whoever has the address, which the provider has
+// ExternalIdentityStore knows who people are at other providers.
+type ExternalIdentityStore interface {
+	// AccountByExternalIdentity finds who is linked; nobody is fault.KindNotFound.
+	AccountByExternalIdentity(ctx context.Context, e ExternalIdentity) (Account, error)
+	// LinkExternalIdentity links whoever has the address, which the provider has
 	// verified; nobody is fault.KindNotFound. An account that never proved its
 	// address loses its password, second factor, sessions and tokens.
-	LinkElsewhere(ctx context.Context, e Elsewhere, now time.Time) (Account, error)
+	LinkExternalIdentity(ctx context.Context, e ExternalIdentity, now time.Time) (Account, error)
 }
 
 // SessionStore keeps sessions. A session that is not there is dead.
@@ -137,28 +137,28 @@ type DeviceStore interface {
 	PollDevice(ctx context.Context, deviceHash, client string, t NewTokens, poll func(Device) (Device, error)) error
 }
 
-// CareStore keeps slips and what they change.
-type CareStore interface {
-	// InsertSlip adds a slip in place of others for the same, with the letter
+// OneTimeTokenStore keeps one-time tokens and what they change.
+type OneTimeTokenStore interface {
+	// InsertOneTimeToken adds a oneTime in place of others for the same, with the letter
 	// that carries it.
-	InsertSlip(ctx context.Context, s Slip, letter *letters.Letter, now time.Time) error
-	// InsertReset is InsertSlip for whoever has the address of the letter. Where
+	InsertOneTimeToken(ctx context.Context, s OneTimeToken, letter *letters.Letter, now time.Time) error
+	// InsertResetToken is InsertOneTimeToken for whoever has the address of the letter. Where
 	// that is nobody, or somebody who is shut out, the same work is done, and
 	// the letter is void.
-	InsertReset(ctx context.Context, s Slip, letter letters.Letter, now time.Time) error
-	// Slip finds one that still works; none is fault.KindNotFound.
-	Slip(ctx context.Context, hash string, purpose Purpose, now time.Time) (Slip, error)
-	// VerifyEmail and ResetPassword use a slip up; none is fault.KindNotFound.
-	VerifyEmail(ctx context.Context, slipHash string, now time.Time) error
-	ResetPassword(ctx context.Context, slipHash, passwordHash string, now time.Time) error
+	InsertResetToken(ctx context.Context, s OneTimeToken, letter letters.Letter, now time.Time) error
+	// OneTimeToken finds one that still works; none is fault.KindNotFound.
+	OneTimeToken(ctx context.Context, hash string, purpose Purpose, now time.Time) (OneTimeToken, error)
+	// VerifyEmail and ResetPassword use a oneTime up; none is fault.KindNotFound.
+	VerifyEmail(ctx context.Context, tokenHash string, now time.Time) error
+	ResetPassword(ctx context.Context, tokenHash, passwordHash string, now time.Time) error
 	// ChangePassword ends all sessions but the kept one.
 	ChangePassword(ctx context.Context, user ids.User, passwordHash string, keep ids.Session) error
-	// Complete uses a slip up and adds the session it was for.
-	Complete(ctx context.Context, slipHash string, s Session) error
+	// Complete uses a oneTime up and adds the session it was for.
+	Complete(ctx context.Context, tokenHash string, s Session) error
 }
 
-// FactorStore keeps second factors.
-type FactorStore interface {
+// SecondFactorStore keeps second factors.
+type SecondFactorStore interface {
 	// PutSecondFactor replaces one that is not on; one that is, is
 	// fault.KindConflict.
 	PutSecondFactor(ctx context.Context, f SecondFactor) error
@@ -203,13 +203,13 @@ type Account struct {
 // NewAccount is everything that signing up makes.
 type NewAccount struct {
 	Account
-	Team       identity.Team
-	Session    *Session // nil when an operator makes the account
-	Elsewhere  *Elsewhere
-	Invitation string // the hash of the token that was followed, or empty
-	Slip       *Slip  // with Letter: asks them to prove their address
-	Letter     letters.Letter
-	CreatedAt  time.Time
+	Team         identity.Team
+	Session      *Session // nil when an operator makes the account
+	External     *ExternalIdentity
+	Invitation   string        // the hash of the token that was followed, or empty
+	OneTimeToken *OneTimeToken // with Letter: asks them to prove their address
+	Letter       letters.Letter
+	CreatedAt    time.Time
 
 	WaitVerified bool // of Team, as in NewTeam
 }

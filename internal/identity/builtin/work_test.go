@@ -25,7 +25,7 @@ type watched struct {
 
 // stores are what a system may ask.
 func (w *watched) stores() builtin.Stores {
-	return builtin.Stores{Accounts: watchedAccounts{nil, w}, Slips: watchedSlips{nil, w}, Limits: w}
+	return builtin.Stores{Accounts: watchedAccounts{nil, w}, OneTimeTokens: watchedTokens{nil, w}, Limits: w}
 }
 
 type watchedAccounts struct {
@@ -33,8 +33,8 @@ type watchedAccounts struct {
 	*watched
 }
 
-type watchedSlips struct {
-	builtin.CareStore
+type watchedTokens struct {
+	builtin.OneTimeTokenStore
 	*watched
 }
 
@@ -63,9 +63,9 @@ func (w watchedAccounts) Account(ctx context.Context, email string) (builtin.Acc
 	return w.db.Account(ctx, email)
 }
 
-func (w watchedSlips) InsertReset(ctx context.Context, s builtin.Slip, l letters.Letter, now time.Time) error {
+func (w watchedTokens) InsertResetToken(ctx context.Context, s builtin.OneTimeToken, l letters.Letter, now time.Time) error {
 	w.note(fmt.Sprintf("reset of %d", len(l.Text)))
-	return w.db.InsertReset(ctx, s, l, now)
+	return w.db.InsertResetToken(ctx, s, l, now)
 }
 
 // Whoever asks learns neither from the answer nor from the work done for it
@@ -84,10 +84,10 @@ func TestTheSameWorkIsDoneForWhoHasAnAccountAndWhoHasNone(t *testing.T) {
 	}
 	for name, ask := range map[string]func(s *builtin.System, email string) error{
 		"a reset": func(s *builtin.System, email string) error {
-			return s.Recovery.RequestReset(t.Context(), email, builtin.Visit{Household: "h"}, func(token string) string { return token })
+			return s.Recovery.RequestReset(t.Context(), email, builtin.Visit{ClientPrefix: "h"}, func(token string) string { return token })
 		},
 		"a sign-in": func(s *builtin.System, email string) error {
-			_, err := s.Accounts.SignIn(t.Context(), email, "wrong horse", "", builtin.Visit{Household: "h"})
+			_, err := s.Accounts.SignIn(t.Context(), email, "wrong horse", "", builtin.Visit{ClientPrefix: "h"})
 			return err
 		},
 	} {

@@ -174,7 +174,7 @@ func (s *System) Invite(ctx context.Context, caller access.Caller, in identity.N
 	if err != nil {
 		return made, err
 	}
-	if err := identity.Count(ctx, s.Store, identity.InvitationMail(caller, email, in.Household), s.Now(), in.Counted); err != nil {
+	if err := identity.Count(ctx, s.Store, identity.InvitationMail(caller, email, in.ClientPrefix), s.Now(), in.Counted); err != nil {
 		return made, err
 	}
 	role, by := "org:"+string(in.Role), string(caller.User)

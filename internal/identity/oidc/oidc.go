@@ -115,8 +115,8 @@ type Return struct {
 }
 
 // Finish says who has signed in, and where they want to go on to.
-func (p *Providers) Finish(ctx context.Context, name, callback string, r Return) (builtin.Elsewhere, string, error) {
-	var who builtin.Elsewhere
+func (p *Providers) Finish(ctx context.Context, name, callback string, r Return) (builtin.ExternalIdentity, string, error) {
+	var who builtin.ExternalIdentity
 	one, config, err := p.find(ctx, name, callback)
 	if err != nil {
 		return who, "", err
@@ -145,16 +145,16 @@ func errUntrusted(cause error) error {
 }
 
 // claims checks the ID token and reads who it is about.
-func (p *Providers) claims(ctx context.Context, one *provider, token *oauth2.Token, nonce string) (builtin.Elsewhere, error) {
+func (p *Providers) claims(ctx context.Context, one *provider, token *oauth2.Token, nonce string) (builtin.ExternalIdentity, error) {
 	raw, _ := token.Extra("id_token").(string)
 	verifier := one.known.VerifierContext(ctx, &gooidc.Config{ClientID: one.ClientID, Now: p.now})
 	id, err := verifier.Verify(ctx, raw)
 	if err != nil || !hmac.Equal([]byte(id.Nonce), []byte(nonce)) || id.Subject == "" {
-		return builtin.Elsewhere{}, errUntrusted(err)
+		return builtin.ExternalIdentity{}, errUntrusted(err)
 	}
 	var c profile
 	if err := id.Claims(&c); err != nil {
-		return builtin.Elsewhere{}, errUntrusted(err)
+		return builtin.ExternalIdentity{}, errUntrusted(err)
 	}
 	if c.Email == "" && one.known.UserInfoEndpoint() != "" {
 		info, err := one.known.UserInfo(ctx, oauth2.StaticTokenSource(token))
@@ -162,10 +162,10 @@ func (p *Providers) claims(ctx context.Context, one *provider, token *oauth2.Tok
 			err = info.Claims(&c)
 		}
 		if err != nil {
-			return builtin.Elsewhere{}, errUntrusted(err)
+			return builtin.ExternalIdentity{}, errUntrusted(err)
 		}
 	}
-	return builtin.Elsewhere{Issuer: id.Issuer, Subject: id.Subject, Email: c.Email, EmailVerified: bool(c.EmailVerified), Name: c.Name}, nil
+	return builtin.ExternalIdentity{Issuer: id.Issuer, Subject: id.Subject, Email: c.Email, EmailVerified: bool(c.EmailVerified), Name: c.Name}, nil
 }
 
 type profile struct {

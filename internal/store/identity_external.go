@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/identity/builtin"
 )
 
-// AccountElsewhere finds who somebody at another provider is here.
-func (db *DB) AccountElsewhere(ctx context.Context, e builtin.Elsewhere) (builtin.Account, error) {
+// AccountByExternalIdentity finds who somebody at another provider is here.
+func (db *DB) AccountByExternalIdentity(ctx context.Context, e builtin.ExternalIdentity) (builtin.Account, error) {
 	var a builtin.Account
 	err := db.q.QueryRowContext(ctx, `
 		SELECT u.id, u.name, u.email, u.email_verified_at IS NOT NULL, u.password_hash, u.disabled_at IS NOT NULL
@@ -20,10 +20,10 @@ func (db *DB) AccountElsewhere(ctx context.Context, e builtin.Elsewhere) (builti
 	return a, db.foreseen(err, "account")
 }
 
-// LinkElsewhere makes somebody at another provider the person with this
+// LinkExternalIdentity makes somebody at another provider the person with this
 // address. Whoever made the account without ever proving the address loses
 // everything they could come in by.
-func (db *DB) LinkElsewhere(ctx context.Context, e builtin.Elsewhere, now time.Time) (a builtin.Account, err error) {
+func (db *DB) LinkExternalIdentity(ctx context.Context, e builtin.ExternalIdentity, now time.Time) (a builtin.Account, err error) {
 	err = db.inTx(ctx, func(tx *DB) error {
 		var id string
 		err := tx.q.QueryRowContext(ctx, `SELECT id FROM users WHERE email = $1 `+tx.dialect.forUpdate, e.Email).Scan(&id)
@@ -41,7 +41,7 @@ func (db *DB) LinkElsewhere(ctx context.Context, e builtin.Elsewhere, now time.T
 				return err
 			}
 		}
-		return tx.insertElsewhere(ctx, e, a.ID, now)
+		return tx.insertExternalIdentity(ctx, e, a.ID, now)
 	})
 	return a, err
 }
@@ -59,7 +59,7 @@ func (db *DB) dispossess(ctx context.Context, user ids.User, email string) error
 	return db.endAccessOf(ctx, email)
 }
 
-func (db *DB) insertElsewhere(ctx context.Context, e builtin.Elsewhere, user ids.User, now time.Time) error {
+func (db *DB) insertExternalIdentity(ctx context.Context, e builtin.ExternalIdentity, user ids.User, now time.Time) error {
 	_, err := db.q.ExecContext(ctx, `INSERT INTO user_identities (issuer, subject, user_id, created_at) VALUES ($1, $2, $3, $4)`,
 		e.Issuer, e.Subject, user, micros(now))
 	if err = db.foreseen(err, "link"); fault.Is(err, fault.KindConflict) {

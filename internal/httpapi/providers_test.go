@@ -35,7 +35,7 @@ func houseWith(t *testing.T, issuer string, change ...func(*httpapi.Options, *bu
 func houseOnWith(t *testing.T, url, issuer string, change ...func(*httpapi.Options, *builtin.Options)) *house {
 	t.Helper()
 	return houseOn(t, url, append(change, func(o *httpapi.Options, ido *builtin.Options) {
-		o.Elsewhere = oidc.New([]oidc.Provider{{Name: "institute", Issuer: issuer, ClientID: "millrace", ClientSecret: "a secret of tests"}},
+		o.Providers = oidc.New([]oidc.Provider{{Name: "institute", Issuer: issuer, ClientID: "millrace", ClientSecret: "a secret of tests"}},
 			[]byte("a key of tests"), ido.Now)
 	})...)
 }

@@ -65,7 +65,7 @@ func (a *API) changePassword(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	err = a.BuiltIn.Recovery.ChangePassword(x.ctx(), x.presence, in.CurrentPassword, string(in.NewPassword), x.household())
+	err = a.BuiltIn.Recovery.ChangePassword(x.ctx(), x.presence, in.CurrentPassword, string(in.NewPassword), x.clientPrefix())
 	return answer{data: api.PasswordChanged{Changed: true}}, err
 }
 
@@ -77,15 +77,15 @@ func (a *API) changeSecondFactor(x *exchange) (answer, error) {
 	out := api.SecondFactor{RecoveryCodes: []string{}}
 	switch in.Action {
 	case "begin":
-		begun, err := a.BuiltIn.SecondFactors.Begin(x.ctx(), x.presence, value(in.Password), x.household())
+		begun, err := a.BuiltIn.SecondFactors.Begin(x.ctx(), x.presence, value(in.Password), x.clientPrefix())
 		out.Secret, out.OtpauthURL = &begun.Secret, &begun.URL
 		return answer{data: out}, err
 	case "confirm":
 		out.Enabled = true
-		out.RecoveryCodes, err = a.BuiltIn.SecondFactors.Confirm(x.ctx(), x.presence, value(in.Code), x.household())
+		out.RecoveryCodes, err = a.BuiltIn.SecondFactors.Confirm(x.ctx(), x.presence, value(in.Code), x.clientPrefix())
 		return answer{data: out}, err
 	case "disable":
-		err := a.BuiltIn.SecondFactors.Disable(x.ctx(), x.presence, value(in.Password), value(in.Code), x.household())
+		err := a.BuiltIn.SecondFactors.Disable(x.ctx(), x.presence, value(in.Password), value(in.Code), x.clientPrefix())
 		return answer{data: out}, err
 	}
 	d := fault.Detail{Path: "action", Message: "is none of begin, confirm, disable"}

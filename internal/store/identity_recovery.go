@@ -11,9 +11,9 @@ import (
 	"github.com/millrace/millrace/internal/identity/builtin"
 )
 
-// InsertSlip adds a slip in place of others for the same, with the letter that
+// InsertOneTimeToken adds a oneTime in place of others for the same, with the letter that
 // carries it.
-func (db *DB) InsertSlip(ctx context.Context, s builtin.Slip, letter *letters.Letter, now time.Time) error {
+func (db *DB) InsertOneTimeToken(ctx context.Context, s builtin.OneTimeToken, letter *letters.Letter, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		if _, err := tx.q.ExecContext(ctx, `DELETE FROM slips WHERE user_id = $1 AND purpose = $2`, s.User, s.Purpose); err != nil {
 			return err
@@ -27,10 +27,10 @@ func (db *DB) InsertSlip(ctx context.Context, s builtin.Slip, letter *letters.Le
 	})
 }
 
-// InsertReset adds a slip and its letter for whoever has the address. The
+// InsertResetToken adds a oneTime and its letter for whoever has the address. The
 // statements are the same, and are committed, whether there is somebody or
 // not, so that the time it takes tells nothing.
-func (db *DB) InsertReset(ctx context.Context, s builtin.Slip, letter letters.Letter, now time.Time) error {
+func (db *DB) InsertResetToken(ctx context.Context, s builtin.OneTimeToken, letter letters.Letter, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		const reachable = `FROM users WHERE email = $1 AND disabled_at IS NULL`
 		_, err := tx.q.ExecContext(ctx, `DELETE FROM slips WHERE purpose = $2 AND user_id IN (SELECT id `+reachable+`)`, letter.To, s.Purpose)
@@ -48,9 +48,9 @@ func (db *DB) InsertReset(ctx context.Context, s builtin.Slip, letter letters.Le
 	})
 }
 
-// Slip finds one that still works.
-func (db *DB) Slip(ctx context.Context, hash string, purpose builtin.Purpose, now time.Time) (builtin.Slip, error) {
-	s := builtin.Slip{Hash: hash, Purpose: purpose}
+// OneTimeToken finds one that still works.
+func (db *DB) OneTimeToken(ctx context.Context, hash string, purpose builtin.Purpose, now time.Time) (builtin.OneTimeToken, error) {
+	s := builtin.OneTimeToken{Hash: hash, Purpose: purpose}
 	var expires int64
 	err := db.q.QueryRowContext(ctx, `
 		SELECT user_id, expires_at FROM slips WHERE token_hash = $1 AND purpose = $2 AND expires_at > $3`, hash, purpose, micros(now)).
@@ -59,8 +59,8 @@ func (db *DB) Slip(ctx context.Context, hash string, purpose builtin.Purpose, no
 	return s, db.foreseen(err, "slip")
 }
 
-// useSlip takes a slip that still works out of the world.
-func (db *DB) useSlip(ctx context.Context, hash string, purpose builtin.Purpose, now time.Time) (ids.User, error) {
+// useSlip takes a oneTime that still works out of the world.
+func (db *DB) useOneTimeToken(ctx context.Context, hash string, purpose builtin.Purpose, now time.Time) (ids.User, error) {
 	var user ids.User
 	err := db.q.QueryRowContext(ctx, `
 		DELETE FROM slips WHERE token_hash = $1 AND purpose = $2 AND expires_at > $3 RETURNING user_id`, hash, purpose, micros(now)).Scan(&user)
@@ -87,10 +87,10 @@ func (db *DB) markVerified(ctx context.Context, user ids.User, now time.Time) er
 	return nil
 }
 
-// VerifyEmail notes that a person has read the mail with the slip.
-func (db *DB) VerifyEmail(ctx context.Context, slipHash string, now time.Time) error {
+// VerifyEmail notes that a person has read the mail with the oneTime.
+func (db *DB) VerifyEmail(ctx context.Context, tokenHash string, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		user, err := tx.useSlip(ctx, slipHash, builtin.ForVerifying, now)
+		user, err := tx.useOneTimeToken(ctx, tokenHash, builtin.ForVerifying, now)
 		if err != nil {
 			return err
 		}
@@ -98,11 +98,11 @@ func (db *DB) VerifyEmail(ctx context.Context, slipHash string, now time.Time) e
 	})
 }
 
-// ResetPassword sets the password of who has the slip, whose address that
+// ResetPassword sets the password of who has the oneTime, whose address that
 // proves, and ends all they are signed in with.
-func (db *DB) ResetPassword(ctx context.Context, slipHash, passwordHash string, now time.Time) error {
+func (db *DB) ResetPassword(ctx context.Context, tokenHash, passwordHash string, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		user, err := tx.useSlip(ctx, slipHash, builtin.ForResetting, now)
+		user, err := tx.useOneTimeToken(ctx, tokenHash, builtin.ForResetting, now)
 		if err != nil {
 			return err
 		}
@@ -132,10 +132,10 @@ func (db *DB) ChangePassword(ctx context.Context, user ids.User, passwordHash st
 	})
 }
 
-// Complete uses a slip up and adds the session it was for.
-func (db *DB) Complete(ctx context.Context, slipHash string, s builtin.Session) error {
+// Complete uses a oneTime up and adds the session it was for.
+func (db *DB) Complete(ctx context.Context, tokenHash string, s builtin.Session) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		if _, err := tx.useSlip(ctx, slipHash, builtin.ForSecondFactor, s.CreatedAt); err != nil {
+		if _, err := tx.useOneTimeToken(ctx, tokenHash, builtin.ForSecondFactor, s.CreatedAt); err != nil {
 			return err
 		}
 		return tx.InsertSession(ctx, s)

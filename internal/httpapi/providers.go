@@ -14,7 +14,7 @@ import (
 type Providers interface {
 	Names() []string
 	Start(ctx context.Context, name, callback, next string) (address, cookie string, err error)
-	Finish(ctx context.Context, name, callback string, r oidc.Return) (who builtin.Elsewhere, next string, err error)
+	Finish(ctx context.Context, name, callback string, r oidc.Return) (who builtin.ExternalIdentity, next string, err error)
 }
 
 const flightCookie = "millrace_sign_in"
@@ -37,9 +37,9 @@ func (x *exchange) provider() (name, callback string) {
 	return name, x.base() + "/auth/oidc/" + name + "/callback"
 }
 
-func (a *API) startElsewhere(x *exchange) (answer, error) {
+func (a *API) startProviderSignIn(x *exchange) (answer, error) {
 	name, callback := x.provider()
-	address, cookie, err := a.Elsewhere.Start(x.ctx(), name, callback, ownPath(x.r.URL.Query().Get("returnTo")))
+	address, cookie, err := a.Providers.Start(x.ctx(), name, callback, ownPath(x.r.URL.Query().Get("returnTo")))
 	if err != nil {
 		return answer{}, err
 	}
@@ -47,7 +47,7 @@ func (a *API) startElsewhere(x *exchange) (answer, error) {
 	return ans.with("Set-Cookie", x.flight(cookie)), err
 }
 
-func (a *API) finishElsewhere(x *exchange) (answer, error) {
+func (a *API) finishProviderSignIn(x *exchange) (answer, error) {
 	q := x.r.URL.Query()
 	if err := saidOnce(q); err != nil {
 		return answer{}, err
@@ -58,7 +58,7 @@ func (a *API) finishElsewhere(x *exchange) (answer, error) {
 	}
 	x.w.Header().Add("Set-Cookie", x.flight("")) // it works once
 	name, callback := x.provider()
-	who, next, err := a.Elsewhere.Finish(x.ctx(), name, callback, r)
+	who, next, err := a.Providers.Finish(x.ctx(), name, callback, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -66,14 +66,14 @@ func (a *API) finishElsewhere(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	in, slip, err := a.BuiltIn.Accounts.SignInExternal(x.ctx(), who, invitation, x.pageVisit())
+	in, oneTime, err := a.BuiltIn.Accounts.SignInExternal(x.ctx(), who, invitation, x.pageVisit())
 	switch {
 	case fault.Is(err, fault.KindConflict):
 		return answer{}, fault.Unavailable("another sign-in is in progress: try again").WithCause(err)
 	case err != nil:
 		return answer{}, err
-	case slip != "":
-		return x.draw("second-factor", pages.SecondFactor{Form: pages.Form{Next: next}, Slip: slip}, a.leadsTo(x, next)...)
+	case oneTime != "":
+		return x.draw("second-factor", pages.SecondFactor{Form: pages.Form{Next: next}, OneTimeToken: oneTime}, a.leadsTo(x, next)...)
 	}
 	x.w.Header().Add("Set-Cookie", x.cookie(in.Secret, in.Until))
 	return seeOther(next)
