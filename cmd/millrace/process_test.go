@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,10 +22,15 @@ import (
 	"github.com/millrace/millrace/internal/store/storetest"
 )
 
-// The tests run the real program: this test binary, told to be millrace.
+// The tests run the real program: this test binary, told to be millrace. They
+// mostly wait for it, so that more of them run at a time than there are cores.
 func TestMain(m *testing.M) {
 	if os.Getenv("BE_MILLRACE") != "" || shim.Asked(os.Args) {
 		main()
+	}
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set("6")
 	}
 	os.Exit(m.Run())
 }
