@@ -17,7 +17,7 @@ import (
 
 func workflow(by builtin.NewAccount) workflows.Workflow {
 	return workflows.Workflow{Row: workflows.Row{
-		ID: ids.NewWorkflow(), Team: by.Team.ID, Name: "align", Revision: 1, NodeCount: 2,
+		ID: ids.NewWorkflow(), Team: by.Team.ID, Name: "align", Revision: 1, NodeCount: 2, Tags: []string{},
 		CreatedBy: by.ID, CreatedByName: by.Name, CreatedAt: noon, UpdatedAt: noon,
 	}, Definition: []byte(`{"version":1}`), Fingerprint: "f", Version: 1}
 }
