@@ -19,7 +19,7 @@ export default defineConfig({
   server: {
     fs: { allow: [".."] },
     proxy: Object.fromEntries(
-      ["/api", "/auth", "/oauth", "/objects", "/checkout", "/invoices", "/docs", "/editor"].map((path) => [
+      ["/api", "/auth", "/oauth", "/objects", "/checkout", "/invoices", "/docs", "/help", "/editor"].map((path) => [
         path,
         { target: server, ws: path === "/editor" },
       ]),

@@ -52,7 +52,7 @@ var floorOf = map[string]string{
 	"socket":   "wire", // what everybody needs who has news for many
 	"waittest": "wire", // what everybody's tests need who wait for another process
 
-	"httpapi": "httpapi", "api": "contract", "client": "client", "cli": "cli",
+	"httpapi": "httpapi", "api": "contract", "docs": "contract", "client": "client", "cli": "cli",
 	"cmd": "cmd", "web": "web", "arch": "arch",
 }
 
@@ -81,6 +81,7 @@ var drivers = map[string]string{
 	"github.com/stripe/":                     "payments",
 	"codeberg.org/go-pdf/":                   "payments",
 	"github.com/go-fonts/":                   "payments",
+	"github.com/yuin/goldmark":               "httpapi",
 	"github.com/prometheus/":                 "httpapi metrics cmd",
 	"net/http":                               "httpapi client api cli cmd objects payments papers llm collab identity engine safedial",
 	"github.com/google/go-containerregistry": "engine",

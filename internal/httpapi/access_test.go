@@ -49,6 +49,8 @@ var routeRows = map[string]rights{
 	"GET /{$}":                       open(200),
 	"GET /docs":                      open(200),
 	"GET /docs/reference.css":        open(200),
+	"GET /help":                      open(200),
+	"GET /help/{page...}":            open(404), // there is no such page
 	"GET /checkout/sandbox.css":      open(200),
 	"GET /objects/{key...}":          open(403), // signed addresses: TestASignedAddressWorksAsSignedOnly
 	"PUT /objects/{key...}":          open(403),

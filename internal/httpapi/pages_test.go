@@ -162,3 +162,18 @@ func TestTheSignUpPageKeepsThePolicy(t *testing.T) {
 		t.Errorf("%d", r.status)
 	}
 }
+
+func TestTheDocumentationCanBeReadAndSearched(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	for path, want := range map[string]string{
+		"/help": "Documentation", "/help/runs": "How it is carried", "/help/operating/settings": "min-free-disk",
+		"/help?q=backup": "/help/operating/backup", "/help?q=%3Cscript%3E": "No results",
+	} {
+		if body := string(h.call("GET", path, "", byBrowser).want(200).body); !strings.Contains(body, want) || strings.Contains(body, "<script") {
+			t.Errorf("%s does not say %q:\n%s", path, want, body)
+		}
+	}
+	h.call("GET", "/help/nothing", "", byBrowser).want(404)
+	h.call("GET", "/help?q="+strings.Repeat("x", 201), "", byBrowser).want(400)
+}

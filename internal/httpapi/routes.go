@@ -65,6 +65,8 @@ func (a *API) routes() []route {
 		{pattern: "GET /api/openapi.json", handle: a.openAPI},
 		{pattern: "GET /docs", handle: a.reference},
 		{pattern: "GET /docs/reference.css", handle: a.referenceCSS},
+		{pattern: "GET /help", page: true, handle: a.help},
+		{pattern: "GET /help/{page...}", page: true, handle: a.help},
 		{pattern: "GET /{$}", handle: a.home},
 
 		{pattern: "GET /api/me", who: member, may: access.Read, handle: a.me},

@@ -140,3 +140,14 @@ type Error struct {
 	RequestID string
 	SignIn    string // where that would help
 }
+
+// Help is a page of the documentation, or what a search found in it.
+type Help struct {
+	Title string
+	Query string
+	HTML  template.HTML
+	Hits  []HelpHit
+}
+
+// HelpHit is a place in the documentation.
+type HelpHit struct{ Path, Title, Excerpt string }

@@ -24,6 +24,11 @@ export function UserMenu() {
         </Link>
       </MenuLink>
       <MenuLink>
+        <a href="/help">
+          <BookOpen className="size-4" aria-hidden /> Help
+        </a>
+      </MenuLink>
+      <MenuLink>
         <a href="/docs">
           <BookOpen className="size-4" aria-hidden /> API reference
         </a>

@@ -1,0 +1,99 @@
+package help_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/millrace/millrace/docs"
+	"github.com/millrace/millrace/internal/httpapi/help"
+)
+
+func open(t *testing.T) *help.Book {
+	t.Helper()
+	b, err := help.Open(docs.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// No link on any page leads nowhere.
+func TestEveryLinkBetweenPagesLeadsToOne(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	links := regexp.MustCompile(`href="([^"]*)"`)
+	seen := map[string]bool{"": true}
+	for todo := []string{""}; len(todo) > 0; todo = todo[1:] {
+		p, found := b.Page(todo[0])
+		if !found {
+			t.Fatalf("there is no page %q", todo[0])
+		}
+		for _, l := range links.FindAllStringSubmatch(string(p.HTML), -1) {
+			to, anchor, _ := strings.Cut(l[1], "#")
+			at, ours := strings.CutPrefix(to+"/", "/help/")
+			if to == "" {
+				at, ours = p.Path, true
+			}
+			if !ours {
+				if !strings.Contains(to, "://") {
+					t.Errorf("%s links to %s", p.Path, l[1])
+				}
+				continue
+			}
+			at = strings.TrimSuffix(at, "/")
+			other, found := b.Page(at)
+			if !found || anchor != "" && !strings.Contains(string(other.HTML), `id="`+anchor+`"`) {
+				t.Errorf("%s links to %s, which is not there", p.Path, l[1])
+				continue
+			}
+			if !seen[at] {
+				seen[at] = true
+				todo = append(todo, at)
+			}
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("only %d pages can be reached from the first", len(seen))
+	}
+}
+
+func TestSearchFindsTheSectionThatIsAbout(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	for query, want := range map[string]string{
+		"team_limit":        "/help/runs",
+		"BACKUP restore":    "/help/operating/backup",
+		"--min-free-disk":   "/help/operating",
+		"idempotency":       "/help/api",
+		"scatter no failed": "/help/",
+	} {
+		hits := b.Search(query)
+		if len(hits) == 0 || !strings.Contains(hits[0].Path, want) && want != "/help/" {
+			t.Errorf("%q finds %+v", query, hits)
+		}
+	}
+	for _, query := range []string{"", " ", "xyzzy", strings.Repeat("a ", 1000)} {
+		if hits := b.Search(query); len(hits) > 30 || query == "xyzzy" && len(hits) > 0 {
+			t.Errorf("%.20q finds %d sections", query, len(hits))
+		}
+	}
+}
+
+func TestHTMLInAPageIsNotTakenOver(t *testing.T) {
+	t.Parallel()
+	b, err := help.Open(fstest.MapFS{"a.md": {Data: []byte("# A\n\n<script>alert(1)</script>\n\n[x](javascript:alert(1)) [away](../b.md)\n")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _ := b.Page("a")
+	for _, bad := range []string{"<script", "javascript:", "../b.md"} {
+		if strings.Contains(string(p.HTML), bad) {
+			t.Errorf("%s", p.HTML)
+		}
+	}
+	if !strings.Contains(string(p.HTML), "away") {
+		t.Error("the words of a link that leads out are gone")
+	}
+}
