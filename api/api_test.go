@@ -45,6 +45,8 @@ POST /api/ai/upload
 GET /api/ai/status
 POST /api/ai/proxy/v1/chat/completions
 POST /api/team/invite
+GET /api/team/retention
+PUT /api/team/retention
 GET POST DELETE /api/collab/invites
 POST /api/collab/join
 POST /api/collab/token

@@ -1534,6 +1534,14 @@ type ResetSent struct {
 // ResourceProfile `gpu` is one T4 accelerator with 4 vCPUs and 16 GB.
 type ResourceProfile string
 
+// Retention defines model for Retention.
+type Retention struct {
+	EventsDays    *int `json:"eventsDays"`
+	LogsDays      *int `json:"logsDays"`
+	RevisionsDays *int `json:"revisionsDays"`
+	RunsDays      *int `json:"runsDays"`
+}
+
 // Retries defines model for Retries.
 type Retries = json.RawMessage
 
@@ -1891,6 +1899,14 @@ type SessionToken struct {
 	Token string `json:"token"`
 }
 
+// SetRetention For how many days each is kept; null or absent is as long as the server keeps it.
+type SetRetention struct {
+	EventsDays    *int `json:"eventsDays,omitempty"`
+	LogsDays      *int `json:"logsDays,omitempty"`
+	RevisionsDays *int `json:"revisionsDays,omitempty"`
+	RunsDays      *int `json:"runsDays,omitempty"`
+}
+
 // Shard defines model for Shard.
 type Shard struct {
 	Attempts []ShardAttempt `json:"attempts"`
@@ -1997,7 +2013,7 @@ type StartRun struct {
 	// Name What to call this run.
 	Name *string `json:"name,omitempty"`
 
-	// Note Why it is run
+	// Note Why it is run, or what came of it.
 	Note            *string          `json:"note,omitempty"`
 	Parameters      Parameters       `json:"parameters,omitempty"`
 	ResourceProfile *ResourceProfile `json:"resourceProfile,omitempty"`
@@ -2082,6 +2098,17 @@ type TeamInvitation struct {
 // TeamRename defines model for TeamRename.
 type TeamRename struct {
 	Name string `json:"name"`
+}
+
+// TeamRetention defines model for TeamRetention.
+type TeamRetention struct {
+	EventsDays *int `json:"eventsDays"`
+	LogsDays   *int `json:"logsDays"`
+
+	// Most What the server allows; null is for ever.
+	Most          Retention `json:"most"`
+	RevisionsDays *int      `json:"revisionsDays"`
+	RunsDays      *int      `json:"runsDays"`
 }
 
 // TeamRow defines model for TeamRow.
@@ -2666,6 +2693,18 @@ type InviteMemberParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// GetRetentionParams defines parameters for GetRetention.
+type GetRetentionParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// SetRetentionParams defines parameters for SetRetention.
+type SetRetentionParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // ListWorkflowsParams defines parameters for ListWorkflows.
 type ListWorkflowsParams struct {
 	// Limit How many to give.
@@ -2927,6 +2966,9 @@ type RetryRunJSONRequestBody = RetryRun
 
 // InviteMemberJSONRequestBody defines body for InviteMember for application/json ContentType.
 type InviteMemberJSONRequestBody = NewTeamInvitation
+
+// SetRetentionJSONRequestBody defines body for SetRetention for application/json ContentType.
+type SetRetentionJSONRequestBody = SetRetention
 
 // CreateWorkflowJSONRequestBody defines body for CreateWorkflow for application/json ContentType.
 type CreateWorkflowJSONRequestBody = NewWorkflow

@@ -556,6 +556,31 @@ type ClientInterface interface {
 	// Corresponds with POST /api/team/invite (the `InviteMember` operationId).
 	InviteMember(ctx context.Context, params *InviteMemberParams, body InviteMemberJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetRetention How long the team keeps things
+	//
+	// Gives for how many days the team has chosen to keep logs, events, runs and revisions (null: as long as the server does), and the most that the server allows (null: for ever).
+	//
+	// Corresponds with GET /api/team/retention (the `GetRetention` operationId).
+	GetRetention(ctx context.Context, params *GetRetentionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetRetentionWithBody Choose how long the team keeps things
+	//
+	// Replaces what the team has chosen. What is older is deleted within an hour or so, for good; what runs that have not ended need stays until they have, and so does what runs cost. Longer than the server allows is 400.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/team/retention (the `SetRetention` operationId).
+	SetRetentionWithBody(ctx context.Context, params *SetRetentionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetRetention Choose how long the team keeps things
+	//
+	// Replaces what the team has chosen. What is older is deleted within an hour or so, for good; what runs that have not ended need stays until they have, and so does what runs cost. Longer than the server allows is 400.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/team/retention (the `SetRetention` operationId).
+	SetRetention(ctx context.Context, params *SetRetentionParams, body SetRetentionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListWorkflows List the team's workflows
 	//
 	// Gives the team's workflows, newest first, without their definitions: all of them up to 1,000, and pages beyond that.
@@ -2074,6 +2099,61 @@ func (c *Client) InviteMemberWithBody(ctx context.Context, params *InviteMemberP
 // Corresponds with POST /api/team/invite (the `InviteMember` operationId).
 func (c *Client) InviteMember(ctx context.Context, params *InviteMemberParams, body InviteMemberJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewInviteMemberRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetRetention How long the team keeps things
+//
+// Gives for how many days the team has chosen to keep logs, events, runs and revisions (null: as long as the server does), and the most that the server allows (null: for ever).
+//
+// Corresponds with GET /api/team/retention (the `GetRetention` operationId).
+func (c *Client) GetRetention(ctx context.Context, params *GetRetentionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetRetentionRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetRetentionWithBody Choose how long the team keeps things
+//
+// Replaces what the team has chosen. What is older is deleted within an hour or so, for good; what runs that have not ended need stays until they have, and so does what runs cost. Longer than the server allows is 400.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/team/retention (the `SetRetention` operationId).
+func (c *Client) SetRetentionWithBody(ctx context.Context, params *SetRetentionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetRetentionRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetRetention Choose how long the team keeps things
+//
+// Replaces what the team has chosen. What is older is deleted within an hour or so, for good; what runs that have not ended need stays until they have, and so does what runs cost. Longer than the server allows is 400.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/team/retention (the `SetRetention` operationId).
+func (c *Client) SetRetention(ctx context.Context, params *SetRetentionParams, body SetRetentionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetRetentionRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5778,6 +5858,103 @@ func NewInviteMemberRequestWithBody(server string, params *InviteMemberParams, c
 	return req, nil
 }
 
+// NewGetRetentionRequest constructs an http.Request for the GetRetention method
+func NewGetRetentionRequest(server string, params *GetRetentionParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/team/retention")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewSetRetentionRequest calls the generic SetRetention builder with application/json body
+func NewSetRetentionRequest(server string, params *SetRetentionParams, body SetRetentionJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSetRetentionRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewSetRetentionRequestWithBody constructs an http.Request for the SetRetention method, with any body, and a specified content type
+func NewSetRetentionRequestWithBody(server string, params *SetRetentionParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/team/retention")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListWorkflowsRequest constructs an http.Request for the ListWorkflows method
 func NewListWorkflowsRequest(server string, params *ListWorkflowsParams) (*http.Request, error) {
 	var err error
@@ -8180,6 +8357,33 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/team/invite (the `InviteMember` operationId).
 	InviteMemberWithResponse(ctx context.Context, params *InviteMemberParams, body InviteMemberJSONRequestBody, reqEditors ...RequestEditorFn) (*InviteMemberResponse, error)
 
+	// GetRetentionWithResponse How long the team keeps things
+	//
+	// Gives for how many days the team has chosen to keep logs, events, runs and revisions (null: as long as the server does), and the most that the server allows (null: for ever).
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/team/retention (the `GetRetention` operationId).
+	GetRetentionWithResponse(ctx context.Context, params *GetRetentionParams, reqEditors ...RequestEditorFn) (*GetRetentionResponse, error)
+
+	// SetRetentionWithBodyWithResponse Choose how long the team keeps things
+	//
+	// Replaces what the team has chosen. What is older is deleted within an hour or so, for good; what runs that have not ended need stays until they have, and so does what runs cost. Longer than the server allows is 400.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/team/retention (the `SetRetention` operationId).
+	SetRetentionWithBodyWithResponse(ctx context.Context, params *SetRetentionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetRetentionResponse, error)
+
+	// SetRetentionWithResponse Choose how long the team keeps things
+	//
+	// Replaces what the team has chosen. What is older is deleted within an hour or so, for good; what runs that have not ended need stays until they have, and so does what runs cost. Longer than the server allows is 400.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/team/retention (the `SetRetention` operationId).
+	SetRetentionWithResponse(ctx context.Context, params *SetRetentionParams, body SetRetentionJSONRequestBody, reqEditors ...RequestEditorFn) (*SetRetentionResponse, error)
+
 	// ListWorkflowsWithResponse List the team's workflows
 	//
 	// Gives the team's workflows, newest first, without their definitions: all of them up to 1,000, and pages beyond that.
@@ -9859,6 +10063,62 @@ func (r InviteMemberResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r InviteMemberResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetRetentionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data TeamRetention `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r GetRetentionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetRetentionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type SetRetentionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data TeamRetention `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r SetRetentionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SetRetentionResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -11881,6 +12141,51 @@ func (c *ClientWithResponses) InviteMemberWithResponse(ctx context.Context, para
 		return nil, err
 	}
 	return ParseInviteMemberResponse(rsp)
+}
+
+// GetRetentionWithResponse How long the team keeps things
+//
+// Gives for how many days the team has chosen to keep logs, events, runs and revisions (null: as long as the server does), and the most that the server allows (null: for ever).
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/team/retention (the `GetRetention` operationId).
+func (c *ClientWithResponses) GetRetentionWithResponse(ctx context.Context, params *GetRetentionParams, reqEditors ...RequestEditorFn) (*GetRetentionResponse, error) {
+	rsp, err := c.GetRetention(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetRetentionResponse(rsp)
+}
+
+// SetRetentionWithBodyWithResponse Choose how long the team keeps things
+//
+// Replaces what the team has chosen. What is older is deleted within an hour or so, for good; what runs that have not ended need stays until they have, and so does what runs cost. Longer than the server allows is 400.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/team/retention (the `SetRetention` operationId).
+func (c *ClientWithResponses) SetRetentionWithBodyWithResponse(ctx context.Context, params *SetRetentionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetRetentionResponse, error) {
+	rsp, err := c.SetRetentionWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetRetentionResponse(rsp)
+}
+
+// SetRetentionWithResponse Choose how long the team keeps things
+//
+// Replaces what the team has chosen. What is older is deleted within an hour or so, for good; what runs that have not ended need stays until they have, and so does what runs cost. Longer than the server allows is 400.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/team/retention (the `SetRetention` operationId).
+func (c *ClientWithResponses) SetRetentionWithResponse(ctx context.Context, params *SetRetentionParams, body SetRetentionJSONRequestBody, reqEditors ...RequestEditorFn) (*SetRetentionResponse, error) {
+	rsp, err := c.SetRetention(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetRetentionResponse(rsp)
 }
 
 // ListWorkflowsWithResponse List the team's workflows
@@ -14055,6 +14360,68 @@ func ParseInviteMemberResponse(rsp *http.Response) (*InviteMemberResponse, error
 			return nil, err
 		}
 		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetRetentionResponse parses an HTTP response from a GetRetentionWithResponse call
+func ParseGetRetentionResponse(rsp *http.Response) (*GetRetentionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetRetentionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data TeamRetention `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSetRetentionResponse parses an HTTP response from a SetRetentionWithResponse call
+func ParseSetRetentionResponse(rsp *http.Response) (*SetRetentionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SetRetentionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data TeamRetention `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	}
 

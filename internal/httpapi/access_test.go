@@ -67,6 +67,8 @@ var routeRows = map[string]rights{
 	"GET /api/billing/usage":         everybody(200),
 	"GET /api/dashboard/usage":       everybody(200),
 	"GET /api/billing/invoices":      admins(200),
+	"GET /api/team/retention":        everybody(200),
+	"PUT /api/team/retention":        admins(200).with(`{"logsDays":30}`),
 
 	"GET /api/workflows":                               everybody(200),
 	"POST /api/workflows":                              writers(201).with(`{"name":"a"}`),

@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/sharing"
+	"github.com/millrace/millrace/internal/upkeep"
 	"github.com/millrace/millrace/internal/workflows"
 )
 
@@ -52,6 +53,7 @@ type Options struct {
 	Transfers Transfers // nil where the object store is spoken to directly
 	Billing   *billing.Service
 	Account   *account.Service
+	Retention *upkeep.Retention
 	Pages     Pages // nil without the sandbox
 	AI        *ai.Service
 	Chat      *ai.Chat

@@ -25,6 +25,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/letters"
+	"github.com/millrace/millrace/internal/domain/retention"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
 	"github.com/millrace/millrace/internal/engine/executor/tool/tooltest"
@@ -44,6 +45,7 @@ import (
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
+	"github.com/millrace/millrace/internal/upkeep"
 	"github.com/millrace/millrace/internal/workflows"
 )
 
@@ -146,6 +148,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	})
 	background(t, o.Account.Run)
 	o.Providers = oidc.New(nil, h.db.Key("sign-in elsewhere"), h.clock)
+	o.Retention = upkeep.NewRetention(h.db, retention.Policy{retention.Logs: 90}, h.clock)
 	for _, c := range change {
 		c(&o, &ido)
 	}

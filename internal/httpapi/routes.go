@@ -72,6 +72,8 @@ func (a *API) routes() []route {
 		{pattern: "GET /api/me", who: member, may: access.Read, handle: a.me},
 		{pattern: "GET /api/account/data", who: member, may: access.ExportTeam, slow: true, handle: a.exportTeam},
 		{pattern: "DELETE /api/account/data", who: member, may: access.EraseTeam, body: smallBody, slow: true, handle: a.eraseTeam},
+		{pattern: "GET /api/team/retention", who: member, may: access.Read, handle: a.getRetention},
+		{pattern: "PUT /api/team/retention", who: member, may: access.ManageRetention, body: smallBody, handle: a.setRetention},
 		{pattern: "POST /api/team/invite", who: member, may: access.ManageMembers, body: smallBody, once: true, handle: a.inviteMember},
 
 		{pattern: "GET /api/workflows", who: member, may: access.Read, handle: a.listWorkflows},

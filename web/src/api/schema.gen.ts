@@ -860,6 +860,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/team/retention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How long the team keeps things
+         * @description Gives for how many days the team has chosen to keep logs, events, runs and revisions (null: as long as the server does), and the most that the server allows (null: for ever).
+         */
+        get: operations["getRetention"];
+        /**
+         * Choose how long the team keeps things
+         * @description Replaces what the team has chosen. What is older is deleted within an hour or so, for good; what runs that have not ended need stays until they have, and so does what runs cost. Longer than the server allows is 400.
+         */
+        put: operations["setRetention"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/account/data": {
         parameters: {
             query?: never;
@@ -1890,6 +1914,27 @@ export interface components {
         RoleChange: {
             role: components["schemas"]["Role"];
         };
+        /** @description For how many days each is kept; null or absent is as long as the server keeps it. */
+        SetRetention: {
+            logsDays?: number | null;
+            eventsDays?: number | null;
+            runsDays?: number | null;
+            revisionsDays?: number | null;
+        };
+        Retention: {
+            logsDays: number | null;
+            eventsDays: number | null;
+            runsDays: number | null;
+            revisionsDays: number | null;
+        };
+        TeamRetention: {
+            logsDays: number | null;
+            eventsDays: number | null;
+            runsDays: number | null;
+            revisionsDays: number | null;
+            /** @description What the server allows; null is for ever. */
+            most: components["schemas"]["Retention"];
+        };
         NewTeamInvitation: {
             email: components["schemas"]["Email"];
             /** @enum {string} */
@@ -2380,7 +2425,7 @@ export interface components {
             inputs?: components["schemas"]["RunInputs"] | null;
             /** @description What to call this run. */
             name?: string | null;
-            /** @description Why it is run */
+            /** @description Why it is run, or what came of it. */
             note?: string | null;
             tags?: components["schemas"]["Tags"];
         };
@@ -5723,6 +5768,81 @@ export interface operations {
             };
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRetention: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["TeamRetention"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    setRetention: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "logsDays": 30,
+                 *       "runsDays": 365
+                 *     }
+                 */
+                "application/json": components["schemas"]["SetRetention"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["TeamRetention"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

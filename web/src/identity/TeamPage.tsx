@@ -25,6 +25,7 @@ import {
   type TeamInvitation,
 } from "./members.ts";
 import { useMe, useWhyNot } from "./queries.ts";
+import { Retention } from "./Retention.tsx";
 import { RolesTable } from "./RolesTable.tsx";
 import { InviteDialog, RenameDialog } from "./TeamDialogs.tsx";
 import { Unverified } from "./Unverified.tsx";
@@ -88,6 +89,7 @@ export function TeamPage() {
       <Section title="Role permissions">
         <RolesTable mine={me.team.role} />
       </Section>
+      <Retention />
       <Leave />
       <InviteDialog open={inviting} onOpenChange={setInviting} />
       <RenameDialog open={renaming} onOpenChange={setRenaming} />

@@ -15,6 +15,7 @@ export type Action =
   | "manage members"
   | "manage owners"
   | "manage billing"
+  | "choose how long things are kept"
   | "export the team"
   | "erase the team";
 
@@ -28,6 +29,7 @@ const least: Record<Action, Role> = {
   "manage sharing": "admin",
   "manage members": "admin",
   "manage billing": "admin",
+  "choose how long things are kept": "admin",
   "export the team": "admin",
   "manage owners": "owner",
   "erase the team": "owner",

@@ -1,0 +1,53 @@
+package httpapi
+
+import (
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/retention"
+)
+
+func (a *API) getRetention(x *exchange) (answer, error) {
+	chosen, most, err := a.Retention.Of(x.ctx(), x.caller)
+	return answer{data: retentionOut(chosen, most)}, err
+}
+
+func (a *API) setRetention(x *exchange) (answer, error) {
+	in, err := decode[api.SetRetention](x)
+	if err != nil {
+		return answer{}, err
+	}
+	chosen := retention.Policy{}
+	for kind, days := range map[retention.Kind]*int{
+		retention.Logs: in.LogsDays, retention.Events: in.EventsDays, retention.Runs: in.RunsDays, retention.Revisions: in.RevisionsDays,
+	} {
+		switch {
+		case days == nil:
+		case *days == 0: // for ever is null
+			chosen[kind] = -1
+		default:
+			chosen[kind] = retention.Days(*days)
+		}
+	}
+	if err := a.Retention.Choose(x.ctx(), x.caller, chosen); err != nil {
+		return answer{}, err
+	}
+	return a.getRetention(x)
+}
+
+func retentionOut(chosen, most retention.Policy) api.TeamRetention {
+	return api.TeamRetention{
+		LogsDays: daysOut(chosen[retention.Logs]), EventsDays: daysOut(chosen[retention.Events]),
+		RunsDays: daysOut(chosen[retention.Runs]), RevisionsDays: daysOut(chosen[retention.Revisions]),
+		Most: api.Retention{
+			LogsDays: daysOut(most[retention.Logs]), EventsDays: daysOut(most[retention.Events]),
+			RunsDays: daysOut(most[retention.Runs]), RevisionsDays: daysOut(most[retention.Revisions]),
+		},
+	}
+}
+
+func daysOut(d retention.Days) *int {
+	if d == 0 {
+		return nil
+	}
+	n := int(d)
+	return &n
+}

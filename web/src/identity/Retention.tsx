@@ -1,0 +1,102 @@
+import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { api, ask, type Schemas } from "../api/client.ts";
+import { Answer } from "../app/Answer.tsx";
+import { Problem } from "../app/ErrorPage.tsx";
+import { Section } from "../app/Page.tsx";
+import { Button } from "../ui/Button.tsx";
+import { Field, Input } from "../ui/Field.tsx";
+import { plural } from "../ui/format.ts";
+import { toast } from "../ui/toast.ts";
+import { useWhyNot } from "./queries.ts";
+
+type Chosen = Schemas["TeamRetention"];
+type Kind = keyof Schemas["Retention"];
+
+const kinds: Record<Kind, { name: string; about: string }> = {
+  logsDays: { name: "Logs of runs", about: "The run, its events and outputs stay." },
+  eventsDays: { name: "Events of runs", about: "How the run ended stays." },
+  runsDays: { name: "Runs and their outputs", about: "What they cost stays." },
+  revisionsDays: { name: "Earlier versions of workflows", about: "The current one stays, and those of runs." },
+};
+
+const retentionQuery = queryOptions({
+  queryKey: ["retention"],
+  queryFn: () => ask(api.GET("/api/team/retention")),
+});
+
+/** Retention is how long the team keeps things, to see or to choose. */
+export function Retention() {
+  const query = useQuery(retentionQuery);
+  return (
+    <Section
+      title="How long things are kept"
+      intro="In days, counted from the end of a run, or from when a version was replaced. What is older is deleted for good."
+    >
+      <Answer query={query}>{(chosen) => <RetentionForm key={JSON.stringify(chosen)} chosen={chosen} />}</Answer>
+    </Section>
+  );
+}
+
+function RetentionForm({ chosen }: { chosen: Chosen }) {
+  const client = useQueryClient();
+  const whyNot = useWhyNot()("choose how long things are kept");
+  const [days, setDays] = useState<Record<Kind, string>>({
+    logsDays: String(chosen.logsDays ?? ""),
+    eventsDays: String(chosen.eventsDays ?? ""),
+    runsDays: String(chosen.runsDays ?? ""),
+    revisionsDays: String(chosen.revisionsDays ?? ""),
+  });
+  const names = Object.keys(kinds) as Kind[];
+  const wrong = (kind: Kind): string | null => {
+    const most = chosen.most[kind] ?? 36500;
+    if (days[kind] === "" || (/^\d+$/.test(days[kind]) && Number(days[kind]) >= 1 && Number(days[kind]) <= most))
+      return null;
+    return `A whole number from 1 to ${most}, or nothing.`;
+  };
+  const save = useMutation({
+    mutationFn: () => {
+      const body = Object.fromEntries(names.map((kind) => [kind, days[kind] === "" ? null : Number(days[kind])]));
+      return ask(api.PUT("/api/team/retention", { body }));
+    },
+    onSuccess: (answer) => {
+      client.setQueryData(retentionQuery.queryKey, answer);
+      toast.ok("Saved. What is older goes within the hour");
+    },
+    meta: { shown: true },
+  });
+  return (
+    <form
+      className="max-w-2xl space-y-4"
+      onSubmit={(event) => {
+        event.preventDefault();
+        save.mutate();
+      }}
+    >
+      <div className="grid gap-4 sm:grid-cols-2">
+        {names.map((kind) => {
+          const most = chosen.most[kind];
+          return (
+            <Field key={kind} label={kinds[kind].name} hint={kinds[kind].about} error={wrong(kind)}>
+              <Input
+                inputMode="numeric"
+                placeholder={most ? plural(most, "day") : "for ever"}
+                value={days[kind]}
+                disabled={whyNot !== null}
+                onChange={(event) => setDays({ ...days, [kind]: event.target.value.trim() })}
+              />
+            </Field>
+          );
+        })}
+      </div>
+      {save.error && <Problem error={save.error} />}
+      <Button
+        type="submit"
+        disabledReason={whyNot ?? (names.some(wrong) ? "Put the numbers right first." : null)}
+        busy={save.isPending}
+      >
+        Save
+      </Button>
+    </form>
+  );
+}
