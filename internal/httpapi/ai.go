@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/limits"
+	"github.com/millrace/millrace/internal/httpapi/events"
 )
 
 // papersLimit keeps one address from having everything looked up that fails
@@ -90,13 +91,13 @@ func (x *exchange) wantsStream() bool {
 // streamAnalysis sends frames until the analysis is over. The work goes on
 // when the client leaves.
 func (x *exchange) streamAnalysis(w http.ResponseWriter, an ai.Analysis) {
-	f := openStream(w)
+	f := events.Open(w)
 	send := func(v any) error {
 		text, err := json.Marshal(v)
 		if err != nil {
 			return err
 		}
-		return f.line(fmt.Sprintf("data: %s\n\n", text))
+		return f.Line(fmt.Sprintf("data: %s\n\n", text))
 	}
 	spoke := x.api.Now()
 	_, err := x.api.AI.Follow(x.ctx(), an, func(now ai.Analysis, moved bool) error {
@@ -104,9 +105,9 @@ func (x *exchange) streamAnalysis(w http.ResponseWriter, an ai.Analysis) {
 		case moved:
 			spoke = x.api.Now()
 			return send(analysisFrame(now))
-		case x.api.Now().Sub(spoke) >= heartbeat:
+		case x.api.Now().Sub(spoke) >= events.Pause:
 			spoke = x.api.Now()
-			return f.line(heartbeatLine)
+			return f.Line(events.Heartbeat)
 		}
 		return nil
 	})

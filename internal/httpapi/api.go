@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/files"
+	"github.com/millrace/millrace/internal/httpapi/events"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/runs"
@@ -46,7 +47,7 @@ type Options struct {
 	Providers Providers
 	Workflows *workflows.Service
 	Runs      *runs.Service
-	Feed      Feed
+	Feed      events.Feed
 	Sharing   *sharing.Service
 	Editor    Editor
 	Files     *files.Service
@@ -79,7 +80,7 @@ type Options struct {
 type API struct {
 	Options
 	inFlight inFlight
-	watched  broadcasts
+	streams  *events.Streams
 }
 
 // life ends when the server is told to stop.
@@ -91,7 +92,11 @@ func (a *API) life() context.Context {
 }
 
 // New makes the API.
-func New(o Options) *API { return &API{Options: o} }
+func New(o Options) *API {
+	a := &API{Options: o}
+	a.streams = events.New(events.Options{Runs: o.Runs, Feed: o.Feed, Messages: messages{a}, MayWatch: a.mayWatch, Now: o.Now, Life: a.life()})
+	return a
+}
 
 // Mux takes every request to its route. What is not spelled as a route is
 // spelled goes to none: the standard mux would redirect it past our headers.

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/limits"
+	"github.com/millrace/millrace/internal/httpapi/events"
 )
 
 // completeChat passes a conversation on to the hosted model.
@@ -54,17 +55,17 @@ func (x *exchange) chatStanding(left int) {
 // ends the request, and that ends the model's answer.
 func (x *exchange) streamChat(w http.ResponseWriter, talk *ai.Conversation) {
 	defer talk.Close(x.ctx())
-	f := openStream(w)
+	f := events.Open(w)
 	for {
 		event, err := talk.Next()
 		if errors.Is(err, io.EOF) {
 			return
 		}
 		if err != nil {
-			_ = f.line("data: " + x.chatFailure(err) + "\n\n")
+			_ = f.Line("data: " + x.chatFailure(err) + "\n\n")
 			return
 		}
-		if f.write(event) != nil {
+		if f.Write(event) != nil {
 			return
 		}
 	}

@@ -224,4 +224,7 @@ func (c *counted) ReadFrom(r io.Reader) (int64, error) {
 }
 
 // Unwrap lets http.ResponseController reach the connection.
+// TakenOver notes what somebody answers who goes on with the bare connection.
+func (c *counted) TakenOver(status int) { c.status = status }
+
 func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }

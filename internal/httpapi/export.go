@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/files"
+	"github.com/millrace/millrace/internal/httpapi/events"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/workflows"
@@ -88,7 +89,7 @@ func (e *export) flush() {
 		return
 	}
 	_ = e.conn.SetWriteDeadline(time.Now().Add(exportTime)) // not every connection has one
-	if e.err = e.out.Flush(); e.err == nil && !e.x.api.mayWatch(e.x.ctx(), watcher{e.x.presence.By(), e.x.rt.may}, e.x.caller.Team) {
+	if e.err = e.out.Flush(); e.err == nil && !e.x.api.mayWatch(e.x.ctx(), events.Watcher{Session: e.x.presence.By(), May: e.x.rt.may}, e.x.caller.Team) {
 		e.err = errors.New("the caller may not export the team any more")
 	}
 }

@@ -15,27 +15,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 )
 
-// FuzzLastEventID gives anything as the place where a stream ended: it goes on
-// at a place that was there, not too far back, or it begins at the present.
-func FuzzLastEventID(f *testing.F) {
-	for _, id := range []string{"", "5:120", "0:0", "5", "5:", ":5", "-1:0", "5:-1", "+5:1", " 5:1", "5:1:1", "9223372036854775808:0", "5:120\n", "٥:1", "0x5:1", "1e3:0"} {
-		f.Add(id, int64(7), int64(3<<20))
-	}
-	f.Fuzz(func(t *testing.T, id string, seq, log int64) {
-		now := place{max(0, seq), max(0, log)}
-		got := lastPlace(id, now)
-		if got == now {
-			return
-		}
-		if got.seq < 0 || got.log < 0 || got.seq > now.seq || got.log > now.log || now.log-got.log > maxBehind {
-			t.Errorf("%q at %s goes on at %s", id, now, got)
-		}
-		if again := lastPlace(got.String(), now); again != got {
-			t.Errorf("%q is %s, and that is %s", id, got, again)
-		}
-	})
-}
-
 // FuzzCursor gives anything as a cursor: it is a text that a database takes,
 // and that makes the same cursor again, or it is refused.
 func FuzzCursor(f *testing.F) {

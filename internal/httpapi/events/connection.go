@@ -1,4 +1,4 @@
-package httpapi
+package events
 
 import (
 	"bytes"
@@ -27,9 +27,9 @@ var errWait = errors.New("the client does not take more at once")
 
 // seize goes on with the bare connection. What a client is told first is told
 // by who let it in; from then on, nobody waits for it.
-func (s *stream) seize(life context.Context, conn net.Conn, w http.ResponseWriter) {
-	if c, ok := w.(*counted); ok {
-		c.status = http.StatusOK // for the log
+func (s *Stream) seize(life context.Context, conn net.Conn, w http.ResponseWriter) {
+	if c, ok := w.(interface{ TakenOver(status int) }); ok {
+		c.TakenOver(http.StatusOK) // for the log
 	}
 	h := w.Header()
 	streamHead(h)
@@ -70,8 +70,8 @@ func sendAll(idle []*client) {
 
 // flush sends what lies there. If the client does not take it at once, a
 // goroutine of its own goes on.
-func (s *stream) flush() {
-	switch err := s.drain(s.b.api.life(), false); {
+func (s *Stream) flush() {
+	switch err := s.drain(s.b.all.Life, false); {
 	case errors.Is(err, errWait):
 		go s.insist()
 	case err != nil:
@@ -79,18 +79,18 @@ func (s *stream) flush() {
 	}
 }
 
-func (s *stream) insist() {
+func (s *Stream) insist() {
 	err := s.send(&frame{text: s.line.rest, last: s.line.last}, true)
 	s.line.rest = nil
 	if err == nil {
-		err = s.drain(s.b.api.life(), true)
+		err = s.drain(s.b.all.Life, true)
 	}
 	if err != nil {
 		s.hangUp()
 	}
 }
 
-func (s *stream) hangUp() {
+func (s *Stream) hangUp() {
 	s.b.leave(s.c)
 	_ = s.line.Close()
 }

@@ -1,4 +1,4 @@
-package httpapi
+package events
 
 import (
 	"context"
@@ -11,46 +11,79 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// broadcasts are the runs that somebody watches.
-type broadcasts struct {
+// Runs knows how a run stands, and what is new of it.
+type Runs interface {
+	News(ctx context.Context, team ids.Team, id ids.Run, seq, log, most int64) (runs.News, error)
+	Standing(ctx context.Context, team ids.Team, id ids.Run, log int64) (runs.News, error)
+}
+
+// Feed tells when a run has moved, and what it uses.
+type Feed interface {
+	Watch(id ids.Run) (moved <-chan runs.Move, stop func())
+	Pulse(id ids.Run) runs.Pulse
+}
+
+// Messages are what is sent, as clients know it.
+type Messages interface {
+	Snapshot(n runs.News) map[string]any
+	// Progress is what happened between two places.
+	Progress(n runs.News, from, to Place, pulse runs.Pulse) map[string]any
+}
+
+// Options are what streams are made of.
+type Options struct {
+	Runs     Runs
+	Feed     Feed
+	Messages Messages
+	MayWatch func(ctx context.Context, w Watcher, team ids.Team) bool
+	Now      func() time.Time
+	Life     context.Context // ends when the server is told to stop
+}
+
+// Streams are the runs that somebody watches.
+type Streams struct {
+	Options
 	mu  sync.Mutex
 	all map[ids.Run]*broadcast
 }
 
+// New makes streams that nobody watches yet.
+func New(o Options) *Streams { return &Streams{Options: o, all: map[ids.Run]*broadcast{}} }
+
 // broadcast follows one run for everybody who watches it: it looks once and
 // writes a frame once, however many there are.
 type broadcast struct {
-	api  *API
+	all  *Streams
 	team ids.Team
 	id   ids.Run
 
 	mu       sync.Mutex
 	clients  map[*client]bool
-	place    place
+	place    Place
 	snapshot *frame       // of this place, once somebody needs it
 	waiting  runs.Waiting // as it was last told
 	over     bool
 }
 
-// place is how far a client has been told.
-type place struct{ seq, log int64 }
+// Place is how far a client has been told: to which event, and which byte of
+// the log.
+type Place struct{ Seq, Log int64 }
 
-var nowhereYet = place{-1, -1}
+var nowhereYet = Place{-1, -1}
 
-func (p place) String() string { return fmt.Sprintf("%d:%d", p.seq, p.log) }
+func (p Place) String() string { return fmt.Sprintf("%d:%d", p.Seq, p.Log) }
 
 // frame is a message as it goes over the wire, and how far it tells.
 type frame struct {
 	text []byte
-	to   place
+	to   Place
 	last bool
 }
 
-func newFrame(to place, v any) (*frame, error) {
+func newFrame(to Place, v any) (*frame, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -60,8 +93,8 @@ func newFrame(to place, v any) (*frame, error) {
 
 // join adds a client to those who watch a run. What it has to be told first is
 // how the run stands at that place.
-func (a *API) join(ctx context.Context, team ids.Team, id ids.Run, c *client) (*broadcast, *frame, error) {
-	b := a.broadcastOf(team, id)
+func (w *Streams) join(ctx context.Context, team ids.Team, id ids.Run, c *client) (*broadcast, *frame, error) {
+	b := w.broadcastOf(team, id)
 	defer b.mu.Unlock()
 	f, err := b.stand(ctx)
 	if err == nil {
@@ -72,11 +105,11 @@ func (a *API) join(ctx context.Context, team ids.Team, id ids.Run, c *client) (*
 
 // broadcastOf is the one of a run, locked. One that has told its end serves
 // nobody any more. Nobody waits for one run's news with all runs locked.
-func (a *API) broadcastOf(team ids.Team, id ids.Run) *broadcast {
+func (w *Streams) broadcastOf(team ids.Team, id ids.Run) *broadcast {
 	for {
-		b := a.watched.of(id, func() *broadcast {
-			b := &broadcast{api: a, team: team, id: id, clients: map[*client]bool{}, place: nowhereYet}
-			go b.follow(a.life())
+		b := w.of(id, func() *broadcast {
+			b := &broadcast{all: w, team: team, id: id, clients: map[*client]bool{}, place: nowhereYet}
+			go b.follow(w.Life)
 			return b
 		})
 		b.mu.Lock()
@@ -84,24 +117,21 @@ func (a *API) broadcastOf(team ids.Team, id ids.Run) *broadcast {
 			return b
 		}
 		b.mu.Unlock()
-		a.watched.forget(b)
+		w.forget(b)
 	}
 }
 
 // of is a run's broadcast, a new one if there is none.
-func (w *broadcasts) of(id ids.Run, begin func() *broadcast) *broadcast {
+func (w *Streams) of(id ids.Run, begin func() *broadcast) *broadcast {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.all == nil {
-		w.all = map[ids.Run]*broadcast{}
-	}
 	if w.all[id] == nil {
 		w.all[id] = begin()
 	}
 	return w.all[id]
 }
 
-func (w *broadcasts) forget(b *broadcast) {
+func (w *Streams) forget(b *broadcast) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.all[b.id] == b {
@@ -120,16 +150,16 @@ func (b *broadcast) stand(ctx context.Context) (*frame, error) {
 	if b.snapshot != nil {
 		return b.snapshot, nil
 	}
-	n, err := b.api.Runs.Standing(ctx, b.team, b.id, b.place.log)
+	n, err := b.all.Runs.Standing(ctx, b.team, b.id, b.place.Log)
 	if err != nil {
 		return nil, err
 	}
 	first := b.place == nowhereYet
 	if first {
-		b.place = place{n.Run.Seq, n.Log.Size}
+		b.place = Place{n.Run.Seq, n.Log.Size}
 	}
-	n.Run.Seq = b.place.seq
-	f, err := newFrame(b.place, b.api.snapshotOf(n))
+	n.Run.Seq = b.place.Seq
+	f, err := newFrame(b.place, b.all.Messages.Snapshot(n))
 	if err != nil {
 		return nil, err
 	}
@@ -149,9 +179,9 @@ func (b *broadcast) leave(c *client) {
 // watches or the run has ended.
 func (b *broadcast) follow(ctx context.Context) {
 	defer b.close()
-	moved, stop := b.api.Feed.Watch(b.id)
+	moved, stop := b.all.Feed.Watch(b.id)
 	defer stop()
-	beat, look := time.NewTicker(heartbeat), time.NewTicker(presenceLook)
+	beat, look := time.NewTicker(Pause), time.NewTicker(presenceLook)
 	defer beat.Stop()
 	defer look.Stop()
 	for {
@@ -159,7 +189,7 @@ func (b *broadcast) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-beat.C:
-			b.tell(&frame{text: []byte(heartbeatLine)})
+			b.tell(&frame{text: []byte(Heartbeat)})
 			continue
 		case <-look.C: // at who watches, and for what other servers did
 			if b.empty() {
@@ -216,7 +246,7 @@ func (b *broadcast) close() {
 	b.over = true
 	clients := slices.Collect(maps.Keys(b.clients))
 	b.mu.Unlock()
-	b.api.watched.forget(b)
+	b.all.forget(b)
 	finish(clients)
 }
 
@@ -225,18 +255,18 @@ func (b *broadcast) news(ctx context.Context) (more bool) {
 	if b.over || len(b.clients) == 0 || b.place == nowhereYet {
 		return false
 	}
-	n, err := b.api.Runs.News(ctx, b.team, b.id, b.place.seq, b.place.log, logDefault)
+	n, err := b.all.Runs.News(ctx, b.team, b.id, b.place.Seq, b.place.Log, frameLog)
 	if err != nil {
 		b.over = ctx.Err() == nil // it is gone; a client that comes back hears why
 		return false
 	}
-	if n.Log.Size-b.place.log > maxBehind { // a flood: the end of it is what counts
+	if n.Log.Size-b.place.Log > maxBehind { // a flood: the end of it is what counts
 		b.skip(ctx, n)
 	} else if err := b.progress(n); err != nil {
 		b.over = true
 		return false
 	}
-	if n.Run.Seq > b.place.seq || n.Log.Size > b.place.log {
+	if n.Run.Seq > b.place.Seq || n.Log.Size > b.place.Log {
 		return true
 	}
 	if n.Run.Status.Terminal() {
@@ -247,16 +277,16 @@ func (b *broadcast) news(ctx context.Context) (more bool) {
 
 // progress passes on what is new, if anything is.
 func (b *broadcast) progress(n runs.News) error {
-	pulse := b.api.Feed.Pulse(b.id)
+	pulse := b.all.Feed.Pulse(b.id)
 	if len(n.Events) == 0 && len(n.Log.Text) == 0 && !b.fresh(pulse) && !b.waitsOtherwise(n.Run) {
 		return nil
 	}
 	to := b.place
 	if k := len(n.Events); k > 0 {
-		to.seq = n.Events[k-1].Seq
+		to.Seq = n.Events[k-1].Seq
 	}
-	to.log += int64(len(n.Log.Text))
-	f, err := newFrame(to, b.api.progressOf(n, b.place, to, pulse))
+	to.Log += int64(len(n.Log.Text))
+	f, err := newFrame(to, b.all.Messages.Progress(n, b.place, to, pulse))
 	if err != nil {
 		return err
 	}
@@ -267,12 +297,12 @@ func (b *broadcast) progress(n runs.News) error {
 
 // skip goes to the end of what there is, by a fresh snapshot for everybody.
 func (b *broadcast) skip(ctx context.Context, n runs.News) {
-	b.place = place{n.Run.Seq, n.Log.Size}
-	now, err := b.api.Runs.Standing(ctx, b.team, b.id, b.place.log)
+	b.place = Place{n.Run.Seq, n.Log.Size}
+	now, err := b.all.Runs.Standing(ctx, b.team, b.id, b.place.Log)
 	if err != nil {
 		return
 	}
-	if f, err := newFrame(b.place, b.api.snapshotOf(now)); err == nil {
+	if f, err := newFrame(b.place, b.all.Messages.Snapshot(now)); err == nil {
 		b.snapshot = f
 		b.pass(f)
 	}
@@ -290,7 +320,7 @@ func (b *broadcast) waitsOtherwise(r runs.Run) bool {
 
 // fresh reports whether a pulse was just taken.
 func (b *broadcast) fresh(p runs.Pulse) bool {
-	return !p.At.IsZero() && b.api.Now().Sub(p.At) < 2*framePause
+	return !p.At.IsZero() && b.all.Now().Sub(p.At) < 2*framePause
 }
 
 // done tells the end, after everything before it.
@@ -324,56 +354,15 @@ func (b *broadcast) pass(f *frame) {
 // many windows they have open.
 func (b *broadcast) dismiss(ctx context.Context) {
 	b.mu.Lock()
-	asked := map[watcher][]*client{}
+	asked := map[Watcher][]*client{}
 	for c := range b.clients {
 		asked[c.who] = append(asked[c.who], c)
 	}
 	b.mu.Unlock()
 	for who, clients := range asked {
-		if b.api.mayWatch(ctx, who, b.team) {
+		if b.all.MayWatch(ctx, who, b.team) {
 			continue
 		}
 		finish(clients)
 	}
-}
-
-func (a *API) snapshotOf(n runs.News) map[string]any {
-	r := n.Run
-	return map[string]any{
-		"type": "snapshot", "runId": r.ID, "status": r.Status, "logs": logText(n.Log.Text), "durationMs": a.duration(r),
-		"creditsUsed": a.creditsUsed(r).Float(), "errorMessage": errorMessage(r), "outputLocation": outputLocation(r),
-		"progressPercent": r.Progress, "completedNodes": r.DoneNodes, "totalNodes": r.TotalNodes, "seq": r.Seq,
-		"waiting": waiting(r),
-	}
-}
-
-// progressOf is a frame with what has happened between two places.
-func (a *API) progressOf(n runs.News, from, to place, pulse runs.Pulse) map[string]any {
-	r := n.Run
-	m := map[string]any{
-		"type": "progress", "runId": r.ID, "status": r.Status, "progressPercent": r.Progress, "completedNodes": r.DoneNodes, "totalNodes": r.TotalNodes,
-		"durationMs": a.duration(r), "creditsUsed": a.creditsUsed(r).Float(), "logs": logText(n.Log.Text), "logOffset": from.log, "seq": to.seq,
-		"waiting": waiting(r),
-	}
-	if pulse.Step != "" {
-		m["nodeId"], m["nodeName"], m["currentStep"] = pulse.Node, pulse.NodeName, pulse.Step
-	}
-	if !pulse.At.IsZero() && !r.Status.Terminal() {
-		m["resources"] = map[string]any{"cpuPercent": pulse.CPUPercent, "memBytes": pulse.MemBytes}
-	}
-	if k := len(n.Events); k > 0 {
-		last := n.Events[k-1]
-		m["currentStep"] = last.Message
-		if last.Node != "" {
-			m["nodeId"], m["nodeName"], m["attempt"] = last.Node, last.NodeName, last.Attempt
-			m["nodeStatus"] = nodeStatus[last.Type]
-		}
-	}
-	return m
-}
-
-// nodeStatus is what a node is after an event.
-var nodeStatus = map[lifecycle.EventType]lifecycle.NodeState{
-	lifecycle.NodeStarted: lifecycle.NodeRunning, lifecycle.NodeRetried: lifecycle.NodeRetrying, lifecycle.NodeDone: lifecycle.NodeSucceeded,
-	lifecycle.NodeCached: lifecycle.NodeSucceeded, lifecycle.NodeFailedEvent: lifecycle.NodeFailed, lifecycle.NodeSkippedEvent: lifecycle.NodeSkipped,
 }

@@ -1,4 +1,4 @@
-package httpapi
+package events
 
 import (
 	"net/http"
@@ -13,21 +13,21 @@ func streamHead(h http.Header) {
 	h.Set("X-Accel-Buffering", "no")
 }
 
-// heartbeatLine is a comment, so that nobody on the way takes a silent stream
+// Heartbeat is a comment, so that nobody on the way takes a silent stream
 // for dead. No empty line follows it: some clients take that for the end of an
 // event without data.
-const heartbeatLine = ": heartbeat\n"
+const Heartbeat = ": heartbeat\n"
 
-// eventStream is an open stream to one client, within its request.
-type eventStream struct {
+// Writer is an open stream to one client, within its request.
+type Writer struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
 }
 
-// openStream sends the head of a stream. The deadlines of a plain request go:
+// Open sends the head of a stream. The deadlines of a plain request go:
 // past them, the server would take the client for gone.
-func openStream(w http.ResponseWriter) *eventStream {
-	s := &eventStream{w: w, out: http.NewResponseController(w)}
+func Open(w http.ResponseWriter) *Writer {
+	s := &Writer{w: w, out: http.NewResponseController(w)}
 	_ = s.out.SetReadDeadline(time.Time{}) // not every connection has one
 	_ = s.out.SetWriteDeadline(time.Time{})
 	streamHead(w.Header())
@@ -35,11 +35,12 @@ func openStream(w http.ResponseWriter) *eventStream {
 	return s
 }
 
-func (s *eventStream) line(text string) error { return s.write([]byte(text)) }
+// Line sends a line as it is.
+func (s *Writer) Line(text string) error { return s.Write([]byte(text)) }
 
-// write sends text as it is; a client that does not take it in time is gone.
+// Write sends text as it is; a client that does not take it in time is gone.
 // The deadline goes with it: HTTP/2 ends streams that are silent beyond theirs.
-func (s *eventStream) write(text []byte) error {
+func (s *Writer) Write(text []byte) error {
 	_ = s.out.SetWriteDeadline(time.Now().Add(frameTime))
 	if _, err := s.w.Write(text); err != nil {
 		return err

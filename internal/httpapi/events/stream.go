@@ -1,4 +1,7 @@
-package httpapi
+// Package events sends what happens to a run to everybody who watches it, as
+// server-sent events: it looks once, however many there are, and waits for none
+// of them.
+package events
 
 import (
 	"bytes"
@@ -18,37 +21,34 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// Feed tells when a run has moved, and what it uses.
-type Feed interface {
-	Watch(id ids.Run) (moved <-chan runs.Move, stop func())
-	Pulse(id ids.Run) runs.Pulse
-}
+// Pause is how long a stream is silent before a heartbeat.
+const Pause = 25 * time.Second
 
 // The rhythm of a stream.
 const (
-	heartbeat    = 25 * time.Second
 	framePause   = time.Second / 3 // three frames a second, and a fourth for the end
 	presenceLook = 2 * time.Second
 	frameTime    = 20 * time.Second // in which a client must take a frame
 	maxBehind    = 1 << 20          // bytes of log; beyond that a fresh snapshot is shorter
+	frameLog     = 256 << 10        // bytes of log in a frame
 	maxWaiting   = 16               // frames that one client may leave lying
 )
 
-// watcher is who is behind a stream.
-type watcher struct {
-	session ids.Session
-	may     access.Action
+// Watcher is who is behind a stream.
+type Watcher struct {
+	Session ids.Session
+	May     access.Action
 }
 
 // client is what lies there for one stream. Frames are shared between clients;
 // one that does not keep up is given a fresh snapshot in place of those it
 // missed.
 type client struct {
-	who  watcher
+	who  Watcher
 	wake chan struct{} // for who waits for frames
 
 	mu      sync.Mutex
-	seized  *stream // where nobody waits
+	seized  *Stream // where nobody waits
 	waiting []*frame
 	lagging bool
 	done    bool
@@ -106,53 +106,49 @@ func (c *client) giveBack(frames []*frame, lagging bool) {
 	c.waiting, c.lagging = append(frames, c.waiting...), c.lagging || lagging
 }
 
-// streamRun follows a run until it ends, or until the caller may not watch any
-// more.
-func (a *API) streamRun(x *exchange) (answer, error) {
-	if err := a.Runs.MayWatch(x.ctx(), x.caller, x.runID()); err != nil {
-		return answer{}, err
-	}
-	c := &client{who: watcher{x.presence.By(), x.rt.may}, wake: make(chan struct{}, 1), busy: true}
-	b, first, err := a.join(x.ctx(), x.caller.Team, x.runID(), c)
+// Join adds somebody to those who watch a run, who goes on after the event they
+// heard last. The stream must be served.
+func (w *Streams) Join(ctx context.Context, team ids.Team, id ids.Run, who Watcher, lastEvent string) (*Stream, error) {
+	c := &client{who: who, wake: make(chan struct{}, 1), busy: true}
+	b, first, err := w.join(ctx, team, id, c)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
-	s := &stream{b: b, c: c, first: first, since: lastPlace(x.r.Header.Get("Last-Event-ID"), first.to)}
-	return answer{stream: func(w http.ResponseWriter, r *http.Request) { s.serve(a.life(), w, r) }}, nil
+	return &Stream{b: b, c: c, first: first, since: lastPlace(lastEvent, first.to)}, nil
 }
 
 // lastPlace is where an earlier stream of this client ended, or where this one
 // begins.
-func lastPlace(last string, now place) place {
+func lastPlace(last string, now Place) Place {
 	seq, log, _ := strings.Cut(last, ":")
 	n, seqErr := strconv.ParseInt(seq, 10, 64)
 	o, logErr := strconv.ParseInt(log, 10, 64)
-	if seqErr == nil && logErr == nil && n >= 0 && o >= 0 && n <= now.seq && o <= now.log && now.log-o <= maxBehind {
-		return place{n, o}
+	if seqErr == nil && logErr == nil && n >= 0 && o >= 0 && n <= now.Seq && o <= now.Log && now.Log-o <= maxBehind {
+		return Place{n, o}
 	}
 	return now
 }
 
-// stream sends to one client.
-type stream struct {
+// Stream sends to one client.
+type Stream struct {
 	b     *broadcast
 	c     *client
 	first *frame
-	since place
+	since Place
 	write func([]byte) error // and wait until it is written
 	line  *line              // the bare connection, if we have it
 }
 
-// serve takes the connection over where it can: nobody has to wait for a client
+// Serve takes the connection over where it can: nobody has to wait for a client
 // then, and it costs little more than its socket.
-func (s *stream) serve(life context.Context, w http.ResponseWriter, r *http.Request) {
+func (s *Stream) Serve(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 {
 		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			s.seize(life, conn, w)
+			s.seize(s.b.all.Life, conn, w)
 			return
 		}
 	}
-	s.write = openStream(w).write
+	s.write = Open(w).Write
 	defer s.b.leave(s.c)
 	for err := s.begin(r.Context()); err == nil; err = s.drain(r.Context(), true) {
 		select {
@@ -165,7 +161,7 @@ func (s *stream) serve(life context.Context, w http.ResponseWriter, r *http.Requ
 
 // drain sends what lies there until that is nothing. Without patience, it stops
 // with errWait where it would have to wait.
-func (s *stream) drain(ctx context.Context, patient bool) error {
+func (s *Stream) drain(ctx context.Context, patient bool) error {
 	for {
 		frames, lagging, done := s.c.take()
 		if lagging && !patient {
@@ -191,7 +187,7 @@ func (s *stream) drain(ctx context.Context, patient bool) error {
 }
 
 // send sends a frame, and is done with the client after the last one.
-func (s *stream) send(f *frame, patient bool) error {
+func (s *Stream) send(f *frame, patient bool) error {
 	write := s.write
 	if !patient {
 		write = s.line.try
@@ -208,7 +204,7 @@ func (s *stream) send(f *frame, patient bool) error {
 
 // begin greets a client, and replays what it missed since its last stream. Of
 // a run that had ended before, it tells the end.
-func (s *stream) begin(ctx context.Context) error {
+func (s *Stream) begin(ctx context.Context) error {
 	hello, err := newFrame(s.since, map[string]any{"type": "connected", "runId": s.b.id})
 	if err != nil {
 		return err
@@ -234,26 +230,26 @@ func (s *stream) begin(ctx context.Context) error {
 }
 
 // replay sends what happened between two places.
-func (s *stream) replay(ctx context.Context, from, to place) error {
-	for from.seq < to.seq || from.log < to.log {
-		n, err := s.b.api.Runs.News(ctx, s.b.team, s.b.id, from.seq, from.log, min(logDefault, max(1, to.log-from.log)))
+func (s *Stream) replay(ctx context.Context, from, to Place) error {
+	for from.Seq < to.Seq || from.Log < to.Log {
+		n, err := s.b.all.Runs.News(ctx, s.b.team, s.b.id, from.Seq, from.Log, min(frameLog, max(1, to.Log-from.Log)))
 		if err != nil {
 			return err
 		}
 		next := from
-		for k := 0; k < len(n.Events) && n.Events[k].Seq <= to.seq; k++ {
-			next.seq = n.Events[k].Seq
+		for k := 0; k < len(n.Events) && n.Events[k].Seq <= to.Seq; k++ {
+			next.Seq = n.Events[k].Seq
 		}
-		n.Events = n.Events[:next.seq-from.seq]
-		if from.log < to.log {
-			next.log += int64(len(n.Log.Text))
+		n.Events = n.Events[:next.Seq-from.Seq]
+		if from.Log < to.Log {
+			next.Log += int64(len(n.Log.Text))
 		} else {
 			n.Log.Text = nil
 		}
 		if next == from {
 			return nil
 		}
-		f, err := newFrame(next, s.b.api.progressOf(n, from, next, runs.Pulse{}))
+		f, err := newFrame(next, s.b.all.Messages.Progress(n, from, next, runs.Pulse{}))
 		if err != nil {
 			return err
 		}
@@ -266,8 +262,8 @@ func (s *stream) replay(ctx context.Context, from, to place) error {
 }
 
 // bid ends the stream of a run that had ended before it began.
-func (s *stream) bid(ctx context.Context, at place) error {
-	n, err := s.b.api.Runs.Standing(ctx, s.b.team, s.b.id, 0)
+func (s *Stream) bid(ctx context.Context, at Place) error {
+	n, err := s.b.all.Runs.Standing(ctx, s.b.team, s.b.id, 0)
 	if err != nil {
 		return err
 	}
@@ -279,7 +275,7 @@ func (s *stream) bid(ctx context.Context, at place) error {
 }
 
 // catchUp replaces what a slow client has missed by how the run stands.
-func (s *stream) catchUp(ctx context.Context, frames []*frame) []*frame {
+func (s *Stream) catchUp(ctx context.Context, frames []*frame) []*frame {
 	s.b.mu.Lock()
 	now, err := s.b.stand(ctx)
 	s.b.mu.Unlock()
@@ -288,20 +284,9 @@ func (s *stream) catchUp(ctx context.Context, frames []*frame) []*frame {
 	}
 	fresh := []*frame{{text: now.text, to: now.to}}
 	for _, f := range frames {
-		if f.last || f.to.seq > now.to.seq || f.to.log > now.to.log {
+		if f.last || f.to.Seq > now.to.Seq || f.to.Log > now.to.Log {
 			fresh = append(fresh, f)
 		}
 	}
 	return fresh
-}
-
-// mayWatch asks again who is watching; a token that has run out does not end a
-// stream.
-func (a *API) mayWatch(ctx context.Context, w watcher, team ids.Team) bool {
-	p, err := a.Identity.Present(ctx, w.session)
-	if err != nil {
-		return ctx.Err() != nil
-	}
-	m, err := p.In(team)
-	return err == nil && m.Role.May(w.may)
 }

@@ -1,4 +1,4 @@
-package httpapi
+package events
 
 import (
 	"net/http/httptest"
@@ -8,9 +8,9 @@ import (
 func TestAHeartbeatIsNoEvent(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	s := openStream(w)
-	for _, text := range []string{"id: 1:0\ndata: {}\n\n", heartbeatLine, "id: 2:0\ndata: {}\n\n"} {
-		if err := s.line(text); err != nil {
+	s := Open(w)
+	for _, text := range []string{"id: 1:0\ndata: {}\n\n", Heartbeat, "id: 2:0\ndata: {}\n\n"} {
+		if err := s.Line(text); err != nil {
 			t.Fatal(err)
 		}
 	}

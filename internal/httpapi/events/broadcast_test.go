@@ -1,4 +1,4 @@
-package httpapi
+package events
 
 import (
 	"bytes"
@@ -14,15 +14,15 @@ import (
 func TestNobodyJoinsABroadcastThatHasToldItsEnd(t *testing.T) {
 	t.Parallel()
 	a := New(Options{Feed: &runs.Hub{}, Life: t.Context()})
-	over := &broadcast{api: a, id: "run", over: true}
-	a.watched.all = map[ids.Run]*broadcast{"run": over}
+	over := &broadcast{all: a, id: "run", over: true}
+	a.all = map[ids.Run]*broadcast{"run": over}
 	b := a.broadcastOf("team", "run")
 	defer b.mu.Unlock()
-	if b == over || b.over || a.watched.all["run"] != b {
+	if b == over || b.over || a.all["run"] != b {
 		t.Fatal("a client waits for what nobody will tell")
 	}
 	over.close()
-	if a.watched.all["run"] != b {
+	if a.all["run"] != b {
 		t.Error("a broadcast that ends takes another one along")
 	}
 }
@@ -31,7 +31,7 @@ func TestFramesThatAreNotTakenAtOnceArriveWhole(t *testing.T) {
 	t.Parallel()
 	near, far := connection(t)
 	c := &client{wake: make(chan struct{}, 1)}
-	s := &stream{c: c, line: newLine(near), b: &broadcast{api: New(Options{}), clients: map[*client]bool{c: true}}}
+	s := &Stream{c: c, line: newLine(near), b: &broadcast{all: New(Options{Life: t.Context()}), clients: map[*client]bool{c: true}}}
 	s.write, c.seized = s.line.wait, s
 	var want []byte
 	for i := range 12 {
