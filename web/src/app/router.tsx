@@ -71,9 +71,17 @@ export const runRoute = createRoute({
     ...text(search, "tab"),
     ...text(search, "node"),
     ...text(search, "line"),
+    ...text(search, "item"),
     ...text(search, "q"),
   }),
   component: lazyRouteComponent(() => import("../runs/RunPage.tsx"), "RunPage"),
+});
+
+export const reportRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/runs/$runId/report",
+  validateSearch: (search) => text(search, "key"),
+  component: lazyRouteComponent(() => import("../runs/ReportPage.tsx"), "ReportPage"),
 });
 
 export const filesRoute = createRoute({
@@ -157,6 +165,7 @@ export function makeRouter() {
         editorRoute,
         runsRoute,
         runRoute,
+        reportRoute,
         filesRoute,
         chatRoute,
         billingRoute,

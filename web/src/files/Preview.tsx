@@ -1,9 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { Download, EyeOff } from "lucide-react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { Answer } from "../app/Answer.tsx";
 import { buttonClass } from "../ui/Button.tsx";
 import { bytes } from "../ui/format.ts";
-import { kindOf, rows } from "./preview.ts";
+import { Skeleton } from "../ui/Skeleton.tsx";
+import { type Kind, kindOf, packed, rows, unpack } from "./preview.ts";
+import { TablePreview } from "./TablePreview.tsx";
+
+const Markdown = lazy(async () => ({ default: (await import("../ui/Markdown.tsx")).Markdown }));
+const Notebook = lazy(async () => ({ default: (await import("./NotebookPreview.tsx")).NotebookPreview }));
 
 /** What a preview needs of a file or an output. */
 export interface Previewed {
@@ -14,18 +20,26 @@ export interface Previewed {
 }
 
 const most = 256 * 1024;
+const largest: Partial<Record<Kind, number>> = { image: 32 * 2 ** 20, pdf: 32 * 2 ** 20, notebook: 8 * 2 ** 20 };
 
-/** Preview shows the beginning of a file: text, a table, a picture, or HTML in a sandbox where nothing runs. */
-export function Preview({ file }: { file: Previewed }) {
+/** Preview shows the beginning of a file, or all of a picture, PDF or notebook. Nothing in it runs. */
+export function Preview({ file, tall = true }: { file: Previewed; tall?: boolean }) {
   const kind = kindOf(file.name, file.contentType);
   if (kind === "none" || file.size === 0) {
     return <Nothing file={file}>{file.size === 0 ? "The file is empty." : "No preview for this file type."}</Nothing>;
   }
-  if (kind === "image") {
-    if (file.size > 32 * 2 ** 20) return <Nothing file={file}>The image is too large to preview.</Nothing>;
-    return <img src={file.url} alt={file.name} className="mx-auto max-h-[60vh] max-w-full rounded-md" />;
-  }
-  return <Text file={file} kind={kind} />;
+  if (file.size > (largest[kind] ?? Number.POSITIVE_INFINITY))
+    return <Nothing file={file}>The file is too large to preview.</Nothing>;
+  if (kind === "image")
+    return (
+      <img
+        src={file.url}
+        alt={file.name}
+        className={`mx-auto max-w-full rounded-md bg-[white] ${tall ? "max-h-[60vh]" : "max-h-96"}`}
+      />
+    );
+  if (kind === "pdf") return <Pdf file={file} />;
+  return <Text file={file} kind={kind} tall={tall} />;
 }
 
 function Nothing({ file, children }: { file: Previewed; children: string }) {
@@ -40,22 +54,53 @@ function Nothing({ file, children }: { file: Previewed; children: string }) {
   );
 }
 
-function Text({ file, kind }: { file: Previewed; kind: "text" | "table" | "html" }) {
+async function read(file: Previewed, limit: number, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
+  const response = await fetch(file.url, { signal, headers: { Range: `bytes=0-${limit - 1}` } });
+  if (!response.ok)
+    throw new Error(`couldn't read the file (${response.status}); its link may have expired, so reload the page`);
+  return new Uint8Array(await response.arrayBuffer()).slice(0, limit);
+}
+
+/** Pdf hands a PDF to the browser's own viewer, as a PDF whatever is in it. */
+function Pdf({ file }: { file: Previewed }) {
+  const whole = useQuery({
+    queryKey: ["preview", file.url],
+    queryFn: ({ signal }) => read(file, largest.pdf ?? 0, signal),
+    staleTime: Number.POSITIVE_INFINITY,
+    enabled: navigator.pdfViewerEnabled,
+  });
+  const [address, setAddress] = useState<string | null>(null);
+  useEffect(() => {
+    if (!whole.data) return;
+    const made = URL.createObjectURL(new Blob([whole.data], { type: "application/pdf" }));
+    setAddress(made);
+    return () => URL.revokeObjectURL(made);
+  }, [whole.data]);
+  if (!navigator.pdfViewerEnabled) return <Nothing file={file}>This browser can't preview a PDF.</Nothing>;
+  return (
+    <Answer query={whole}>
+      {() => address && <iframe title={file.name} src={address} className="h-[60vh] w-full rounded-md border" />}
+    </Answer>
+  );
+}
+
+function Text({ file, kind, tall }: { file: Previewed; kind: Kind; tall: boolean }) {
+  const limit = kind === "notebook" ? (largest.notebook ?? most) : most;
   const beginning = useQuery({
     queryKey: ["preview", file.url],
     queryFn: async ({ signal }) => {
-      const response = await fetch(file.url, { signal, headers: { Range: `bytes=0-${most - 1}` } });
-      if (!response.ok)
-        throw new Error(`couldn't read the file (${response.status}); its link may have expired, so reload the page`);
-      return (await response.text()).slice(0, most);
+      const head = await read(file, limit, signal);
+      const shown = packed(file.name) ? await unpack(head, most) : head;
+      return new TextDecoder().decode(shown);
     },
     staleTime: Number.POSITIVE_INFINITY,
   });
-  const whole = file.size <= most;
+  const whole = file.size <= limit && !packed(file.name);
+  const height = tall ? "max-h-[60vh]" : "max-h-64";
   return (
     <Answer query={beginning}>
       {(text) => (
-        <>
+        <Suspense fallback={<Skeleton className="h-24" />}>
           {kind === "html" && (
             <iframe
               title={file.name}
@@ -64,59 +109,32 @@ function Text({ file, kind }: { file: Previewed; kind: "text" | "table" | "html"
               className="h-[60vh] w-full rounded-md border bg-[white]"
             />
           )}
-          {kind === "table" && <Rows cells={rows(text, whole)} name={file.name} />}
+          {kind === "table" && <TablePreview cells={rows(text, whole)} name={file.name} tall={tall} />}
+          {kind === "notebook" && <Notebook source={text} name={file.name} tall={tall} />}
+          {kind === "markdown" && (
+            <section
+              tabIndex={0}
+              aria-label={file.name}
+              className={`overflow-auto rounded-md border p-3 text-sm ${height}`}
+            >
+              <Markdown source={text} />
+            </section>
+          )}
           {kind === "text" && (
             <pre
               tabIndex={0}
-              className="max-h-[60vh] overflow-auto rounded-md bg-sunken p-3 text-[13px] whitespace-pre-wrap"
+              className={`overflow-auto rounded-md bg-sunken p-3 text-[13px] whitespace-pre-wrap ${height}`}
             >
               {text}
             </pre>
           )}
           {!whole && (
             <p className="mt-2 text-[13px] text-muted">
-              First {bytes(most)} of {bytes(file.size)}.
+              {packed(file.name) ? "The beginning, decompressed," : `First ${bytes(most)}`} of {bytes(file.size)}.
             </p>
           )}
-        </>
+        </Suspense>
       )}
     </Answer>
-  );
-}
-
-function Rows({ cells, name }: { cells: string[][]; name: string }) {
-  const [head = [], ...body] = cells;
-  return (
-    <section
-      tabIndex={0}
-      aria-label={`First rows of ${name}`}
-      className="relative max-h-[60vh] overflow-auto rounded-md border"
-    >
-      <table className="tabular w-full text-[13px]">
-        <thead className="sticky top-0 bg-sunken text-left">
-          <tr>
-            {head.map((cell, at) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: a table's cells are told apart by their place
-              <th key={at} className="px-2.5 py-1.5 font-medium whitespace-nowrap">
-                {cell}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {body.map((row, line) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: a table's rows are told apart by their place
-            <tr key={line} className="border-t">
-              {row.map((cell, at) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: a table's cells are told apart by their place
-                <td key={at} className="max-w-80 truncate px-2.5 py-1 whitespace-nowrap">
-                  {cell}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
   );
 }

@@ -1,18 +1,51 @@
 // What can be shown of a file, decided by its name and type.
 
-export type Kind = "text" | "table" | "image" | "html" | "none";
+export type Kind = "text" | "table" | "markdown" | "notebook" | "image" | "pdf" | "html" | "none";
 
-const images = /\.(png|jpe?g|gif|webp|avif|bmp)$/i;
-const tables = /\.(csv|tsv|tab|bed|gtf|gff3?|vcf|sam)$/i;
-const texts = /\.(txt|log|md|json|ya?ml|xml|toml|ini|fa|fasta|fna|faa|fq|fastq|nwk|pdb|svg|tex|bib|sql|out|err)$/i;
+// Safe as pictures: in an <img>, an SVG neither runs scripts nor loads anything.
+const images = /\.(png|jpe?g|gif|webp|avif|bmp|svg)$/i;
+const tables = /\.(csv|tsv|tab|bed|gtf|gff3?|vcf|sam|maf)$/i;
+const texts =
+  /\.(txt|log|json|jsonl|ndjson|ya?ml|xml|toml|ini|fa|fasta|fna|faa|fq|fastq|nwk|pdb|tex|bib|sql|out|err|aln|paf|wig|bedgraph)$/i;
 
+/** kindOf is how a file is shown; one that is packed by gzip as what is in it, as far as text goes. */
 export function kindOf(name: string, contentType: string): Kind {
+  if (packed(name)) {
+    const inner = kindOf(name.replace(/\.(gz|bgz)$/i, ""), "");
+    return inner === "table" || inner === "markdown" ? inner : inner === "image" || inner === "pdf" ? "none" : "text";
+  }
   const type = contentType.split(";")[0]?.trim().toLowerCase() ?? "";
-  if (images.test(name) || /^image\/(png|jpeg|gif|webp|avif|bmp)$/.test(type)) return "image";
+  if (images.test(name) || /^image\/(png|jpeg|gif|webp|avif|bmp|svg\+xml)$/.test(type)) return "image";
   if (/\.html?$/i.test(name) || type === "text/html") return "html";
+  if (/\.pdf$/i.test(name) || type === "application/pdf") return "pdf";
+  if (/\.ipynb$/i.test(name)) return "notebook";
+  if (/\.(md|markdown)$/i.test(name) || type === "text/markdown") return "markdown";
   if (tables.test(name) || type === "text/csv" || type === "text/tab-separated-values") return "table";
   if (texts.test(name) || type.startsWith("text/") || type === "application/json") return "text";
   return "none";
+}
+
+/** packed tells whether a file is packed by gzip. An archive of files is not text. */
+export const packed = (name: string): boolean => /\.(gz|bgz)$/i.test(name) && !/\.(tar\.gz|bam\.gz)$/i.test(name);
+
+/** unpack is the beginning of what gzip packed, from the beginning of the file: where that breaks off, so does the text. */
+export async function unpack(head: Uint8Array<ArrayBuffer>, most: number): Promise<Uint8Array> {
+  const reader = new Blob([head]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
+  const out = new Uint8Array(most);
+  let size = 0;
+  try {
+    while (size < most) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      const part = value.subarray(0, most - size);
+      out.set(part, size);
+      size += part.length;
+    }
+  } catch (error) {
+    if (size === 0) throw new Error("the file is not packed by gzip, or is damaged", { cause: error });
+  }
+  void reader.cancel().catch(() => {});
+  return out.subarray(0, size);
 }
 
 /** rows reads comma- or tab-separated text; a last line that was cut off is left out. */
@@ -47,4 +80,18 @@ export function rows(text: string, whole: boolean, most = 200): string[][] {
 
 function firstLine(text: string): string {
   return text.slice(0, text.indexOf("\n") + 1 || text.length);
+}
+
+/** sorted puts rows in the order of a column: numbers by value, texts by letters, empty cells last. */
+export function sorted(list: readonly string[][], column: number, down: boolean): string[][] {
+  const value = (row: string[]) => row[column]?.trim() ?? "";
+  const number = (text: string) => (text === "" ? Number.NaN : Number(text));
+  return list.toSorted((a, b) => {
+    const [x, y] = [value(a), value(b)];
+    if ((x === "") !== (y === "")) return x === "" ? 1 : -1;
+    const [m, n] = [number(x), number(y)];
+    const numbers = Number(Number.isNaN(m)) - Number(Number.isNaN(n));
+    const order = Number.isNaN(m) || Number.isNaN(n) ? numbers || x.localeCompare(y) : m - n;
+    return down ? -order : order;
+  });
 }

@@ -18,7 +18,7 @@ export function Failure({
   retry,
 }: {
   store: RunStore;
-  onLog: (node: string | null) => void;
+  onLog: (node: string | null, item?: number) => void;
   retry: ReactNode;
 }) {
   const run = useStore(store.state, (state) => state.run);
@@ -86,7 +86,7 @@ export function Failure({
         <Button
           size="sm"
           icon={<FileTerminal className="size-4" aria-hidden />}
-          onClick={() => onLog(node?.id ?? null)}
+          onClick={() => onLog(node?.id ?? null, event?.shard ?? undefined)}
         >
           View in log
         </Button>

@@ -18,6 +18,9 @@ interface LogViewProps {
   store: RunStore;
   node: string | null;
   onNode: (id: string | null) => void;
+  /** Which item of a scattered step. */
+  item: number;
+  onItem: (item: number) => void;
   words: string;
   onWords: (words: string) => void;
   /** A byte of the log, from a link. */
@@ -27,21 +30,22 @@ interface LogViewProps {
 
 /** LogView is a log of any length: coloured, searched as a whole, and followed while it grows. */
 export function LogView(props: LogViewProps) {
-  const { store, node } = props;
+  const { store, node, item } = props;
   const [source, setSource] = useState<LogSource | null>(null);
   useEffect(() => {
-    const made = new LogSource(store.run.id, node);
+    const made = new LogSource(store.run.id, node, item);
     const stop = store.onLog((text, offset) => made.heard(text, offset));
     setSource(made);
     return () => {
       stop();
       made.destroy();
     };
-  }, [store, node]);
-  return source && <Lines key={node ?? ""} {...props} source={source} />;
+  }, [store, node, item]);
+  return source && <Lines key={`${node} ${item}`} {...props} source={source} />;
 }
 
-function Lines({ store, node, onNode, words, onWords, line, onLine, source }: LogViewProps & { source: LogSource }) {
+function Lines(props: LogViewProps & { source: LogSource }) {
+  const { store, node, onNode, item, onItem, words, onWords, line, onLine, source } = props;
   const { version, loading, error, size } = useSyncExternalStore(source.subscribe, source.now);
   const frame = useRef<HTMLDivElement>(null);
   const [follow, setFollow] = useState(line === null && words === "");
@@ -89,6 +93,7 @@ function Lines({ store, node, onNode, words, onWords, line, onLine, source }: Lo
       virtual.scrollToIndex(hits[0] ?? 0, { align: "center" });
     }
   }, [words, hits.length > 0]);
+  const items = (node && store.state.getState().nodes.get(node)?.shards?.total) || null;
   const marked = line === null ? -1 : source.buffer.lineAt(line);
   return (
     <div className="flex h-[32rem] flex-col rounded-lg border bg-surface">
@@ -106,6 +111,18 @@ function Lines({ store, node, onNode, words, onWords, line, onLine, source }: Lo
             </option>
           ))}
         </Select>
+        {items !== null && (
+          <Input
+            type="number"
+            aria-label={`Item, 0 to ${items - 1}`}
+            title="Item"
+            className="h-8.5! w-24!"
+            min={0}
+            max={items - 1}
+            value={item}
+            onChange={(event) => event.target.checkValidity() && onItem(event.target.valueAsNumber || 0)}
+          />
+        )}
         <div className="relative min-w-36 flex-1 max-sm:order-last max-sm:basis-full">
           <Search className="pointer-events-none absolute top-2.25 left-2.5 size-4 text-muted" aria-hidden />
           <Input
@@ -153,7 +170,7 @@ function Lines({ store, node, onNode, words, onWords, line, onLine, source }: Lo
             size="sm"
             label="Download log"
             icon={<Download className="size-4" aria-hidden />}
-            onClick={() => void download(store.run.id, node, size)}
+            onClick={() => void download(store.run.id, node, item, size)}
           />
         </div>
       </div>
@@ -276,13 +293,13 @@ function Marked({ text, words }: { text: string; words: string }) {
 }
 
 /** download reads the whole log, page by page, into one file. */
-async function download(runId: string, node: string | null, size: number): Promise<void> {
+async function download(runId: string, node: string | null, item: number, size: number): Promise<void> {
   const parts: string[] = [];
   for (let offset = 0; offset < Math.max(size, 1); ) {
     const query = new URLSearchParams({
       offset: String(offset),
       limit: String(1 << 20),
-      ...(node && { nodeId: node }),
+      ...(node && { nodeId: node, shard: String(item) }),
     });
     const response = await raw(`/api/runs/${encodeURIComponent(runId)}/logs?${query}`);
     const { data } = (await response.json()) as { data: { text: string; nextOffset: number } };

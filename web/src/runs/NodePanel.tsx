@@ -1,5 +1,5 @@
 import { Link } from "@tanstack/react-router";
-import { FileTerminal, PencilLine, Recycle, X } from "lucide-react";
+import { FileTerminal, ListChecks, PencilLine, Recycle, X } from "lucide-react";
 import { useStore } from "zustand";
 import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
 import { bytes, count, duration } from "../ui/format.ts";
@@ -12,10 +12,11 @@ interface NodePanelProps {
   id: string;
   onClose: () => void;
   onLog: () => void;
+  onItems: () => void;
 }
 
 /** NodePanel is all about the chosen step. */
-export function NodePanel({ store, id, onClose, onLog }: NodePanelProps) {
+export function NodePanel({ store, id, onClose, onLog, onItems }: NodePanelProps) {
   const node = useStore(store.state, (state) => state.nodes.get(id));
   const defined = store.run.definition.nodes?.find((each) => each.id === id);
   const ended = useStore(store.state, (state) => state.run.status === "failed" || state.run.status === "interrupted");
@@ -74,6 +75,11 @@ export function NodePanel({ store, id, onClose, onLog }: NodePanelProps) {
         </details>
       )}
       <div className="mt-4 flex flex-wrap gap-2">
+        {node.shards && (
+          <Button size="sm" icon={<ListChecks className="size-4" aria-hidden />} onClick={onItems}>
+            View items
+          </Button>
+        )}
         <Button size="sm" icon={<FileTerminal className="size-4" aria-hidden />} onClick={onLog}>
           View log
         </Button>

@@ -1,15 +1,19 @@
 import { useQuery } from "@tanstack/react-query";
 import { Download, Eye, PackageOpen } from "lucide-react";
 import { useState } from "react";
-import { api, ask, type Schemas } from "../api/client.ts";
+import type { Schemas } from "../api/client.ts";
 import { Answer } from "../app/Answer.tsx";
 import { Preview } from "../files/Preview.tsx";
 import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Empty } from "../ui/Empty.tsx";
+import { Checkbox } from "../ui/Field.tsx";
 import { bytes, plural } from "../ui/format.ts";
+import { useFirst } from "../ui/rows.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
+import { outputsQuery } from "./queries.ts";
+import { Report } from "./Report.tsx";
 import type { Run } from "./runStore.ts";
 
 type Output = Schemas["Output"];
@@ -17,28 +21,34 @@ type Output = Schemas["Output"];
 /** Outputs is the run's files, with a look inside and what proves that they are whole. */
 export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes">; node: string | null }) {
   const [shown, setShown] = useState<Output | null>(null);
-  const all = node !== null; // a step's files are shown whether the run hands them out or not
-  const outputs = useQuery({
-    queryKey: ["outputs", run.id, run.status, all],
-    queryFn: () => ask(api.GET("/api/runs/{id}/outputs", { params: { path: { id: run.id }, query: { all } } })),
-    // Their addresses work for a quarter of an hour.
-    staleTime: 10 * 60_000,
-    refetchInterval: run.status === "running" ? 10_000 : 12 * 60_000,
-  });
+  const [between, setBetween] = useState(false);
+  // A step's files are shown whether the run hands them out or not.
+  const outputs = useQuery(outputsQuery(run.id, run.status, between || node !== null));
   const nameOf = (id: string) => run.nodes.find((each) => each.id === id)?.name || id;
   const origin = ({ nodeId, port, index }: Output) =>
     `${nameOf(nodeId)} · ${port}${index === null ? "" : ` [${index}]`}`;
+  const list = (outputs.data ?? []).filter((output) => node === null || output.nodeId === node);
+  const { shown: rows, more } = useFirst(list, 200);
+  const withSteps = node === null && run.nodes.length > 1 && (
+    <Checkbox
+      label="Include intermediate files"
+      checked={between}
+      onChange={(event) => setBetween(event.target.checked)}
+    />
+  );
   return (
     <Answer query={outputs}>
-      {(found) => {
-        const list = node ? found.filter((output) => output.nodeId === node) : found;
+      {() => {
         if (list.length === 0) {
           return (
-            <Empty icon={<PackageOpen />} title={node ? "No outputs from this step" : "No outputs yet"}>
-              {run.status === "completed"
-                ? `The ${node ? "step" : "workflow"} declares none, or they were deleted.`
-                : "Files appear here once they are stored and verified."}
-            </Empty>
+            <>
+              {withSteps}
+              <Empty icon={<PackageOpen />} title={node ? "No outputs from this step" : "No outputs yet"}>
+                {run.status === "completed"
+                  ? `The ${node ? "step" : "workflow"} declares none, or they were deleted.`
+                  : "Files appear here once they are stored and verified."}
+              </Empty>
+            </>
           );
         }
         const total = list.reduce((sum, output) => sum + output.size, 0);
@@ -47,6 +57,7 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
           <>
             <div className="mb-2 flex flex-wrap items-center gap-2 text-sm text-muted">
               {plural(list.length, "file")}, {bytes(total)}
+              {withSteps}
               <span className="flex-1" />
               <Copy text={`sha256sum -c <<'END'\n${sums}\nEND`} words="Copy checksum command" />
               <Button
@@ -71,7 +82,7 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
                 </>
               }
             >
-              {list.map((output) => (
+              {rows.map((output) => (
                 <tr key={output.key}>
                   <Td>
                     <button type="button" className="font-medium hover:underline" onClick={() => setShown(output)}>
@@ -106,6 +117,7 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
                 </tr>
               ))}
             </Table>
+            {more && <div className="mt-3 text-center">{more}</div>}
             {shown && (
               <Dialog
                 wide
@@ -114,7 +126,11 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
                 title={shown.name}
                 description={`${bytes(shown.size)}, from ${nameOf(shown.nodeId)}`}
               >
-                <Preview file={shown} />
+                {shown.reportUrl ? (
+                  <Report title={shown.name} url={shown.reportUrl} className="h-[60vh]" />
+                ) : (
+                  <Preview file={shown} />
+                )}
               </Dialog>
             )}
           </>

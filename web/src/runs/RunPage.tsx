@@ -25,12 +25,15 @@ import { type Run, RunStore } from "./runStore.ts";
 import { active, looks } from "./status.tsx";
 import { Timeline } from "./Timeline.tsx";
 
+const Items = lazy(async () => ({ default: (await import("./Items.tsx")).Items }));
+const Results = lazy(async () => ({ default: (await import("./Results.tsx")).Results }));
 const RunGraph = lazy(async () => ({ default: (await import("./RunGraph.tsx")).RunGraph }));
 
-const tabs = ["timeline", "log", "outputs", "events", "resources", "compare", "details"] as const;
+const tabs = ["timeline", "items", "log", "outputs", "events", "resources", "compare", "details"] as const;
 type Tab = (typeof tabs)[number];
 const labels: Record<Tab, string> = {
   timeline: "Timeline",
+  items: "Items",
   log: "Log",
   outputs: "Outputs",
   events: "Events",
@@ -101,23 +104,39 @@ function Follow({ run }: { run: Run }) {
   const known = chosen !== null && store.state.getState().nodes.has(chosen) ? chosen : null;
   useTitle(titleOf(now));
   const below = useRef<HTMLDivElement>(null);
-  const showLog = (node: string | null) => {
-    set({ tab: "log", node: node ?? undefined, line: undefined });
+  // Only a run with a scattered step has items.
+  const items = useStore(store.state, (state) => [...state.nodes.values()].some((node) => node.shards));
+  const showLog = (node: string | null, item?: number) => {
+    set({ tab: "log", node: node ?? undefined, line: undefined, item: item === undefined ? undefined : String(item) });
     below.current?.scrollIntoView({ block: "start" });
   };
   return (
     <>
       <RunHead store={store} away={away} error={error} />
       {broken && <Failure store={store} onLog={showLog} retry={<RetryButtons run={run} />} />}
+      {now.status === "completed" && (
+        <Suspense>
+          <Results runId={run.id} status={now.status} />
+        </Suspense>
+      )}
       <div className="mb-4 grid overflow-hidden rounded-xl border bg-surface lg:grid-cols-[1fr_auto]">
         <section aria-label="Graph of the run" className="h-[20rem] min-w-0 md:h-[24rem]">
           <Suspense fallback={<Skeleton className="h-full" />}>
-            <RunGraph store={store} chosen={known} onChoose={(id) => set({ node: id ?? "none" })} />
+            <RunGraph store={store} chosen={known} onChoose={(id) => set({ node: id ?? "none", item: undefined })} />
           </Suspense>
         </section>
         {known && (
           <aside className="max-lg:border-t lg:h-[24rem] lg:w-80 lg:border-l">
-            <NodePanel store={store} id={known} onClose={() => set({ node: "none" })} onLog={() => showLog(known)} />
+            <NodePanel
+              store={store}
+              id={known}
+              onClose={() => set({ node: "none" })}
+              onLog={() => showLog(known)}
+              onItems={() => {
+                set({ tab: "items" });
+                below.current?.scrollIntoView({ block: "start" });
+              }}
+            />
           </aside>
         )}
       </div>
@@ -126,16 +145,25 @@ function Follow({ run }: { run: Run }) {
           label="About this run"
           value={tab}
           onChange={(next) => set({ tab: next })}
-          tabs={tabs.map((each) => ({ value: each, label: labels[each] }))}
+          tabs={tabs
+            .filter((each) => each !== "items" || items || tab === "items")
+            .map((each) => ({ value: each, label: labels[each] }))}
         >
           <TabPanel value="timeline" className="pt-4">
-            <Timeline store={store} chosen={known} onChoose={(id) => set({ node: id })} />
+            <Timeline store={store} chosen={known} onChoose={(id) => set({ node: id, item: undefined })} />
+          </TabPanel>
+          <TabPanel value="items" className="pt-4">
+            <Suspense fallback={<SkeletonRows />}>
+              <Items store={store} node={known} onNode={(id) => set({ node: id, item: undefined })} onLog={showLog} />
+            </Suspense>
           </TabPanel>
           <TabPanel value="log" className="pt-4">
             <LogView
               store={store}
               node={known}
-              onNode={(id) => set({ node: id ?? "none", line: undefined })}
+              onNode={(id) => set({ node: id ?? "none", line: undefined, item: undefined })}
+              item={Math.max(0, Math.floor(Number(search.item)) || 0)}
+              onItem={(item) => set({ item: String(item), line: undefined })}
               words={search.q ?? ""}
               onWords={(words) => set({ q: words || undefined })}
               line={search.line === undefined ? null : Number(search.line) || 0}

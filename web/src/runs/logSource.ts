@@ -26,6 +26,7 @@ export class LogSource {
   constructor(
     private readonly runId: string,
     private readonly nodeId: string | null,
+    private readonly shard = 0,
   ) {
     this.queue(() => this.begin());
   }
@@ -56,7 +57,7 @@ export class LogSource {
   }
 
   private read(offset: number, limit: number) {
-    const query = { offset, limit, ...(this.nodeId && { nodeId: this.nodeId }) };
+    const query = { offset, limit, ...(this.nodeId && { nodeId: this.nodeId, shard: this.shard }) };
     return ask(api.GET("/api/runs/{id}/logs", { params: { path: { id: this.runId }, query } }));
   }
 

@@ -36,3 +36,12 @@ export const runQuery = (id: string) =>
 export function cancelRun(id: string) {
   return ask(api.POST("/api/runs/{id}/cancel", { params: { path: { id } } }));
 }
+
+/** outputsQuery is the files that a run hands out, or those of all its steps. Their addresses work for a quarter of an hour. */
+export const outputsQuery = (id: string, status: string, all: boolean) =>
+  queryOptions({
+    queryKey: ["outputs", id, status, all],
+    queryFn: () => ask(api.GET("/api/runs/{id}/outputs", { params: { path: { id }, query: { all } } })),
+    staleTime: 10 * 60_000,
+    refetchInterval: status === "running" ? 10_000 : 12 * 60_000,
+  });

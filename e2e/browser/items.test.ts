@@ -1,0 +1,146 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { calm, House, type Json, look, type Person, until } from "./house.ts";
+
+let house: House;
+beforeAll(async () => {
+  house = await House.open();
+});
+afterAll(() => house?.close());
+
+async function start(person: Person, items: number, command: string): Promise<string> {
+  const definition = {
+    parameters: { items: { type: "array" } },
+    nodes: [
+      {
+        id: "each",
+        name: "Each sample",
+        command,
+        scatter: { over: "params.items" },
+        outputs: { o: { path: "o.txt", optional: true } },
+      },
+      { id: "after", name: "Afterwards", command: "true" },
+    ],
+    edges: [{ id: "e", source: "each", target: "after" }],
+  };
+  const made = await person.api("POST", "/api/workflows", { name: "Samples", definition });
+  expect(made.status, JSON.stringify(made.body)).toBe(201);
+  const started = await person.api("POST", "/api/runs", {
+    workflowId: made.body.data.id,
+    parameters: { items: Array.from({ length: items }, (_, at) => `sample-${at}`) },
+  });
+  expect(started.status, JSON.stringify(started.body)).toBe(202);
+  return started.body.data.runId;
+}
+
+const ended = (person: Person, runId: string) =>
+  until("the run has ended", async () => {
+    const { body } = await person.api("GET", `/api/runs/${runId}`);
+    return body.status !== "queued" && body.status !== "running";
+  });
+
+test("the items of a scatter are looked at one by one, and the failed ones tried again", async () => {
+  const ada = await house.person("Ada Vale");
+  const { page } = ada;
+  const runId = await start(
+    ada,
+    300,
+    'case $ITEM in sample-7|sample-211) echo "bad $ITEM"; exit 3;; esac; echo "fine $ITEM" | tee o.txt',
+  );
+  await ended(ada, runId);
+  await page.goto(`${house.url}/runs/${runId}`);
+  const step = page.getByRole("region", { name: "Step Each sample" });
+  await step.getByText("2 failed").waitFor();
+  await step.getByRole("button", { name: "View items" }).click();
+  const table = page.getByRole("region", { name: "Items of Each sample" });
+  const names = () => table.getByRole("button").allTextContents();
+  await table.getByRole("button", { name: "sample-7", exact: true }).waitFor();
+  expect((await names()).slice(0, 4)).toEqual(["sample-7", "sample-211", "sample-0", "sample-1"]);
+  expect((await names()).length).toBeLessThan(100); // what is in view, and some more
+  await look(page, "run-items");
+
+  // All of them come by as one scrolls.
+  await table.focus();
+  await until("the last item is in view", async () => {
+    await page.keyboard.press("End");
+    return (await names()).includes("sample-299");
+  });
+  await page.keyboard.press("Home");
+
+  await page.getByLabel("State").selectOption("failed");
+  await until("only failed ones", async () => (await names()).length === 2);
+  await table.getByRole("button", { name: "sample-211" }).focus();
+  await page.keyboard.press("Enter");
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("Attempt 1: failed, exit status 3").waitFor();
+  await dialog.getByText("the 2 failed ones").waitFor();
+  await look(page, "run-item");
+  await dialog.getByRole("button", { name: "View log" }).click();
+  await page.getByRole("region", { name: "Log" }).getByText("bad sample-211").waitFor();
+  expect(new URL(page.url()).searchParams.get("item")).toBe("211");
+  await page.getByLabel("Item, 0 to 299").fill("12");
+  await page.getByRole("region", { name: "Log" }).getByText("fine sample-12").waitFor();
+
+  // The failure leads to the log of the item that failed.
+  await page.goto(`${house.url}/runs/${runId}`);
+  await page.getByRole("region", { name: "What went wrong" }).getByRole("button", { name: "View in log" }).click();
+  await page
+    .getByRole("region", { name: "Log" })
+    .getByText(/^bad sample-/)
+    .waitFor();
+
+  // Trying again is a new run that takes what succeeded as it is.
+  await page.goto(`${house.url}/runs/${runId}?tab=items&node=each`);
+  await table.getByRole("button", { name: "sample-7", exact: true }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Retry from failure" }).click();
+  await page.waitForURL((url) => /\/runs\/run_/.test(url.pathname) && !url.pathname.includes(runId));
+  const again = page.url().match(/run_\w+/)?.[0];
+  await until("the retry has ended", async () => {
+    const { body } = await ada.api("GET", `/api/runs/${again}`);
+    return body.status === "failed";
+  });
+  const { body: list } = await ada.api("GET", `/api/runs/${again}/nodes/each/shards?limit=500`);
+  expect(list.data.filter((item: Json) => item.cached)).toHaveLength(298);
+  calm(page);
+});
+
+test("ten thousand items are scrolled through, a hundred of them drawn", async () => {
+  const ada = await house.person("Ada Heath");
+  const { page } = ada;
+  const runId = await start(ada, 10_000, "sleep 60");
+  await until("its items are known", async () => {
+    const { body } = await ada.api("GET", `/api/runs/${runId}`);
+    return body.nodes[0].shards?.total === 10_000;
+  });
+  await ada.api("POST", `/api/runs/${runId}/cancel`);
+  await ended(ada, runId);
+  await page.goto(`${house.url}/runs/${runId}?tab=items`);
+  const table = page.getByRole("region", { name: "Items of Each sample" });
+  await table.getByRole("cell", { name: "0", exact: true }).first().waitFor();
+  await table.focus();
+  await until("the last item is in view", async () => {
+    await page.keyboard.press("End");
+    expect(await table.getByRole("row").count()).toBeLessThan(100);
+    return table.getByRole("cell", { name: "9999", exact: true }).isVisible();
+  });
+  calm(page);
+});
+
+test("a viewer sees the items and the results, and is told who may retry", async () => {
+  const owner = await house.person("Vera North");
+  await house.verify(owner.email);
+  const runId = await start(owner, 3, "[ $ITEM != sample-1 ] || exit 4; echo $ITEM > o.txt");
+  await ended(owner, runId);
+  const sent = await owner.api("POST", `/auth/teams/${owner.team}/invitations`, {
+    email: "viv.south@example.org",
+    role: "viewer",
+  });
+  expect(sent.status).toBe(201);
+  const viewer = await house.person("Viv South", await house.invitation("viv.south@example.org"));
+  const { page } = viewer;
+  await viewer.api("POST", `/auth/teams/${owner.team}/activate`);
+  await page.goto(`${house.url}/runs/${runId}?tab=items`);
+  await page.getByRole("button", { name: "sample-1" }).click();
+  const retry = page.getByRole("dialog").getByRole("button", { name: "Retry from failure" });
+  await retry.waitFor();
+  expect(await retry.getAttribute("aria-disabled")).toBe("true");
+});
