@@ -30,6 +30,13 @@ POST /api/billing/checkout
 GET POST /api/workflows
 GET PUT DELETE /api/workflows/{id}
 GET POST /api/runs
+GET /api/runs/compare
+GET POST /api/sweeps
+GET /api/sweeps/{id}
+GET /api/sweeps/{id}/table.csv
+GET POST DELETE /api/runs/{id}/links
+POST /api/results
+POST /api/results/copy
 GET PATCH /api/runs/{id}
 POST /api/runs/{id}/cancel
 GET /api/runs/{id}/events

@@ -704,6 +704,44 @@ type CollabInvite struct {
 	WorkflowID string `json:"workflowId"`
 }
 
+// ComparedInput defines model for ComparedInput.
+type ComparedInput struct {
+	A    []GivenFile `json:"a"`
+	B    []GivenFile `json:"b"`
+	Name string      `json:"name"`
+
+	// Same The same bytes in the same order.
+	Same bool `json:"same"`
+}
+
+// ComparedNode defines model for ComparedNode.
+type ComparedNode struct {
+	A    *RunNode `json:"a"`
+	B    *RunNode `json:"b"`
+	ID   string   `json:"id"`
+	Name string   `json:"name"`
+}
+
+// ComparedOutput defines model for ComparedOutput.
+type ComparedOutput struct {
+	A      *GivenFile `json:"a"`
+	B      *GivenFile `json:"b"`
+	Index  int        `json:"index"`
+	Name   string     `json:"name"`
+	NodeID string     `json:"nodeId"`
+	Port   string     `json:"port"`
+	Same   bool       `json:"same"`
+}
+
+// ComparedParameter defines model for ComparedParameter.
+type ComparedParameter struct {
+	// A Absent where the run has no such parameter.
+	A    json.RawMessage `json:"a,omitempty"`
+	B    json.RawMessage `json:"b,omitempty"`
+	Name string          `json:"name"`
+	Same bool            `json:"same"`
+}
+
 // Compute defines model for Compute.
 type Compute struct {
 	// Gpu The number of accelerators.
@@ -716,6 +754,12 @@ type Compute struct {
 type ComputeSize struct {
 	RAMGb int `json:"ramGb"`
 	Vcpu  int `json:"vcpu"`
+}
+
+// CopiedWorkflow defines model for CopiedWorkflow.
+type CopiedWorkflow struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
 }
 
 // CreatedAPIToken defines model for CreatedAPIToken.
@@ -765,6 +809,35 @@ type CreatedCollabInvite struct {
 	TokenHint  string `json:"tokenHint"`
 	Uses       int    `json:"uses"`
 	WorkflowID string `json:"workflowId"`
+}
+
+// CreatedResultLink defines model for CreatedResultLink.
+type CreatedResultLink struct {
+	AllowCopy bool `json:"allowCopy"`
+	CreatedAt Time `json:"createdAt"`
+
+	// CreatedBy Somebody, as others see them.
+	CreatedBy      Person `json:"createdBy"`
+	ExpiresAt      Time   `json:"expiresAt"`
+	ExpiresInHours int    `json:"expiresInHours"`
+	ID             string `json:"id"`
+	LastUsedAt     *Time  `json:"lastUsedAt"`
+
+	// Link Ready to share; the token is in its fragment.
+	Link       string   `json:"link"`
+	Parameters []string `json:"parameters"`
+	RevokedAt  *Time    `json:"revokedAt"`
+	RunID      string   `json:"runId"`
+	Status     string   `json:"status"`
+
+	// Token Shown this once.
+	Token string `json:"token"`
+
+	// TokenHint The token's last four characters.
+	TokenHint string `json:"tokenHint"`
+
+	// Views How often it was opened.
+	Views int `json:"views"`
 }
 
 // Credits defines model for Credits.
@@ -987,7 +1060,10 @@ type ExportedRun struct {
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
 	Status RunStatus `json:"status"`
-	Tags   []string  `json:"tags"`
+
+	// SweepID The sweep that it belongs to.
+	SweepID *string  `json:"sweepId"`
+	Tags    []string `json:"tags"`
 
 	// Waiting Why a queued run has not started; null otherwise.
 	Waiting          *Waiting `json:"waiting"`
@@ -1043,6 +1119,16 @@ type FileDeleted struct {
 
 // FileSource defines model for FileSource.
 type FileSource string
+
+// GivenFile defines model for GivenFile.
+type GivenFile struct {
+	Key    string  `json:"key"`
+	Name   string  `json:"name"`
+	Sha256 *string `json:"sha256"`
+
+	// Size Null once the file is deleted.
+	Size *int64 `json:"size"`
+}
 
 // GraphOutput defines model for GraphOutput.
 type GraphOutput = json.RawMessage
@@ -1262,6 +1348,16 @@ type NewInvitation struct {
 
 	// Role A member's role in a team.
 	Role Role `json:"role"`
+}
+
+// NewResultLink defines model for NewResultLink.
+type NewResultLink struct {
+	// AllowCopy Whether people may copy the workflow to a team of theirs.
+	AllowCopy      *bool `json:"allowCopy,omitempty"`
+	ExpiresInHours *int  `json:"expiresInHours,omitempty"`
+
+	// Parameters Names of the parameters to show.
+	Parameters []string `json:"parameters,omitempty"`
 }
 
 // NewTeam defines model for NewTeam.
@@ -1534,6 +1630,34 @@ type ResetSent struct {
 // ResourceProfile `gpu` is one T4 accelerator with 4 vCPUs and 16 GB.
 type ResourceProfile string
 
+// ResultLink defines model for ResultLink.
+type ResultLink struct {
+	AllowCopy bool `json:"allowCopy"`
+	CreatedAt Time `json:"createdAt"`
+
+	// CreatedBy Somebody, as others see them.
+	CreatedBy      Person   `json:"createdBy"`
+	ExpiresAt      Time     `json:"expiresAt"`
+	ExpiresInHours int      `json:"expiresInHours"`
+	ID             string   `json:"id"`
+	LastUsedAt     *Time    `json:"lastUsedAt"`
+	Parameters     []string `json:"parameters"`
+	RevokedAt      *Time    `json:"revokedAt"`
+	RunID          string   `json:"runId"`
+	Status         string   `json:"status"`
+
+	// TokenHint The token's last four characters.
+	TokenHint string `json:"tokenHint"`
+
+	// Views How often it was opened.
+	Views int `json:"views"`
+}
+
+// ResultsRequest defines model for ResultsRequest.
+type ResultsRequest struct {
+	Token string `json:"token"`
+}
+
 // Retention defines model for Retention.
 type Retention struct {
 	EventsDays    *int `json:"eventsDays"`
@@ -1659,7 +1783,10 @@ type Run struct {
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
 	Status RunStatus `json:"status"`
-	Tags   []string  `json:"tags"`
+
+	// SweepID The sweep that it belongs to.
+	SweepID *string  `json:"sweepId"`
+	Tags    []string `json:"tags"`
 
 	// Waiting Why a queued run has not started; null otherwise.
 	Waiting          *Waiting `json:"waiting"`
@@ -1676,6 +1803,28 @@ type RunBrief struct {
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
 	Status RunStatus `json:"status"`
+}
+
+// RunComparison defines model for RunComparison.
+type RunComparison struct {
+	A RunRow `json:"a"`
+	B RunRow `json:"b"`
+
+	// DefinitionChanges What was done to get from the definition of a to that of b, such as `changed Align: command`.
+	DefinitionChanges []string        `json:"definitionChanges"`
+	Inputs            []ComparedInput `json:"inputs"`
+	Nodes             []ComparedNode  `json:"nodes"`
+	OutputCounts      struct {
+		Different int `json:"different"`
+		OnlyA     int `json:"onlyA"`
+		OnlyB     int `json:"onlyB"`
+		Same      int `json:"same"`
+	} `json:"outputCounts"`
+
+	// Outputs Those that differ first; at most 1,000.
+	Outputs        []ComparedOutput    `json:"outputs"`
+	Parameters     []ComparedParameter `json:"parameters"`
+	SameDefinition bool                `json:"sameDefinition"`
 }
 
 // RunEdit What is absent stays as it is; an empty name or note, or no tags, removes what was there.
@@ -1831,7 +1980,10 @@ type RunRow struct {
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
 	Status RunStatus `json:"status"`
-	Tags   []string  `json:"tags"`
+
+	// SweepID The sweep that it belongs to.
+	SweepID *string  `json:"sweepId"`
+	Tags    []string `json:"tags"`
 
 	// Waiting Why a queued run has not started; null otherwise.
 	Waiting          *Waiting `json:"waiting"`
@@ -1952,6 +2104,46 @@ type Shards struct {
 	Total  int `json:"total"`
 }
 
+// SharedEdge defines model for SharedEdge.
+type SharedEdge struct {
+	Source string `json:"source"`
+	Target string `json:"target"`
+}
+
+// SharedNode defines model for SharedNode.
+type SharedNode struct {
+	DurationMs *int64     `json:"durationMs"`
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	Status     NodeStatus `json:"status"`
+	X          float64    `json:"x"`
+	Y          float64    `json:"y"`
+}
+
+// SharedResults defines model for SharedResults.
+type SharedResults struct {
+	AllowCopy  bool         `json:"allowCopy"`
+	CreatedAt  Time         `json:"createdAt"`
+	DurationMs *int64       `json:"durationMs"`
+	Edges      []SharedEdge `json:"edges"`
+
+	// ExpiresAt When the link ends.
+	ExpiresAt  Time         `json:"expiresAt"`
+	FinishedAt *Time        `json:"finishedAt"`
+	Name       *string      `json:"name"`
+	Nodes      []SharedNode `json:"nodes"`
+	Number     int64        `json:"number"`
+	Outputs    []Output     `json:"outputs"`
+
+	// Parameters Values of the workflow's parameters by name.
+	Parameters Parameters `json:"parameters"`
+	StartedAt  *Time      `json:"startedAt"`
+
+	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
+	Status       RunStatus `json:"status"`
+	WorkflowName string    `json:"workflowName"`
+}
+
 // SharedWorkflow defines model for SharedWorkflow.
 type SharedWorkflow struct {
 	// Definition The graph that a workflow runs. Fields whose names start with `x-`, and `ui`, are kept as they are at every level.
@@ -2023,6 +2215,23 @@ type StartRun struct {
 	WorkflowID string `json:"workflowId"`
 }
 
+// StartSweep defines model for StartSweep.
+type StartSweep struct {
+	Compute         *ComputeSize     `json:"compute,omitempty"`
+	Inputs          RunInputs        `json:"inputs,omitempty"`
+	Name            *string          `json:"name,omitempty"`
+	Note            *string          `json:"note,omitempty"`
+	Parameters      Parameters       `json:"parameters,omitempty"`
+	ResourceProfile *ResourceProfile `json:"resourceProfile,omitempty"`
+
+	// Tags Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
+	Tags *Tags `json:"tags,omitempty"`
+
+	// Vary For each parameter that varies, the values that it takes.
+	Vary       map[string][]json.RawMessage `json:"vary"`
+	WorkflowID string                       `json:"workflowId"`
+}
+
 // StartedBy defines model for StartedBy.
 type StartedBy struct {
 	ID   string        `json:"id"`
@@ -2041,6 +2250,12 @@ type StartedRun struct {
 	Status RunStatus `json:"status"`
 }
 
+// StartedSweep defines model for StartedSweep.
+type StartedSweep struct {
+	RunIds  []string `json:"runIds"`
+	SweepID string   `json:"sweepId"`
+}
+
 // StorageUse defines model for StorageUse.
 type StorageUse struct {
 	// LimitBytes Null where storage is metered instead of capped.
@@ -2050,6 +2265,66 @@ type StorageUse struct {
 
 // Succeeded Always true on success.
 type Succeeded = bool
+
+// Sweep defines model for Sweep.
+type Sweep struct {
+	CreatedAt Time    `json:"createdAt"`
+	ID        string  `json:"id"`
+	Name      *string `json:"name"`
+	Note      *string `json:"note"`
+
+	// Ports The outputs that can be chosen, as `node.port`.
+	Ports     []string   `json:"ports"`
+	RunCount  int        `json:"runCount"`
+	Runs      []SweepRun `json:"runs"`
+	StartedBy StartedBy  `json:"startedBy"`
+
+	// Varied The parameters that vary.
+	Varied       []string `json:"varied"`
+	WorkflowID   string   `json:"workflowId"`
+	WorkflowName string   `json:"workflowName"`
+}
+
+// SweepOutput defines model for SweepOutput.
+type SweepOutput struct {
+	// Files How many files there are; the rest is about the first.
+	Files int    `json:"files"`
+	Key   string `json:"key"`
+	Name  string `json:"name"`
+
+	// Port As it was asked for, `node.port`.
+	Port   string `json:"port"`
+	Sha256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+	URL    string `json:"url"`
+
+	// Value What a text file of up to 200 bytes says.
+	Value *string `json:"value"`
+}
+
+// SweepRow defines model for SweepRow.
+type SweepRow struct {
+	CreatedAt Time      `json:"createdAt"`
+	ID        string    `json:"id"`
+	Name      *string   `json:"name"`
+	Note      *string   `json:"note"`
+	RunCount  int       `json:"runCount"`
+	StartedBy StartedBy `json:"startedBy"`
+
+	// Varied The parameters that vary.
+	Varied       []string `json:"varied"`
+	WorkflowID   string   `json:"workflowId"`
+	WorkflowName string   `json:"workflowName"`
+}
+
+// SweepRun defines model for SweepRun.
+type SweepRun struct {
+	Outputs []SweepOutput `json:"outputs"`
+
+	// Parameters Values of the workflow's parameters by name.
+	Parameters Parameters `json:"parameters"`
+	Run        RunRow     `json:"run"`
+}
 
 // Tags Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
 type Tags = []string
@@ -2068,7 +2343,9 @@ type TeamExport struct {
 	Invites     []CollabInvite   `json:"invites"`
 	Invoices    []Invoice        `json:"invoices"`
 	Members     []Member         `json:"members"`
+	ResultLinks []ResultLink     `json:"resultLinks"`
 	Runs        []ExportedRun    `json:"runs"`
+	Sweeps      []SweepRow       `json:"sweeps"`
 	Team        InvitingTeam     `json:"team"`
 	Usage       []UsageEvent     `json:"usage"`
 	Workflows   []Workflow       `json:"workflows"`
@@ -2552,6 +2829,12 @@ type GetMeParams struct {
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
 
+// CopyResultsParams defines parameters for CopyResults.
+type CopyResultsParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // ListRunsParams defines parameters for ListRuns.
 type ListRunsParams struct {
 	// Limit How many to give.
@@ -2594,6 +2877,18 @@ type StartRunParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// CompareRunsParams defines parameters for CompareRuns.
+type CompareRunsParams struct {
+	// A A run.
+	A string `form:"a" json:"a"`
+
+	// B Another run.
+	B string `form:"b" json:"b"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // GetRunParams defines parameters for GetRun.
 type GetRunParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
@@ -2622,6 +2917,30 @@ type ListRunEventsParams struct {
 
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// RevokeResultLinkParams defines parameters for RevokeResultLink.
+type RevokeResultLinkParams struct {
+	// LinkID The link.
+	LinkID string `form:"linkId" json:"linkId"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ListResultLinksParams defines parameters for ListResultLinks.
+type ListResultLinksParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// CreateResultLinkParams defines parameters for CreateResultLink.
+type CreateResultLinkParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+
+	// IdempotencyKey A key of the caller, for safe repeats within 24 hours: the same request gives the same answer, another body 409.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ReadRunLogsParams defines parameters for ReadRunLogs.
@@ -2679,6 +2998,45 @@ type RetryRunParams struct {
 type StreamRunParams struct {
 	// LastEventID The id of the last frame seen; browsers send it by themselves.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ListSweepsParams defines parameters for ListSweeps.
+type ListSweepsParams struct {
+	// Limit How many to give.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where to read on: `page.nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// StartSweepParams defines parameters for StartSweep.
+type StartSweepParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+
+	// IdempotencyKey A key of the caller, for safe repeats within 24 hours: the same request gives the same answer, another body 409.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetSweepParams defines parameters for GetSweep.
+type GetSweepParams struct {
+	// Outputs Outputs to show, as `node.port`, with commas between them; at most 5.
+	Outputs *string `form:"outputs,omitempty" json:"outputs,omitempty"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// GetSweepTableParams defines parameters for GetSweepTable.
+type GetSweepTableParams struct {
+	// Outputs Outputs to show, as `node.port`, with commas between them; at most 5.
+	Outputs *string `form:"outputs,omitempty" json:"outputs,omitempty"`
 
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
@@ -2955,14 +3313,26 @@ type DeleteRunFilesJSONRequestBody = DeleteRunFiles
 // PresignUploadJSONRequestBody defines body for PresignUpload for application/json ContentType.
 type PresignUploadJSONRequestBody = Presign
 
+// OpenResultsJSONRequestBody defines body for OpenResults for application/json ContentType.
+type OpenResultsJSONRequestBody = ResultsRequest
+
+// CopyResultsJSONRequestBody defines body for CopyResults for application/json ContentType.
+type CopyResultsJSONRequestBody = ResultsRequest
+
 // StartRunJSONRequestBody defines body for StartRun for application/json ContentType.
 type StartRunJSONRequestBody = StartRun
 
 // EditRunJSONRequestBody defines body for EditRun for application/json ContentType.
 type EditRunJSONRequestBody = RunEdit
 
+// CreateResultLinkJSONRequestBody defines body for CreateResultLink for application/json ContentType.
+type CreateResultLinkJSONRequestBody = NewResultLink
+
 // RetryRunJSONRequestBody defines body for RetryRun for application/json ContentType.
 type RetryRunJSONRequestBody = RetryRun
+
+// StartSweepJSONRequestBody defines body for StartSweep for application/json ContentType.
+type StartSweepJSONRequestBody = StartSweep
 
 // InviteMemberJSONRequestBody defines body for InviteMember for application/json ContentType.
 type InviteMemberJSONRequestBody = NewTeamInvitation

@@ -428,6 +428,42 @@ type ClientInterface interface {
 	// Corresponds with GET /api/openapi.json (the `GetOpenAPI` operationId).
 	GetOpenAPI(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// OpenResultsWithBody Open shared results
+	//
+	// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/results (the `OpenResults` operationId).
+	OpenResultsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// OpenResults Open shared results
+	//
+	// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/results (the `OpenResults` operationId).
+	OpenResults(ctx context.Context, body OpenResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CopyResultsWithBody Copy a shared workflow
+	//
+	// Makes a workflow of the definition that the shared run ran, in the caller's own team. Only where who shared it allowed that; nothing but the definition is copied.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/results/copy (the `CopyResults` operationId).
+	CopyResultsWithBody(ctx context.Context, params *CopyResultsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CopyResults Copy a shared workflow
+	//
+	// Makes a workflow of the definition that the shared run ran, in the caller's own team. Only where who shared it allowed that; nothing but the definition is copied.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/results/copy (the `CopyResults` operationId).
+	CopyResults(ctx context.Context, params *CopyResultsParams, body CopyResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListRuns List the team's runs
 	//
 	// Gives the team's most recent 50 runs, newest first, without logs and definitions; the cursor reads on to older ones.
@@ -452,6 +488,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/runs (the `StartRun` operationId).
 	StartRun(ctx context.Context, params *StartRunParams, body StartRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CompareRuns Compare two runs
+	//
+	// Sets two runs of the team side by side: what they were given, how their definitions differ, how their steps went and which outputs have the same hash.
+	//
+	// Corresponds with GET /api/runs/compare (the `CompareRuns` operationId).
+	CompareRuns(ctx context.Context, params *CompareRunsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetRun Read one run
 	//
@@ -491,6 +534,38 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/runs/{id}/events (the `ListRunEvents` operationId).
 	ListRunEvents(ctx context.Context, id RunID, params *ListRunEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RevokeResultLink Revoke a result link
+	//
+	// Ends a result link at once.
+	//
+	// Corresponds with DELETE /api/runs/{id}/links (the `RevokeResultLink` operationId).
+	RevokeResultLink(ctx context.Context, id RunID, params *RevokeResultLinkParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListResultLinks List a run's result links
+	//
+	// Gives the links to the results of one run, newest first, ended ones included.
+	//
+	// Corresponds with GET /api/runs/{id}/links (the `ListResultLinks` operationId).
+	ListResultLinks(ctx context.Context, id RunID, params *ListResultLinksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateResultLinkWithBody Share a run's results
+	//
+	// Makes a link to a page with the graph, the chosen parameters and the outputs of a run, for people without an account. The token is shown this once. It expires after `expiresInHours` (168 unless told). Logs, commands, variables and people are never on that page.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/runs/{id}/links (the `CreateResultLink` operationId).
+	CreateResultLinkWithBody(ctx context.Context, id RunID, params *CreateResultLinkParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateResultLink Share a run's results
+	//
+	// Makes a link to a page with the graph, the chosen parameters and the outputs of a run, for people without an account. The token is shown this once. It expires after `expiresInHours` (168 unless told). Logs, commands, variables and people are never on that page.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/runs/{id}/links (the `CreateResultLink` operationId).
+	CreateResultLink(ctx context.Context, id RunID, params *CreateResultLinkParams, body CreateResultLinkJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReadRunLogs Read logs
 	//
@@ -537,6 +612,45 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/runs/{id}/stream (the `StreamRun` operationId).
 	StreamRun(ctx context.Context, id RunID, params *StreamRunParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListSweeps List the team's sweeps
+	//
+	// Gives the newest 50 sweeps; the cursor reads on to older ones.
+	//
+	// Corresponds with GET /api/sweeps (the `ListSweeps` operationId).
+	ListSweeps(ctx context.Context, params *ListSweepsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// StartSweepWithBody Start a sweep
+	//
+	// Starts a run for each combination of the values in `vary`, up to 100, all of them or none. The other parameters, the files and the size are the same for all. It counts as one submission, and credits are held for each run.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/sweeps (the `StartSweep` operationId).
+	StartSweepWithBody(ctx context.Context, params *StartSweepParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// StartSweep Start a sweep
+	//
+	// Starts a run for each combination of the values in `vary`, up to 100, all of them or none. The other parameters, the files and the size are the same for all. It counts as one submission, and credits are held for each run.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/sweeps (the `StartSweep` operationId).
+	StartSweep(ctx context.Context, params *StartSweepParams, body StartSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetSweep Read a sweep
+	//
+	// Gives the runs of a sweep as a table: the values of each, how it went, and chosen outputs. What a small text file says is its `value`.
+	//
+	// Corresponds with GET /api/sweeps/{id} (the `GetSweep` operationId).
+	GetSweep(ctx context.Context, id string, params *GetSweepParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetSweepTable Read a sweep as CSV
+	//
+	// Gives the same table as comma-separated values, as a download. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+	//
+	// Corresponds with GET /api/sweeps/{id}/table.csv (the `GetSweepTable` operationId).
+	GetSweepTable(ctx context.Context, id string, params *GetSweepTableParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// InviteMemberWithBody Invite somebody to the team
 	//
@@ -1821,6 +1935,82 @@ func (c *Client) GetOpenAPI(ctx context.Context, reqEditors ...RequestEditorFn) 
 	return c.Client.Do(req)
 }
 
+// OpenResultsWithBody Open shared results
+//
+// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/results (the `OpenResults` operationId).
+func (c *Client) OpenResultsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewOpenResultsRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// OpenResults Open shared results
+//
+// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/results (the `OpenResults` operationId).
+func (c *Client) OpenResults(ctx context.Context, body OpenResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewOpenResultsRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CopyResultsWithBody Copy a shared workflow
+//
+// Makes a workflow of the definition that the shared run ran, in the caller's own team. Only where who shared it allowed that; nothing but the definition is copied.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/results/copy (the `CopyResults` operationId).
+func (c *Client) CopyResultsWithBody(ctx context.Context, params *CopyResultsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCopyResultsRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CopyResults Copy a shared workflow
+//
+// Makes a workflow of the definition that the shared run ran, in the caller's own team. Only where who shared it allowed that; nothing but the definition is copied.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/results/copy (the `CopyResults` operationId).
+func (c *Client) CopyResults(ctx context.Context, params *CopyResultsParams, body CopyResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCopyResultsRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListRuns List the team's runs
 //
 // Gives the team's most recent 50 runs, newest first, without logs and definitions; the cursor reads on to older ones.
@@ -1866,6 +2056,23 @@ func (c *Client) StartRunWithBody(ctx context.Context, params *StartRunParams, c
 // Corresponds with POST /api/runs (the `StartRun` operationId).
 func (c *Client) StartRun(ctx context.Context, params *StartRunParams, body StartRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewStartRunRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CompareRuns Compare two runs
+//
+// Sets two runs of the team side by side: what they were given, how their definitions differ, how their steps went and which outputs have the same hash.
+//
+// Corresponds with GET /api/runs/compare (the `CompareRuns` operationId).
+func (c *Client) CompareRuns(ctx context.Context, params *CompareRunsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCompareRunsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -1955,6 +2162,78 @@ func (c *Client) CancelRun(ctx context.Context, id RunID, params *CancelRunParam
 // Corresponds with GET /api/runs/{id}/events (the `ListRunEvents` operationId).
 func (c *Client) ListRunEvents(ctx context.Context, id RunID, params *ListRunEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListRunEventsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RevokeResultLink Revoke a result link
+//
+// Ends a result link at once.
+//
+// Corresponds with DELETE /api/runs/{id}/links (the `RevokeResultLink` operationId).
+func (c *Client) RevokeResultLink(ctx context.Context, id RunID, params *RevokeResultLinkParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRevokeResultLinkRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListResultLinks List a run's result links
+//
+// Gives the links to the results of one run, newest first, ended ones included.
+//
+// Corresponds with GET /api/runs/{id}/links (the `ListResultLinks` operationId).
+func (c *Client) ListResultLinks(ctx context.Context, id RunID, params *ListResultLinksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListResultLinksRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateResultLinkWithBody Share a run's results
+//
+// Makes a link to a page with the graph, the chosen parameters and the outputs of a run, for people without an account. The token is shown this once. It expires after `expiresInHours` (168 unless told). Logs, commands, variables and people are never on that page.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/runs/{id}/links (the `CreateResultLink` operationId).
+func (c *Client) CreateResultLinkWithBody(ctx context.Context, id RunID, params *CreateResultLinkParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateResultLinkRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateResultLink Share a run's results
+//
+// Makes a link to a page with the graph, the chosen parameters and the outputs of a run, for people without an account. The token is shown this once. It expires after `expiresInHours` (168 unless told). Logs, commands, variables and people are never on that page.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/runs/{id}/links (the `CreateResultLink` operationId).
+func (c *Client) CreateResultLink(ctx context.Context, id RunID, params *CreateResultLinkParams, body CreateResultLinkJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateResultLinkRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2061,6 +2340,95 @@ func (c *Client) RetryRun(ctx context.Context, id RunID, params *RetryRunParams,
 // Corresponds with GET /api/runs/{id}/stream (the `StreamRun` operationId).
 func (c *Client) StreamRun(ctx context.Context, id RunID, params *StreamRunParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewStreamRunRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListSweeps List the team's sweeps
+//
+// Gives the newest 50 sweeps; the cursor reads on to older ones.
+//
+// Corresponds with GET /api/sweeps (the `ListSweeps` operationId).
+func (c *Client) ListSweeps(ctx context.Context, params *ListSweepsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSweepsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// StartSweepWithBody Start a sweep
+//
+// Starts a run for each combination of the values in `vary`, up to 100, all of them or none. The other parameters, the files and the size are the same for all. It counts as one submission, and credits are held for each run.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/sweeps (the `StartSweep` operationId).
+func (c *Client) StartSweepWithBody(ctx context.Context, params *StartSweepParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStartSweepRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// StartSweep Start a sweep
+//
+// Starts a run for each combination of the values in `vary`, up to 100, all of them or none. The other parameters, the files and the size are the same for all. It counts as one submission, and credits are held for each run.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/sweeps (the `StartSweep` operationId).
+func (c *Client) StartSweep(ctx context.Context, params *StartSweepParams, body StartSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStartSweepRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetSweep Read a sweep
+//
+// Gives the runs of a sweep as a table: the values of each, how it went, and chosen outputs. What a small text file says is its `value`.
+//
+// Corresponds with GET /api/sweeps/{id} (the `GetSweep` operationId).
+func (c *Client) GetSweep(ctx context.Context, id string, params *GetSweepParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSweepRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetSweepTable Read a sweep as CSV
+//
+// Gives the same table as comma-separated values, as a download. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+//
+// Corresponds with GET /api/sweeps/{id}/table.csv (the `GetSweepTable` operationId).
+func (c *Client) GetSweepTable(ctx context.Context, id string, params *GetSweepTableParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSweepTableRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4885,6 +5253,101 @@ func NewGetOpenAPIRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewOpenResultsRequest calls the generic OpenResults builder with application/json body
+func NewOpenResultsRequest(server string, body OpenResultsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewOpenResultsRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewOpenResultsRequestWithBody constructs an http.Request for the OpenResults method, with any body, and a specified content type
+func NewOpenResultsRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/results")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewCopyResultsRequest calls the generic CopyResults builder with application/json body
+func NewCopyResultsRequest(server string, params *CopyResultsParams, body CopyResultsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCopyResultsRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewCopyResultsRequestWithBody constructs an http.Request for the CopyResults method, with any body, and a specified content type
+func NewCopyResultsRequestWithBody(server string, params *CopyResultsParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/results/copy")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListRunsRequest constructs an http.Request for the ListRuns method
 func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, error) {
 	var err error
@@ -5109,6 +5572,79 @@ func NewStartRunRequestWithBody(server string, params *StartRunParams, contentTy
 			}
 
 			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewCompareRunsRequest constructs an http.Request for the CompareRuns method
+func NewCompareRunsRequest(server string, params *CompareRunsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/compare")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "a", params.A, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "b", params.B, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
 		}
 
 	}
@@ -5357,6 +5893,200 @@ func NewListRunEventsRequest(server string, id RunID, params *ListRunEventsParam
 			}
 
 			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRevokeResultLinkRequest constructs an http.Request for the RevokeResultLink method
+func NewRevokeResultLinkRequest(server string, id RunID, params *RevokeResultLinkParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/%s/links", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "linkId", params.LinkID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewListResultLinksRequest constructs an http.Request for the ListResultLinks method
+func NewListResultLinksRequest(server string, id RunID, params *ListResultLinksParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/%s/links", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewCreateResultLinkRequest calls the generic CreateResultLink builder with application/json body
+func NewCreateResultLinkRequest(server string, id RunID, params *CreateResultLinkParams, body CreateResultLinkJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateResultLinkRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewCreateResultLinkRequestWithBody constructs an http.Request for the CreateResultLink method, with any body, and a specified content type
+func NewCreateResultLinkRequestWithBody(server string, id RunID, params *CreateResultLinkParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/%s/links", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
 		}
 
 	}
@@ -5785,6 +6515,305 @@ func NewStreamRunRequest(server string, id RunID, params *StreamRunParams) (*htt
 			}
 
 			req.Header.Set("X-Team-Id", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewListSweepsRequest constructs an http.Request for the ListSweeps method
+func NewListSweepsRequest(server string, params *ListSweepsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/sweeps")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewStartSweepRequest calls the generic StartSweep builder with application/json body
+func NewStartSweepRequest(server string, params *StartSweepParams, body StartSweepJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewStartSweepRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewStartSweepRequestWithBody constructs an http.Request for the StartSweep method, with any body, and a specified content type
+func NewStartSweepRequestWithBody(server string, params *StartSweepParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/sweeps")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetSweepRequest constructs an http.Request for the GetSweep method
+func NewGetSweepRequest(server string, id string, params *GetSweepParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/sweeps/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Outputs != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "outputs", *params.Outputs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetSweepTableRequest constructs an http.Request for the GetSweepTable method
+func NewGetSweepTableRequest(server string, id string, params *GetSweepTableParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/sweeps/%s/table.csv", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Outputs != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "outputs", *params.Outputs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
 		}
 
 	}
@@ -8213,6 +9242,42 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/openapi.json (the `GetOpenAPI` operationId).
 	GetOpenAPIWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetOpenAPIResponse, error)
 
+	// OpenResultsWithBodyWithResponse Open shared results
+	//
+	// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/results (the `OpenResults` operationId).
+	OpenResultsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*OpenResultsResponse, error)
+
+	// OpenResultsWithResponse Open shared results
+	//
+	// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/results (the `OpenResults` operationId).
+	OpenResultsWithResponse(ctx context.Context, body OpenResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*OpenResultsResponse, error)
+
+	// CopyResultsWithBodyWithResponse Copy a shared workflow
+	//
+	// Makes a workflow of the definition that the shared run ran, in the caller's own team. Only where who shared it allowed that; nothing but the definition is copied.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/results/copy (the `CopyResults` operationId).
+	CopyResultsWithBodyWithResponse(ctx context.Context, params *CopyResultsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CopyResultsResponse, error)
+
+	// CopyResultsWithResponse Copy a shared workflow
+	//
+	// Makes a workflow of the definition that the shared run ran, in the caller's own team. Only where who shared it allowed that; nothing but the definition is copied.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/results/copy (the `CopyResults` operationId).
+	CopyResultsWithResponse(ctx context.Context, params *CopyResultsParams, body CopyResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*CopyResultsResponse, error)
+
 	// ListRunsWithResponse List the team's runs
 	//
 	// Gives the team's most recent 50 runs, newest first, without logs and definitions; the cursor reads on to older ones.
@@ -8239,6 +9304,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/runs (the `StartRun` operationId).
 	StartRunWithResponse(ctx context.Context, params *StartRunParams, body StartRunJSONRequestBody, reqEditors ...RequestEditorFn) (*StartRunResponse, error)
+
+	// CompareRunsWithResponse Compare two runs
+	//
+	// Sets two runs of the team side by side: what they were given, how their definitions differ, how their steps went and which outputs have the same hash.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/runs/compare (the `CompareRuns` operationId).
+	CompareRunsWithResponse(ctx context.Context, params *CompareRunsParams, reqEditors ...RequestEditorFn) (*CompareRunsResponse, error)
 
 	// GetRunWithResponse Read one run
 	//
@@ -8284,6 +9358,42 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/runs/{id}/events (the `ListRunEvents` operationId).
 	ListRunEventsWithResponse(ctx context.Context, id RunID, params *ListRunEventsParams, reqEditors ...RequestEditorFn) (*ListRunEventsResponse, error)
+
+	// RevokeResultLinkWithResponse Revoke a result link
+	//
+	// Ends a result link at once.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/runs/{id}/links (the `RevokeResultLink` operationId).
+	RevokeResultLinkWithResponse(ctx context.Context, id RunID, params *RevokeResultLinkParams, reqEditors ...RequestEditorFn) (*RevokeResultLinkResponse, error)
+
+	// ListResultLinksWithResponse List a run's result links
+	//
+	// Gives the links to the results of one run, newest first, ended ones included.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/runs/{id}/links (the `ListResultLinks` operationId).
+	ListResultLinksWithResponse(ctx context.Context, id RunID, params *ListResultLinksParams, reqEditors ...RequestEditorFn) (*ListResultLinksResponse, error)
+
+	// CreateResultLinkWithBodyWithResponse Share a run's results
+	//
+	// Makes a link to a page with the graph, the chosen parameters and the outputs of a run, for people without an account. The token is shown this once. It expires after `expiresInHours` (168 unless told). Logs, commands, variables and people are never on that page.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/runs/{id}/links (the `CreateResultLink` operationId).
+	CreateResultLinkWithBodyWithResponse(ctx context.Context, id RunID, params *CreateResultLinkParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateResultLinkResponse, error)
+
+	// CreateResultLinkWithResponse Share a run's results
+	//
+	// Makes a link to a page with the graph, the chosen parameters and the outputs of a run, for people without an account. The token is shown this once. It expires after `expiresInHours` (168 unless told). Logs, commands, variables and people are never on that page.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/runs/{id}/links (the `CreateResultLink` operationId).
+	CreateResultLinkWithResponse(ctx context.Context, id RunID, params *CreateResultLinkParams, body CreateResultLinkJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateResultLinkResponse, error)
 
 	// ReadRunLogsWithResponse Read logs
 	//
@@ -8338,6 +9448,51 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/runs/{id}/stream (the `StreamRun` operationId).
 	StreamRunWithResponse(ctx context.Context, id RunID, params *StreamRunParams, reqEditors ...RequestEditorFn) (*StreamRunResponse, error)
+
+	// ListSweepsWithResponse List the team's sweeps
+	//
+	// Gives the newest 50 sweeps; the cursor reads on to older ones.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/sweeps (the `ListSweeps` operationId).
+	ListSweepsWithResponse(ctx context.Context, params *ListSweepsParams, reqEditors ...RequestEditorFn) (*ListSweepsResponse, error)
+
+	// StartSweepWithBodyWithResponse Start a sweep
+	//
+	// Starts a run for each combination of the values in `vary`, up to 100, all of them or none. The other parameters, the files and the size are the same for all. It counts as one submission, and credits are held for each run.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/sweeps (the `StartSweep` operationId).
+	StartSweepWithBodyWithResponse(ctx context.Context, params *StartSweepParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*StartSweepResponse, error)
+
+	// StartSweepWithResponse Start a sweep
+	//
+	// Starts a run for each combination of the values in `vary`, up to 100, all of them or none. The other parameters, the files and the size are the same for all. It counts as one submission, and credits are held for each run.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/sweeps (the `StartSweep` operationId).
+	StartSweepWithResponse(ctx context.Context, params *StartSweepParams, body StartSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*StartSweepResponse, error)
+
+	// GetSweepWithResponse Read a sweep
+	//
+	// Gives the runs of a sweep as a table: the values of each, how it went, and chosen outputs. What a small text file says is its `value`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/sweeps/{id} (the `GetSweep` operationId).
+	GetSweepWithResponse(ctx context.Context, id string, params *GetSweepParams, reqEditors ...RequestEditorFn) (*GetSweepResponse, error)
+
+	// GetSweepTableWithResponse Read a sweep as CSV
+	//
+	// Gives the same table as comma-separated values, as a download. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/sweeps/{id}/table.csv (the `GetSweepTable` operationId).
+	GetSweepTableWithResponse(ctx context.Context, id string, params *GetSweepTableParams, reqEditors ...RequestEditorFn) (*GetSweepTableResponse, error)
 
 	// InviteMemberWithBodyWithResponse Invite somebody to the team
 	//
@@ -9739,6 +10894,62 @@ func (r GetOpenAPIResponse) StatusCode() int {
 	return 0
 }
 
+type OpenResultsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data SharedResults `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r OpenResultsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r OpenResultsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type CopyResultsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *struct {
+		Data CopiedWorkflow `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r CopyResultsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CopyResultsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ListRunsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -9792,6 +11003,34 @@ func (r StartRunResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r StartRunResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type CompareRunsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data RunComparison `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r CompareRunsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CompareRunsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -9899,6 +11138,90 @@ func (r ListRunEventsResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ListRunEventsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RevokeResultLinkResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Revoked `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r RevokeResultLinkResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RevokeResultLinkResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListResultLinksResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []ResultLink `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListResultLinksResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListResultLinksResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type CreateResultLinkResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *struct {
+		Data CreatedResultLink `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateResultLinkResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateResultLinkResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -10035,6 +11358,114 @@ func (r StreamRunResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r StreamRunResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListSweepsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []SweepRow `json:"data"`
+
+		// Page Where a paged list goes on.
+		Page Page `json:"page"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListSweepsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListSweepsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type StartSweepResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *struct {
+		Data StartedSweep `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r StartSweepResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r StartSweepResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetSweepResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Sweep `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSweepResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSweepResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetSweepTableResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSweepTableResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSweepTableResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -11903,6 +13334,66 @@ func (c *ClientWithResponses) GetOpenAPIWithResponse(ctx context.Context, reqEdi
 	return ParseGetOpenAPIResponse(rsp)
 }
 
+// OpenResultsWithBodyWithResponse Open shared results
+//
+// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/results (the `OpenResults` operationId).
+func (c *ClientWithResponses) OpenResultsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*OpenResultsResponse, error) {
+	rsp, err := c.OpenResultsWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseOpenResultsResponse(rsp)
+}
+
+// OpenResultsWithResponse Open shared results
+//
+// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/results (the `OpenResults` operationId).
+func (c *ClientWithResponses) OpenResultsWithResponse(ctx context.Context, body OpenResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*OpenResultsResponse, error) {
+	rsp, err := c.OpenResults(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseOpenResultsResponse(rsp)
+}
+
+// CopyResultsWithBodyWithResponse Copy a shared workflow
+//
+// Makes a workflow of the definition that the shared run ran, in the caller's own team. Only where who shared it allowed that; nothing but the definition is copied.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/results/copy (the `CopyResults` operationId).
+func (c *ClientWithResponses) CopyResultsWithBodyWithResponse(ctx context.Context, params *CopyResultsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CopyResultsResponse, error) {
+	rsp, err := c.CopyResultsWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCopyResultsResponse(rsp)
+}
+
+// CopyResultsWithResponse Copy a shared workflow
+//
+// Makes a workflow of the definition that the shared run ran, in the caller's own team. Only where who shared it allowed that; nothing but the definition is copied.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/results/copy (the `CopyResults` operationId).
+func (c *ClientWithResponses) CopyResultsWithResponse(ctx context.Context, params *CopyResultsParams, body CopyResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*CopyResultsResponse, error) {
+	rsp, err := c.CopyResults(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCopyResultsResponse(rsp)
+}
+
 // ListRunsWithResponse List the team's runs
 //
 // Gives the team's most recent 50 runs, newest first, without logs and definitions; the cursor reads on to older ones.
@@ -11946,6 +13437,21 @@ func (c *ClientWithResponses) StartRunWithResponse(ctx context.Context, params *
 		return nil, err
 	}
 	return ParseStartRunResponse(rsp)
+}
+
+// CompareRunsWithResponse Compare two runs
+//
+// Sets two runs of the team side by side: what they were given, how their definitions differ, how their steps went and which outputs have the same hash.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/runs/compare (the `CompareRuns` operationId).
+func (c *ClientWithResponses) CompareRunsWithResponse(ctx context.Context, params *CompareRunsParams, reqEditors ...RequestEditorFn) (*CompareRunsResponse, error) {
+	rsp, err := c.CompareRuns(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCompareRunsResponse(rsp)
 }
 
 // GetRunWithResponse Read one run
@@ -12021,6 +13527,66 @@ func (c *ClientWithResponses) ListRunEventsWithResponse(ctx context.Context, id 
 		return nil, err
 	}
 	return ParseListRunEventsResponse(rsp)
+}
+
+// RevokeResultLinkWithResponse Revoke a result link
+//
+// Ends a result link at once.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/runs/{id}/links (the `RevokeResultLink` operationId).
+func (c *ClientWithResponses) RevokeResultLinkWithResponse(ctx context.Context, id RunID, params *RevokeResultLinkParams, reqEditors ...RequestEditorFn) (*RevokeResultLinkResponse, error) {
+	rsp, err := c.RevokeResultLink(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRevokeResultLinkResponse(rsp)
+}
+
+// ListResultLinksWithResponse List a run's result links
+//
+// Gives the links to the results of one run, newest first, ended ones included.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/runs/{id}/links (the `ListResultLinks` operationId).
+func (c *ClientWithResponses) ListResultLinksWithResponse(ctx context.Context, id RunID, params *ListResultLinksParams, reqEditors ...RequestEditorFn) (*ListResultLinksResponse, error) {
+	rsp, err := c.ListResultLinks(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListResultLinksResponse(rsp)
+}
+
+// CreateResultLinkWithBodyWithResponse Share a run's results
+//
+// Makes a link to a page with the graph, the chosen parameters and the outputs of a run, for people without an account. The token is shown this once. It expires after `expiresInHours` (168 unless told). Logs, commands, variables and people are never on that page.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/runs/{id}/links (the `CreateResultLink` operationId).
+func (c *ClientWithResponses) CreateResultLinkWithBodyWithResponse(ctx context.Context, id RunID, params *CreateResultLinkParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateResultLinkResponse, error) {
+	rsp, err := c.CreateResultLinkWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateResultLinkResponse(rsp)
+}
+
+// CreateResultLinkWithResponse Share a run's results
+//
+// Makes a link to a page with the graph, the chosen parameters and the outputs of a run, for people without an account. The token is shown this once. It expires after `expiresInHours` (168 unless told). Logs, commands, variables and people are never on that page.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/runs/{id}/links (the `CreateResultLink` operationId).
+func (c *ClientWithResponses) CreateResultLinkWithResponse(ctx context.Context, id RunID, params *CreateResultLinkParams, body CreateResultLinkJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateResultLinkResponse, error) {
+	rsp, err := c.CreateResultLink(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateResultLinkResponse(rsp)
 }
 
 // ReadRunLogsWithResponse Read logs
@@ -12111,6 +13677,81 @@ func (c *ClientWithResponses) StreamRunWithResponse(ctx context.Context, id RunI
 		return nil, err
 	}
 	return ParseStreamRunResponse(rsp)
+}
+
+// ListSweepsWithResponse List the team's sweeps
+//
+// Gives the newest 50 sweeps; the cursor reads on to older ones.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/sweeps (the `ListSweeps` operationId).
+func (c *ClientWithResponses) ListSweepsWithResponse(ctx context.Context, params *ListSweepsParams, reqEditors ...RequestEditorFn) (*ListSweepsResponse, error) {
+	rsp, err := c.ListSweeps(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListSweepsResponse(rsp)
+}
+
+// StartSweepWithBodyWithResponse Start a sweep
+//
+// Starts a run for each combination of the values in `vary`, up to 100, all of them or none. The other parameters, the files and the size are the same for all. It counts as one submission, and credits are held for each run.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/sweeps (the `StartSweep` operationId).
+func (c *ClientWithResponses) StartSweepWithBodyWithResponse(ctx context.Context, params *StartSweepParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*StartSweepResponse, error) {
+	rsp, err := c.StartSweepWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseStartSweepResponse(rsp)
+}
+
+// StartSweepWithResponse Start a sweep
+//
+// Starts a run for each combination of the values in `vary`, up to 100, all of them or none. The other parameters, the files and the size are the same for all. It counts as one submission, and credits are held for each run.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/sweeps (the `StartSweep` operationId).
+func (c *ClientWithResponses) StartSweepWithResponse(ctx context.Context, params *StartSweepParams, body StartSweepJSONRequestBody, reqEditors ...RequestEditorFn) (*StartSweepResponse, error) {
+	rsp, err := c.StartSweep(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseStartSweepResponse(rsp)
+}
+
+// GetSweepWithResponse Read a sweep
+//
+// Gives the runs of a sweep as a table: the values of each, how it went, and chosen outputs. What a small text file says is its `value`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/sweeps/{id} (the `GetSweep` operationId).
+func (c *ClientWithResponses) GetSweepWithResponse(ctx context.Context, id string, params *GetSweepParams, reqEditors ...RequestEditorFn) (*GetSweepResponse, error) {
+	rsp, err := c.GetSweep(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSweepResponse(rsp)
+}
+
+// GetSweepTableWithResponse Read a sweep as CSV
+//
+// Gives the same table as comma-separated values, as a download. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/sweeps/{id}/table.csv (the `GetSweepTable` operationId).
+func (c *ClientWithResponses) GetSweepTableWithResponse(ctx context.Context, id string, params *GetSweepTableParams, reqEditors ...RequestEditorFn) (*GetSweepTableResponse, error) {
+	rsp, err := c.GetSweepTable(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSweepTableResponse(rsp)
 }
 
 // InviteMemberWithBodyWithResponse Invite somebody to the team
@@ -14008,6 +15649,68 @@ func ParseGetOpenAPIResponse(rsp *http.Response) (*GetOpenAPIResponse, error) {
 	return response, nil
 }
 
+// ParseOpenResultsResponse parses an HTTP response from a OpenResultsWithResponse call
+func ParseOpenResultsResponse(rsp *http.Response) (*OpenResultsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &OpenResultsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data SharedResults `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCopyResultsResponse parses an HTTP response from a CopyResultsWithResponse call
+func ParseCopyResultsResponse(rsp *http.Response) (*CopyResultsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CopyResultsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest struct {
+			Data CopiedWorkflow `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseListRunsResponse parses an HTTP response from a ListRunsWithResponse call
 func ParseListRunsResponse(rsp *http.Response) (*ListRunsResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -14067,6 +15770,37 @@ func ParseStartRunResponse(rsp *http.Response) (*StartRunResponse, error) {
 			return nil, err
 		}
 		response.JSON202 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCompareRunsResponse parses an HTTP response from a CompareRunsWithResponse call
+func ParseCompareRunsResponse(rsp *http.Response) (*CompareRunsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CompareRunsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data RunComparison `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	}
 
@@ -14186,6 +15920,99 @@ func ParseListRunEventsResponse(rsp *http.Response) (*ListRunEventsResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRevokeResultLinkResponse parses an HTTP response from a RevokeResultLinkWithResponse call
+func ParseRevokeResultLinkResponse(rsp *http.Response) (*RevokeResultLinkResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RevokeResultLinkResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Revoked `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListResultLinksResponse parses an HTTP response from a ListResultLinksWithResponse call
+func ParseListResultLinksResponse(rsp *http.Response) (*ListResultLinksResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListResultLinksResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []ResultLink `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCreateResultLinkResponse parses an HTTP response from a CreateResultLinkWithResponse call
+func ParseCreateResultLinkResponse(rsp *http.Response) (*CreateResultLinkResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateResultLinkResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest struct {
+			Data CreatedResultLink `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
 
 	}
 
@@ -14328,6 +16155,118 @@ func ParseStreamRunResponse(rsp *http.Response) (*StreamRunResponse, error) {
 	}
 
 	response := &StreamRunResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseListSweepsResponse parses an HTTP response from a ListSweepsWithResponse call
+func ParseListSweepsResponse(rsp *http.Response) (*ListSweepsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListSweepsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []SweepRow `json:"data"`
+
+			// Page Where a paged list goes on.
+			Page Page `json:"page"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseStartSweepResponse parses an HTTP response from a StartSweepWithResponse call
+func ParseStartSweepResponse(rsp *http.Response) (*StartSweepResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &StartSweepResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest struct {
+			Data StartedSweep `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetSweepResponse parses an HTTP response from a GetSweepWithResponse call
+func ParseGetSweepResponse(rsp *http.Response) (*GetSweepResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSweepResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Sweep `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetSweepTableResponse parses an HTTP response from a GetSweepTableWithResponse call
+func ParseGetSweepTableResponse(rsp *http.Response) (*GetSweepTableResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSweepTableResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

@@ -120,7 +120,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Lifetimes: account.Lifetimes{UploadLink: files.UploadLife, Transfer: files.TransferLife},
 	})
 	drawings := workflows.NewService(db, time.Now)
-	shares := sharing.NewService(sharing.Options{Store: db, Rooms: db, Members: people, Key: db.Key("share links and rooms"), Now: time.Now})
+	shares := sharing.NewService(sharing.Options{Store: db, Results: db, Rooms: db, Members: people, Key: db.Key("share links and rooms"), Now: time.Now})
 	h.editor = collab.New(collab.Options{
 		Documents: db, Definitions: drawings, Passes: shares, Bridge: db.Bridge(), Log: log, Now: time.Now,
 	})
@@ -130,7 +130,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Away: store.Away,
 		Log:  log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings,
 		Life: ctx, Runs: runs.NewService(runs.Options{
-			Store: db, Details: db, Shards: db, Reports: db.Key("reports"), Logs: db, Submit: settled{db, h.editor}, Objects: keep, Workshop: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
+			Store: db, Details: db, Shards: db, Reports: db.Key("reports"), Logs: db, Submit: settled{db, h.editor}, Sweeps: db, Objects: keep, Workshop: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
 		}),
 		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
 		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),

@@ -82,6 +82,16 @@ var routeRows = map[string]rights{
 	"GET /api/runs":                                    everybody(200),
 	"POST /api/runs":                                   writers(202).with(`{"workflowId":"{runnable}"}`).elsewhere(404),
 	"GET /api/runs/{id}":                               everybody(200).elsewhere(404),
+	"GET /api/runs/compare":                            everybody(200).elsewhere(404),
+	"GET /api/sweeps":                                  everybody(200),
+	"POST /api/sweeps":                                 writers(400).with(`{"workflowId":"{runnable}","vary":{}}`).elsewhere(404), // TestASweepRunsEveryCombination
+	"GET /api/sweeps/{id}":                             everybody(404).elsewhere(404),                                             // TestASweepRunsEveryCombination
+	"GET /api/sweeps/{id}/table.csv":                   everybody(404).elsewhere(404),
+	"GET /api/runs/{id}/links":                         admins(200).elsewhere(404),
+	"POST /api/runs/{id}/links":                        admins(201).with(`{}`).elsewhere(404),
+	"DELETE /api/runs/{id}/links":                      admins(404).elsewhere(404), // one that is there: TestResultsAreSharedByALink
+	"POST /api/results":                                open(404).with(`{"token":"mrr_x"}`),
+	"POST /api/results/copy":                           writers(404).with(`{"token":"mrr_x"}`),
 	"PATCH /api/runs/{id}":                             admins(200).with(`{"name":"n"}`).elsewhere(404), // a member's own: TestPeopleNameTheirRuns
 	"POST /api/runs/{id}/cancel":                       admins(200).elsewhere(404),                      /* a member's own: TestMembersCancelWhatTheyStarted */
 	"POST /api/runs/{id}/retry":                        writers(202).elsewhere(404),
@@ -249,6 +259,10 @@ func (w *world) request(pattern, body string, host someone) (method, path, fille
 		path += "?workflowId={wf}"
 	case "DELETE /api/collab/invites":
 		path += "?id={shareId}"
+	case "GET /api/runs/compare":
+		path += "?a={run}&b={run}"
+	case "DELETE /api/runs/{id}/links":
+		path += "?linkId=lnk_none"
 	}
 	return method, strings.Replace(w.fill(path, host), "{$}", "", 1), w.fill(body, host)
 }

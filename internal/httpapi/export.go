@@ -198,6 +198,13 @@ func (e *export) everything() {
 	paged(e, "invites", exportPage, func(last *sharing.Invite) ([]sharing.Invite, error) {
 		return a.Sharing.AllInvites(x.ctx(), x.caller, after(last, func(i *sharing.Invite) ids.Invite { return i.ID }), exportPage)
 	}, func(i sharing.Invite) error { e.item(a.inviteOut(i)); return nil })
+	paged(e, "resultLinks", exportPage, func(last *sharing.ResultLink) ([]sharing.ResultLink, error) {
+		return a.Sharing.AllResultLinks(x.ctx(), x.caller, after(last, func(l *sharing.ResultLink) ids.ResultLink { return l.ID }), exportPage)
+	}, func(l sharing.ResultLink) error { e.item(a.resultLinkOut(l)); return nil })
+	paged(e, "sweeps", exportPage, func(last *runs.Sweep) ([]runs.Sweep, error) {
+		rows, _, err := a.Runs.Sweeps(x.ctx(), x.caller, after(last, func(s *runs.Sweep) ids.Sweep { return s.ID }), exportPage)
+		return rows, err
+	}, func(s runs.Sweep) error { e.item(sweepRow(s)); return nil })
 }
 
 // run writes a run with its events, which may be many more than fit a page.

@@ -130,7 +130,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	work := engineOf(t, h)
 	o := httpapi.Options{
 		Runs: runs.NewService(runs.Options{
-			Store: h.db, Details: h.db, Shards: h.db, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Objects: objects.Kept{Store: keeper}, Workshop: work, Catalog: catalog, Now: h.clock,
+			Store: h.db, Details: h.db, Shards: h.db, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Objects: objects.Kept{Store: keeper}, Workshop: work, Catalog: catalog, Now: h.clock,
 		}),
 		Feed: &h.hub, Life: t.Context(),
 		Files: h.filesRoom, Transfers: signer,
@@ -154,7 +154,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	}
 	background(t, o.AI.Run)
 	h.accounts = builtin.New(ido)
-	o.Sharing = sharing.NewService(sharing.Options{Store: h.db, Rooms: h.db, Members: h.accounts, Key: h.db.Key("sharing"), Now: h.clock})
+	o.Sharing = sharing.NewService(sharing.Options{Store: h.db, Results: h.db, Rooms: h.db, Members: h.accounts, Key: h.db.Key("sharing"), Now: h.clock})
 	h.editor = editorOf(t, h, o)
 	o.Editor = h.editor
 	o.Workflows.GoLive(h.editor)

@@ -25,7 +25,7 @@ func (a *API) runRow(r runs.Run) api.RunRow {
 		StartedBy: api.StartedBy{Type: api.StartedByType(r.Starter.Type), ID: r.Starter.ID, Name: r.Starter.Name},
 		ErrorCode: orNull(string(r.ErrorCode)), ErrorMessage: errorMessage(r), DurationMs: a.duration(r), CreditsUsed: a.creditsUsed(r).Float(),
 		CreatedAt: api.At(r.CreatedAt), StartedAt: timeOrNull(r.StartedAt), FinishedAt: timeOrNull(r.FinishedAt),
-		Waiting: waiting(r), Number: r.Number, Name: orNull(r.Name), Note: orNull(r.Note), Tags: r.Tags,
+		Waiting: waiting(r), Number: r.Number, Name: orNull(r.Name), Note: orNull(r.Note), Tags: r.Tags, SweepID: orNull(string(r.Sweep)),
 	}
 }
 
@@ -83,7 +83,7 @@ func (a *API) runOut(d runs.Detailed) (api.Run, error) {
 		ID: row.ID, WorkflowID: row.WorkflowID, WorkflowName: row.WorkflowName, WorkflowRevision: row.WorkflowRevision, Status: row.Status,
 		ProgressPercent: row.ProgressPercent, Compute: row.Compute, StartedBy: row.StartedBy, ErrorCode: row.ErrorCode, ErrorMessage: row.ErrorMessage,
 		DurationMs: row.DurationMs, CreditsUsed: row.CreditsUsed, CreatedAt: row.CreatedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt, Waiting: row.Waiting,
-		Number: row.Number, Name: row.Name, Note: row.Note, Tags: row.Tags,
+		Number: row.Number, Name: row.Name, Note: row.Note, Tags: row.Tags, SweepID: row.SweepID,
 		CancelRequested: !d.CancelRequested.IsZero(), Definition: json.RawMessage(d.Definition), Nodes: []api.RunNode{},
 		Logs: logText(d.Log.Text), LogsTruncated: d.Log.Offset > 0, OutputLocation: outputLocation(d.Run),
 	}

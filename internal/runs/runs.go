@@ -60,6 +60,7 @@ type Run struct {
 	Starter         Starter
 	Invite          ids.Invite // the link that a guest came by
 	RetryOf         ids.Run
+	Sweep           ids.Sweep // that it was started with
 	Status          lifecycle.Status
 	ErrorCode       lifecycle.ErrorCode
 	ErrorMessage    string
@@ -145,6 +146,8 @@ type DetailStore interface {
 	LeanRun(ctx context.Context, team ids.Team, id ids.Run) (Run, error)
 	NodesOf(ctx context.Context, id ids.Run) ([]Node, error)
 	OutputsOf(ctx context.Context, id ids.Run) ([]Output, error)
+	// FilesAmong are those of the keys that are files of the team, by key.
+	FilesAmong(ctx context.Context, team ids.Team, keys []string) (map[string]GivenFile, error)
 	QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, now time.Time) (QueueState, error)
 }
 
@@ -155,6 +158,7 @@ type Service struct {
 	shards   ShardStore
 	logs     LogStore
 	submit   SubmitStore
+	sweeps   SweepStore
 	objects  Objects
 	workshop Workshop
 	catalog  credits.Catalog
@@ -170,6 +174,7 @@ type Options struct {
 	Shards   ShardStore
 	Logs     LogStore
 	Submit   SubmitStore
+	Sweeps   SweepStore
 	Objects  Objects
 	Workshop Workshop
 	Catalog  credits.Catalog
@@ -180,7 +185,7 @@ type Options struct {
 
 // NewService makes the room.
 func NewService(o Options) *Service {
-	return &Service{store: o.Store, details: o.Details, shards: o.Shards, logs: o.Logs, submit: o.Submit, objects: o.Objects, workshop: o.Workshop, catalog: o.Catalog, memory: o.Memory, reports: o.Reports, now: o.Now}
+	return &Service{store: o.Store, details: o.Details, shards: o.Shards, logs: o.Logs, submit: o.Submit, sweeps: o.Sweeps, objects: o.Objects, workshop: o.Workshop, catalog: o.Catalog, memory: o.Memory, reports: o.Reports, now: o.Now}
 }
 
 // Runs lists the team's runs, newest first.

@@ -91,22 +91,19 @@ func (s *Service) accept(ctx context.Context, r *Run, in New) error {
 		return err
 	}
 	defer release()
-	g, err := s.check(ctx, r, in)
+	g, err := runnable(r.Definition)
 	if err != nil {
 		return err
 	}
-	r.TotalNodes = len(g.Order())
-	r.Price = s.catalog.Rates.PerSecond(r.Size)
-	if reason, ok := s.workshop.Serves(ctx, r.Size); !ok {
-		return fault.Conflict("%s", reason).WithCode("no_capacity")
-	}
-	plan, err := s.submit.PlanOf(ctx, r.Team)
+	inputs, err := checkGiven(g, r, in)
 	if err != nil {
 		return err
 	}
-	terms, _ := s.catalog.Terms(plan)
-	if reason, ok := terms.Allows(r.Size); !ok {
-		return fault.Payment("%s", reason).WithCode("plan_limit")
+	if err := s.checkFiles(ctx, r, inputs); err != nil {
+		return err
+	}
+	if err := s.checkSize(ctx, r); err != nil {
+		return err
 	}
 	var record *once.Record
 	if in.Once != nil {
@@ -121,17 +118,40 @@ func (s *Service) accept(ctx context.Context, r *Run, in New) error {
 	return nil
 }
 
-// check finds everything that is wrong with the definition, the size, the
-// parameters and the inputs.
-func (s *Service) check(ctx context.Context, r *Run, in New) (*graph.Graph, error) {
-	g, wrong := graph.Parse(r.Definition)
+// checkSize prices the run, and refuses a size that the executor cannot serve
+// or the plan does not allow.
+func (s *Service) checkSize(ctx context.Context, r *Run) error {
+	r.Price = s.catalog.Rates.PerSecond(r.Size)
+	if reason, ok := s.workshop.Serves(ctx, r.Size); !ok {
+		return fault.Conflict("%s", reason).WithCode("no_capacity")
+	}
+	plan, err := s.submit.PlanOf(ctx, r.Team)
+	if err != nil {
+		return err
+	}
+	terms, _ := s.catalog.Terms(plan)
+	if reason, ok := terms.Allows(r.Size); !ok {
+		return fault.Payment("%s", reason).WithCode("plan_limit")
+	}
+	return nil
+}
+
+// runnable is a definition that can run.
+func runnable(definition []byte) (*graph.Graph, error) {
+	g, wrong := graph.Parse(definition)
 	if len(wrong) == 0 {
 		wrong = g.Incomplete()
 	}
 	if len(wrong) > 0 {
 		return nil, fault.Problems(wrong, "the workflow cannot run yet: %s", wrong[0].Message).WithCode("incomplete_workflow")
 	}
-	var sizeWrong, valuesWrong []fault.Detail
+	return g, nil
+}
+
+// checkGiven finds everything that is wrong with the size, the parameters, the
+// inputs and the label, and returns the keys of the inputs.
+func checkGiven(g *graph.Graph, r *Run, in New) (map[string][]string, error) {
+	var wrong, sizeWrong, valuesWrong []fault.Detail
 	r.Size, sizeWrong = credits.Resolve(in.Custom, in.Profile)
 	values, valuesWrong := g.CheckParameters(in.Parameters)
 	wrong = append(sizeWrong, valuesWrong...)
@@ -146,8 +166,8 @@ func (s *Service) check(ctx context.Context, r *Run, in New) (*graph.Graph, erro
 	if len(wrong) > 0 {
 		return nil, fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
 	}
-	r.Parameters = values.JSON()
-	return g, s.checkFiles(ctx, r, inputs)
+	r.Parameters, r.TotalNodes = values.JSON(), len(g.Order())
+	return inputs, nil
 }
 
 func (s *Service) checkFiles(ctx context.Context, r *Run, inputs map[string][]string) error {

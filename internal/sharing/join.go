@@ -111,10 +111,11 @@ func (s *Service) runToken(guest string) string {
 	return TokenPrefix + base62(s.mac("run token "+guest))
 }
 
-func newToken() string {
+// newSecret draws a token with a prefix that says what it is for.
+func newSecret(prefix string) string {
 	secret := make([]byte, 32)
 	rand.Read(secret)
-	return TokenPrefix + base62(secret)
+	return prefix + base62(secret)
 }
 
 // base62 writes 32 bytes as 43 letters and digits.

@@ -115,6 +115,7 @@ type Members interface {
 // Options are what the room is made of.
 type Options struct {
 	Store   Store
+	Results ResultStore
 	Rooms   RoomStore
 	Members Members
 	Key     []byte // signs passes and cookies; the same on every server
@@ -157,7 +158,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Inv
 		return Invite{}, "", fault.Problems(wrong, "%s %s", wrong[0].Path, wrong[0].Message)
 	}
 	now := s.Now()
-	token := newToken()
+	token := newSecret(TokenPrefix)
 	i := Invite{
 		ID: ids.NewInvite(), Team: caller.Team, Workflow: in.Workflow, Role: in.Role, Hours: in.Hours, MaxUses: in.MaxUses, MaxCredits: in.MaxCredits,
 		ExpiresAt: now.Add(time.Duration(in.Hours) * time.Hour), TokenHint: token[len(token)-4:],

@@ -67,6 +67,9 @@ func (db *DB) revokeAll(ctx context.Context, team ids.Team, now time.Time) error
 			return err
 		}
 	}
+	if _, err := db.changed(ctx, `UPDATE result_links SET revoked_at = $1 WHERE team_id = $2 AND revoked_at IS NULL`, micros(now), team); err != nil {
+		return err
+	}
 	_, err := db.changed(ctx, `UPDATE share_invites SET revoked_at = $1 WHERE team_id = $2 AND revoked_at IS NULL`, micros(now), team)
 	return err
 }

@@ -24,24 +24,34 @@ func (db *DB) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, re
 		if err := tx.record(ctx, record, r.CreatedAt); err != nil {
 			return err
 		}
-		if err := tx.mustBeOpen(ctx, r.Team); err != nil {
+		if err := tx.mayRun(ctx, r); err != nil {
 			return err
 		}
-		// A revision that a run used is closed: the next edit opens another.
-		if _, err := tx.changed(ctx, `UPDATE workflow_revisions SET closed = TRUE WHERE workflow_id = $1 AND revision = $2`, r.Workflow, r.Revision); err != nil {
-			return err
-		}
-		if _, err := tx.changed(ctx, `UPDATE workflows SET ran = TRUE WHERE id = $1 AND NOT ran`, r.Workflow); err != nil {
-			return err
-		}
-		if err := tx.insertRun(ctx, r); err != nil {
-			return err
-		}
-		if err := tx.Hold(ctx, r.Team, string(r.ID), hold, r.CreatedAt); err != nil {
-			return err
-		}
-		return tx.tell(ctx, r.ID, runs.Event{Type: lifecycle.RunQueued, At: r.CreatedAt, Message: "the run waits for its turn"})
+		return tx.acceptRun(ctx, r, hold)
 	})
+}
+
+// mayRun refuses a closed team, and closes the revision that is run: the next
+// edit opens another.
+func (db *DB) mayRun(ctx context.Context, r runs.Run) error {
+	if err := db.mustBeOpen(ctx, r.Team); err != nil {
+		return err
+	}
+	if _, err := db.changed(ctx, `UPDATE workflow_revisions SET closed = TRUE WHERE workflow_id = $1 AND revision = $2`, r.Workflow, r.Revision); err != nil {
+		return err
+	}
+	_, err := db.changed(ctx, `UPDATE workflows SET ran = TRUE WHERE id = $1 AND NOT ran`, r.Workflow)
+	return err
+}
+
+func (db *DB) acceptRun(ctx context.Context, r runs.Run, hold credits.Amount) error {
+	if err := db.insertRun(ctx, r); err != nil {
+		return err
+	}
+	if err := db.Hold(ctx, r.Team, string(r.ID), hold, r.CreatedAt); err != nil {
+		return err
+	}
+	return db.tell(ctx, r.ID, runs.Event{Type: lifecycle.RunQueued, At: r.CreatedAt, Message: "the run waits for its turn"})
 }
 
 func (db *DB) insertRun(ctx context.Context, r runs.Run) error {
@@ -51,11 +61,11 @@ func (db *DB) insertRun(ctx context.Context, r runs.Run) error {
 	}
 	_, err = db.q.ExecContext(ctx, `
 		INSERT INTO runs (id, team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, inputs, vcpu, ram_gb, gpu,
-			price, starter_type, starter_id, starter_name, retry_of, status, total_nodes, seq, created_at, invite_id, number, name, note, tags)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19, $20, $21, $22, $23, $24)`,
+			price, starter_type, starter_id, starter_name, retry_of, status, total_nodes, seq, created_at, invite_id, number, name, note, tags, sweep_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19, $20, $21, $22, $23, $24, $25)`,
 		r.ID, r.Team, r.Workflow, r.WorkflowName, r.Revision, string(r.Definition), string(r.Parameters), string(r.Inputs),
 		r.Size.VCPU, r.Size.RAMGB, r.Size.GPU, r.Price, r.Starter.Type, r.Starter.ID, r.Starter.Name, r.RetryOf,
-		lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite, number, r.Name, r.Note, tagsText(r.Tags))
+		lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite, number, r.Name, r.Note, tagsText(r.Tags), r.Sweep)
 	return db.foreseen(err, "run")
 }
 
@@ -89,7 +99,7 @@ func (db *DB) tell(ctx context.Context, id ids.Run, events ...runs.Event) error 
 const runRow = `
 	SELECT id, team_id, workflow_id, workflow_name, workflow_revision, vcpu, ram_gb, gpu, price, starter_type, starter_id, starter_name,
 	       retry_of, status, error_code, error_message, cancel_requested, total_nodes, done_nodes, progress, seq, fence, losses,
-	       billed_since, billed, credits_used, created_at, started_at, finished_at, number, name, note, tags`
+	       billed_since, billed, credits_used, created_at, started_at, finished_at, number, name, note, tags, sweep_id`
 
 func scanRun(row scanner, r *runs.Run, more ...any) error {
 	var cancel, since, started, finished sql.NullInt64
@@ -98,7 +108,7 @@ func scanRun(row scanner, r *runs.Run, more ...any) error {
 		(*string)(&r.ID), (*string)(&r.Team), (*string)(&r.Workflow), &r.WorkflowName, &r.Revision, &r.Size.VCPU, &r.Size.RAMGB, &r.Size.GPU,
 		&r.Price, &r.Starter.Type, &r.Starter.ID, &r.Starter.Name, (*string)(&r.RetryOf), (*string)(&r.Status), (*string)(&r.ErrorCode),
 		&r.ErrorMessage, &cancel, &r.TotalNodes, &r.DoneNodes, &r.Progress, &r.Seq, &r.Fence, &r.Losses,
-		&since, &billed, &r.CreditsUsed, &created, &started, &finished, &r.Number, &r.Name, &r.Note, (*tagList)(&r.Tags),
+		&since, &billed, &r.CreditsUsed, &created, &started, &finished, &r.Number, &r.Name, &r.Note, (*tagList)(&r.Tags), (*string)(&r.Sweep),
 	}, more...)...)
 	r.CancelRequested, r.BilledSince, r.StartedAt, r.FinishedAt = fromNull(cancel), fromNull(since), fromNull(started), fromNull(finished)
 	r.Billed, r.CreatedAt = time.Duration(billed)*time.Microsecond, fromMicros(created)

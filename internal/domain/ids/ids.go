@@ -20,6 +20,8 @@ type (
 	Workflow   string
 	Run        string
 	Analysis   string
+	Sweep      string // runs that were started together
+	ResultLink string
 )
 
 // The makers, one per kind.
@@ -31,6 +33,8 @@ func NewInvite() Invite         { return Invite(made("inv_")) }
 func NewWorkflow() Workflow     { return Workflow(made("wf_")) }
 func NewRun() Run               { return Run(made("run_")) }
 func NewAnalysis() Analysis     { return Analysis(made("an_")) }
+func NewSweep() Sweep           { return Sweep(made("swp_")) }
+func NewResultLink() ResultLink { return ResultLink(made("lnk_")) }
 
 // Proper reports whether this names a session, and not a grant in its place.
 func (s Session) Proper() bool { return strings.HasPrefix(string(s), "sess_") }

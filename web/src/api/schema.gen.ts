@@ -160,6 +160,90 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare two runs
+         * @description Sets two runs of the team side by side: what they were given, how their definitions differ, how their steps went and which outputs have the same hash.
+         */
+        get: operations["compareRuns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sweeps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the team's sweeps
+         * @description Gives the newest 50 sweeps; the cursor reads on to older ones.
+         */
+        get: operations["listSweeps"];
+        put?: never;
+        /**
+         * Start a sweep
+         * @description Starts a run for each combination of the values in `vary`, up to 100, all of them or none. The other parameters, the files and the size are the same for all. It counts as one submission, and credits are held for each run.
+         */
+        post: operations["startSweep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sweeps/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a sweep
+         * @description Gives the runs of a sweep as a table: the values of each, how it went, and chosen outputs. What a small text file says is its `value`.
+         */
+        get: operations["getSweep"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sweeps/{id}/table.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a sweep as CSV
+         * @description Gives the same table as comma-separated values, as a download. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+         */
+        get: operations["getSweepTable"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{id}": {
         parameters: {
             query?: never;
@@ -182,6 +266,34 @@ export interface paths {
          * @description Gives a run a name, a note and tags, in any state. Owners and admins may do so with any run, members with those they started.
          */
         patch: operations["editRun"];
+        trace?: never;
+    };
+    "/api/runs/{id}/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a run's result links
+         * @description Gives the links to the results of one run, newest first, ended ones included.
+         */
+        get: operations["listResultLinks"];
+        put?: never;
+        /**
+         * Share a run's results
+         * @description Makes a link to a page with the graph, the chosen parameters and the outputs of a run, for people without an account. The token is shown this once. It expires after `expiresInHours` (168 unless told). Logs, commands, variables and people are never on that page.
+         */
+        post: operations["createResultLink"];
+        /**
+         * Revoke a result link
+         * @description Ends a result link at once.
+         */
+        delete: operations["revokeResultLink"];
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/runs/{id}/cancel": {
@@ -775,6 +887,46 @@ export interface paths {
          * @description Ends a share link at once: nobody joins by it, its guests leave the room and their tokens stop working.
          */
         delete: operations["revokeInvite"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/results": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Open shared results
+         * @description Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+         */
+        post: operations["openResults"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/results/copy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Copy a shared workflow
+         * @description Makes a workflow of the definition that the shared run ran, in the caller's own team. Only where who shared it allowed that; nothing but the definition is copied.
+         */
+        post: operations["copyResults"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -2461,6 +2613,8 @@ export interface components {
         };
         RunRow: {
             id: string;
+            /** @description The sweep that it belongs to. */
+            sweepId: string | null;
             /**
              * Format: int64
              * @description Counts the runs of its workflow.
@@ -2510,6 +2664,206 @@ export interface components {
             inputs: components["schemas"]["RunInputs"];
             definition: components["schemas"]["Definition"];
             nodes: components["schemas"]["RunNode"][];
+        };
+        RunComparison: {
+            a: components["schemas"]["RunRow"];
+            b: components["schemas"]["RunRow"];
+            parameters: components["schemas"]["ComparedParameter"][];
+            inputs: components["schemas"]["ComparedInput"][];
+            sameDefinition: boolean;
+            /** @description What was done to get from the definition of a to that of b, such as `changed Align: command`. */
+            definitionChanges: string[];
+            nodes: components["schemas"]["ComparedNode"][];
+            /** @description Those that differ first; at most 1,000. */
+            outputs: components["schemas"]["ComparedOutput"][];
+            outputCounts: {
+                same: number;
+                different: number;
+                onlyA: number;
+                onlyB: number;
+            };
+        };
+        ComparedParameter: {
+            name: string;
+            same: boolean;
+            /** @description Absent where the run has no such parameter. */
+            a?: unknown;
+            b?: unknown;
+        };
+        ComparedInput: {
+            name: string;
+            /** @description The same bytes in the same order. */
+            same: boolean;
+            a: components["schemas"]["GivenFile"][];
+            b: components["schemas"]["GivenFile"][];
+        };
+        GivenFile: {
+            key: string;
+            name: string;
+            /**
+             * Format: int64
+             * @description Null once the file is deleted.
+             */
+            size: number | null;
+            sha256: string | null;
+        };
+        ComparedNode: {
+            id: string;
+            name: string;
+            a: components["schemas"]["RunNode"] | null;
+            b: components["schemas"]["RunNode"] | null;
+        };
+        ComparedOutput: {
+            nodeId: string;
+            port: string;
+            index: number;
+            name: string;
+            same: boolean;
+            a: components["schemas"]["GivenFile"] | null;
+            b: components["schemas"]["GivenFile"] | null;
+        };
+        StartSweep: {
+            workflowId: string;
+            compute?: components["schemas"]["ComputeSize"] | null;
+            resourceProfile?: components["schemas"]["ResourceProfile"] | null;
+            parameters?: components["schemas"]["Parameters"] | null;
+            inputs?: components["schemas"]["RunInputs"] | null;
+            /** @description For each parameter that varies, the values that it takes. */
+            vary: {
+                [key: string]: unknown[];
+            };
+            name?: string | null;
+            note?: string | null;
+            tags?: components["schemas"]["Tags"];
+        };
+        StartedSweep: {
+            sweepId: string;
+            runIds: string[];
+        };
+        SweepRow: {
+            id: string;
+            name: string | null;
+            note: string | null;
+            workflowId: string;
+            workflowName: string;
+            /** @description The parameters that vary. */
+            varied: string[];
+            startedBy: components["schemas"]["StartedBy"];
+            /** Format: date-time */
+            createdAt: string;
+            runCount: number;
+        };
+        Sweep: components["schemas"]["SweepRow"] & {
+            /** @description The outputs that can be chosen, as `node.port`. */
+            ports: string[];
+            runs: components["schemas"]["SweepRun"][];
+        };
+        SweepRun: {
+            run: components["schemas"]["RunRow"];
+            parameters: components["schemas"]["Parameters"];
+            outputs: components["schemas"]["SweepOutput"][];
+        };
+        SweepOutput: {
+            /** @description As it was asked for, `node.port`. */
+            port: string;
+            /** @description How many files there are; the rest is about the first. */
+            files: number;
+            name: string;
+            key: string;
+            /** Format: int64 */
+            size: number;
+            sha256: string;
+            /** Format: uri */
+            url: string;
+            /** @description What a text file of up to 200 bytes says. */
+            value: string | null;
+        };
+        NewResultLink: {
+            /** @default 168 */
+            expiresInHours: number;
+            /** @description Names of the parameters to show. */
+            parameters?: string[];
+            /**
+             * @description Whether people may copy the workflow to a team of theirs.
+             * @default false
+             */
+            allowCopy: boolean;
+        };
+        ResultLink: {
+            id: string;
+            runId: string;
+            /** @enum {string} */
+            status: "active" | "expired" | "revoked";
+            expiresInHours: number;
+            /** Format: date-time */
+            expiresAt: string;
+            parameters: string[];
+            allowCopy: boolean;
+            /** @description The token's last four characters. */
+            tokenHint: string;
+            /** @description How often it was opened. */
+            views: number;
+            /** Format: date-time */
+            createdAt: string;
+            createdBy: components["schemas"]["Person"];
+            /** Format: date-time */
+            lastUsedAt: string | null;
+            /** Format: date-time */
+            revokedAt: string | null;
+        };
+        CreatedResultLink: components["schemas"]["ResultLink"] & {
+            /** @description Shown this once. */
+            token: string;
+            /**
+             * Format: uri
+             * @description Ready to share; the token is in its fragment.
+             */
+            link: string;
+        };
+        ResultsRequest: {
+            token: string;
+        };
+        SharedResults: {
+            workflowName: string;
+            /** Format: int64 */
+            number: number;
+            name: string | null;
+            status: components["schemas"]["RunStatus"];
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            startedAt: string | null;
+            /** Format: date-time */
+            finishedAt: string | null;
+            /** Format: int64 */
+            durationMs: number | null;
+            parameters: components["schemas"]["Parameters"];
+            nodes: components["schemas"]["SharedNode"][];
+            edges: components["schemas"]["SharedEdge"][];
+            outputs: components["schemas"]["Output"][];
+            allowCopy: boolean;
+            /**
+             * Format: date-time
+             * @description When the link ends.
+             */
+            expiresAt: string;
+        };
+        SharedNode: {
+            id: string;
+            name: string;
+            x: number;
+            y: number;
+            status: components["schemas"]["NodeStatus"];
+            /** Format: int64 */
+            durationMs: number | null;
+        };
+        SharedEdge: {
+            source: string;
+            target: string;
+        };
+        CopiedWorkflow: {
+            id: string;
+            name: string;
         };
         RunNode: {
             id: string;
@@ -3190,6 +3544,8 @@ export interface components {
             invoices: components["schemas"]["Invoice"][];
             analyses: components["schemas"]["Analysis"][];
             invites: components["schemas"]["CollabInvite"][];
+            resultLinks: components["schemas"]["ResultLink"][];
+            sweeps: components["schemas"]["SweepRow"][];
             /**
              * @description Comes last; an export without it was cut off.
              * @constant
@@ -4149,6 +4505,218 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    compareRuns: {
+        parameters: {
+            query: {
+                /** @description A run. */
+                a: string;
+                /** @description Another run. */
+                b: string;
+            };
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["RunComparison"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listSweeps: {
+        parameters: {
+            query?: {
+                /** @description How many to give. */
+                limit?: number;
+                /** @description Where to read on: `page.nextCursor` of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["SweepRow"][];
+                        page: components["schemas"]["Page"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    startSweep: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+                /** @description A key of the caller, for safe repeats within 24 hours: the same request gives the same answer, another body 409. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "workflowId": "wf_0195573c8a7e7c3f9b2d41c0a1e6f210",
+                 *       "vary": {
+                 *         "minQuality": [
+                 *           20,
+                 *           25,
+                 *           30
+                 *         ]
+                 *       },
+                 *       "name": "How strict"
+                 *     }
+                 */
+                "application/json": components["schemas"]["StartSweep"];
+            };
+        };
+        responses: {
+            /** @description Accepted. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["StartedSweep"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["PaymentRequired"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSweep: {
+        parameters: {
+            query?: {
+                /** @description Outputs to show, as `node.port`, with commas between them; at most 5. */
+                outputs?: string;
+            };
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The sweep. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Sweep"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSweepTable: {
+        parameters: {
+            query?: {
+                /** @description Outputs to show, as `node.port`, with commas between them; at most 5. */
+                outputs?: string;
+            };
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The sweep. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example run,number,status */
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     getRun: {
         parameters: {
             query?: never;
@@ -4227,6 +4795,136 @@ export interface operations {
             404: components["responses"]["NotFound"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listResultLinks: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["ResultLink"][];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createResultLink: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+                /** @description A key of the caller, for safe repeats within 24 hours: the same request gives the same answer, another body 409. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "expiresInHours": 168,
+                 *       "parameters": [
+                 *         "minQuality"
+                 *       ],
+                 *       "allowCopy": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewResultLink"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["CreatedResultLink"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    revokeResultLink: {
+        parameters: {
+            query: {
+                /** @description The link. */
+                linkId: string;
+            };
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Revoked"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -5615,6 +6313,95 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    openResults: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "token": "mrr_4cE6gJ8kL0nP2rT4vX6zA8bD0fH2jM4pR6sU8wY9tVw"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ResultsRequest"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["SharedResults"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+        };
+    };
+    copyResults: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "token": "mrr_4cE6gJ8kL0nP2rT4vX6zA8bD0fH2jM4pR6sU8wY9tVw"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ResultsRequest"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["CopiedWorkflow"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

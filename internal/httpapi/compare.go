@@ -1,0 +1,70 @@
+package httpapi
+
+import (
+	"encoding/json"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+func (a *API) compareRuns(x *exchange) (answer, error) {
+	first, err := x.inQuery("a")
+	if err != nil {
+		return answer{}, err
+	}
+	second, err := x.inQuery("b")
+	if err != nil {
+		return answer{}, err
+	}
+	c, err := a.Runs.Compare(x.ctx(), x.caller, ids.Run(first), ids.Run(second))
+	if err != nil {
+		return answer{}, err
+	}
+	out := api.RunComparison{
+		A: a.runRow(c.A), B: a.runRow(c.B), SameDefinition: len(c.Changes) == 0, DefinitionChanges: append([]string{}, c.Changes...),
+		Parameters: []api.ComparedParameter{}, Inputs: []api.ComparedInput{}, Nodes: []api.ComparedNode{}, Outputs: []api.ComparedOutput{},
+	}
+	out.OutputCounts.Same, out.OutputCounts.Different, out.OutputCounts.OnlyA, out.OutputCounts.OnlyB = c.Same, c.Different, c.OnlyA, c.OnlyB
+	for _, p := range c.Parameters {
+		out.Parameters = append(out.Parameters, api.ComparedParameter{Name: p.Name, Same: p.Same, A: json.RawMessage(p.A), B: json.RawMessage(p.B)})
+	}
+	for _, f := range c.Inputs {
+		out.Inputs = append(out.Inputs, api.ComparedInput{Name: f.Name, Same: f.Same, A: givenFiles(f.A), B: givenFiles(f.B)})
+	}
+	for _, n := range c.Nodes {
+		out.Nodes = append(out.Nodes, api.ComparedNode{ID: n.ID, Name: n.Name, A: a.nodeOrNull(n.A), B: a.nodeOrNull(n.B)})
+	}
+	for _, o := range c.Outputs {
+		out.Outputs = append(out.Outputs, api.ComparedOutput{
+			NodeID: o.Node, Port: o.Port, Index: o.Shard, Name: o.Name, Same: o.Same, A: madeFile(o.A), B: madeFile(o.B),
+		})
+	}
+	return ok(out)
+}
+
+func (a *API) nodeOrNull(n *runs.Node) *api.RunNode {
+	if n == nil {
+		return nil
+	}
+	out := nodeOut(*n, a.Now())
+	return &out
+}
+
+func givenFiles(list []runs.GivenFile) []api.GivenFile {
+	out := make([]api.GivenFile, len(list))
+	for i, f := range list {
+		out[i] = api.GivenFile{Key: f.Key, Name: f.Name, Sha256: orNull(f.SHA256)}
+		if !f.Gone {
+			out[i].Size = &f.Size
+		}
+	}
+	return out
+}
+
+func madeFile(o *runs.Output) *api.GivenFile {
+	if o == nil {
+		return nil
+	}
+	return &api.GivenFile{Key: o.Key, Name: o.Name, Size: &o.Size, Sha256: orNull(o.SHA256)}
+}

@@ -1,0 +1,235 @@
+package runs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// GivenFile is a file that a run was given or made.
+type GivenFile struct {
+	Key    string
+	Name   string
+	Size   int64
+	SHA256 string // empty: not known, or the file is gone
+	Gone   bool
+}
+
+// Comparison is two runs side by side.
+type Comparison struct {
+	A, B       Run
+	Parameters []ComparedValue
+	Inputs     []ComparedFiles
+	Changes    []string // from the definition of A to that of B
+	Nodes      []ComparedNode
+	Outputs    []ComparedOutput // those that differ first
+	Same       int              // outputs
+	Different  int
+	OnlyA      int
+	OnlyB      int
+}
+
+// ComparedValue is a parameter; nil where a run has none of that name.
+type ComparedValue struct {
+	Name string
+	A, B json.RawMessage
+	Same bool
+}
+
+// ComparedFiles are the files of an input.
+type ComparedFiles struct {
+	Name string
+	A, B []GivenFile
+	Same bool // the same bytes in the same order
+}
+
+// ComparedNode is a step; nil where a run has none of that id.
+type ComparedNode struct {
+	ID, Name string
+	A, B     *Node
+}
+
+// ComparedOutput is a file that both runs, or one of them, made.
+type ComparedOutput struct {
+	Node, Port, Name string
+	Shard            int
+	A, B             *Output
+	Same             bool
+}
+
+const maxCompared = 1000 // outputs that are listed
+
+// Compare sets two runs of the caller's team side by side.
+func (s *Service) Compare(ctx context.Context, caller access.Caller, first, second ids.Run) (Comparison, error) {
+	var c Comparison
+	var err error
+	if c.A, err = s.Run(ctx, caller, first); err != nil {
+		return c, err
+	}
+	if c.B, err = s.Run(ctx, caller, second); err != nil {
+		return c, err
+	}
+	release, err := s.memory.Reserve(len(c.A.Definition) + len(c.B.Definition))
+	if err != nil {
+		return c, err
+	}
+	defer release()
+	if !bytes.Equal(c.A.Definition, c.B.Definition) {
+		before, _ := graph.Salvage(c.A.Definition)
+		after, _ := graph.Salvage(c.B.Definition)
+		c.Changes = graph.Differences(before, after)
+	}
+	if err := c.compareValues(); err != nil {
+		return c, err
+	}
+	if err := s.compareInputs(ctx, caller.Team, &c); err != nil {
+		return c, err
+	}
+	if err := s.compareNodes(ctx, &c); err != nil {
+		return c, err
+	}
+	return c, s.compareOutputs(ctx, &c)
+}
+
+func (c *Comparison) compareValues() error {
+	var a, b map[string]json.RawMessage
+	if err := json.Unmarshal(c.A.Parameters, &a); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(c.B.Parameters, &b); err != nil {
+		return err
+	}
+	for _, name := range bothKeys(a, b) {
+		c.Parameters = append(c.Parameters, ComparedValue{Name: name, A: a[name], B: b[name], Same: bytes.Equal(a[name], b[name])})
+	}
+	return nil
+}
+
+func bothKeys[V any](a, b map[string]V) []string {
+	all := maps.Clone(a)
+	if all == nil {
+		all = map[string]V{}
+	}
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
+}
+
+func (s *Service) compareInputs(ctx context.Context, team ids.Team, c *Comparison) error {
+	var a, b map[string][]string
+	if err := json.Unmarshal(c.A.Inputs, &a); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(c.B.Inputs, &b); err != nil {
+		return err
+	}
+	var keys []string
+	for _, list := range slices.Concat(slices.Collect(maps.Values(a)), slices.Collect(maps.Values(b))) {
+		keys = append(keys, list...)
+	}
+	known, err := s.details.FilesAmong(ctx, team, keys)
+	if err != nil {
+		return err
+	}
+	files := func(keys []string) (list []GivenFile) {
+		for _, key := range keys {
+			f, there := known[key]
+			if !there {
+				f = GivenFile{Key: key, Name: key[strings.LastIndexByte(key, '/')+1:], Gone: true}
+			}
+			list = append(list, f)
+		}
+		return list
+	}
+	for _, name := range bothKeys(a, b) {
+		one := ComparedFiles{Name: name, A: files(a[name]), B: files(b[name])}
+		one.Same = slices.EqualFunc(one.A, one.B, func(f, g GivenFile) bool {
+			return f.Key == g.Key || f.SHA256 != "" && f.SHA256 == g.SHA256
+		})
+		c.Inputs = append(c.Inputs, one)
+	}
+	return nil
+}
+
+func (s *Service) compareNodes(ctx context.Context, c *Comparison) error {
+	lists := [2][]Node{}
+	for i, r := range []Run{c.A, c.B} {
+		known, err := s.details.NodesOf(ctx, r.ID)
+		if err != nil {
+			return err
+		}
+		lists[i] = allNodes(r, known)
+	}
+	at := map[string]int{}
+	for i := range lists[0] {
+		n := &lists[0][i]
+		at[n.ID] = len(c.Nodes)
+		c.Nodes = append(c.Nodes, ComparedNode{ID: n.ID, Name: n.Name, A: n})
+	}
+	for i := range lists[1] {
+		n := &lists[1][i]
+		if place, both := at[n.ID]; both {
+			c.Nodes[place].B, c.Nodes[place].Name = n, n.Name
+			continue
+		}
+		c.Nodes = append(c.Nodes, ComparedNode{ID: n.ID, Name: n.Name, B: n})
+	}
+	return nil
+}
+
+func (s *Service) compareOutputs(ctx context.Context, c *Comparison) error {
+	type place struct {
+		node, port, name string
+		shard            int
+	}
+	at := map[place]int{}
+	for i, r := range []Run{c.A, c.B} {
+		list, err := s.details.OutputsOf(ctx, r.ID)
+		if err != nil {
+			return err
+		}
+		for _, o := range list {
+			p := place{o.Node, o.Port, o.Name, o.Shard}
+			if _, there := at[p]; !there {
+				at[p] = len(c.Outputs)
+				c.Outputs = append(c.Outputs, ComparedOutput{Node: o.Node, Port: o.Port, Name: o.Name, Shard: o.Shard})
+			}
+			if i == 0 {
+				c.Outputs[at[p]].A = &o
+			} else {
+				c.Outputs[at[p]].B = &o
+			}
+		}
+	}
+	for i := range c.Outputs {
+		o := &c.Outputs[i]
+		switch {
+		case o.B == nil:
+			c.OnlyA++
+		case o.A == nil:
+			c.OnlyB++
+		case o.A.SHA256 == o.B.SHA256:
+			o.Same = true
+			c.Same++
+		default:
+			c.Different++
+		}
+	}
+	slices.SortStableFunc(c.Outputs, func(a, b ComparedOutput) int {
+		switch {
+		case a.Same == b.Same:
+			return 0
+		case b.Same:
+			return -1
+		}
+		return 1
+	})
+	c.Outputs = c.Outputs[:min(len(c.Outputs), maxCompared)]
+	return nil
+}

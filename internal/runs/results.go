@@ -1,0 +1,80 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// Results are what a run shows to people outside its team: no command, no
+// variable, no log and nobody's name.
+type Results struct {
+	Run     Run
+	Steps   []SharedStep
+	Edges   [][2]string // source and target
+	Values  map[string]json.RawMessage
+	Outputs []Listed
+}
+
+// SharedStep is a step of the graph, and how it went.
+type SharedStep struct {
+	Node
+	At graph.Position
+}
+
+// Results are those of a run of a team, with the parameters of these names, for
+// whoever holds a link to them. Outputs that are gone are left out.
+func (s *Service) Results(ctx context.Context, team ids.Team, id ids.Run, shown []string, base string) (Results, error) {
+	r, err := s.store.Run(ctx, team, id)
+	if err != nil {
+		return Results{}, err
+	}
+	release, err := s.memory.Reserve(len(r.Definition))
+	if err != nil {
+		return Results{}, err
+	}
+	defer release()
+	out := Results{Run: r, Values: map[string]json.RawMessage{}}
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(r.Parameters, &values); err != nil {
+		return out, err
+	}
+	for _, name := range shown {
+		if value, there := values[name]; there {
+			out.Values[name] = value
+		}
+	}
+	known, err := s.details.NodesOf(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	g, _ := graph.Salvage(r.Definition)
+	places := map[string]graph.Position{}
+	for _, n := range g.Nodes {
+		places[n.ID] = n.Position
+	}
+	for _, n := range allNodes(r, known) {
+		out.Steps = append(out.Steps, SharedStep{Node: n, At: places[n.ID]})
+	}
+	for _, e := range g.Edges {
+		out.Edges = append(out.Edges, [2]string{e.Source, e.Target})
+	}
+	list, err := s.details.OutputsOf(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	for _, o := range declared(g, list) {
+		l, err := s.listed(ctx, o, base)
+		if fault.Is(err, fault.KindConflict) {
+			continue
+		}
+		if err != nil {
+			return out, err
+		}
+		out.Outputs = append(out.Outputs, l)
+	}
+	return out, nil
+}

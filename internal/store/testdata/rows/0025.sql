@@ -1,0 +1,2 @@
+INSERT INTO sweeps (id, team_id, workflow_id, workflow_name, name, note, varied, starter_type, starter_id, starter_name, created_at) VALUES ('s', 't', 'w', 'W', '', '', '["x"]', 'user', 'u', 'Ada', 1);
+INSERT INTO result_links (id, team_id, run_id, token_hash, token_hint, expires_hours, expires_at, parameters, allow_copy, created_by, created_at) SELECT 'l', 't', 'r', 'h', 'hint', 1, 1, '[]', FALSE, id, 1 FROM users LIMIT 1;
