@@ -15,6 +15,7 @@ type runCommand struct {
 	computeFlags `embed:""`
 	Workflow     string   `arg:"" help:"Id or name of a workflow, or a file with a definition, which is applied first."`
 	Param        []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter; may be given again."`
+	Vary         []string `env:"-" sep:"none" placeholder:"NAME=A,B" help:"Start a run for each of these values; given again, for each combination."`
 	Input        []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern, which is uploaded first, or the key of a file; may be given again."`
 	WorkflowName string   `env:"-" placeholder:"NAME" help:"With a file: name of the workflow."`
 	labelFlags   `embed:""`
@@ -55,6 +56,9 @@ func (c *runCommand) Run(w screen.World) error {
 	}
 	if in.Inputs, err = g.inputs(c.Input, s.uploadKey); err != nil {
 		return err
+	}
+	if len(c.Vary) > 0 {
+		return c.sweep(s, g, in)
 	}
 	key := rand.Text()
 	r, err := s.api.StartRunWithResponse(s.Ctx, &api.StartRunParams{IdempotencyKey: &key}, in)

@@ -20,6 +20,11 @@ type runsCommand struct {
 	Items   runsItems      `cmd:"" help:"List the items of a scattered node, failed ones first."`
 	Events  runsEvents     `cmd:"" help:"List what happened in a run."`
 	Rename  runsRename     `cmd:"" help:"Give a run a name, a note or tags."`
+	Compare runsCompare    `cmd:"" help:"Set two runs side by side."`
+	Sweep   runsSweep      `cmd:"" help:"Show the runs of a sweep as a table (run --vary starts one)."`
+	Share   runsShare      `cmd:"" help:"Make a link to a run's results, for people without an account."`
+	Links   runsLinks      `cmd:"" help:"List the links to a run's results."`
+	Unshare runsUnshare    `cmd:"" help:"End a link to a run's results."`
 	Cancel  runsCancel     `cmd:"" help:"Cancel a run."`
 	Retry   runsRetry      `cmd:"" help:"Run again what a run did; what succeeded is reused."`
 	Outputs outputsCommand `cmd:"" help:"Outputs of a run: list, download."`

@@ -84,6 +84,20 @@ export const reportRoute = createRoute({
   component: lazyRouteComponent(() => import("../runs/ReportPage.tsx"), "ReportPage"),
 });
 
+export const compareRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/runs/compare",
+  validateSearch: (search) => ({ ...text(search, "a"), ...text(search, "b") }),
+  component: lazyRouteComponent(() => import("../runs/ComparePage.tsx"), "ComparePage"),
+});
+
+export const sweepRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/runs/sweeps/$sweepId",
+  validateSearch: (search) => ({ ...text(search, "outputs"), ...text(search, "by"), ...flag(search, "down") }),
+  component: lazyRouteComponent(() => import("../runs/SweepPage.tsx"), "SweepPage"),
+});
+
 export const filesRoute = createRoute({
   getParentRoute: () => inside,
   path: "/files",
@@ -153,11 +167,18 @@ export const joinRoute = createRoute({
   component: lazyRouteComponent(() => import("../sharing/JoinPage.tsx"), "JoinPage"),
 });
 
+export const resultsRoute = createRoute({
+  getParentRoute: () => root,
+  path: "/results",
+  component: lazyRouteComponent(() => import("../sharing/ResultsPage.tsx"), "ResultsPage"),
+});
+
 export function makeRouter() {
   return createRouter({
     routeTree: root.addChildren([
       home,
       joinRoute,
+      resultsRoute,
       either.addChildren([papersRoute]),
       inside.addChildren([
         workflowsRoute,
@@ -166,6 +187,8 @@ export function makeRouter() {
         runsRoute,
         runRoute,
         reportRoute,
+        compareRoute,
+        sweepRoute,
         filesRoute,
         chatRoute,
         billingRoute,

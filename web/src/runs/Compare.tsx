@@ -45,7 +45,10 @@ function Both({ before, after }: { before: Run; after: Run }) {
         <Link to="/runs/$runId" params={{ runId: before.id }} className="underline">
           previous run
         </Link>
-        , <Time at={before.createdAt} />: <StatusPill status={before.status} />
+        , <Time at={before.createdAt} />: <StatusPill status={before.status} />{" "}
+        <Link to="/runs/compare" search={{ a: before.id, b: after.id }} className="underline">
+          Compare in full
+        </Link>
       </p>
       <Pairs
         title="Total"

@@ -10,6 +10,7 @@ import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Form } from "../ui/Form.tsx";
+import { plural } from "../ui/format.ts";
 import { Notice } from "../ui/Notice.tsx";
 import { type Definition, type Workflow, workflowQuery } from "../workflows/queries.ts";
 import { curl, millrace } from "./command.ts";
@@ -18,7 +19,9 @@ import { fieldsOf, fill, startText } from "./form.ts";
 import { noLabel, readTags, startLabel } from "./label.ts";
 import { RunForm } from "./RunForm.tsx";
 import { LabelFields } from "./RunLabel.tsx";
+import { SweepFields } from "./SweepFields.tsx";
 import { chosenSize, type Size, sizeOf } from "./sizes.ts";
+import { mostRuns, readVaried, withoutVaried } from "./sweep.ts";
 
 export interface RunDialogProps {
   workflowId: string;
@@ -94,8 +97,12 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
   );
   const [size, setSize] = useState<Size>(() => sizeOf(props.compute));
   const [label, setLabel] = useState(noLabel);
+  const [varying, setVarying] = useState<Record<string, string>>({});
   const [tried, setTried] = useState(false);
-  const filled = fill(definition, texts, files);
+  const fields = fieldsOf(definition);
+  const varied = readVaried(fields, varying);
+  const sweeps = Object.keys(varying).length > 0;
+  const filled = withoutVaried(fill(definition, texts, files), varying);
   const estimate = useEstimate(guest ? null : workflowId, size);
   const body: Schemas["StartRun"] = {
     workflowId,
@@ -108,9 +115,9 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
   const key = useRef({ text: "", header: once() });
   const start = useMutation({
     mutationFn: async () => {
-      const text = JSON.stringify(body);
+      const text = JSON.stringify(sweeps ? { ...body, vary: varied.values } : body);
       if (key.current.text !== text) key.current = { text, header: once() };
-      const response = await raw("/api/runs", {
+      const response = await raw(sweeps ? "/api/sweeps" : "/api/runs", {
         method: "POST",
         headers: {
           "Content-Type": "application/json",
@@ -120,13 +127,14 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
         ...(guest && { credentials: "omit" as const }),
         body: text,
       });
-      return ((await response.json()) as { data: Schemas["StartedRun"] }).data;
+      return ((await response.json()) as { data: Schemas["StartedRun"] & Schemas["StartedSweep"] }).data;
     },
-    onSuccess: ({ runId }) => {
+    onSuccess: ({ runId, sweepId }) => {
       if (guest) return;
       sessionStorage.setItem(lastKey(workflowId), JSON.stringify(filled.parameters));
       void client.invalidateQueries({ queryKey: ["runs"] });
-      void navigate({ to: "/runs/$runId", params: { runId }, search: {} });
+      if (sweepId) void navigate({ to: "/runs/sweeps/$sweepId", params: { sweepId }, search: {} });
+      else void navigate({ to: "/runs/$runId", params: { runId }, search: {} });
     },
     onError: (error) => {
       if (error instanceof ApiFailure && error.status === 409) key.current = { text: "", header: once() };
@@ -145,9 +153,14 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
       </div>
     );
   }
-  const wrong = Object.keys(filled.errors).length + (readTags(label.tags).error ? 1 : 0);
+  const wrong =
+    Object.keys(filled.errors).length + (readTags(label.tags).error ? 1 : 0) + Object.keys(varied.errors).length;
   const blocked =
-    estimate.data && !estimate.data.allowed ? (estimate.data.reason ?? "This size isn't available.") : null;
+    varied.runs > mostRuns
+      ? `At most ${mostRuns} runs at once.`
+      : estimate.data && !estimate.data.allowed
+        ? (estimate.data.reason ?? "This size isn't available.")
+        : null;
   return (
     <Form
       className="space-y-6"
@@ -166,6 +179,22 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
         guest={guest !== undefined}
       />
       <SizePicker size={size} onChange={setSize} />
+      {!guest && fields.length > 0 && (
+        <details className="text-sm">
+          <summary className="w-fit cursor-pointer font-medium">
+            Several values{sweeps && ` (${plural(varied.runs, "run")})`}
+          </summary>
+          <div className="mt-3">
+            <SweepFields
+              fields={fields}
+              texts={varying}
+              varied={varied}
+              onChange={setVarying}
+              start={(name) => texts[name] ?? ""}
+            />
+          </div>
+        </details>
+      )}
       {!guest && (
         <details className="text-sm">
           <summary className="w-fit cursor-pointer font-medium">Name, note and tags</summary>
@@ -180,7 +209,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
           <summary className="flex w-fit cursor-pointer items-center gap-1.5 text-muted">
             <Terminal className="size-4" aria-hidden /> Show CLI command
           </summary>
-          <Command text={millrace(body)} words="Copy CLI command" />
+          <Command text={millrace(body, varied.values)} words="Copy CLI command" />
           <Command text={curl(location.origin, body)} words="Copy as curl" />
         </details>
       )}

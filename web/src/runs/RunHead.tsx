@@ -1,6 +1,6 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { Ban, MessageSquare, Pencil, Play, WifiOff } from "lucide-react";
+import { Ban, MessageSquare, Pencil, Play, Share2, WifiOff } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
 import { useStore } from "zustand";
 import { may } from "../identity/access.ts";
@@ -19,6 +19,7 @@ import type { Run, RunStore } from "./runStore.ts";
 import { active, StatusPill } from "./status.tsx";
 
 const LabelDialog = lazy(async () => ({ default: (await import("./RunLabel.tsx")).LabelDialog }));
+const ResultLinks = lazy(async () => ({ default: (await import("../sharing/ResultLinks.tsx")).ResultLinks }));
 const RunDialog = lazy(async () => ({ default: (await import("./RunDialog.tsx")).RunDialog }));
 
 /** RunHead is how the run stands, and what can be done with it. */
@@ -86,6 +87,11 @@ function Called({ run }: { run: Given }) {
       <p className="flex flex-wrap items-center gap-x-2 gap-y-1">
         {run.name && <strong className="font-medium break-words">{run.name}</strong>}
         <Tags tags={run.tags} />
+        {run.sweepId && (
+          <Link to="/runs/sweeps/$sweepId" params={{ sweepId: run.sweepId }} search={{}} className="underline">
+            Part of a sweep
+          </Link>
+        )}
         {(mine || may(me.team.role, "cancel any run")) && (
           <button
             type="button"
@@ -132,10 +138,26 @@ type Given = Omit<Run, "nodes" | "logs">;
 
 function Actions({ run }: { run: Given }) {
   const [again, setAgain] = useState(false);
+  const [sharing, setSharing] = useState(false);
   const whyNot = useWhyNot();
   return (
     <div className="flex flex-wrap items-center gap-2">
       {active(run.status) ? <CancelButton run={run} /> : run.status === "cancelled" && <RetryButtons run={run} />}
+      {!active(run.status) && (
+        <Button
+          size="sm"
+          icon={<Share2 className="size-4" aria-hidden />}
+          disabledReason={whyNot("manage sharing")}
+          onClick={() => setSharing(true)}
+        >
+          Share results…
+        </Button>
+      )}
+      {sharing && (
+        <Suspense fallback={null}>
+          <ResultLinks run={run} onClose={() => setSharing(false)} />
+        </Suspense>
+      )}
       <Link to="/chat" search={{ run: run.id }} className={buttonClass("secondary", "sm")}>
         <MessageSquare className="size-4" aria-hidden /> Ask about this run
       </Link>

@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
-import { Ban, Play, Search, X } from "lucide-react";
+import { Ban, GitCompare, Play, Search, X } from "lucide-react";
 import { useState } from "react";
 import { Answer } from "../app/Answer.tsx";
 import { Page } from "../app/Page.tsx";
@@ -186,6 +186,15 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
     <>
       <div className="mb-2 flex min-h-9 flex-wrap items-center justify-between gap-2 text-sm text-muted">
         <Counts rows={rows} />
+        {ticked.size === 2 && (
+          <Link
+            to="/runs/compare"
+            search={pair(rows.filter((run) => ticked.has(run.id)))}
+            className={buttonClass("secondary", "sm")}
+          >
+            <GitCompare className="size-4" aria-hidden /> Compare
+          </Link>
+        )}
         {ticked.size > 0 && (
           <Button
             size="sm"
@@ -234,6 +243,16 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
                 {run.workflowName} <span className="tabular font-normal text-muted">#{run.number}</span>
               </Link>
               {run.name && <p className="line-clamp-1 max-w-md">{run.name}</p>}
+              {run.sweepId && (
+                <Link
+                  to="/runs/sweeps/$sweepId"
+                  params={{ sweepId: run.sweepId }}
+                  search={{}}
+                  className="text-[13px] text-muted underline"
+                >
+                  Part of a sweep
+                </Link>
+              )}
               {run.tags.length > 0 && (
                 <p className="max-w-md">
                   {run.tags.map((tag) => (
@@ -285,6 +304,12 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
       )}
     </>
   );
+}
+
+/** pair is two runs to compare, the older one first. */
+function pair(rows: RunRow[]): { a?: string; b?: string } {
+  const [b, a] = rows;
+  return { ...(a && { a: a.id }), ...(b && { b: b.id }) };
 }
 
 function Counts({ rows }: { rows: RunRow[] }) {

@@ -21,19 +21,14 @@ export function curl(origin: string, run: StartRun): string {
 }
 
 /** millrace is the command line, which is signed in already, and follows the run. */
-export function millrace({
-  workflowId,
-  parameters,
-  inputs,
-  compute,
-  resourceProfile,
-  name,
-  note,
-  tags,
-}: StartRun): string {
+export function millrace(
+  { workflowId, parameters, inputs, compute, resourceProfile, name, note, tags }: StartRun,
+  vary: Record<string, unknown[]> = {},
+): string {
   const text = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
   return joined([
-    `millrace run ${quoted(workflowId)} --watch`,
+    `millrace run ${quoted(workflowId)}${Object.keys(vary).length > 0 ? "" : " --watch"}`,
+    ...Object.entries(vary).map(([name, values]) => `--vary ${quoted(`${name}=${values.map(text).join(",")}`)}`),
     ...Object.entries(parameters ?? {}).map(([name, value]) => `-p ${quoted(`${name}=${text(value)}`)}`),
     ...Object.entries(inputs ?? {}).flatMap(([name, keys]) =>
       [keys].flat().map((key) => `-i ${quoted(`${name}=${key}`)}`),

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
+)
+
+// varied turns name=a,b,c into the values that a parameter takes.
+func (g graph) varied(given []string) (map[string][]json.RawMessage, error) {
+	vary := map[string][]json.RawMessage{}
+	for _, text := range given {
+		name, list, ok := strings.Cut(text, "=")
+		if !ok || list == "" {
+			return nil, fmt.Errorf("--vary %s: write name=value,value", text)
+		}
+		for value := range strings.SplitSeq(list, ",") {
+			typed, err := g.parameters([]string{name + "=" + value})
+			if err != nil {
+				return nil, err
+			}
+			vary[name] = append(vary[name], typed[name])
+		}
+	}
+	return vary, nil
+}
+
+// sweep starts a run for each combination.
+func (c *runCommand) sweep(s *session, g graph, in api.StartRun) error {
+	if c.Watch {
+		return errors.New("--watch follows one run: see a sweep with millrace runs sweep")
+	}
+	vary, err := g.varied(c.Vary)
+	if err != nil {
+		return err
+	}
+	key := rand.Text()
+	r, err := s.api.StartSweepWithResponse(s.Ctx, &api.StartSweepParams{IdempotencyKey: &key}, api.StartSweep{
+		WorkflowID: in.WorkflowID, Compute: in.Compute, ResourceProfile: in.ResourceProfile, Parameters: in.Parameters, Inputs: in.Inputs,
+		Name: in.Name, Note: in.Note, Tags: in.Tags, Vary: vary,
+	})
+	if err != nil {
+		return s.explain(err)
+	}
+	started := r.JSON202.Data
+	return s.emit(started, func() {
+		s.Say("%s", started.SweepID)
+		s.Note("%d runs were started. See them with: millrace runs sweep %s", len(started.RunIds), started.SweepID)
+	})
+}
+
+type runsSweep struct {
+	common `embed:""`
+	Sweep  string   `arg:"" optional:"" help:"Id of the sweep. Without it: list the newest."`
+	Output []string `short:"o" env:"-" sep:"none" placeholder:"NODE.PORT" help:"An output to show; may be given again."`
+	CSV    bool     `env:"-" name:"csv" help:"Print the table as comma-separated values."`
+}
+
+// Run prints a sweep's runs as a table.
+func (c *runsSweep) Run(w screen.World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	if c.Sweep == "" {
+		return c.list(s)
+	}
+	if c.CSV {
+		return c.csv(s)
+	}
+	chosen := strings.Join(c.Output, ",")
+	got, err := s.api.GetSweepWithResponse(s.Ctx, c.Sweep, &api.GetSweepParams{Outputs: &chosen})
+	if err != nil {
+		return s.explain(err)
+	}
+	sweep := got.JSON200.Data
+	return s.emit(sweep, func() { c.show(s, sweep) })
+}
+
+func (c *runsSweep) list(s *session) error {
+	got, err := s.api.ListSweepsWithResponse(s.Ctx, &api.ListSweepsParams{})
+	if err != nil {
+		return s.explain(err)
+	}
+	list := got.JSON200.Data
+	return s.emit(list, func() {
+		if len(list) == 0 {
+			s.Note("No sweeps: start one with millrace run <workflow> --vary name=value,value")
+			return
+		}
+		rows := [][]string{{"ID", "WORKFLOW", "NAME", "VARIES", "RUNS", "STARTED"}}
+		for _, one := range list {
+			rows = append(rows, []string{one.ID, one.WorkflowName, nameText(one.Name, nil), strings.Join(one.Varied, " "), strconv.Itoa(one.RunCount), s.Ago(one.CreatedAt.Time)})
+		}
+		s.Table(rows)
+	})
+}
+
+func (c *runsSweep) show(s *session, sweep api.Sweep) {
+	head := append([]string{"RUN", "#"}, sweep.Varied...)
+	rows := [][]string{append(append(head, "STATUS", "TOOK", "CREDITS"), c.Output...)}
+	for _, r := range sweep.Runs {
+		row := []string{r.Run.ID, strconv.FormatInt(r.Run.Number, 10)}
+		for _, name := range sweep.Varied {
+			row = append(row, jsonText(r.Parameters[name]))
+		}
+		row = append(row, string(r.Run.Status), screen.Milliseconds(r.Run.DurationMs), screen.Amount(r.Run.CreditsUsed))
+		for _, port := range c.Output {
+			row = append(row, outputCell(r.Outputs, port))
+		}
+		rows = append(rows, row)
+	}
+	s.Table(rows)
+	if len(c.Output) == 0 && len(sweep.Ports) > 0 {
+		s.Note("Outputs to choose with -o: %s", strings.Join(sweep.Ports, ", "))
+	}
+}
+
+func outputCell(list []api.SweepOutput, port string) string {
+	for _, o := range list {
+		switch {
+		case o.Port != port:
+		case o.Value != nil:
+			return *o.Value
+		default:
+			return o.Name + " " + o.Sha256[:12]
+		}
+	}
+	return "–"
+}
+
+// csv passes the server's table on.
+func (c *runsSweep) csv(s *session) error {
+	chosen := strings.Join(c.Output, ",")
+	got, err := s.api.GetSweepTableWithResponse(s.Ctx, c.Sweep, &api.GetSweepTableParams{Outputs: &chosen})
+	if err != nil {
+		return s.explain(err)
+	}
+	_, err = s.Out.Write(got.Body)
+	return err
+}

@@ -1,0 +1,220 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { Copy, Download, FileText, Link2Off } from "lucide-react";
+import { useEffect, useState } from "react";
+import { api, ask, type Schemas } from "../api/client.ts";
+import { isFailure } from "../api/failure.ts";
+import { Problem } from "../app/ErrorPage.tsx";
+import { useTitle } from "../app/Page.tsx";
+import { useMaybeMe } from "../identity/queries.ts";
+import { runTitle } from "../runs/label.ts";
+import { looks, StatusPill } from "../runs/status.tsx";
+import { Button, buttonClass } from "../ui/Button.tsx";
+import { Empty } from "../ui/Empty.tsx";
+import { bytes, duration } from "../ui/format.ts";
+import { SkeletonRows } from "../ui/Skeleton.tsx";
+import { Table, Td, Th } from "../ui/Table.tsx";
+import { Time } from "../ui/Time.tsx";
+import { GraphPreview } from "../workflows/GraphPreview.tsx";
+import type { Definition } from "../workflows/queries.ts";
+
+type Results = Schemas["SharedResults"];
+
+/** readResultToken takes a result link's token from the fragment, which never reaches a server's log. */
+export function readResultToken(hash: string): string | null {
+  const token = hash.replace(/^#/, "");
+  return /^mrr_[0-9A-Za-z]+$/.test(token) ? token : null;
+}
+
+/** ResultsPage is where a result link leads: what a run made, for people without an account. */
+export function ResultsPage() {
+  useTitle("Shared results");
+  const [token, setToken] = useState(() => readResultToken(location.hash));
+  useEffect(() => {
+    const read = () => setToken(readResultToken(location.hash));
+    addEventListener("hashchange", read);
+    return () => removeEventListener("hashchange", read);
+  }, []);
+  const results = useQuery({
+    queryKey: ["results", token],
+    queryFn: () => ask(api.POST("/api/results", { body: { token: token ?? "" } })),
+    enabled: token !== null,
+    retry: false,
+    staleTime: 5 * 60_000,
+    meta: { shown: true },
+  });
+  return (
+    <main className="mx-auto w-full max-w-5xl px-4 py-8">
+      {token === null ? (
+        <Ended title="This link is not complete">
+          A part of it was lost on the way, perhaps at a line break. Ask for it once more, and copy it whole.
+        </Ended>
+      ) : results.data ? (
+        <Shown results={results.data} token={token} />
+      ) : results.error ? (
+        <Failed error={results.error} />
+      ) : (
+        <SkeletonRows rows={6} />
+      )}
+    </main>
+  );
+}
+
+function Ended({ title, children }: { title: string; children: string }) {
+  return (
+    <Empty icon={<Link2Off />} title={title}>
+      {children}
+    </Empty>
+  );
+}
+
+function Failed({ error }: { error: unknown }) {
+  if (!isFailure(error) || (error.status !== 404 && error.status !== 403)) return <Problem error={error} />;
+  const why =
+    error.code === "expired"
+      ? "Its time has passed."
+      : error.code === "revoked"
+        ? "It was revoked."
+        : "There is nothing behind it.";
+  return <Ended title="This link no longer works">{`${why} Ask whoever sent it for a new one.`}</Ended>;
+}
+
+function Shown({ results, token }: { results: Results; token: string }) {
+  useTitle(runTitle(results));
+  const values = Object.entries(results.parameters);
+  return (
+    <>
+      <header className="mb-6 flex flex-wrap items-start justify-between gap-3">
+        <div>
+          <h1 className="flex flex-wrap items-center gap-2">
+            {runTitle(results)} <StatusPill status={results.status} />
+          </h1>
+          <p className="mt-1 text-sm text-muted">
+            <Time at={results.createdAt} />
+            {results.durationMs !== null && `, took ${duration(results.durationMs)}`}. This page ends{" "}
+            <Time at={results.expiresAt} />.
+          </p>
+        </div>
+        {results.allowCopy && <CopyButton token={token} />}
+      </header>
+      <section className="mb-6">
+        <h2 className="mb-2">Steps</h2>
+        <GraphPreview
+          label={`The ${results.nodes.length} steps of ${results.workflowName}`}
+          className="mb-3 max-h-96 w-full rounded-xl border bg-surface p-2"
+          definition={drawn(results)}
+        />
+        <Table
+          label="Steps"
+          head={
+            <>
+              <Th>Step</Th>
+              <Th>State</Th>
+              <Th className="text-right">Took</Th>
+            </>
+          }
+        >
+          {results.nodes.map((node) => (
+            <tr key={node.id}>
+              <Td className="font-medium break-words">{node.name || node.id}</Td>
+              <Td>{looks[node.status].word}</Td>
+              <Td className="tabular text-right">{node.durationMs === null ? "–" : duration(node.durationMs)}</Td>
+            </tr>
+          ))}
+        </Table>
+      </section>
+      {values.length > 0 && (
+        <section className="mb-6">
+          <h2 className="mb-2">Parameters</h2>
+          <dl className="grid grid-cols-[auto_1fr] gap-x-6 gap-y-1 text-sm">
+            {values.map(([name, value]) => (
+              <div key={name} className="contents">
+                <dt className="font-medium">{name}</dt>
+                <dd className="break-all">{typeof value === "string" ? value : JSON.stringify(value)}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      )}
+      <section>
+        <h2 className="mb-2">Outputs</h2>
+        {results.outputs.length === 0 ? (
+          <p className="text-sm text-muted">This run has no outputs to show.</p>
+        ) : (
+          <OutputsTable outputs={results.outputs} />
+        )}
+      </section>
+    </>
+  );
+}
+
+/** drawn is the graph as far as it is shared. */
+function drawn({ nodes, edges }: Results): Definition {
+  return {
+    version: 1,
+    nodes: nodes.map(({ id, name, x, y }) => ({ id, name, type: "task", position: { x, y } })),
+    edges: edges.map(({ source, target }, index) => ({ id: `e${index}`, source, target })),
+  } as Definition;
+}
+
+function OutputsTable({ outputs }: { outputs: Results["outputs"] }) {
+  return (
+    <Table
+      label="Outputs"
+      head={
+        <>
+          <Th>File</Th>
+          <Th className="text-right">Size</Th>
+          <Th className="max-md:hidden">SHA-256</Th>
+          <Th>
+            <span className="sr-only">Download</span>
+          </Th>
+        </>
+      }
+    >
+      {outputs.map((output) => (
+        <tr key={output.key}>
+          <Td className="font-medium break-all">{output.name}</Td>
+          <Td className="tabular text-right whitespace-nowrap">{bytes(output.size)}</Td>
+          <Td className="max-md:hidden">
+            <code className="text-[12px] break-all text-muted">{output.sha256}</code>
+          </Td>
+          <Td className="space-x-2 text-right whitespace-nowrap">
+            {output.reportUrl && (
+              <a href={output.reportUrl} target="_blank" rel="noreferrer" className={buttonClass("secondary", "sm")}>
+                <FileText className="size-4" aria-hidden /> Open report
+              </a>
+            )}
+            <a href={output.url} className={buttonClass("secondary", "sm")} aria-label={`Download ${output.name}`}>
+              <Download className="size-4" aria-hidden /> <span className="max-sm:sr-only">Download</span>
+            </a>
+          </Td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function CopyButton({ token }: { token: string }) {
+  const me = useMaybeMe();
+  const copy = useMutation({ mutationFn: () => ask(api.POST("/api/results/copy", { body: { token } })) });
+  if (copy.data) {
+    return (
+      <Link to="/workflows/$workflowId" params={{ workflowId: copy.data.id }} className={buttonClass("primary")}>
+        Open the copy
+      </Link>
+    );
+  }
+  if (!me) {
+    return (
+      <a href="/sign-in" className={buttonClass("secondary")}>
+        Sign in to copy the workflow
+      </a>
+    );
+  }
+  return (
+    <Button icon={<Copy className="size-4" aria-hidden />} busy={copy.isPending} onClick={() => copy.mutate()}>
+      Copy to my team
+    </Button>
+  );
+}
