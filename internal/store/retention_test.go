@@ -34,9 +34,9 @@ func newArchive(t *testing.T, db *DB, runs int) *archive {
 	parts := fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d) `, runs*perRun-1)
 	run := `'run_' || (i / 3 + 1)` // of a part
 	a.exec(each+`INSERT INTO runs (id, team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, inputs, vcpu, ram_gb, gpu,
-			price, starter_type, starter_id, starter_name, status, total_nodes, seq, log_size, created_at, finished_at)
+			price, starter_type, starter_id, starter_name, status, total_nodes, seq, log_size, created_at, finished_at, number)
 		SELECT 'run_' || i, '`+string(team)+`', 'wf_' || (i % 100), 'W', 1, '{}', '{}', '{}', 1, 1, 0, 1, 'user', 'u', 'U', 'completed', 1, 3, 30,
-			CAST($1 AS BIGINT) - i * CAST($2 AS BIGINT), CAST($1 AS BIGINT) - i * CAST($2 AS BIGINT) FROM n`, end, hour)
+			CAST($1 AS BIGINT) - i * CAST($2 AS BIGINT), CAST($1 AS BIGINT) - i * CAST($2 AS BIGINT), i FROM n`, end, hour)
 	a.exec(parts + `INSERT INTO run_events (run_id, seq, type, at, message) SELECT ` + run + `, i % 3 + 1, 'node.started', 1, 'm' FROM n`)
 	a.exec(parts + `INSERT INTO run_nodes (run_id, node_id, name, state) SELECT ` + run + `, 'n' || (i % 3), 'N', 'succeeded' FROM n`)
 	a.exec(parts + `INSERT INTO run_attempts (run_id, node_id, shard, attempt, fence, host, state, away_until, started_at)
