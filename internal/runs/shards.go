@@ -231,8 +231,6 @@ func placeOf(s Shard) place {
 	return place{1, s.Index}
 }
 
-func (p place) before(q place) bool { return p.rank < q.rank || p.rank == q.rank && p.index < q.index }
-
 func (p place) text() string { return strconv.Itoa(p.rank) + "." + strconv.Itoa(p.index) }
 
 // readPlace reads what text wrote; nothing is before all.

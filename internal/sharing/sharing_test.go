@@ -303,7 +303,7 @@ func TestABrowserIsKnownByItsCookie(t *testing.T) {
 			t.Errorf("%q is believed", forged)
 		}
 	}
-	if sharing.Color("a") != sharing.Color("a") {
+	if first := sharing.Color("a"); first != sharing.Color("a") {
 		t.Error("a colour changes")
 	}
 }
