@@ -30,7 +30,7 @@ func (h *house) newKeeper() *upkeep.Keeper {
 			}},
 			{Name: "expired-uploads", Every: often, Batch: h.cleaning(files.Cleaner.EndUploads)},
 			{Name: "file-hashes", Every: often, Batch: h.cleaning(files.Cleaner.Hash)},
-			{Name: "deleted-files", Every: often, Batch: h.unlessBackup(h.cleaning(files.Cleaner.DeleteDoomed))},
+			{Name: "deleted-files", Every: often, Batch: h.unlessBackup(h.cleaning(files.Cleaner.DeletePending))},
 			{Name: "unfinished-uploads", Every: hourly, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
 				return upkeep.Result{}, h.files.Cleaner(h.db.Fenced(fence)).SweepUploads(ctx)
 			}},

@@ -111,7 +111,7 @@ func (s *settings) checkMail(ctx context.Context) error {
 	if s.SMTPURL == "" {
 		return nil
 	}
-	if _, _, err := s.carrier(); err != nil {
+	if _, _, err := s.mailTransport(); err != nil {
 		return err
 	}
 	u, err := url.Parse(s.SMTPURL)

@@ -48,7 +48,7 @@ import (
 type house struct {
 	log      *slog.Logger
 	db       *store.DB
-	postman  *mail.Postman
+	sender   *mail.Sender
 	accounts *builtin.System
 	files    *files.Service
 	disk     *freedisk.Watch
@@ -72,7 +72,7 @@ type house struct {
 
 // build puts the parts together; origins are where we are served.
 func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, origins []string) (*house, error) {
-	carrier, mailbox, err := s.carrier()
+	transport, mailbox, err := s.mailTransport()
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err != nil {
 		return nil, err
 	}
-	h := &house{log: log, db: db, postman: mail.NewPostman(db, carrier, log, time.Now), metrics: newRegistry(db), memory: limitMemory(log)}
+	h := &house{log: log, db: db, sender: mail.NewSender(db, transport, log, time.Now), metrics: newRegistry(db), memory: limitMemory(log)}
 	keep, doors, err := s.openObjects(ctx, db.Key("object addresses"))
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		return nil, err
 	}
 	h.accounts = builtin.New(builtin.Options{
-		Stores: db.Identity(), Post: h.postman, Passwords: builtin.NewPasswords(), Origins: origins,
+		Stores: db.Identity(), Post: h.sender, Passwords: builtin.NewPasswords(), Origins: origins,
 		SignUp: s.signUp(origins), Private: s.private(origins), FirstPlan: string(credits.Free), Now: time.Now,
 	})
 	providers, err := s.providers()
@@ -224,8 +224,8 @@ func (h *house) watchDisk(s *settings) error {
 	return err
 }
 
-// carrier takes letters away; the mailbox is nil unless they stay here.
-func (s *settings) carrier() (mail.Carrier, account.Mailbox, error) {
+// mailTransport takes letters away; the mailbox is nil unless they stay here.
+func (s *settings) mailTransport() (mail.Transport, account.Mailbox, error) {
 	if s.SMTPURL != "" {
 		c, err := mail.NewSMTP(s.SMTPURL, time.Now)
 		return c, nil, err
@@ -289,7 +289,7 @@ func (h *house) recover(ctx context.Context) error {
 func (h *house) background(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return h.disk.Run(ctx) })
 	g.Go(func() error { return h.feed.Run(ctx) })
-	g.Go(func() error { return h.postman.Run(ctx) })
+	g.Go(func() error { return h.sender.Run(ctx) })
 	g.Go(func() error { return errors.Join(h.engine.Run(ctx), h.driver.Close()) })
 	g.Go(func() error { return h.editor.Run(ctx) })
 	g.Go(func() error { return h.ai.Run(ctx) })

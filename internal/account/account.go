@@ -48,8 +48,8 @@ type Eraser interface {
 	Scrub(ctx context.Context) error
 	// MarkErased makes the record a tombstone, to be swept at a time.
 	MarkErased(ctx context.Context, team ids.Team, now, sweepAt time.Time) error
-	// Bury removes the tombstone.
-	Bury(ctx context.Context, team ids.Team) error
+	// DeleteTombstone removes the tombstone.
+	DeleteTombstone(ctx context.Context, team ids.Team) error
 }
 
 // RunStore knows the runs of a team.

@@ -25,8 +25,8 @@ func (s *Service) Run(ctx context.Context) error {
 	tick := time.NewTicker(round)
 	defer tick.Stop()
 	for {
-		s.carryAll(ctx)
-		s.complain(ctx, "cannot forget letters; it is tried again", s.forget(ctx))
+		s.eraseAll(ctx)
+		s.logError(ctx, "cannot forget letters; it is tried again", s.forget(ctx))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -36,23 +36,23 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-func (s *Service) carryAll(ctx context.Context) {
+func (s *Service) eraseAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		e, err := s.Store.ClaimErasure(ctx, s.Now(), s.Now().Add(lease))
 		if fault.Is(err, fault.KindNotFound) {
 			return
 		}
 		if err == nil {
-			err = s.carry(ctx, e)
+			err = s.eraseTeam(ctx, e)
 		}
 		if err != nil {
-			s.complain(ctx, "cannot erase a team; it is tried again", err, slog.String("team", string(e.Team)))
+			s.logError(ctx, "cannot erase a team; it is tried again", err, slog.String("team", string(e.Team)))
 			return
 		}
 	}
 }
 
-func (s *Service) complain(ctx context.Context, what string, err error, about ...any) {
+func (s *Service) logError(ctx context.Context, what string, err error, about ...any) {
 	if err != nil && ctx.Err() == nil {
 		s.Log.ErrorContext(ctx, what, append(about, slog.Any("error", err))...)
 	}
@@ -75,9 +75,9 @@ func (s *Service) forget(ctx context.Context) error {
 	return err
 }
 
-// carry does all that is left to do. Every step may be done again, so that
+// eraseTeam does all that is left to do. Every step may be done again, so that
 // whoever takes over after a crash begins at the first one.
-func (s *Service) carry(ctx context.Context, e Erasure) error {
+func (s *Service) eraseTeam(ctx context.Context, e Erasure) error {
 	if e.Erased {
 		return s.sweep(ctx, e)
 	}
@@ -155,5 +155,5 @@ func (s *Service) sweep(ctx context.Context, e Erasure) error {
 	if now.Before(e.SweepUntil) {
 		return s.Store.MarkErased(ctx, e.Team, now, now.Add(min(sweepPause, e.SweepUntil.Sub(now))))
 	}
-	return s.Store.Bury(ctx, e.Team)
+	return s.Store.DeleteTombstone(ctx, e.Team)
 }

@@ -19,7 +19,7 @@ type Balance struct {
 	Period  time.Time      // start of the month
 	Granted credits.Amount // monthly credits of the month
 	Spent   credits.Amount // in the month, of either kind
-	Purse   credits.Purse
+	Credits credits.Balance
 	Held    credits.Amount
 	Stored  int64 // bytes kept and reserved
 
@@ -34,7 +34,7 @@ func (b Balance) Waiting() bool { return b.Unverified && b.Plan == credits.Free 
 const VerifyFirst = "confirm your email address first: the team's monthly credits come with that"
 
 // Remaining is what can still be promised away.
-func (b Balance) Remaining() credits.Amount { return max(0, b.Purse.Left()-b.Held) }
+func (b Balance) Remaining() credits.Amount { return max(0, b.Credits.Left()-b.Held) }
 
 // EntryType says what an entry of the ledger is.
 type EntryType string

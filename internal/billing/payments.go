@@ -92,7 +92,7 @@ type PaymentEvent struct {
 
 // Told is what the event says of its subscription.
 func (e PaymentEvent) Told() Subscription {
-	return Subscription{ID: e.Subscription, Plan: e.Plan, State: e.State, Before: e.Before, Began: e.Began, Ended: e.Ended, ToldAt: e.Created}
+	return Subscription{ID: e.Subscription, Plan: e.Plan, State: e.State, Before: e.Before, Began: e.Began, Ended: e.Ended, EventAt: e.Created}
 }
 
 // InvoiceRef is where the provider keeps an invoice. A paid checkout may know

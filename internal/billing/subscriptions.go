@@ -8,13 +8,13 @@ import (
 
 // Subscription is what a provider has told us of one.
 type Subscription struct {
-	ID     string
-	Plan   credits.Plan // what it stands for; Free when that is nothing
-	State  string       // in the provider's words
-	Before string       // its state until then
-	Began  bool         // it is as it began
-	Ended  bool         // for good
-	ToldAt time.Time    // in whole seconds, as providers count
+	ID      string
+	Plan    credits.Plan // what it stands for; Free when that is nothing
+	State   string       // in the provider's words
+	Before  string       // its state until then
+	Began   bool         // it is as it began
+	Ended   bool         // for good
+	EventAt time.Time    // in whole seconds, as providers count
 }
 
 // FollowedBy reports whether an event happened after what is known. Of two in
@@ -26,8 +26,8 @@ func (s Subscription) FollowedBy(next Subscription) bool {
 		return false
 	case next.Ended:
 		return true
-	case !next.ToldAt.Equal(s.ToldAt):
-		return next.ToldAt.After(s.ToldAt)
+	case !next.EventAt.Equal(s.EventAt):
+		return next.EventAt.After(s.EventAt)
 	case s.Began != next.Began:
 		return s.Began
 	}

@@ -109,13 +109,13 @@ func (s *Service) sum(ctx context.Context, key string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// DeleteDoomed deletes bytes whose last row is gone.
-func (c Cleaner) DeleteDoomed(ctx context.Context, after string) (r Cleaned, next string, err error) {
-	keys, err := c.s.store.Doomed(ctx, after, cleaningBatch)
+// DeletePending deletes bytes whose last row is gone.
+func (c Cleaner) DeletePending(ctx context.Context, after string) (r Cleaned, next string, err error) {
+	keys, err := c.s.store.PendingDeletes(ctx, after, cleaningBatch)
 	if err != nil {
 		return r, "", err
 	}
-	r = c.s.bury(ctx, keys)
+	r = c.s.deletePending(ctx, keys)
 	if len(keys) > 0 {
 		next = keys[len(keys)-1]
 	}
@@ -123,12 +123,12 @@ func (c Cleaner) DeleteDoomed(ctx context.Context, after string) (r Cleaned, nex
 	return r, next, ctx.Err()
 }
 
-// bury deletes doomed bytes, and then the note of them.
-func (s *Service) bury(ctx context.Context, keys []string) (r Cleaned) {
+// deletePending deletes bytes that nobody points to, and then the note of them.
+func (s *Service) deletePending(ctx context.Context, keys []string) (r Cleaned) {
 	for _, key := range keys {
 		err := s.objects.Delete(ctx, key)
 		if err == nil {
-			err = s.store.Undoom(ctx, key)
+			err = s.store.ForgetDelete(ctx, key)
 		}
 		r.count(err)
 	}

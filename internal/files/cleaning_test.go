@@ -111,7 +111,7 @@ func TestNoObjectIsDeletedWhileABackupIsMade(t *testing.T) {
 		if err := b.room.Delete(ctx, b.who, files.FromUpload, other); err != nil {
 			t.Fatal(err)
 		}
-		if r, _, err := b.room.Cleaner(db).DeleteDoomed(ctx, ""); r.Done != 1 || err != nil {
+		if r, _, err := b.room.Cleaner(db).DeletePending(ctx, ""); r.Done != 1 || err != nil {
 			t.Errorf("%+v, %v", r, err) // the other was deleted with its row
 		}
 		if left, err := b.kept.List(ctx, "teams/", "", 10); len(left) != 0 || err != nil {

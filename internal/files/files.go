@@ -137,8 +137,8 @@ type ListStore interface {
 	Reservations(ctx context.Context, team ids.Team) ([]Reservation, error)
 	PlanOf(ctx context.Context, team ids.Team) (credits.Plan, error)
 	// DeleteFile removes the row. With the last row that points to them its bytes
-	// are doomed: then their key is returned.
-	DeleteFile(ctx context.Context, team ids.Team, key string) (doomed string, err error)
+	// are to be deleted: then their key is returned.
+	DeleteFile(ctx context.Context, team ids.Team, key string) (pending string, err error)
 	// FilesOfRun are what a run produced and consumed, with who started it. A
 	// run that has not ended is fault.KindConflict.
 	FilesOfRun(ctx context.Context, team ids.Team, run ids.Run) (list []File, starter string, err error)
@@ -148,15 +148,15 @@ type ListStore interface {
 type CleaningStore interface {
 	// Each of these lists goes by key, from after the given one.
 	ExpiredReservations(ctx context.Context, now time.Time, after string, limit int) ([]Reservation, error)
-	Doomed(ctx context.Context, after string, limit int) ([]string, error)
+	PendingDeletes(ctx context.Context, after string, limit int) ([]string, error)
 	// Unhashed are blobs whose hash nobody has taken yet.
 	Unhashed(ctx context.Context, after string, limit int) ([]string, error)
 	ResetUploads(ctx context.Context) error
-	Undoom(ctx context.Context, key string) error
+	ForgetDelete(ctx context.Context, key string) error
 	// BackingUp reports whether a backup is being made, which needs all objects.
 	BackingUp(ctx context.Context, now time.Time) (bool, error)
 	SetHash(ctx context.Context, key, sha256 string) error
-	// Unknown returns those of the keys that no row knows, doomed ones aside.
+	// Unknown returns those of the keys that no row knows, pending ones aside.
 	Unknown(ctx context.Context, keys []string) ([]string, error)
 }
 
@@ -290,22 +290,22 @@ func (s *Service) Delete(ctx context.Context, caller access.Caller, source Sourc
 	if f.CreatedBy != caller.User && !caller.May(access.DeleteAnyFile) {
 		return fault.Forbidden("only an admin or owner may delete someone else's file")
 	}
-	doomed, err := s.store.DeleteFile(ctx, caller.Team, key)
+	pending, err := s.store.DeleteFile(ctx, caller.Team, key)
 	if err != nil {
 		return err
 	}
-	return s.buryNow(ctx, []string{doomed})
+	return s.deleteNow(ctx, []string{pending})
 }
 
-// buryNow deletes doomed bytes that somebody just deleted, as far as that is
+// deleteNow deletes pending bytes that somebody just deleted, as far as that is
 // quick; upkeep does the rest.
-func (s *Service) buryNow(ctx context.Context, keys []string) error {
+func (s *Service) deleteNow(ctx context.Context, keys []string) error {
 	waits, err := s.store.BackingUp(ctx, s.now())
 	if err != nil || waits {
 		return err
 	}
 	keys = slices.DeleteFunc(keys, func(key string) bool { return key == "" })
-	return s.bury(ctx, keys[:min(len(keys), cleaningBatch)]).Why
+	return s.deletePending(ctx, keys[:min(len(keys), cleaningBatch)]).Why
 }
 
 // DeleteRun deletes every file that a run produced or consumed. Members may do
@@ -325,14 +325,14 @@ func (s *Service) DeleteRun(ctx context.Context, caller access.Caller, run ids.R
 	if !mine && !caller.May(access.DeleteAnyFile) {
 		return 0, 0, fault.Forbidden("only an admin or owner may delete the files of someone else's run")
 	}
-	var doomed []string
+	var pending []string
 	for _, f := range list {
 		key, err := s.store.DeleteFile(ctx, caller.Team, f.Key)
 		if err != nil {
 			return files, bytes, err
 		}
-		doomed = append(doomed, key)
+		pending = append(pending, key)
 		files, bytes = files+1, bytes+f.Size
 	}
-	return files, bytes, s.buryNow(ctx, doomed)
+	return files, bytes, s.deleteNow(ctx, pending)
 }

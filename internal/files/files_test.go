@@ -275,7 +275,7 @@ func TestBytesStayWhileABackupIsMade(t *testing.T) {
 		if err := b.db.UnmarkBackup(t.Context(), "backup"); err != nil {
 			t.Fatal(err)
 		}
-		if r, _, err := b.Cleaner(b.db).DeleteDoomed(t.Context(), ""); err != nil || r.Done != 1 || b.there(key) {
+		if r, _, err := b.Cleaner(b.db).DeletePending(t.Context(), ""); err != nil || r.Done != 1 || b.there(key) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})
@@ -290,11 +290,11 @@ func TestWhatCannotBeDeletedStopsNothingElse(t *testing.T) {
 		}
 		storetest.Refused(t, "the other", b.Delete(t.Context(), b.owner, files.FromUpload, second), "")
 		c := b.Cleaner(b.db)
-		if r, _, err := c.DeleteDoomed(t.Context(), ""); err != nil || r.Done != 0 || r.Skipped != 1 || r.Why == nil {
+		if r, _, err := c.DeletePending(t.Context(), ""); err != nil || r.Done != 0 || r.Skipped != 1 || r.Why == nil {
 			t.Errorf("%+v, %v", r, err)
 		}
 		b.objects.stuck = ""
-		if r, _, err := c.DeleteDoomed(t.Context(), ""); err != nil || r.Done != 1 || b.there(first) {
+		if r, _, err := c.DeletePending(t.Context(), ""); err != nil || r.Done != 1 || b.there(first) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})

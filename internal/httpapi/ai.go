@@ -76,7 +76,7 @@ func (x *exchange) await(an ai.Analysis) (ai.Analysis, error) {
 func (x *exchange) standing(owner ai.Owner) error {
 	q, err := x.api.AI.Quota(x.ctx(), owner)
 	if err == nil {
-		x.rateLimit("analyses", limits.Window{Most: q.Limit, Per: 24 * time.Hour}, limits.Standing{Remaining: q.Remaining, Reset: q.ResetsAt.Sub(x.api.Now())})
+		x.rateLimit("analyses", limits.Window{Most: q.Limit, Per: 24 * time.Hour}, limits.Result{Remaining: q.Remaining, Reset: q.ResetsAt.Sub(x.api.Now())})
 	}
 	return err
 }

@@ -29,7 +29,7 @@ import (
 
 // Limiter counts requests, across all replicas.
 type Limiter interface {
-	TakeHit(ctx context.Context, bucket string, w limits.Window, now time.Time) (limits.Standing, error)
+	TakeHit(ctx context.Context, bucket string, w limits.Window, now time.Time) (limits.Result, error)
 }
 
 // Answers remembers what requests with an idempotency key were answered.

@@ -24,8 +24,8 @@ func (a *API) getCredits(x *exchange) (answer, error) {
 	_, end := credits.Period(b.Period)
 	out := api.Credits{
 		MonthlyCredits: b.Granted.Float(), UsedCredits: b.Spent.Float(), Remaining: b.Remaining().Float(),
-		PercentUsed: percent(b.Granted-b.Purse.Monthly, b.Granted), Plan: api.Plan(b.Plan),
-		TopUpCredits: b.Purse.TopUp.Float(), HeldCredits: b.Held.Float(),
+		PercentUsed: percent(b.Granted-b.Credits.Monthly, b.Granted), Plan: api.Plan(b.Plan),
+		TopUpCredits: b.Credits.TopUp.Float(), HeldCredits: b.Held.Float(),
 		PeriodStart: api.At(b.Period), PeriodEnd: api.At(end),
 		AiAnalysis: api.AnalysisQuota{Limit: quota.Limit, Used: quota.Used, Remaining: quota.Remaining, ResetsAt: api.At(quota.ResetsAt)},
 		Storage:    api.StorageUse{UsedBytes: b.Stored},

@@ -48,7 +48,7 @@ func (a *API) completeChat(x *exchange) (answer, error) {
 
 func (x *exchange) chatStanding(left int) {
 	now := x.api.Now()
-	x.rateLimit("chat", limits.Window{Most: x.api.Chat.Limits.PerUser, Per: 24 * time.Hour}, limits.Standing{Remaining: left, Reset: ai.Tomorrow(now).Sub(now)})
+	x.rateLimit("chat", limits.Window{Most: x.api.Chat.Limits.PerUser, Per: 24 * time.Hour}, limits.Result{Remaining: left, Reset: ai.Tomorrow(now).Sub(now)})
 }
 
 // streamChat passes each event on as soon as it comes. A client that leaves

@@ -280,7 +280,7 @@ func TestAnUploadThatBreaksOffMayBeTriedAgain(t *testing.T) {
 // cleanFiles does the chores of the room once.
 func (h *house) cleanFiles() error {
 	c, ctx := h.filesRoom.Cleaner(h.db), h.t.Context()
-	for _, do := range []func(context.Context, string) (files.Cleaned, string, error){c.EndUploads, c.Hash, c.DeleteDoomed, c.RemoveOrphans} {
+	for _, do := range []func(context.Context, string) (files.Cleaned, string, error){c.EndUploads, c.Hash, c.DeletePending, c.RemoveOrphans} {
 		if r, _, err := do(ctx, ""); err != nil || r.Skipped > 0 {
 			return errors.Join(err, r.Why)
 		}

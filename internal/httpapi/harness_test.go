@@ -64,7 +64,7 @@ type house struct {
 	mux      *httpapi.Mux
 	accounts *builtin.System
 	mailbox  string
-	postman  *mail.Postman
+	sender   *mail.Sender
 	log      *bytes.Buffer
 
 	world     *paperstest.World
@@ -115,9 +115,9 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.postman = mail.NewPostman(h.db, folder, log, h.clock)
+	h.sender = mail.NewSender(h.db, folder, log, h.clock)
 	ido := builtin.Options{
-		Private: true, Stores: h.db.Identity(), Post: h.postman, Passwords: builtin.NewPasswordsOfCost(64, 1),
+		Private: true, Stores: h.db.Identity(), Post: h.sender, Passwords: builtin.NewPasswordsOfCost(64, 1),
 		Origins: []string{base, cloud}, SignUp: builtin.SignUpOpen, FirstPlan: "free", Now: h.clock,
 	}
 	signer := disk.NewSigner(h.db.Key("objects"))
@@ -309,7 +309,7 @@ func (h *house) join(who someone, host someone, role access.Role) {
 // letter is the newest mail to an address.
 func (h *house) letter(to string) string {
 	h.t.Helper()
-	h.postman.Hurry(h.t.Context())
+	h.sender.SendNow(h.t.Context())
 	for _, text := range slices.Backward(h.mails()) {
 		if strings.Contains(text, "To: <"+to+">") {
 			return text

@@ -32,10 +32,10 @@ func (x *exchange) limit() error {
 }
 
 // counted tells the caller of a rule that a room counted them by.
-func (x *exchange) counted(r limits.Rule, s limits.Standing) { x.rateLimit(r.Name, r.Window, s) }
+func (x *exchange) counted(r limits.Rule, s limits.Result) { x.rateLimit(r.Name, r.Window, s) }
 
 // rateLimit adds a limit and where the caller stands to what the answer says.
-func (x *exchange) rateLimit(name string, w limits.Window, s limits.Standing) {
+func (x *exchange) rateLimit(name string, w limits.Window, s limits.Result) {
 	h := x.w.Header()
 	for header, item := range map[string]string{
 		"RateLimit-Policy": fmt.Sprintf("%q;q=%d;w=%d", name, w.Most, int(w.Per.Seconds())),

@@ -22,7 +22,7 @@ func publicHouse(t *testing.T, url string) *house {
 // letters counts the mails to an address; to none, all.
 func (h *house) letters(to string) (n int) {
 	h.t.Helper()
-	h.postman.Hurry(h.t.Context())
+	h.sender.SendNow(h.t.Context())
 	for _, text := range h.mails() {
 		if strings.Contains(text, "To: <"+to) {
 			n++

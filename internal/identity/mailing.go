@@ -14,7 +14,7 @@ import (
 // Counter counts across all servers and restarts.
 type Counter interface {
 	// TakeHits counts one more by every rule, or by none if one is used up.
-	TakeHits(ctx context.Context, rules []limits.Rule, now time.Time) ([]limits.Standing, error)
+	TakeHits(ctx context.Context, rules []limits.Rule, now time.Time) ([]limits.Result, error)
 }
 
 // Count takes one more by every rule, or says when it is worth trying again.

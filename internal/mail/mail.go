@@ -17,25 +17,25 @@ type Outbox interface {
 	LetterFailed(ctx context.Context, id, why string) error
 }
 
-// Carrier takes a letter out of the house.
-type Carrier interface {
-	Carry(ctx context.Context, l letters.Letter) error
+// Transport takes a letter out of the house.
+type Transport interface {
+	Send(ctx context.Context, l letters.Letter) error
 }
 
-// Postman empties the outbox: at once when hurried, and every few seconds in
+// Sender empties the outbox: at once when hurried, and every few seconds in
 // any case. A letter goes out at least once.
-type Postman struct {
-	outbox  Outbox
-	carrier Carrier
-	log     *slog.Logger
-	now     func() time.Time
-	wake    chan struct{}
+type Sender struct {
+	outbox    Outbox
+	transport Transport
+	log       *slog.Logger
+	now       func() time.Time
+	wake      chan struct{}
 }
 
-// NewPostman makes one. Several, on several servers, do not get in each
+// NewSender makes one. Several, on several servers, do not get in each
 // other's way.
-func NewPostman(outbox Outbox, carrier Carrier, log *slog.Logger, now func() time.Time) *Postman {
-	return &Postman{outbox: outbox, carrier: carrier, log: log, now: now, wake: make(chan struct{}, 1)}
+func NewSender(outbox Outbox, transport Transport, log *slog.Logger, now func() time.Time) *Sender {
+	return &Sender{outbox: outbox, transport: transport, log: log, now: now, wake: make(chan struct{}, 1)}
 }
 
 const (
@@ -47,7 +47,7 @@ const (
 )
 
 // Run delivers until ctx ends.
-func (p *Postman) Run(ctx context.Context) error {
+func (p *Sender) Run(ctx context.Context) error {
 	tick := time.NewTicker(round)
 	defer tick.Stop()
 	for {
@@ -61,23 +61,23 @@ func (p *Postman) Run(ctx context.Context) error {
 	}
 }
 
-// Wake makes Run deliver what waits; whoever asks does not wait for it.
-func (p *Postman) Wake() {
+// SendSoon makes Run deliver what waits; whoever asks does not wait for it.
+func (p *Sender) SendSoon() {
 	select {
 	case p.wake <- struct{}{}:
 	default: // it looks again in any case
 	}
 }
 
-// Hurry delivers what waits, as far as a few seconds go. It goes on although
+// SendNow delivers what waits, as far as a few seconds go. It goes on although
 // the one who asked has left.
-func (p *Postman) Hurry(ctx context.Context) {
+func (p *Sender) SendNow(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hurryTime)
 	defer cancel()
 	p.deliver(ctx)
 }
 
-func (p *Postman) deliver(ctx context.Context) {
+func (p *Sender) deliver(ctx context.Context) {
 	for ctx.Err() == nil {
 		claimed, err := p.outbox.ClaimLetters(ctx, batch, p.now(), lease)
 		if err != nil {
@@ -87,7 +87,7 @@ func (p *Postman) deliver(ctx context.Context) {
 			return
 		}
 		for _, l := range claimed {
-			p.carry(ctx, l)
+			p.send(ctx, l)
 		}
 		if len(claimed) < batch {
 			return
@@ -95,8 +95,8 @@ func (p *Postman) deliver(ctx context.Context) {
 	}
 }
 
-func (p *Postman) carry(ctx context.Context, l letters.Letter) {
-	err := p.tryCarry(ctx, l)
+func (p *Sender) send(ctx context.Context, l letters.Letter) {
+	err := p.trySend(ctx, l)
 	if err == nil {
 		err = p.outbox.LetterSent(context.WithoutCancel(ctx), l.ID)
 	} else if noted := p.outbox.LetterFailed(context.WithoutCancel(ctx), l.ID, err.Error()); noted != nil {
@@ -107,11 +107,11 @@ func (p *Postman) carry(ctx context.Context, l letters.Letter) {
 	}
 }
 
-func (p *Postman) tryCarry(ctx context.Context, l letters.Letter) error {
+func (p *Sender) trySend(ctx context.Context, l letters.Letter) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if l.Void {
 		return nil
 	}
-	return p.carrier.Carry(ctx, l)
+	return p.transport.Send(ctx, l)
 }

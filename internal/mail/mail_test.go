@@ -30,7 +30,7 @@ func TestALetterInTheFolderKeepsItsLinkInOnePiece(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Carry(t.Context(), letter); err != nil {
+	if err := f.Send(t.Context(), letter); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -60,7 +60,7 @@ func TestTheFolderForgetsATeamAndWhatWasNeverFinished(t *testing.T) {
 	for _, team := range []ids.Team{"", "team_a", "team_ab", "team_a"} {
 		l := letter
 		l.Team = team
-		if err := f.Carry(t.Context(), l); err != nil {
+		if err := f.Send(t.Context(), l); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,19 +147,19 @@ func (d *drawer) LetterFailed(_ context.Context, _, why string) error {
 
 func TestALetterThatIsRefusedStaysInTheOutbox(t *testing.T) {
 	box := &mailbox{refuse: true}
-	carrier, err := NewSMTP(box.serve(t), time.Now)
+	transport, err := NewSMTP(box.serve(t), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &drawer{waiting: []letters.Letter{letter}}
-	p := NewPostman(d, carrier, slog.New(slog.DiscardHandler), time.Now)
-	p.Hurry(t.Context())
+	p := NewSender(d, transport, slog.New(slog.DiscardHandler), time.Now)
+	p.SendNow(t.Context())
 	if len(d.failed) != 1 || len(d.sent) != 0 {
 		t.Fatalf("failed %v, sent %v", d.failed, d.sent)
 	}
 	box.refuse = false
 	d.waiting = []letters.Letter{letter}
-	p.Hurry(t.Context())
+	p.SendNow(t.Context())
 	if len(d.sent) != 1 || len(box.got) != 1 || !strings.Contains(box.got[0], strings.Repeat("x", 90)+"?a=b") {
 		t.Errorf("sent %v, got %q", d.sent, box.got)
 	}
@@ -174,7 +174,7 @@ func TestAVoidLetterIsThrownAwayLikeOneThatWasSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &drawer{waiting: []letters.Letter{void}}
-	NewPostman(d, f, slog.New(slog.DiscardHandler), time.Now).Hurry(t.Context())
+	NewSender(d, f, slog.New(slog.DiscardHandler), time.Now).SendNow(t.Context())
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 || len(d.sent) != 1 || len(d.failed) != 0 {
 		t.Errorf("sent %v, failed %v, in the folder %v, %v", d.sent, d.failed, left, err)
 	}
@@ -196,13 +196,13 @@ func (s *signalled) ClaimLetters(ctx context.Context, _ int, _ time.Time, _ time
 
 func TestWakingThePostmanWaitsForNothing(t *testing.T) {
 	box := &signalled{looked: make(chan struct{})}
-	p := NewPostman(box, nil, slog.New(slog.DiscardHandler), time.Now)
+	p := NewSender(box, nil, slog.New(slog.DiscardHandler), time.Now)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()
 	<-box.looked
 	for range 3 { // nobody is looking by now
-		p.Wake()
+		p.SendSoon()
 	}
 	<-box.looked
 	cancel()

@@ -136,8 +136,8 @@ func (db *DB) MarkErased(ctx context.Context, team ids.Team, now, sweepAt time.T
 	return err
 }
 
-// Bury removes the tombstone.
-func (db *DB) Bury(ctx context.Context, team ids.Team) error {
+// DeleteTombstone removes the tombstone.
+func (db *DB) DeleteTombstone(ctx context.Context, team ids.Team) error {
 	_, err := db.changed(ctx, `DELETE FROM erasures WHERE team_id = $1`, team)
 	return err
 }

@@ -197,7 +197,7 @@ func TestAnErasureIsTakenInTurns(t *testing.T) {
 		if err != nil || !e.Erased || !e.SweepUntil.Equal(now.Add(time.Minute+time.Hour)) {
 			t.Errorf("%+v %v", e, err)
 		}
-		if err := db.Bury(ctx, "t"); err != nil {
+		if err := db.DeleteTombstone(ctx, "t"); err != nil {
 			t.Error(err)
 		}
 		if _, err := db.Erasure(ctx, "t"); !fault.Is(err, fault.KindNotFound) {

@@ -24,27 +24,27 @@ func (db *DB) Balance(ctx context.Context, team ids.Team, now time.Time) (billin
 	b, err := db.balanceRow(ctx, team)
 	if err != nil || !b.current(now) {
 		err = db.inTx(ctx, func(tx *DB) error {
-			b, err = tx.openPurse(ctx, team, now)
+			b, err = tx.lockBalance(ctx, team, now)
 			return err
 		})
 	}
 	return b.Balance, err
 }
 
-// purse is a balance inside a transaction that may change it.
-type purse struct {
+// balance is a balance inside a transaction that may change it.
+type teamBalance struct {
 	billing.Balance
 	team  ids.Team
 	known bool // has a row
 }
 
-func (p *purse) current(now time.Time) bool {
+func (p *teamBalance) current(now time.Time) bool {
 	start, _ := credits.Period(now)
 	return p.known && !p.Period.Before(start)
 }
 
-func (db *DB) balanceRow(ctx context.Context, team ids.Team) (*purse, error) {
-	p := &purse{team: team}
+func (db *DB) balanceRow(ctx context.Context, team ids.Team) (*teamBalance, error) {
+	p := &teamBalance{team: team}
 	var period, granted, spent, monthly, topUp, held, stored sql.NullInt64
 	err := db.q.QueryRowContext(ctx, `
 		SELECT t.plan, b.period, b.granted, b.spent, b.monthly, b.top_up, b.held, s.bytes, t.credits_wait_for <> ''
@@ -58,7 +58,7 @@ func (db *DB) balanceRow(ctx context.Context, team ids.Team) (*purse, error) {
 	}
 	p.known = period.Valid
 	p.Period, p.Granted, p.Spent = fromMicros(period.Int64), credits.Amount(granted.Int64), credits.Amount(spent.Int64)
-	p.Purse = credits.Purse{Monthly: credits.Amount(monthly.Int64), TopUp: credits.Amount(topUp.Int64)}
+	p.Credits = credits.Balance{Monthly: credits.Amount(monthly.Int64), TopUp: credits.Amount(topUp.Int64)}
 	p.Held, p.Stored = credits.Amount(held.Int64), stored.Int64
 	return p, nil
 }
@@ -66,9 +66,9 @@ func (db *DB) balanceRow(ctx context.Context, team ids.Team) (*purse, error) {
 // openPurse reads a team's balance for changing: nobody else changes it before
 // the transaction ends. In a new month it lets what was left expire and grants
 // what the plan gives.
-func (db *DB) openPurse(ctx context.Context, team ids.Team, now time.Time) (*purse, error) {
-	if err := db.lock(ctx, "purse "+string(team)); err != nil {
-		return &purse{}, err
+func (db *DB) lockBalance(ctx context.Context, team ids.Team, now time.Time) (*teamBalance, error) {
+	if err := db.lock(ctx, "teamBalance "+string(team)); err != nil {
+		return &teamBalance{}, err
 	}
 	p, err := db.balanceRow(ctx, team)
 	if err != nil || p.current(now) {
@@ -92,9 +92,9 @@ func (db *DB) openPurse(ctx context.Context, team ids.Team, now time.Time) (*pur
 		fmt.Sprintf("monthly credits of the %s plan, until %s", terms.Name, end.Format("2 January 2006")), now)
 }
 
-func (db *DB) expire(ctx context.Context, p *purse, at time.Time) error {
-	rest, gone := p.Purse.Expire()
-	p.Purse = rest
+func (db *DB) expire(ctx context.Context, p *teamBalance, at time.Time) error {
+	rest, gone := p.Credits.Expire()
+	p.Credits = rest
 	if gone == 0 {
 		return nil
 	}
@@ -106,9 +106,9 @@ func (db *DB) expire(ctx context.Context, p *purse, at time.Time) error {
 }
 
 // grantMonthly adds to the month's credits.
-func (db *DB) grantMonthly(ctx context.Context, p *purse, amount credits.Amount, source, id, why string, now time.Time) error {
+func (db *DB) grantMonthly(ctx context.Context, p *teamBalance, amount credits.Amount, source, id, why string, now time.Time) error {
 	p.Granted += amount
-	p.Purse.Monthly += amount
+	p.Credits.Monthly += amount
 	_, err := db.book(ctx, p, billing.Entry{
 		Type: billing.GrantEntry, Source: source, SourceID: id, Description: why, CreatedAt: now,
 	}, credits.Split{Monthly: amount})
@@ -117,7 +117,7 @@ func (db *DB) grantMonthly(ctx context.Context, p *purse, amount credits.Amount,
 
 // book appends an entry and writes the balance that p has become. Booked is
 // false, and nothing changes, when this source stands in the ledger already.
-func (db *DB) book(ctx context.Context, p *purse, e billing.Entry, parts credits.Split) (booked bool, err error) {
+func (db *DB) book(ctx context.Context, p *teamBalance, e billing.Entry, parts credits.Split) (booked bool, err error) {
 	n, err := db.changed(ctx, `
 		INSERT INTO ledger (id, team_id, type, source, source_id, monthly, top_up, run_id, workflow_id,
 			actor_type, actor_id, actor_name, quantity, unit, description, created_at)
@@ -133,7 +133,7 @@ func (db *DB) book(ctx context.Context, p *purse, e billing.Entry, parts credits
 		VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (team_id) DO UPDATE SET period = excluded.period, granted = excluded.granted, spent = excluded.spent,
 			monthly = excluded.monthly, top_up = excluded.top_up, held = excluded.held`,
-		p.team, micros(p.Period), p.Granted, p.Spent, p.Purse.Monthly, p.Purse.TopUp, p.Held)
+		p.team, micros(p.Period), p.Granted, p.Spent, p.Credits.Monthly, p.Credits.TopUp, p.Held)
 	p.known = true
 	return true, err
 }
@@ -145,12 +145,12 @@ func quantity(e billing.Entry) any {
 	return e.Quantity
 }
 
-// spend books a cost. What the purse does not have is given back by an
+// spend books a cost. What the balance does not have is given back by an
 // adjustment, so that the balance never falls below zero.
-func (db *DB) spend(ctx context.Context, p *purse, e billing.Entry, cost credits.Amount) error {
+func (db *DB) spend(ctx context.Context, p *teamBalance, e billing.Entry, cost credits.Amount) error {
 	before := *p
-	rest, split := p.Purse.Spend(cost)
-	p.Purse, p.Spent = rest, p.Spent+cost-split.Short
+	rest, split := p.Credits.Spend(cost)
+	p.Credits, p.Spent = rest, p.Spent+cost-split.Short
 	booked, err := db.book(ctx, p, e, credits.Split{Monthly: -split.Monthly, TopUp: -split.TopUp - split.Short})
 	if err != nil || !booked {
 		*p = before
@@ -160,7 +160,7 @@ func (db *DB) spend(ctx context.Context, p *purse, e billing.Entry, cost credits
 }
 
 // forgive books what was short.
-func (db *DB) forgive(ctx context.Context, p *purse, e billing.Entry, short credits.Amount) error {
+func (db *DB) forgive(ctx context.Context, p *teamBalance, e billing.Entry, short credits.Amount) error {
 	if short == 0 {
 		return nil
 	}
@@ -174,24 +174,24 @@ func (db *DB) forgive(ctx context.Context, p *purse, e billing.Entry, short cred
 // before, it changes nothing.
 func (db *DB) Grant(ctx context.Context, e billing.Entry) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		p, err := tx.openPurse(ctx, e.Team, e.CreatedAt)
+		p, err := tx.lockBalance(ctx, e.Team, e.CreatedAt)
 		if err != nil {
 			return err
 		}
 		if e.Credits < 0 {
 			return tx.takeBack(ctx, p, e, -e.Credits)
 		}
-		p.Purse.TopUp += e.Credits
+		p.Credits.TopUp += e.Credits
 		_, err = tx.book(ctx, p, e, credits.Split{TopUp: e.Credits})
 		return err
 	})
 }
 
 // takeBack books credits that leave, bought ones first.
-func (db *DB) takeBack(ctx context.Context, p *purse, e billing.Entry, amount credits.Amount) error {
+func (db *DB) takeBack(ctx context.Context, p *teamBalance, e billing.Entry, amount credits.Amount) error {
 	before := *p
-	rest, split := p.Purse.TakeBack(amount)
-	p.Purse = rest
+	rest, split := p.Credits.TakeBack(amount)
+	p.Credits = rest
 	booked, err := db.book(ctx, p, e, credits.Split{Monthly: -split.Monthly, TopUp: -split.TopUp - split.Short})
 	if err != nil || !booked {
 		*p = before
@@ -204,7 +204,7 @@ func (db *DB) takeBack(ctx context.Context, p *purse, e billing.Entry, amount cr
 // can never both have the last credits.
 func (db *DB) Hold(ctx context.Context, team ids.Team, id string, amount credits.Amount, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		p, err := tx.openPurse(ctx, team, now)
+		p, err := tx.lockBalance(ctx, team, now)
 		if err != nil {
 			return err
 		}
@@ -249,7 +249,7 @@ func (db *DB) HeldFor(ctx context.Context, id string) (held credits.Amount, err 
 // nothing.
 func (db *DB) Settle(ctx context.Context, id string, e billing.Entry, cost credits.Amount) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		p, err := tx.openPurse(ctx, e.Team, e.CreatedAt)
+		p, err := tx.lockBalance(ctx, e.Team, e.CreatedAt)
 		if err != nil {
 			return err
 		}

@@ -93,11 +93,11 @@ func (db *DB) Told(ctx context.Context, e billing.PaymentEvent, now time.Time) e
 	return db.inTx(ctx, func(tx *DB) error {
 		switch {
 		case e.Kind == billing.PlanChanged:
-			return tx.planTold(ctx, e, now)
+			return tx.applyPlanEvent(ctx, e, now)
 		case e.Kind == billing.InvoicePaid && e.Order == "":
 			return tx.subscriptionBilled(ctx, e, now)
 		}
-		o, err := tx.orderTold(ctx, e)
+		o, err := tx.applyOrderEvent(ctx, e)
 		if fault.Is(err, fault.KindNotFound) && e.Order != "" {
 			return nil // of another shop, or of a team that is gone
 		}
@@ -107,7 +107,7 @@ func (db *DB) Told(ctx context.Context, e billing.PaymentEvent, now time.Time) e
 		if err != nil {
 			return err
 		}
-		p, err := tx.openPurse(ctx, o.Team, now) // from here on, one at a time
+		p, err := tx.lockBalance(ctx, o.Team, now) // from here on, one at a time
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (db *DB) Told(ctx context.Context, e billing.PaymentEvent, now time.Time) e
 	})
 }
 
-func (db *DB) orderTold(ctx context.Context, e billing.PaymentEvent) (orderRow, error) {
+func (db *DB) applyOrderEvent(ctx context.Context, e billing.PaymentEvent) (orderRow, error) {
 	switch {
 	case e.Order != "":
 		return db.orderRow(ctx, `o.id = $1`, e.Order)
@@ -168,7 +168,7 @@ func (db *DB) noteFacts(ctx context.Context, o *orderRow, e billing.PaymentEvent
 
 // bookOrder makes the ledger say what the order stands for: its credits once
 // the money is there, less what went back.
-func (db *DB) bookOrder(ctx context.Context, p *purse, o orderRow, now time.Time) error {
+func (db *DB) bookOrder(ctx context.Context, p *teamBalance, o orderRow, now time.Time) error {
 	var due credits.Amount
 	if o.State == billing.OrderPaid && o.dispute != "opened" && o.dispute != "lost" {
 		due = o.Package.Credits - o.Package.CreditsFor(min(o.refunded, o.Package.AmountMinor))
@@ -189,7 +189,7 @@ func (db *DB) bookOrder(ctx context.Context, p *purse, o orderRow, now time.Time
 		e.Type, e.Description = billing.RefundEntry, "money returned for "+o.Package.Name
 		return db.takeBack(ctx, p, e, -change)
 	}
-	p.Purse.TopUp += change
+	p.Credits.TopUp += change
 	_, err = db.book(ctx, p, e, credits.Split{TopUp: change})
 	return err
 }

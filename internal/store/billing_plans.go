@@ -16,7 +16,7 @@ import (
 // month's credits is granted at once; a smaller one counts from the next month.
 func (db *DB) SetPlan(ctx context.Context, team ids.Team, plan credits.Plan, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		p, err := tx.openPurse(ctx, team, now)
+		p, err := tx.lockBalance(ctx, team, now)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (db *DB) SetPlan(ctx context.Context, team ids.Team, plan credits.Plan, now
 
 // endWait gives a team the monthly credits that were withheld.
 func (db *DB) endWait(ctx context.Context, team ids.Team, now time.Time) error {
-	p, err := db.openPurse(ctx, team, now)
+	p, err := db.lockBalance(ctx, team, now)
 	if err != nil {
 		return err
 	}
@@ -55,11 +55,11 @@ func (db *DB) endWait(ctx context.Context, team ids.Team, now time.Time) error {
 
 // planTold notes what a team's subscription stands for, unless it is older
 // than what is known of it, and puts the team on the largest of its plans.
-func (db *DB) planTold(ctx context.Context, e billing.PaymentEvent, now time.Time) error {
+func (db *DB) applyPlanEvent(ctx context.Context, e billing.PaymentEvent, now time.Time) error {
 	if _, ok := db.catalog.Terms(e.Plan); !ok {
 		return nil // a product of the account that is no plan of ours
 	}
-	_, err := db.openPurse(ctx, e.Team, now) // from here on, one at a time
+	_, err := db.lockBalance(ctx, e.Team, now) // from here on, one at a time
 	if fault.Is(err, fault.KindNotFound) {
 		return nil // of another shop, or of a team that is gone
 	}
@@ -88,7 +88,7 @@ func (db *DB) subscriptions(ctx context.Context, team ids.Team) ([]billing.Subsc
 	return all(ctx, db, func(r *sql.Rows, s *billing.Subscription) error {
 		var told int64
 		err := r.Scan(&s.ID, &s.Plan, &s.State, &s.Before, &s.Began, &s.Ended, &told)
-		s.ToldAt = fromMicros(told)
+		s.EventAt = fromMicros(told)
 		return err
 	}, `SELECT id, plan, state, state_before, began, ended, told_at FROM team_subscriptions WHERE team_id = $1`, team)
 }
@@ -160,7 +160,7 @@ func (db *DB) ChargeStorage(ctx context.Context, now time.Time) (n int, err erro
 }
 
 func (db *DB) chargeDay(ctx context.Context, team ids.Team, day, now time.Time) error {
-	p, err := db.openPurse(ctx, team, now)
+	p, err := db.lockBalance(ctx, team, now)
 	if err != nil {
 		return err
 	}

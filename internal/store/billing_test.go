@@ -248,8 +248,8 @@ func TestEventsInAnyOrderAndNumberEndTheSame(t *testing.T) {
 			}
 			wg.Wait()
 			b, err := db.Balance(t.Context(), m.team, august)
-			if err != nil || b.Purse.TopUp != 500*credits.Credit { // half of 1,000 went back
-				t.Fatalf("round %d ends with %v, %v", round, b.Purse, err)
+			if err != nil || b.Credits.TopUp != 500*credits.Credit { // half of 1,000 went back
+				t.Fatalf("round %d ends with %v, %v", round, b.Credits, err)
 			}
 			check(t, db, m.team)
 			list, err := db.Invoices(t.Context(), m.team, "", 24)
@@ -280,11 +280,11 @@ func TestAMonthLeavesNothingButTopUps(t *testing.T) {
 			}
 		}
 		b, err := db.Balance(ctx, team, august)
-		if err != nil || b.Purse != (credits.Purse{Monthly: 380 * credits.Credit, TopUp: 30 * credits.Credit}) || b.Spent != 120*credits.Credit || b.Held != 0 {
+		if err != nil || b.Credits != (credits.Balance{Monthly: 380 * credits.Credit, TopUp: 30 * credits.Credit}) || b.Spent != 120*credits.Credit || b.Held != 0 {
 			t.Fatalf("in August: %+v, %v", b, err)
 		}
 		b, err = db.Balance(ctx, team, august.AddDate(0, 2, 0))
-		if err != nil || b.Purse != (credits.Purse{Monthly: 500 * credits.Credit, TopUp: 30 * credits.Credit}) || b.Spent != 0 {
+		if err != nil || b.Credits != (credits.Balance{Monthly: 500 * credits.Credit, TopUp: 30 * credits.Credit}) || b.Spent != 0 {
 			t.Fatalf("in October: %+v, %v", b, err)
 		}
 		check(t, db, team)

@@ -210,21 +210,21 @@ func (db *DB) File(ctx context.Context, team ids.Team, source files.Source, key 
 
 // DeleteFile removes a file's row, and dooms its bytes if it was the last that
 // pointed to them.
-func (db *DB) DeleteFile(ctx context.Context, team ids.Team, key string) (doomed string, err error) {
+func (db *DB) DeleteFile(ctx context.Context, team ids.Team, key string) (pending string, err error) {
 	err = db.inTx(ctx, func(tx *DB) error {
 		var blob string
 		err := tx.q.QueryRowContext(ctx, `DELETE FROM files WHERE team_id = $1 AND key = $2 RETURNING blob_key`, team, key).Scan(&blob)
 		if err != nil {
 			return tx.foreseen(err, "file")
 		}
-		doomed, err = tx.dropBlob(ctx, team, blob)
+		pending, err = tx.dropBlob(ctx, team, blob)
 		return err
 	})
-	return doomed, err
+	return pending, err
 }
 
 // dropBlob counts one file less that points to bytes. The last one dooms them.
-func (db *DB) dropBlob(ctx context.Context, team ids.Team, blob string) (doomed string, err error) {
+func (db *DB) dropBlob(ctx context.Context, team ids.Team, blob string) (pending string, err error) {
 	var refs, size int64
 	err = db.q.QueryRowContext(ctx, `UPDATE blobs SET refs = refs - 1 WHERE key = $1 RETURNING refs, size`, blob).Scan(&refs, &size)
 	if err != nil || refs > 0 {
@@ -245,14 +245,14 @@ func (db *DB) doom(ctx context.Context, team ids.Team, key string, size int64) e
 	return err
 }
 
-// Doomed are bytes to delete.
-func (db *DB) Doomed(ctx context.Context, after string, limit int) ([]string, error) {
+// PendingDeletes are bytes to delete.
+func (db *DB) PendingDeletes(ctx context.Context, after string, limit int) ([]string, error) {
 	return all(ctx, db, func(r *sql.Rows, key *string) error { return r.Scan(key) },
 		`SELECT key FROM doomed_blobs WHERE key > $1 ORDER BY key LIMIT $2 + 0`, after, limit)
 }
 
-// Undoom forgets bytes that are deleted.
-func (db *DB) Undoom(ctx context.Context, key string) error {
+// ForgetDelete forgets bytes that are deleted.
+func (db *DB) ForgetDelete(ctx context.Context, key string) error {
 	_, err := db.changed(ctx, `DELETE FROM doomed_blobs WHERE key = $1`, key)
 	return err
 }

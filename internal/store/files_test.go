@@ -44,9 +44,9 @@ func TestSharedBytesGoWithTheirLastFile(t *testing.T) {
 			if _, err := db.DeleteFile(ctx, team, key); err != nil {
 				t.Fatal(err)
 			}
-			doomed, err := db.Doomed(ctx, "", 10)
-			if err != nil || len(doomed) != i {
-				t.Errorf("after %d deletions %v is doomed (%v)", i+1, doomed, err)
+			pending, err := db.PendingDeletes(ctx, "", 10)
+			if err != nil || len(pending) != i {
+				t.Errorf("after %d deletions %v is to be deleted (%v)", i+1, pending, err)
 			}
 			unknown, err := db.Unknown(ctx, []string{r.Key})
 			if err != nil || len(unknown) != i {

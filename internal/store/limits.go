@@ -12,8 +12,8 @@ import (
 
 // TakeHit counts one more in a bucket unless its window is full. Askers for
 // one bucket take turns, so the limit is exact on any number of servers.
-func (db *DB) TakeHit(ctx context.Context, bucket string, w limits.Window, now time.Time) (limits.Standing, error) {
-	var s limits.Standing
+func (db *DB) TakeHit(ctx context.Context, bucket string, w limits.Window, now time.Time) (limits.Result, error) {
+	var s limits.Result
 	err := db.inTx(ctx, func(tx *DB) error {
 		if err := tx.lock(ctx, "rate "+bucket); err != nil {
 			return err
@@ -26,7 +26,7 @@ func (db *DB) TakeHit(ctx context.Context, bucket string, w limits.Window, now t
 		if err != nil {
 			return err
 		}
-		s = limits.Standing{Allowed: n < w.Most, Remaining: max(0, w.Most-n-1), Reset: fromMicros(oldest).Add(w.Per).Sub(now)}
+		s = limits.Result{Allowed: n < w.Most, Remaining: max(0, w.Most-n-1), Reset: fromMicros(oldest).Add(w.Per).Sub(now)}
 		if !s.Allowed {
 			return nil
 		}
@@ -41,7 +41,7 @@ func (db *DB) TakeHit(ctx context.Context, bucket string, w limits.Window, now t
 var errRefused = errors.New("a limit is used up")
 
 // TakeHits counts one more by every rule, or by none if one is used up.
-func (db *DB) TakeHits(ctx context.Context, rules []limits.Rule, now time.Time) (standings []limits.Standing, err error) {
+func (db *DB) TakeHits(ctx context.Context, rules []limits.Rule, now time.Time) (standings []limits.Result, err error) {
 	order := make([]int, len(rules))
 	for i := range order {
 		order[i] = i
@@ -49,7 +49,7 @@ func (db *DB) TakeHits(ctx context.Context, rules []limits.Rule, now time.Time) 
 	// In one order, so that two never wait for each other in a circle.
 	slices.SortFunc(order, func(a, b int) int { return strings.Compare(rules[a].Bucket, rules[b].Bucket) })
 	err = db.inTx(ctx, func(tx *DB) error {
-		standings = make([]limits.Standing, len(rules))
+		standings = make([]limits.Result, len(rules))
 		var refused error
 		for _, i := range order {
 			s, err := tx.TakeHit(ctx, rules[i].Bucket, rules[i].Window, now)

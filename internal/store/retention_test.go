@@ -142,7 +142,7 @@ func TestLogsAndEventsGoInTheirTimeAndRunsStay(t *testing.T) {
 				t.Errorf("%d endings are left", n)
 			}
 			if n := a.count(`SELECT COUNT(*) FROM doomed_blobs`); n != 150 {
-				t.Errorf("%d objects are doomed", n)
+				t.Errorf("%d objects are to be deleted", n)
 			}
 			if n := a.count(`SELECT COUNT(*) FROM runs WHERE log_size = 0 AND logs_deleted_at IS NOT NULL`); n != 150 {
 				t.Errorf("%d runs say so", n)

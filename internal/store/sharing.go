@@ -206,7 +206,7 @@ func (db *DB) Epoch(ctx context.Context, team ids.Team, id ids.Workflow) (epoch 
 }
 
 // withinInvite refuses what would go beyond what a link's guests may spend, or
-// comes by a link that has ended meanwhile. The team's purse is ours.
+// comes by a link that has ended meanwhile. The team's balance is ours.
 func (db *DB) withinInvite(ctx context.Context, id string, amount credits.Amount, now time.Time) error {
 	var invite, status string
 	err := db.q.QueryRowContext(ctx, `SELECT invite_id, status FROM runs WHERE id = $1`, id).Scan(&invite, &status)

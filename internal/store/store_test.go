@@ -192,7 +192,7 @@ func TestAWindowIsExactForParallelCallers(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
 		w := limits.Window{Most: 10, Per: time.Minute}
-		results := parallel(t, 40, func(i int) (limits.Standing, error) {
+		results := parallel(t, 40, func(i int) (limits.Result, error) {
 			return db.TakeHit(ctx, "b", w, noon.Add(time.Duration(i)*time.Millisecond))
 		})
 		var allowed int

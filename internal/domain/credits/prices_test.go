@@ -156,15 +156,15 @@ func TestARefundTakesBackItsPartAndNoMore(t *testing.T) {
 func TestMonthlyCreditsAreSpentFirst(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		purse := Purse{Monthly: drawAmount(t, "monthly"), TopUp: drawAmount(t, "topup")}
+		balance := Balance{Monthly: drawAmount(t, "monthly"), TopUp: drawAmount(t, "topup")}
 		amount := drawAmount(t, "amount")
-		left, split := purse.Spend(amount)
-		checkSplit(t, purse, left, split, amount)
+		left, split := balance.Spend(amount)
+		checkSplit(t, balance, left, split, amount)
 		if split.TopUp > 0 && left.Monthly > 0 {
 			t.Fatalf("bought credits were spent while %s monthly ones were left", left.Monthly)
 		}
-		back, split := purse.TakeBack(amount)
-		checkSplit(t, purse, back, split, amount)
+		back, split := balance.TakeBack(amount)
+		checkSplit(t, balance, back, split, amount)
 		if split.Monthly > 0 && back.TopUp > 0 {
 			t.Fatalf("monthly credits were taken back while %s bought ones were left", back.TopUp)
 		}
@@ -174,15 +174,15 @@ func TestMonthlyCreditsAreSpentFirst(t *testing.T) {
 func TestOnlyMonthlyCreditsExpire(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		purse := Purse{Monthly: drawAmount(t, "monthly"), TopUp: drawAmount(t, "topup")}
-		left, expired := purse.Expire()
-		if expired != purse.Monthly || left != (Purse{TopUp: purse.TopUp}) {
-			t.Fatalf("of %+v %s expired and %+v was left", purse, expired, left)
+		balance := Balance{Monthly: drawAmount(t, "monthly"), TopUp: drawAmount(t, "topup")}
+		left, expired := balance.Expire()
+		if expired != balance.Monthly || left != (Balance{TopUp: balance.TopUp}) {
+			t.Fatalf("of %+v %s expired and %+v was left", balance, expired, left)
 		}
 	})
 }
 
-func checkSplit(t *rapid.T, before, after Purse, s Split, amount Amount) {
+func checkSplit(t *rapid.T, before, after Balance, s Split, amount Amount) {
 	t.Helper()
 	switch {
 	case s.Monthly+s.TopUp+s.Short != amount:

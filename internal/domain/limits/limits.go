@@ -10,8 +10,8 @@ type Window struct {
 	Per  time.Duration
 }
 
-// Standing is where a counted caller stands after asking for one more.
-type Standing struct {
+// Result is where a counted caller stands after asking for one more.
+type Result struct {
 	Allowed   bool
 	Remaining int
 	Reset     time.Duration // until the oldest hit leaves the window
@@ -26,4 +26,4 @@ type Rule struct {
 }
 
 // Report takes what callers are told of the rules that they are counted by.
-type Report func(Rule, Standing)
+type Report func(Rule, Result)

@@ -100,7 +100,7 @@ func (s *Accounts) SignUp(ctx context.Context, in SignUp, v Visit) (SignedIn, er
 		return SignedIn{}, signUpFault(err)
 	}
 	if a.OneTimeToken != nil {
-		s.post.Hurry(ctx)
+		s.post.SendNow(ctx)
 	}
 	return s.sessions.signedIn(ctx, a.User, session, secret)
 }

@@ -16,11 +16,11 @@ import (
 
 // Post sends letters that were stored with what they tell of.
 type Post interface {
-	// Hurry tries to deliver what waits at once. It reports nothing: what
+	// SendNow tries to deliver what waits at once. It reports nothing: what
 	// does not go out now is tried again later.
-	Hurry(ctx context.Context)
-	// Wake has what waits delivered soon, and returns before that.
-	Wake()
+	SendNow(ctx context.Context)
+	// SendSoon has what waits delivered soon, and returns before that.
+	SendSoon()
 }
 
 // Options are what the system is made of.

@@ -81,7 +81,7 @@ func (s *Invitations) invite(ctx context.Context, caller access.Caller, email st
 		return made, err
 	}
 	if inv.Mailed {
-		s.post.Hurry(ctx)
+		s.post.SendNow(ctx)
 	}
 	return made, nil
 }
@@ -150,7 +150,7 @@ func (s *Invitations) Resend(ctx context.Context, p identity.Presence, team ids.
 	if err := s.store.RenewInvitation(ctx, sent); err != nil {
 		return made, err
 	}
-	s.post.Hurry(ctx)
+	s.post.SendNow(ctx)
 	return made, nil
 }
 

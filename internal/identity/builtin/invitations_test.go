@@ -28,8 +28,8 @@ func (h hasty) AcceptInvitation(ctx context.Context, inv identity.Invitation, us
 
 type noPost struct{}
 
-func (noPost) Hurry(context.Context) {}
-func (noPost) Wake()                 {}
+func (noPost) SendNow(context.Context) {}
+func (noPost) SendSoon()               {}
 
 func TestAnInvitationThatIsRevokedInTheLastMomentIsRevoked(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -91,7 +91,7 @@ func (s *Recovery) SendVerification(ctx context.Context, p identity.Presence, v 
 	if err := s.tokens.InsertOneTimeToken(ctx, oneTime, &letter, s.now()); err != nil {
 		return false, err
 	}
-	s.post.Hurry(ctx)
+	s.post.SendNow(ctx)
 	return true, nil
 }
 
@@ -129,7 +129,7 @@ func (s *Recovery) RequestReset(ctx context.Context, email string, v Visit, link
 	if err := s.tokens.InsertResetToken(ctx, row, letter, s.now()); err != nil {
 		return err
 	}
-	s.post.Wake()
+	s.post.SendSoon()
 	return nil
 }
 

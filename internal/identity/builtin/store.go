@@ -189,7 +189,7 @@ type KeyStore interface {
 // LimitStore counts, across all replicas.
 type LimitStore interface {
 	identity.Counter
-	TakeHit(ctx context.Context, bucket string, w limits.Window, now time.Time) (limits.Standing, error)
+	TakeHit(ctx context.Context, bucket string, w limits.Window, now time.Time) (limits.Result, error)
 	ReturnHit(ctx context.Context, bucket string, at time.Time) error
 }
 

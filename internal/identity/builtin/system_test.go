@@ -32,8 +32,8 @@ type bench struct {
 	hurried atomic.Int64 // how often the post was asked to hurry
 }
 
-func (b *bench) Hurry(context.Context) { b.hurried.Add(1) }
-func (b *bench) Wake()                 { b.hurried.Add(1) }
+func (b *bench) SendNow(context.Context) { b.hurried.Add(1) }
+func (b *bench) SendSoon()               { b.hurried.Add(1) }
 
 func each(t *testing.T, test func(t *testing.T, b *bench)) {
 	t.Parallel()
@@ -105,12 +105,12 @@ func (noSessions) PresenceBySecret(context.Context, string, time.Time) (identity
 	return identity.Presence{}, errAway
 }
 
-func (noLimits) TakeHits(context.Context, []limits.Rule, time.Time) ([]limits.Standing, error) {
+func (noLimits) TakeHits(context.Context, []limits.Rule, time.Time) ([]limits.Result, error) {
 	return nil, errAway
 }
 
-func (noLimits) TakeHit(context.Context, string, limits.Window, time.Time) (limits.Standing, error) {
-	return limits.Standing{}, errAway
+func (noLimits) TakeHit(context.Context, string, limits.Window, time.Time) (limits.Result, error) {
+	return limits.Result{}, errAway
 }
 
 func (noTokens) InsertOneTimeToken(context.Context, builtin.OneTimeToken, *letters.Letter, time.Time) error {

@@ -40,10 +40,10 @@ type watchedTokens struct {
 
 func (w *watched) note(call string) { w.calls = append(w.calls, call) }
 
-func (w *watched) Hurry(context.Context) { w.note("hurry") }
-func (w *watched) Wake()                 { w.note("wake") }
+func (w *watched) SendNow(context.Context) { w.note("hurry") }
+func (w *watched) SendSoon()               { w.note("wake") }
 
-func (w *watched) TakeHit(ctx context.Context, bucket string, l limits.Window, now time.Time) (limits.Standing, error) {
+func (w *watched) TakeHit(ctx context.Context, bucket string, l limits.Window, now time.Time) (limits.Result, error) {
 	w.note("count")
 	return w.db.TakeHit(ctx, bucket, l, now)
 }
@@ -53,7 +53,7 @@ func (w *watched) ReturnHit(ctx context.Context, bucket string, at time.Time) er
 	return w.db.ReturnHit(ctx, bucket, at)
 }
 
-func (w *watched) TakeHits(ctx context.Context, rules []limits.Rule, now time.Time) ([]limits.Standing, error) {
+func (w *watched) TakeHits(ctx context.Context, rules []limits.Rule, now time.Time) ([]limits.Result, error) {
 	w.note(fmt.Sprintf("count by %d", len(rules)))
 	return w.db.TakeHits(ctx, rules, now)
 }

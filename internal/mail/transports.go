@@ -57,9 +57,9 @@ func NewFolder(dir, from string, now func() time.Time) (*Folder, error) {
 	return f, f.remove(func(name string) bool { return strings.HasPrefix(name, unfinished) })
 }
 
-// Carry writes the letter under a temporary name and renames it, so that a
+// Send writes the letter under a temporary name and renames it, so that a
 // reader never sees half of one.
-func (f *Folder) Carry(_ context.Context, l letters.Letter) error {
+func (f *Folder) Send(_ context.Context, l letters.Letter) error {
 	now := f.now().UTC()
 	m, err := message(l, f.from, now)
 	if err != nil {
@@ -161,8 +161,8 @@ func NewSMTP(address string, now func() time.Time) (*SMTP, error) {
 	return s, nil
 }
 
-// Carry sends the letter.
-func (s *SMTP) Carry(ctx context.Context, l letters.Letter) error {
+// Send sends the letter.
+func (s *SMTP) Send(ctx context.Context, l letters.Letter) error {
 	m, err := message(l, s.from, s.now())
 	if err != nil {
 		return err

@@ -1,25 +1,25 @@
 package credits
 
-// Purse is what a team has: monthly credits, which leave with the month, and
+// Balance is what a team has: monthly credits, which leave with the month, and
 // bought ones, which stay. Neither part is ever below zero.
-type Purse struct {
+type Balance struct {
 	Monthly Amount
 	TopUp   Amount
 }
 
-// Split is how an amount was found in a purse. Its parts add up to the amount.
+// Split is how an amount was found in a balance. Its parts add up to the amount.
 type Split struct {
 	Monthly Amount
 	TopUp   Amount
-	Short   Amount // not in the purse
+	Short   Amount // not in the balance
 }
 
-// Left is all that is in the purse.
-func (p Purse) Left() Amount { return p.Monthly.plus(p.TopUp) }
+// Left is all that is in the balance.
+func (p Balance) Left() Amount { return p.Monthly.plus(p.TopUp) }
 
 // Spend takes an amount out, monthly credits before bought ones, and says how
-// it splits. What the purse does not have is short; it never goes below zero.
-func (p Purse) Spend(amount Amount) (Purse, Split) {
+// it splits. What the balance does not have is short; it never goes below zero.
+func (p Balance) Spend(amount Amount) (Balance, Split) {
 	var s Split
 	p.Monthly, s.Monthly, amount = draw(p.Monthly, amount)
 	p.TopUp, s.TopUp, s.Short = draw(p.TopUp, amount)
@@ -28,7 +28,7 @@ func (p Purse) Spend(amount Amount) (Purse, Split) {
 
 // TakeBack takes bought credits out whose money went back, bought ones before
 // monthly ones. What was spent already is short.
-func (p Purse) TakeBack(amount Amount) (Purse, Split) {
+func (p Balance) TakeBack(amount Amount) (Balance, Split) {
 	var s Split
 	p.TopUp, s.TopUp, amount = draw(p.TopUp, amount)
 	p.Monthly, s.Monthly, s.Short = draw(p.Monthly, amount)
@@ -37,7 +37,7 @@ func (p Purse) TakeBack(amount Amount) (Purse, Split) {
 
 // Expire empties the monthly part when its month has ended, and says how much
 // that was.
-func (p Purse) Expire() (Purse, Amount) {
+func (p Balance) Expire() (Balance, Amount) {
 	expired := max(p.Monthly, 0)
 	p.Monthly = 0
 	return p, expired
