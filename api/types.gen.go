@@ -296,6 +296,30 @@ func (e RunStatus) Valid() bool {
 	}
 }
 
+// Defines values for Scope.
+const (
+	ScopeAdmin Scope = "admin"
+	ScopeRead  Scope = "read"
+	ScopeRun   Scope = "run"
+	ScopeWrite Scope = "write"
+)
+
+// Valid indicates whether the value is a known member of the Scope enum.
+func (e Scope) Valid() bool {
+	switch e {
+	case ScopeAdmin:
+		return true
+	case ScopeRead:
+		return true
+	case ScopeRun:
+		return true
+	case ScopeWrite:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SecondFactorChangeAction.
 const (
 	SecondFactorChangeActionBegin   SecondFactorChangeAction = "begin"
@@ -540,11 +564,17 @@ type APIToken struct {
 	ExpiresAt  Time   `json:"expiresAt"`
 	ID         string `json:"id"`
 	LastUsedAt *Time  `json:"lastUsedAt"`
-	Name       string `json:"name"`
+
+	// LastUsedFrom The address that it was last used from.
+	LastUsedFrom *string `json:"lastUsedFrom"`
+	Name         string  `json:"name"`
 
 	// Role A member's role in a team.
-	Role Role         `json:"role"`
-	Team InvitingTeam `json:"team"`
+	Role Role `json:"role"`
+
+	// Scopes What of its role it may do; empty is all.
+	Scopes []Scope      `json:"scopes"`
+	Team   InvitingTeam `json:"team"`
 
 	// TokenHint The token's last four characters.
 	TokenHint string `json:"tokenHint"`
@@ -682,7 +712,9 @@ type CheckoutSession struct {
 
 // CollabInvite defines model for CollabInvite.
 type CollabInvite struct {
-	CreatedAt Time `json:"createdAt"`
+	// AllowSecrets Whether its guests may use the team's secrets.
+	AllowSecrets bool `json:"allowSecrets"`
+	CreatedAt    Time `json:"createdAt"`
 
 	// CreatedBy Somebody, as others see them.
 	CreatedBy      Person   `json:"createdBy"`
@@ -768,11 +800,17 @@ type CreatedAPIToken struct {
 	ExpiresAt  Time   `json:"expiresAt"`
 	ID         string `json:"id"`
 	LastUsedAt *Time  `json:"lastUsedAt"`
-	Name       string `json:"name"`
+
+	// LastUsedFrom The address that it was last used from.
+	LastUsedFrom *string `json:"lastUsedFrom"`
+	Name         string  `json:"name"`
 
 	// Role A member's role in a team.
-	Role Role         `json:"role"`
-	Team InvitingTeam `json:"team"`
+	Role Role `json:"role"`
+
+	// Scopes What of its role it may do; empty is all.
+	Scopes []Scope      `json:"scopes"`
+	Team   InvitingTeam `json:"team"`
 
 	// Token The token itself. It is shown this once.
 	Token string `json:"token"`
@@ -783,7 +821,9 @@ type CreatedAPIToken struct {
 
 // CreatedCollabInvite defines model for CreatedCollabInvite.
 type CreatedCollabInvite struct {
-	CreatedAt Time `json:"createdAt"`
+	// AllowSecrets Whether its guests may use the team's secrets.
+	AllowSecrets bool `json:"allowSecrets"`
+	CreatedAt    Time `json:"createdAt"`
 
 	// CreatedBy Somebody, as others see them.
 	CreatedBy      Person `json:"createdBy"`
@@ -1322,13 +1362,18 @@ type NewAPIToken struct {
 	ExpiresInDays *int   `json:"expiresInDays,omitempty"`
 	Name          string `json:"name"`
 
-	// Role The most that its bearer may be in the team, at most the caller's own role, which is the default.
+	// Role The most that its bearer may be in the team, at most the caller's own role. Unless told, the least that the scopes need, and never owner.
 	Role *Role `json:"role,omitempty"`
+
+	// Scopes What of its role the token may do; without it, all.
+	Scopes []Scope `json:"scopes,omitempty"`
 }
 
 // NewCollabInvite defines model for NewCollabInvite.
 type NewCollabInvite struct {
-	ExpiresInHours *int `json:"expiresInHours,omitempty"`
+	// AllowSecrets Lets guests who edit change nodes that use the team's secrets, and run them: whoever has the link can then read those secrets.
+	AllowSecrets   *bool `json:"allowSecrets,omitempty"`
+	ExpiresInHours *int  `json:"expiresInHours,omitempty"`
 
 	// MaxCredits What its guests may spend in all.
 	MaxCredits *float64 `json:"maxCredits,omitempty"`
@@ -1358,6 +1403,20 @@ type NewResultLink struct {
 
 	// Parameters Names of the parameters to show.
 	Parameters []string `json:"parameters,omitempty"`
+}
+
+// NewSecret defines model for NewSecret.
+type NewSecret struct {
+	// Value 8 bytes to 64 KB of text, without NUL.
+	Value string `json:"value"`
+}
+
+// NewServiceAccount defines model for NewServiceAccount.
+type NewServiceAccount struct {
+	Name string `json:"name"`
+
+	// Role What it is in the team, at most the caller's own role and never owner. A member unless told.
+	Role *Role `json:"role,omitempty"`
 }
 
 // NewTeam defines model for NewTeam.
@@ -1998,6 +2057,9 @@ type RunStatus string
 // Scatter defines model for Scatter.
 type Scatter = json.RawMessage
 
+// Scope `read` reads; `run` starts and cancels runs, uploads, analyzes and chats; `write` edits and deletes workflows and files; `admin` does what admins do. A scope narrows the role and never widens it.
+type Scope string
+
 // SecondFactor defines model for SecondFactor.
 type SecondFactor struct {
 	Enabled bool `json:"enabled"`
@@ -2025,6 +2087,42 @@ type SecondFactorChange struct {
 
 // SecondFactorChangeAction defines model for SecondFactorChange.Action.
 type SecondFactorChangeAction string
+
+// Secret defines model for Secret.
+type Secret struct {
+	CreatedAt Time `json:"createdAt"`
+
+	// Hint The last four characters of a value of 20 or more.
+	Hint *string `json:"hint"`
+
+	// LastUsedAt When a run last used it, to the minute.
+	LastUsedAt *Time  `json:"lastUsedAt"`
+	Name       string `json:"name"`
+	UpdatedAt  Time   `json:"updatedAt"`
+
+	// Version Counts the values that the name has had.
+	Version int `json:"version"`
+}
+
+// SecretDeleted defines model for SecretDeleted.
+type SecretDeleted struct {
+	Deleted bool   `json:"deleted"`
+	Name    string `json:"name"`
+}
+
+// ServiceAccount defines model for ServiceAccount.
+type ServiceAccount struct {
+	CreatedAt Time `json:"createdAt"`
+
+	// CreatedBy The name of who made it.
+	CreatedBy string `json:"createdBy"`
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+
+	// Role A member's role in a team.
+	Role   Role       `json:"role"`
+	Tokens []APIToken `json:"tokens"`
+}
 
 // Session defines model for Session.
 type Session struct {
@@ -2345,10 +2443,13 @@ type TeamExport struct {
 	Members     []Member         `json:"members"`
 	ResultLinks []ResultLink     `json:"resultLinks"`
 	Runs        []ExportedRun    `json:"runs"`
-	Sweeps      []SweepRow       `json:"sweeps"`
-	Team        InvitingTeam     `json:"team"`
-	Usage       []UsageEvent     `json:"usage"`
-	Workflows   []Workflow       `json:"workflows"`
+
+	// Secrets Without their values.
+	Secrets   []Secret     `json:"secrets"`
+	Sweeps    []SweepRow   `json:"sweeps"`
+	Team      InvitingTeam `json:"team"`
+	Usage     []UsageEvent `json:"usage"`
+	Workflows []Workflow   `json:"workflows"`
 }
 
 // TeamInvitation defines model for TeamInvitation.
@@ -2399,6 +2500,12 @@ type TeamRow struct {
 
 	// Role A member's role in a team.
 	Role Role `json:"role"`
+}
+
+// TokenRotation defines model for TokenRotation.
+type TokenRotation struct {
+	// OverlapHours How long the old token works on.
+	OverlapHours *int `json:"overlapHours,omitempty"`
 }
 
 // TopUp defines model for TopUp.
@@ -3003,6 +3110,60 @@ type StreamRunParams struct {
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
 
+// ListSecretsParams defines parameters for ListSecrets.
+type ListSecretsParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// DeleteSecretParams defines parameters for DeleteSecret.
+type DeleteSecretParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// PutSecretParams defines parameters for PutSecret.
+type PutSecretParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ListServiceAccountsParams defines parameters for ListServiceAccounts.
+type ListServiceAccountsParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// CreateServiceAccountParams defines parameters for CreateServiceAccount.
+type CreateServiceAccountParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// DeleteServiceAccountParams defines parameters for DeleteServiceAccount.
+type DeleteServiceAccountParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// CreateServiceTokenParams defines parameters for CreateServiceToken.
+type CreateServiceTokenParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// RevokeServiceTokenParams defines parameters for RevokeServiceToken.
+type RevokeServiceTokenParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// RotateServiceTokenParams defines parameters for RotateServiceToken.
+type RotateServiceTokenParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // ListSweepsParams defines parameters for ListSweeps.
 type ListSweepsParams struct {
 	// Limit How many to give.
@@ -3331,6 +3492,18 @@ type CreateResultLinkJSONRequestBody = NewResultLink
 // RetryRunJSONRequestBody defines body for RetryRun for application/json ContentType.
 type RetryRunJSONRequestBody = RetryRun
 
+// PutSecretJSONRequestBody defines body for PutSecret for application/json ContentType.
+type PutSecretJSONRequestBody = NewSecret
+
+// CreateServiceAccountJSONRequestBody defines body for CreateServiceAccount for application/json ContentType.
+type CreateServiceAccountJSONRequestBody = NewServiceAccount
+
+// CreateServiceTokenJSONRequestBody defines body for CreateServiceToken for application/json ContentType.
+type CreateServiceTokenJSONRequestBody = NewAPIToken
+
+// RotateServiceTokenJSONRequestBody defines body for RotateServiceToken for application/json ContentType.
+type RotateServiceTokenJSONRequestBody = TokenRotation
+
 // StartSweepJSONRequestBody defines body for StartSweep for application/json ContentType.
 type StartSweepJSONRequestBody = StartSweep
 
@@ -3351,6 +3524,9 @@ type UpdateWorkflowJSONRequestBody = WorkflowEdit
 
 // CreateAPITokenJSONRequestBody defines body for CreateAPIToken for application/json ContentType.
 type CreateAPITokenJSONRequestBody = NewAPIToken
+
+// RotateAPITokenJSONRequestBody defines body for RotateAPIToken for application/json ContentType.
+type RotateAPITokenJSONRequestBody = TokenRotation
 
 // ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
 type ChangePasswordJSONRequestBody = PasswordChange

@@ -613,6 +613,113 @@ type ClientInterface interface {
 	// Corresponds with GET /api/runs/{id}/stream (the `StreamRun` operationId).
 	StreamRun(ctx context.Context, id RunID, params *StreamRunParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListSecrets List the team's secrets
+	//
+	// Gives the names of the team's secrets, in order, with a hint, the number of the version and when a run last used it. Values are never given.
+	//
+	// Corresponds with GET /api/secrets (the `ListSecrets` operationId).
+	ListSecrets(ctx context.Context, params *ListSecretsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteSecret Delete a secret
+	//
+	// Forgets a name and its value. Nodes that name it cannot run until there is one again.
+	//
+	// Corresponds with DELETE /api/secrets/{name} (the `DeleteSecret` operationId).
+	DeleteSecret(ctx context.Context, name string, params *DeleteSecretParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutSecretWithBody Set a secret
+	//
+	// Keeps a value under a name, sealed; one that is there becomes its next version. A node that names it in `secrets` finds it in its command's environment as `SECRET_<name>`. In logs, events and errors it shows as `***`, also in base64, hex, JSON and URLs. A team has at most 100.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/secrets/{name} (the `PutSecret` operationId).
+	PutSecretWithBody(ctx context.Context, name string, params *PutSecretParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutSecret Set a secret
+	//
+	// Keeps a value under a name, sealed; one that is there becomes its next version. A node that names it in `secrets` finds it in its command's environment as `SECRET_<name>`. In logs, events and errors it shows as `***`, also in base64, hex, JSON and URLs. A team has at most 100.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/secrets/{name} (the `PutSecret` operationId).
+	PutSecret(ctx context.Context, name string, params *PutSecretParams, body PutSecretJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListServiceAccounts List the team's service accounts
+	//
+	// Gives the team's service accounts with their live tokens, newest first.
+	//
+	// Corresponds with GET /api/service-accounts (the `ListServiceAccounts` operationId).
+	ListServiceAccounts(ctx context.Context, params *ListServiceAccountsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateServiceAccountWithBody Create a service account
+	//
+	// Makes a place in the team for a program. It belongs to the team and outlives whoever made it. It acts by its tokens alone and is never an owner.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/service-accounts (the `CreateServiceAccount` operationId).
+	CreateServiceAccountWithBody(ctx context.Context, params *CreateServiceAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateServiceAccount Create a service account
+	//
+	// Makes a place in the team for a program. It belongs to the team and outlives whoever made it. It acts by its tokens alone and is never an owner.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/service-accounts (the `CreateServiceAccount` operationId).
+	CreateServiceAccount(ctx context.Context, params *CreateServiceAccountParams, body CreateServiceAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteServiceAccount Delete a service account
+	//
+	// Ends a service account and all its tokens at once. What it made keeps its name.
+	//
+	// Corresponds with DELETE /api/service-accounts/{id} (the `DeleteServiceAccount` operationId).
+	DeleteServiceAccount(ctx context.Context, id string, params *DeleteServiceAccountParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateServiceTokenWithBody Create a token of a service account
+	//
+	// Makes an access token that acts as the service account. It is shown this once and expires.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/service-accounts/{id}/tokens (the `CreateServiceToken` operationId).
+	CreateServiceTokenWithBody(ctx context.Context, id string, params *CreateServiceTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateServiceToken Create a token of a service account
+	//
+	// Makes an access token that acts as the service account. It is shown this once and expires.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/service-accounts/{id}/tokens (the `CreateServiceToken` operationId).
+	CreateServiceToken(ctx context.Context, id string, params *CreateServiceTokenParams, body CreateServiceTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RevokeServiceToken Revoke a token of a service account
+	//
+	// Ends a token at once.
+	//
+	// Corresponds with DELETE /api/service-accounts/{id}/tokens/{tokenId} (the `RevokeServiceToken` operationId).
+	RevokeServiceToken(ctx context.Context, id string, tokenID string, params *RevokeServiceTokenParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RotateServiceTokenWithBody Replace a token of a service account
+	//
+	// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/service-accounts/{id}/tokens/{tokenId}/rotate (the `RotateServiceToken` operationId).
+	RotateServiceTokenWithBody(ctx context.Context, id string, tokenID string, params *RotateServiceTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RotateServiceToken Replace a token of a service account
+	//
+	// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/service-accounts/{id}/tokens/{tokenId}/rotate (the `RotateServiceToken` operationId).
+	RotateServiceToken(ctx context.Context, id string, tokenID string, params *RotateServiceTokenParams, body RotateServiceTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListSweeps List the team's sweeps
 	//
 	// Gives the newest 50 sweeps; the cursor reads on to older ones.
@@ -822,6 +929,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /auth/api-tokens (the `CreateAPIToken` operationId).
 	CreateAPIToken(ctx context.Context, params *CreateAPITokenParams, body CreateAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RotateAPITokenWithBody Replace an API token
+	//
+	// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /auth/api-tokens/{id}/rotate (the `RotateAPIToken` operationId).
+	RotateAPITokenWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RotateAPIToken Replace an API token
+	//
+	// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /auth/api-tokens/{id}/rotate (the `RotateAPIToken` operationId).
+	RotateAPIToken(ctx context.Context, id string, body RotateAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListApps List connected apps
 	//
@@ -2350,6 +2475,243 @@ func (c *Client) StreamRun(ctx context.Context, id RunID, params *StreamRunParam
 	return c.Client.Do(req)
 }
 
+// ListSecrets List the team's secrets
+//
+// Gives the names of the team's secrets, in order, with a hint, the number of the version and when a run last used it. Values are never given.
+//
+// Corresponds with GET /api/secrets (the `ListSecrets` operationId).
+func (c *Client) ListSecrets(ctx context.Context, params *ListSecretsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSecretsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteSecret Delete a secret
+//
+// Forgets a name and its value. Nodes that name it cannot run until there is one again.
+//
+// Corresponds with DELETE /api/secrets/{name} (the `DeleteSecret` operationId).
+func (c *Client) DeleteSecret(ctx context.Context, name string, params *DeleteSecretParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteSecretRequest(c.Server, name, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutSecretWithBody Set a secret
+//
+// Keeps a value under a name, sealed; one that is there becomes its next version. A node that names it in `secrets` finds it in its command's environment as `SECRET_<name>`. In logs, events and errors it shows as `***`, also in base64, hex, JSON and URLs. A team has at most 100.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/secrets/{name} (the `PutSecret` operationId).
+func (c *Client) PutSecretWithBody(ctx context.Context, name string, params *PutSecretParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutSecretRequestWithBody(c.Server, name, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutSecret Set a secret
+//
+// Keeps a value under a name, sealed; one that is there becomes its next version. A node that names it in `secrets` finds it in its command's environment as `SECRET_<name>`. In logs, events and errors it shows as `***`, also in base64, hex, JSON and URLs. A team has at most 100.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/secrets/{name} (the `PutSecret` operationId).
+func (c *Client) PutSecret(ctx context.Context, name string, params *PutSecretParams, body PutSecretJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutSecretRequest(c.Server, name, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListServiceAccounts List the team's service accounts
+//
+// Gives the team's service accounts with their live tokens, newest first.
+//
+// Corresponds with GET /api/service-accounts (the `ListServiceAccounts` operationId).
+func (c *Client) ListServiceAccounts(ctx context.Context, params *ListServiceAccountsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListServiceAccountsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateServiceAccountWithBody Create a service account
+//
+// Makes a place in the team for a program. It belongs to the team and outlives whoever made it. It acts by its tokens alone and is never an owner.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/service-accounts (the `CreateServiceAccount` operationId).
+func (c *Client) CreateServiceAccountWithBody(ctx context.Context, params *CreateServiceAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateServiceAccountRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateServiceAccount Create a service account
+//
+// Makes a place in the team for a program. It belongs to the team and outlives whoever made it. It acts by its tokens alone and is never an owner.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/service-accounts (the `CreateServiceAccount` operationId).
+func (c *Client) CreateServiceAccount(ctx context.Context, params *CreateServiceAccountParams, body CreateServiceAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateServiceAccountRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteServiceAccount Delete a service account
+//
+// Ends a service account and all its tokens at once. What it made keeps its name.
+//
+// Corresponds with DELETE /api/service-accounts/{id} (the `DeleteServiceAccount` operationId).
+func (c *Client) DeleteServiceAccount(ctx context.Context, id string, params *DeleteServiceAccountParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteServiceAccountRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateServiceTokenWithBody Create a token of a service account
+//
+// Makes an access token that acts as the service account. It is shown this once and expires.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/service-accounts/{id}/tokens (the `CreateServiceToken` operationId).
+func (c *Client) CreateServiceTokenWithBody(ctx context.Context, id string, params *CreateServiceTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateServiceTokenRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateServiceToken Create a token of a service account
+//
+// Makes an access token that acts as the service account. It is shown this once and expires.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/service-accounts/{id}/tokens (the `CreateServiceToken` operationId).
+func (c *Client) CreateServiceToken(ctx context.Context, id string, params *CreateServiceTokenParams, body CreateServiceTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateServiceTokenRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RevokeServiceToken Revoke a token of a service account
+//
+// Ends a token at once.
+//
+// Corresponds with DELETE /api/service-accounts/{id}/tokens/{tokenId} (the `RevokeServiceToken` operationId).
+func (c *Client) RevokeServiceToken(ctx context.Context, id string, tokenID string, params *RevokeServiceTokenParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRevokeServiceTokenRequest(c.Server, id, tokenID, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RotateServiceTokenWithBody Replace a token of a service account
+//
+// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/service-accounts/{id}/tokens/{tokenId}/rotate (the `RotateServiceToken` operationId).
+func (c *Client) RotateServiceTokenWithBody(ctx context.Context, id string, tokenID string, params *RotateServiceTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRotateServiceTokenRequestWithBody(c.Server, id, tokenID, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RotateServiceToken Replace a token of a service account
+//
+// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/service-accounts/{id}/tokens/{tokenId}/rotate (the `RotateServiceToken` operationId).
+func (c *Client) RotateServiceToken(ctx context.Context, id string, tokenID string, params *RotateServiceTokenParams, body RotateServiceTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRotateServiceTokenRequest(c.Server, id, tokenID, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListSweeps List the team's sweeps
 //
 // Gives the newest 50 sweeps; the cursor reads on to older ones.
@@ -2810,6 +3172,44 @@ func (c *Client) CreateAPITokenWithBody(ctx context.Context, params *CreateAPITo
 // Corresponds with POST /auth/api-tokens (the `CreateAPIToken` operationId).
 func (c *Client) CreateAPIToken(ctx context.Context, params *CreateAPITokenParams, body CreateAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCreateAPITokenRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RotateAPITokenWithBody Replace an API token
+//
+// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /auth/api-tokens/{id}/rotate (the `RotateAPIToken` operationId).
+func (c *Client) RotateAPITokenWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRotateAPITokenRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RotateAPIToken Replace an API token
+//
+// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /auth/api-tokens/{id}/rotate (the `RotateAPIToken` operationId).
+func (c *Client) RotateAPIToken(ctx context.Context, id string, body RotateAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRotateAPITokenRequest(c.Server, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -6522,6 +6922,492 @@ func NewStreamRunRequest(server string, id RunID, params *StreamRunParams) (*htt
 	return req, nil
 }
 
+// NewListSecretsRequest constructs an http.Request for the ListSecrets method
+func NewListSecretsRequest(server string, params *ListSecretsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/secrets")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewDeleteSecretRequest constructs an http.Request for the DeleteSecret method
+func NewDeleteSecretRequest(server string, name string, params *DeleteSecretParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/secrets/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewPutSecretRequest calls the generic PutSecret builder with application/json body
+func NewPutSecretRequest(server string, name string, params *PutSecretParams, body PutSecretJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutSecretRequestWithBody(server, name, params, "application/json", bodyReader)
+}
+
+// NewPutSecretRequestWithBody constructs an http.Request for the PutSecret method, with any body, and a specified content type
+func NewPutSecretRequestWithBody(server string, name string, params *PutSecretParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/secrets/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewListServiceAccountsRequest constructs an http.Request for the ListServiceAccounts method
+func NewListServiceAccountsRequest(server string, params *ListServiceAccountsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/service-accounts")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewCreateServiceAccountRequest calls the generic CreateServiceAccount builder with application/json body
+func NewCreateServiceAccountRequest(server string, params *CreateServiceAccountParams, body CreateServiceAccountJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateServiceAccountRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewCreateServiceAccountRequestWithBody constructs an http.Request for the CreateServiceAccount method, with any body, and a specified content type
+func NewCreateServiceAccountRequestWithBody(server string, params *CreateServiceAccountParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/service-accounts")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewDeleteServiceAccountRequest constructs an http.Request for the DeleteServiceAccount method
+func NewDeleteServiceAccountRequest(server string, id string, params *DeleteServiceAccountParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/service-accounts/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewCreateServiceTokenRequest calls the generic CreateServiceToken builder with application/json body
+func NewCreateServiceTokenRequest(server string, id string, params *CreateServiceTokenParams, body CreateServiceTokenJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateServiceTokenRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewCreateServiceTokenRequestWithBody constructs an http.Request for the CreateServiceToken method, with any body, and a specified content type
+func NewCreateServiceTokenRequestWithBody(server string, id string, params *CreateServiceTokenParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/service-accounts/%s/tokens", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRevokeServiceTokenRequest constructs an http.Request for the RevokeServiceToken method
+func NewRevokeServiceTokenRequest(server string, id string, tokenID string, params *RevokeServiceTokenParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "tokenId", tokenID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/service-accounts/%s/tokens/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRotateServiceTokenRequest calls the generic RotateServiceToken builder with application/json body
+func NewRotateServiceTokenRequest(server string, id string, tokenID string, params *RotateServiceTokenParams, body RotateServiceTokenJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRotateServiceTokenRequestWithBody(server, id, tokenID, params, "application/json", bodyReader)
+}
+
+// NewRotateServiceTokenRequestWithBody constructs an http.Request for the RotateServiceToken method, with any body, and a specified content type
+func NewRotateServiceTokenRequestWithBody(server string, id string, tokenID string, params *RotateServiceTokenParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "tokenId", tokenID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/service-accounts/%s/tokens/%s/rotate", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListSweepsRequest constructs an http.Request for the ListSweeps method
 func NewListSweepsRequest(server string, params *ListSweepsParams) (*http.Request, error) {
 	var err error
@@ -7707,6 +8593,53 @@ func NewCreateAPITokenRequestWithBody(server string, params *CreateAPITokenParam
 		}
 
 	}
+
+	return req, nil
+}
+
+// NewRotateAPITokenRequest calls the generic RotateAPIToken builder with application/json body
+func NewRotateAPITokenRequest(server string, id string, body RotateAPITokenJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRotateAPITokenRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewRotateAPITokenRequestWithBody constructs an http.Request for the RotateAPIToken method, with any body, and a specified content type
+func NewRotateAPITokenRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/auth/api-tokens/%s/rotate", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -9449,6 +10382,123 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/runs/{id}/stream (the `StreamRun` operationId).
 	StreamRunWithResponse(ctx context.Context, id RunID, params *StreamRunParams, reqEditors ...RequestEditorFn) (*StreamRunResponse, error)
 
+	// ListSecretsWithResponse List the team's secrets
+	//
+	// Gives the names of the team's secrets, in order, with a hint, the number of the version and when a run last used it. Values are never given.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/secrets (the `ListSecrets` operationId).
+	ListSecretsWithResponse(ctx context.Context, params *ListSecretsParams, reqEditors ...RequestEditorFn) (*ListSecretsResponse, error)
+
+	// DeleteSecretWithResponse Delete a secret
+	//
+	// Forgets a name and its value. Nodes that name it cannot run until there is one again.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/secrets/{name} (the `DeleteSecret` operationId).
+	DeleteSecretWithResponse(ctx context.Context, name string, params *DeleteSecretParams, reqEditors ...RequestEditorFn) (*DeleteSecretResponse, error)
+
+	// PutSecretWithBodyWithResponse Set a secret
+	//
+	// Keeps a value under a name, sealed; one that is there becomes its next version. A node that names it in `secrets` finds it in its command's environment as `SECRET_<name>`. In logs, events and errors it shows as `***`, also in base64, hex, JSON and URLs. A team has at most 100.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/secrets/{name} (the `PutSecret` operationId).
+	PutSecretWithBodyWithResponse(ctx context.Context, name string, params *PutSecretParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutSecretResponse, error)
+
+	// PutSecretWithResponse Set a secret
+	//
+	// Keeps a value under a name, sealed; one that is there becomes its next version. A node that names it in `secrets` finds it in its command's environment as `SECRET_<name>`. In logs, events and errors it shows as `***`, also in base64, hex, JSON and URLs. A team has at most 100.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/secrets/{name} (the `PutSecret` operationId).
+	PutSecretWithResponse(ctx context.Context, name string, params *PutSecretParams, body PutSecretJSONRequestBody, reqEditors ...RequestEditorFn) (*PutSecretResponse, error)
+
+	// ListServiceAccountsWithResponse List the team's service accounts
+	//
+	// Gives the team's service accounts with their live tokens, newest first.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/service-accounts (the `ListServiceAccounts` operationId).
+	ListServiceAccountsWithResponse(ctx context.Context, params *ListServiceAccountsParams, reqEditors ...RequestEditorFn) (*ListServiceAccountsResponse, error)
+
+	// CreateServiceAccountWithBodyWithResponse Create a service account
+	//
+	// Makes a place in the team for a program. It belongs to the team and outlives whoever made it. It acts by its tokens alone and is never an owner.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/service-accounts (the `CreateServiceAccount` operationId).
+	CreateServiceAccountWithBodyWithResponse(ctx context.Context, params *CreateServiceAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateServiceAccountResponse, error)
+
+	// CreateServiceAccountWithResponse Create a service account
+	//
+	// Makes a place in the team for a program. It belongs to the team and outlives whoever made it. It acts by its tokens alone and is never an owner.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/service-accounts (the `CreateServiceAccount` operationId).
+	CreateServiceAccountWithResponse(ctx context.Context, params *CreateServiceAccountParams, body CreateServiceAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateServiceAccountResponse, error)
+
+	// DeleteServiceAccountWithResponse Delete a service account
+	//
+	// Ends a service account and all its tokens at once. What it made keeps its name.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/service-accounts/{id} (the `DeleteServiceAccount` operationId).
+	DeleteServiceAccountWithResponse(ctx context.Context, id string, params *DeleteServiceAccountParams, reqEditors ...RequestEditorFn) (*DeleteServiceAccountResponse, error)
+
+	// CreateServiceTokenWithBodyWithResponse Create a token of a service account
+	//
+	// Makes an access token that acts as the service account. It is shown this once and expires.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/service-accounts/{id}/tokens (the `CreateServiceToken` operationId).
+	CreateServiceTokenWithBodyWithResponse(ctx context.Context, id string, params *CreateServiceTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateServiceTokenResponse, error)
+
+	// CreateServiceTokenWithResponse Create a token of a service account
+	//
+	// Makes an access token that acts as the service account. It is shown this once and expires.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/service-accounts/{id}/tokens (the `CreateServiceToken` operationId).
+	CreateServiceTokenWithResponse(ctx context.Context, id string, params *CreateServiceTokenParams, body CreateServiceTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateServiceTokenResponse, error)
+
+	// RevokeServiceTokenWithResponse Revoke a token of a service account
+	//
+	// Ends a token at once.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/service-accounts/{id}/tokens/{tokenId} (the `RevokeServiceToken` operationId).
+	RevokeServiceTokenWithResponse(ctx context.Context, id string, tokenID string, params *RevokeServiceTokenParams, reqEditors ...RequestEditorFn) (*RevokeServiceTokenResponse, error)
+
+	// RotateServiceTokenWithBodyWithResponse Replace a token of a service account
+	//
+	// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/service-accounts/{id}/tokens/{tokenId}/rotate (the `RotateServiceToken` operationId).
+	RotateServiceTokenWithBodyWithResponse(ctx context.Context, id string, tokenID string, params *RotateServiceTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RotateServiceTokenResponse, error)
+
+	// RotateServiceTokenWithResponse Replace a token of a service account
+	//
+	// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/service-accounts/{id}/tokens/{tokenId}/rotate (the `RotateServiceToken` operationId).
+	RotateServiceTokenWithResponse(ctx context.Context, id string, tokenID string, params *RotateServiceTokenParams, body RotateServiceTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*RotateServiceTokenResponse, error)
+
 	// ListSweepsWithResponse List the team's sweeps
 	//
 	// Gives the newest 50 sweeps; the cursor reads on to older ones.
@@ -9682,6 +10732,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /auth/api-tokens (the `CreateAPIToken` operationId).
 	CreateAPITokenWithResponse(ctx context.Context, params *CreateAPITokenParams, body CreateAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateAPITokenResponse, error)
+
+	// RotateAPITokenWithBodyWithResponse Replace an API token
+	//
+	// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /auth/api-tokens/{id}/rotate (the `RotateAPIToken` operationId).
+	RotateAPITokenWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RotateAPITokenResponse, error)
+
+	// RotateAPITokenWithResponse Replace an API token
+	//
+	// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /auth/api-tokens/{id}/rotate (the `RotateAPIToken` operationId).
+	RotateAPITokenWithResponse(ctx context.Context, id string, body RotateAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*RotateAPITokenResponse, error)
 
 	// ListAppsWithResponse List connected apps
 	//
@@ -11364,6 +12432,258 @@ func (r StreamRunResponse) StatusCode() int {
 	return 0
 }
 
+type ListSecretsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []Secret `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListSecretsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListSecretsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DeleteSecretResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data SecretDeleted `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteSecretResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteSecretResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type PutSecretResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Secret `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r PutSecretResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutSecretResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListServiceAccountsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []ServiceAccount `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListServiceAccountsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListServiceAccountsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type CreateServiceAccountResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *struct {
+		Data ServiceAccount `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateServiceAccountResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateServiceAccountResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DeleteServiceAccountResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Revoked `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteServiceAccountResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteServiceAccountResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type CreateServiceTokenResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *struct {
+		Data CreatedAPIToken `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateServiceTokenResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateServiceTokenResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RevokeServiceTokenResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Revoked `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r RevokeServiceTokenResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RevokeServiceTokenResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RotateServiceTokenResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *struct {
+		Data CreatedAPIToken `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r RotateServiceTokenResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RotateServiceTokenResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ListSweepsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11892,6 +13212,34 @@ func (r CreateAPITokenResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r CreateAPITokenResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RotateAPITokenResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *struct {
+		Data CreatedAPIToken `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r RotateAPITokenResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RotateAPITokenResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -13679,6 +15027,201 @@ func (c *ClientWithResponses) StreamRunWithResponse(ctx context.Context, id RunI
 	return ParseStreamRunResponse(rsp)
 }
 
+// ListSecretsWithResponse List the team's secrets
+//
+// Gives the names of the team's secrets, in order, with a hint, the number of the version and when a run last used it. Values are never given.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/secrets (the `ListSecrets` operationId).
+func (c *ClientWithResponses) ListSecretsWithResponse(ctx context.Context, params *ListSecretsParams, reqEditors ...RequestEditorFn) (*ListSecretsResponse, error) {
+	rsp, err := c.ListSecrets(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListSecretsResponse(rsp)
+}
+
+// DeleteSecretWithResponse Delete a secret
+//
+// Forgets a name and its value. Nodes that name it cannot run until there is one again.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/secrets/{name} (the `DeleteSecret` operationId).
+func (c *ClientWithResponses) DeleteSecretWithResponse(ctx context.Context, name string, params *DeleteSecretParams, reqEditors ...RequestEditorFn) (*DeleteSecretResponse, error) {
+	rsp, err := c.DeleteSecret(ctx, name, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteSecretResponse(rsp)
+}
+
+// PutSecretWithBodyWithResponse Set a secret
+//
+// Keeps a value under a name, sealed; one that is there becomes its next version. A node that names it in `secrets` finds it in its command's environment as `SECRET_<name>`. In logs, events and errors it shows as `***`, also in base64, hex, JSON and URLs. A team has at most 100.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/secrets/{name} (the `PutSecret` operationId).
+func (c *ClientWithResponses) PutSecretWithBodyWithResponse(ctx context.Context, name string, params *PutSecretParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutSecretResponse, error) {
+	rsp, err := c.PutSecretWithBody(ctx, name, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutSecretResponse(rsp)
+}
+
+// PutSecretWithResponse Set a secret
+//
+// Keeps a value under a name, sealed; one that is there becomes its next version. A node that names it in `secrets` finds it in its command's environment as `SECRET_<name>`. In logs, events and errors it shows as `***`, also in base64, hex, JSON and URLs. A team has at most 100.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/secrets/{name} (the `PutSecret` operationId).
+func (c *ClientWithResponses) PutSecretWithResponse(ctx context.Context, name string, params *PutSecretParams, body PutSecretJSONRequestBody, reqEditors ...RequestEditorFn) (*PutSecretResponse, error) {
+	rsp, err := c.PutSecret(ctx, name, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutSecretResponse(rsp)
+}
+
+// ListServiceAccountsWithResponse List the team's service accounts
+//
+// Gives the team's service accounts with their live tokens, newest first.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/service-accounts (the `ListServiceAccounts` operationId).
+func (c *ClientWithResponses) ListServiceAccountsWithResponse(ctx context.Context, params *ListServiceAccountsParams, reqEditors ...RequestEditorFn) (*ListServiceAccountsResponse, error) {
+	rsp, err := c.ListServiceAccounts(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListServiceAccountsResponse(rsp)
+}
+
+// CreateServiceAccountWithBodyWithResponse Create a service account
+//
+// Makes a place in the team for a program. It belongs to the team and outlives whoever made it. It acts by its tokens alone and is never an owner.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/service-accounts (the `CreateServiceAccount` operationId).
+func (c *ClientWithResponses) CreateServiceAccountWithBodyWithResponse(ctx context.Context, params *CreateServiceAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateServiceAccountResponse, error) {
+	rsp, err := c.CreateServiceAccountWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateServiceAccountResponse(rsp)
+}
+
+// CreateServiceAccountWithResponse Create a service account
+//
+// Makes a place in the team for a program. It belongs to the team and outlives whoever made it. It acts by its tokens alone and is never an owner.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/service-accounts (the `CreateServiceAccount` operationId).
+func (c *ClientWithResponses) CreateServiceAccountWithResponse(ctx context.Context, params *CreateServiceAccountParams, body CreateServiceAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateServiceAccountResponse, error) {
+	rsp, err := c.CreateServiceAccount(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateServiceAccountResponse(rsp)
+}
+
+// DeleteServiceAccountWithResponse Delete a service account
+//
+// Ends a service account and all its tokens at once. What it made keeps its name.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/service-accounts/{id} (the `DeleteServiceAccount` operationId).
+func (c *ClientWithResponses) DeleteServiceAccountWithResponse(ctx context.Context, id string, params *DeleteServiceAccountParams, reqEditors ...RequestEditorFn) (*DeleteServiceAccountResponse, error) {
+	rsp, err := c.DeleteServiceAccount(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteServiceAccountResponse(rsp)
+}
+
+// CreateServiceTokenWithBodyWithResponse Create a token of a service account
+//
+// Makes an access token that acts as the service account. It is shown this once and expires.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/service-accounts/{id}/tokens (the `CreateServiceToken` operationId).
+func (c *ClientWithResponses) CreateServiceTokenWithBodyWithResponse(ctx context.Context, id string, params *CreateServiceTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateServiceTokenResponse, error) {
+	rsp, err := c.CreateServiceTokenWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateServiceTokenResponse(rsp)
+}
+
+// CreateServiceTokenWithResponse Create a token of a service account
+//
+// Makes an access token that acts as the service account. It is shown this once and expires.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/service-accounts/{id}/tokens (the `CreateServiceToken` operationId).
+func (c *ClientWithResponses) CreateServiceTokenWithResponse(ctx context.Context, id string, params *CreateServiceTokenParams, body CreateServiceTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateServiceTokenResponse, error) {
+	rsp, err := c.CreateServiceToken(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateServiceTokenResponse(rsp)
+}
+
+// RevokeServiceTokenWithResponse Revoke a token of a service account
+//
+// Ends a token at once.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/service-accounts/{id}/tokens/{tokenId} (the `RevokeServiceToken` operationId).
+func (c *ClientWithResponses) RevokeServiceTokenWithResponse(ctx context.Context, id string, tokenID string, params *RevokeServiceTokenParams, reqEditors ...RequestEditorFn) (*RevokeServiceTokenResponse, error) {
+	rsp, err := c.RevokeServiceToken(ctx, id, tokenID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRevokeServiceTokenResponse(rsp)
+}
+
+// RotateServiceTokenWithBodyWithResponse Replace a token of a service account
+//
+// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/service-accounts/{id}/tokens/{tokenId}/rotate (the `RotateServiceToken` operationId).
+func (c *ClientWithResponses) RotateServiceTokenWithBodyWithResponse(ctx context.Context, id string, tokenID string, params *RotateServiceTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RotateServiceTokenResponse, error) {
+	rsp, err := c.RotateServiceTokenWithBody(ctx, id, tokenID, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRotateServiceTokenResponse(rsp)
+}
+
+// RotateServiceTokenWithResponse Replace a token of a service account
+//
+// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/service-accounts/{id}/tokens/{tokenId}/rotate (the `RotateServiceToken` operationId).
+func (c *ClientWithResponses) RotateServiceTokenWithResponse(ctx context.Context, id string, tokenID string, params *RotateServiceTokenParams, body RotateServiceTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*RotateServiceTokenResponse, error) {
+	rsp, err := c.RotateServiceToken(ctx, id, tokenID, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRotateServiceTokenResponse(rsp)
+}
+
 // ListSweepsWithResponse List the team's sweeps
 //
 // Gives the newest 50 sweeps; the cursor reads on to older ones.
@@ -14067,6 +15610,36 @@ func (c *ClientWithResponses) CreateAPITokenWithResponse(ctx context.Context, pa
 		return nil, err
 	}
 	return ParseCreateAPITokenResponse(rsp)
+}
+
+// RotateAPITokenWithBodyWithResponse Replace an API token
+//
+// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /auth/api-tokens/{id}/rotate (the `RotateAPIToken` operationId).
+func (c *ClientWithResponses) RotateAPITokenWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RotateAPITokenResponse, error) {
+	rsp, err := c.RotateAPITokenWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRotateAPITokenResponse(rsp)
+}
+
+// RotateAPITokenWithResponse Replace an API token
+//
+// Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /auth/api-tokens/{id}/rotate (the `RotateAPIToken` operationId).
+func (c *ClientWithResponses) RotateAPITokenWithResponse(ctx context.Context, id string, body RotateAPITokenJSONRequestBody, reqEditors ...RequestEditorFn) (*RotateAPITokenResponse, error) {
+	rsp, err := c.RotateAPIToken(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRotateAPITokenResponse(rsp)
 }
 
 // ListAppsWithResponse List connected apps
@@ -16162,6 +17735,285 @@ func ParseStreamRunResponse(rsp *http.Response) (*StreamRunResponse, error) {
 	return response, nil
 }
 
+// ParseListSecretsResponse parses an HTTP response from a ListSecretsWithResponse call
+func ParseListSecretsResponse(rsp *http.Response) (*ListSecretsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListSecretsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []Secret `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDeleteSecretResponse parses an HTTP response from a DeleteSecretWithResponse call
+func ParseDeleteSecretResponse(rsp *http.Response) (*DeleteSecretResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteSecretResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data SecretDeleted `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePutSecretResponse parses an HTTP response from a PutSecretWithResponse call
+func ParsePutSecretResponse(rsp *http.Response) (*PutSecretResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutSecretResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Secret `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListServiceAccountsResponse parses an HTTP response from a ListServiceAccountsWithResponse call
+func ParseListServiceAccountsResponse(rsp *http.Response) (*ListServiceAccountsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListServiceAccountsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []ServiceAccount `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCreateServiceAccountResponse parses an HTTP response from a CreateServiceAccountWithResponse call
+func ParseCreateServiceAccountResponse(rsp *http.Response) (*CreateServiceAccountResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateServiceAccountResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest struct {
+			Data ServiceAccount `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDeleteServiceAccountResponse parses an HTTP response from a DeleteServiceAccountWithResponse call
+func ParseDeleteServiceAccountResponse(rsp *http.Response) (*DeleteServiceAccountResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteServiceAccountResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Revoked `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCreateServiceTokenResponse parses an HTTP response from a CreateServiceTokenWithResponse call
+func ParseCreateServiceTokenResponse(rsp *http.Response) (*CreateServiceTokenResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateServiceTokenResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest struct {
+			Data CreatedAPIToken `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRevokeServiceTokenResponse parses an HTTP response from a RevokeServiceTokenWithResponse call
+func ParseRevokeServiceTokenResponse(rsp *http.Response) (*RevokeServiceTokenResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RevokeServiceTokenResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Revoked `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRotateServiceTokenResponse parses an HTTP response from a RotateServiceTokenWithResponse call
+func ParseRotateServiceTokenResponse(rsp *http.Response) (*RotateServiceTokenResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RotateServiceTokenResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest struct {
+			Data CreatedAPIToken `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseListSweepsResponse parses an HTTP response from a ListSweepsWithResponse call
 func ParseListSweepsResponse(rsp *http.Response) (*ListSweepsResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -16726,6 +18578,37 @@ func ParseCreateAPITokenResponse(rsp *http.Response) (*CreateAPITokenResponse, e
 	}
 
 	response := &CreateAPITokenResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest struct {
+			Data CreatedAPIToken `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRotateAPITokenResponse parses an HTTP response from a RotateAPITokenWithResponse call
+func ParseRotateAPITokenResponse(rsp *http.Response) (*RotateAPITokenResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RotateAPITokenResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

@@ -37,6 +37,7 @@ import (
 	"github.com/millrace/millrace/internal/mail"
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/upkeep"
@@ -136,6 +137,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
 		Limiter: db, Answers: db, Memory: h.memory, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
+		Secrets:    secrets.NewService(db, time.Now),
 		App:        httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
 		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},
 		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute,
@@ -202,7 +204,7 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	h.feed = runs.NewFeed(h.db.RunsBridge(), &h.hub, h.log)
 	h.engine = engine.New(engine.Options{
 		Network: s.TaskNetwork, Disk: space, TaskLog: log, Free: h.disk, Memory: h.memory,
-		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Purse: h.db, Objects: keep, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
+		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Secrets: h.db, Purse: h.db, Objects: keep, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
 		Dir: folder, Owner: host + " " + rand.Text(), Host: host, Away: away,
 		Changed: h.feed.Changed, Ended: h.feed.Ended, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,
 	})

@@ -6,19 +6,21 @@ package cli
 
 // Commands are the client's, for the program to join to its own.
 type Commands struct {
-	Login      loginCommand      `cmd:"" group:"client" help:"Sign in to a server."`
-	Logout     logoutCommand     `cmd:"" group:"client" help:"Sign out and forget the credentials."`
-	Whoami     whoamiCommand     `cmd:"" group:"client" help:"Show who you are, where, and in which team."`
-	Teams      teamsCommand      `cmd:"" group:"client" help:"Your teams: list, use."`
-	Workflows  workflowsCommand  `cmd:"" aliases:"workflow,wf" group:"client" help:"Workflows: list, get, apply, export, delete."`
-	Run        runCommand        `cmd:"" group:"client" help:"Start a run of a workflow; --watch follows it."`
-	Runs       runsCommand       `cmd:"" group:"client" help:"Runs: list, view, watch, logs, events, cancel, retry, outputs."`
-	Logs       logsCommand       `cmd:"" group:"client" help:"Print what a run wrote (the same as runs logs)."`
-	Files      filesCommand      `cmd:"" group:"client" help:"Files: upload, ls, download, rm."`
-	Estimate   estimateCommand   `cmd:"" group:"client" help:"Say what a size costs, and whether your plan allows it."`
-	Credits    creditsCommand    `cmd:"" group:"client" help:"Show the team's credits, storage and analyses."`
-	Invite     inviteCommand     `cmd:"" group:"client" help:"Invite people: member (into the team), link (to one workflow), list, revoke."`
-	Analyze    analyzeCommand    `cmd:"" group:"client" help:"Turn a paper (DOI or PDF) into a workflow."`
-	API        rawCommand        `cmd:"" name:"api" group:"client" help:"Call the API and print its answer."`
-	Completion completionCommand `cmd:"" group:"client" help:"Print a script that completes commands: bash, zsh, fish."`
+	Login           loginCommand           `cmd:"" group:"client" help:"Sign in to a server."`
+	Logout          logoutCommand          `cmd:"" group:"client" help:"Sign out and forget the credentials."`
+	Whoami          whoamiCommand          `cmd:"" group:"client" help:"Show who you are, where, and in which team."`
+	Teams           teamsCommand           `cmd:"" group:"client" help:"Your teams: list, use."`
+	Workflows       workflowsCommand       `cmd:"" aliases:"workflow,wf" group:"client" help:"Workflows: list, get, apply, export, delete."`
+	Run             runCommand             `cmd:"" group:"client" help:"Start a run of a workflow; --watch follows it."`
+	Runs            runsCommand            `cmd:"" group:"client" help:"Runs: list, view, watch, logs, events, cancel, retry, outputs."`
+	Logs            logsCommand            `cmd:"" group:"client" help:"Print what a run wrote (the same as runs logs)."`
+	Files           filesCommand           `cmd:"" group:"client" help:"Files: upload, ls, download, rm."`
+	Estimate        estimateCommand        `cmd:"" group:"client" help:"Say what a size costs, and whether your plan allows it."`
+	Credits         creditsCommand         `cmd:"" group:"client" help:"Show the team's credits, storage and analyses."`
+	Invite          inviteCommand          `cmd:"" group:"client" help:"Invite people: member (into the team), link (to one workflow), list, revoke."`
+	Secrets         secretsCommand         `cmd:"" aliases:"secret" group:"client" help:"Values that commands get and nobody reads: list, set, delete."`
+	ServiceAccounts serviceAccountsCommand `cmd:"" group:"client" help:"Programs of the team: service accounts and their tokens."`
+	Analyze         analyzeCommand         `cmd:"" group:"client" help:"Turn a paper (DOI or PDF) into a workflow."`
+	API             rawCommand             `cmd:"" name:"api" group:"client" help:"Call the API and print its answer."`
+	Completion      completionCommand      `cmd:"" group:"client" help:"Print a script that completes commands: bash, zsh, fish."`
 }

@@ -49,6 +49,7 @@ type inviteLink struct {
 	Hours      *int     `env:"-" help:"Hours until it expires, 1 to 720. Default: a week."`
 	Uses       *int     `env:"-" help:"How many may join, 1 to 1000. Default: unlimited."`
 	MaxCredits *float64 `env:"-" placeholder:"CREDITS" help:"What its guests may spend in total. Default: unlimited."`
+	Secrets    bool     `env:"-" name:"allow-secrets" help:"Let editors change and run steps that use the team's secrets. They can then read them."`
 }
 
 // Run prints the link; it is shown this once.
@@ -62,7 +63,7 @@ func (c *inviteLink) Run(w screen.World) error {
 		return err
 	}
 	key := rand.Text()
-	in := api.NewCollabInvite{WorkflowID: id, Role: api.InviteRole(c.Role), ExpiresInHours: c.Hours, MaxUses: c.Uses, MaxCredits: c.MaxCredits}
+	in := api.NewCollabInvite{WorkflowID: id, Role: api.InviteRole(c.Role), ExpiresInHours: c.Hours, MaxUses: c.Uses, MaxCredits: c.MaxCredits, AllowSecrets: &c.Secrets}
 	r, err := s.api.CreateInviteWithResponse(s.Ctx, &api.CreateInviteParams{IdempotencyKey: &key}, in)
 	if err != nil {
 		return s.explain(err)

@@ -75,9 +75,10 @@ type room struct {
 	head     sharing.Head  // what is stored, and in doc
 	author   access.Author // of the newest update
 	prior    []byte        // the definition as it was settled
-	pending  []change      // in doc, not stored
-	busy     bool          // some of doc is being stored
-	keeping  bool          // the definition or a snapshot is being written
+	guard    guard
+	pending  []change // in doc, not stored
+	busy     bool     // some of doc is being stored
+	keeping  bool     // the definition or a snapshot is being written
 	asked    []question
 	behind   bool // others have written
 	rows     int  // since the snapshot

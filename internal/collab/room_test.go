@@ -731,3 +731,73 @@ func TestServersOnOneDatabaseShareARoom(t *testing.T) {
 		t.Errorf("%v", names)
 	}
 }
+
+// A guest whose link has nothing to do with secrets may draw what they like, but
+// not lay hands on a step that gets one, nor on what decides what it does.
+func TestAGuestCannotChangeWhatUsesSecrets(t *testing.T) {
+	const definition = `{"version":1,
+		"parameters":{"url":{"type":"string","default":"https://a"},"free":{"type":"string","default":"x"}},
+		"nodes":[{"id":"send","secrets":["TOKEN"],"command":"curl $PARAM_url","position":{"x":0,"y":0}},{"id":"other","command":"true"}],
+		"edges":[{"id":"e1","source":"other","target":"send"}]}`
+	asGuest := func(p *sharing.Pass) { p.Guest, p.Name = "guest_g", "Grace" }
+	trusted := func(p *sharing.Pass) { asGuest(p); p.Secrets = true }
+	node := func(id, key string, value any) func(*ydoc.Tx) {
+		return func(tx *ydoc.Tx) {
+			if m, ok := tx.Map("nodes").Map(id); ok {
+				tx.Set(m, key, value)
+			}
+		}
+	}
+	root := func(name, key string, value any) func(*ydoc.Tx) {
+		return func(tx *ydoc.Tx) { tx.Set(tx.Map(name), key, value) }
+	}
+	drop := func(name, key string) func(*ydoc.Tx) { return func(tx *ydoc.Tx) { tx.Delete(tx.Map(name), key) } }
+	command := func(tx *ydoc.Tx) {
+		m, _ := tx.Map("nodes").Map("send")
+		text, _ := m.Text("command")
+		tx.Replace(text, "echo $SECRET_TOKEN")
+	}
+	for name, tt := range map[string]struct {
+		edit    func(*ydoc.Tx)
+		refused bool
+	}{
+		"its command":                  {command, true},
+		"its list of secrets":          {node("send", "secrets", []any{}), true},
+		"its condition":                {node("send", "when", "true"), true},
+		"another step gets a secret":   {node("other", "secrets", []any{"TOKEN"}), true},
+		"the step goes":                {drop("nodes", "send"), true},
+		"a parameter it uses":          {root("parameters", "url", map[string]any{"type": "string", "default": "https://evil"}), true},
+		"what feeds it":                {drop("edges", "e1"), true},
+		"a new edge to it":             {root("edges", "e2", map[string]any{"source": "other", "target": "send"}), true},
+		"where the code comes from":    {root("extra", "source", map[string]any{"git": "https://evil"}), true},
+		"the software of another step": {node("other", "environment", map[string]any{"pip": []any{"evil"}}), true},
+		"where it stands":              {node("send", "position", []any{5.0, 6.0}), false},
+		"another step":                 {node("other", "when", "true"), false},
+		"a parameter it does not use":  {root("parameters", "free", map[string]any{"type": "integer"}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			_, err := h.workflows.Update(t.Context(), h.caller, h.workflow, workflows.Edit{Definition: []byte(definition)})
+			must(t, err)
+			c := h.dial(h.token(trusted))
+			c.isSynced()
+			c.set("extra", "x-drawn", true)
+			c.saved()
+			before := string(h.read().Definition)
+			g := h.dial(h.token(asGuest))
+			g.isSynced()
+			g.edit(tt.edit)
+			if !tt.refused {
+				g.saved()
+				return
+			}
+			g.closesWith(4409)
+			if got := string(h.read().Definition); got != before {
+				t.Errorf("the definition is %s\nit was %s", got, before)
+			}
+			c.edit(tt.edit) // whose link allows it
+			c.saved()
+		})
+	}
+}

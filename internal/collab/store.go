@@ -237,8 +237,12 @@ func (r *room) take(c *conn, data []byte) {
 		return
 	}
 	before := r.doc.Version()
-	news, err := r.doc.Take(data)
+	news, err := r.takeFrom(c, data)
 	switch {
+	case errors.Is(err, errGuarded):
+		r.s.counts.refused.Add(1)
+		c.close(codeReset, guardedReason)
+		return
 	case errors.Is(err, ydoc.ErrTooLarge):
 		c.close(codeTooLarge, "the document would be too large")
 		return

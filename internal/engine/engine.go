@@ -77,6 +77,13 @@ type Files interface {
 	StorageLeft(ctx context.Context, team ids.Team) (int64, error)
 }
 
+// Secrets knows the values of secrets.
+type Secrets interface {
+	// SecretsOf are a team's secrets for one of its runs. One that the run
+	// cannot have is fault.KindInvalid.
+	SecretsOf(ctx context.Context, id ids.Run, names []string, now time.Time) (map[string]runs.Secret, error)
+}
+
 // Disk knows how much room the machine has left.
 type Disk interface {
 	Low() bool        // nothing new may start
@@ -94,6 +101,7 @@ type Options struct {
 	Objects Objects
 	Remote  bool // objects lie on another machine
 	Files   Files
+	Secrets Secrets
 	Driver  executor.Driver
 	Images  Images // nil: no node can have one
 	Catalog credits.Catalog

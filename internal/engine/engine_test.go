@@ -93,7 +93,7 @@ func (s *shop) open(owner string) (stop func()) {
 		Queue: s.db, Leases: s.db, Clock: lease.Uptime, Journal: s.db, Purse: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
 		Dir: s.dir, Owner: "here " + owner, Host: "here", Away: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
-		Archive: s.archive, Pulse: func(ids.Run, runs.Pulse) {}, Changed: changed, Ended: changed,
+		Archive: s.archive, Secrets: s.db, Pulse: func(ids.Run, runs.Pulse) {}, Changed: changed, Ended: changed,
 	}
 	if s.flaky != nil {
 		db := flakyDB{s.db, s.flaky}

@@ -40,7 +40,8 @@ type try struct {
 	err     error   // why it cannot start
 	sealed  bool    // it cannot change its inputs
 
-	files map[string]files.File // that come into it, by key
+	files   map[string]files.File // that come into it, by key
+	secrets map[string]runs.Secret
 }
 
 // enter adds a node to those that have begun.

@@ -41,6 +41,12 @@ func (c *carrier) identify(ctx context.Context, t *try) error {
 			p["PARAM_"+name] = text
 		}
 	}
+	if t.secrets, err = c.secrets(ctx, t.node); err != nil {
+		return err
+	}
+	for name, s := range t.secrets {
+		p["SECRET_"+name] = s.Version
+	}
 	for port, list := range feeds {
 		p["input."+port] = cachekey.Contents(list, t.files)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/engine/taskenv"
+	"github.com/millrace/millrace/internal/runs"
 )
 
 // prepare makes the attempt's folder with its inputs, and says how it is to be
@@ -55,12 +56,25 @@ func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 	if err != nil {
 		return spec, err
 	}
+	task.Secrets = map[string]string{}
+	for name, s := range t.secrets {
+		task.Secrets[name], spec.Secrets = s.Value, append(spec.Secrets, s.Value)
+	}
 	spec.Env, spec.Staged = task.Environment(), task.Staged
 	if err := taskenv.Check(spec.Env); err != nil {
 		return spec, err
 	}
 	image.Into(&spec)
 	return spec, nil
+}
+
+// secrets are those that a node names, as they are now. One that is gone, or
+// that this run may not have, fails the node.
+func (c *carrier) secrets(ctx context.Context, n *node) (map[string]runs.Secret, error) {
+	if len(n.Secrets) == 0 {
+		return nil, nil
+	}
+	return c.e.Secrets.SecretsOf(ctx, c.r.ID, n.Secrets, c.e.Now())
 }
 
 func (c *carrier) folder(ctx context.Context, spec executor.Spec) error {

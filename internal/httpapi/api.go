@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/upkeep"
 	"github.com/millrace/millrace/internal/workflows"
@@ -49,6 +50,7 @@ type Options struct {
 	Runs      *runs.Service
 	Feed      events.Feed
 	Sharing   *sharing.Service
+	Secrets   *secrets.Service
 	Editor    Editor
 	Files     *files.Service
 	Transfers Transfers // nil where the object store is spoken to directly

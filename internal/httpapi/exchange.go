@@ -85,6 +85,7 @@ func (x *exchange) identify() error {
 	if err != nil {
 		return err
 	}
+	cred.Address = x.address()
 	if strings.HasPrefix(cred.Bearer, sharing.TokenPrefix) {
 		if x.rt.who == person || x.rt.who == self || x.rt.who == optionalAuth {
 			return fault.Unauthenticated("a share link's token can't be used here: sign in").WithCode("invalid_token")
@@ -111,6 +112,9 @@ func (x *exchange) identify() error {
 // is, and API tokens from anything but their team's work.
 func (x *exchange) inPerson() error {
 	throughProgram := x.signedIn() && x.presence.Session == ""
+	if x.rt.who == person && !x.presence.Scopes.Allow(access.Read) {
+		return fault.Forbidden("the scopes of your token (%s) do not let it %s", x.presence.Scopes, access.Read).WithCode("insufficient_scope")
+	}
 	forbidden := x.rt.who == self || x.rt.who == person && x.presence.Most != "" && !safe(x.r.Method)
 	if throughProgram && forbidden {
 		return fault.Forbidden("an app or API token may not do this: sign in yourself").WithCode("session_required")

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi/events"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/workflows"
 )
@@ -205,6 +206,8 @@ func (e *export) everything() {
 		rows, _, err := a.Runs.Sweeps(x.ctx(), x.caller, after(last, func(s *runs.Sweep) ids.Sweep { return s.ID }), exportPage)
 		return rows, err
 	}, func(s runs.Sweep) error { e.item(sweepRow(s)); return nil })
+	paged(e, "secrets", secrets.MaxSecrets+1, func(*secrets.Secret) ([]secrets.Secret, error) { return a.Secrets.Secrets(x.ctx(), x.caller) },
+		func(s secrets.Secret) error { e.item(secretOut(s)); return nil })
 }
 
 // run writes a run with its events, which may be many more than fit a page.

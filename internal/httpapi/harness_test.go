@@ -42,6 +42,7 @@ import (
 	"github.com/millrace/millrace/internal/papers/paperstest"
 	"github.com/millrace/millrace/internal/payments/sandbox"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
@@ -136,7 +137,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		Files: h.filesRoom, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
 		Pages:   sandbox.Sandbox{}, VisitorKey: h.db.Key("visitors"), AnalysisWait: time.Minute, Scratch: t.TempDir(),
-		Log: log, Workflows: workflows.NewService(h.db, h.clock), Limiter: h.db, Answers: h.db, App: builtApp(),
+		Log: log, Secrets: secrets.NewService(h.db, h.clock), Workflows: workflows.NewService(h.db, h.clock), Limiter: h.db, Answers: h.db, App: builtApp(),
 		Checks:  map[string]func(context.Context) error{"database": h.db.Ping},
 		Metrics: httpapi.NewMetrics(prometheus.NewRegistry()), Now: h.clock,
 		PublicURLs: []string{base, cloud}, RunsPerMinute: 30,

@@ -1,13 +1,8 @@
 package httpapi
 
 import (
-	"net/http"
-
 	"github.com/millrace/millrace/api"
-	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
-	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/identity/builtin"
 )
 
 // value is what a field holds, if it was sent.
@@ -90,60 +85,4 @@ func (a *API) changeSecondFactor(x *exchange) (answer, error) {
 	}
 	d := fault.Detail{Path: "action", Message: "is none of begin, confirm, disable"}
 	return answer{}, fault.Problems([]fault.Detail{d}, "%s", sentence(d))
-}
-
-func apiToken(t builtin.APIToken) api.APIToken {
-	out := api.APIToken{
-		ID: t.ID, Name: t.Name, Team: api.InvitingTeam{ID: string(t.Team.ID), Name: t.Team.Name}, Role: api.Role(t.Role),
-		TokenHint: t.Hint, CreatedAt: api.At(t.CreatedAt), ExpiresAt: api.At(t.ExpiresAt),
-	}
-	if !t.LastUsedAt.IsZero() {
-		at := api.At(t.LastUsedAt)
-		out.LastUsedAt = &at
-	}
-	return out
-}
-
-func (a *API) listAPITokens(x *exchange) (answer, error) {
-	list, err := a.BuiltIn.APITokens.APITokens(x.ctx(), x.presence)
-	if err != nil {
-		return answer{}, err
-	}
-	out := make([]api.APIToken, len(list))
-	for i, t := range list {
-		out[i] = apiToken(t)
-	}
-	return ok(out)
-}
-
-func (a *API) createAPIToken(x *exchange) (answer, error) {
-	m, err := x.presence.Place(ids.Team(x.r.Header.Get("X-Team-Id")))
-	if err != nil {
-		return answer{}, err
-	}
-	in, err := decode[api.NewAPIToken](x)
-	if err != nil {
-		return answer{}, err
-	}
-	days := 90
-	if in.ExpiresInDays != nil {
-		days = *in.ExpiresInDays
-	}
-	t, secret, err := a.BuiltIn.APITokens.CreateAPIToken(x.ctx(), x.presence, m, builtin.NewAPIToken{
-		Name: in.Name, Role: access.Role(value(in.Role)), Days: days,
-	})
-	shown := apiToken(t)
-	return answer{status: http.StatusCreated, data: api.CreatedAPIToken{
-		ID: shown.ID, Name: shown.Name, Team: shown.Team, Role: shown.Role, TokenHint: shown.TokenHint,
-		CreatedAt: shown.CreatedAt, ExpiresAt: shown.ExpiresAt, Token: secret,
-	}}, err
-}
-
-func (a *API) revokeAPIToken(x *exchange) (answer, error) {
-	id, err := x.inQuery("id")
-	if err != nil {
-		return answer{}, err
-	}
-	err = a.BuiltIn.APITokens.RevokeAPIToken(x.ctx(), x.presence, id)
-	return answer{data: api.Revoked{Revoked: true, ID: id}}, err
 }

@@ -117,6 +117,16 @@ func (a *API) routes() []route {
 		{pattern: "GET /objects/{key...}", slow: true, handle: a.sendObject},
 		{pattern: "PUT /objects/{key...}", slow: true, handle: a.receiveObject},
 
+		{pattern: "GET /api/service-accounts", who: member, may: access.ManagePrograms, handle: a.listServiceAccounts},
+		{pattern: "POST /api/service-accounts", who: member, may: access.ManagePrograms, body: smallBody, handle: a.createServiceAccount},
+		{pattern: "DELETE /api/service-accounts/{id}", who: member, may: access.ManagePrograms, handle: a.deleteServiceAccount},
+		{pattern: "POST /api/service-accounts/{id}/tokens", who: member, may: access.ManagePrograms, body: smallBody, handle: a.createServiceToken},
+		{pattern: "DELETE /api/service-accounts/{id}/tokens/{tokenId}", who: member, may: access.ManagePrograms, handle: a.revokeServiceToken},
+		{pattern: "POST /api/service-accounts/{id}/tokens/{tokenId}/rotate", who: member, may: access.ManagePrograms, body: smallBody, handle: a.rotateServiceToken},
+		{pattern: "GET /api/secrets", who: member, may: access.UseSecrets, handle: a.listSecrets},
+		{pattern: "PUT /api/secrets/{name}", who: member, may: access.ManageSecrets, body: smallBody, handle: a.putSecret},
+		{pattern: "DELETE /api/secrets/{name}", who: member, may: access.ManageSecrets, handle: a.deleteSecret},
+
 		{pattern: "POST /api/collab/invites", who: member, may: access.ManageSharing, body: smallBody, once: true, handle: a.createInvite},
 		{pattern: "GET /api/collab/invites", who: member, may: access.ManageSharing, handle: a.listInvites},
 		{pattern: "DELETE /api/collab/invites", who: member, may: access.ManageSharing, handle: a.revokeInvite},
@@ -176,6 +186,7 @@ func (a *API) routes() []route {
 		{pattern: "POST /auth/second-factor", who: self, body: smallBody, handle: a.changeSecondFactor},
 		{pattern: "GET /auth/api-tokens", who: self, handle: a.listAPITokens},
 		{pattern: "POST /auth/api-tokens", who: self, body: smallBody, handle: a.createAPIToken},
+		{pattern: "POST /auth/api-tokens/{id}/rotate", who: self, body: smallBody, handle: a.rotateAPIToken},
 		{pattern: "DELETE /auth/api-tokens", who: self, handle: a.revokeAPIToken},
 		{pattern: "GET /.well-known/oauth-authorization-server", failsAs: oauthFailure, handle: a.oauthMetadata},
 		{pattern: "GET /oauth/authorize", who: optionalAuth, failsAs: oauthFailure, page: true, handle: a.authorize},
@@ -268,7 +279,7 @@ func ofAccounts(pattern string) bool {
 		return false
 	}
 	return slices.ContainsFunc([]string{
-		"/auth/", "/oauth/", "/.well-known/oauth-", "/sign-in", "/sign-up", "/sign-out", "/reset", "/verify", "/device", "/invitations",
+		"/auth/", "/oauth/", "/.well-known/oauth-", "/sign-in", "/sign-up", "/sign-out", "/reset", "/verify", "/device", "/invitations", "/api/service-accounts",
 	}, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
 }
 

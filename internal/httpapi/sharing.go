@@ -18,7 +18,7 @@ import (
 func (a *API) inviteOut(i sharing.Invite) api.CollabInvite {
 	out := api.CollabInvite{
 		ID: string(i.ID), WorkflowID: string(i.Workflow), Role: api.InviteRole(i.Role), Status: api.InviteStatus(i.Status(a.Now())),
-		ExpiresInHours: i.Hours, ExpiresAt: api.At(i.ExpiresAt), Uses: i.Uses, TokenHint: i.TokenHint,
+		ExpiresInHours: i.Hours, ExpiresAt: api.At(i.ExpiresAt), Uses: i.Uses, TokenHint: i.TokenHint, AllowSecrets: i.AllowSecrets,
 		CreatedAt: api.At(i.CreatedAt), CreatedBy: api.Person{ID: string(i.CreatedBy), Name: i.CreatedByName},
 		LastUsedAt: timeOrNull(i.LastUsedAt), RevokedAt: timeOrNull(i.RevokedAt),
 	}
@@ -36,7 +36,7 @@ func (x *exchange) createdInvite(i sharing.Invite, token string) answer {
 	o := x.api.inviteOut(i)
 	return answer{status: http.StatusCreated, data: api.CreatedCollabInvite{
 		ID: o.ID, WorkflowID: o.WorkflowID, Role: o.Role, Status: o.Status, ExpiresInHours: o.ExpiresInHours, ExpiresAt: o.ExpiresAt,
-		MaxUses: o.MaxUses, Uses: o.Uses, MaxCredits: o.MaxCredits, TokenHint: o.TokenHint, CreatedAt: o.CreatedAt, CreatedBy: o.CreatedBy,
+		MaxUses: o.MaxUses, Uses: o.Uses, MaxCredits: o.MaxCredits, AllowSecrets: o.AllowSecrets, TokenHint: o.TokenHint, CreatedAt: o.CreatedAt, CreatedBy: o.CreatedBy,
 		LastUsedAt: o.LastUsedAt, RevokedAt: o.RevokedAt, Token: token, Link: x.base() + "/join#" + token,
 	}}
 }
@@ -54,6 +54,9 @@ func (a *API) createInvite(x *exchange) (answer, error) {
 	n := sharing.New{
 		Workflow: ids.Workflow(in.WorkflowID), Role: sharing.Role(in.Role), Hours: given0(in.ExpiresInHours), MaxUses: given0(in.MaxUses),
 		Once: func(i sharing.Invite, token string) (*once.Record, error) { return x.record(x.createdInvite(i, token)) },
+	}
+	if in.AllowSecrets != nil {
+		n.AllowSecrets = *in.AllowSecrets
 	}
 	if in.MaxCredits != nil {
 		if n.MaxCredits, err = credits.FromFloat(*in.MaxCredits); err != nil || n.MaxCredits <= 0 {

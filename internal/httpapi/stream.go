@@ -32,7 +32,7 @@ func (a *API) mayWatch(ctx context.Context, w events.Watcher, team ids.Team) boo
 		return ctx.Err() != nil
 	}
 	m, err := p.In(team)
-	return err == nil && m.Role.May(w.May)
+	return err == nil && p.Caller(m).May(w.May)
 }
 
 // messages are what watchers of a run are sent.

@@ -111,7 +111,8 @@ func (a *API) validateDefinition(x *exchange) (answer, error) {
 	if in.Definition == nil {
 		return answer{}, fault.Problems([]fault.Detail{{Path: "definition", Message: "is missing"}}, "definition is missing")
 	}
-	return ok(api.Problems{Problems: problemsOut(workflows.Validate(in.Definition))})
+	found, err := a.Workflows.Validate(x.ctx(), x.caller, in.Definition)
+	return answer{data: api.Problems{Problems: problemsOut(found)}}, err
 }
 
 func (x *exchange) workflow() ids.Workflow { return ids.Workflow(x.r.PathValue("id")) }

@@ -36,8 +36,9 @@ type System interface {
 // Credential is what came with a request. A bearer token counts before a
 // cookie.
 type Credential struct {
-	Bearer string
-	Cookie string
+	Bearer  string
+	Cookie  string
+	Address string // where it came from
 }
 
 // User is a person with an account.
@@ -71,9 +72,10 @@ type Member struct {
 
 // Presence is a person who is here now.
 type Presence struct {
-	Session     ids.Session // empty with an access token
-	Grant       string      // with an access token: what it was given by
-	Most        access.Role // with an API token: the most its bearer may be
+	Session     ids.Session     // empty with an access token
+	Grant       string          // with an access token: what it was given by
+	Most        access.Role     // with an API token: the most its bearer may be
+	Scopes      access.ScopeSet // with an API token: what of it; none is all
 	User        User
 	ByCookie    bool
 	Active      ids.Team     // the session's chosen team, if any
@@ -132,7 +134,7 @@ func (p Presence) member(team ids.Team) (Membership, bool) {
 
 // Caller is the person in the role of this membership.
 func (p Presence) Caller(m Membership) access.Caller {
-	return access.Caller{User: p.User.ID, Name: p.User.Name, Team: m.Team.ID, Role: m.Role}
+	return access.Caller{User: p.User.ID, Name: p.User.Name, Team: m.Team.ID, Role: m.Role, Scopes: p.Scopes}
 }
 
 // InvitationStatus is what became of an invitation.

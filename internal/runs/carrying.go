@@ -12,6 +12,13 @@ import (
 // ErrFenced is what a worker hears that has lost a run: nothing was written.
 var ErrFenced = fault.Conflict("another worker carries this run").WithCode("fenced")
 
+// Secret is a value that a command gets, and what tells it from the one that
+// the name had before.
+type Secret struct {
+	Value   string
+	Version string
+}
+
 // Held names a run and the fence under which a worker holds it.
 type Held struct {
 	Run   ids.Run

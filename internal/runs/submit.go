@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -29,6 +30,8 @@ type SubmitStore interface {
 	PlanOf(ctx context.Context, team ids.Team) (credits.Plan, error)
 	// MissingFiles are those of the keys that are not the team's files.
 	MissingFiles(ctx context.Context, team ids.Team, keys []string) ([]string, error)
+	// MissingSecrets are those of the names that the team has no secret for.
+	MissingSecrets(ctx context.Context, team ids.Team, names []string) ([]string, error)
 	// FilesNotUsed are those of the keys that no earlier run of the workflow
 	// was given.
 	FilesNotUsed(ctx context.Context, team ids.Team, id ids.Workflow, keys []string) ([]string, error)
@@ -53,6 +56,8 @@ type New struct {
 
 	// Current retries with the workflow as it is now, not as it was.
 	Current bool
+
+	guarded bool // by a guest whose runs get no secrets
 
 	// Once records the answer with the effect; nil without an idempotency key.
 	Once func(Run) (*once.Record, error)
@@ -79,7 +84,7 @@ func (s *Service) Submit(ctx context.Context, caller access.Caller, in New) (Run
 		Starter: starter(caller), Status: lifecycle.Queued, CreatedAt: s.now(),
 	}
 	if caller.Guest != nil {
-		r.Invite = caller.Guest.Invite
+		r.Invite, in.guarded = caller.Guest.Invite, !caller.Guest.Secrets
 	}
 	return r, s.accept(ctx, &r, in)
 }
@@ -97,6 +102,9 @@ func (s *Service) accept(ctx context.Context, r *Run, in New) error {
 	}
 	inputs, err := checkGiven(g, r, in)
 	if err != nil {
+		return err
+	}
+	if err := s.checkSecrets(ctx, r, g, in.guarded); err != nil {
 		return err
 	}
 	if err := s.checkFiles(ctx, r, inputs); err != nil {
@@ -168,6 +176,27 @@ func checkGiven(g *graph.Graph, r *Run, in New) (map[string][]string, error) {
 	}
 	r.Parameters, r.TotalNodes = values.JSON(), len(g.Order())
 	return inputs, nil
+}
+
+// checkSecrets refuses a run whose commands would not get the secrets they
+// name.
+func (s *Service) checkSecrets(ctx context.Context, r *Run, g *graph.Graph, guarded bool) error {
+	var names []string
+	for _, n := range g.Order() {
+		names = append(names, n.Secrets...)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	if guarded {
+		return fault.Forbidden("this workflow uses the team's secrets, and your link does not allow that: ask whoever sent it").WithCode("secrets_not_allowed")
+	}
+	missing, err := s.submit.MissingSecrets(ctx, r.Team, names)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	wrong := graph.UnknownSecrets(r.Definition, func(name string) bool { return !slices.Contains(missing, name) })
+	return fault.Problems(wrong, "the workflow cannot run yet: %s", wrong[0].Message).WithCode("incomplete_workflow")
 }
 
 func (s *Service) checkFiles(ctx context.Context, r *Run, inputs map[string][]string) error {

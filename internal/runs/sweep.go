@@ -122,6 +122,9 @@ func (s *Service) sweepRuns(ctx context.Context, sweep *Sweep, src Source, in Ne
 			return nil, err
 		}
 		if i == 0 {
+			if err := s.checkSecrets(ctx, &r, g, in.guarded); err != nil {
+				return nil, err
+			}
 			if err := s.checkFiles(ctx, &r, inputs); err != nil {
 				return nil, err
 			}

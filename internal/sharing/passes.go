@@ -25,7 +25,8 @@ type Pass struct {
 	User     ids.User     `json:"user,omitempty"`    // a member
 	Session  ids.Session  `json:"session,omitempty"` // of the member
 	Guest    string       `json:"guest,omitempty"`
-	Invite   ids.Invite   `json:"invite,omitempty"` // of the guest
+	Invite   ids.Invite   `json:"invite,omitempty"`  // of the guest
+	Secrets  bool         `json:"secrets,omitempty"` // a guest who may change what is done with secrets
 	Name     string       `json:"name"`
 	Color    string       `json:"color"`
 	Epoch    int64        `json:"epoch"` // of the document
@@ -37,6 +38,9 @@ func (p Pass) Room() string { return string(p.Team) + "_" + string(p.Workflow) }
 
 // ExpiresAt is when the pass stops opening the door.
 func (p Pass) ExpiresAt() time.Time { return time.Unix(p.Expires, 0).UTC() }
+
+// Guarded reports whether the holder may not change what is done with secrets.
+func (p Pass) Guarded() bool { return p.Guest != "" && !p.Secrets }
 
 // Subject names who holds the pass.
 func (p Pass) Subject() string {
@@ -52,10 +56,18 @@ func (s *Service) MemberPass(ctx context.Context, caller access.Caller, session 
 		return Pass{}, err
 	}
 	p := Pass{
-		Team: caller.Team, Workflow: id, Role: inRoom(caller.Role), User: caller.User, Session: session,
+		Team: caller.Team, Workflow: id, Role: roomRole(caller), User: caller.User, Session: session,
 		Name: caller.Name, Color: Color(string(caller.User)),
 	}
 	return s.dated(ctx, p)
+}
+
+// roomRole is what a caller may do in the editor; a token's scopes narrow it.
+func roomRole(c access.Caller) Role {
+	if c.May(access.EditWorkflows) {
+		return Editor
+	}
+	return Viewer
 }
 
 // inRoom is what a member's role comes to in the editor.
@@ -69,7 +81,7 @@ func inRoom(r access.Role) Role {
 // GuestPass lets a guest into the one room there is for them.
 func (s *Service) GuestPass(ctx context.Context, j Joined) (Pass, error) {
 	return s.dated(ctx, Pass{
-		Team: j.Invite.Team, Workflow: j.Invite.Workflow, Role: j.Invite.Role, User: j.Invite.CreatedBy,
+		Secrets: j.Invite.AllowSecrets, Team: j.Invite.Team, Workflow: j.Invite.Workflow, Role: j.Invite.Role, User: j.Invite.CreatedBy,
 		Guest: j.Guest.ID, Invite: j.Invite.ID, Name: j.Guest.Name, Color: Color(j.Guest.ID),
 	})
 }

@@ -47,6 +47,7 @@ type Invite struct {
 	MaxUses       int // 0: any number
 	Uses          int
 	MaxCredits    credits.Amount // 0: what the team has
+	AllowSecrets  bool           // its guests may use the team's secrets
 	TokenHint     string
 	CreatedBy     ids.User
 	CreatedByName string
@@ -135,6 +136,9 @@ type New struct {
 	Hours      int // 0: a week
 	MaxUses    int // 0: any number
 	MaxCredits credits.Amount
+	// AllowSecrets lets guests change nodes that use the team's secrets, and
+	// run them.
+	AllowSecrets bool
 
 	// Once records the answer with the effect; nil without an idempotency key.
 	Once func(i Invite, token string) (*once.Record, error)
@@ -160,7 +164,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Inv
 	now := s.Now()
 	token := newSecret(TokenPrefix)
 	i := Invite{
-		ID: ids.NewInvite(), Team: caller.Team, Workflow: in.Workflow, Role: in.Role, Hours: in.Hours, MaxUses: in.MaxUses, MaxCredits: in.MaxCredits,
+		ID: ids.NewInvite(), Team: caller.Team, Workflow: in.Workflow, Role: in.Role, Hours: in.Hours, MaxUses: in.MaxUses, MaxCredits: in.MaxCredits, AllowSecrets: in.AllowSecrets,
 		ExpiresAt: now.Add(time.Duration(in.Hours) * time.Hour), TokenHint: token[len(token)-4:],
 		CreatedBy: caller.User, CreatedByName: caller.Name, CreatedAt: now,
 	}
@@ -188,6 +192,9 @@ func (in New) problems() (wrong []fault.Detail) {
 	}
 	if in.MaxUses < 0 || in.MaxUses > maxUses {
 		note("maxUses", "must be a whole number from 1 to 1000")
+	}
+	if in.AllowSecrets && in.Role == Viewer {
+		note("allowSecrets", "is for links whose guests edit; a viewer changes and runs nothing")
 	}
 	if in.MaxCredits < 0 {
 		note("maxCredits", "must be more than 0, with at most 6 decimals")

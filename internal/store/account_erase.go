@@ -31,6 +31,7 @@ var everything = []belongings{
 	{"answers", "scope, key", `scope LIKE '% ' || $1 || ' %'`, ""},
 	{"outbox", "id", ofTeam, ""},
 	{"access_tokens", "id", ofTeam, ""},
+	{"secrets", "team_id, name", ofTeam, "secrets"},
 	{"run_events", "run_id, seq", ofRun, ""},
 	{"run_logs", "run_id, start", ofRun, ""},
 	{"run_attempts", "run_id, node_id, shard, attempt", ofRun, ""},
@@ -66,6 +67,7 @@ var everything = []belongings{
 	{"team_subscriptions", "team_id, id", ofTeam, ""},
 	{"invitations", "id", ofTeam, "invitations"},
 	{"memberships", "team_id, user_id", ofTeam, "members"},
+	{"users", "id", `service_of = $1`, ""}, // service accounts; people stay
 }
 
 // loose are those of them whose rows the database does not tie to the team.

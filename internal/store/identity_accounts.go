@@ -16,7 +16,7 @@ import (
 func (db *DB) Identity() builtin.Stores {
 	return builtin.Stores{
 		Accounts: db, External: db, Sessions: db, Tokens: db, Teams: db, Invitations: db, Consents: db, Grants: db,
-		Devices: db, OneTimeTokens: db, SecondFactors: db, APITokens: db, Keys: db, Limits: db,
+		Devices: db, OneTimeTokens: db, SecondFactors: db, APITokens: db, Programs: db, Keys: db, Limits: db,
 	}
 }
 
@@ -164,7 +164,7 @@ func (db *DB) InsertSession(ctx context.Context, s builtin.Session) error {
 // A session, its person and all their teams in one look: this runs on every
 // request.
 const presence = `
-	SELECT s.id, s.active_team, '', '', u.id, u.name, u.email, u.email_verified_at IS NOT NULL,
+	SELECT s.id, s.active_team, '', '', '', u.id, u.name, u.email, u.email_verified_at IS NOT NULL,
 	       t.id, t.name, t.plan, m.role, m.joined_at
 	FROM sessions s
 	JOIN users u ON u.id = s.user_id
@@ -192,11 +192,13 @@ func (db *DB) presence(ctx context.Context, query, key string, now time.Time) (i
 	for rows.Next() {
 		var team, name, plan, role sql.NullString
 		var joined sql.NullInt64
-		err := rows.Scan((*string)(&p.Session), (*string)(&p.Active), &p.Grant, (*string)(&p.Most), (*string)(&p.User.ID), &p.User.Name, &p.User.Email, &p.User.EmailVerified,
+		var scopes string
+		err := rows.Scan((*string)(&p.Session), (*string)(&p.Active), &p.Grant, (*string)(&p.Most), &scopes, (*string)(&p.User.ID), &p.User.Name, &p.User.Email, &p.User.EmailVerified,
 			&team, &name, &plan, &role, &joined)
 		if err != nil {
 			return p, err
 		}
+		p.Scopes = access.ParseScopes(scopes)
 		if team.Valid { // not of nobody's team, nor of one that is closed
 			p.Memberships = append(p.Memberships, identity.Membership{
 				Team: identity.Team{ID: ids.Team(team.String), Name: name.String, Plan: plan.String},

@@ -121,7 +121,7 @@ func (db *DB) ActivateTeam(ctx context.Context, session ids.Session, team ids.Te
 const members = `
 	SELECT u.id, u.name, u.email, u.email_verified_at IS NOT NULL, m.role, m.joined_at
 	FROM memberships m JOIN users u ON u.id = m.user_id
-	WHERE m.team_id = $1 `
+	WHERE m.team_id = $1 AND u.service_of IS NULL `
 
 func scanMember(row scanner, m *builtin.Member) error {
 	var joined int64
@@ -166,7 +166,7 @@ func (db *DB) asMember(ctx context.Context, team ids.Team, user ids.User, allowe
 		var owners int
 		err := tx.q.QueryRowContext(ctx, `
 			SELECT m.role, (SELECT COUNT(*) FROM memberships o WHERE o.team_id = $1 AND o.role = 'owner')
-			FROM memberships m
+			FROM memberships m JOIN users u ON u.id = m.user_id AND u.service_of IS NULL
 			WHERE m.team_id = $1 AND m.user_id = $2`, team, user).Scan(&role, &owners)
 		if err != nil {
 			return tx.foreseen(err, "member")

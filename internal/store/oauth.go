@@ -247,7 +247,7 @@ func (db *DB) DeleteConsent(ctx context.Context, user ids.User, client string) e
 
 // An API token reaches its one team, the others all.
 const tokenPresence = `
-	SELECT '', '', COALESCE(a.grant_id, a.id), a.role, u.id, u.name, u.email, u.email_verified_at IS NOT NULL,
+	SELECT '', '', COALESCE(a.grant_id, a.id), a.role, a.scopes, u.id, u.name, u.email, u.email_verified_at IS NOT NULL,
 	       t.id, t.name, t.plan, m.role, m.joined_at
 	FROM access_tokens a
 	JOIN users u ON u.id = a.user_id
@@ -262,11 +262,11 @@ func (db *DB) PresenceByAccess(ctx context.Context, hash string, now time.Time) 
 }
 
 const grantPresence = `
-	SELECT '', '', a.id, a.role, u.id, u.name, u.email, u.email_verified_at IS NOT NULL,
+	SELECT '', '', a.id, a.role, a.scopes, u.id, u.name, u.email, u.email_verified_at IS NOT NULL,
 	       t.id, t.name, t.plan, m.role, m.joined_at
 	FROM (
-		SELECT id, user_id, expires_at, '' AS role, NULL AS team_id FROM oauth_grants WHERE id = $1
-		UNION ALL SELECT id, user_id, expires_at, role, team_id FROM access_tokens WHERE id = $1 AND grant_id IS NULL
+		SELECT id, user_id, expires_at, '' AS role, '' AS scopes, NULL AS team_id FROM oauth_grants WHERE id = $1
+		UNION ALL SELECT id, user_id, expires_at, role, scopes, team_id FROM access_tokens WHERE id = $1 AND grant_id IS NULL
 	) a
 	JOIN users u ON u.id = a.user_id
 	LEFT JOIN memberships m ON m.user_id = u.id AND (a.team_id IS NULL OR a.team_id = m.team_id)

@@ -33,9 +33,9 @@ func (db *DB) InsertInvite(ctx context.Context, i sharing.Invite, tokenHash stri
 			return err
 		}
 		_, err := tx.q.ExecContext(ctx, `
-			INSERT INTO share_invites (id, team_id, workflow_id, role, token_hash, token_hint, expires_hours, expires_at, max_uses, max_credits, created_by, created_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-			i.ID, i.Team, i.Workflow, i.Role, tokenHash, i.TokenHint, i.Hours, micros(i.ExpiresAt), i.MaxUses, i.MaxCredits, i.CreatedBy, micros(i.CreatedAt))
+			INSERT INTO share_invites (id, team_id, workflow_id, role, token_hash, token_hint, expires_hours, expires_at, max_uses, max_credits, allow_secrets, created_by, created_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+			i.ID, i.Team, i.Workflow, i.Role, tokenHash, i.TokenHint, i.Hours, micros(i.ExpiresAt), i.MaxUses, i.MaxCredits, i.AllowSecrets, i.CreatedBy, micros(i.CreatedAt))
 		return err
 	})
 }
@@ -48,7 +48,7 @@ func (db *DB) lockWorkflow(ctx context.Context, team ids.Team, id ids.Workflow) 
 }
 
 const inviteRow = `
-	SELECT i.id, i.team_id, i.workflow_id, i.role, i.expires_hours, i.expires_at, i.max_uses, i.uses, i.max_credits, i.token_hint,
+	SELECT i.id, i.team_id, i.workflow_id, i.role, i.expires_hours, i.expires_at, i.max_uses, i.uses, i.max_credits, i.allow_secrets, i.token_hint,
 	       i.created_by, u.name, i.created_at, i.last_used_at, i.revoked_at
 	FROM share_invites i JOIN users u ON u.id = i.created_by `
 
@@ -56,7 +56,7 @@ func scanInvite(row scanner, i *sharing.Invite) error {
 	var expires, created int64
 	var used, revoked sql.NullInt64
 	err := row.Scan((*string)(&i.ID), (*string)(&i.Team), (*string)(&i.Workflow), (*string)(&i.Role), &i.Hours, &expires, &i.MaxUses, &i.Uses,
-		(*int64)(&i.MaxCredits), &i.TokenHint, (*string)(&i.CreatedBy), &i.CreatedByName, &created, &used, &revoked)
+		(*int64)(&i.MaxCredits), &i.AllowSecrets, &i.TokenHint, (*string)(&i.CreatedBy), &i.CreatedByName, &created, &used, &revoked)
 	i.ExpiresAt, i.CreatedAt, i.LastUsedAt, i.RevokedAt = fromMicros(expires), fromMicros(created), fromNull(used), fromNull(revoked)
 	return err
 }

@@ -56,6 +56,11 @@ func (s *Service) Stored(ctx context.Context, team ids.Team, id ids.Workflow) (W
 // Settle keeps what a document says as the workflow's definition. It is never
 // refused: what saving would refuse becomes a problem.
 func (s *Service) Settle(ctx context.Context, d Drawing) (Workflow, error) {
+	w, err := s.settleDrawing(ctx, d)
+	return s.looked(ctx, w, err)
+}
+
+func (s *Service) settleDrawing(ctx context.Context, d Drawing) (Workflow, error) {
 	g, malformed := graph.Salvage(d.Definition)
 	for {
 		before, err := s.store.Workflow(ctx, d.Team, d.Workflow)

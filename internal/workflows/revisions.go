@@ -60,7 +60,7 @@ func (s *Service) Update(ctx context.Context, caller access.Caller, id ids.Workf
 	if err != nil {
 		return Workflow{}, err
 	}
-	return s.save(ctx, caller, id, e.IfMatch != nil, func(w *Workflow) (*graph.Graph, string, error) {
+	w, err := s.save(ctx, caller, id, e.IfMatch != nil, func(w *Workflow) (*graph.Graph, string, error) {
 		if e.IfMatch != nil && !matches(e.IfMatch, w.ETag()) {
 			return nil, "", fault.Stale("the workflow has changed since you read it: read it again, then repeat your change").WithCode("stale")
 		}
@@ -75,6 +75,7 @@ func (s *Service) Update(ctx context.Context, caller access.Caller, id ids.Workf
 		}
 		return g, "", nil
 	})
+	return s.looked(ctx, w, err)
 }
 
 func matches(wanted []string, etag string) bool {
@@ -100,9 +101,10 @@ func (s *Service) Restore(ctx context.Context, caller access.Caller, id ids.Work
 	if len(malformed) > 0 {
 		return Workflow{}, fault.Problems(malformed, "revision %d cannot be restored: %s", number, first(malformed))
 	}
-	return s.save(ctx, caller, id, false, func(*Workflow) (*graph.Graph, string, error) {
+	w, err := s.save(ctx, caller, id, false, func(*Workflow) (*graph.Graph, string, error) {
 		return g, fmt.Sprintf("restored revision %d", number), nil
 	})
+	return s.looked(ctx, w, err)
 }
 
 // save reads, changes and writes, again whenever somebody was faster. change

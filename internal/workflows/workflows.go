@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -86,6 +87,8 @@ type Store interface {
 	// DeleteWorkflow removes a workflow and calls its runs off; they stay
 	// listed.
 	DeleteWorkflow(ctx context.Context, team ids.Team, id ids.Workflow, by string, now time.Time) error
+	// MissingSecrets are those of the names that the team has no secret for.
+	MissingSecrets(ctx context.Context, team ids.Team, names []string) ([]string, error)
 	RevisionStore
 }
 
@@ -134,14 +137,20 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 	w.ID, w.Team, w.Name, w.Description = ids.NewWorkflow(), caller.Team, strings.TrimSpace(in.Name), in.Description
 	w.Tags, _ = tags.Checked(in.Tags)
 	w.CreatedBy, w.CreatedByName, w.CreatedAt, w.UpdatedAt = caller.User, caller.Name, now, now
+	unknown, err := s.unknownSecrets(ctx, w.Team, w.Definition)
+	if err != nil {
+		return Workflow{}, err
+	}
+	shown := w
+	shown.Problems = append(slices.Clip(w.Problems), unknown...)
 	var record *once.Record
 	if in.Once != nil {
-		if record, err = in.Once(w); err != nil {
+		if record, err = in.Once(shown); err != nil {
 			return Workflow{}, err
 		}
 	}
 	rev := Revision{Number: 1, CreatedBy: caller.User, CreatedAt: now, UpdatedAt: now, Summary: "created"}
-	return w, s.store.InsertWorkflow(ctx, w, rev, record)
+	return shown, s.store.InsertWorkflow(ctx, w, rev, record)
 }
 
 // blank is what a workflow is before anybody has drawn anything.
@@ -197,12 +206,38 @@ func first(wrong []fault.Detail) string {
 }
 
 // Validate lists everything that keeps a definition from being saved or run.
-func Validate(definition []byte) []graph.Problem {
+func (s *Service) Validate(ctx context.Context, caller access.Caller, definition []byte) ([]graph.Problem, error) {
 	g, malformed := graph.Parse(definition)
 	if len(malformed) > 0 {
-		return malformed
+		return malformed, nil
 	}
-	return g.Incomplete()
+	unknown, err := s.unknownSecrets(ctx, caller.Team, definition)
+	return append(g.Incomplete(), unknown...), err
+}
+
+// unknownSecrets are problems that come and go with the team's secrets, so that
+// they are found when somebody looks and not kept with the definition.
+func (s *Service) unknownSecrets(ctx context.Context, team ids.Team, definition []byte) ([]graph.Problem, error) {
+	var names []string
+	all := graph.UnknownSecrets(definition, func(name string) bool {
+		names = append(names, name)
+		return false
+	})
+	if len(all) == 0 {
+		return nil, nil
+	}
+	missing, err := s.store.MissingSecrets(ctx, team, names)
+	return graph.UnknownSecrets(definition, func(name string) bool { return !slices.Contains(missing, name) }), err
+}
+
+// looked adds to a workflow's problems those that depend on the team.
+func (s *Service) looked(ctx context.Context, w Workflow, err error) (Workflow, error) {
+	if err != nil {
+		return w, err
+	}
+	unknown, err := s.unknownSecrets(ctx, w.Team, w.Definition)
+	w.Problems = append(slices.Clip(w.Problems), unknown...)
+	return w, err
 }
 
 // Workflow is one workflow of the caller's team.
@@ -210,7 +245,8 @@ func (s *Service) Workflow(ctx context.Context, caller access.Caller, id ids.Wor
 	if err := caller.Must(access.Read); err != nil {
 		return Workflow{}, err
 	}
-	return s.settled(ctx, caller.Team, id)
+	w, err := s.settled(ctx, caller.Team, id)
+	return s.looked(ctx, w, err)
 }
 
 // Shared is the one workflow that a guest's link is for.

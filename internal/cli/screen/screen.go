@@ -72,9 +72,19 @@ func (w World) Note(format string, args ...any) {
 }
 
 // Secret asks without showing what is typed; from a pipe it takes a line.
-func (w World) Secret(prompt string) (string, error) {
+func (w World) Secret(prompt string) (string, error) { return w.secret(prompt, w.readLine) }
+
+// SecretText is Secret for a value that may have several lines: from a pipe it
+// takes all there is, up to most bytes, without the last line end.
+func (w World) SecretText(prompt string, most int64) (string, error) {
+	return w.secret(prompt, func() (string, error) {
+		text, err := io.ReadAll(io.LimitReader(w.In, most))
+		return strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"), err
+	})
+}
+
+func (w World) secret(prompt string, read func() (string, error)) (string, error) {
 	fd, person := terminal(w.In)
-	read := w.readLine
 	if person {
 		before, err := term.GetState(fd)
 		if err != nil {

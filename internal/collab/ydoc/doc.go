@@ -94,7 +94,7 @@ func (d *Doc) Version() uint64 { return d.version }
 // what depends on updates still to come waits for them. An error, ErrMalformed
 // or ErrTooLarge, leaves the document as it was.
 func (d *Doc) Apply(update []byte) error {
-	_, err := d.apply(update)
+	_, err := d.apply(update, nil)
 	return err
 }
 
@@ -103,15 +103,19 @@ func (d *Doc) Apply(update []byte) error {
 // already and, unlike what a peer sent, nothing that Yjs could stumble over,
 // such as two contents for one element. What waits is in it once it is taken
 // in.
-func (d *Doc) Take(update []byte) (changes []byte, err error) {
-	t, err := d.apply(update)
+func (d *Doc) Take(update []byte) (changes []byte, err error) { return d.TakeIf(update, nil) }
+
+// TakeIf is Take for an update that somebody has a say in. allow looks at the
+// document as it would become; its error leaves the document as it was.
+func (d *Doc) TakeIf(update []byte, allow func() error) (changes []byte, err error) {
+	t, err := d.apply(update, allow)
 	if err != nil || !t.changed() {
 		return nil, err
 	}
 	return t.encode(), nil
 }
 
-func (d *Doc) apply(b []byte) (*transaction, error) {
+func (d *Doc) apply(b []byte, allow func() error) (*transaction, error) {
 	u, err := d.decode(b)
 	if err != nil {
 		return nil, err
@@ -120,6 +124,7 @@ func (d *Doc) apply(b []byte) (*transaction, error) {
 		u = join(d.pending, u)
 	}
 	t := d.begin()
+	t.allow = allow
 	u.queues = t.integrate(u.queues)
 	u.deletes = t.deleteSpans(u.deletes)
 	return t, t.commit(u)

@@ -15,6 +15,7 @@ type transaction struct {
 	splits  []split
 	was     Size
 	work    int
+	allow   func() error // nil: nobody is asked
 	err     error
 }
 
@@ -29,6 +30,9 @@ func (t *transaction) commit(rest update) error {
 	t.pending = rest
 	if t.err == nil {
 		t.err = t.check()
+	}
+	if t.err == nil && t.allow != nil {
+		t.err = t.allow()
 	}
 	if t.err != nil {
 		t.pending = before

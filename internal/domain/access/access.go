@@ -55,6 +55,9 @@ const (
 	ManageMembers     Action = "manage members and invitations"
 	ManageOwners      Action = "manage owners"
 	ManageBilling     Action = "manage billing"
+	UseSecrets        Action = "see and use secrets"
+	ManageSecrets     Action = "manage secrets"
+	ManagePrograms    Action = "manage service accounts"
 	ExportTeam        Action = "export the team's data"
 	ManageRetention   Action = "choose how long things are kept"
 	EraseTeam         Action = "erase the team's data"
@@ -63,9 +66,10 @@ const (
 var (
 	viewerMay = []Action{Read, Analyze, Chat}
 	memberMay = append(viewerMay[:len(viewerMay):len(viewerMay)],
-		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns)
+		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns, UseSecrets)
 	adminMay = append(memberMay[:len(memberMay):len(memberMay)],
-		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, LabelAnyRun, ManageSharing, ManageMembers, ManageBilling, ManageRetention, ExportTeam)
+		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, LabelAnyRun, ManageSharing, ManageMembers, ManageBilling, ManageRetention, ExportTeam,
+		ManageSecrets, ManagePrograms)
 	ownerMay = append(adminMay[:len(adminMay):len(adminMay)],
 		ManageOwners, EraseTeam)
 
@@ -93,6 +97,9 @@ type Caller struct {
 	Team ids.Team
 	Role Role
 
+	// Scopes bound what a token may do of its role; none is no bound.
+	Scopes ScopeSet
+
 	Guest *Guest // who came by a share link, and has no account
 }
 
@@ -101,6 +108,9 @@ type Guest struct {
 	ID       string
 	Invite   ids.Invite
 	Workflow ids.Workflow // the only one there is for them
+	// Secrets says that their runs may use the team's secrets, and that they
+	// may change what is done with them.
+	Secrets bool
 }
 
 // Author is who wrote something. A guest writes in the name of the member who
@@ -119,13 +129,17 @@ func (c Caller) Subject() string {
 	return string(c.User)
 }
 
-// May reports whether the caller's role allows the action.
-func (c Caller) May(a Action) bool { return c.Role.May(a) }
+// May reports whether the caller's role, and the scopes of their token, allow
+// the action.
+func (c Caller) May(a Action) bool { return c.Role.May(a) && c.Scopes.Allow(a) }
 
 // Must is nil, or why the caller's role does not allow the action.
 func (c Caller) Must(a Action) error {
 	if c.May(a) {
 		return nil
+	}
+	if c.Role.May(a) {
+		return fault.Forbidden("the scopes of your token (%s) do not let it %s", c.Scopes, a).WithCode("insufficient_scope")
 	}
 	return fault.Forbidden("your role in this team (%s) does not let you %s", c.Role, a)
 }

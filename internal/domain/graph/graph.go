@@ -44,6 +44,7 @@ type Node struct {
 	Inputs       []InPort  // by name
 	Outputs      []OutPort // by name
 	Env          map[string]string
+	Secrets      []string // names; the command finds their values as SECRET_<name>
 	Resources    Resources
 	Retries      Retries
 	Timeout      time.Duration // 0: none

@@ -22,7 +22,7 @@ var (
 	noteFields = []string{"id", "name", "type", "position", "text"}
 	taskFields = []string{
 		"id", "name", "type", "position", "image", "interpreter", "command", "inputs", "outputs", "env",
-		"resources", "retries", "timeoutSeconds", "when", "scatter", "cache", "allowFailure",
+		"resources", "retries", "timeoutSeconds", "when", "scatter", "cache", "allowFailure", "secrets",
 	}
 )
 
@@ -117,6 +117,8 @@ func (c *checker) taskField(n *Node, f *value, here *where) bool {
 		slices.SortFunc(n.Outputs, func(a, b OutPort) int { return strings.Compare(a.Name, b.Name) })
 	case "env":
 		n.Env = c.env(f, here)
+	case "secrets":
+		n.Secrets = c.secrets(f, here)
 	case "resources":
 		n.Resources = c.resources(f, here)
 	case "retries":

@@ -32,8 +32,9 @@ type Task struct {
 	Shard    bool
 	VCPU     float64
 	RAMGB    float64
-	Progress string // the file that the command may write its progress into
-	Staged   bool   // something was put where the command finds it
+	Progress string            // the file that the command may write its progress into
+	Staged   bool              // something was put where the command finds it
+	Secrets  map[string]string // by name
 }
 
 var parameterName = regexp.MustCompile(`PARAM_([A-Za-z_][A-Za-z0-9_]*)`)
@@ -64,6 +65,9 @@ func (t Task) Environment() map[string]string {
 	}
 	if t.Shard {
 		env["ITEM"], env["ITEM_INDEX"] = t.Item, strconv.Itoa(t.Index)
+	}
+	for name, value := range t.Secrets {
+		env["SECRET_"+name] = value
 	}
 	maps.Copy(env, map[string]string{
 		"ATTEMPT": strconv.Itoa(t.Attempt), "RUN_ID": string(t.Run), "NODE_ID": t.Node.ID, "PROGRESS_FILE": t.Progress,

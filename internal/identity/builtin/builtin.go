@@ -46,6 +46,7 @@ type System struct {
 	OAuth         *OAuth
 	Devices       *Devices
 	APITokens     *APITokens
+	Programs      *ServiceAccounts
 	Keys          *Keyring
 	SignUp        SignUpPolicy
 }
@@ -73,6 +74,7 @@ func New(o Options) *System {
 		Keys:          keys,
 		SignUp:        o.SignUp,
 	}
+	s.Programs = &ServiceAccounts{store: db.Programs, tokens: s.APITokens, now: o.Now}
 	s.Devices = &Devices{store: db.Devices, oauth: s.OAuth, limiter: limits, now: o.Now}
 	s.Accounts = &Accounts{
 		accounts: db.Accounts, external: db.External, tokens: db.OneTimeTokens, sessions: s.Sessions, factors: s.SecondFactors,

@@ -24,7 +24,7 @@ type Sessions struct {
 // Identify says whose credential this is.
 func (s *Sessions) Identify(ctx context.Context, c identity.Credential) (identity.Presence, error) {
 	if strings.HasPrefix(c.Bearer, accessPrefix) {
-		return s.byAccessToken(ctx, c.Bearer)
+		return s.byAccessToken(ctx, c.Bearer, c.Address)
 	}
 	if c.Bearer != "" {
 		return s.byToken(ctx, c.Bearer)
@@ -52,13 +52,13 @@ func (s *Sessions) byCookie(ctx context.Context, secret string) (identity.Presen
 
 // byAccessToken asks the database each time: a token that has expired or was
 // revoked is dead on every server with the next request.
-func (s *Sessions) byAccessToken(ctx context.Context, token string) (identity.Presence, error) {
+func (s *Sessions) byAccessToken(ctx context.Context, token, address string) (identity.Presence, error) {
 	p, err := s.grants.PresenceByAccess(ctx, hashed(token), s.now())
 	if err != nil {
 		return p, orDead(err)
 	}
 	if p.Most != "" && s.touched.due(p.Grant, s.now()) {
-		err = s.grants.TouchAPIToken(ctx, p.Grant, s.now())
+		err = s.grants.TouchAPIToken(ctx, p.Grant, address, s.now())
 	}
 	return bounded(p), err
 }

@@ -27,6 +27,7 @@ type Stores struct {
 	OneTimeTokens OneTimeTokenStore
 	SecondFactors SecondFactorStore
 	APITokens     APITokenStore
+	Programs      ServiceAccountStore
 	Keys          KeyStore
 	Limits        LimitStore
 }
@@ -121,7 +122,7 @@ type TokenStore interface {
 	// belongs to, with all memberships that it reaches.
 	PresenceByAccess(ctx context.Context, tokenHash string, now time.Time) (identity.Presence, error)
 	PresenceByGrant(ctx context.Context, grant string, now time.Time) (identity.Presence, error)
-	TouchAPIToken(ctx context.Context, id string, now time.Time) error
+	TouchAPIToken(ctx context.Context, id, address string, now time.Time) error
 }
 
 // DeviceStore keeps the requests of terminals.
@@ -176,6 +177,9 @@ type APITokenStore interface {
 	InsertAPIToken(ctx context.Context, t APIToken, most int) error
 	APITokens(ctx context.Context, user ids.User, now time.Time) ([]APIToken, error)
 	DeleteAPIToken(ctx context.Context, user ids.User, id string) error
+	// RotateAPIToken adds t with what the old token of the same person may do,
+	// for as long as that was made for, and lets the old one end by a time.
+	RotateAPIToken(ctx context.Context, old string, t APIToken, until time.Time, most int) (APIToken, error)
 }
 
 // KeyStore keeps the keys that sign session tokens.

@@ -864,6 +864,154 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/service-accounts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the team's service accounts
+         * @description Gives the team's service accounts with their live tokens, newest first.
+         */
+        get: operations["listServiceAccounts"];
+        put?: never;
+        /**
+         * Create a service account
+         * @description Makes a place in the team for a program. It belongs to the team and outlives whoever made it. It acts by its tokens alone and is never an owner.
+         */
+        post: operations["createServiceAccount"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/service-accounts/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a service account
+         * @description Ends a service account and all its tokens at once. What it made keeps its name.
+         */
+        delete: operations["deleteServiceAccount"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/service-accounts/{id}/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a token of a service account
+         * @description Makes an access token that acts as the service account. It is shown this once and expires.
+         */
+        post: operations["createServiceToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/service-accounts/{id}/tokens/{tokenId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a token of a service account
+         * @description Ends a token at once.
+         */
+        delete: operations["revokeServiceToken"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/service-accounts/{id}/tokens/{tokenId}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replace a token of a service account
+         * @description Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+         */
+        post: operations["rotateServiceToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the team's secrets
+         * @description Gives the names of the team's secrets, in order, with a hint, the number of the version and when a run last used it. Values are never given.
+         */
+        get: operations["listSecrets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/secrets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a secret
+         * @description Keeps a value under a name, sealed; one that is there becomes its next version. A node that names it in `secrets` finds it in its command's environment as `SECRET_<name>`. In logs, events and errors it shows as `***`, also in base64, hex, JSON and URLs. A team has at most 100.
+         */
+        put: operations["putSecret"];
+        post?: never;
+        /**
+         * Delete a secret
+         * @description Forgets a name and its value. Nodes that name it cannot run until there is one again.
+         */
+        delete: operations["deleteSecret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/collab/invites": {
         parameters: {
             query?: never;
@@ -1548,6 +1696,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/api-tokens/{id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replace an API token
+         * @description Makes a token that may do what the old one may, for as many days, and shows it this once. The old one works on for `overlapHours`, a day unless told.
+         */
+        post: operations["rotateAPIToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/api-tokens": {
         parameters: {
             query?: never;
@@ -2173,10 +2341,39 @@ export interface components {
             /** @description How many times it is signed in now. */
             grants: number;
         };
+        /**
+         * @description `read` reads; `run` starts and cancels runs, uploads, analyzes and chats; `write` edits and deletes workflows and files; `admin` does what admins do. A scope narrows the role and never widens it.
+         * @enum {string}
+         */
+        Scope: "read" | "run" | "write" | "admin";
+        TokenRotation: {
+            /**
+             * @description How long the old token works on.
+             * @default 24
+             */
+            overlapHours: number | null;
+        };
+        NewServiceAccount: {
+            name: string;
+            /** @description What it is in the team, at most the caller's own role and never owner. A member unless told. */
+            role?: components["schemas"]["Role"] | null;
+        };
+        ServiceAccount: {
+            id: string;
+            name: string;
+            role: components["schemas"]["Role"];
+            /** @description The name of who made it. */
+            createdBy: string;
+            /** Format: date-time */
+            createdAt: string;
+            tokens: components["schemas"]["APIToken"][];
+        };
         NewAPIToken: {
             name: string;
-            /** @description The most that its bearer may be in the team, at most the caller's own role, which is the default. */
+            /** @description The most that its bearer may be in the team, at most the caller's own role. Unless told, the least that the scopes need, and never owner. */
             role?: components["schemas"]["Role"] | null;
+            /** @description What of its role the token may do; without it, all. */
+            scopes?: components["schemas"]["Scope"][] | null;
             /** @default 90 */
             expiresInDays: number | null;
         };
@@ -2185,8 +2382,12 @@ export interface components {
             name: string;
             team: components["schemas"]["InvitingTeam"];
             role: components["schemas"]["Role"];
+            /** @description What of its role it may do; empty is all. */
+            scopes: components["schemas"]["Scope"][];
             /** @description The token's last four characters. */
             tokenHint: string;
+            /** @description The address that it was last used from. */
+            lastUsedFrom: string | null;
             /** Format: date-time */
             createdAt: string;
             /** Format: date-time */
@@ -2386,6 +2587,8 @@ export interface components {
              * @default false
              */
             allowFailure: boolean;
+            /** @description Names of the team's secrets; the command finds each as `SECRET_<name>`. */
+            secrets?: components["schemas"]["Name"][];
             ui?: unknown;
         } & {
             [key: string]: unknown;
@@ -3446,6 +3649,30 @@ export interface components {
         InviteRole: "viewer" | "editor";
         /** @enum {string} */
         InviteStatus: "active" | "expired" | "exhausted" | "revoked";
+        Secret: {
+            name: string;
+            /** @description The last four characters of a value of 20 or more. */
+            hint: string | null;
+            /** @description Counts the values that the name has had. */
+            version: number;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+            /**
+             * Format: date-time
+             * @description When a run last used it, to the minute.
+             */
+            lastUsedAt: string | null;
+        };
+        NewSecret: {
+            /** @description 8 bytes to 64 KB of text, without NUL. */
+            value: string;
+        };
+        SecretDeleted: {
+            deleted: boolean;
+            name: string;
+        };
         NewCollabInvite: {
             workflowId: string;
             role: components["schemas"]["InviteRole"];
@@ -3455,6 +3682,11 @@ export interface components {
             maxUses?: number | null;
             /** @description What its guests may spend in all. */
             maxCredits?: number | null;
+            /**
+             * @description Lets guests who edit change nodes that use the team's secrets, and run them: whoever has the link can then read those secrets.
+             * @default false
+             */
+            allowSecrets: boolean | null;
         };
         CollabInvite: {
             id: string;
@@ -3467,6 +3699,8 @@ export interface components {
             maxUses: number | null;
             uses: number;
             maxCredits: number | null;
+            /** @description Whether its guests may use the team's secrets. */
+            allowSecrets: boolean;
             /** @description The token's last four characters. */
             tokenHint: string;
             /** Format: date-time */
@@ -3546,6 +3780,8 @@ export interface components {
             invites: components["schemas"]["CollabInvite"][];
             resultLinks: components["schemas"]["ResultLink"][];
             sweeps: components["schemas"]["SweepRow"][];
+            /** @description Without their values. */
+            secrets: components["schemas"]["Secret"][];
             /**
              * @description Comes last; an export without it was cut off.
              * @constant
@@ -6194,6 +6430,372 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listServiceAccounts: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["ServiceAccount"][];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createServiceAccount: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Nightly pipeline",
+                 *       "role": "member"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewServiceAccount"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["ServiceAccount"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteServiceAccount: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The service account's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Revoked"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createServiceToken: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The service account's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Nightly script",
+                 *       "scopes": [
+                 *         "read",
+                 *         "run"
+                 *       ],
+                 *       "expiresInDays": 90
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewAPIToken"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["CreatedAPIToken"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    revokeServiceToken: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The service account's id. */
+                id: string;
+                /** @description The token's id. */
+                tokenId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Revoked"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    rotateServiceToken: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The service account's id. */
+                id: string;
+                /** @description The token's id. */
+                tokenId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "overlapHours": 24
+                 *     }
+                 */
+                "application/json": components["schemas"]["TokenRotation"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["CreatedAPIToken"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listSecrets: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Secret"][];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putSecret: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The secret's name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "value": "ghp_Xu4Vd0pJqL8sT2yB6nM1"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewSecret"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Secret"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteSecret: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The secret's name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["SecretDeleted"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listInvites: {
         parameters: {
             query: {
@@ -7661,6 +8263,50 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
             429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+        };
+    };
+    rotateAPIToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The token's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "overlapHours": 24
+                 *     }
+                 */
+                "application/json": components["schemas"]["TokenRotation"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["CreatedAPIToken"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
             500: components["responses"]["Internal"];
         };
     };

@@ -143,6 +143,12 @@ export const teamRoute = createRoute({
   component: lazyRouteComponent(() => import("../identity/TeamPage.tsx"), "TeamPage"),
 });
 
+export const secretsRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/secrets",
+  component: lazyRouteComponent(() => import("../secrets/SecretsPage.tsx"), "SecretsPage"),
+});
+
 export const accountRoute = createRoute({
   getParentRoute: () => inside,
   path: "/account",
@@ -194,6 +200,7 @@ export function makeRouter() {
         billingRoute,
         topUpReturnRoute,
         teamRoute,
+        secretsRoute,
         accountRoute,
         launchRoute,
       ]),

@@ -9,6 +9,7 @@ import { Skeleton } from "../ui/Skeleton.tsx";
 import { useEditor, useGraph, useProblemsOf, useSession } from "./context.ts";
 import { DraftArea, DraftInput, numberOf, RemoveButton, Rows, refuseName, refuseNumber, Small } from "./fields.tsx";
 import { freeName, type GraphNode } from "./graph.ts";
+import { NodeSecrets } from "./NodeSecrets.tsx";
 import { PortsEditor } from "./PortsEditor.tsx";
 
 const CommandEditor = lazy(() => import("./CommandEditor.tsx"));
@@ -78,6 +79,7 @@ export function Inspector({ node }: { node: GraphNode }) {
       <PortsEditor node={node} locked={locked} />
       <Behaviour node={node} locked={locked} set={set} />
       <Environment node={node} locked={locked} set={set} />
+      <NodeSecrets node={node} locked={locked} set={set} />
       <p className="text-[13px] text-muted">
         Step ID <code>{node.id}</code>
       </p>

@@ -22,7 +22,8 @@ export interface LiveEvents {
   onSynced: () => void;
   onState: (state: "live" | "away", unsaved: boolean) => void;
   /** This copy of the document fits no longer, or this person's pass: join anew. */
-  onReset: () => void;
+  /** The copy must be thrown away; why may be a sentence for the person. */
+  onReset: (why: string) => void;
   onEnded: (ending: Ending) => void;
   /** The definition has followed the document; this is what is wrong with it. */
   onSettled: (problems: Schemas["Problem"][]) => void;
@@ -87,9 +88,9 @@ export class Live {
       this.tell();
     });
     this.provider.on("connection-close", () => void this.closed());
-    this.provider.on("closed", ({ code }) => {
+    this.provider.on("closed", ({ code, reason }) => {
       // Access that was taken back may have become another role: asking again tells.
-      if (code === 4409 || code === 4401 || code === 4403) this.end(() => events.onReset());
+      if (code === 4409 || code === 4401 || code === 4403) this.end(() => events.onReset(reason));
       else this.end(() => events.onEnded(endings[code] ?? "broken"));
     });
     doc.on("update", this.tell);

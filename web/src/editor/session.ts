@@ -4,6 +4,7 @@ import { Awareness } from "y-protocols/awareness";
 import { createStore } from "zustand/vanilla";
 import type { Schemas } from "../api/client.ts";
 import { ApiFailure, isFailure, sentence } from "../api/failure.ts";
+import { toast } from "../ui/toast.ts";
 import type { Definition } from "../workflows/queries.ts";
 import { Document } from "./document.ts";
 import { draw, LOCAL } from "./graph.ts";
@@ -109,7 +110,8 @@ export class Session {
         this.set({ save: connection === "away" ? "offline" : unsaved ? "saving" : "saved" });
         if (connection === "live" && !unsaved) this.unsaved?.stored();
       },
-      onReset: () => {
+      onReset: (why) => {
+        if (why.startsWith("your link")) toast.error("That change was not kept", { description: why });
         this.leave();
         this.state.getState().graph.destroy();
         this.set({ ready: false, save: "opening", canEdit: false, graph: new GraphStore(new Document()) });

@@ -1,5 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { LogOut, MailPlus, Pencil, UserMinus } from "lucide-react";
+import { useNavigate } from "@tanstack/react-router";
+import { KeyRound, LogOut, MailPlus, Pencil, UserMinus } from "lucide-react";
 import { useState } from "react";
 import { enterTeam } from "../api/team.ts";
 import { Answer } from "../app/Answer.tsx";
@@ -34,6 +35,7 @@ export function TeamPage() {
   const me = useMe();
   const whyNot = useWhyNot()("manage members");
   const members = useQuery(membersQuery(me.team.id));
+  const navigate = useNavigate();
   const [inviting, setInviting] = useState(false);
   const [renaming, setRenaming] = useState(false);
   return (
@@ -47,6 +49,14 @@ export function TeamPage() {
       }
       actions={
         <>
+          {may(me.team.role, "use secrets") && (
+            <Button
+              icon={<KeyRound className="size-4" aria-hidden />}
+              onClick={() => void navigate({ to: "/secrets" })}
+            >
+              Secrets
+            </Button>
+          )}
           <Button
             icon={<Pencil className="size-4" aria-hidden />}
             disabledReason={whyNot}

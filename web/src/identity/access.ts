@@ -16,6 +16,8 @@ export type Action =
   | "manage owners"
   | "manage billing"
   | "choose how long things are kept"
+  | "use secrets"
+  | "manage secrets"
   | "export the team"
   | "erase the team";
 
@@ -23,6 +25,7 @@ const least: Record<Action, Role> = {
   "edit workflows": "member",
   "upload files": "member",
   "start runs": "member",
+  "use secrets": "member",
   "delete any workflow": "admin",
   "delete any file": "admin",
   "cancel any run": "admin",
@@ -30,6 +33,7 @@ const least: Record<Action, Role> = {
   "manage members": "admin",
   "manage billing": "admin",
   "choose how long things are kept": "admin",
+  "manage secrets": "admin",
   "export the team": "admin",
   "manage owners": "owner",
   "erase the team": "owner",

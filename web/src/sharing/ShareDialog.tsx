@@ -6,7 +6,7 @@ import { useWhyNot } from "../identity/queries.ts";
 import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
-import { Choice, Field, Input, Select } from "../ui/Field.tsx";
+import { Checkbox, Choice, Field, Input, Select } from "../ui/Field.tsx";
 import { Form } from "../ui/Form.tsx";
 import { plural } from "../ui/format.ts";
 import { Notice, type Tone } from "../ui/Notice.tsx";
@@ -56,6 +56,7 @@ function NewLink({ workflowId }: { workflowId: string }) {
   const [hours, setHours] = useState(168);
   const [uses, setUses] = useState("");
   const [spend, setSpend] = useState("");
+  const [secrets, setSecrets] = useState(false);
   const client = useQueryClient();
   const make = useMutation({
     mutationFn: () =>
@@ -65,6 +66,7 @@ function NewLink({ workflowId }: { workflowId: string }) {
         expiresInHours: hours,
         ...(uses && { maxUses: Number(uses) }),
         ...(role === "editor" && spend && { maxCredits: Number(spend) }),
+        allowSecrets: role === "editor" && secrets,
       }),
     onSuccess: () => client.invalidateQueries({ queryKey: ["invites", workflowId] }),
     meta: { shown: true },
@@ -133,6 +135,13 @@ function NewLink({ workflowId }: { workflowId: string }) {
           </Field>
         )}
       </div>
+      {role === "editor" && (
+        <Checkbox
+          label="They may change and run steps that use the team's secrets, and so can read those"
+          checked={secrets}
+          onChange={(event) => setSecrets(event.target.checked)}
+        />
+      )}
       {make.error && <Problem title="Couldn't create the link" error={make.error} />}
       <Button type="submit" look="primary" busy={make.isPending}>
         Create link

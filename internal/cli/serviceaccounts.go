@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
+)
+
+type serviceAccountsCommand struct {
+	List   serviceAccountsList   `cmd:"" default:"withargs" aliases:"ls" help:"List the team's service accounts and their tokens."`
+	Create serviceAccountsCreate `cmd:"" help:"Create a service account."`
+	Delete serviceAccountsDelete `cmd:"" aliases:"rm" help:"Delete a service account and all its tokens."`
+	Token  serviceAccountsToken  `cmd:"" help:"Create a token; it is shown this once."`
+	Rotate serviceAccountsRotate `cmd:"" help:"Replace a token; the old one works on for a while."`
+	Revoke serviceAccountsRevoke `cmd:"" help:"Revoke a token at once."`
+}
+
+type serviceAccountsList struct {
+	common `embed:""`
+}
+
+// Run shows tokens without what makes them tokens.
+func (c *serviceAccountsList) Run(w screen.World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	r, err := s.api.ListServiceAccountsWithResponse(s.Ctx, nil)
+	if err != nil {
+		return s.explain(err)
+	}
+	return s.emit(r.JSON200.Data, func() {
+		rows := [][]string{{"ACCOUNT", "ROLE", "TOKEN", "SCOPES", "EXPIRES", "LAST USED", "ENDS IN"}}
+		for _, a := range r.JSON200.Data {
+			rows = append(rows, []string{a.Name + "  " + a.ID, string(a.Role), "", "", "", "", ""})
+			for _, t := range a.Tokens {
+				used := "never"
+				if t.LastUsedAt != nil {
+					used = s.Ago(t.LastUsedAt.Time)
+				}
+				rows = append(rows, []string{"", string(t.Role), t.Name + "  " + t.ID, scopeWords(t.Scopes), s.Ago(t.ExpiresAt.Time), used, t.TokenHint})
+			}
+		}
+		s.Table(rows)
+	})
+}
+
+func scopeWords(list []api.Scope) string {
+	if len(list) == 0 {
+		return "all of its role"
+	}
+	words := make([]string, len(list))
+	for i, scope := range list {
+		words[i] = string(scope)
+	}
+	return strings.Join(words, ",")
+}
+
+type serviceAccountsCreate struct {
+	common `embed:""`
+	Name   string `arg:"" help:"Name, such as the program that uses it."`
+	Role   string `env:"-" enum:"viewer,member,admin" default:"member" help:"viewer, member or admin."`
+}
+
+// Run prints the id that the other commands take.
+func (c *serviceAccountsCreate) Run(w screen.World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	role := api.Role(c.Role)
+	r, err := s.api.CreateServiceAccountWithResponse(s.Ctx, nil, api.NewServiceAccount{Name: c.Name, Role: &role})
+	if err != nil {
+		return s.explain(err)
+	}
+	a := r.JSON201.Data
+	return s.emit(a, func() {
+		s.Say("%s", a.ID)
+		s.Note("Create a token for it with: millrace service-accounts token %s NAME", a.ID)
+	})
+}
+
+type serviceAccountsDelete struct {
+	common `embed:""`
+	ID     string `arg:"" help:"Id of the service account."`
+}
+
+// Run ends its tokens, too.
+func (c *serviceAccountsDelete) Run(w screen.World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	r, err := s.api.DeleteServiceAccountWithResponse(s.Ctx, c.ID, nil)
+	if err != nil {
+		return s.explain(err)
+	}
+	return s.emit(r.JSON200.Data, func() { s.Say("deleted %s", c.ID) })
+}
+
+type serviceAccountsToken struct {
+	common `embed:""`
+	ID     string   `arg:"" help:"Id of the service account."`
+	Name   string   `arg:"" help:"What the token is for."`
+	Scopes []string `env:"-" help:"read, run, write, admin. Default: all of its role."`
+	Days   *int     `env:"-" help:"Days until it expires, 1 to 366. Default: 90."`
+}
+
+// Run prints the token alone, for a pipe into another program's secrets.
+func (c *serviceAccountsToken) Run(w screen.World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	in := api.NewAPIToken{Name: c.Name, ExpiresInDays: c.Days}
+	for _, scope := range c.Scopes {
+		in.Scopes = append(in.Scopes, api.Scope(scope))
+	}
+	r, err := s.api.CreateServiceTokenWithResponse(s.Ctx, c.ID, nil, in)
+	if err != nil {
+		return s.explain(err)
+	}
+	return s.emitToken(r.JSON201.Data)
+}
+
+func (s *session) emitToken(t api.CreatedAPIToken) error {
+	return s.emit(t, func() {
+		s.Say("%s", t.Token)
+		s.Note("It is shown only now, and expires %s.", s.Ago(t.ExpiresAt.Time))
+	})
+}
+
+// token is what names one token of a service account.
+type serviceToken struct {
+	ID    string `arg:"" help:"Id of the service account."`
+	Token string `arg:"" help:"Id of the token, from service-accounts list."`
+}
+
+type serviceAccountsRotate struct {
+	common       `embed:""`
+	serviceToken `embed:""`
+	Overlap      int `env:"-" default:"24" help:"Hours for which the old token works on, 0 to 720."`
+}
+
+// Run prints the new token.
+func (c *serviceAccountsRotate) Run(w screen.World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	r, err := s.api.RotateServiceTokenWithResponse(s.Ctx, c.ID, c.Token, nil, api.TokenRotation{OverlapHours: &c.Overlap})
+	if err != nil {
+		return s.explain(err)
+	}
+	return s.emitToken(r.JSON201.Data)
+}
+
+type serviceAccountsRevoke struct {
+	common       `embed:""`
+	serviceToken `embed:""`
+}
+
+// Run works at once.
+func (c *serviceAccountsRevoke) Run(w screen.World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	r, err := s.api.RevokeServiceTokenWithResponse(s.Ctx, c.ID, c.Token, nil)
+	if err != nil {
+		return s.explain(err)
+	}
+	return s.emit(r.JSON200.Data, func() { s.Say("revoked %s", c.Token) })
+}
