@@ -117,7 +117,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	}
 	people, accounts, cookie := s.people(h.accounts, db, catalog, origins)
 	h.account = account.NewService(account.Options{
-		Store: db, Objects: keep, Workshop: h.engine, Mailbox: mailbox, Log: log, Now: time.Now,
+		Store: db, Eraser: db, Runs: db, Objects: keep, Workshop: h.engine, Mailbox: mailbox, Log: log, Now: time.Now,
 		Lifetimes: account.Lifetimes{UploadLink: files.UploadLife, Transfer: files.TransferLife},
 	})
 	drawings := workflows.NewService(db, time.Now)

@@ -35,8 +35,6 @@ type Store interface {
 	// ClaimErasure takes one that nobody is at and whose time has come; none is
 	// fault.KindNotFound.
 	ClaimErasure(ctx context.Context, now, until time.Time) (Erasure, error)
-	Eraser
-	RunStore
 }
 
 // Eraser removes what the database knows of a team. Each may be called again.
@@ -88,6 +86,8 @@ type Lifetimes struct {
 // Options are what the room is made of.
 type Options struct {
 	Store     Store
+	Eraser    Eraser
+	Runs      RunStore
 	Objects   Objects
 	Workshop  Workshop
 	Mailbox   Mailbox // nil: letters leave the house

@@ -88,7 +88,7 @@ func (s *Service) eraseTeam(ctx context.Context, e Erasure) error {
 		if err := s.empty(ctx, e.Team); err != nil {
 			return err
 		}
-		err := s.Store.EraseRows(ctx, e.Team)
+		err := s.Eraser.EraseRows(ctx, e.Team)
 		if err == nil {
 			break
 		}
@@ -99,16 +99,16 @@ func (s *Service) eraseTeam(ctx context.Context, e Erasure) error {
 	if err := s.empty(ctx, e.Team); err != nil { // what came after its row was gone
 		return err
 	}
-	if err := s.Store.Scrub(ctx); err != nil {
+	if err := s.Eraser.Scrub(ctx); err != nil {
 		return err
 	}
-	return s.Store.MarkErased(ctx, e.Team, s.Now(), e.ClosedAt.Add(s.Lifetimes.UploadLink+slack))
+	return s.Eraser.MarkErased(ctx, e.Team, s.Now(), e.ClosedAt.Add(s.Lifetimes.UploadLink+slack))
 }
 
 // endRuns calls every run off and waits until nothing of them is at work.
 func (s *Service) endRuns(ctx context.Context, team ids.Team) error {
 	for {
-		open, err := s.Store.CancelRuns(ctx, team, cancelled, s.Now())
+		open, err := s.Runs.CancelRuns(ctx, team, cancelled, s.Now())
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (s *Service) atWork(ctx context.Context, team ids.Team) (bool, error) {
 	if err != nil || len(here) == 0 {
 		return false, err
 	}
-	theirs, err := s.Store.RunsAmong(ctx, team, here)
+	theirs, err := s.Runs.RunsAmong(ctx, team, here)
 	return len(theirs) > 0, err
 }
 
@@ -153,7 +153,7 @@ func (s *Service) sweep(ctx context.Context, e Erasure) error {
 		return err
 	}
 	if now.Before(e.SweepUntil) {
-		return s.Store.MarkErased(ctx, e.Team, now, now.Add(min(sweepPause, e.SweepUntil.Sub(now))))
+		return s.Eraser.MarkErased(ctx, e.Team, now, now.Add(min(sweepPause, e.SweepUntil.Sub(now))))
 	}
-	return s.Store.DeleteTombstone(ctx, e.Team)
+	return s.Eraser.DeleteTombstone(ctx, e.Team)
 }

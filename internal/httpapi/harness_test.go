@@ -144,7 +144,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	}
 	h.paperRoom(&o, log)
 	o.Account = account.NewService(account.Options{
-		Store: h.db, Objects: objects.Kept{Store: keeper}, Workshop: work, Mailbox: folder, Log: log, Now: h.clock,
+		Store: h.db, Eraser: h.db, Runs: h.db, Objects: objects.Kept{Store: keeper}, Workshop: work, Mailbox: folder, Log: log, Now: h.clock,
 		Lifetimes: account.Lifetimes{UploadLink: files.UploadLife, Transfer: files.TransferLife},
 	})
 	background(t, o.Account.Run)

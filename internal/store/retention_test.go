@@ -162,10 +162,12 @@ func TestRunsThatOthersNeedStay(t *testing.T) {
 	eachLedger(t, func(t *testing.T, db *DB) {
 		a := newArchive(t, db, 200)
 		ctx := t.Context()
+		number := 10_000 // beyond those of the archive
 		open := func(id, status, more, values string) {
+			number++
 			a.exec(`INSERT INTO runs (id, team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, vcpu, ram_gb, gpu,
-				price, starter_type, starter_id, starter_name, status, total_nodes, seq, created_at` + more + `)
-				VALUES ('` + id + `', '` + string(a.team) + `', 'wf_1', 'W', 1, '{}', '{}', 1, 1, 0, 1, 'user', 'u', 'U', '` + status + `', 1, 1, 1` + values + `)`)
+				price, starter_type, starter_id, starter_name, status, total_nodes, seq, created_at, number` + more + `)
+				VALUES ('` + id + `', '` + string(a.team) + `', 'wf_1', 'W', 1, '{}', '{}', 1, 1, 0, 1, 'user', 'u', 'U', '` + status + `', 1, 1, 1, ` + fmt.Sprint(number) + values + `)`)
 		}
 		open("run_a", "running", ", inputs", `, '{"x":["teams/t/runs/run_150/f"]}'`)
 		open("run_b", "queued", ", inputs, retry_of", `, '{}', 'run_160'`)
