@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/later"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/plan"
 	"github.com/millrace/millrace/internal/engine/produced"
@@ -30,6 +31,7 @@ type carrier struct {
 	seen  chan sight
 	wish  chan struct{} // somebody wants it cancelled
 
+	parting later.Queue // releases attempts
 	clock   *runclock.Clock
 	counted bool // as lost, since its last server went down over it
 

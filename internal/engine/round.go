@@ -62,6 +62,7 @@ func (c *carrier) conclude(ctx context.Context) error {
 	}
 	c.letGo(ctx)
 	if c.plan.Over() && len(c.live) == 0 {
+		c.parting.Wait() // a run that has ended leaves nothing behind
 		return c.finish(ctx)
 	}
 	return nil
@@ -123,11 +124,11 @@ func (c *carrier) flush(ctx context.Context) error {
 	return nil
 }
 
-// letGo removes what is left of attempts whose end is written; whatever follows
-// them has been started before.
+// letGo removes what is left of attempts whose end is written, while the run
+// goes on.
 func (c *carrier) letGo(ctx context.Context) {
 	for _, h := range c.done {
-		c.e.complain(ctx, "cannot release an attempt", c.e.Driver.Release(ctx, h))
+		c.parting.Do(func() { c.e.complain(ctx, "cannot release an attempt", c.e.Driver.Release(ctx, h)) })
 	}
 	c.done = nil
 }

@@ -33,6 +33,7 @@ const (
 // after a pause the run is picked up from what is known of it, as another worker
 // would. Its tasks go on meanwhile.
 func (c *carrier) run(ctx context.Context, resumed bool) {
+	defer c.parting.Wait()
 	pause, since := c.e.Pause, c.e.Now()
 	for {
 		err := c.carryOn(ctx, resumed)

@@ -1,0 +1,26 @@
+package later_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/millrace/millrace/internal/engine/later"
+)
+
+func TestThingsAreDoneInTheirOrder(t *testing.T) {
+	t.Parallel()
+	var q later.Queue
+	var done, want []int
+	for i := range 1000 {
+		q.Do(func() { done = append(done, i) })
+		want = append(want, i)
+		if i%100 == 0 {
+			q.Wait() // so that it begins again
+		}
+	}
+	q.Wait()
+	if !slices.Equal(done, want) {
+		t.Errorf("%v", done)
+	}
+	q.Wait()
+}
