@@ -26,6 +26,7 @@ type attempt struct {
 	grace   time.Duration // of a stop that was asked for
 	placed  bool          // takes room
 	slot    int
+	ready   string // the sandbox that was prepared for it, or empty
 	group   shim.Cgroup
 	devices []int
 }

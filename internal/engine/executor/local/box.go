@@ -35,7 +35,7 @@ type box struct {
 }
 
 const (
-	workdir = "/work"
+	workdir = shim.WorkPath
 	inputs  = "/inputs"
 	path    = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	// inlineCommand is what fits on a command line with room to spare.
@@ -110,17 +110,26 @@ func (b box) fill(l *shim.Launch, s executor.Spec, slot int, devices []int) erro
 		return b.bare(l, s, env)
 	}
 	if b.stage != "" {
-		l.User = b.firstUID + uint32(slot)%userBlock
+		l.User = b.user(slot)
 		if err := handOver(s.Dir, int(l.User)); err != nil {
 			return err
 		}
 	}
-	argv, script := sandboxedCommand(s, env)
-	v := view{box: b, spec: s, launch: l}
-	l.Dir, l.Argv = "/", append([]string{b.program, "--args", strconv.Itoa(shim.OptionsFD), "--"}, b.shim.Init()...)
-	l.Sandbox = &shim.Sandbox{Options: v.options(devices), Filter: b.filter, Command: argv, Env: variables(env), Script: script}
+	b.enclose(l, s, devices)
+	l.Sandbox.Command, l.Sandbox.Script = sandboxedCommand(s, env)
+	l.Sandbox.Env = variables(env)
 	return nil
 }
+
+// enclose puts a sandbox around a command that is not yet known.
+func (b box) enclose(l *shim.Launch, s executor.Spec, devices []int) {
+	v := view{box: b, spec: s, launch: l}
+	l.Dir, l.Argv = "/", append([]string{b.program, "--args", strconv.Itoa(shim.OptionsFD), "--"}, b.shim.Init()...)
+	l.Sandbox = &shim.Sandbox{Options: v.options(devices), Filter: b.filter}
+}
+
+// user is whose processes those of a slot are, where the server is root.
+func (b box) user(slot int) uint32 { return b.firstUID + uint32(slot)%userBlock }
 
 // bare runs the command as the server's own user, without a sandbox.
 func (b box) bare(l *shim.Launch, s executor.Spec, env map[string]string) error {

@@ -87,6 +87,9 @@ type Driver struct {
 	shared   map[ids.Run]*sharedDevices
 	watchers map[chan executor.Seen]bool
 	parting  map[string]chan struct{} // closed when the shim has forgotten an attempt
+	ready    []ready                  // sandboxes, each in a slot of its own
+	last     kindAt                   // of sandbox that was started
+	named    int                      // of those that were prepared
 	spares   []string
 	spared   int // so far
 }

@@ -29,8 +29,10 @@ func (d *Driver) fits(s executor.Spec) bool {
 
 // place gives an attempt its room, a slot nobody else has, and its devices.
 func (d *Driver) place(a *attempt) {
-	for d.slots[a.slot] {
-		a.slot++
+	if r, ok := d.takeReady(a.spec); ok {
+		a.slot, a.ready = r.slot, r.id
+	} else {
+		a.slot = d.freeSlot()
 	}
 	if s := d.sharedBy(a.spec); s != nil {
 		a.devices = s.devices
@@ -98,7 +100,7 @@ func (d *Driver) vacate(a *attempt) {
 	d.used.vcpu -= a.spec.VCPU
 	d.used.memory -= a.spec.MemoryBytes
 	d.giveUp(a)
-	a.slot, a.devices = 0, nil
+	a.slot, a.ready, a.devices = 0, "", nil
 	if d.running == 0 {
 		d.used = room{} // sums of fractions drift
 	}

@@ -27,12 +27,12 @@ func probe(t *testing.T, b *drivertest.Bench, s executor.Spec) string {
 	return b.Log(t, h, 0)
 }
 
-// sandboxes are the ways in which the root of one is put together.
-var sandboxes = map[string]drivertest.Maker{"by the shim": boxed, "by bubblewrap": unstaged}
+// ways are those in which the root of a sandbox is put together.
+var ways = map[string]drivertest.Maker{"by the shim": boxed, "by bubblewrap": unstaged}
 
 func TestATaskCannotLeaveItsSandbox(t *testing.T) {
 	t.Parallel()
-	for name, maker := range sandboxes {
+	for name, maker := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tryToLeave(t, drivertest.NewBench(t, maker))
@@ -80,7 +80,7 @@ func tryToLeave(t *testing.T, b *drivertest.Bench) {
 
 func TestATaskSeesOnlyWhatItNeeds(t *testing.T) {
 	t.Parallel()
-	for name, maker := range sandboxes {
+	for name, maker := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			lookAround(t, drivertest.NewBench(t, maker))

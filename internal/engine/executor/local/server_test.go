@@ -40,6 +40,11 @@ func serve(folder string) {
 	if err == nil {
 		err = os.MkdirAll(spec.Work(), 0o700)
 	}
+	for range 2 { // so that the shim is ready for another of the same run
+		if err == nil {
+			err = quickTask(d, folder, spec)
+		}
+	}
 	if err == nil {
 		_, err = d.Submit(context.Background(), spec)
 	}
@@ -49,6 +54,24 @@ func serve(folder string) {
 	}
 	os.Stdout.WriteString("submitted\n")
 	select {}
+}
+
+func quickTask(d *local.Driver, folder string, s executor.Spec) error {
+	s.Key.Attempt += 1000 + int(time.Now().UnixNano()%1_000_000)
+	s.Dir, s.Command, s.Outputs = filepath.Join(folder, s.Key.Folder()), "true", nil
+	if err := os.MkdirAll(s.Work(), 0o700); err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	told := d.Watch(ctx)
+	h, err := d.Submit(ctx, s)
+	for seen := range told {
+		if seen.Handle == h && seen.Phase.Final() {
+			return errors.Join(err, d.Release(ctx, h))
+		}
+	}
+	return errors.Join(err, ctx.Err())
 }
 
 func TestATaskOutlivesItsServer(t *testing.T) {

@@ -48,6 +48,7 @@ func (d *Driver) reach() error {
 	d.link, d.unheard = link, make(chan struct{})
 	d.mu.Lock()
 	d.outdated = !link.Current()
+	d.forgetReady()
 	d.mu.Unlock()
 	d.reconcile(records)
 	go d.listen(link, d.unheard)
@@ -126,6 +127,8 @@ func (d *Driver) hear(r shim.Report) {
 		d.settle(r.Record.ID, r.Record)
 	case r.Released != "":
 		d.part(r.Released)
+	case r.Gone != "":
+		d.readyGone(r.Gone)
 	}
 	d.mu.Unlock()
 	d.fill()

@@ -52,6 +52,9 @@ func (d *Driver) launch(a *attempt, l shim.Launch) error {
 		orders = append(orders, shim.Order{Stop: &shim.Stop{ID: l.ID, Grace: a.grace}})
 	}
 	d.mu.Unlock()
+	if o, ok := d.prepareNext(a.spec); ok {
+		orders = append(orders, o)
+	}
 	for _, o := range orders {
 		_ = d.link.Send(o) // whoever listens hears that the link is gone
 	}
@@ -73,7 +76,7 @@ func (d *Driver) plan(a *attempt) (shim.Launch, error) {
 		return shim.Launch{}, err
 	}
 	l := shim.Launch{
-		ID: s.Key.Folder(), Fence: s.Fence, Folder: s.Dir,
+		ID: s.Key.Folder(), Fence: s.Fence, Folder: s.Dir, Prepared: a.ready,
 		Memory: s.MemoryBytes, Disk: s.DiskBytes, Log: s.LogBytes, Timeout: s.Timeout, Grace: s.Grace, Away: s.Away, Outputs: s.Outputs, Secrets: s.Secrets,
 	}
 	var not []string

@@ -48,12 +48,19 @@ type command struct {
 	pid   int
 	pidfd int  // readable once the process has ended; -1 where the kernel has none
 	order int  // of the first process of a sandbox, or -1
+	talk  int  // to one that waits for its order, or -1
 	stray bool // could not join its group
+
+	waiting bool // the first process has said so
 
 	over   bool // guarded by all, like what follows until it is set
 	wait   syscall.WaitStatus
 	cpu    time.Duration
 	maxRSS int64
+}
+
+func newCommand(all *commands, on *thread) *command {
+	return &command{all: all, pidfd: -1, order: -1, talk: -1, stray: !on.joined}
 }
 
 // ended reports whether the process itself has ended.
@@ -65,7 +72,7 @@ func (c *command) ended() bool {
 }
 
 func (c *command) close() {
-	for _, fd := range []int{c.pidfd, c.order} {
+	for _, fd := range []int{c.pidfd, c.order, c.talk} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
@@ -138,7 +145,12 @@ func (c *command) files(l Launch, log *log) ([]uintptr, error) {
 	if err != nil {
 		return files, err
 	}
-	for _, text := range [][]byte{options, l.Sandbox.Filter, l.Sandbox.encode()} {
+	waits := len(l.Sandbox.Command) == 0
+	var order []byte
+	if !waits {
+		order = l.Sandbox.encode()
+	}
+	for _, text := range [][]byte{options, l.Sandbox.Filter, order} {
 		fd, err := memory(text)
 		if err != nil {
 			return files, err
@@ -147,7 +159,16 @@ func (c *command) files(l Launch, log *log) ([]uintptr, error) {
 	}
 	c.order = int(files[orderFD])
 	program, err := ownProgram()
-	return append(files, uintptr(program)), err
+	files = append(files, uintptr(program))
+	if err != nil || !waits {
+		return files, err
+	}
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return files, os.NewSyscallError("socketpair", err)
+	}
+	c.talk = ends[0]
+	return append(files, uintptr(ends[1])), nil
 }
 
 // ownProgram is a descriptor of the shim's own program, which is the first

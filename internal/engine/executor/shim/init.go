@@ -26,8 +26,12 @@ type Sandbox struct {
 	Script  string   `json:"script,omitempty"` // what the command finds at ScriptPath; nothing if empty
 }
 
-// ScriptPath is where a sandbox shows a command that has to be a file.
-const ScriptPath = "/run/millrace/command"
+// WorkPath is the working folder in a sandbox, and ScriptPath where a command
+// is that has to be a file.
+const (
+	WorkPath   = "/work"
+	ScriptPath = "/run/millrace/command"
+)
 
 // The descriptors on which a sandbox is spoken to.
 const (
@@ -35,6 +39,7 @@ const (
 	FilterFD  = 4
 	orderFD   = 5 // what the first process is to start, then what became of it
 	programFD = 6 // of the first process
+	talkFD    = 7 // where it says that it waits, and hears that there is an order
 )
 
 // initPath is where the first process of a sandbox finds its program: a mount
@@ -95,6 +100,9 @@ const (
 	saidStarted   = 's'
 	saidFailed    = 'f'
 	saidNoProgram = 'n'
+
+	saidWaiting = 'w' // on talkFD, and the answer to it
+	saidGo      = 'g'
 )
 
 // runInit is the first process of a sandbox. It starts the command with its
@@ -107,7 +115,7 @@ func runInit() int {
 	runtime.LockOSThread() // the command dies with the thread that starts it
 	keepDescriptors()
 	_ = unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: MaxProcesses, Max: MaxProcesses})
-	order, err := readDescriptor(orderFD)
+	order, err := awaitOrder()
 	if err != nil {
 		return Unusable
 	}
@@ -128,6 +136,28 @@ func runInit() int {
 	return waitFor(pid)
 }
 
+// awaitOrder reads what to start. In a sandbox that was prepared there is
+// nothing to be read at first.
+func awaitOrder() ([]byte, error) {
+	order, err := readDescriptor(orderFD)
+	if err != nil || len(order) > 0 {
+		return order, err
+	}
+	if _, err := unix.Write(talkFD, []byte{saidWaiting}); err != nil {
+		return nil, err
+	}
+	for {
+		var word [1]byte
+		switch n, err := unix.Read(talkFD, word[:]); {
+		case err == unix.EINTR:
+		case err != nil || n == 0: // nobody has come
+			return nil, errOrder
+		default:
+			return readDescriptor(orderFD)
+		}
+	}
+}
+
 // ignoreSignals has this process ignore what the Go runtime handles: signals
 // are for the command. Where the runtime has handlers it gives a command the
 // defaults, so ignoring is not inherited. os/signal would do the same with three
@@ -141,7 +171,10 @@ func ignoreSignals() {
 	}
 	for sig := uintptr(1); sig <= 64; sig++ {
 		var is action
-		if call(sig, nil, &is); is.handler != byDefault && sig != uintptr(unix.SIGCHLD) {
+		switch call(sig, nil, &is); {
+		case is.handler == ignored: // by whoever started the server
+			call(sig, &action{handler: byDefault}, nil)
+		case is.handler != byDefault && sig != uintptr(unix.SIGCHLD):
 			call(sig, &action{handler: ignored}, nil)
 		}
 	}
@@ -156,7 +189,7 @@ func (s Sandbox) start() (pid int, err error) {
 		return 0, err
 	}
 	return syscall.ForkExec(program, s.Command, &syscall.ProcAttr{
-		Env: s.Env, Files: []uintptr{0, 1, 2},
+		Env: s.Env, Files: []uintptr{0, 1, 2}, Dir: WorkPath,
 		// Of a session of its own, so that `kill 0` does not reach this process.
 		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true},
 	})

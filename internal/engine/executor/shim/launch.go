@@ -32,6 +32,10 @@ type Launch struct {
 	// network. Those of the same Net may have the same one, one after the other.
 	Net string `json:"net,omitempty"`
 
+	// Prepared is the sandbox that was made for it. Where that is gone, one is
+	// made as for any other.
+	Prepared string `json:"prepared,omitempty"`
+
 	Cgroup Cgroup `json:"cgroup"`
 	Memory int64  `json:"memory,omitempty"` // bytes; held by the shim itself where no group does
 	Disk   int64  `json:"disk,omitempty"`   // bytes in its folders
@@ -86,6 +90,6 @@ const (
 // status, when it is asked for VersionFlag, and says when a server comes: a
 // server does not hand its tasks to a shim of another version.
 const (
-	Version     = 106
+	Version     = 107
 	VersionFlag = "-version"
 )

@@ -45,6 +45,7 @@ type shim struct {
 	journal  *journal
 	records  map[string]*Record
 	running  map[string]*task
+	prepared map[string]*prepared
 	server   *net.UnixConn // nil while none is there
 	shutdown bool          // the machine goes down
 }
@@ -59,7 +60,7 @@ func serve(folder string, listener *net.UnixListener) int {
 	if err != nil {
 		return Broken
 	}
-	s := &shim{commands: commands{born: map[int]*command{}}, journal: journal, records: records, running: map[string]*task{}}
+	s := &shim{commands: commands{born: map[int]*command{}}, journal: journal, records: records, running: map[string]*task{}, prepared: map[string]*prepared{}}
 	// What commands leave behind becomes the shim's, to be ended and waited for.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // for all that it starts
@@ -138,6 +139,7 @@ func (s *shim) attend(conn *net.UnixConn) (leave bool) {
 	s.mu.Lock()
 	s.server = nil
 	s.mu.Unlock()
+	s.expireAll()
 	return leave
 }
 
@@ -171,6 +173,8 @@ func (s *shim) obey(o Order) {
 		}
 	case o.Release != "":
 		s.release(o.Release)
+	case o.Prepare != nil:
+		s.prepare(*o.Prepare)
 	}
 	for _, id := range o.Renew {
 		if t := s.running[id]; t != nil {
@@ -192,6 +196,8 @@ func (s *shim) start(l Launch) {
 		s.end(r, t.never(err))
 		return
 	}
+	t.prepared = s.prepared[l.Prepared]
+	delete(s.prepared, l.Prepared)
 	s.running[l.ID] = t
 	go func() {
 		exit := t.carryOut()

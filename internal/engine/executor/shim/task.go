@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine/executor/mask"
 	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
+	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
 
 // task is an attempt that is carried out, and why and how it ends. One
@@ -22,6 +23,8 @@ type task struct {
 	log     *log
 	exit    Exit
 	meter   *meter
+
+	prepared *prepared // the sandbox that waits for it; nil for none
 
 	ending bool
 	killAt time.Time // when TERM has had its time; zero while nothing ends
@@ -57,13 +60,25 @@ func (t *task) never(why error) Exit {
 
 // carryOut runs the command to its end and collects what it made.
 func (t *task) carryOut() Exit {
-	t.shim.threads.do(t.launch, t.run)
+	on := t.thread()
+	on.do(func() { t.run(on) })
+	t.shim.threads.putBack(on)
 	t.exit.LogBytes = t.log.size
 	if t.exit.StartFailed == "" {
 		t.collect()
 	}
 	t.exit.StartFailed, t.exit.Refused = t.secrets.Text(t.exit.StartFailed), t.secrets.Text(t.exit.Refused)
 	return t.exit
+}
+
+// thread is where the command is started: that of its sandbox, if one is
+// prepared.
+func (t *task) thread() *thread {
+	if t.prepared == nil {
+		return t.shim.threads.take(t.launch)
+	}
+	<-t.prepared.done
+	return t.prepared.on
 }
 
 // collect takes note of what the command made. Hashing it can take long, and
@@ -97,18 +112,34 @@ func (t *task) run(on *thread) {
 	defer t.log.close()
 	if _, asked := t.stopAsked(); asked {
 		t.exit.Stopped, t.exit.Code, t.exit.End = true, 128+int(unix.SIGTERM), time.Now()
+		t.unprepare(on)
 		return
 	}
-	c := &command{all: &t.shim.commands, pidfd: -1, order: -1, stray: !on.joined}
-	defer c.close()
-	t.meter = newMeter(t.folder, t.launch)
-	err := on.enter(t.launch)
-	if err == nil {
-		err = c.begin(t.launch, t.log)
+	c, err := t.follow(on)
+	if err == nil && t.prepared != nil && t.vanished(c) {
+		c.close()
+		t.prepared = nil
+		c, err = t.follow(on)
 	}
 	if err != nil {
 		t.never(err)
 		return
+	}
+	defer c.close()
+	on.leave(t.launch)
+	c.all.reap()
+	t.exit.End = time.Now()
+	t.log.drain(t.exit.End.Add(2 * time.Second))
+	t.settle(c)
+}
+
+// follow starts the command and returns when it has ended, and nothing of it is
+// left.
+func (t *task) follow(on *thread) (*command, error) {
+	t.meter = newMeter(t.folder, t.launch)
+	c, err := t.begin(on)
+	if err != nil {
+		return nil, err
 	}
 	t.meter.pid = c.pid
 	if c.stray {
@@ -118,11 +149,29 @@ func (t *task) run(on *thread) {
 	}
 	t.watch(c)
 	t.launch.clear()
-	on.leave(t.launch)
-	c.all.reap()
-	t.exit.End = time.Now()
-	t.log.drain(t.exit.End.Add(2 * time.Second))
-	t.settle(c)
+	return c, nil
+}
+
+// begin starts the command, in the sandbox that is prepared for it if there is
+// one and it is still there.
+func (t *task) begin(on *thread) (*command, error) {
+	if p := t.prepared; p != nil {
+		c, err := p.give(t.launch, t.log)
+		if err == nil || errors.Is(err, stage.ErrStranded) {
+			return c, err
+		}
+		t.prepared = nil
+	}
+	c := newCommand(&t.shim.commands, on)
+	err := on.enter(t.launch)
+	if err == nil {
+		err = c.begin(t.launch, t.log)
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // watch returns when the command itself has ended, for whatever reason.

@@ -37,18 +37,21 @@ type thread struct {
 	staged time.Time
 	net    string // of whom the network namespace is; empty for the host's
 	spent  bool   // not to be used again
+	own    bool   // an attempt's own is on the stage
 }
 
-// do runs work on a thread that is in the groups of a launch, or as many of
-// them as can be joined.
-func (all *threads) do(l Launch, work func(t *thread)) {
-	t := all.take(l)
+// do runs something on the thread.
+func (t *thread) do(work func()) {
 	done := make(chan struct{})
 	t.work <- func() {
 		defer close(done)
-		work(t)
+		work()
 	}
 	<-done
+}
+
+// putBack lets a thread wait for the next attempt, if it can serve one.
+func (all *threads) putBack(t *thread) {
 	if t.spent || !t.joined {
 		close(t.work) // the thread, and the namespaces that it sees, go with it
 		return
@@ -56,6 +59,8 @@ func (all *threads) do(l Launch, work func(t *thread)) {
 	all.keep(t)
 }
 
+// take finds a thread that is in the groups of a launch, or as many of them as
+// can be joined.
 func (all *threads) take(l Launch) *thread {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -123,14 +128,16 @@ func (t *thread) enter(l Launch) error {
 		}
 		t.stage, t.staged = l.Stage, time.Now()
 	}
+	t.own = len(l.Stage.Own) > 0
 	return l.Stage.Dress()
 }
 
 // leave makes the thread ready for the next command, if it can be.
 func (t *thread) leave(l Launch) {
-	if l.Stage != nil && l.Stage.Strip() != nil {
+	if t.own && l.Stage.Strip() != nil {
 		return
 	}
+	t.own = false
 	if t.net != "" && !stage.NetworkUnused() {
 		t.net = used
 	}

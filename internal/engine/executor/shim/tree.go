@@ -100,8 +100,10 @@ func tree(pid int) []int {
 	return all
 }
 
+func processFolder(pid int) string { return "/proc/" + strconv.Itoa(pid) }
+
 func children(pid int) []int {
-	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
+	tasks := processFolder(pid) + "/task"
 	threads, _ := os.ReadDir(tasks)
 	var pids []int
 	for _, thread := range threads {

@@ -12,6 +12,9 @@ type Order struct {
 	Renew   []string `json:"renew,omitempty"` // attempts that are still wanted
 	Release string   `json:"release,omitempty"`
 	Leave   bool     `json:"leave,omitempty"` // if nothing runs
+	// Prepare makes a sandbox for an attempt to come, which names its ID as
+	// Launch.Prepared. It goes by itself when none comes soon.
+	Prepare *Launch `json:"prepare,omitempty"`
 }
 
 // Stop ends an attempt: TERM to its whole tree, KILL after the grace. A later
@@ -27,6 +30,9 @@ type Report struct {
 	Sample *Sample `json:"sample,omitempty"`
 	// Released names an attempt of which nothing is left.
 	Released string `json:"released,omitempty"`
+	// Gone names what was prepared and is there no more, though no attempt
+	// has come for it.
+	Gone string `json:"gone,omitempty"`
 	// Ready says that a server which has just come knows everything now, and
 	// Version which shim it talks to.
 	Ready   bool `json:"ready,omitempty"`

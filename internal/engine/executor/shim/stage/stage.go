@@ -97,6 +97,54 @@ func (s Stage) Strip() (err error) {
 	return err
 }
 
+// Into shows what is one attempt's own in a sealed sandbox that is there
+// already, by a descriptor of its mount namespace. After ErrStranded the thread
+// is in it, and must not be used again.
+func (s Stage) Into(sandbox int) error {
+	here, err := os.Open("/proc/thread-self/ns/mnt")
+	if err != nil {
+		return err
+	}
+	defer here.Close()
+	trees := make([]int, len(s.Own))
+	for i, p := range s.Own {
+		if trees[i], err = unix.OpenTree(unix.AT_FDCWD, p.From, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE); err != nil {
+			return &os.PathError{Op: "open_tree", Path: p.From, Err: err}
+		}
+		defer unix.Close(trees[i])
+		if err := unix.MountSetattr(trees[i], "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: p.refused()}); err != nil {
+			return &os.PathError{Op: "mount_setattr", Path: p.From, Err: err}
+		}
+	}
+	if err := unix.Setns(sandbox, unix.CLONE_NEWNS); err != nil {
+		return os.NewSyscallError("setns", err)
+	}
+	for i, p := range s.Own {
+		if moved := unix.MoveMount(trees[i], "", unix.AT_FDCWD, "/"+p.Name, unix.MOVE_MOUNT_F_EMPTY_PATH); moved != nil {
+			err = &os.PathError{Op: "move_mount", Path: p.From, Err: moved}
+			break
+		}
+	}
+	if unix.Setns(int(here.Fd()), unix.CLONE_NEWNS) != nil {
+		return ErrStranded
+	}
+	return err
+}
+
+// ErrStranded says that a thread could not get back to where it was.
+var ErrStranded = errors.New("a thread cannot leave a sandbox")
+
+// refused is what a mount of the part must not allow.
+func (p Part) refused() uint64 {
+	switch p.Kind {
+	case Device:
+		return unix.MOUNT_ATTR_NOSUID
+	case ReadOnly:
+		return unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_RDONLY
+	}
+	return unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+}
+
 func (s Stage) add(p Part) error {
 	target := filepath.Join(s.Folder, p.Name)
 	switch p.Kind {
@@ -120,13 +168,7 @@ func (s Stage) add(p Part) error {
 	if !s.Sealed {
 		return nil // bubblewrap does it
 	}
-	switch p.Kind {
-	case Device:
-		return seal(target, unix.AT_RECURSIVE, unix.MOUNT_ATTR_NOSUID)
-	case ReadOnly:
-		return seal(target, unix.AT_RECURSIVE, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_RDONLY)
-	}
-	return seal(target, unix.AT_RECURSIVE, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	return seal(target, unix.AT_RECURSIVE, p.refused())
 }
 
 // seal adds to what a mount does not allow.

@@ -1,0 +1,206 @@
+package local_test
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/drivertest"
+	"github.com/millrace/millrace/internal/engine/executor/local"
+)
+
+// readyBench is a driver whose shim has a sandbox ready for the next task of a
+// run.
+type readyBench struct {
+	*drivertest.Bench
+	run      ids.Run
+	attempts int
+}
+
+func newReadyBench(t *testing.T) *readyBench {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("for a plain user nothing is prepared")
+	}
+	b := &readyBench{Bench: drivertest.NewBench(t, boxed), run: ids.NewRun()}
+	for range 2 {
+		b.quick(t)
+	}
+	b.awaitSandboxes(t, 1)
+	return b
+}
+
+// next is an attempt like those before it.
+func (b *readyBench) next(t *testing.T, command string) executor.Spec {
+	t.Helper()
+	b.attempts++
+	s := b.Spec(t, command)
+	s.Key = executor.Key{Run: b.run, Node: "n", Attempt: b.attempts}
+	to := filepath.Join(b.Folder, s.Key.Folder())
+	if err := os.Rename(s.Dir, to); err != nil {
+		t.Fatal(err)
+	}
+	s.Dir = to
+	return s
+}
+
+func (b *readyBench) quick(t *testing.T) {
+	t.Helper()
+	if got := probe(t, b.Bench, b.next(t, "echo done")); got != "done\n" {
+		t.Errorf("a task says %q", got)
+	}
+}
+
+// sandboxes are the processes of bubblewrap that a shim has started.
+func sandboxes(shim string) (pids []string) {
+	lists, _ := filepath.Glob("/proc/" + shim + "/task/*/children")
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		pids = append(pids, strings.Fields(string(text))...)
+	}
+	return pids
+}
+
+// awaitSandboxes returns when there are n, each with its first process.
+func (b *readyBench) awaitSandboxes(t *testing.T, n int) (pids []string) {
+	t.Helper()
+	drivertest.Eventually(t, func() bool {
+		pids = sandboxes(shimPID(t, b.Folder))
+		whole := 0
+		for _, pid := range pids {
+			whole += len(sandboxes(pid))
+		}
+		return len(pids) == n && whole == n
+	}, func() string { return "the sandboxes are " + strings.Join(pids, " ") })
+	return pids
+}
+
+func awaitGone(t *testing.T, pid string) {
+	t.Helper()
+	drivertest.Eventually(t, func() bool {
+		_, err := os.Stat("/proc/" + pid)
+		return os.IsNotExist(err)
+	}, func() string { return "process " + pid + " is still there" })
+}
+
+func TestASandboxThatIsReadyServesOneTask(t *testing.T) {
+	t.Parallel()
+	b := newReadyBench(t)
+	ready := b.awaitSandboxes(t, 1)[0]
+	if got := probe(t, b.Bench, b.next(t, "touch /tmp/a /dev/shm/a; ls /tmp; pwd; touch b; ls")); got != "a\n/work\nb\n" {
+		t.Errorf("its task says %q", got)
+	}
+	awaitGone(t, ready)
+	if got := probe(t, b.Bench, b.next(t, "ls -A /work /tmp /run /dev/shm /inputs")); got != "/dev/shm:\n\n/inputs:\n\n/run:\n\n/tmp:\n\n/work:\n" {
+		t.Errorf("the next one finds %q", got)
+	}
+	staged := b.next(t, "cat /inputs/x; touch /inputs/y")
+	staged.Staged = true
+	if err := os.MkdirAll(staged.Places().Inputs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	place(t, filepath.Join(staged.Places().Inputs, "x"), "mine\n", 0o644)
+	h := b.Submit(t, staged)
+	if seen := b.End(t, h); seen.Reason != executor.ExitedNonZero || !strings.HasPrefix(b.Log(t, h, 0), "mine\n") {
+		t.Errorf("its inputs: %s, %q", seen.Reason, b.Log(t, h, 0))
+	}
+}
+
+func TestASandboxThatIsReadyHasAUserOfItsOwn(t *testing.T) {
+	t.Parallel()
+	b := newReadyBench(t)
+	b.AwaitLog(t, b.Submit(t, b.next(t, "echo up; sleep 600")), "up\n")
+	seen := map[uint32]bool{}
+	for _, pid := range b.awaitSandboxes(t, 2) {
+		info, err := os.Stat("/proc/" + pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[info.Sys().(*syscall.Stat_t).Uid] = true
+	}
+	if len(seen) != 2 || seen[0] {
+		t.Errorf("the users are %v", seen)
+	}
+}
+
+func TestASandboxThatDiedWhileItWasReadyIsReplaced(t *testing.T) {
+	t.Parallel()
+	b := newReadyBench(t)
+	for _, level := range []string{"bubblewrap", "its first process"} {
+		pid := b.awaitSandboxes(t, 1)[0]
+		if level != "bubblewrap" {
+			pid = sandboxes(pid)[0]
+		}
+		number, err := strconv.Atoi(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(number, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		drivertest.Eventually(t, func() bool {
+			text, err := os.ReadFile("/proc/" + pid + "/stat")
+			return err != nil || strings.Contains(string(text), ") Z ")
+		}, func() string { return "it does not die" })
+		b.quick(t)
+	}
+}
+
+func TestASandboxThatNobodyComesForGoes(t *testing.T) {
+	t.Parallel()
+	b := newReadyBench(t)
+	b.awaitSandboxes(t, 0)
+	b.quick(t)
+}
+
+func TestNothingThatWasReadyIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	t.Run("by a shim that is killed", func(t *testing.T) {
+		t.Parallel()
+		b := newReadyBench(t)
+		pid := b.awaitSandboxes(t, 1)[0]
+		first := sandboxes(pid)[0]
+		b.Lose(t, b.next(t, "true"))
+		awaitGone(t, pid)
+		awaitGone(t, first)
+		b.quick(t)
+	})
+	t.Run("by a server that closes", func(t *testing.T) {
+		t.Parallel()
+		b := newReadyBench(t)
+		shim, pid := shimPID(t, b.Folder), b.awaitSandboxes(t, 1)[0]
+		b.Leave()
+		awaitGone(t, pid)
+		awaitGone(t, shim)
+		name := fnv.New32a()
+		_, _ = name.Write([]byte(b.Folder))
+		for _, depth := range []string{"*", "*/*", "*/*/*"} {
+			if left, _ := filepath.Glob(fmt.Sprintf("/sys/fs/cgroup/%s/millrace-%08x", depth, name.Sum32())); len(left) > 0 {
+				t.Errorf("groups are left: %v", left)
+			}
+		}
+	})
+	t.Run("by a server that is killed", func(t *testing.T) {
+		t.Parallel()
+		b := newReadyBench(t)
+		b.Leave()
+		s := b.next(t, "echo up; while [ ! -e go ]; do sleep 0.01; done")
+		killServer(t, b.Folder, local.Bubblewrap, s)
+		b.awaitSandboxes(t, 1) // the task's own
+		b.Subject = boxed(t, b.Folder)
+		if err := os.WriteFile(filepath.Join(s.Work(), "go"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		h := executor.Handle{Driver: local.Name, Key: s.Key, ID: s.Key.Folder()}
+		if seen := b.End(t, h); seen.Reason != executor.ExitedZero {
+			t.Errorf("the task that went on: %+v", seen)
+		}
+	})
+}
