@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/longlines"
 )
 
 // plan is what a command told the dummy to do.
@@ -126,7 +126,7 @@ func (l *life) log(now time.Time) []byte {
 			text = append(text, l.Spec.Env[s.env]+"\n"...)
 		}
 	}
-	return shim.Shorten(text)
+	return longlines.Shorten(text)
 }
 
 // end is when the attempt ends, by itself or not.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 // commands are those that the shim has started. One place waits for all of
@@ -201,7 +203,7 @@ func memory(text []byte) (int, error) {
 	if err != nil {
 		return -1, os.NewSyscallError("memfd_create", err)
 	}
-	if _, err = writeAll(fd, text); err == nil {
+	if _, err = rawfile.WriteAll(fd, text); err == nil {
 		_, err = unix.Seek(fd, 0, io.SeekStart)
 	}
 	if err != nil {

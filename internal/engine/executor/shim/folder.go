@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 // What lies in an attempt's folder.
@@ -27,7 +29,7 @@ func (f Folder) Log() string { return f.path(logFile) }
 
 // Marks are those that say something about the log from offset on.
 func (f Folder) Marks(offset int64) ([]Mark, error) {
-	text, err := readFile(f.path(marksFile))
+	text, err := rawfile.Read(f.path(marksFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 // A command can keep a file where nobody can look it up: in a message between
@@ -61,7 +63,7 @@ func (c *counter) unnamed(pid int) {
 // mapsUnnamed reports whether a process has a file in its memory that has no
 // name any more and that was not counted.
 func (c *counter) mapsUnnamed(proc string) bool {
-	text, _ := readFile(proc + "/maps")
+	text, _ := rawfile.Read(proc + "/maps")
 	for l := range strings.Lines(string(text)) {
 		f := strings.Fields(l) // addresses, permissions, offset, device, inode, path
 		if len(f) < 7 || f[len(f)-1] != "(deleted)" {

@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 // Sandbox is what stands around a command. Only Command and Env hold what
@@ -113,7 +115,7 @@ func runInit() int {
 	// find its descriptors below /proc.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	runtime.LockOSThread() // the command dies with the thread that starts it
-	keepDescriptors()
+	rawfile.KeepDescriptors()
 	_ = unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: MaxProcesses, Max: MaxProcesses})
 	order, err := awaitOrder()
 	if err != nil {
@@ -139,7 +141,7 @@ func runInit() int {
 // awaitOrder reads what to start. In a sandbox that was prepared there is
 // nothing to be read at first.
 func awaitOrder() ([]byte, error) {
-	order, err := readDescriptor(orderFD)
+	order, err := rawfile.ReadDescriptor(orderFD)
 	if err != nil || len(order) > 0 {
 		return order, err
 	}
@@ -153,7 +155,7 @@ func awaitOrder() ([]byte, error) {
 		case err != nil || n == 0: // nobody has come
 			return nil, errOrder
 		default:
-			return readDescriptor(orderFD)
+			return rawfile.ReadDescriptor(orderFD)
 		}
 	}
 }
@@ -200,7 +202,7 @@ func (s Sandbox) writeScript() error {
 	if err := unix.Mkdir(filepath.Dir(ScriptPath), 0o755); err != nil {
 		return &os.PathError{Op: "mkdir", Path: filepath.Dir(ScriptPath), Err: err}
 	}
-	return writeFile(ScriptPath, unix.O_CREAT|unix.O_EXCL, []byte(s.Script))
+	return rawfile.Write(ScriptPath, unix.O_CREAT|unix.O_EXCL, []byte(s.Script))
 }
 
 // program finds the command's program, in the command's own path.

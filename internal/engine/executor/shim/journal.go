@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 // journal is how a shim knows what an earlier one did. It is not synced: what a
@@ -57,7 +59,7 @@ func Records(folder string) ([]Record, error) {
 
 // replay takes the last line of each attempt for what is known of it.
 func replay(path string) (map[string]*Record, error) {
-	text, err := readFile(path)
+	text, err := rawfile.Read(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

@@ -73,7 +73,6 @@ func (c Cgroup) Held() bool { return len(c.Threads) > 0 || c.Folder != "" }
 
 const (
 	defaultLog = 64 << 20
-	maxLine    = 32 << 10
 	tick       = 200 * time.Millisecond
 	diskTick   = 20 * time.Millisecond // a command writes a gigabyte in a second
 )

@@ -1,7 +1,6 @@
 package shim
 
 import (
-	"bytes"
 	"os"
 	"strconv"
 	"time"
@@ -9,13 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/internal/engine/executor/mask"
+	"github.com/millrace/millrace/internal/engine/executor/shim/longlines"
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
-// The marks that stand for what is left out.
-const (
-	lineCut = " [line cut at 32 KB]\n"
-	logCut  = "\n[log cut: this is the most that is kept]\n"
-)
+// logCut stands for what is left out.
+const logCut = "\n[log cut: this is the most that is kept]\n"
 
 // markEvery bounds how exactly the time of a line is known. A command that
 // writes a byte to one stream after the other would have a mark for each, so
@@ -54,7 +52,7 @@ type stream struct {
 	fd     int // -1 when it has ended
 	stderr bool
 	mask   *mask.Stream // nil: nothing is masked
-	cutter cutter
+	cutter longlines.Cutter
 	chunk  []byte
 }
 
@@ -110,7 +108,7 @@ func (s *stream) write(l *log, text []byte) {
 	if s.mask != nil {
 		text = s.mask.Write(text)
 	}
-	l.write(s.cutter.cut(text), s.stderr)
+	l.write(s.cutter.Cut(text), s.stderr)
 }
 
 // end closes the stream and keeps what waited for more.
@@ -121,7 +119,7 @@ func (s *stream) end(l *log) {
 	unix.Close(s.fd)
 	s.fd = -1
 	if s.mask != nil {
-		l.write(s.cutter.cut(s.mask.End()), s.stderr)
+		l.write(s.cutter.Cut(s.mask.End()), s.stderr)
 	}
 }
 
@@ -152,7 +150,7 @@ func (l *log) write(text []byte, stderr bool) {
 	if room && (stderr != l.stderr || now.Sub(l.marked) >= markEvery) {
 		l.mark(now, stderr)
 	}
-	n, _ := writeAll(l.file, text)
+	n, _ := rawfile.WriteAll(l.file, text)
 	l.size += int64(n)
 }
 
@@ -176,7 +174,7 @@ func (l *log) mark(now time.Time, stderr bool) {
 	}
 	line := strconv.AppendInt(nil, l.size, 10)
 	line = strconv.AppendInt(append(line, ' '), now.UnixMilli(), 10)
-	n, err := writeAll(l.marks, append(line, stream...))
+	n, err := rawfile.WriteAll(l.marks, append(line, stream...))
 	l.markSize += int64(n)
 	if err == nil {
 		l.stderr, l.marked = stderr, now
@@ -205,54 +203,4 @@ func (l *log) close() {
 			unix.Close(fd)
 		}
 	}
-}
-
-// Shorten cuts the lines of a whole log as the shim does.
-func Shorten(text []byte) []byte {
-	var c cutter
-	return c.cut(text)
-}
-
-// cutter shortens endless lines of one stream.
-type cutter struct {
-	column int
-	cutNow bool // the rest of this line is left out
-}
-
-func (c *cutter) cut(text []byte) []byte {
-	if end := bytes.IndexByte(text, '\n'); c.column+len(text) <= maxLine && !c.cutNow && end < 0 {
-		c.column += len(text)
-		return text
-	}
-	kept := make([]byte, 0, len(text)+len(lineCut))
-	for len(text) > 0 {
-		line, whole := text, false
-		if end := bytes.IndexByte(text, '\n'); end >= 0 {
-			line, whole = text[:end+1], true
-		}
-		text = text[len(line):]
-		kept = c.line(kept, line, whole)
-	}
-	return kept
-}
-
-// line adds a line, or a part of one, as far as it fits.
-func (c *cutter) line(kept, line []byte, whole bool) []byte {
-	body := len(line)
-	if whole {
-		body--
-	}
-	switch {
-	case c.cutNow:
-	case c.column+body > maxLine:
-		kept = append(append(kept, line[:maxLine-c.column]...), lineCut...)
-		c.cutNow = true
-	default:
-		kept = append(kept, line...)
-		c.column += body
-	}
-	if whole {
-		c.column, c.cutNow = 0, false
-	}
-	return kept
 }

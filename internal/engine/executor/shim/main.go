@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 // hidden is the argument under which another program serves as shim.
@@ -57,7 +59,7 @@ func Main(args []string) int {
 	case len(args) != 3 || args[1] != serveFlag:
 		return Unusable
 	}
-	keepDescriptors()
+	rawfile.KeepDescriptors()
 	runtime.LockOSThread() // so that no command's thread is the first of the process
 	file := os.NewFile(listenFD, socketFile)
 	listener, err := net.FileListener(file)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 // sampleEvery is how often usage is written down; what must not be exceeded is
@@ -103,7 +105,7 @@ func (m *meter) finish(e *Exit) {
 // groupCPU reads both versions: a bare number of nanoseconds, or a line of
 // microseconds.
 func groupCPU(file string) int64 {
-	text, _ := readFile(file)
+	text, _ := rawfile.Read(file)
 	if n := numbers(string(text)); len(n) == 1 {
 		return n[0]
 	}
@@ -115,7 +117,7 @@ func line(file, key string) int64 {
 	if file == "" {
 		return 0
 	}
-	text, _ := readFile(file)
+	text, _ := rawfile.Read(file)
 	for l := range strings.Lines(string(text)) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(l), " "); ok && name == key {
 			n, _ := strconv.ParseInt(value, 10, 64)
@@ -129,7 +131,7 @@ func line(file, key string) int64 {
 const clockTicks = 100
 
 func processUsage(pid int) (cpu time.Duration, memory int64) {
-	text, _ := readFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	text, _ := rawfile.Read("/proc/" + strconv.Itoa(pid) + "/stat")
 	// The name, in parentheses, may hold anything.
 	_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')')+1:]), " ")
 	f := strings.Fields(rest)
@@ -147,7 +149,7 @@ func processUsage(pid int) (cpu time.Duration, memory int64) {
 func proportional(root int, otherwise int64) int64 {
 	var sum int64
 	for _, pid := range tree(root) {
-		text, _ := readFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+		text, _ := rawfile.Read("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
 		for l := range strings.Lines(string(text)) {
 			if value, ok := strings.CutPrefix(l, "Pss:"); ok {
 				n, _ := strconv.ParseInt(strings.Fields(value)[0], 10, 64)

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 // What lies in a shim's folder.
@@ -94,7 +96,7 @@ func lock(path string) error {
 	if err := unix.Ftruncate(fd, 0); err != nil {
 		return err
 	}
-	_, err = writeAll(fd, []byte(strconv.Itoa(os.Getpid())+"\n"))
+	_, err = rawfile.WriteAll(fd, []byte(strconv.Itoa(os.Getpid())+"\n"))
 	return err
 }
 

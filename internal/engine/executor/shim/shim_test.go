@@ -10,41 +10,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
-
-func TestLinesAreCutTheSameHoweverTheyArrive(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		var text []byte
-		for _, length := range rapid.SliceOfN(rapid.SampledFrom([]int{0, 1, 80, maxLine - 1, maxLine, maxLine + 1, 3 * maxLine}), 0, 6).Draw(t, "lines") {
-			text = append(append(text, bytes.Repeat([]byte("x"), length)...), '\n')
-		}
-		text = append(text, bytes.Repeat([]byte("y"), rapid.IntRange(0, 2*maxLine).Draw(t, "rest"))...)
-		var pieces cutter
-		var got []byte
-		for rest := text; len(rest) > 0; {
-			n := min(len(rest), rapid.IntRange(1, 50_000).Draw(t, "piece"))
-			got = append(got, pieces.cut(rest[:n])...)
-			rest = rest[n:]
-		}
-		if !bytes.Equal(got, wanted(text)) {
-			t.Fatalf("%d bytes of %d", len(got), len(text))
-		}
-	})
-}
-
-// wanted cuts in the plainest way.
-func wanted(text []byte) []byte {
-	var want []byte
-	for line := range strings.Lines(string(text)) {
-		if body := strings.TrimSuffix(line, "\n"); len(body) > maxLine {
-			line = body[:maxLine] + lineCut
-		}
-		want = append(want, line...)
-	}
-	return want
-}
 
 // A command that writes to one stream after the other makes a mark each time.
 func TestMarksHaveAnEnd(t *testing.T) {
@@ -72,7 +40,7 @@ func TestALogHasAnEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 100 {
-		if _, err := writeAll(in, []byte(strings.Repeat("z", 999)+"\n")); err != nil {
+		if _, err := rawfile.WriteAll(in, []byte(strings.Repeat("z", 999)+"\n")); err != nil {
 			t.Fatal(err)
 		}
 		for l.streams[0].read(l) {

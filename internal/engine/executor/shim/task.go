@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine/executor/mask"
 	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
 
@@ -287,7 +288,7 @@ func (t *task) notStarted(kind byte, reason string) {
 
 // complaint is what the sandbox said when it could not be set up.
 func (t *task) complaint() string {
-	text, _ := readFile(t.folder.Log())
+	text, _ := rawfile.Read(t.folder.Log())
 	line, _, _ := strings.Cut(string(text[:min(len(text), 500)]), "\n")
 	if line == "" {
 		line = "it gave no reason"

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
 
@@ -103,7 +104,7 @@ func (t *thread) live() {
 	t.joined = true
 	tid := []byte(strconv.Itoa(unix.Gettid()))
 	for _, list := range t.groups {
-		t.joined = writeFile(list, 0, tid) == nil && t.joined
+		t.joined = rawfile.Write(list, 0, tid) == nil && t.joined
 	}
 	for work := range t.work {
 		work()

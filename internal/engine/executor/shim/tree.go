@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 // terminate sends TERM to everything that belongs to the command, but not to
@@ -58,7 +60,7 @@ func (l Launch) group() (pids []int) {
 	if folder == "" {
 		folder = filepath.Dir(l.Cgroup.Threads[0])
 	}
-	text, _ := readFile(folder + "/cgroup.procs")
+	text, _ := rawfile.Read(folder + "/cgroup.procs")
 	for field := range strings.FieldsSeq(string(text)) {
 		// A thread of the shim is in the groups of version 1.
 		if pid, err := strconv.Atoi(field); err == nil && pid > 1 && pid != os.Getpid() {
@@ -107,7 +109,7 @@ func children(pid int) []int {
 	threads, _ := os.ReadDir(tasks)
 	var pids []int
 	for _, thread := range threads {
-		text, _ := readFile(tasks + "/" + thread.Name() + "/children")
+		text, _ := rawfile.Read(tasks + "/" + thread.Name() + "/children")
 		for _, field := range strings.Fields(string(text)) {
 			if child, err := strconv.Atoi(field); err == nil {
 				pids = append(pids, child)

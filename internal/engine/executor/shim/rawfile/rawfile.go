@@ -1,4 +1,6 @@
-package shim
+// Package rawfile reads and writes small files without the standard library's
+// poller, whose setting up would be a good part of what a short task costs.
+package rawfile
 
 import (
 	"math"
@@ -8,24 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The package reads and writes its small files without the standard library's
-// poller, whose setting up would be a good part of what a short task costs.
-
-func readFile(path string) ([]byte, error) {
+// Read returns what is in a file.
+func Read(path string) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
-	text, err := readDescriptor(fd)
+	text, err := ReadDescriptor(fd)
 	if err != nil {
 		return nil, &os.PathError{Op: "read", Path: path, Err: err}
 	}
 	return text, nil
 }
 
-// readDescriptor reads from where a descriptor is to the end.
-func readDescriptor(fd int) ([]byte, error) {
+// ReadDescriptor reads from where a descriptor is to the end.
+func ReadDescriptor(fd int) ([]byte, error) {
 	text := make([]byte, 0, 2048)
 	for {
 		n, err := unix.Read(fd, text[len(text):cap(text)])
@@ -44,21 +44,22 @@ func readDescriptor(fd int) ([]byte, error) {
 	}
 }
 
-// writeFile opens with the flags and writes all of text.
-func writeFile(path string, flags int, text []byte) error {
+// Write opens with the flags and writes all of text.
+func Write(path string, flags int, text []byte) error {
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC|flags, 0o600)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
-	_, err = writeAll(fd, text)
+	_, err = WriteAll(fd, text)
 	if err != nil {
 		return &os.PathError{Op: "write", Path: path, Err: err}
 	}
 	return nil
 }
 
-func writeAll(fd int, text []byte) (written int, err error) {
+// WriteAll writes all of text, or says how much of it.
+func WriteAll(fd int, text []byte) (written int, err error) {
 	for written < len(text) {
 		n, err := unix.Write(fd, text[written:])
 		if err == unix.EINTR {
@@ -72,10 +73,10 @@ func writeAll(fd int, text []byte) (written int, err error) {
 	return written, nil
 }
 
-// keepDescriptors hands none of this process's descriptors on to what it
+// KeepDescriptors hands none of this process's descriptors on to what it
 // starts, but the first three. Whoever started the server may have left it one
 // of a folder, and from there a command would reach the whole machine.
-func keepDescriptors() {
+func KeepDescriptors() {
 	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return
 	}
