@@ -45,7 +45,7 @@ func main() {
 	var s settings
 	flag.StringVar(&s.bin, "bin", ".cache/bench/bin", "folder with the programs")
 	flag.StringVar(&s.out, "out", ".cache/bench", "folder for the results and the servers' logs")
-	flag.StringVar(&s.part, "part", "http,files,tasks,collab,stream", "parts to measure")
+	flag.StringVar(&s.part, "part", "http,files,tasks,sandbox,collab,stream", "parts to measure")
 	flag.StringVar(&s.only, "only", "", "peers to measure, for example millrace,bare (default all)")
 	flag.IntVar(&s.rounds, "rounds", 3, "rounds; medians are over these")
 	flag.IntVar(&s.conns, "conns", 32, "connections")
@@ -81,6 +81,9 @@ var parts = []part{
 	{"tasks", taskPeers, taskRows, taskGoals, func(s settings) string {
 		return fmt.Sprintf("%d independent tasks, two at a time", s.tasks)
 	}, measureTasks},
+	{"sandbox", sandboxPeers, sandboxRows, sandboxGoals, func(s settings) string {
+		return fmt.Sprintf("%d independent tasks, two at a time, each in a sandbox", s.tasks)
+	}, measureSandbox},
 	{"collab", collabPeers, collabRows, collabGoals, func(s settings) string {
 		return fmt.Sprintf("%s a load", s.length)
 	}, measureCollab},

@@ -19,11 +19,16 @@ import (
 // taskPeers carry out tasks, two at a time.
 var taskPeers = []peer{
 	{name: us, command: program("millrace"), workshop: func(s settings, _ peer) (workshop, error) { return millraceShop(s, "none") }},
-	{name: "with bwrap", command: program("millrace"), workshop: func(s settings, _ peer) (workshop, error) { return millraceShop(s, "bwrap") }},
 	{name: "make", command: program("make"), workshop: makeShop},
 	{name: "snakemake", command: program("snakemake"), workshop: snakemakeShop},
 	{name: "dagu", command: program("dagu"), workshop: daguShop},
 	{name: "bare", command: program("taskbare"), workshop: bareShop},
+}
+
+// sandboxPeers do the same; ours as it runs by default, each task in a sandbox.
+var sandboxPeers = []peer{
+	{name: us, command: program("millrace"), workshop: func(s settings, _ peer) (workshop, error) { return millraceShop(s, "bwrap") }},
+	{name: "make", command: program("make"), workshop: makeShop},
 }
 
 func program(name string) func(addr, dir string) []string {

@@ -29,6 +29,13 @@ var taskGoals = []goal{
 	{"many", "growth", "", false, 1.25, "time per task at 10 × as many at most 1.25 ×"},
 }
 
+var sandboxRows = taskRows[:6]
+
+var sandboxGoals = []goal{
+	{"independent", "ms", "make", false, 8, "independent tasks, each in a sandbox: time at most 8 × make"},
+	{"chain", "ms", "make", false, 10, "a chain, each task in a sandbox: time at most 10 × make"},
+}
+
 // taskCase is a shape of work.
 type taskCase struct {
 	name string
@@ -48,8 +55,16 @@ type workshop struct {
 	close   func()
 }
 
-// measureTasks has each peer do the same work in turn.
 func measureTasks(s settings, chosen []peer, r *results) error {
+	return measureWork(s, chosen, taskCases(s), r)
+}
+
+func measureSandbox(s settings, chosen []peer, r *results) error {
+	return measureWork(s, chosen, taskCases(s)[:3], r)
+}
+
+// measureWork has each peer do the same work in turn.
+func measureWork(s settings, chosen []peer, cases []taskCase, r *results) error {
 	var err error
 	if s.store, err = filepath.Abs(filepath.Join(s.out, "tasks")); err != nil {
 		return err
@@ -68,7 +83,7 @@ func measureTasks(s settings, chosen []peer, r *results) error {
 		shops[p.name] = w
 	}
 	for round := range s.rounds {
-		for _, c := range taskCases(s) {
+		for _, c := range cases {
 			for i := range chosen {
 				p := chosen[(i+round)%len(chosen)]
 				if c.name == "many" && p.name != us {
