@@ -97,6 +97,9 @@ func (c *serveCommand) serve(w world, db *store.DB, log *slog.Logger) error {
 	})
 	fmt.Fprintf(w.out, "Millrace %s is running at %s (listening on %s)\n", version, origins[0], l.Addr())
 	err = errors.Join(g.Wait(), h.tools.Close())
+	if failed := h.endTraces(w.ctx); failed != nil {
+		log.Warn("some traces were not sent", slog.Any("error", failed))
+	}
 	log.Info("stopped")
 	return err
 }
@@ -180,6 +183,9 @@ func (c *workerCommand) work(w world, db *store.DB, log *slog.Logger) error {
 	}
 	fmt.Fprintf(w.out, "Millrace %s works\n", version)
 	err = errors.Join(g.Wait(), h.tools.Close())
+	if failed := h.endTraces(w.ctx); failed != nil {
+		log.Warn("some traces were not sent", slog.Any("error", failed))
+	}
 	log.Info("stopped")
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/tracing"
 )
 
 // settings are everything an operator can say. Each is a flag, an environment
@@ -88,8 +89,9 @@ type moneySettings struct {
 }
 
 type logSettings struct {
-	LogLevel  string `default:"info" enum:"debug,info,warn,error" help:"Least level that is logged: debug, info, warn or error." group:"logging"`
-	LogFormat string `default:"auto" enum:"auto,text,json" help:"text, json, or auto: text on a terminal." group:"logging"`
+	LogLevel     string `default:"info" enum:"debug,info,warn,error" help:"Least level that is logged: debug, info, warn or error." group:"logging"`
+	OTLPEndpoint string `name:"otlp-endpoint" help:"OpenTelemetry collector to send traces to by HTTP, such as http://127.0.0.1:4318; off unless set." group:"logging"`
+	LogFormat    string `default:"auto" enum:"auto,text,json" help:"text, json, or auto: text on a terminal." group:"logging"`
 }
 
 // problems lists everything that is wrong with the settings alone.
@@ -123,6 +125,9 @@ func (s *settings) problems() error {
 	}
 	if _, err := s.policy(); err != nil {
 		note(err)
+	}
+	if s.OTLPEndpoint != "" && !tracing.CheckEndpoint(s.OTLPEndpoint) {
+		note(fmt.Errorf("--otlp-endpoint: %q is not an address such as http://127.0.0.1:4318", s.OTLPEndpoint))
 	}
 	if s.MinFreeDisk != "" {
 		if _, err := parseSize(s.MinFreeDisk); err != nil {

@@ -40,6 +40,7 @@ import (
 	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
+	"github.com/millrace/millrace/internal/tracing"
 	"github.com/millrace/millrace/internal/upkeep"
 	"github.com/millrace/millrace/internal/workflows"
 	"github.com/millrace/millrace/web"
@@ -66,6 +67,7 @@ type house struct {
 	upkeep   *upkeep.Keeper
 
 	retention *upkeep.Retention
+	traces    *tracing.Tracer // nil: nobody traces
 	metrics   *prometheus.Registry
 	memory    *bounds.Memory
 	handler   http.Handler
@@ -81,7 +83,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err != nil {
 		return nil, err
 	}
-	h := &house{log: log, db: db, sender: mail.NewSender(db, transport, log, time.Now), metrics: newRegistry(db), memory: limitMemory(log)}
+	h := &house{log: log, db: db, sender: mail.NewSender(db, transport, log, time.Now), metrics: newRegistry(), memory: limitMemory(log)}
 	keep, doors, err := s.openObjects(ctx, db.Key("object addresses"))
 	if err != nil {
 		return nil, err
@@ -96,6 +98,9 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	}
 	h.retention = upkeep.NewRetention(db, keeping, time.Now)
 	h.files = files.NewService(db, keep, catalog, time.Now)
+	if err := h.trace(ctx, s); err != nil {
+		return nil, err
+	}
 	if err := h.watchDisk(s); err != nil {
 		return nil, err
 	}
@@ -131,12 +136,12 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Away: store.Away,
 		Log:  log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings,
 		Life: ctx, Runs: runs.NewService(runs.Options{
-			Store: db, Details: db, Shards: db, Reports: db.Key("reports"), Logs: db, Submit: settled{db, h.editor}, Sweeps: db, Objects: keep, Workshop: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
+			Store: settled{db, h.editor}, Details: db, Shards: db, Reports: db.Key("reports"), Logs: db, Submit: settled{db, h.editor}, Sweeps: db, Objects: keep, Workshop: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
 		}),
 		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
 		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
-		Limiter: db, Answers: db, Memory: h.memory, Metrics: httpapi.NewMetrics(h.metrics), Now: time.Now,
+		Limiter: db, Answers: db, Memory: h.memory, Metrics: httpapi.NewMetrics(h.metrics), Trace: h.traceRequest(), Now: time.Now,
 		Secrets:    secrets.NewService(db, time.Now),
 		App:        httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
 		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},
@@ -202,9 +207,10 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 		return err
 	}
 	h.feed = runs.NewFeed(h.db.RunsBridge(), &h.hub, h.log)
+	watched, trouble := h.observe()
 	h.engine = engine.New(engine.Options{
 		Network: s.TaskNetwork, Disk: space, TaskLog: log, Free: h.disk, Memory: h.memory,
-		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Secrets: h.db, Purse: h.db, Objects: keep, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
+		Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Purse: h.db, Objects: observedObjects{keep, trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
 		Dir: folder, Owner: host + " " + rand.Text(), Host: host, Away: away,
 		Changed: h.feed.Changed, Ended: h.feed.Ended, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,
 	})
@@ -236,12 +242,9 @@ func (s *settings) mailTransport() (mail.Transport, account.Mailbox, error) {
 	return f, f, err
 }
 
-func newRegistry(db *store.DB) *prometheus.Registry {
+func newRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "millrace_database_connections", Help: "Open database connections for reading.",
-		}, func() float64 { return float64(db.Stats().OpenConnections) }))
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 

@@ -46,7 +46,7 @@ var floorOf = map[string]string{
 
 	"store": "adapters", "objects": "adapters", "payments": "adapters", "mail": "adapters",
 	"llm": "adapters", "papers": "adapters", "collab": "adapters", "freedisk": "adapters",
-	"metrics": "adapters",
+	"metrics": "adapters", "tracing": "adapters",
 
 	"safedial": "wire", // what everybody needs who connects to strangers
 	"socket":   "wire", // what everybody needs who has news for many
@@ -83,8 +83,9 @@ var drivers = map[string]string{
 	"github.com/go-fonts/":                   "payments",
 	"github.com/yuin/goldmark":               "httpapi",
 	"github.com/prometheus/":                 "httpapi metrics cmd",
-	"net/http":                               "httpapi client api cli cmd objects payments papers llm collab identity engine safedial",
+	"net/http":                               "httpapi client api cli cmd objects payments papers llm collab identity engine safedial tracing",
 	"github.com/google/go-containerregistry": "engine",
+	"go.opentelemetry.io/":                   "tracing",
 	"github.com/alecthomas/kong":             "cmd cli",
 	"golang.org/x/term":                      "cli",
 	"github.com/lmittmann/tint":              "cmd",

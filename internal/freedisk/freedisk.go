@@ -72,6 +72,13 @@ func (w *Watch) Low() bool { return w.state.Load() >= low }
 // NearlyNone reports whether something must go for the rest to go on.
 func (w *Watch) NearlyNone() bool { return w.state.Load() == nearlyNone }
 
+// Measure is what there is, for metrics, and the state: 0 enough, 1 low, 2
+// nearly none.
+func (w *Watch) Measure() (Space, int) {
+	s, _ := w.stat(w.folder) // of what cannot be measured there is none
+	return s, int(w.state.Load())
+}
+
 // Check is an error while the disk is low.
 func (w *Watch) Check(context.Context) error {
 	if w.Low() {

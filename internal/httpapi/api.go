@@ -66,8 +66,10 @@ type Options struct {
 	Checks    map[string]func(context.Context) error // what readiness asks, by name
 	App       App
 	Metrics   *Metrics
-	Now       func() time.Time
-	Life      context.Context // ends when the server is told to stop; nil: never
+	// Trace begins the span of a request, and returns what ends it; nil: nobody traces.
+	Trace func(r *http.Request, route string) (*http.Request, func(status int))
+	Now   func() time.Time
+	Life  context.Context // ends when the server is told to stop; nil: never
 
 	PublicURLs     []string // the origins we are served on, base first
 	CollabURL      string   // where the editor's socket is; empty: on each of them

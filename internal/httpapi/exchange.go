@@ -37,13 +37,18 @@ type exchange struct {
 	caller     access.Caller
 	body       []byte
 	release    func() // the memory that reading it takes
+	traced     func(status int)
 	key        *once.Key
 }
 
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
 
 func (a *API) begin(rt route, w http.ResponseWriter, r *http.Request) *exchange {
-	x := &exchange{api: a, rt: rt, r: r, w: &counted{ResponseWriter: w}, started: a.Now(), release: func() {}}
+	traced := func(int) {}
+	if a.Trace != nil {
+		r, traced = a.Trace(r, rt.pattern)
+	}
+	x := &exchange{api: a, rt: rt, r: r, w: &counted{ResponseWriter: w}, started: a.Now(), release: func() {}, traced: traced}
 	x.id = r.Header.Get("X-Request-Id")
 	if len(x.id) > 128 || !requestID.MatchString(x.id) {
 		x.id = "req_" + strings.ToLower(rand.Text())
@@ -66,6 +71,7 @@ func (x *exchange) end() {
 			x.fail(errors.New("panic"))
 		}
 	}
+	x.traced(x.w.status)
 	took := x.api.Now().Sub(x.started)
 	x.api.Metrics.observe(x.r.Method, x.rt.pattern, x.w.status, took)
 	x.api.Log.LogAttrs(x.ctx(), slog.LevelInfo, "request",

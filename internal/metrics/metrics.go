@@ -45,14 +45,14 @@ func (m *Upkeep) Chore(c upkeep.Record, here bool) {
 	if !c.SucceededAt.IsZero() {
 		m.last.WithLabelValues(c.Name).Set(seconds(c.SucceededAt))
 	}
-	if here && !c.FailedAt.IsZero() {
-		m.failures.WithLabelValues(c.Name).Inc()
+	if failures := m.failures.WithLabelValues(c.Name); here && !c.FailedAt.IsZero() {
+		failures.Inc()
 	}
 	m.took.WithLabelValues(c.Name).Set(c.Took.Seconds())
 	m.size.WithLabelValues(c.Name).Set(float64(c.Done))
 	m.skipped.WithLabelValues(c.Name).Set(float64(c.Skipped))
-	if here {
-		m.done.WithLabelValues(c.Name).Add(float64(c.Done))
+	if done := m.done.WithLabelValues(c.Name); here {
+		done.Add(float64(c.Done))
 	}
 }
 

@@ -59,6 +59,7 @@ type Run struct {
 	Price           credits.Amount // a second
 	Starter         Starter
 	Invite          ids.Invite // the link that a guest came by
+	Traceparent     string     // the span of the request that it came of; empty without tracing
 	RetryOf         ids.Run
 	Sweep           ids.Sweep // that it was started with
 	Status          lifecycle.Status

@@ -53,3 +53,30 @@ func (db *DB) QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, 
 	}
 	return q, nil
 }
+
+// RunQueue is how many runs of a team wait and run.
+type RunQueue struct {
+	Team            ids.Team
+	Queued, Running int
+}
+
+// RunQueues are those of all teams that have any, and since when the oldest
+// waits (zero: none does).
+func (db *DB) RunQueues(ctx context.Context) (list []RunQueue, oldest time.Time, err error) {
+	var since sql.NullInt64
+	if err := db.q.QueryRowContext(ctx, `SELECT MIN(created_at) FROM runs WHERE status = 'queued'`).Scan(&since); err != nil {
+		return nil, oldest, err
+	}
+	list, err = all(ctx, db, func(r *sql.Rows, q *RunQueue) error { return r.Scan((*string)(&q.Team), &q.Queued, &q.Running) }, `
+		SELECT team_id, SUM(queued), SUM(running) FROM (
+			SELECT team_id, COUNT(*) AS queued, 0 AS running FROM runs WHERE status = 'queued' GROUP BY team_id
+			UNION ALL SELECT team_id, 0, COUNT(*) FROM runs WHERE status = 'running' GROUP BY team_id) counted
+		GROUP BY team_id`)
+	return list, fromNull(since), err
+}
+
+// RunTraceparent is the span that a run came of, or empty.
+func (db *DB) RunTraceparent(ctx context.Context, id ids.Run) (span string, err error) {
+	err = db.q.QueryRowContext(ctx, `SELECT traceparent FROM runs WHERE id = $1`, id).Scan(&span)
+	return span, err
+}

@@ -1,0 +1,1 @@
+UPDATE runs SET traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
