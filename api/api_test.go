@@ -37,6 +37,14 @@ GET /api/sweeps/{id}/table.csv
 GET POST DELETE /api/runs/{id}/links
 POST /api/results
 POST /api/results/copy
+GET /api/secrets
+PUT DELETE /api/secrets/{name}
+GET POST /api/service-accounts
+DELETE /api/service-accounts/{id}
+POST /api/service-accounts/{id}/tokens
+DELETE /api/service-accounts/{id}/tokens/{tokenId}
+POST /api/service-accounts/{id}/tokens/{tokenId}/rotate
+POST /auth/api-tokens/{id}/rotate
 GET PATCH /api/runs/{id}
 POST /api/runs/{id}/cancel
 GET /api/runs/{id}/events

@@ -26,7 +26,7 @@ type route struct {
 	limit   *addressLimit
 	failsAs failureFormat
 	page    bool // fails on a page where a browser asks
-	slow    bool // may take longer than an ordinary answer: it streams, transfers or asks others
+	slow    bool // may take longer than an ordinary answer: it streams, moves bytes or asks others
 	handle  handler
 }
 
@@ -87,7 +87,7 @@ func (a *API) routes() []route {
 		{pattern: "POST /api/workflows/{id}/revisions/{n}/restore", who: member, may: access.EditWorkflows, handle: a.restoreRevision},
 
 		{pattern: "GET /api/runs", who: member, may: access.Read, handle: a.listRuns},
-		{pattern: "POST /api/runs", who: member, may: access.StartRuns, guests: true, body: smallBody, once: true, limit: a.runsLimit(), handle: a.startRun},
+		{pattern: "POST /api/runs", who: member, may: access.StartRuns, guests: true, body: smallBody, once: true, limit: a.runsLimit(), slow: true, handle: a.startRun},
 		{pattern: "GET /api/runs/compare", who: member, may: access.Read, handle: a.compareRuns},
 		{pattern: "GET /api/sweeps", who: member, may: access.Read, handle: a.listSweeps},
 		{pattern: "POST /api/sweeps", who: member, may: access.StartRuns, body: smallBody, once: true, limit: a.runsLimit(), handle: a.startSweep},
@@ -101,7 +101,7 @@ func (a *API) routes() []route {
 		{pattern: "POST /api/results", body: smallBody, limit: a.resultsLimit(), handle: a.openResults},
 		{pattern: "POST /api/results/copy", who: member, may: access.EditWorkflows, body: smallBody, limit: a.resultsLimit(), handle: a.copyResults},
 		{pattern: "POST /api/runs/{id}/cancel", who: member, may: access.CancelRuns, handle: a.cancelRun},
-		{pattern: "POST /api/runs/{id}/retry", who: member, may: access.StartRuns, body: smallBody, once: true, limit: a.runsLimit(), handle: a.retryRun},
+		{pattern: "POST /api/runs/{id}/retry", who: member, may: access.StartRuns, body: smallBody, once: true, limit: a.runsLimit(), slow: true, handle: a.retryRun},
 		{pattern: "GET /api/runs/{id}/events", who: member, may: access.Read, handle: a.listEvents},
 		{pattern: "GET /api/runs/{id}/logs", who: member, may: access.Read, handle: a.readLogs},
 		{pattern: "GET /api/runs/{id}/nodes/{nodeId}/shards", who: member, may: access.Read, slow: true, handle: a.listShards},
@@ -110,9 +110,9 @@ func (a *API) routes() []route {
 
 		{pattern: "GET /reports/{token}/{path...}", page: true, slow: true, handle: a.sendReport},
 
-		{pattern: "GET /api/files", who: member, may: access.Read, handle: a.listFiles},
+		{pattern: "GET /api/files", who: member, may: access.Read, slow: true, handle: a.listFiles},
 		{pattern: "POST /api/files/presign", who: member, may: access.UploadFiles, body: smallBody, handle: a.presignUpload},
-		{pattern: "POST /api/files/delete", who: member, may: access.DeleteFiles, body: smallBody, handle: a.deleteFile},
+		{pattern: "POST /api/files/delete", who: member, may: access.DeleteFiles, body: smallBody, slow: true, handle: a.deleteFile},
 		{pattern: "POST /api/files/delete-run", who: member, may: access.DeleteFiles, body: smallBody, slow: true, handle: a.deleteRunFiles},
 		{pattern: "GET /objects/{key...}", slow: true, handle: a.sendObject},
 		{pattern: "PUT /objects/{key...}", slow: true, handle: a.receiveObject},
