@@ -19,10 +19,11 @@ import (
 
 // adminCommand works beside a running server, on the same database.
 type adminCommand struct {
-	User   userCommand   `cmd:"" help:"Accounts: list, create, set-password, disable, enable."`
-	Team   teamCommand   `cmd:"" help:"Teams: list, set-plan, grant."`
-	Client clientCommand `cmd:"" help:"OAuth clients: add, list, remove."`
-	Doctor doctorCommand `cmd:"" help:"Check the settings and everything they point to, and say what is wrong."`
+	User      userCommand      `cmd:"" help:"Accounts: list, create, set-password, disable, enable."`
+	Team      teamCommand      `cmd:"" help:"Teams: list, set-plan, grant."`
+	Client    clientCommand    `cmd:"" help:"OAuth clients: add, list, remove."`
+	RotateKey rotateKeyCommand `cmd:"" help:"Seal everything with a new secret key, while no server runs."`
+	Doctor    doctorCommand    `cmd:"" help:"Check the settings and everything they point to, and say what is wrong."`
 }
 
 type userCommand struct {

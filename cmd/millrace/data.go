@@ -74,17 +74,24 @@ func (s *databaseSettings) lockData() (release func(), err error) {
 
 // secretKey is the given one, or one that is made once and kept in the data
 // folder.
-func (s *databaseSettings) secretKey() (string, error) {
+func (s *databaseSettings) secretKey(ctx context.Context) (string, error) {
 	if s.SecretKey != "" {
 		return s.SecretKey, nil
 	}
 	path := filepath.Join(s.Data, keyFile)
+	if _, err := os.Stat(filepath.Join(s.Data, nextKeyFile)); err == nil {
+		return "", errors.New("a change of the secret key was begun and not finished: run `millrace admin rotate-key` again")
+	}
 	text, err := os.ReadFile(path)
 	if err == nil {
 		return strings.TrimSpace(string(text)), nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("cannot read the secret key: %w", err)
+	}
+	// A new key would open nothing of what is there.
+	if sealed, err := store.HasKey(ctx, s.url()); err != nil || sealed {
+		return "", errors.Join(err, fmt.Errorf("the database has a secret key, and there is none in %s: put the %s of the first server there, from a backup if need be, or give it as --secret-key", s.Data, keyFile))
 	}
 	key := rand.Text() + rand.Text()
 	if err := writeOnce(path, key+"\n"); err != nil {
@@ -111,7 +118,7 @@ func writeOnce(path, text string) error {
 
 // openStore opens a database whose schema is current.
 func (s *databaseSettings) openStore(ctx context.Context, c credits.Catalog) (*store.DB, error) {
-	key, err := s.secretKey()
+	key, err := s.secretKey(ctx)
 	if err != nil {
 		return nil, err
 	}

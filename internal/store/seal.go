@@ -80,6 +80,9 @@ func (db *DB) checkSecretKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := db.mustNotRotate(ctx); err != nil {
+		return err
+	}
 	if _, err := db.sealer.open(checkPlace, sealed); err != nil {
 		return errors.New("the secret key is not the one this database was made with: give every server the same --secret-key (or the secret.key of the first one's data folder)")
 	}

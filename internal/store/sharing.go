@@ -143,7 +143,8 @@ func (db *DB) comeBack(ctx context.Context, g *sharing.Guest, j sharing.Joining)
 	if j.Guest.Name != "" {
 		g.Name = j.Guest.Name
 	}
-	_, err := db.changed(ctx, `UPDATE guests SET name = $1, seen_at = $2 WHERE id = $3`, g.Name, micros(j.Now), g.ID)
+	_, err := db.changed(ctx, `UPDATE guests SET name = $1, seen_at = $2, token_hash = $3 WHERE id = $4`,
+		g.Name, micros(j.Now), j.RunToken(g.ID), g.ID) // another one, if the key it is derived from is
 	return err
 }
 

@@ -1,0 +1,273 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+)
+
+// sealedColumn is where sealed values are, and what each is bound to.
+type sealedColumn struct {
+	table  string
+	key    []string // columns that name a row
+	column string
+	place  func(key []string) string
+}
+
+// sealedColumns are all of them. A test holds the list against the schema.
+var sealedColumns = []sealedColumn{
+	{"signing_keys", []string{"id"}, "sealed", joined("signing_keys")},
+	{"answers", []string{"scope", "key"}, "sealed", joined("answers")},
+	{"outbox", []string{"id"}, "sealed", joined("outbox")},
+	{"orders", []string{"id"}, "secret", joined("orders")},
+	{"second_factors", []string{"user_id"}, "sealed", joined("second_factors")},
+	{"secrets", []string{"team_id", "name", "version"}, "sealed", joined("secrets")},
+}
+
+// joined is the place of a row, as the methods that seal spell it.
+func joined(table string) func([]string) string {
+	return func(key []string) string { return table + "/" + strings.Join(key, "/") }
+}
+
+// The rows of secret_check: what proves the key of the installation and, while
+// it is being changed, the next one.
+const (
+	checkCurrent = 1
+	checkNext    = 2
+)
+
+var errRotating = errors.New("the secret key is being changed, and not everything is sealed with the new one yet: run `millrace admin rotate-key` again, with the same keys, to finish it")
+
+// mustNotRotate refuses a database in the middle of a change of its key: what
+// is sealed is sealed with one key or the other.
+func (db *DB) mustNotRotate(ctx context.Context) error {
+	var n int
+	if err := db.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM secret_check WHERE id = $1`, checkNext).Scan(&n); err != nil {
+		return err
+	}
+	if n > 0 {
+		return errRotating
+	}
+	return nil
+}
+
+// HasKey reports whether a database with a current schema was opened with a
+// secret key before.
+func HasKey(ctx context.Context, url string) (bool, error) {
+	db, err := connect(ctx, Options{URL: url})
+	if err != nil {
+		return false, err
+	}
+	var n int
+	err = db.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM secret_check`).Scan(&n)
+	return n > 0, errors.Join(err, db.Close())
+}
+
+// RotateSecretKey seals everything that is sealed with the old key with the new
+// one. No server may run; of one on PostgreSQL it looks for traces. It can be killed at any moment: until it has ended,
+// no server starts, and with the same keys it goes on where it was. A second
+// call with the same keys changes nothing.
+func RotateSecretKey(ctx context.Context, o Options, newKey string, now time.Time) (resealed int, err error) {
+	old, err := newSealer(o.SecretKey)
+	if err != nil {
+		return 0, err
+	}
+	next, err := newSealer(newKey)
+	if err != nil {
+		return 0, fmt.Errorf("the new key: %w", err)
+	}
+	db, err := connect(ctx, o)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := db.checkSchema(ctx); err != nil {
+		return 0, err
+	}
+	done, err := db.beginRotation(ctx, old, next, now)
+	if err != nil || done {
+		return 0, err
+	}
+	for _, c := range sealedColumns {
+		n, err := db.reseal(ctx, c, old, next)
+		resealed += n
+		if err != nil {
+			return resealed, fmt.Errorf("seal %s anew: %w", c.table, err)
+		}
+	}
+	return resealed, db.endRotation(ctx, next)
+}
+
+// beginRotation notes which key comes next, once, and reports whether it is the
+// key already.
+func (db *DB) beginRotation(ctx context.Context, old, next *sealer, now time.Time) (done bool, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
+		if err := tx.lock(ctx, "secret key"); err != nil {
+			return err
+		}
+		current, err := tx.secretCheck(ctx, checkCurrent)
+		if err != nil {
+			return fmt.Errorf("this database has no secret key yet: %w", err)
+		}
+		begun, err := tx.secretCheck(ctx, checkNext)
+		isNew := fault.Is(err, fault.KindNotFound)
+		if err != nil && !isNew {
+			return err
+		}
+		if _, err := next.open(checkPlace, current); err == nil && isNew {
+			done = true
+			return nil
+		}
+		if _, err := old.open(checkPlace, current); err != nil {
+			return errors.New("the old secret key is not the one this database was made with")
+		}
+		if !isNew {
+			if _, err := next.open(checkPlace, begun); err != nil {
+				return errors.New("a change to another new key was begun: finish that one first, with the same new key")
+			}
+			return nil
+		}
+		if err := tx.mustBeAlone(ctx, now); err != nil {
+			return err
+		}
+		random := make([]byte, 16)
+		rand.Read(random)
+		_, err = tx.q.ExecContext(ctx, `INSERT INTO secret_check (id, sealed) VALUES ($1, $2)`, checkNext, next.seal(checkPlace, random))
+		return err
+	})
+	return done, err
+}
+
+// mustBeAlone refuses while a server reports that it is there: it would go on
+// sealing with the old key.
+func (db *DB) mustBeAlone(ctx context.Context, now time.Time) error {
+	if db.writer != nil { // a SQLite file belongs to whoever has locked its folder
+		return nil
+	}
+	var host string
+	err := db.q.QueryRowContext(ctx, `SELECT host FROM workers WHERE seen_at > $1 LIMIT 1`, micros(now.Add(-present))).Scan(&host)
+	if err = db.foreseen(err, "worker"); fault.Is(err, fault.KindNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("a server on %s was there a moment ago: stop all servers and workers first, and try again a minute later", host)
+}
+
+func (db *DB) secretCheck(ctx context.Context, id int) (sealed []byte, err error) {
+	err = db.q.QueryRowContext(ctx, `SELECT sealed FROM secret_check WHERE id = $1`, id).Scan(&sealed)
+	return sealed, db.foreseen(err, "check of the secret key")
+}
+
+// resealBatch is how many rows are sealed anew in one transaction.
+const resealBatch = 200
+
+// reseal goes through a table in the order of its keys. What the new key opens
+// was done before.
+func (db *DB) reseal(ctx context.Context, c sealedColumn, old, next *sealer) (n int, err error) {
+	var after []string
+	for ctx.Err() == nil {
+		var last []string
+		err := db.inTx(ctx, func(tx *DB) error {
+			rows, err := tx.sealedAfter(ctx, c, after)
+			if err != nil || len(rows) == 0 {
+				last = nil
+				return err
+			}
+			for _, r := range rows {
+				done, err := tx.resealOne(ctx, c, r, old, next)
+				if err != nil {
+					return err
+				}
+				n += done
+			}
+			last = rows[len(rows)-1].key
+			return nil
+		})
+		if err != nil || last == nil {
+			return n, err
+		}
+		after = last
+	}
+	return n, ctx.Err()
+}
+
+// sealedRow is one value with what names it.
+type sealedRow struct {
+	key    []string
+	sealed []byte
+}
+
+func (db *DB) sealedAfter(ctx context.Context, c sealedColumn, after []string) (list []sealedRow, err error) {
+	names := make([]string, len(c.key))
+	for i, name := range c.key {
+		names[i] = "CAST(" + name + " AS TEXT)"
+	}
+	row := "(" + strings.Join(names, ", ") + ")"
+	query, args := `SELECT `+strings.Join(names, ", ")+`, `+c.column+` FROM `+c.table, []any{}
+	if after != nil {
+		marks := make([]string, len(after))
+		for i, text := range after {
+			marks[i], args = fmt.Sprintf("$%d", i+1), append(args, text)
+		}
+		query += ` WHERE ` + row + ` > (` + strings.Join(marks, ", ") + `)`
+	}
+	rows, err := db.q.QueryContext(ctx, query+` ORDER BY `+strings.Join(names, ", ")+fmt.Sprintf(` LIMIT %d`, resealBatch), args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		r := sealedRow{key: make([]string, len(c.key))}
+		into := make([]any, 0, len(c.key)+1)
+		for i := range r.key {
+			into = append(into, &r.key[i])
+		}
+		if err := rows.Scan(append(into, &r.sealed)...); err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, rows.Err()
+}
+
+func (db *DB) resealOne(ctx context.Context, c sealedColumn, r sealedRow, old, next *sealer) (int, error) {
+	place := c.place(r.key)
+	if _, err := next.open(place, r.sealed); err == nil {
+		return 0, nil
+	}
+	text, err := old.open(place, r.sealed)
+	if err != nil {
+		return 0, fmt.Errorf("a row can be opened with neither key: %w", err)
+	}
+	where, args := make([]string, len(c.key)), []any{next.seal(place, text)}
+	for i, name := range c.key {
+		where[i], args = fmt.Sprintf("CAST(%s AS TEXT) = $%d", name, i+2), append(args, r.key[i])
+	}
+	_, err = db.changed(ctx, `UPDATE `+c.table+` SET `+c.column+` = $1 WHERE `+strings.Join(where, " AND "), args...)
+	return 1, err
+}
+
+// endRotation makes the next key the key.
+func (db *DB) endRotation(ctx context.Context, next *sealer) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		sealed, err := tx.secretCheck(ctx, checkNext)
+		if err != nil {
+			return err
+		}
+		if _, err := next.open(checkPlace, sealed); err != nil {
+			return err
+		}
+		if _, err := tx.changed(ctx, `UPDATE secret_check SET sealed = $1 WHERE id = $2`, sealed, checkCurrent); err != nil {
+			return err
+		}
+		_, err = tx.changed(ctx, `DELETE FROM secret_check WHERE id = $1`, checkNext)
+		return err
+	})
+}

@@ -1,0 +1,110 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/secrets"
+	"github.com/millrace/millrace/internal/store"
+	"github.com/millrace/millrace/internal/store/storetest"
+)
+
+const anotherKey = "another key that is long enough"
+
+// A key is changed as a whole, however often the change is cut off: until it has
+// ended no server starts with either key, and then everything opens with the new
+// one and nothing with the old.
+func TestTheSecretKeyIsChangedAsAWhole(t *testing.T) {
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		db, err := store.Open(t.Context(), store.Options{URL: url, SecretKey: storetest.SecretKey})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := person(t, db, "ada@example.org")
+		now := time.Now()
+		const many = 450 // more than two batches
+		for i := range many {
+			name := "S" + strings.Repeat("x", i%50) + string(rune('a'+i/50))
+			if _, err := db.PutSecret(t.Context(), a.Team.ID, secrets.Secret{Name: name, CreatedAt: now, UpdatedAt: now}, "value of "+name, 1000); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		old := store.Options{URL: url, SecretKey: storetest.SecretKey}
+		if _, err := store.RotateSecretKey(t.Context(), store.Options{URL: url, SecretKey: "not the key of this one"}, anotherKey, now); err == nil {
+			t.Error("a wrong old key was taken")
+		}
+		cut := 0
+		for sealed := 0; ; cut++ {
+			ctx := &dying{Context: t.Context(), left: 4 + cut}
+			n, err := store.RotateSecretKey(ctx, old, anotherKey, now)
+			if sealed += n; err == nil {
+				break
+			}
+			if _, err := store.Open(t.Context(), old); err == nil && n > 0 {
+				t.Fatal("a server started in the middle with the old key")
+			}
+			if _, err := store.Open(t.Context(), store.Options{URL: url, SecretKey: anotherKey}); err == nil && n > 0 {
+				t.Fatal("a server started in the middle with the new key")
+			}
+			if _, err := store.RotateSecretKey(t.Context(), old, "a third key, which is not it", now); err == nil && n > 0 {
+				t.Fatal("another change was begun in the middle")
+			}
+		}
+		if cut == 0 {
+			t.Error("nothing was cut off")
+		}
+		if _, err := store.Open(t.Context(), old); err == nil {
+			t.Error("the old key still opens it")
+		}
+		if n, err := store.RotateSecretKey(t.Context(), old, anotherKey, now); n != 0 || err != nil {
+			t.Errorf("a second time: %d, %v", n, err)
+		}
+		db, err = store.Open(t.Context(), store.Options{URL: url, SecretKey: anotherKey})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		list, err := db.Secrets(t.Context(), a.Team.ID)
+		if err != nil || len(list) == 0 {
+			t.Fatal(len(list), err)
+		}
+		run := aRun(t, db, a.Team.ID)
+		for _, s := range list {
+			got, err := db.SecretsOf(t.Context(), run, []string{s.Name}, now)
+			if err != nil || got[s.Name].Value != "value of "+s.Name {
+				t.Fatalf("%s: %v, %v", s.Name, got, err)
+			}
+		}
+	})
+}
+
+// dying is a context that ends after so many looks at it.
+type dying struct {
+	context.Context
+	left int
+}
+
+func (d *dying) Err() error {
+	if d.left--; d.left < 0 {
+		return errors.New("killed")
+	}
+	return d.Context.Err()
+}
+
+// aRun is a row to ask secrets for.
+func aRun(t *testing.T, db *store.DB, team ids.Team) ids.Run {
+	t.Helper()
+	r := runs.Run{ID: ids.NewRun(), Team: team, Definition: []byte("{}"), Parameters: []byte("{}"), Inputs: []byte("{}"), CreatedAt: time.Now()}
+	if err := db.SubmitRun(t.Context(), r, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	return r.ID
+}
