@@ -122,6 +122,7 @@ func (c *carrier) lose(ctx context.Context, t *try) {
 	}
 	c.close(t, runs.AttemptLost, string(executor.Lost))
 	t.node.again(t.shard)
+	c.set(t.node, c.stateOf(t.node))
 	c.tellOf(c.event(t, lifecycle.NodeRetried, t.node.Name+" was lost with its machine; retrying"))
 }
 
@@ -226,13 +227,13 @@ func (c *carrier) failureData(ctx context.Context, t *try, f failure) []byte {
 
 // stateOf is what the shards of a node add up to while some are at work.
 func (c *carrier) stateOf(n *node) lifecycle.NodeState {
-	if !n.idle() {
-		return lifecycle.NodeRunning
-	}
 	for _, t := range c.live {
 		if t.node == n {
 			return lifecycle.NodeRunning
 		}
+	}
+	if !n.idle() {
+		return lifecycle.NodeQueued
 	}
 	return lifecycle.NodeRetrying
 }

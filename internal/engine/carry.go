@@ -31,9 +31,10 @@ type carrier struct {
 	seen  chan sight
 	wish  chan struct{} // somebody wants it cancelled
 
-	parting later.Queue // releases attempts
-	clock   *runclock.Clock
-	counted bool // as lost, since its last server went down over it
+	parting  later.Queue // releases attempts
+	clock    *runclock.Clock
+	prepared *runimages.Images // while it was queued
+	counted  bool              // as lost, since its last server went down over it
 
 	execution
 }
@@ -203,6 +204,7 @@ func (c *carrier) unstart(t *try, s executor.Seen) {
 	t.shard.untried++
 	c.close(t, runs.AttemptLost, string(executor.NeverStarted))
 	t.node.again(t.shard)
+	c.set(t.node, c.stateOf(t.node))
 	if s.ID != "" {
 		c.over = append(c.over, s.Handle)
 	}
@@ -218,6 +220,8 @@ func (c *carrier) requeue(ctx context.Context) error {
 			heard = t.row.StartedAt
 		}
 		c.close(t, runs.AttemptLost, string(executor.Lost))
+		t.node.again(t.shard)
+		c.set(t.node, c.stateOf(t.node))
 	}
 	if err := c.flush(ctx); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/lease"
+	"github.com/millrace/millrace/internal/engine/prepare"
 	"github.com/millrace/millrace/internal/engine/shelf"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
@@ -26,7 +27,7 @@ import (
 // Queue hands runs to workers. A worker that has lost one finds its fence
 // refused.
 type Queue interface {
-	ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time) ([]runs.Run, error)
+	ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time) (runs.Claimed, error)
 	TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Time) ([]runs.Run, error)
 	RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs.Loss, now time.Time) error
 	// CountCrash counts a loss of a run that was at work when a server went down.
@@ -127,6 +128,7 @@ type Engine struct {
 	Options
 	wake   chan struct{}
 	leases *lease.Keeper
+	before *prepare.Preparer // of runs that are queued still
 
 	crashed  map[ids.Run]bool // were at work when this machine's last server went down
 	mu       sync.Mutex
@@ -148,10 +150,15 @@ const (
 // New makes an engine.
 func New(o Options) *Engine {
 	o.Pause = cmp.Or(o.Pause, defaultPause)
-	return &Engine{
+	e := &Engine{
 		Options: o, wake: make(chan struct{}, 1), carriers: map[ids.Run]*carrier{}, evicted: map[executor.Key]bool{}, crashed: map[ids.Run]bool{},
 		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log),
 	}
+	e.before = prepare.New(o.Images, func(id ids.Run) {
+		e.Changed(id)
+		e.Wake()
+	})
+	return e
 }
 
 // Serves reports whether a size can ever be served here. CPU and memory above
@@ -193,6 +200,7 @@ func (e *Engine) carries(id ids.Run) bool {
 
 // Cancel heeds a wish at once, without waiting for the next patrol.
 func (e *Engine) Cancel(id ids.Run) {
+	e.before.Drop(id)
 	if c := e.snapshot()[id]; c != nil {
 		c.cancel()
 	}

@@ -14,16 +14,16 @@ type Images = runimages.Store
 // named reports whether it is known what a node's image is, or that it cannot
 // be known.
 func (c *carrier) named(ctx context.Context, n *node) bool {
-	return n.Image == "" || c.noImages(ctx) != nil || c.images.Named(n.Image)
+	return n.Image == "" || c.e.noImages(ctx) != nil || c.images.Named(n.Image)
 }
 
 // noImages is why this server can use none.
-func (c *carrier) noImages(ctx context.Context) error {
-	caps, err := c.e.Driver.Capabilities(ctx)
+func (e *Engine) noImages(ctx context.Context) error {
+	caps, err := e.Driver.Capabilities(ctx)
 	switch {
 	case err != nil:
 		return err
-	case c.e.Images == nil:
+	case e.Images == nil:
 		return fault.Unavailable("this server runs no container images: leave `image` empty to use the programs of the machine")
 	case !caps.Images:
 		return fault.Unavailable("an image needs the sandbox, and this server runs its tasks without one (--sandbox none): leave `image` empty to use the programs of the machine")
@@ -31,16 +31,17 @@ func (c *carrier) noImages(ctx context.Context) error {
 	return nil
 }
 
-// imageOf is the image of a node that is about to start, or nil if it has none.
+// imageOf is the image of a node, of which at least the name is known, or nil if
+// it has none.
 func (c *carrier) imageOf(ctx context.Context, n *node) (*runimages.Image, error) {
 	if n.Image == "" {
 		return nil, nil
 	}
-	if err := c.noImages(ctx); err != nil {
+	if err := c.e.noImages(ctx); err != nil {
 		return nil, err
 	}
 	if i := c.images.Image(n.Image); i != nil {
-		return i, i.Err
+		return i, i.Unnamed
 	}
 	return nil, errors.New("a node starts before its image was asked for")
 }

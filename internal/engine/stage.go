@@ -25,6 +25,9 @@ func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 	}
 	n := t.node
 	image, err := c.imageOf(ctx, n)
+	if err == nil && image != nil {
+		err = image.Err()
+	}
 	if err != nil {
 		return executor.Spec{}, err
 	}

@@ -124,8 +124,9 @@ func (t *try) count() {
 func (c *carrier) commence(t *try) {
 	n := t.node
 	t.shard.state = lifecycle.NodeRunning
+	first := n.row.StartedAt.IsZero()
 	t.count()
-	if n.row.State != lifecycle.NodeRunning {
+	if first || n.row.State == lifecycle.NodeRetrying {
 		c.tellOf(c.event(t, lifecycle.NodeStarted, n.Name+" has started"))
 	}
 	c.set(n, lifecycle.NodeRunning)

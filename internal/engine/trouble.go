@@ -71,7 +71,9 @@ func (c *carrier) beginAnew() {
 
 // carryOn carries until something ends it. A panic ends no more than that.
 func (c *carrier) carryOn(ctx context.Context, resumed bool) (err error) {
-	c.images = runimages.Open(ctx, c.e.Images)
+	if c.images, c.prepared = c.prepared, nil; c.images == nil {
+		c.images = runimages.Open(ctx, c.e.Images)
+	}
 	defer func() {
 		if said := recover(); said != nil {
 			c.e.Log.ErrorContext(ctx, "panic while a run was carried", slog.String("run", string(c.r.ID)), slog.Any("panic", said), slog.String("stack", string(debug.Stack())))

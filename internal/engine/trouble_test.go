@@ -65,8 +65,8 @@ type flakyDB struct {
 	chance *chance
 }
 
-func (f flakyDB) ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time) ([]runs.Run, error) {
-	return tried(f.chance, func() ([]runs.Run, error) { return f.DB.ClaimRuns(ctx, c, now, until) })
+func (f flakyDB) ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time) (runs.Claimed, error) {
+	return tried(f.chance, func() (runs.Claimed, error) { return f.DB.ClaimRuns(ctx, c, now, until) })
 }
 
 func (f flakyDB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Time) ([]runs.Run, error) {

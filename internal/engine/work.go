@@ -32,6 +32,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	others.Go(func() { e.watchDisk(ctx) })
 	e.takeRuns(ctx, carrying)
 	stop(errDraining)
+	e.before.Close()
 	e.done.Wait()
 	clean := context.WithoutCancel(ctx)
 	err := errors.Join(e.leases.GiveBackAll(clean), e.Queue.ForgetWorker(clean, e.Owner))
@@ -121,10 +122,29 @@ func (e *Engine) claim(ctx, carrying context.Context) {
 	}
 	defer release()
 	began := e.leases.Began()
-	claimed, err := e.Queue.ClaimRuns(ctx, runs.Claim{Owner: e.Owner, Total: total, Most: most}, e.Now(), e.Now().Add(lease.Length))
-	e.complain(ctx, "cannot claim runs", err)
-	for _, r := range claimed {
+	c := runs.Claim{Owner: e.Owner, Host: e.Host, Total: total, Most: most, Prepares: e.noImages(ctx) == nil, Preparing: e.before.State()}
+	claimed, err := e.Queue.ClaimRuns(ctx, c, e.Now(), e.Now().Add(lease.Length))
+	if err != nil {
+		e.complain(ctx, "cannot claim runs", err)
+		return
+	}
+	for _, r := range claimed.Runs {
 		e.carry(carrying, r, began, false)
+	}
+	e.prepare(ctx, c, claimed)
+}
+
+// prepare fetches what runs need while they are queued, and stops that for runs
+// that are so no more.
+func (e *Engine) prepare(ctx context.Context, c runs.Claim, claimed runs.Claimed) {
+	for id := range c.Preparing {
+		if !claimed.Queued[id] {
+			e.before.Drop(id)
+		}
+	}
+	for _, run := range claimed.Prepare {
+		e.before.Begin(context.WithoutCancel(ctx), run.ID, run.Needs)
+		e.Changed(run.ID)
 	}
 }
 
@@ -141,7 +161,7 @@ func (e *Engine) takeOver(ctx, carrying context.Context) {
 // for.
 func (e *Engine) carry(ctx context.Context, r runs.Run, began time.Duration, resumed bool) {
 	c := newCarrier(e, r)
-	c.counted = e.crashed[r.ID]
+	c.counted, c.prepared = e.crashed[r.ID], e.before.Take(r.ID)
 	delete(e.crashed, r.ID)
 	ctx, abandon := context.WithCancelCause(ctx)
 	c.lease = e.leases.Hold(runs.Held{Run: r.ID, Fence: r.Fence}, began, abandon)

@@ -10,9 +10,13 @@ import (
 
 // Claim is a worker that asks for runs.
 type Claim struct {
-	Owner string
+	Owner string       // begins with Host and a space
+	Host  string       // earlier workers on it are gone
 	Total credits.Size // what its executor has in all
 	Most  int          // runs
+
+	Prepares  bool             // it fetches what runs need before they start
+	Preparing map[ids.Run]bool // those it does that for; true once all is there
 }
 
 // Candidate is a queued run, as far as admission looks at it.
@@ -20,6 +24,9 @@ type Candidate struct {
 	ID     ids.Run
 	Size   credits.Size
 	Passed int // how often a run that came later was started before it
+
+	Needs      []Need
+	PreparedBy string // who fetches that at the moment, if somebody does
 }
 
 // Line is what one team has waiting, oldest first, and what it has used of
@@ -49,7 +56,7 @@ const (
 // also names the runs that were passed, each as often as it was.
 func Admit(c Claim, used credits.Size, lines []Line) (admitted, passed []ids.Run) {
 	for i := range lines {
-		lines[i].Waiting = slices.DeleteFunc(slices.Clone(lines[i].Waiting), c.never)
+		lines[i].Waiting = slices.DeleteFunc(slices.Clone(lines[i].Waiting), c.cannotStart)
 	}
 	for len(admitted) < c.Most {
 		slices.SortStableFunc(lines, fairer)
@@ -71,9 +78,9 @@ func Admit(c Claim, used credits.Size, lines []Line) (admitted, passed []ids.Run
 	return admitted, passed
 }
 
-// never reports a run that no room on this worker can help: it is another
-// one's to start, and nobody waits for it here.
-func (c Claim) never(run Candidate) bool { return run.Size.GPU > c.Total.GPU }
+// cannotStart reports a run that no capacity on this worker can help: it is
+// another one's to start, or not ready. Nobody waits for it here.
+func (c Claim) cannotStart(run Candidate) bool { return run.Size.GPU > c.Total.GPU || !c.ready(run) }
 
 type choice struct {
 	line *Line

@@ -55,6 +55,7 @@ type Run struct {
 	Definition      []byte
 	Parameters      []byte
 	Inputs          []byte
+	Needs           []Need // before it takes capacity; read when it is submitted
 	Size            credits.Size
 	Price           credits.Amount // a second
 	Starter         Starter

@@ -174,7 +174,7 @@ func checkGiven(g *graph.Graph, r *Run, in New) (map[string][]string, error) {
 	if len(wrong) > 0 {
 		return nil, fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
 	}
-	r.Parameters, r.TotalNodes = values.JSON(), len(g.Order())
+	r.Parameters, r.TotalNodes, r.Needs = values.JSON(), len(g.Order()), NeedsOf(g)
 	return inputs, nil
 }
 

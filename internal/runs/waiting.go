@@ -18,6 +18,7 @@ const (
 	WaitsForTeam     WaitReason = "team_limit"
 	WaitsForDisk     WaitReason = "disk_low"
 	WaitsForExecutor WaitReason = "executor_unavailable"
+	WaitsForImage    WaitReason = "image"
 )
 
 // Waiting says why a run has not started, and how many go first as far as is
@@ -34,6 +35,8 @@ type QueueState struct {
 	Running int             // vCPUs of the team's running runs
 	Others  int             // queued runs of other teams
 	Ahead   map[ids.Run]int // of each run, how many queued ones are older
+
+	Preparing map[ids.Run]WaitReason // what a worker fetches for them
 }
 
 // waiting explains why a run of a size waits.
@@ -51,6 +54,8 @@ func (q QueueState) waiting(r Run) *Waiting {
 	}
 	ahead := q.Ahead[r.ID]
 	switch {
+	case q.Preparing[r.ID] == WaitsForImage:
+		return &Waiting{WaitsForImage, "Its container image is being fetched.", ahead}
 	case total == 0 && low:
 		return &Waiting{WaitsForDisk, "The server's disk is nearly full: nothing new starts until space is freed.", ahead}
 	case total == 0:

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"math"
 	"time"
 
@@ -15,19 +16,22 @@ import (
 // ClaimRuns hands queued runs to a worker that has room for them, fair between
 // teams by what they have used of late. Claims take turns, so that what one
 // sees is what there is.
-func (db *DB) ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time) ([]runs.Run, error) {
-	var claimed []runs.Run
+func (db *DB) ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time) (runs.Claimed, error) {
+	var claimed runs.Claimed
 	err := db.inTx(ctx, func(tx *DB) error {
-		claimed = nil
+		claimed = runs.Claimed{}
 		if err := tx.lock(ctx, "claim runs"); err != nil {
 			return err
 		}
-		lines, err := tx.lines(ctx)
+		lines, err := tx.lines(ctx, c, now)
 		if err != nil || len(lines) == 0 {
 			return err
 		}
 		used, err := tx.usage(ctx, c.Owner, lines, now)
 		if err != nil {
+			return err
+		}
+		if err := tx.prepare(ctx, c, lines, &claimed); err != nil {
 			return err
 		}
 		admitted, passed := runs.Admit(c, used, lines)
@@ -41,7 +45,7 @@ func (db *DB) ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time)
 			if err != nil {
 				return err
 			}
-			claimed = append(claimed, r)
+			claimed.Runs = append(claimed.Runs, r)
 		}
 		return nil
 	})
@@ -49,20 +53,28 @@ func (db *DB) ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time)
 }
 
 // lines are the teams that wait, each with the oldest of its queued runs.
-func (db *DB) lines(ctx context.Context) ([]runs.Line, error) {
+func (db *DB) lines(ctx context.Context, c runs.Claim, now time.Time) ([]runs.Line, error) {
 	type waiting struct {
 		team ids.Team
 		run  runs.Candidate
 	}
 	list, err := all(ctx, db, func(r *sql.Rows, w *waiting) error {
-		return r.Scan((*string)(&w.team), (*string)(&w.run.ID), &w.run.Size.VCPU, &w.run.Size.RAMGB, &w.run.Size.GPU, &w.run.Passed)
+		var needs string
+		err := r.Scan((*string)(&w.team), (*string)(&w.run.ID), &w.run.Size.VCPU, &w.run.Size.RAMGB, &w.run.Size.GPU, &w.run.Passed, &needs, &w.run.PreparedBy)
+		return errors.Join(err, readNeeds(needs, &w.run))
 	}, `
-		SELECT team_id, id, vcpu, ram_gb, gpu, passed FROM (
-			SELECT team_id, id, vcpu, ram_gb, gpu, passed, ROW_NUMBER() OVER (PARTITION BY team_id ORDER BY id) AS place
+		SELECT team_id, id, vcpu, ram_gb, gpu, passed, needs, CASE
+			WHEN preparing = '' THEN ''
+			WHEN preparing_by = $2 THEN preparing_by
+			WHEN SUBSTR(preparing_by, 1, LENGTH($3)) = $3 THEN ''
+			WHEN EXISTS (SELECT 1 FROM workers w WHERE w.owner = preparing_by AND w.seen_at > $4) THEN preparing_by
+			ELSE '' END
+		FROM (
+			SELECT team_id, id, vcpu, ram_gb, gpu, passed, needs, preparing, preparing_by, ROW_NUMBER() OVER (PARTITION BY team_id ORDER BY id) AS place
 			FROM runs WHERE status = 'queued'
 		) waiting
 		WHERE place <= $1 + 0
-		ORDER BY team_id, id`, runs.LineLength)
+		ORDER BY team_id, id`, runs.LineLength, c.Owner, c.Host+" ", micros(now.Add(-present)))
 	var lines []runs.Line
 	for _, w := range list {
 		if n := len(lines); n == 0 || lines[n-1].Team != w.team {
@@ -144,7 +156,8 @@ func (db *DB) addUsage(ctx context.Context, r runs.Run, now time.Time) error {
 // take makes a worker the run's owner under a new fence.
 func (db *DB) take(ctx context.Context, id ids.Run, owner string, now, until time.Time) (runs.Run, error) {
 	_, err := db.changed(ctx, `
-		UPDATE runs SET status = 'running', owner = $1, fence = fence + 1, lease_until = $2, started_at = COALESCE(started_at, $3), claimed_at = $3
+		UPDATE runs SET status = 'running', owner = $1, fence = fence + 1, lease_until = $2, started_at = COALESCE(started_at, $3), claimed_at = $3,
+			preparing_by = '', preparing = ''
 		WHERE id = $4`, owner, micros(until), micros(now), id)
 	if err != nil {
 		return runs.Run{}, err

@@ -51,11 +51,12 @@ func TestARunFromItsAcceptanceToItsBill(t *testing.T) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
 		r := submit(t, db, team)
-		claimed, err := db.ClaimRuns(ctx, claim("w1", 10), august, august.Add(30*time.Second))
+		first, err := db.ClaimRuns(ctx, claim("w1", 10), august, august.Add(30*time.Second))
+		claimed := first.Runs
 		if err != nil || len(claimed) != 1 || claimed[0].Fence != 1 || claimed[0].Status != lifecycle.Running {
 			t.Fatalf("%+v, %v", claimed, err)
 		}
-		if again, err := db.ClaimRuns(ctx, claim("w2", 10), august, august); err != nil || len(again) != 0 {
+		if again, err := db.ClaimRuns(ctx, claim("w2", 10), august, august); err != nil || len(again.Runs) != 0 {
 			t.Fatalf("claimed twice: %+v, %v", again, err)
 		}
 		// A minute later its first command starts; until then nothing is billed.
@@ -188,7 +189,8 @@ func TestALostRunComesBackTwice(t *testing.T) {
 		r := submit(t, db, team)
 		now := august
 		for round := range 3 {
-			claimed, err := db.ClaimRuns(ctx, claim("w", 1), now, now)
+			got, err := db.ClaimRuns(ctx, claim("w", 1), now, now)
+			claimed := got.Runs
 			if err != nil || len(claimed) != 1 {
 				t.Fatalf("round %d: %+v, %v", round, claimed, err)
 			}
@@ -293,7 +295,7 @@ func TestTeamsTakeTurns(t *testing.T) {
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				for _, r := range claimed {
+				for _, r := range claimed.Runs {
 					if seen[r.ID] {
 						t.Errorf("%s was claimed twice", r.ID)
 					}

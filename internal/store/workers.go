@@ -51,7 +51,8 @@ func (db *DB) QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, 
 		}
 		q.Ahead[id] = n
 	}
-	return q, nil
+	q.Preparing, err = db.preparing(ctx, team, now)
+	return q, err
 }
 
 // RunQueue is how many runs of a team wait and run.

@@ -4,10 +4,14 @@
 package runimages
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
 )
 
@@ -33,8 +37,10 @@ type Images struct {
 // Image is one that a run uses. What it is called and where it is can be read
 // once Named and Fetched have said so.
 type Image struct {
-	Digest string
-	Err    error // why it cannot be had
+	Digest  string
+	Unnamed error // why it is not known what it is
+
+	missing error // why it cannot be fetched
 
 	named   chan struct{}
 	here    chan struct{} // nil until somebody needs more than its name
@@ -75,7 +81,7 @@ func (all *Images) Named(ref string) bool {
 	if i == nil {
 		i = &Image{}
 		all.images[ref] = i
-		i.named = all.Do(func(ctx context.Context) { i.Digest, i.Err = all.store.Resolve(ctx, ref) })
+		i.named = all.Do(func(ctx context.Context) { i.Digest, i.Unnamed = all.store.Resolve(ctx, ref) })
 	}
 	return Closed(i.named) && (i.here == nil || Closed(i.here))
 }
@@ -84,20 +90,48 @@ func (all *Images) Named(ref string) bool {
 // before, and is needed: nothing was computed from it yet.
 func (all *Images) Fetched(ref string) bool {
 	i := all.images[ref]
-	if i == nil || i.here == nil && i.Err != nil {
+	if i == nil || i.Unnamed != nil {
 		return true // none, or none to be had
 	}
 	if i.here == nil {
-		i.here = all.Do(func(ctx context.Context) { i.root, i.env, i.release, i.Err = all.store.Root(ctx, ref, i.Digest) })
+		i.here = all.Do(func(ctx context.Context) { i.root, i.env, i.release, i.missing = all.store.Root(ctx, ref, i.Digest) })
 	}
 	return Closed(i.here)
 }
+
+// Err is why an image that was fetched cannot be used.
+func (i *Image) Err() error {
+	err := cmp.Or(i.Unnamed, i.missing)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fault.Unavailable("the image did not come within %d minutes: try again later, or use a smaller one", maxTime/time.Minute)
+	}
+	return err
+}
+
+// Prepare fetches images one after the other. It returns when each is here, or
+// will not come, or when ctx ends.
+func (all *Images) Prepare(ctx context.Context, refs []string) {
+	for _, ref := range refs {
+		for !all.Named(ref) || !all.Fetched(ref) {
+			select {
+			case <-all.arrived:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// maxTime is how long one image may take.
+const maxTime = 30 * time.Minute
 
 // Do works in the background until Close, and tells when that is done.
 func (all *Images) Do(work func(context.Context)) (done chan struct{}) {
 	done = make(chan struct{})
 	all.work.Go(func() {
-		work(all.ctx)
+		ctx, cancel := context.WithTimeout(all.ctx, maxTime)
+		defer cancel()
+		work(ctx)
 		close(done)
 		select {
 		case all.arrived <- struct{}{}:

@@ -1,0 +1,115 @@
+// Package prepare fetches what queued runs need before they take capacity on a
+// worker. Which runs those are is decided elsewhere; nothing here outlives the
+// process, and whoever comes next begins again.
+package prepare
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/runimages"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// maxTime is how long a run is prepared. What is missing then is the run's to
+// wait for.
+const maxTime = 30 * time.Minute
+
+// Preparer prepares runs. All methods may be called at the same time.
+type Preparer struct {
+	images runimages.Store
+	ready  func(ids.Run) // told when nothing is missing any more
+
+	mu   sync.Mutex
+	runs map[ids.Run]*preparation
+	work sync.WaitGroup
+}
+
+type preparation struct {
+	images *runimages.Images
+	stop   context.CancelFunc
+	ready  bool
+}
+
+// New prepares nothing yet.
+func New(images runimages.Store, ready func(ids.Run)) *Preparer {
+	return &Preparer{images: images, ready: ready, runs: map[ids.Run]*preparation{}}
+}
+
+// State are the runs that are prepared here; true once nothing is missing.
+func (p *Preparer) State() map[ids.Run]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	state := make(map[ids.Run]bool, len(p.runs))
+	for id, one := range p.runs {
+		state[id] = one.ready
+	}
+	return state
+}
+
+// Begin fetches what a run needs, until ctx ends.
+func (p *Preparer) Begin(ctx context.Context, id ids.Run, needs []runs.Need) {
+	ctx, stop := context.WithCancel(ctx)
+	one := &preparation{images: runimages.Open(ctx, p.images), stop: stop}
+	var refs []string
+	for _, n := range needs {
+		if n.Kind == runs.WaitsForImage {
+			refs = append(refs, n.Ref)
+		}
+	}
+	p.mu.Lock()
+	p.runs[id] = one
+	p.mu.Unlock()
+	p.work.Go(func() {
+		limited, cancel := context.WithTimeout(ctx, maxTime)
+		one.images.Prepare(limited, refs)
+		cancel()
+		p.mu.Lock()
+		wanted := p.runs[id] == one
+		one.ready = true
+		p.mu.Unlock()
+		if !wanted {
+			one.images.Close()
+			return
+		}
+		p.ready(id)
+	})
+}
+
+// Take hands over what is there for a run that starts; nil if nothing was
+// prepared. The caller closes it.
+func (p *Preparer) Take(id ids.Run) *runimages.Images {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := p.runs[id]
+	if one == nil || !one.ready {
+		return nil
+	}
+	delete(p.runs, id)
+	return one.images
+}
+
+// Drop ends the preparing of a run that will not start here.
+func (p *Preparer) Drop(id ids.Run) {
+	p.mu.Lock()
+	one := p.runs[id]
+	delete(p.runs, id)
+	ready := one != nil && one.ready
+	p.mu.Unlock()
+	if one != nil {
+		one.stop()
+	}
+	if ready {
+		one.images.Close()
+	}
+}
+
+// Close drops all and waits until nothing is fetched any more.
+func (p *Preparer) Close() {
+	for id := range p.State() {
+		p.Drop(id)
+	}
+	p.work.Wait()
+}

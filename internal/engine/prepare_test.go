@@ -1,0 +1,111 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/store/storetest"
+)
+
+// slowImage is fetched when somebody says so.
+type slowImage struct {
+	everyImage
+	asked, come, given chan struct{}
+	missing            bool
+}
+
+func newSlowImage(t *testing.T) slowImage {
+	return slowImage{everyImage{t.TempDir()}, make(chan struct{}, 10), make(chan struct{}), make(chan struct{}, 10), false}
+}
+
+func (i slowImage) Root(ctx context.Context, _, _ string) (string, []string, func(), error) {
+	i.asked <- struct{}{}
+	select {
+	case <-i.come:
+	case <-ctx.Done():
+		i.given <- struct{}{}
+		return "", nil, nil, ctx.Err()
+	}
+	if i.missing {
+		return "", nil, nil, fault.Unavailable("there is no such image")
+	}
+	return i.root, nil, func() { i.given <- struct{}{} }, nil
+}
+
+const withImage = `{"nodes":[{"id":"a","image":"alpine:3","command":"# dummy: output:out=1","outputs":{"out":{"path":"out"}}}]}`
+
+// waits is what a queued run waits for.
+func (s *shop) waits(id ids.Run) runs.WaitReason {
+	s.t.Helper()
+	q, err := s.db.QueueState(s.t.Context(), s.team, []ids.Run{id}, time.Now())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return q.Preparing[id]
+}
+
+func TestARunIsQueuedWhileItsImageIsFetched(t *testing.T) {
+	each(t, func(t *testing.T, s *shop) {
+		image := newSlowImage(t)
+		s.images = image
+		stop := s.open("w1")
+		id := s.submit(withImage, `{}`)
+		<-image.asked
+		beside := s.submit(`{"nodes":[{"id":"a","command":"true"}]}`, `{}`)
+		s.await(beside, terminal)
+		if r := s.await(id, func(runs.Run) bool { return true }); r.Status != lifecycle.Queued || s.waits(id) != runs.WaitsForImage {
+			t.Errorf("%s, waits for %q", r.Status, s.waits(id))
+		}
+		// The server goes, and the next one begins again.
+		stop()
+		<-image.given
+		s.open("w2")
+		<-image.asked
+		close(image.come)
+		if r := s.await(id, terminal); r.Status != lifecycle.Completed {
+			t.Errorf("%s: %s", r.Status, r.ErrorMessage)
+		}
+		<-image.given // back, when the run has ended
+		if got := s.story(id); strings.Count(got, "run.started") != 1 {
+			t.Error(got)
+		}
+	})
+}
+
+func TestARunIsCancelledWhileItsImageIsFetched(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, storetest.SQLite(t))
+	image := newSlowImage(t)
+	s.images = image
+	s.open("w1")
+	id := s.submit(withImage, `{}`)
+	<-image.asked
+	by := runs.Starter{Type: "user", ID: string(s.user), Name: "Ada"}
+	if status, err := s.db.CancelRun(t.Context(), s.team, id, by, time.Now()); err != nil || status != lifecycle.Cancelled {
+		t.Fatal(status, err)
+	}
+	<-image.given // nobody wants it any more
+}
+
+func TestAnImageThatCannotBeHadFailsItsNode(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, storetest.SQLite(t))
+	image := newSlowImage(t)
+	image.missing = true
+	close(image.come)
+	s.images = image
+	s.open("w1")
+	r := s.await(s.submit(withImage, `{}`), terminal)
+	if r.Status != lifecycle.Failed || r.ErrorCode != lifecycle.ImageUnavailable || !strings.Contains(r.ErrorMessage, "there is no such image") {
+		t.Errorf("%s %s: %s", r.Status, r.ErrorCode, r.ErrorMessage)
+	}
+	if n := len(image.asked); n != 1 {
+		t.Errorf("it was asked for %d times", n)
+	}
+}

@@ -1,0 +1,89 @@
+package runs
+
+import (
+	"slices"
+
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// Need is something that must be on a worker before a run takes capacity there.
+type Need struct {
+	Kind WaitReason `json:"kind"`
+	Ref  string     `json:"ref"`
+}
+
+// Claimed is what a worker that asked for runs gets.
+type Claimed struct {
+	Runs    []Run
+	Prepare []Candidate      // what it is to fetch for runs that stay queued meanwhile
+	Queued  map[ids.Run]bool // those of the runs it prepares that are queued still
+}
+
+// How many runs a worker prepares: at once, before they start, and of one team.
+const (
+	maxPreparing    = 4
+	maxPrepared     = 16
+	maxPreparedTeam = 4
+)
+
+// NeedsOf is what the nodes need that can start first. What others need is
+// fetched while the run goes.
+func NeedsOf(g *graph.Graph) (needs []Need) {
+	for _, n := range g.Order() {
+		need := Need{Kind: WaitsForImage, Ref: n.Image}
+		if n.Image != "" && len(g.Incoming(n.ID)) == 0 && !slices.Contains(needs, need) {
+			needs = append(needs, need)
+		}
+	}
+	return needs
+}
+
+// ready reports whether nothing is missing for a run to start on this worker.
+func (c Claim) ready(run Candidate) bool {
+	return !c.Prepares || len(run.Needs) == 0 || c.Preparing[run.ID]
+}
+
+// ToPrepare are the runs for which a worker is to fetch what they need next, in
+// the order in which teams take turns. It does not matter whether there is room
+// for them: they take none before they are ready.
+func ToPrepare(c Claim, lines []Line) (list []Candidate) {
+	if !c.Prepares {
+		return nil
+	}
+	most := maxPreparing
+	for _, ready := range c.Preparing {
+		if !ready {
+			most--
+		}
+	}
+	most = min(most, maxPrepared-len(c.Preparing))
+	lines = slices.Clone(lines)
+	slices.SortStableFunc(lines, fairer)
+	for place := range maxPreparedTeam {
+		for _, l := range lines {
+			run, found := c.needy(l, place)
+			if found && len(list) < most {
+				list = append(list, run)
+			}
+		}
+	}
+	return list
+}
+
+// needy is one of the first runs of a line that need something, if nobody
+// prepares it.
+func (c Claim) needy(l Line, place int) (run Candidate, found bool) {
+	for _, run := range l.Waiting {
+		if len(run.Needs) == 0 || run.Size.GPU > c.Total.GPU {
+			continue
+		}
+		if place > 0 {
+			place--
+			continue
+		}
+		_, here := c.Preparing[run.ID]
+		return run, !here && (run.PreparedBy == "" || run.PreparedBy == c.Owner)
+	}
+	return run, false
+}

@@ -1,0 +1,84 @@
+package runs
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// needing makes runs of a line need an image.
+func needing(l Line) Line {
+	for i := range l.Waiting {
+		l.Waiting[i].Needs = []Need{{WaitsForImage, "alpine:3"}}
+	}
+	return l
+}
+
+func names(list []Candidate) (ids []ids.Run) {
+	for _, c := range list {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+func TestARunIsPreparedBeforeItTakesRoom(t *testing.T) {
+	t.Parallel()
+	elsewhere := needing(waiting("a", 1, 1))
+	elsewhere.Waiting[0].PreparedBy = "another worker"
+	forgotten := needing(waiting("a", 1))
+	forgotten.Waiting[0].PreparedBy = "w"
+	for name, tt := range map[string]struct {
+		preparing       map[ids.Run]bool
+		used            int
+		lines           []Line
+		admit, toFetch  string
+		withoutPreparer bool
+	}{
+		"one that needs nothing passes it":     {nil, 0, []Line{needing(waiting("a", 4)), waiting("b", 4)}, "[b0]", "[a0]", false},
+		"it starts once it is ready":           {map[ids.Run]bool{"a0": true}, 0, []Line{needing(waiting("a", 4)), waiting("b", 4)}, "[a0]", "[]", false},
+		"not before":                           {map[ids.Run]bool{"a0": false}, 0, []Line{needing(waiting("a", 4))}, "[]", "[]", false},
+		"a full machine prepares all the same": {nil, 4, []Line{needing(waiting("a", 4))}, "[]", "[a0]", false},
+		"teams take turns, four at once":       {nil, 0, []Line{needing(waiting("a", 1, 1, 1, 1, 1)), needing(waiting("b", 1, 1))}, "[]", "[a0 b0 a1 b1]", false},
+		"four of a team":                       {map[ids.Run]bool{"a0": true, "a1": true, "a2": true, "a3": true}, 4, []Line{needing(waiting("a", 1, 1, 1, 1, 1))}, "[]", "[]", false},
+		"what another worker does is left":     {nil, 0, []Line{elsewhere}, "[]", "[a1]", false},
+		"what this one forgot is begun again":  {nil, 0, []Line{forgotten}, "[]", "[a0]", false},
+		"who cannot fetch lets it start":       {nil, 0, []Line{needing(waiting("a", 1))}, "[a0]", "[]", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := Claim{Owner: "w", Total: size(4), Most: 10, Prepares: !tt.withoutPreparer, Preparing: tt.preparing}
+			if got := names(ToPrepare(c, tt.lines)); fmt.Sprint(got) != tt.toFetch {
+				t.Errorf("prepares %v, want %s", got, tt.toFetch)
+			}
+			if got, passed := Admit(c, size(tt.used), tt.lines); fmt.Sprint(got) != tt.admit || len(passed) > 0 {
+				t.Errorf("admitted %v, want %s; passed %v", got, tt.admit, passed)
+			}
+		})
+	}
+}
+
+func TestWhatTheFirstNodesNeed(t *testing.T) {
+	t.Parallel()
+	g, problems := graph.Parse([]byte(`{"nodes":[{"id":"a","command":"true","image":"one"},{"id":"b","command":"true","image":"one"},
+		{"id":"c","command":"true"},{"id":"d","command":"true","image":"two"}],"edges":[{"id":"e","source":"c","target":"d"}]}`))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if got := NeedsOf(g); fmt.Sprint(got) != "[{image one}]" {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestARunSaysThatItsImageIsFetched(t *testing.T) {
+	t.Parallel()
+	q := QueueState{Workers: []Worker{{Owner: "w", Size: credits.Size{VCPU: 4}}}, Preparing: map[ids.Run]WaitReason{"r1": WaitsForImage}}
+	if w := q.waiting(Run{ID: "r1"}); w.Reason != WaitsForImage {
+		t.Errorf("%+v", w)
+	}
+	if w := q.waiting(Run{ID: "r2"}); w.Reason != WaitsForRoom {
+		t.Errorf("%+v", w)
+	}
+}

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+func writeNeeds(needs []runs.Need) string {
+	if len(needs) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(needs) // strings always can be
+	return string(text)
+}
+
+func readNeeds(text string, run *runs.Candidate) error {
+	if text == "" {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), &run.Needs)
+}
+
+// prepare hands a worker the runs for which it is to fetch what they need, and
+// takes note of those that are ready.
+func (db *DB) prepare(ctx context.Context, c runs.Claim, lines []runs.Line, claimed *runs.Claimed) error {
+	for _, l := range lines {
+		for _, run := range l.Waiting {
+			if !c.Preparing[run.ID] || run.PreparedBy != c.Owner {
+				continue
+			}
+			if _, err := db.changed(ctx, `UPDATE runs SET preparing = '' WHERE id = $1`, run.ID); err != nil {
+				return err
+			}
+		}
+	}
+	claimed.Prepare = runs.ToPrepare(c, lines)
+	for _, run := range claimed.Prepare {
+		_, err := db.changed(ctx, `UPDATE runs SET preparing_by = $1, preparing = $2 WHERE id = $3`, c.Owner, run.Needs[0].Kind, run.ID)
+		if err != nil {
+			return err
+		}
+	}
+	claimed.Queued = map[ids.Run]bool{}
+	for id := range c.Preparing {
+		var queued bool
+		if err := db.q.QueryRowContext(ctx, `SELECT COUNT(*) > 0 FROM runs WHERE id = $1 AND status = 'queued'`, id).Scan(&queued); err != nil {
+			return err
+		}
+		if queued {
+			claimed.Queued[id] = true
+		}
+	}
+	return nil
+}
+
+// preparing is what workers fetch at the moment for a team's queued runs.
+func (db *DB) preparing(ctx context.Context, team ids.Team, now time.Time) (map[ids.Run]runs.WaitReason, error) {
+	found := map[ids.Run]runs.WaitReason{}
+	_, err := all(ctx, db, func(r *sql.Rows, _ *struct{}) error {
+		var id ids.Run
+		var reason runs.WaitReason
+		err := r.Scan((*string)(&id), (*string)(&reason))
+		found[id] = reason
+		return err
+	}, `
+		SELECT r.id, r.preparing FROM runs r JOIN workers w ON w.owner = r.preparing_by
+		WHERE r.team_id = $1 AND r.status = 'queued' AND r.preparing <> '' AND w.seen_at > $2`, team, micros(now.Add(-present)))
+	return found, err
+}
