@@ -14,7 +14,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -59,8 +61,13 @@ func New(folder string, now func() time.Time) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.mu.Lock() // what has ended is told of meanwhile
+	defer d.mu.Unlock()
 	for _, file := range found {
 		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // released in this moment
+		}
 		if err != nil {
 			return nil, err
 		}
