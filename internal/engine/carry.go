@@ -145,23 +145,21 @@ func (c *carrier) start(ctx context.Context) error {
 	if err := suspects.Watch(c.e.Dir, c.r.ID, c.read); err != nil {
 		return err
 	}
-	plan, err := c.e.Purse.PlanOf(ctx, c.r.Team)
-	if err != nil {
-		return err
-	}
-	if terms, ok := c.e.Catalog.Terms(plan); ok {
+	if terms, ok := c.e.Catalog.Terms(c.r.Plan); ok {
 		c.limit = time.Duration(terms.MaxRunSeconds) * time.Second
 	}
-	held, err := c.e.Purse.HeldFor(ctx, string(c.r.ID))
+	held, rec, err := c.r.Held, runs.Record{}, error(nil)
+	if c.again {
+		held, err = c.e.Purse.HeldFor(ctx, string(c.r.ID))
+	}
+	if err == nil && (c.again || c.r.Fence > 1) { // of one that nobody held before, nothing is known
+		rec, err = c.e.Journal.RecordOf(ctx, c.r.ID)
+	}
 	if err != nil {
 		return err
 	}
 	if c.r.Price > 0 { // an earlier worker may have held more than the first minute
 		c.paid = time.Duration(held/c.r.Price) * time.Second
-	}
-	rec, err := c.e.Journal.RecordOf(ctx, c.r.ID)
-	if err != nil {
-		return err
 	}
 	c.restore(rec)
 	c.known = true
@@ -259,9 +257,20 @@ func (c *carrier) interrupt(ctx context.Context, code lifecycle.ErrorCode, why s
 	return c.end(ctx, runs.Ending{Status: lifecycle.Interrupted, Code: code, Message: why})
 }
 
-func (c *carrier) end(ctx context.Context, e runs.Ending) error {
+// end writes how the run ends, and what is told just before that.
+func (c *carrier) end(ctx context.Context, e runs.Ending, before ...runs.Event) error {
+	if c.plan != nil { // the last step is written with the end
+		s := c.pending()
+		s.Events = append(s.Events, before...)
+		e.Last = &s
+	}
 	if err := c.e.Journal.EndRun(ctx, c.r.ID, c.r.Fence, e, c.e.Now()); err != nil {
 		return err
+	}
+	if e.Last != nil {
+		c.wrote(*e.Last)
+		c.letGo(ctx)
+		c.parting.Wait() // a run that has ended leaves nothing behind
 	}
 	return errEnded
 }

@@ -60,7 +60,6 @@ type Purse interface {
 	HoldForRun(ctx context.Context, id ids.Run, fence int64, amount credits.Amount, now time.Time) error
 	// HeldFor is what is held in all; nothing is no error.
 	HeldFor(ctx context.Context, id string) (credits.Amount, error)
-	PlanOf(ctx context.Context, team ids.Team) (credits.Plan, error)
 }
 
 // Objects keeps inputs and outputs.
@@ -130,6 +129,7 @@ type Engine struct {
 	leases *lease.Keeper
 	before *prepare.Preparer // of runs that are queued still
 
+	tookOver bool             // what earlier workers on this machine had
 	crashed  map[ids.Run]bool // were at work when this machine's last server went down
 	mu       sync.Mutex
 	carriers map[ids.Run]*carrier

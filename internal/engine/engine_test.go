@@ -47,6 +47,9 @@ type shop struct {
 	remote  bool                                // the objects are on another machine
 	flaky   *chance                             // nil: nothing fails
 	away    *chance                             // of the object store alone
+	ended   func(ids.Run)                       // told when a run is carried no more; may be nil
+	kill    func()                              // the engine that was opened last, if it is flaky, as kill -9 does
+	wake    func()                              // of the engine that was opened last
 	ahead   atomic.Int64                        // of the clock on the wall
 
 	mu      sync.Mutex
@@ -95,24 +98,35 @@ func (s *shop) open(owner string) (stop func()) {
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
 		Archive: s.archive, Secrets: s.db, Pulse: func(ids.Run, runs.Pulse) {}, Changed: changed, Ended: changed,
 	}
+	if s.ended != nil {
+		o.Ended = func(id ids.Run) { changed(id); s.ended(id) }
+	}
+	var mine *chance
 	if s.flaky != nil {
-		db := flakyDB{s.db, s.flaky}
+		mine = s.flaky.another()
+		db := flakyDB{s.db, mine}
 		o.Pause = 5 * time.Millisecond
-		o.Queue, o.Leases, o.Journal, o.Purse, o.Files, o.Objects = db, db, db, db, db, flakyObjects{s.kept, s.flaky}
+		o.Queue, o.Leases, o.Journal, o.Purse, o.Files, o.Objects = db, db, db, db, db, flakyObjects{s.kept, mine}
+		o.Driver = mortal{driver, mine}
 	}
 	if s.away != nil {
 		o.Pause, o.Objects = 5*time.Millisecond, flakyObjects{s.kept, s.away}
 	}
 	e := engine.New(o)
+	s.wake = e.Wake
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := <-done; err != nil && mine == nil { // in trouble, or dead, it could not say good-bye
 			s.t.Error(err)
 		}
 		driver.Close()
+	})
+	s.kill = sync.OnceFunc(func() {
+		mine.kill()
+		cancel()
 	})
 	s.t.Cleanup(stop)
 	return stop

@@ -137,7 +137,7 @@ func (c *carrier) finish(ctx context.Context) error {
 		return c.end(ctx, runs.Ending{Status: f.code.Ends(), Code: f.code, Message: f.message})
 	}
 	verified := runs.Event{Type: lifecycle.OutputVerified, At: c.e.Now(), Message: fmt.Sprintf("%d output files are kept and verified", c.made.Count())}
-	return c.end(ctx, runs.Ending{Status: lifecycle.Completed, Message: "the run has completed", Before: []runs.Event{verified}})
+	return c.end(ctx, runs.Ending{Status: lifecycle.Completed, Message: "the run has completed"}, verified)
 }
 
 // readFull reads until the buffer is full or the text ends.

@@ -57,14 +57,13 @@ func (c *carrier) conclude(ctx context.Context) error {
 	} else if c.canWait() {
 		return nil
 	}
+	if c.plan.Over() && len(c.live) == 0 {
+		return c.finish(ctx)
+	}
 	if err := c.flush(ctx); err != nil {
 		return err
 	}
 	c.letGo(ctx)
-	if c.plan.Over() && len(c.live) == 0 {
-		c.parting.Wait() // a run that has ended leaves nothing behind
-		return c.finish(ctx)
-	}
 	return nil
 }
 
@@ -101,27 +100,38 @@ func (c *carrier) giveUp() {
 // flush writes all that has happened since the last write, at once: one
 // transaction ends tasks and opens what follows them.
 func (c *carrier) flush(ctx context.Context) error {
+	s := c.pending()
+	nothing := s.Empty()
+	if nothing && s.Progress <= c.told && c.clock.Written() {
+		return nil
+	}
+	if err := c.e.Journal.Advance(ctx, c.r.ID, c.r.Fence, s, c.e.Now()); err != nil {
+		return err
+	}
+	c.progressed = c.progressed || !nothing
+	c.wrote(s)
+	c.e.Changed(c.r.ID)
+	return nil
+}
+
+// pending is what has happened since the last write.
+func (c *carrier) pending() runs.Step {
 	s := c.step
 	for n := range c.dirty {
 		s.Nodes = append(s.Nodes, n.row)
 	}
-	nothing := s.Empty()
-	if nothing && c.percent() <= c.told && c.clock.Written() {
-		return nil
-	}
 	c.clock.Into(&s)
 	s.Done, _ = c.plan.Progress()
 	s.Progress = c.percent()
-	if err := c.e.Journal.Advance(ctx, c.r.ID, c.r.Fence, s, c.e.Now()); err != nil {
-		return err
-	}
+	return s
+}
+
+// wrote takes note of a step that is in the journal.
+func (c *carrier) wrote(s runs.Step) {
 	c.step, c.told, c.since = runs.Step{}, s.Progress, time.Time{}
-	c.progressed = c.progressed || !nothing
 	c.clock.Wrote(s)
 	clear(c.dirty)
 	c.done, c.over = append(c.done, c.over...), nil
-	c.e.Changed(c.r.ID)
-	return nil
 }
 
 // letGo removes what is left of attempts whose end is written, while the run

@@ -3,8 +3,10 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +17,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/dummy"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/store"
@@ -30,6 +34,7 @@ type chance struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	odds   float64
+	killed bool // whoever calls is dead: nothing is done any more
 }
 
 func newChance(odds float64) *chance { return &chance{random: rand.New(rand.NewPCG(1, 2)), odds: odds} }
@@ -37,7 +42,20 @@ func newChance(odds float64) *chance { return &chance{random: rand.New(rand.NewP
 func (c *chance) draw() (before, after bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.random.Float64() < c.odds/2, c.random.Float64() < c.odds/2
+	return c.killed || c.random.Float64() < c.odds/2, c.killed || c.random.Float64() < c.odds/2
+}
+
+// another is for a process of its own.
+func (c *chance) another() *chance {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &chance{random: rand.New(rand.NewPCG(c.random.Uint64(), 0)), odds: c.odds}
+}
+
+func (c *chance) kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.killed = true
 }
 
 // tried makes a call that may fail.
@@ -85,12 +103,28 @@ func (f flakyDB) Advance(ctx context.Context, id ids.Run, fence int64, s runs.St
 	return done(f.chance, func() error { return f.DB.Advance(ctx, id, fence, s, now) })
 }
 
+func (f flakyDB) HoldForRun(ctx context.Context, id ids.Run, fence int64, amount credits.Amount, now time.Time) error {
+	return done(f.chance, func() error { return f.DB.HoldForRun(ctx, id, fence, amount, now) })
+}
+
+func (f flakyDB) RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs.Loss, now time.Time) error {
+	return done(f.chance, func() error { return f.DB.RequeueRun(ctx, id, fence, l, now) })
+}
+
+func (f flakyDB) GiveBack(ctx context.Context, h runs.Held, now time.Time) error {
+	return done(f.chance, func() error { return f.DB.GiveBack(ctx, h, now) })
+}
+
+func (f flakyDB) ForgetWorker(ctx context.Context, owner string) error {
+	return done(f.chance, func() error { return f.DB.ForgetWorker(ctx, owner) })
+}
+
 func (f flakyDB) EndRun(ctx context.Context, id ids.Run, fence int64, e runs.Ending, now time.Time) error {
 	return done(f.chance, func() error { return f.DB.EndRun(ctx, id, fence, e, now) })
 }
 
-func (f flakyDB) PlanOf(ctx context.Context, team ids.Team) (credits.Plan, error) {
-	return tried(f.chance, func() (credits.Plan, error) { return f.DB.PlanOf(ctx, team) })
+func (f flakyDB) HeldFor(ctx context.Context, id string) (credits.Amount, error) {
+	return tried(f.chance, func() (credits.Amount, error) { return f.DB.HeldFor(ctx, id) })
 }
 
 func (f flakyDB) FilesByKey(ctx context.Context, team ids.Team, keys []string) (map[string]files.File, error) {
@@ -114,6 +148,39 @@ func (f flakyObjects) Open(ctx context.Context, key string, offset, length int64
 	return f.Objects.Open(ctx, key, offset, length)
 }
 
+// mortal is a driver of a process that can be killed.
+type mortal struct {
+	*dummy.Driver
+	chance *chance
+}
+
+func (m mortal) dead() bool {
+	m.chance.mu.Lock()
+	defer m.chance.mu.Unlock()
+	return m.chance.killed
+}
+
+func (m mortal) Submit(ctx context.Context, s executor.Spec) (executor.Handle, error) {
+	if m.dead() {
+		return executor.Handle{}, errAway
+	}
+	return m.Driver.Submit(ctx, s)
+}
+
+func (m mortal) Stop(ctx context.Context, h executor.Handle, grace time.Duration) error {
+	if m.dead() {
+		return errAway
+	}
+	return m.Driver.Stop(ctx, h, grace)
+}
+
+func (m mortal) Release(ctx context.Context, h executor.Handle) error {
+	if m.dead() {
+		return errAway
+	}
+	return m.Driver.Release(ctx, h)
+}
+
 const chain = `{"nodes":[
 	{"id":"a","command":"# dummy: output:out=1","outputs":{"out":{"path":"out"}}},
 	{"id":"b","command":"# dummy: output:out=2","outputs":{"out":{"path":"out"}}},
@@ -124,19 +191,26 @@ const chain = `{"nodes":[
 // once, and leaves nothing held.
 func TestTroubleOfThePlatformIsNotTheWorkflows(t *testing.T) {
 	t.Parallel()
-	for name, odds := range map[string]float64{"now and then": 0.05, "all the time": 0.3} {
+	for name, tt := range map[string]struct {
+		odds  float64
+		kills int
+	}{"now and then": {0.05, 0}, "all the time": {0.3, 0}, "killed again and again": {0.3, 15}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t, storetest.SQLite(t))
-			c := newChance(odds)
-			s.flaky = c
+			s.flaky = newChance(tt.odds)
 			good := strings.Replace(chain, `"# dummy: exit=3"`, `"true"`, 1)
 			var completing, failing []ids.Run
-			for range 50 {
+			for range 150 {
 				completing = append(completing, s.submit(good, `{}`))
 				failing = append(failing, s.submit(chain, `{}`))
 			}
 			s.open("w")
+			for kill := range tt.kills {
+				s.await(completing[kill*9], terminal) // somewhere in the middle of others
+				s.kill()
+				s.open(fmt.Sprint("w", kill))
+			}
 			for _, id := range completing {
 				if r := s.await(id, terminal); r.Status != lifecycle.Completed || len(s.outputs(id)) != 2 {
 					t.Errorf("%s: %s, outputs %v\n%s", r.Status, r.ErrorMessage, s.outputs(id), s.story(id))
@@ -192,6 +266,27 @@ func TestLongTroubleGivesARunBack(t *testing.T) {
 	}
 }
 
+// awaitTasks returns when no task runs any more, whether or not an engine does.
+func (s *shop) awaitTasks() {
+	s.t.Helper()
+	driver, err := dummy.New(s.dir, time.Now)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer driver.Close()
+	ended := driver.Watch(s.t.Context())
+	for {
+		seen, err := driver.Snapshot(s.t.Context())
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if !slices.ContainsFunc(seen, func(e executor.Seen) bool { return !e.Phase.Final() }) {
+			return
+		}
+		<-ended
+	}
+}
+
 // A task that ended while no server was there has cost its own time only.
 func TestTimeWithoutAServerIsNotBilled(t *testing.T) {
 	each(t, func(t *testing.T, s *shop) {
@@ -199,6 +294,7 @@ func TestTimeWithoutAServerIsNotBilled(t *testing.T) {
 		id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: sleep=500ms"},{"id":"b","command":"true"}],"edges":[{"id":"e","source":"a","target":"b"}]}`, `{}`)
 		s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "node.started:a") })
 		stop()
+		s.awaitTasks()
 		s.ahead.Store(int64(2 * time.Hour))
 		s.open("w2")
 		if r := s.await(id, terminal); r.Status != lifecycle.Completed || r.Billed > time.Minute {

@@ -150,8 +150,10 @@ func (e *Engine) prepare(ctx context.Context, c runs.Claim, claimed runs.Claimed
 
 func (e *Engine) takeOver(ctx, carrying context.Context) {
 	began := e.leases.Began()
-	taken, err := e.Queue.TakeOver(ctx, runs.TakeOver{Owner: e.Owner, Host: e.Host, Away: e.Away, Held: e.leases.Held()}, e.Now(), e.Now().Add(lease.Length))
+	t := runs.TakeOver{Owner: e.Owner, Host: e.Host, Away: e.Away, Held: e.leases.Held(), Started: !e.tookOver}
+	taken, err := e.Queue.TakeOver(ctx, t, e.Now(), e.Now().Add(lease.Length))
 	e.complain(ctx, "cannot take over runs", err)
+	e.tookOver = e.tookOver || err == nil
 	for _, r := range taken {
 		e.carry(carrying, r, began, true)
 	}

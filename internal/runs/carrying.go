@@ -40,6 +40,8 @@ type TakeOver struct {
 	Host  string        // whose tasks it sees; earlier workers on it are gone
 	Away  time.Duration // after which tasks have ended that nobody renewed
 	Held  map[ids.Run]bool
+
+	Started bool // just now: runs of earlier workers on its host are to be found
 }
 
 // Ending is how a run ends.
@@ -47,7 +49,7 @@ type Ending struct {
 	Status  lifecycle.Status
 	Code    lifecycle.ErrorCode // empty when it completed or was cancelled
 	Message string
-	Before  []Event // what is told just before the end
+	Last    *Step // what is written with it; nil: nothing
 }
 
 // Node is a node of a run, as far as it has come.
@@ -136,6 +138,14 @@ type Step struct {
 // Empty reports whether there is nothing to write.
 func (s Step) Empty() bool {
 	return len(s.Nodes)+len(s.Attempts)+len(s.Outputs)+len(s.Logs)+len(s.Sealed)+len(s.Events) == 0
+}
+
+// LogSize is how much text is added to the run's log.
+func (s Step) LogSize() (size int64) {
+	for _, p := range s.Logs {
+		size += p.Size
+	}
+	return size
 }
 
 // LogObjects is how much text has come to lie in objects, where it counts as

@@ -71,6 +71,7 @@ type Run struct {
 	DoneNodes       int
 	Progress        int // percent
 	Seq             int64
+	LogSize         int64 // bytes; read where a worker writes
 	Fence           int64
 	Losses          int
 	CreditsUsed     credits.Amount
@@ -85,7 +86,9 @@ type Run struct {
 	Billed      time.Duration // before BilledSince
 	BilledSince time.Time     // when its time began to count again; zero while it does not
 
-	LastHeld time.Time // of one that was taken over: when its last worker was last known to hold it
+	Plan     credits.Plan   // of its team, and
+	Held     credits.Amount // for it, when a worker took it
+	LastHeld time.Time      // of one that was taken over: when its last worker was last known to hold it
 }
 
 // Took is the time that the run is billed for: from its first command on, less

@@ -33,7 +33,7 @@ type Waiting struct {
 type QueueState struct {
 	Workers []Worker        // that were heard of lately
 	Running int             // vCPUs of the team's running runs
-	Others  int             // queued runs of other teams
+	Others  bool            // whether other teams have queued runs
 	Ahead   map[ids.Run]int // of each run, how many queued ones are older
 
 	Preparing map[ids.Run]WaitReason // what a worker fetches for them
@@ -60,7 +60,7 @@ func (q QueueState) waiting(r Run) *Waiting {
 		return &Waiting{WaitsForDisk, "The server's disk is nearly full: nothing new starts until space is freed.", ahead}
 	case total == 0:
 		return &Waiting{WaitsForExecutor, "Nothing can start: " + problem + ".", ahead}
-	case q.Running > 0 && q.Others > 0 && 2*(q.Running+r.Size.VCPU) > total:
+	case q.Running > 0 && q.Others && 2*(q.Running+r.Size.VCPU) > total:
 		return &Waiting{WaitsForTeam, "The team's other runs use its share while other teams wait.", ahead}
 	case ahead > 0:
 		return &Waiting{WaitsForTurn, fmt.Sprintf("%d %s before it.", ahead, plural(ahead, "run is", "runs are")), ahead}

@@ -147,16 +147,16 @@ func quantity(e billing.Entry) any {
 
 // spend books a cost. What the balance does not have is given back by an
 // adjustment, so that the balance never falls below zero.
-func (db *DB) spend(ctx context.Context, p *teamBalance, e billing.Entry, cost credits.Amount) error {
+func (db *DB) spend(ctx context.Context, p *teamBalance, e billing.Entry, cost credits.Amount) (booked bool, err error) {
 	before := *p
 	rest, split := p.Credits.Spend(cost)
 	p.Credits, p.Spent = rest, p.Spent+cost-split.Short
-	booked, err := db.book(ctx, p, e, credits.Split{Monthly: -split.Monthly, TopUp: -split.TopUp - split.Short})
+	booked, err = db.book(ctx, p, e, credits.Split{Monthly: -split.Monthly, TopUp: -split.TopUp - split.Short})
 	if err != nil || !booked {
 		*p = before
-		return err
+		return false, err
 	}
-	return db.forgive(ctx, p, e, split.Short)
+	return true, db.forgive(ctx, p, e, split.Short)
 }
 
 // forgive books what was short.
@@ -203,13 +203,20 @@ func (db *DB) takeBack(ctx context.Context, p *teamBalance, e billing.Entry, amo
 // Hold sets credits aside. The check and the hold are one statement, so two
 // can never both have the last credits.
 func (db *DB) Hold(ctx context.Context, team ids.Team, id string, amount credits.Amount, now time.Time) error {
+	return db.holdFor(ctx, team, id, true, amount, now)
+}
+
+// holdFor is Hold for what is known to be a guest's, or not.
+func (db *DB) holdFor(ctx context.Context, team ids.Team, id string, guests bool, amount credits.Amount, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		p, err := tx.lockBalance(ctx, team, now)
 		if err != nil {
 			return err
 		}
-		if err := tx.withinInvite(ctx, id, amount, now); err != nil {
-			return err
+		if guests {
+			if err := tx.withinInvite(ctx, id, amount, now); err != nil {
+				return err
+			}
 		}
 		n, err := tx.changed(ctx, `
 			UPDATE balances SET held = held + $1
@@ -261,14 +268,15 @@ func (db *DB) Settle(ctx context.Context, id string, e billing.Entry, cost credi
 		if err != nil {
 			return err
 		}
-		if _, err := tx.changed(ctx, `UPDATE balances SET held = held - $1 WHERE team_id = $2`, held, e.Team); err != nil {
-			return err
-		}
 		p.Held -= held
-		if cost == 0 {
-			return nil
+		if cost > 0 {
+			booked, err := tx.spend(ctx, p, e, cost)
+			if err != nil || booked {
+				return err // the balance is written with the entry
+			}
 		}
-		return tx.spend(ctx, p, e, cost)
+		_, err = tx.changed(ctx, `UPDATE balances SET held = held - $1 WHERE team_id = $2`, held, e.Team)
+		return err
 	})
 }
 

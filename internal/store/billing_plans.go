@@ -182,7 +182,8 @@ func (db *DB) chargeDay(ctx context.Context, team ids.Team, day, now time.Time) 
 	if err != nil || cost == 0 {
 		return err
 	}
-	return db.spend(ctx, p, storageEntry(day, samples, now), cost)
+	_, err = db.spend(ctx, p, storageEntry(day, samples, now), cost)
+	return err
 }
 
 func storageEntry(day time.Time, samples []int64, now time.Time) billing.Entry {

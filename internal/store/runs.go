@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 	"time"
 
@@ -32,15 +33,25 @@ func (db *DB) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, re
 }
 
 // mayRun refuses a closed team, and closes the revision that is run: the next
-// edit opens another.
+// edit opens another. Most were closed by an earlier run, and reading that makes
+// no row to clean up.
 func (db *DB) mayRun(ctx context.Context, r runs.Run) error {
 	if err := db.mustBeOpen(ctx, r.Team); err != nil {
 		return err
 	}
-	if _, err := db.changed(ctx, `UPDATE workflow_revisions SET closed = TRUE WHERE workflow_id = $1 AND revision = $2`, r.Workflow, r.Revision); err != nil {
-		return err
+	var closed, ran bool
+	err := db.q.QueryRowContext(ctx, `
+		SELECT w.ran, v.closed FROM workflows w JOIN workflow_revisions v ON v.workflow_id = w.id
+		WHERE w.id = $1 AND v.revision = $2`, r.Workflow, r.Revision).Scan(&ran, &closed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // deleted in this moment
 	}
-	_, err := db.changed(ctx, `UPDATE workflows SET ran = TRUE WHERE id = $1 AND NOT ran`, r.Workflow)
+	if err == nil && !closed {
+		_, err = db.changed(ctx, `UPDATE workflow_revisions SET closed = TRUE WHERE workflow_id = $1 AND revision = $2 AND NOT closed`, r.Workflow, r.Revision)
+	}
+	if err == nil && !ran {
+		_, err = db.changed(ctx, `UPDATE workflows SET ran = TRUE WHERE id = $1 AND NOT ran`, r.Workflow)
+	}
 	return err
 }
 
@@ -48,10 +59,10 @@ func (db *DB) acceptRun(ctx context.Context, r runs.Run, hold credits.Amount) er
 	if err := db.insertRun(ctx, r); err != nil {
 		return err
 	}
-	if err := db.Hold(ctx, r.Team, string(r.ID), hold, r.CreatedAt); err != nil {
+	if err := db.holdFor(ctx, r.Team, string(r.ID), r.Invite != "", hold, r.CreatedAt); err != nil {
 		return err
 	}
-	return db.tell(ctx, r.ID, runs.Event{Type: lifecycle.RunQueued, At: r.CreatedAt, Message: "the run waits for its turn"})
+	return db.insertEvents(ctx, r.ID, 1, runs.Event{Type: lifecycle.RunQueued, At: r.CreatedAt, Message: "the run waits for its turn"})
 }
 
 func (db *DB) insertRun(ctx context.Context, r runs.Run) error {
@@ -62,7 +73,7 @@ func (db *DB) insertRun(ctx context.Context, r runs.Run) error {
 	_, err = db.q.ExecContext(ctx, `
 		INSERT INTO runs (id, team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, inputs, vcpu, ram_gb, gpu,
 			price, starter_type, starter_id, starter_name, retry_of, status, total_nodes, seq, created_at, invite_id, number, name, note, tags, sweep_id, traceparent, needs)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19, $20, $21, $22, $23, $24, $25, $26, $27)`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 1, $19, $20, $21, $22, $23, $24, $25, $26, $27)`,
 		r.ID, r.Team, r.Workflow, r.WorkflowName, r.Revision, string(r.Definition), string(r.Parameters), string(r.Inputs),
 		r.Size.VCPU, r.Size.RAMGB, r.Size.GPU, r.Price, r.Starter.Type, r.Starter.ID, r.Starter.Name, r.RetryOf,
 		lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite, number, r.Name, r.Note, tagsText(r.Tags), r.Sweep, r.Traceparent, writeNeeds(r.Needs))
@@ -80,24 +91,27 @@ func (db *DB) tell(ctx context.Context, id ids.Run, events ...runs.Event) error 
 	if err != nil {
 		return db.foreseen(err, "run")
 	}
+	return db.insertEvents(ctx, id, seq, events...)
+}
+
+// insertEvents adds events that the run's row has counted already; last is the
+// number of the last of them.
+func (db *DB) insertEvents(ctx context.Context, id ids.Run, last int64, events ...runs.Event) error {
+	rows := make([][]any, len(events))
 	for i, e := range events {
 		data := string(e.Data)
 		if data == "" {
 			data = "{}"
 		}
-		_, err := db.q.ExecContext(ctx, `
-			INSERT INTO run_events (run_id, seq, type, at, node_id, node_name, shard, attempt, message, data)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-			id, seq-int64(len(events)-1-i), e.Type, micros(e.At), e.Node, e.NodeName, e.Shard, e.Attempt, e.Message, data)
-		if err != nil {
-			return err
-		}
+		rows[i] = []any{id, last - int64(len(events)-1-i), e.Type, micros(e.At), e.Node, e.NodeName, e.Shard, e.Attempt, e.Message, data}
 	}
-	return nil
+	return db.insertRows(ctx, `INSERT INTO run_events (run_id, seq, type, at, node_id, node_name, shard, attempt, message, data)`, "", rows)
 }
 
-const runRow = `
-	SELECT id, team_id, workflow_id, workflow_name, workflow_revision, vcpu, ram_gb, gpu, price, starter_type, starter_id, starter_name,
+const runRow = `SELECT ` + runColumns
+
+const runColumns = `
+	       id, team_id, workflow_id, workflow_name, workflow_revision, vcpu, ram_gb, gpu, price, starter_type, starter_id, starter_name,
 	       retry_of, status, error_code, error_message, cancel_requested, total_nodes, done_nodes, progress, seq, fence, losses,
 	       billed_since, billed, credits_used, created_at, started_at, finished_at, number, name, note, tags, sweep_id`
 
@@ -191,23 +205,32 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 	if !r.Status.MayBecome(e.Status) {
 		return fault.Conflict("the run has already ended: it is %s", r.Status)
 	}
+	var last runs.Step
+	if e.Last != nil {
+		last = *e.Last
+		r.DoneNodes, r.Progress = last.Done, max(r.Progress, last.Progress)
+		r.Billed, r.BilledSince = last.Billed, last.BilledSince
+	}
+	last.Events = append(slices.Clone(last.Events), runs.Event{Type: lifecycle.Ended(e.Status), At: now, Message: e.Message})
 	cost := r.Costs(now)
-	_, err := db.changed(ctx, `
+	err := db.q.QueryRowContext(ctx, `
 		UPDATE runs SET status = $1, error_code = $2, error_message = $3, finished_at = $4, credits_used = $5, billed = $6,
-			billed_since = NULL, owner = '', lease_until = 0, progress = CASE WHEN $1 = 'completed' THEN 100 ELSE progress END
-		WHERE id = $7`,
-		e.Status, e.Code, e.Message, micros(now), cost, r.Took(now).Microseconds(), r.ID)
+			billed_since = NULL, owner = '', lease_until = 0, done_nodes = $7, progress = CASE WHEN $1 = 'completed' THEN 100 ELSE $8 + 0 END,
+			seq = seq + $9, log_size = log_size + $10
+		WHERE id = $11
+		RETURNING seq, log_size`,
+		e.Status, e.Code, e.Message, micros(now), cost, r.Took(now).Microseconds(), r.DoneNodes, r.Progress,
+		len(last.Events), last.LogSize(), r.ID).Scan(&r.Seq, &r.LogSize)
 	if err != nil {
+		return err
+	}
+	if err := db.writeStep(ctx, r, last, now); err != nil {
 		return err
 	}
 	if r.Status == lifecycle.Running {
 		if err := db.addUsage(ctx, r, now); err != nil {
 			return err
 		}
-	}
-	event := runs.Event{Type: lifecycle.Ended(e.Status), At: now, Message: e.Message}
-	if err := db.tell(ctx, r.ID, append(slices.Clone(e.Before), event)...); err != nil {
-		return err
 	}
 	return db.Settle(ctx, string(r.ID), billing.Entry{
 		Team: r.Team, Type: billing.RunEntry, Source: "run", SourceID: string(r.ID), Run: r.ID, Workflow: r.Workflow,
@@ -228,15 +251,19 @@ func (db *DB) RunSource(ctx context.Context, team ids.Team, id ids.Workflow) (ru
 
 // MissingFiles are those of the keys that are not the team's files.
 func (db *DB) MissingFiles(ctx context.Context, team ids.Team, keys []string) (missing []string, err error) {
-	for _, key := range keys {
-		var n int
-		err := db.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM files WHERE team_id = $1 AND key = $2`, team, key).Scan(&n)
-		if err != nil {
-			return nil, err
+	there := map[string]bool{}
+	err = forSome(keys, func(some []string) error {
+		found, err := all(ctx, db, func(r *sql.Rows, key *string) error { return r.Scan(key) },
+			`SELECT key FROM files WHERE team_id = $1 AND key IN (`+placeholders(2, len(some))+`)`, append([]any{team}, anys(some)...)...)
+		for _, key := range found {
+			there[key] = true
 		}
-		if n == 0 {
+		return err
+	})
+	for _, key := range keys {
+		if !there[key] {
 			missing = append(missing, key)
 		}
 	}
-	return missing, nil
+	return missing, err
 }

@@ -55,12 +55,13 @@ func (db *DB) ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time)
 // lines are the teams that wait, each with the oldest of its queued runs.
 func (db *DB) lines(ctx context.Context, c runs.Claim, now time.Time) ([]runs.Line, error) {
 	type waiting struct {
-		team ids.Team
-		run  runs.Candidate
+		team     ids.Team
+		run      runs.Candidate
+		used, at int64 // vCPU-milliseconds of late, as of when
 	}
 	list, err := all(ctx, db, func(r *sql.Rows, w *waiting) error {
 		var needs string
-		err := r.Scan((*string)(&w.team), (*string)(&w.run.ID), &w.run.Size.VCPU, &w.run.Size.RAMGB, &w.run.Size.GPU, &w.run.Passed, &needs, &w.run.PreparedBy)
+		err := r.Scan((*string)(&w.team), (*string)(&w.run.ID), &w.run.Size.VCPU, &w.run.Size.RAMGB, &w.run.Size.GPU, &w.run.Passed, &needs, &w.run.PreparedBy, &w.used, &w.at)
 		return errors.Join(err, readNeeds(needs, &w.run))
 	}, `
 		SELECT team_id, id, vcpu, ram_gb, gpu, passed, needs, CASE
@@ -68,17 +69,17 @@ func (db *DB) lines(ctx context.Context, c runs.Claim, now time.Time) ([]runs.Li
 			WHEN preparing_by = $2 THEN preparing_by
 			WHEN SUBSTR(preparing_by, 1, LENGTH($3)) = $3 THEN ''
 			WHEN EXISTS (SELECT 1 FROM workers w WHERE w.owner = preparing_by AND w.seen_at > $4) THEN preparing_by
-			ELSE '' END
+			ELSE '' END, COALESCE(u.vcpu_ms, 0), COALESCE(u.at, 0)
 		FROM (
 			SELECT team_id, id, vcpu, ram_gb, gpu, passed, needs, preparing, preparing_by, ROW_NUMBER() OVER (PARTITION BY team_id ORDER BY id) AS place
 			FROM runs WHERE status = 'queued'
-		) waiting
+		) waiting LEFT JOIN team_usage u USING (team_id)
 		WHERE place <= $1 + 0
 		ORDER BY team_id, id`, runs.LineLength, c.Owner, c.Host+" ", micros(now.Add(-present)))
 	var lines []runs.Line
 	for _, w := range list {
 		if n := len(lines); n == 0 || lines[n-1].Team != w.team {
-			lines = append(lines, runs.Line{Team: w.team})
+			lines = append(lines, runs.Line{Team: w.team, Used: faded(w.used, w.at, now) / 1000})
 		}
 		last := &lines[len(lines)-1]
 		last.Waiting = append(last.Waiting, w.run)
@@ -94,14 +95,16 @@ func (db *DB) usage(ctx context.Context, owner string, lines []runs.Line, now ti
 		byTeam[lines[i].Team] = &lines[i]
 	}
 	type running struct {
-		team    ids.Team
-		here    bool
-		size    credits.Size
-		claimed int64
+		team ids.Team
+		here bool
+		size credits.Size
+		busy float64 // vCPU-microseconds since they were claimed
 	}
 	list, err := all(ctx, db, func(r *sql.Rows, v *running) error {
-		return r.Scan((*string)(&v.team), &v.here, &v.size.VCPU, &v.size.RAMGB, &v.size.GPU, &v.claimed)
-	}, `SELECT team_id, owner = $1, vcpu, ram_gb, gpu, claimed_at FROM runs WHERE status = 'running'`, owner)
+		return r.Scan((*string)(&v.team), &v.here, &v.size.VCPU, &v.size.RAMGB, &v.size.GPU, &v.busy)
+	}, `
+		SELECT team_id, owner = $1, SUM(vcpu), SUM(ram_gb), SUM(gpu), SUM(CAST(vcpu AS DOUBLE PRECISION) * ($2 - claimed_at))
+		FROM runs WHERE status = 'running' GROUP BY team_id, owner = $1`, owner, micros(now))
 	if err != nil {
 		return used, err
 	}
@@ -110,22 +113,13 @@ func (db *DB) usage(ctx context.Context, owner string, lines []runs.Line, now ti
 			used = used.Plus(v.size)
 		}
 		if l := byTeam[v.team]; l != nil {
-			l.Used += float64(v.size.VCPU) * now.Sub(fromMicros(v.claimed)).Seconds()
+			l.Used += v.busy / 1e6
 			if v.here {
 				l.Running = l.Running.Plus(v.size)
 			}
 		}
 	}
-	_, err = all(ctx, db, func(r *sql.Rows, _ *struct{}) error {
-		var team ids.Team
-		var ms, at int64
-		err := r.Scan((*string)(&team), &ms, &at)
-		if l := byTeam[team]; l != nil {
-			l.Used += faded(ms, at, now) / 1000
-		}
-		return err
-	}, `SELECT team_id, vcpu_ms, at FROM team_usage WHERE team_id IN (SELECT team_id FROM runs WHERE status = 'queued')`)
-	return used, err
+	return used, nil
 }
 
 // halfLife is the time in which half of what a team has used is forgotten.
@@ -154,24 +148,23 @@ func (db *DB) addUsage(ctx context.Context, r runs.Run, now time.Time) error {
 }
 
 // take makes a worker the run's owner under a new fence.
-func (db *DB) take(ctx context.Context, id ids.Run, owner string, now, until time.Time) (runs.Run, error) {
-	_, err := db.changed(ctx, `
+func (db *DB) take(ctx context.Context, id ids.Run, owner string, now, until time.Time) (r runs.Run, err error) {
+	err = scanWhole(db.q.QueryRowContext(ctx, `
 		UPDATE runs SET status = 'running', owner = $1, fence = fence + 1, lease_until = $2, started_at = COALESCE(started_at, $3), claimed_at = $3,
-			preparing_by = '', preparing = ''
-		WHERE id = $4`, owner, micros(until), micros(now), id)
-	if err != nil {
-		return runs.Run{}, err
-	}
-	r, err := db.wholeRun(ctx, id)
+			preparing_by = '', preparing = '', seq = seq + 1
+		WHERE id = $4
+		RETURNING `+wholeColumns, owner, micros(until), micros(now), id), &r)
 	if err != nil {
 		return r, err
 	}
-	return r, db.tell(ctx, id, runs.Event{Type: lifecycle.RunStarted, At: now, Message: "a worker has taken the run"})
+	return r, db.insertEvents(ctx, id, r.Seq, runs.Event{Type: lifecycle.RunStarted, At: now, Message: "a worker has taken the run"})
 }
 
-// wholeRun is a run with all that it was given, whoever's it is.
-func (db *DB) wholeRun(ctx context.Context, id ids.Run) (r runs.Run, err error) {
-	err = scanRun(db.q.QueryRowContext(ctx, runRow+`, definition, parameters, inputs FROM runs WHERE id = $1`, id),
-		&r, &r.Definition, &r.Parameters, &r.Inputs)
-	return r, err
+// wholeColumns are those of a run with all that it was given, and what its team
+// can pay.
+const wholeColumns = runColumns + `, definition, parameters, inputs,
+	COALESCE((SELECT plan FROM teams WHERE teams.id = team_id), ''), (SELECT COALESCE(SUM(amount), 0) FROM holds WHERE holds.id = runs.id)`
+
+func scanWhole(row scanner, r *runs.Run) error {
+	return scanRun(row, r, &r.Definition, &r.Parameters, &r.Inputs, (*string)(&r.Plan), &r.Held)
 }

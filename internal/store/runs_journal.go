@@ -3,105 +3,153 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// Advance writes a step of a run that this worker carries.
+// Advance writes a step of a run that this worker carries. The update that says
+// how far it is also asks whose it is, and gives the numbers of its events.
 func (db *DB) Advance(ctx context.Context, id ids.Run, fence int64, s runs.Step, now time.Time) error {
-	return db.fenced(ctx, id, fence, func(tx *DB, r runs.Run) error {
-		for _, n := range s.Nodes {
-			if err := tx.saveNode(ctx, id, n); err != nil {
-				return err
-			}
+	return db.inTx(ctx, func(tx *DB) error {
+		r := runs.Run{ID: id}
+		err := tx.q.QueryRowContext(ctx, `
+			UPDATE runs SET done_nodes = $1, progress = CASE WHEN progress > $2 THEN progress ELSE $2 END, billed = $3, billed_since = $4,
+				seq = seq + $5, log_size = log_size + $6
+			WHERE id = $7 AND fence = $8 AND status = 'running'
+			RETURNING team_id, starter_id, seq, log_size`,
+			s.Done, s.Progress, s.Billed.Microseconds(), microsOrNull(s.BilledSince), len(s.Events), s.LogSize(), id, fence,
+		).Scan((*string)(&r.Team), &r.Starter.ID, &r.Seq, &r.LogSize)
+		if errors.Is(err, sql.ErrNoRows) {
+			return runs.ErrFenced
 		}
-		for _, a := range s.Attempts {
-			if err := tx.saveAttempt(ctx, id, a); err != nil {
-				return err
-			}
-		}
-		for _, o := range s.Outputs {
-			if err := tx.insertOutput(ctx, r, o, now); err != nil {
-				return err
-			}
-		}
-		if err := tx.appendLogs(ctx, r.Team, id, s); err != nil {
-			return err
-		}
-		_, err := tx.changed(ctx, `
-			UPDATE runs SET done_nodes = $1, progress = CASE WHEN progress > $2 THEN progress ELSE $2 END, billed = $3, billed_since = $4
-			WHERE id = $5`, s.Done, s.Progress, s.Billed.Microseconds(), microsOrNull(s.BilledSince), id)
 		if err != nil {
 			return err
 		}
-		return tx.tell(ctx, id, s.Events...)
+		return tx.writeStep(ctx, r, s, now)
 	})
 }
 
-func (db *DB) saveNode(ctx context.Context, id ids.Run, n runs.Node) error {
-	_, err := db.q.ExecContext(ctx, `
+// writeStep writes what a step says, for a run whose row has counted its events
+// and its logs already.
+func (db *DB) writeStep(ctx context.Context, r runs.Run, s runs.Step, now time.Time) error {
+	if err := db.saveNodes(ctx, r.ID, s.Nodes); err != nil {
+		return err
+	}
+	if err := db.saveAttempts(ctx, r.ID, s.Attempts); err != nil {
+		return err
+	}
+	if err := db.insertOutputs(ctx, r, s, now); err != nil {
+		return err
+	}
+	if err := db.appendLogs(ctx, r, s); err != nil {
+		return err
+	}
+	return db.insertEvents(ctx, r.ID, r.Seq, s.Events...)
+}
+
+func (db *DB) saveNodes(ctx context.Context, id ids.Run, nodes []runs.Node) error {
+	rows := make([][]any, len(nodes))
+	for i, n := range nodes {
+		rows[i] = []any{
+			id, n.ID, n.Name, n.State, n.Attempt, n.Cached, n.CacheMiss, n.ExitCode, n.Shards, n.ShardsDone, n.ShardsFailed,
+			n.PeakMemory, n.CPU.Microseconds(), microsOrNull(n.StartedAt), microsOrNull(n.FinishedAt),
+		}
+	}
+	return db.insertRows(ctx, `
 		INSERT INTO run_nodes (run_id, node_id, name, state, attempt, cached, cache_miss, exit_code, shards, shards_done, shards_failed,
-			peak_memory, cpu_micros, started_at, finished_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+			peak_memory, cpu_micros, started_at, finished_at)`, `
 		ON CONFLICT (run_id, node_id) DO UPDATE SET
 			state = excluded.state, attempt = excluded.attempt, cached = excluded.cached, cache_miss = excluded.cache_miss,
 			exit_code = excluded.exit_code, shards = excluded.shards, shards_done = excluded.shards_done, shards_failed = excluded.shards_failed,
-			peak_memory = excluded.peak_memory, cpu_micros = excluded.cpu_micros, started_at = excluded.started_at, finished_at = excluded.finished_at`,
-		id, n.ID, n.Name, n.State, n.Attempt, n.Cached, n.CacheMiss, n.ExitCode, n.Shards, n.ShardsDone, n.ShardsFailed,
-		n.PeakMemory, n.CPU.Microseconds(), microsOrNull(n.StartedAt), microsOrNull(n.FinishedAt))
-	return err
+			peak_memory = excluded.peak_memory, cpu_micros = excluded.cpu_micros, started_at = excluded.started_at, finished_at = excluded.finished_at`, rows)
 }
 
-func (db *DB) saveAttempt(ctx context.Context, id ids.Run, a runs.Attempt) error {
-	var retry int64
-	if !a.RetryAt.IsZero() {
-		retry = micros(a.RetryAt)
+func (db *DB) saveAttempts(ctx context.Context, id ids.Run, attempts []runs.Attempt) error {
+	rows := make([][]any, 0, len(attempts))
+	for _, a := range newest(attempts) {
+		var retry int64
+		if !a.RetryAt.IsZero() {
+			retry = micros(a.RetryAt)
+		}
+		rows = append(rows, []any{
+			id, a.Node, a.Shard, a.Number, a.Fence, a.Host, a.State, a.Reason, a.Message, a.Item, a.Memory, a.CacheKey, string(a.Parts), a.Outputs,
+			a.ExitCode, a.Peak, micros(a.AwayUntil), retry, micros(a.StartedAt), microsOrNull(a.EndedAt),
+		})
 	}
-	_, err := db.q.ExecContext(ctx, `
+	return db.insertRows(ctx, `
 		INSERT INTO run_attempts (run_id, node_id, shard, attempt, fence, host, state, reason, message, item, memory, cache_key, cache_parts, outputs,
-			exit_code, peak_memory, away_until, retry_at, started_at, ended_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+			exit_code, peak_memory, away_until, retry_at, started_at, ended_at)`, `
 		ON CONFLICT (run_id, node_id, shard, attempt) DO UPDATE SET
 			state = excluded.state, reason = excluded.reason, message = excluded.message, outputs = excluded.outputs,
 			exit_code = excluded.exit_code, peak_memory = excluded.peak_memory,
-			away_until = excluded.away_until, retry_at = excluded.retry_at, ended_at = excluded.ended_at`,
-		id, a.Node, a.Shard, a.Number, a.Fence, a.Host, a.State, a.Reason, a.Message, a.Item, a.Memory, a.CacheKey, string(a.Parts), a.Outputs,
-		a.ExitCode, a.Peak, micros(a.AwayUntil), retry, micros(a.StartedAt), microsOrNull(a.EndedAt))
-	return err
+			away_until = excluded.away_until, retry_at = excluded.retry_at, ended_at = excluded.ended_at`, rows)
 }
 
-// insertOutput makes a file of what a node produced; its bytes are there.
-func (db *DB) insertOutput(ctx context.Context, r runs.Run, o runs.Output, now time.Time) error {
-	if err := db.referTo(ctx, r.Team, o, now); err != nil {
-		return err
+// newest leaves out what a step says of an attempt before the last time: one
+// statement cannot change a row twice.
+func newest(attempts []runs.Attempt) (list []runs.Attempt) {
+	type key struct {
+		node          string
+		shard, number int
 	}
-	_, err := db.q.ExecContext(ctx, `
-		INSERT INTO files (key, team_id, source, rank, id, name, content_type, size, blob_key, run_id, node_id, port, shard, created_by, created_at)
-		VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-		o.Key, r.Team, files.FromRun, ids.NewFile(), o.Name, o.ContentType, o.Size, o.Blob, r.ID, o.Node, o.Port, o.Shard, r.Starter.ID, micros(now))
-	return err
-}
-
-// referTo counts a file's bytes: new ones against the quota, those of an
-// earlier run once more.
-func (db *DB) referTo(ctx context.Context, team ids.Team, o runs.Output, now time.Time) error {
-	if o.Reused {
-		found, err := db.changed(ctx, `UPDATE blobs SET refs = refs + 1 WHERE key = $1 AND team_id = $2`, o.Blob, team)
-		if err == nil && found == 0 {
-			err = runs.ErrGone
+	at := map[key]int{}
+	for _, a := range attempts {
+		k := key{a.Node, a.Shard, a.Number}
+		if i, known := at[k]; known {
+			list[i] = a
+			continue
 		}
+		at[k] = len(list)
+		list = append(list, a)
+	}
+	return list
+}
+
+// insertOutputs makes files of what nodes produced; their bytes are there. New
+// ones count against the quota, those of an earlier run are referred to once
+// more.
+func (db *DB) insertOutputs(ctx context.Context, r runs.Run, s runs.Step, now time.Time) error {
+	var blobs, rows [][]any
+	size := s.LogObjects()
+	for _, o := range s.Outputs {
+		rows = append(rows, []any{
+			o.Key, r.Team, files.FromRun, 1, ids.NewFile(), o.Name, o.ContentType, o.Size, o.Blob, r.ID, o.Node, o.Port, o.Shard, r.Starter.ID, micros(now),
+		})
+		if o.Reused {
+			if err := db.referTo(ctx, r.Team, o.Blob); err != nil {
+				return err
+			}
+			continue
+		}
+		size += o.Size
+		blobs = append(blobs, []any{o.Blob, r.Team, o.Size, o.SHA256, o.Mark, 1, micros(now)})
+	}
+	if err := db.insertRows(ctx, `INSERT INTO blobs (key, team_id, size, sha256, mark, refs, created_at)`, "", blobs); err != nil {
 		return err
 	}
-	_, err := db.q.ExecContext(ctx, `
-		INSERT INTO blobs (key, team_id, size, sha256, mark, refs, created_at) VALUES ($1, $2, $3, $4, $5, 1, $6)`,
-		o.Blob, team, o.Size, o.SHA256, o.Mark, micros(now))
-	if err != nil {
-		return err
+	if size > 0 {
+		_, err := db.q.ExecContext(ctx, `
+			INSERT INTO storage (team_id, bytes) VALUES ($1, $2)
+			ON CONFLICT (team_id) DO UPDATE SET bytes = storage.bytes + excluded.bytes`, r.Team, size)
+		if err != nil {
+			return err
+		}
 	}
-	_, err = db.addStorage(ctx, team, o.Size, 0)
+	return db.insertRows(ctx, `
+		INSERT INTO files (key, team_id, source, rank, id, name, content_type, size, blob_key, run_id, node_id, port, shard, created_by, created_at)`, "", rows)
+}
+
+// referTo counts one more file that is made of bytes which are there.
+func (db *DB) referTo(ctx context.Context, team ids.Team, blob string) error {
+	found, err := db.changed(ctx, `UPDATE blobs SET refs = refs + 1 WHERE key = $1 AND team_id = $2`, blob, team)
+	if err == nil && found == 0 {
+		err = runs.ErrGone
+	}
 	return err
 }
 
@@ -173,15 +221,21 @@ func (db *DB) OutputsOf(ctx context.Context, id ids.Run) ([]runs.Output, error) 
 // FilesByKey are those of a team's files, by key.
 func (db *DB) FilesByKey(ctx context.Context, team ids.Team, keys []string) (map[string]files.File, error) {
 	found := map[string]files.File{}
-	for _, key := range keys {
-		f := files.File{Team: team}
-		err := scanFile(db.q.QueryRowContext(ctx, file+`f.key = $2`, team, key), &f)
-		if err != nil {
-			return nil, db.foreseen(err, "file")
+	err := forSome(keys, func(some []string) error {
+		list, err := all(ctx, db, func(r *sql.Rows, f *files.File) error { return scanFile(r, f) },
+			file+`f.key IN (`+placeholders(2, len(some))+`)`, append([]any{team}, anys(some)...)...)
+		for _, f := range list {
+			f.Team = team
+			found[f.Key] = f
 		}
-		found[key] = f
+		return err
+	})
+	for _, key := range keys {
+		if _, ok := found[key]; err == nil && !ok {
+			err = fault.NotFound("no such file")
+		}
 	}
-	return found, nil
+	return found, err
 }
 
 // Cancelling are those of a worker's runs that somebody wants to end.

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -15,19 +17,23 @@ func (db *DB) RenewLeases(ctx context.Context, held []runs.Held, until time.Time
 	var kept []runs.Held
 	err := db.inTx(ctx, func(tx *DB) error {
 		kept = nil
-		for _, h := range held {
-			n, err := tx.changed(ctx, `
-				UPDATE runs SET lease_until = $1 WHERE id = $2 AND fence = $3 AND status = 'running'`, micros(until), h.Run, h.Fence)
-			if err != nil {
-				return err
-			}
-			if n == 1 {
-				kept = append(kept, h)
-			}
-		}
-		return nil
+		return forSome(held, func(some []runs.Held) error {
+			list, err := tx.renew(ctx, some, until)
+			kept = append(kept, list...)
+			return err
+		})
 	})
 	return kept, err
+}
+
+func (db *DB) renew(ctx context.Context, held []runs.Held, until time.Time) ([]runs.Held, error) {
+	which, args := make([]string, len(held)), []any{micros(until)}
+	for i, h := range held {
+		which[i] = fmt.Sprintf("(id = $%d AND fence = $%d)", len(args)+1, len(args)+2)
+		args = append(args, h.Run, h.Fence)
+	}
+	return all(ctx, db, func(r *sql.Rows, h *runs.Held) error { return r.Scan((*string)(&h.Run), &h.Fence) },
+		`UPDATE runs SET lease_until = $1 WHERE status = 'running' AND (`+strings.Join(which, " OR ")+`) RETURNING id, fence`, args...)
 }
 
 // GiveBack ends a lease now. Whoever sees the run's tasks goes on with it at
@@ -46,12 +52,16 @@ func (db *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Tim
 	var taken []runs.Run
 	err := db.inTx(ctx, func(tx *DB) error {
 		taken = nil
+		whose, owner := `owner = $2`, t.Owner
+		if t.Started {
+			whose, owner = `SUBSTR(owner, 1, LENGTH($2)) = $2`, t.Host+" "
+		}
 		list, err := all(ctx, tx, func(r *sql.Rows, u *unheld) error { return r.Scan((*string)(&u.id), &u.owner, &u.until) }, `
 			SELECT id, owner, lease_until FROM runs
-			WHERE status = 'running' AND (lease_until <= $1 OR SUBSTR(owner, 1, LENGTH($2)) = $2)
+			WHERE status = 'running' AND (lease_until <= $1 OR `+whose+`)
 				AND (lease_until <= $3 OR NOT EXISTS (
 					SELECT 1 FROM run_attempts a WHERE a.run_id = runs.id AND a.state = 'started' AND a.host <> $4))
-			`+tx.dialect.skipLocked, micros(now), t.Host+" ", micros(now.Add(-t.Away)), t.Host)
+			`+tx.dialect.skipLocked, micros(now), owner, micros(now.Add(-t.Away)), t.Host)
 		if err != nil {
 			return err
 		}
@@ -59,11 +69,10 @@ func (db *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Tim
 			if t.Held[u.id] { // maybe late to renew, as after a stop; that is for its lease to find out
 				continue
 			}
-			_, err := tx.changed(ctx, `UPDATE runs SET owner = $1, fence = fence + 1, lease_until = $2 WHERE id = $3`, t.Owner, micros(until), u.id)
-			if err != nil {
-				return err
-			}
-			r, err := tx.wholeRun(ctx, u.id)
+			var r runs.Run
+			err := scanWhole(tx.q.QueryRowContext(ctx, `
+				UPDATE runs SET owner = $1, fence = fence + 1, lease_until = $2 WHERE id = $3
+				RETURNING `+wholeColumns, t.Owner, micros(until), u.id), &r)
 			if err != nil {
 				return err
 			}

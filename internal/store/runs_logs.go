@@ -4,25 +4,18 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// appendLogs adds text to a run's log, and notes which of it lies in objects
-// now. The text itself is never rewritten.
-func (db *DB) appendLogs(ctx context.Context, team ids.Team, id ids.Run, s runs.Step) error {
-	if size := s.LogObjects(); size > 0 {
-		if _, err := db.addStorage(ctx, team, size, 0); err != nil {
-			return err
-		}
-	}
-	for _, p := range s.Logs {
-		var end int64
-		err := db.q.QueryRowContext(ctx, `UPDATE runs SET log_size = log_size + $1 WHERE id = $2 RETURNING log_size`, p.Size, id).Scan(&end)
-		if err != nil {
-			return err
-		}
+// appendLogs adds text to a run's log, which its row has counted already, and
+// notes which of it lies in objects. The text itself is never rewritten.
+func (db *DB) appendLogs(ctx context.Context, r runs.Run, s runs.Step) error {
+	rows := make([][]any, len(s.Logs))
+	start := r.LogSize - s.LogSize()
+	for i, p := range s.Logs {
 		marks := ""
 		if len(p.Marks) > 0 {
 			text, err := json.Marshal(p.Marks)
@@ -35,19 +28,19 @@ func (db *DB) appendLogs(ctx context.Context, team ids.Team, id ids.Run, s runs.
 		if p.Object != "" {
 			text = []byte{}
 		}
-		_, err = db.q.ExecContext(ctx, `
-			INSERT INTO run_logs (run_id, start, node_id, shard, attempt, node_start, size, text, object, object_start, marks)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-			id, end-p.Size, p.Node, p.Shard, p.Attempt, p.NodeStart, p.Size, text, p.Object, p.ObjectStart, marks)
-		if err != nil {
-			return err
-		}
+		rows[i] = []any{r.ID, start, p.Node, p.Shard, p.Attempt, p.NodeStart, p.Size, text, p.Object, p.ObjectStart, marks}
+		start += p.Size
+	}
+	err := db.insertRows(ctx, `
+		INSERT INTO run_logs (run_id, start, node_id, shard, attempt, node_start, size, text, object, object_start, marks)`, "", rows)
+	if err != nil {
+		return err
 	}
 	for _, m := range s.Sealed {
 		_, err := db.changed(ctx, `
 			UPDATE run_logs SET text = $1, object = $2, object_start = node_start - $3
 			WHERE run_id = $4 AND node_id = $5 AND shard = $6 AND node_start >= $3 AND node_start < $7 AND object = ''`,
-			[]byte{}, m.Object, m.From, id, m.Node, m.Shard, m.To)
+			[]byte{}, m.Object, m.From, r.ID, m.Node, m.Shard, m.To)
 		if err != nil {
 			return err
 		}
@@ -73,8 +66,12 @@ func (db *DB) LogSize(ctx context.Context, team ids.Team, id ids.Run) (size int6
 // NodeLogSize is how long the log of one shard of a node is.
 func (db *DB) NodeLogSize(ctx context.Context, team ids.Team, id ids.Run, node string, shard int) (size int64, err error) {
 	err = db.q.QueryRowContext(ctx, `
-		SELECT COALESCE(MAX(l.node_start + l.size), 0) FROM run_logs l JOIN runs r ON r.id = l.run_id
-		WHERE r.team_id = $1 AND l.run_id = $2 AND l.node_id = $3 AND l.shard = $4`, team, id, node, shard).Scan(&size)
+		SELECT l.node_start + l.size FROM run_logs l JOIN runs r ON r.id = l.run_id
+		WHERE r.team_id = $1 AND l.run_id = $2 AND l.node_id = $3 AND l.shard = $4
+		ORDER BY l.node_start DESC LIMIT 1`, team, id, node, shard).Scan(&size)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
 	return size, err
 }
 
@@ -92,14 +89,20 @@ func scanLogPiece(r *sql.Rows, p *runs.LogPiece) error {
 	return err
 }
 
-// LogPieces are those that hold a stretch of the log of a whole run.
+// LogPieces are those that hold a stretch of the log of a whole run. The first is
+// found by where it begins, so that the end of a long log costs no more than its
+// beginning.
 func (db *DB) LogPieces(ctx context.Context, team ids.Team, id ids.Run, from, to int64) ([]runs.LogPiece, error) {
-	return all(ctx, db, scanLogPiece, logPiece+`l.start + l.size > $3 AND l.start < $4 ORDER BY l.start`, team, id, from, to)
+	return all(ctx, db, scanLogPiece, logPiece+`l.start < $4 AND l.start + l.size > $3
+		AND l.start >= COALESCE((SELECT MAX(p.start) FROM run_logs p WHERE p.run_id = $2 AND p.start <= $3), 0)
+		ORDER BY l.start`, team, id, from, to)
 }
 
 // NodeLogPieces are those that hold a stretch of the log of one shard of a
 // node.
 func (db *DB) NodeLogPieces(ctx context.Context, team ids.Team, id ids.Run, node string, shard int, from, to int64) ([]runs.LogPiece, error) {
-	return all(ctx, db, scanLogPiece, logPiece+`l.node_id = $3 AND l.shard = $4 AND l.node_start + l.size > $5 AND l.node_start < $6 ORDER BY l.node_start`,
+	return all(ctx, db, scanLogPiece, logPiece+`l.node_id = $3 AND l.shard = $4 AND l.node_start < $6 AND l.node_start + l.size > $5
+		AND l.node_start >= COALESCE((SELECT MAX(p.node_start) FROM run_logs p WHERE p.run_id = $2 AND p.node_id = $3 AND p.shard = $4 AND p.node_start <= $5), 0)
+		ORDER BY l.node_start`,
 		team, id, node, shard, from, to)
 }

@@ -237,7 +237,7 @@ func TestARunThatTakesItsServerDownThreeTimesIsInterrupted(t *testing.T) {
 			if err != nil || got.Status.Terminal() != (crash == 3) {
 				t.Fatalf("after %d crashes it is %s, %v", crash, got.Status, err)
 			}
-			taken, err := db.TakeOver(ctx, runs.TakeOver{Owner: fmt.Sprint("h w", crash), Host: "h"}, now, now)
+			taken, err := db.TakeOver(ctx, runs.TakeOver{Owner: fmt.Sprint("h w", crash), Host: "h", Started: true}, now, now)
 			if err != nil || len(taken) != map[bool]int{true: 2, false: 1}[crash < 3] {
 				t.Fatalf("after %d crashes %d runs are taken over, %v", crash, len(taken), err)
 			}
@@ -380,7 +380,7 @@ func TestARunIsTakenOverByWhoSeesItsTasks(t *testing.T) {
 				if taken, err := db.TakeOver(ctx, own, now, now.Add(held)); err != nil || len(taken) != 0 {
 					t.Fatalf("its own worker takes it over: %+v, %v", taken, err)
 				}
-				taken, err := db.TakeOver(ctx, runs.TakeOver{Owner: tt.host + " new", Host: tt.host, Away: away}, now, now.Add(held))
+				taken, err := db.TakeOver(ctx, runs.TakeOver{Owner: tt.host + " new", Host: tt.host, Away: away, Started: true}, now, now.Add(held))
 				if err != nil || (len(taken) == 1) != tt.taken {
 					t.Errorf("taken: %+v, %v", taken, err)
 				}

@@ -37,6 +37,8 @@ type DB struct {
 	dialect dialect
 	sealer  *sealer
 	catalog credits.Catalog
+
+	statement func(string) // told of each; nil: nobody wants to know
 }
 
 // Options say which database to open.
@@ -50,6 +52,9 @@ type Options struct {
 	// MaxConnections bounds the PostgreSQL pool; 0 is 15, so that five processes
 	// leave room in the hundred that PostgreSQL takes by default.
 	MaxConnections int
+	// Statement is told of each statement before it is executed, BEGIN and
+	// COMMIT too where a transaction has its own. It may be nil.
+	Statement func(statement string)
 }
 
 // Open connects to a database whose schema is current (see Migrate) and
@@ -78,7 +83,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 
 func connect(ctx context.Context, o Options) (*DB, error) {
 	d := dialectFor(o.URL)
-	db := &DB{dialect: d}
+	db := &DB{dialect: d, statement: o.Statement}
 	var err error
 	if d.name == sqliteDialect.name {
 		err = db.connectSQLite(ctx, strings.TrimPrefix(o.URL, "sqlite://"))
@@ -106,7 +111,7 @@ func (db *DB) connectSQLite(ctx context.Context, path string) error {
 	readers := max(4, runtime.GOMAXPROCS(0))
 	pool.SetMaxOpenConns(readers)
 	pool.SetMaxIdleConns(readers)
-	db.pool, db.q, db.writer = pool, newPrepared(pool, pool), w
+	db.pool, db.q, db.writer = pool, db.observe(newPrepared(pool, pool)), w
 	return nil
 }
 
@@ -119,7 +124,7 @@ func (db *DB) connectPostgres(ctx context.Context, o Options) error {
 	pool.SetMaxOpenConns(n)
 	pool.SetMaxIdleConns(n)
 	pool.SetConnMaxIdleTime(5 * time.Minute)
-	db.pool, db.q = pool, pool
+	db.pool, db.q = pool, db.observe(pool)
 	if err := pool.PingContext(ctx); err != nil {
 		return errors.Join(fmt.Errorf("connect to postgres: %w", err), pool.Close())
 	}
@@ -176,6 +181,10 @@ func (db *DB) anyTx(ctx context.Context, fn func(tx *DB) error) error {
 }
 
 func (db *DB) tryTx(ctx context.Context, fn func(tx *DB) error) error {
+	if db.statement != nil {
+		db.statement("BEGIN")
+		defer db.statement("COMMIT")
+	}
 	t, err := db.pool.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
@@ -189,7 +198,7 @@ func (db *DB) tryTx(ctx context.Context, fn func(tx *DB) error) error {
 
 func (db *DB) bound(q querier) *DB {
 	tx := *db
-	tx.q, tx.inside = q, true
+	tx.q, tx.inside = db.observe(q), true
 	return &tx
 }
 

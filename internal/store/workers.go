@@ -39,17 +39,25 @@ func (db *DB) QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, 
 		return q, err
 	}
 	err = db.q.QueryRowContext(ctx, `
-		SELECT COALESCE(SUM(CASE WHEN status = 'running' THEN vcpu ELSE 0 END), 0), COUNT(CASE WHEN status = 'queued' AND team_id <> $1 THEN 1 END)
-		FROM runs WHERE status = 'running' AND team_id = $1 OR status = 'queued'`, team).Scan(&q.Running, &q.Others)
+		SELECT (SELECT COALESCE(SUM(vcpu), 0) FROM runs WHERE status = 'running' AND team_id = $1),
+			EXISTS (SELECT 1 FROM runs WHERE status = 'queued' AND team_id <> $1)`, team).Scan(&q.Running, &q.Others)
 	if err != nil {
 		return q, err
 	}
-	for _, id := range waiting {
-		var n int
-		if err := db.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM runs WHERE status = 'queued' AND id < $1`, id).Scan(&n); err != nil {
-			return q, err
-		}
-		q.Ahead[id] = n
+	err = forSome(waiting, func(some []ids.Run) error {
+		_, err := all(ctx, db, func(r *sql.Rows, _ *struct{}) error {
+			var id ids.Run
+			var n int
+			err := r.Scan((*string)(&id), &n)
+			q.Ahead[id] = n
+			return err
+		}, `
+			SELECT id, place - 1 FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY id) AS place FROM runs WHERE status = 'queued') queued
+			WHERE id IN (`+placeholders(1, len(some))+`)`, anys(some)...)
+		return err
+	})
+	if err != nil {
+		return q, err
 	}
 	q.Preparing, err = db.preparing(ctx, team, now)
 	return q, err

@@ -43,7 +43,13 @@ func EachURL(t *testing.T, test func(t *testing.T, url string)) {
 // Open opens a migrated database until the test ends.
 func Open(t testing.TB, url string) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{URL: url, SecretKey: SecretKey, MaxConnections: 8})
+	return OpenObserved(t, url, nil)
+}
+
+// OpenObserved is Open with somebody who wants to know of each statement.
+func OpenObserved(t testing.TB, url string, statement func(string)) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{URL: url, SecretKey: SecretKey, MaxConnections: 8, Statement: statement})
 	if err != nil {
 		t.Fatal(err)
 	}
