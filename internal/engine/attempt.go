@@ -135,7 +135,7 @@ type failure struct {
 
 func (c *carrier) explain(ctx context.Context, t *try, s executor.Seen) failure {
 	id := t.node.ID
-	if c.e.wasEvicted(c.key(t)) && s.Reason == executor.Cancelled {
+	if c.e.disk.WasEvicted(c.key(t)) && s.Reason == executor.Cancelled {
 		return failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s was stopped: the server's disk was nearly full, and this node used most of it", id)}
 	}
 	switch s.Reason {

@@ -16,18 +16,20 @@ import (
 	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/diskguard"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/prepare"
 	"github.com/millrace/millrace/internal/engine/shelf"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/admission"
 )
 
 // Queue hands runs to workers. A worker that has lost one finds its fence
 // refused.
 type Queue interface {
-	ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time) (runs.Claimed, error)
+	ClaimRuns(ctx context.Context, c admission.Claim, now, until time.Time) (runs.Claimed, error)
 	TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Time) ([]runs.Run, error)
 	RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs.Loss, now time.Time) error
 	// CountCrash counts a loss of a run that was at work when a server went down.
@@ -84,12 +86,6 @@ type Secrets interface {
 	SecretsOf(ctx context.Context, id ids.Run, names []string, now time.Time) (map[string]runs.Secret, error)
 }
 
-// Disk knows how much room the machine has left.
-type Disk interface {
-	Low() bool        // nothing new may start
-	NearlyNone() bool // something must end, so that the rest can go on
-}
-
 // Options are what the engine is made of.
 type Options struct {
 	Queue   Queue
@@ -113,7 +109,7 @@ type Options struct {
 	Network bool                      // whether tasks may use it
 	Disk    int64                     // bytes that one may write; 0: no limit
 	TaskLog int64                     // bytes kept of the log of one attempt; 0: the driver's own bound
-	Free    Disk                      // nil: there is always room
+	Free    diskguard.Disk            // nil: there is always room
 	Changed func(ids.Run)             // told whenever a run has moved
 	Ended   func(ids.Run)             // told when a run is carried no more
 	Pulse   func(ids.Run, runs.Pulse) // told what a running one uses
@@ -127,13 +123,13 @@ type Engine struct {
 	Options
 	wake   chan struct{}
 	leases *lease.Keeper
+	disk   *diskguard.Guard
 	before *prepare.Preparer // of runs that are queued still
 
 	tookOver bool             // what earlier workers on this machine had
 	crashed  map[ids.Run]bool // were at work when this machine's last server went down
 	mu       sync.Mutex
 	carriers map[ids.Run]*carrier
-	evicted  map[executor.Key]bool // ended to make room on the disk
 	done     sync.WaitGroup
 }
 
@@ -151,8 +147,8 @@ const (
 func New(o Options) *Engine {
 	o.Pause = cmp.Or(o.Pause, defaultPause)
 	e := &Engine{
-		Options: o, wake: make(chan struct{}, 1), carriers: map[ids.Run]*carrier{}, evicted: map[executor.Key]bool{}, crashed: map[ids.Run]bool{},
-		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log),
+		Options: o, wake: make(chan struct{}, 1), carriers: map[ids.Run]*carrier{}, crashed: map[ids.Run]bool{},
+		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log), disk: diskguard.New(o.Free, o.Driver, o.Log, o.Now),
 	}
 	e.before = prepare.New(o.Images, func(id ids.Run) {
 		e.Changed(id)

@@ -27,6 +27,7 @@ import (
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/objects/disk"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/admission"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
 )
@@ -152,7 +153,7 @@ func (s *shop) accept(definition, parameters string, of ids.Run) ids.Run {
 	}
 	r := runs.Run{
 		ID: ids.NewRun(), Team: s.team, Workflow: "wf_1", WorkflowName: "w", Revision: 1, Definition: g.JSON(), Parameters: []byte(parameters), Inputs: []byte(`{}`),
-		Size: credits.DefaultSize(), Price: 2800, Starter: runs.Starter{Type: "user", ID: string(s.user), Name: "Ada"}, TotalNodes: len(g.Order()), Needs: runs.NeedsOf(g), RetryOf: of, CreatedAt: time.Now(),
+		Size: credits.DefaultSize(), Price: 2800, Starter: runs.Starter{Type: "user", ID: string(s.user), Name: "Ada"}, TotalNodes: len(g.Order()), Needs: admission.NeedsOf(g), RetryOf: of, CreatedAt: time.Now(),
 	}
 	if err := s.db.SubmitRun(s.t.Context(), r, 60*r.Price, nil); err != nil {
 		s.t.Fatal(err)

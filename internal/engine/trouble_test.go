@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/admission"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
 	"github.com/millrace/millrace/internal/waittest"
@@ -83,7 +84,7 @@ type flakyDB struct {
 	chance *chance
 }
 
-func (f flakyDB) ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time) (runs.Claimed, error) {
+func (f flakyDB) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.Time) (runs.Claimed, error) {
 	return tried(f.chance, func() (runs.Claimed, error) { return f.DB.ClaimRuns(ctx, c, now, until) })
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/shelf"
 	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/admission"
 )
 
 var errDraining = errors.New("the worker stops")
@@ -29,7 +30,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	others.Go(func() { _ = e.leases.Run(leasing) })
 	others.Go(func() { e.observeAll(ctx) })
 	others.Go(func() { e.tidyAll(ctx) })
-	others.Go(func() { e.watchDisk(ctx) })
+	others.Go(func() { e.disk.Run(ctx) })
 	e.takeRuns(ctx, carrying)
 	stop(errDraining)
 	e.before.Close()
@@ -98,7 +99,7 @@ func (e *Engine) capacity(ctx context.Context) (total credits.Size, problem stri
 func (e *Engine) report(ctx context.Context) {
 	w := runs.Worker{Owner: e.Owner, Host: e.Host}
 	w.Size, w.Problem = e.capacity(ctx)
-	w.DiskLow = e.diskLow()
+	w.DiskLow = e.disk.Low()
 	e.complain(ctx, "cannot report this worker", e.Queue.ReportWorker(ctx, w, e.Now()))
 }
 
@@ -113,7 +114,7 @@ func (e *Engine) claim(ctx, carrying context.Context) {
 	most := maxCarried - len(e.carriers)
 	e.mu.Unlock()
 	total, problem := e.capacity(ctx)
-	if most <= 0 || problem != "" || e.diskLow() {
+	if most <= 0 || problem != "" || e.disk.Low() {
 		return
 	}
 	release, err := e.Memory.Reserve(8 << 20) // the largest definition
@@ -122,7 +123,7 @@ func (e *Engine) claim(ctx, carrying context.Context) {
 	}
 	defer release()
 	began := e.leases.Began()
-	c := runs.Claim{Owner: e.Owner, Host: e.Host, Total: total, Most: most, Prepares: e.noImages(ctx) == nil, Preparing: e.before.State()}
+	c := admission.Claim{Owner: e.Owner, Host: e.Host, Total: total, Most: most, Prepares: e.noImages(ctx) == nil, Preparing: e.before.State()}
 	claimed, err := e.Queue.ClaimRuns(ctx, c, e.Now(), e.Now().Add(lease.Length))
 	if err != nil {
 		e.complain(ctx, "cannot claim runs", err)
@@ -136,7 +137,7 @@ func (e *Engine) claim(ctx, carrying context.Context) {
 
 // prepare fetches what runs need while they are queued, and stops that for runs
 // that are so no more.
-func (e *Engine) prepare(ctx context.Context, c runs.Claim, claimed runs.Claimed) {
+func (e *Engine) prepare(ctx context.Context, c admission.Claim, claimed runs.Claimed) {
 	for id := range c.Preparing {
 		if !claimed.Queued[id] {
 			e.before.Drop(id)

@@ -7,6 +7,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs/admission"
 )
 
 // ErrFenced is what a worker hears that has lost a run: nothing was written.
@@ -32,6 +33,13 @@ type Worker struct {
 	Size    credits.Size
 	Problem string // why it starts nothing
 	DiskLow bool
+}
+
+// Claimed is what a worker that asked for runs gets.
+type Claimed struct {
+	Runs    []Run
+	Prepare []admission.Candidate // what it is to fetch for runs that stay queued meanwhile
+	Queued  map[ids.Run]bool      // those of the runs it prepares that are queued still
 }
 
 // TakeOver is a worker that looks for runs which nobody holds.

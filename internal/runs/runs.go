@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/runs/admission"
 )
 
 // Starter is who started a run.
@@ -55,7 +56,7 @@ type Run struct {
 	Definition      []byte
 	Parameters      []byte
 	Inputs          []byte
-	Needs           []Need // before it takes capacity; read when it is submitted
+	Needs           []admission.Need // before it takes capacity; read when it is submitted
 	Size            credits.Size
 	Price           credits.Amount // a second
 	Starter         Starter

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/runs/admission"
 )
 
 // Source is the workflow that a run is made of.
@@ -174,7 +175,7 @@ func checkGiven(g *graph.Graph, r *Run, in New) (map[string][]string, error) {
 	if len(wrong) > 0 {
 		return nil, fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
 	}
-	r.Parameters, r.TotalNodes, r.Needs = values.JSON(), len(g.Order()), NeedsOf(g)
+	r.Parameters, r.TotalNodes, r.Needs = values.JSON(), len(g.Order()), admission.NeedsOf(g)
 	return inputs, nil
 }
 

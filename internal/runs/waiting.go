@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs/admission"
 )
 
 // WaitReason is why a queued run waits.
@@ -18,7 +19,7 @@ const (
 	WaitsForTeam     WaitReason = "team_limit"
 	WaitsForDisk     WaitReason = "disk_low"
 	WaitsForExecutor WaitReason = "executor_unavailable"
-	WaitsForImage    WaitReason = "image"
+	WaitsForImage               = WaitReason(admission.Image)
 )
 
 // Waiting says why a run has not started, and how many go first as far as is

@@ -11,12 +11,13 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/admission"
 )
 
 // ClaimRuns hands queued runs to a worker that has room for them, fair between
 // teams by what they have used of late. Claims take turns, so that what one
 // sees is what there is.
-func (db *DB) ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time) (runs.Claimed, error) {
+func (db *DB) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.Time) (runs.Claimed, error) {
 	var claimed runs.Claimed
 	err := db.inTx(ctx, func(tx *DB) error {
 		claimed = runs.Claimed{}
@@ -34,7 +35,7 @@ func (db *DB) ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time)
 		if err := tx.prepare(ctx, c, lines, &claimed); err != nil {
 			return err
 		}
-		admitted, passed := runs.Admit(c, used, lines)
+		admitted, passed := admission.Admit(c, used, lines)
 		for _, id := range passed {
 			if _, err := tx.changed(ctx, `UPDATE runs SET passed = passed + 1 WHERE id = $1`, id); err != nil {
 				return err
@@ -53,10 +54,10 @@ func (db *DB) ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time)
 }
 
 // lines are the teams that wait, each with the oldest of its queued runs.
-func (db *DB) lines(ctx context.Context, c runs.Claim, now time.Time) ([]runs.Line, error) {
+func (db *DB) lines(ctx context.Context, c admission.Claim, now time.Time) ([]admission.Line, error) {
 	type waiting struct {
 		team     ids.Team
-		run      runs.Candidate
+		run      admission.Candidate
 		used, at int64 // vCPU-milliseconds of late, as of when
 	}
 	list, err := all(ctx, db, func(r *sql.Rows, w *waiting) error {
@@ -75,11 +76,11 @@ func (db *DB) lines(ctx context.Context, c runs.Claim, now time.Time) ([]runs.Li
 			FROM runs WHERE status = 'queued'
 		) waiting LEFT JOIN team_usage u USING (team_id)
 		WHERE place <= $1 + 0
-		ORDER BY team_id, id`, runs.LineLength, c.Owner, c.Host+" ", micros(now.Add(-present)))
-	var lines []runs.Line
+		ORDER BY team_id, id`, admission.LineLength, c.Owner, c.Host+" ", micros(now.Add(-present)))
+	var lines []admission.Line
 	for _, w := range list {
 		if n := len(lines); n == 0 || lines[n-1].Team != w.team {
-			lines = append(lines, runs.Line{Team: w.team, Used: faded(w.used, w.at, now) / 1000})
+			lines = append(lines, admission.Line{Team: w.team, Used: faded(w.used, w.at, now) / 1000})
 		}
 		last := &lines[len(lines)-1]
 		last.Waiting = append(last.Waiting, w.run)
@@ -89,8 +90,8 @@ func (db *DB) lines(ctx context.Context, c runs.Claim, now time.Time) ([]runs.Li
 
 // usage tells the lines what their teams use, and returns what runs on a
 // worker in all.
-func (db *DB) usage(ctx context.Context, owner string, lines []runs.Line, now time.Time) (used credits.Size, err error) {
-	byTeam := map[ids.Team]*runs.Line{}
+func (db *DB) usage(ctx context.Context, owner string, lines []admission.Line, now time.Time) (used credits.Size, err error) {
+	byTeam := map[ids.Team]*admission.Line{}
 	for i := range lines {
 		byTeam[lines[i].Team] = &lines[i]
 	}

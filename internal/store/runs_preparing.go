@@ -8,9 +8,10 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/admission"
 )
 
-func writeNeeds(needs []runs.Need) string {
+func writeNeeds(needs []admission.Need) string {
 	if len(needs) == 0 {
 		return ""
 	}
@@ -18,7 +19,7 @@ func writeNeeds(needs []runs.Need) string {
 	return string(text)
 }
 
-func readNeeds(text string, run *runs.Candidate) error {
+func readNeeds(text string, run *admission.Candidate) error {
 	if text == "" {
 		return nil
 	}
@@ -27,7 +28,7 @@ func readNeeds(text string, run *runs.Candidate) error {
 
 // prepare hands a worker the runs for which it is to fetch what they need, and
 // takes note of those that are ready.
-func (db *DB) prepare(ctx context.Context, c runs.Claim, lines []runs.Line, claimed *runs.Claimed) error {
+func (db *DB) prepare(ctx context.Context, c admission.Claim, lines []admission.Line, claimed *runs.Claimed) error {
 	for _, l := range lines {
 		for _, run := range l.Waiting {
 			if !c.Preparing[run.ID] || run.PreparedBy != c.Owner {
@@ -38,7 +39,7 @@ func (db *DB) prepare(ctx context.Context, c runs.Claim, lines []runs.Line, clai
 			}
 		}
 	}
-	claimed.Prepare = runs.ToPrepare(c, lines)
+	claimed.Prepare = admission.ToPrepare(c, lines)
 	for _, run := range claimed.Prepare {
 		_, err := db.changed(ctx, `UPDATE runs SET preparing_by = $1, preparing = $2 WHERE id = $3`, c.Owner, run.Needs[0].Kind, run.ID)
 		if err != nil {

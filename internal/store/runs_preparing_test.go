@@ -7,6 +7,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/admission"
 )
 
 func TestOneWorkerPreparesAQueuedRun(t *testing.T) {
@@ -14,7 +15,7 @@ func TestOneWorkerPreparesAQueuedRun(t *testing.T) {
 		ctx := t.Context()
 		team, _ := newTeam(t, db)
 		r := newRun(team)
-		r.Needs = []runs.Need{{Kind: runs.WaitsForImage, Ref: "alpine:3"}}
+		r.Needs = []admission.Need{{Kind: admission.Image, Ref: "alpine:3"}}
 		if err := db.SubmitRun(ctx, r, 60*r.Price, nil); err != nil {
 			t.Fatal(err)
 		}

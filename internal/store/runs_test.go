@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/admission"
 )
 
 func newRun(team ids.Team) runs.Run {
@@ -213,8 +214,8 @@ func TestALostRunComesBackTwice(t *testing.T) {
 }
 
 // claim is a worker with more room than anybody needs.
-func claim(owner string, most int) runs.Claim {
-	return runs.Claim{Owner: owner, Total: credits.Size{VCPU: 1000, RAMGB: 4000}, Most: most}
+func claim(owner string, most int) admission.Claim {
+	return admission.Claim{Owner: owner, Total: credits.Size{VCPU: 1000, RAMGB: 4000}, Most: most}
 }
 
 // A run that takes its server down is counted each time, also before any of

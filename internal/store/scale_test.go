@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/admission"
 )
 
 // fillRuns makes 10,000 queued, 10,000 running and 500,000 ended runs of 100
@@ -73,11 +74,11 @@ func TestReadingAndClaimingAreCheap(t *testing.T) {
 	}
 	for name, call := range map[string]func(context.Context) error{
 		"claim": func(ctx context.Context) error {
-			_, err := db.ClaimRuns(ctx, runs.Claim{Owner: "host0 w", Host: "host0", Total: credits.Size{VCPU: 64, RAMGB: 256}, Most: 1000}, now, now.Add(time.Minute))
+			_, err := db.ClaimRuns(ctx, admission.Claim{Owner: "host0 w", Host: "host0", Total: credits.Size{VCPU: 64, RAMGB: 256}, Most: 1000}, now, now.Add(time.Minute))
 			return err
 		},
 		"claim with room for four": func(ctx context.Context) error {
-			_, err := db.ClaimRuns(ctx, runs.Claim{Owner: "new w", Host: "new", Total: credits.Size{VCPU: 8, RAMGB: 256}, Most: 1000}, now, now.Add(time.Minute))
+			_, err := db.ClaimRuns(ctx, admission.Claim{Owner: "new w", Host: "new", Total: credits.Size{VCPU: 8, RAMGB: 256}, Most: 1000}, now, now.Add(time.Minute))
 			return err
 		},
 		"take over": func(ctx context.Context) error {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/runimages"
-	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/admission"
 )
 
 // maxTime is how long a run is prepared. What is missing then is the run's to
@@ -50,12 +50,12 @@ func (p *Preparer) State() map[ids.Run]bool {
 }
 
 // Begin fetches what a run needs, until ctx ends.
-func (p *Preparer) Begin(ctx context.Context, id ids.Run, needs []runs.Need) {
+func (p *Preparer) Begin(ctx context.Context, id ids.Run, needs []admission.Need) {
 	ctx, stop := context.WithCancel(ctx)
 	one := &preparation{images: runimages.Open(ctx, p.images), stop: stop}
 	var refs []string
 	for _, n := range needs {
-		if n.Kind == runs.WaitsForImage {
+		if n.Kind == admission.Image {
 			refs = append(refs, n.Ref)
 		}
 	}

@@ -1,4 +1,7 @@
-package runs
+// Package admission decides which queued runs a worker starts, and for which it
+// fetches what they need first. It is pure: what there is comes in, the choice
+// comes out.
+package admission
 
 import (
 	"cmp"

@@ -1,10 +1,9 @@
-package runs
+package admission
 
 import (
 	"fmt"
 	"testing"
 
-	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 )
@@ -12,7 +11,7 @@ import (
 // needing makes runs of a line need an image.
 func needing(l Line) Line {
 	for i := range l.Waiting {
-		l.Waiting[i].Needs = []Need{{WaitsForImage, "alpine:3"}}
+		l.Waiting[i].Needs = []Need{{Image, "alpine:3"}}
 	}
 	return l
 }
@@ -69,16 +68,5 @@ func TestWhatTheFirstNodesNeed(t *testing.T) {
 	}
 	if got := NeedsOf(g); fmt.Sprint(got) != "[{image one}]" {
 		t.Errorf("%v", got)
-	}
-}
-
-func TestARunSaysThatItsImageIsFetched(t *testing.T) {
-	t.Parallel()
-	q := QueueState{Workers: []Worker{{Owner: "w", Size: credits.Size{VCPU: 4}}}, Preparing: map[ids.Run]WaitReason{"r1": WaitsForImage}}
-	if w := q.waiting(Run{ID: "r1"}); w.Reason != WaitsForImage {
-		t.Errorf("%+v", w)
-	}
-	if w := q.waiting(Run{ID: "r2"}); w.Reason != WaitsForRoom {
-		t.Errorf("%+v", w)
 	}
 }

@@ -1,24 +1,22 @@
-package runs
+package admission
 
 import (
 	"slices"
 
 	"github.com/millrace/millrace/internal/domain/graph"
-	"github.com/millrace/millrace/internal/domain/ids"
 )
 
 // Need is something that must be on a worker before a run takes capacity there.
 type Need struct {
-	Kind WaitReason `json:"kind"`
-	Ref  string     `json:"ref"`
+	Kind Kind   `json:"kind"`
+	Ref  string `json:"ref"`
 }
 
-// Claimed is what a worker that asked for runs gets.
-type Claimed struct {
-	Runs    []Run
-	Prepare []Candidate      // what it is to fetch for runs that stay queued meanwhile
-	Queued  map[ids.Run]bool // those of the runs it prepares that are queued still
-}
+// Kind is what sort of thing a run needs.
+type Kind string
+
+// Image is a container image.
+const Image Kind = "image"
 
 // How many runs a worker prepares: at once, before they start, and of one team.
 const (
@@ -31,7 +29,7 @@ const (
 // fetched while the run goes.
 func NeedsOf(g *graph.Graph) (needs []Need) {
 	for _, n := range g.Order() {
-		need := Need{Kind: WaitsForImage, Ref: n.Image}
+		need := Need{Kind: Image, Ref: n.Image}
 		if n.Image != "" && len(g.Incoming(n.ID)) == 0 && !slices.Contains(needs, need) {
 			needs = append(needs, need)
 		}

@@ -1,0 +1,99 @@
+// Package diskguard ends the task that takes up most of a disk that is nearly
+// full, so that the others, and the server itself, go on. How full a disk is, is
+// measured elsewhere.
+package diskguard
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+)
+
+// How often it is checked whether something must end, and how long that may take
+// to help.
+const (
+	interval = 250 * time.Millisecond
+	patience = 3 * time.Second
+)
+
+// Disk knows how much space the machine has left.
+type Disk interface {
+	Low() bool        // nothing new may start
+	NearlyNone() bool // something must end, so that the rest can go on
+}
+
+// Guard watches one disk. All methods may be called at the same time.
+type Guard struct {
+	disk   Disk // nil: there is always space
+	driver executor.Driver
+	log    *slog.Logger
+	now    func() time.Time
+
+	mu      sync.Mutex
+	evicted map[executor.Key]bool
+}
+
+// New watches nothing yet. The disk may be nil: there is always space.
+func New(disk Disk, driver executor.Driver, log *slog.Logger, now func() time.Time) *Guard {
+	return &Guard{disk: disk, driver: driver, log: log, now: now, evicted: map[executor.Key]bool{}}
+}
+
+// Low reports whether nothing new may start.
+func (g *Guard) Low() bool { return g.disk != nil && g.disk.Low() }
+
+// Run ends tasks where that is needed, until ctx ends.
+func (g *Guard) Run(ctx context.Context) {
+	if g.disk == nil {
+		return
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	var last time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if g.disk.NearlyNone() && g.now().Sub(last) > patience && g.evict(ctx) {
+				last = g.now()
+			}
+		}
+	}
+}
+
+// evict ends the task that takes up most of the disk, and reports whether there
+// was one.
+func (g *Guard) evict(ctx context.Context) bool {
+	meter, ok := g.driver.(executor.Meter)
+	if !ok {
+		return false
+	}
+	largest, size, err := executor.Largest(ctx, g.driver, meter)
+	if err != nil {
+		g.log.ErrorContext(ctx, "cannot look at attempts", slog.Any("error", err))
+	}
+	if size == 0 {
+		return false
+	}
+	g.log.WarnContext(ctx, "the disk is nearly full: ending the task that takes up most of it",
+		slog.String("run", string(largest.Key.Run)), slog.String("node", largest.Key.Node), slog.Int64("bytes", size))
+	g.mu.Lock()
+	g.evicted[largest.Key] = true
+	g.mu.Unlock()
+	if err := g.driver.Stop(ctx, largest, 0); err != nil {
+		g.log.ErrorContext(ctx, "cannot stop a task", slog.Any("error", err))
+	}
+	return true
+}
+
+// WasEvicted reports, once, whether an attempt was ended to make space.
+func (g *Guard) WasEvicted(k executor.Key) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	was := g.evicted[k]
+	delete(g.evicted, k)
+	return was
+}

@@ -1,0 +1,19 @@
+package runs
+
+import (
+	"testing"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+func TestARunSaysThatItsImageIsFetched(t *testing.T) {
+	t.Parallel()
+	q := QueueState{Workers: []Worker{{Owner: "w", Size: credits.Size{VCPU: 4}}}, Preparing: map[ids.Run]WaitReason{"r1": WaitsForImage}}
+	if w := q.waiting(Run{ID: "r1"}); w.Reason != WaitsForImage {
+		t.Errorf("%+v", w)
+	}
+	if w := q.waiting(Run{ID: "r2"}); w.Reason != WaitsForRoom {
+		t.Errorf("%+v", w)
+	}
+}
