@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/metrics"
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/admission"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/tracing"
 )
@@ -50,10 +51,10 @@ func (o *observed) each(err error, tell func(observer)) error {
 }
 
 // ClaimRuns is watched.
-func (o *observed) ClaimRuns(ctx context.Context, c runs.Claim, now, until time.Time) ([]runs.Run, error) {
-	list, err := o.DB.ClaimRuns(ctx, c, now, until)
-	return list, o.each(err, func(to observer) {
-		for _, r := range list {
+func (o *observed) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.Time) (runs.Claimed, error) {
+	claimed, err := o.DB.ClaimRuns(ctx, c, now, until)
+	return claimed, o.each(err, func(to observer) {
+		for _, r := range claimed.Runs {
 			to.RunClaimed(ctx, r, now)
 		}
 	})
@@ -79,9 +80,14 @@ func (o *observed) Advance(ctx context.Context, id ids.Run, fence int64, s runs.
 	return o.each(o.DB.Advance(ctx, id, fence, s, now), func(to observer) { to.RunAdvanced(ctx, id, s, now) })
 }
 
-// EndRun is watched.
+// EndRun is watched, with the step that is written with it.
 func (o *observed) EndRun(ctx context.Context, id ids.Run, fence int64, e runs.Ending, now time.Time) error {
-	return o.each(o.DB.EndRun(ctx, id, fence, e, now), func(to observer) { to.RunEnded(ctx, id, e.Status, now) })
+	return o.each(o.DB.EndRun(ctx, id, fence, e, now), func(to observer) {
+		if e.Last != nil {
+			to.RunAdvanced(ctx, id, *e.Last, now)
+		}
+		to.RunEnded(ctx, id, e.Status, now)
+	})
 }
 
 // RenewLeases is watched: a run that is still held here, and not by its row, is
