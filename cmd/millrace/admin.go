@@ -21,6 +21,7 @@ import (
 type adminCommand struct {
 	User      userCommand      `cmd:"" help:"Accounts: list, create, set-password, disable, enable."`
 	Team      teamCommand      `cmd:"" help:"Teams: list, set-plan, grant."`
+	Runs      runsCommand      `cmd:"" help:"Runs that have not ended: list, why, requeue, end."`
 	Client    clientCommand    `cmd:"" help:"OAuth clients: add, list, remove."`
 	RotateKey rotateKeyCommand `cmd:"" help:"Seal everything with a new secret key, while no server runs."`
 	Doctor    doctorCommand    `cmd:"" help:"Check the settings and everything they point to, and say what is wrong."`

@@ -191,3 +191,11 @@ func (s settled) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount,
 	r.Traceparent = tracing.Parent(ctx)
 	return s.DB.SubmitRun(ctx, r, hold, record)
 }
+
+// SubmitSweep has its runs remember the request that they came of.
+func (s settled) SubmitSweep(ctx context.Context, sweep runs.Sweep, list []runs.Run, hold credits.Amount, record *idempotency.Record) error {
+	for i := range list {
+		list[i].Traceparent = tracing.Parent(ctx)
+	}
+	return s.DB.SubmitSweep(ctx, sweep, list, hold, record)
+}

@@ -40,6 +40,9 @@ type QueueState struct {
 	Preparing map[ids.Run]WaitReason // what a worker fetches for them
 }
 
+// Why explains why a queued run waits.
+func (q QueueState) Why(r Run) *Waiting { return q.waiting(r) }
+
 // waiting explains why a run of a size waits.
 func (q QueueState) waiting(r Run) *Waiting {
 	total, problem, low := 0, "no worker is running", false

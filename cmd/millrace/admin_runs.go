@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/lease"
+	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/store"
+)
+
+// runsCommand looks after runs that have not ended, beside the servers that
+// execute them.
+type runsCommand struct {
+	List    runsList    `cmd:"" help:"List the runs that wait or run, of all teams, and why they wait."`
+	Why     runsWhy     `cmd:"" help:"Say why a run waits, or who executes it."`
+	Requeue runsRequeue `cmd:"" help:"Take a running run from its worker and put it back into the queue. What it has finished stays."`
+	End     runsEnd     `cmd:"" help:"Cancel a run."`
+}
+
+type runsList struct {
+	databaseSettings `embed:""`
+	Limit            int `default:"1000" help:"How many at most, oldest first."`
+}
+
+// Run prints a table.
+func (c *runsList) Run(w world) error {
+	if c.Limit < 1 || c.Limit > 100000 {
+		return errors.New("--limit must be between 1 and 100000")
+	}
+	return c.beside(w.ctx, func(db *store.DB) error {
+		list, err := db.OpenRuns(w.ctx, c.Limit)
+		if err != nil {
+			return err
+		}
+		waits, err := reasons(w.ctx, db, list)
+		if err != nil {
+			return err
+		}
+		t := tabwriter.NewWriter(w.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "ID\tTEAM\tWORKFLOW\tSTATUS\tVCPU\tSINCE\tWAITS FOR\tWORKER")
+		for _, r := range list {
+			since, reason := r.CreatedAt, "-"
+			if r.Status == lifecycle.Running {
+				since = r.StartedAt
+			}
+			if why := waits[r.ID]; why != nil {
+				reason = string(why.Reason)
+			}
+			fmt.Fprintf(t, "%s\t%s\t%q\t%s\t%d\t%s\t%s\t%s\n", r.ID, r.Team, r.WorkflowName, r.Status, r.Size.VCPU, since.Format(time.RFC3339), reason, r.Worker)
+		}
+		return t.Flush()
+	})
+}
+
+// reasons are why the queued ones among runs wait.
+func reasons(ctx context.Context, db *store.DB, list []store.OpenRun) (map[ids.Run]*runs.Waiting, error) {
+	byTeam := map[ids.Team][]ids.Run{}
+	for _, r := range list {
+		if r.Status == lifecycle.Queued {
+			byTeam[r.Team] = append(byTeam[r.Team], r.ID)
+		}
+	}
+	states := map[ids.Team]runs.QueueState{}
+	for team, waiting := range byTeam {
+		state, err := db.QueueState(ctx, team, waiting, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		states[team] = state
+	}
+	why := map[ids.Run]*runs.Waiting{}
+	for _, r := range list {
+		if r.Status == lifecycle.Queued {
+			why[r.ID] = states[r.Team].Why(r.Run)
+		}
+	}
+	return why, nil
+}
+
+type runsWhy struct {
+	databaseSettings `embed:""`
+	ID               string `arg:"" help:"Id of the run."`
+}
+
+// Run says it in a sentence.
+func (c *runsWhy) Run(w world) error {
+	return c.beside(w.ctx, func(db *store.DB) error {
+		r, err := db.OpenRun(w.ctx, ids.Run(c.ID))
+		if err != nil {
+			return err
+		}
+		if r.Status == lifecycle.Running {
+			_, err = fmt.Fprintf(w.out, "%s runs since %s on %s\n", r.ID, r.StartedAt.Format(time.RFC3339), r.Worker)
+			return err
+		}
+		why, err := reasons(w.ctx, db, []store.OpenRun{r})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w.out, "%s waits since %s (%s): %s\n", r.ID, r.CreatedAt.Format(time.RFC3339), why[r.ID].Reason, why[r.ID].Message)
+		return err
+	})
+}
+
+// lettingGo is how long a worker takes at most to find out that it has lost a
+// run, and to end its tasks.
+const lettingGo = lease.Renewal + 7*time.Second
+
+// seize takes a run from its worker and waits until its tasks have ended. Who
+// is killed meanwhile has changed nothing: workers take the run over.
+func seize(w world, db *store.DB, id ids.Run) (fence int64, err error) {
+	fence, err = db.SeizeRun(w.ctx, id, "operator "+rand.Text(), time.Now().Add(2*lettingGo))
+	if err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(w.errOut, "waiting %s until its worker has stopped the run's tasks\n", lettingGo)
+	select {
+	case <-w.ctx.Done():
+		return 0, w.ctx.Err()
+	case <-time.After(lettingGo):
+		return fence, nil
+	}
+}
+
+type runsRequeue struct {
+	databaseSettings `embed:""`
+	ID               string `arg:"" help:"Id of the run."`
+}
+
+// Run takes about a quarter of a minute.
+func (c *runsRequeue) Run(w world) error {
+	return c.beside(w.ctx, func(db *store.DB) error {
+		r, err := db.OpenRun(w.ctx, ids.Run(c.ID))
+		if err != nil {
+			return err
+		}
+		if r.Status == lifecycle.Queued {
+			return errors.New("the run is in the queue already")
+		}
+		fence, err := seize(w, db, r.ID)
+		if err != nil {
+			return err
+		}
+		if err := db.ReturnRun(w.ctx, r.ID, fence, time.Now()); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w.out, "%s waits in the queue\n", r.ID)
+		return err
+	})
+}
+
+type runsEnd struct {
+	databaseSettings `embed:""`
+	ID               string `arg:"" help:"Id of the run."`
+	Force            bool   `help:"Take it from its worker first, if that does not heed."`
+}
+
+// Run asks the worker to cancel it, or interrupts it.
+func (c *runsEnd) Run(w world) error {
+	return c.beside(w.ctx, func(db *store.DB) error {
+		r, err := db.OpenRun(w.ctx, ids.Run(c.ID))
+		if err != nil {
+			return err
+		}
+		if c.Force && r.Status == lifecycle.Running {
+			fence, err := seize(w, db, r.ID)
+			if err != nil {
+				return err
+			}
+			e := runs.Ending{Status: lifecycle.Interrupted, Code: lifecycle.Internal, Message: "the operator ended the run"}
+			if err := db.EndRun(w.ctx, r.ID, fence, e, time.Now()); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(w.out, "%s is interrupted\n", r.ID)
+			return err
+		}
+		status, err := db.CancelRun(w.ctx, r.Team, r.ID, runs.Starter{Type: "operator", Name: "the operator"}, time.Now())
+		if err != nil {
+			return err
+		}
+		if status == lifecycle.Cancelled {
+			_, err = fmt.Fprintf(w.out, "%s is cancelled\n", r.ID)
+			return err
+		}
+		_, err = fmt.Fprintf(w.out, "%s is being cancelled by its worker\n", r.ID)
+		return err
+	})
+}

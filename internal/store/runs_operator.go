@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// OpenRun is a run that has not ended, as the operator sees it.
+type OpenRun struct {
+	runs.Run
+	Worker string // that executes it
+}
+
+const openRun = runRow + `, owner FROM runs WHERE `
+
+// OpenRuns are the runs of all teams that have not ended, oldest first.
+func (db *DB) OpenRuns(ctx context.Context, limit int) ([]OpenRun, error) {
+	return all(ctx, db, func(r *sql.Rows, o *OpenRun) error { return scanRun(r, &o.Run, &o.Worker) },
+		openRun+`status IN ('queued', 'running') ORDER BY id LIMIT $1 + 0`, limit)
+}
+
+// OpenRun is one of them; one that has ended is fault.KindConflict.
+func (db *DB) OpenRun(ctx context.Context, id ids.Run) (o OpenRun, err error) {
+	err = db.foreseen(scanRun(db.q.QueryRowContext(ctx, openRun+`id = $1`, id), &o.Run, &o.Worker), "run")
+	if err == nil && o.Status.Terminal() {
+		err = fault.Conflict("the run has ended: it is %s", o.Status)
+	}
+	return o, err
+}
+
+// SeizeRun takes a running run from its worker, which finds out when it renews
+// its lease and then stops the run's tasks. Until the given time nobody else
+// takes it.
+func (db *DB) SeizeRun(ctx context.Context, id ids.Run, by string, until time.Time) (fence int64, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
+		return tx.q.QueryRowContext(ctx, `
+			UPDATE runs SET owner = $1, fence = fence + 1, lease_until = $2 WHERE id = $3 AND status = 'running' RETURNING fence`,
+			by, micros(until), id).Scan(&fence)
+	})
+	return fence, db.foreseen(err, "running run")
+}
+
+// ReturnRun puts a run that the operator seized back into the queue, with what
+// it has done so far. Its tasks are gone, which is nobody's loss.
+func (db *DB) ReturnRun(ctx context.Context, id ids.Run, fence int64, now time.Time) error {
+	return db.fenced(ctx, id, fence, func(tx *DB, r runs.Run) error {
+		_, err := tx.changed(ctx, `UPDATE run_attempts SET state = 'lost', reason = 'lost', ended_at = $1 WHERE run_id = $2 AND state = 'started'`, micros(now), id)
+		if err != nil {
+			return err
+		}
+		_, err = tx.changed(ctx, `
+			UPDATE runs SET status = 'queued', owner = '', lease_until = 0, billed = $1, billed_since = NULL WHERE id = $2`, r.Took(now).Microseconds(), id)
+		if err != nil {
+			return err
+		}
+		if err := tx.addUsage(ctx, r, now); err != nil {
+			return err
+		}
+		return tx.tell(ctx, id, runs.Event{Type: lifecycle.RunRequeued, At: now, Message: "the operator put the run back into the queue"})
+	})
+}
