@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/millrace/millrace/cmd/millrace/observe"
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/collab"
@@ -210,7 +211,7 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	watched, trouble := h.observe()
 	h.engine = engine.New(engine.Options{
 		Network: s.TaskNetwork, Disk: space, TaskLog: log, Free: h.disk, Memory: h.memory,
-		Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Purse: h.db, Objects: observedObjects{keep, trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
+		Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Purse: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
 		Dir: folder, Owner: host + " " + rand.Text(), Host: host, Away: away,
 		Changed: h.feed.Changed, Ended: h.feed.Ended, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,
 	})
