@@ -31,6 +31,9 @@ GET POST /api/workflows
 GET PUT DELETE /api/workflows/{id}
 GET POST /api/runs
 GET /api/runs/compare
+GET /api/runs/{id}/attempts
+GET /api/runs/{id}/attempts/{nodeId}/{shard}/{attempt}/files
+GET /api/runs/{id}/nodes/{nodeId}/recipe
 GET POST /api/sweeps
 GET /api/sweeps/{id}
 GET /api/sweeps/{id}/table.csv

@@ -1279,6 +1279,35 @@ type Joined struct {
 	Workflow SharedWorkflow `json:"workflow"`
 }
 
+// KeptAttempt defines model for KeptAttempt.
+type KeptAttempt struct {
+	Attempt int `json:"attempt"`
+
+	// Bytes That are kept.
+	Bytes     int64 `json:"bytes"`
+	ExpiresAt Time  `json:"expiresAt"`
+
+	// Files Entries that are listed.
+	Files  int    `json:"files"`
+	KeptAt Time   `json:"keptAt"`
+	NodeID string `json:"nodeId"`
+	Shard  int    `json:"shard"`
+
+	// Truncated The folder had more entries than are listed.
+	Truncated bool `json:"truncated"`
+}
+
+// KeptFile defines model for KeptFile.
+type KeptFile struct {
+	ExpiresAt *Time  `json:"expiresAt"`
+	Kind      string `json:"kind"`
+	Path      string `json:"path"`
+	Size      int64  `json:"size"`
+
+	// URL Null where its bytes are not kept.
+	URL *string `json:"url"`
+}
+
 // Left defines model for Left.
 type Left struct {
 	// ID The team that was left.
@@ -1673,6 +1702,37 @@ type Readiness struct {
 	// Checks Each part that was looked at and how it is: `ok`, or a few words without secrets.
 	Checks map[string]string `json:"checks"`
 	Status string            `json:"status"`
+}
+
+// Recipe defines model for Recipe.
+type Recipe struct {
+	// Attempt The one that is described.
+	Attempt int    `json:"attempt"`
+	Command string `json:"command"`
+
+	// Env Variables of the command.
+	Env   map[string]string `json:"env"`
+	Files []RecipeFile      `json:"files"`
+
+	// Folder Stands in `env` and `lists` for the folder that the files are put into.
+	Folder      string  `json:"folder"`
+	Image       *string `json:"image"`
+	Interpreter string  `json:"interpreter"`
+
+	// Lists Texts to write, by path: what `INPUT_<port>_LIST` names.
+	Lists map[string]string `json:"lists"`
+}
+
+// RecipeFile defines model for RecipeFile.
+type RecipeFile struct {
+	ExpiresAt Time   `json:"expiresAt"`
+	Key       string `json:"key"`
+
+	// Path Below the folder.
+	Path   string  `json:"path"`
+	Sha256 *string `json:"sha256"`
+	Size   int64   `json:"size"`
+	URL    string  `json:"url"`
 }
 
 // ResetRequest defines model for ResetRequest.
@@ -3008,6 +3068,18 @@ type EditRunParams struct {
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
 
+// ListKeptAttemptsParams defines parameters for ListKeptAttempts.
+type ListKeptAttemptsParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ListKeptFilesParams defines parameters for ListKeptFiles.
+type ListKeptFilesParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // CancelRunParams defines parameters for CancelRun.
 type CancelRunParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
@@ -3063,6 +3135,15 @@ type ReadRunLogsParams struct {
 
 	// Limit How many bytes to give at most.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// GetRecipeParams defines parameters for GetRecipe.
+type GetRecipeParams struct {
+	// Shard Which item of a scattered step.
+	Shard *int `form:"shard,omitempty" json:"shard,omitempty"`
 
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`

@@ -521,6 +521,20 @@ type ClientInterface interface {
 	// Corresponds with PATCH /api/runs/{id} (the `EditRun` operationId).
 	EditRun(ctx context.Context, id RunID, params *EditRunParams, body EditRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListKeptAttempts List kept folders
+	//
+	// Gives the attempts of a run that failed and whose working folders are kept, for a while and as far as there is room: of an attempt up to 1,000 entries and 100 MB, of a run up to 20 attempts, of a team up to 1 GB, the oldest making room.
+	//
+	// Corresponds with GET /api/runs/{id}/attempts (the `ListKeptAttempts` operationId).
+	ListKeptAttempts(ctx context.Context, id RunID, params *ListKeptAttemptsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListKeptFiles List a kept folder
+	//
+	// Gives what was in the working folder of an attempt when it failed. Links are named and not followed. What is too large, or no file, has no address.
+	//
+	// Corresponds with GET /api/runs/{id}/attempts/{nodeId}/{shard}/{attempt}/files (the `ListKeptFiles` operationId).
+	ListKeptFiles(ctx context.Context, id RunID, nodeID string, shard int, attempt int, params *ListKeptFilesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// CancelRun Cancel a run
 	//
 	// Cancels a queued run at once and a running one as soon as its tasks are stopped. A run that is already in a terminal state stays as it is, and the call succeeds: it may be repeated. Owners and admins may cancel any run, members those they started.
@@ -573,6 +587,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/runs/{id}/logs (the `ReadRunLogs` operationId).
 	ReadRunLogs(ctx context.Context, id RunID, params *ReadRunLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetRecipe Reproduce a step
+	//
+	// Gives what a step was given and what it did with it, so that it can be done again on another machine: its command, its variables and the addresses of its inputs. An input that was deleted is 409.
+	//
+	// Corresponds with GET /api/runs/{id}/nodes/{nodeId}/recipe (the `GetRecipe` operationId).
+	GetRecipe(ctx context.Context, id RunID, nodeID string, params *GetRecipeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListRunShards List the items of a scattered node
 	//
@@ -2263,6 +2284,40 @@ func (c *Client) EditRun(ctx context.Context, id RunID, params *EditRunParams, b
 	return c.Client.Do(req)
 }
 
+// ListKeptAttempts List kept folders
+//
+// Gives the attempts of a run that failed and whose working folders are kept, for a while and as far as there is room: of an attempt up to 1,000 entries and 100 MB, of a run up to 20 attempts, of a team up to 1 GB, the oldest making room.
+//
+// Corresponds with GET /api/runs/{id}/attempts (the `ListKeptAttempts` operationId).
+func (c *Client) ListKeptAttempts(ctx context.Context, id RunID, params *ListKeptAttemptsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListKeptAttemptsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListKeptFiles List a kept folder
+//
+// Gives what was in the working folder of an attempt when it failed. Links are named and not followed. What is too large, or no file, has no address.
+//
+// Corresponds with GET /api/runs/{id}/attempts/{nodeId}/{shard}/{attempt}/files (the `ListKeptFiles` operationId).
+func (c *Client) ListKeptFiles(ctx context.Context, id RunID, nodeID string, shard int, attempt int, params *ListKeptFilesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListKeptFilesRequest(c.Server, id, nodeID, shard, attempt, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // CancelRun Cancel a run
 //
 // Cancels a queued run at once and a running one as soon as its tasks are stopped. A run that is already in a terminal state stays as it is, and the call succeeds: it may be repeated. Owners and admins may cancel any run, members those they started.
@@ -2376,6 +2431,23 @@ func (c *Client) CreateResultLink(ctx context.Context, id RunID, params *CreateR
 // Corresponds with GET /api/runs/{id}/logs (the `ReadRunLogs` operationId).
 func (c *Client) ReadRunLogs(ctx context.Context, id RunID, params *ReadRunLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReadRunLogsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetRecipe Reproduce a step
+//
+// Gives what a step was given and what it did with it, so that it can be done again on another machine: its command, its variables and the addresses of its inputs. An input that was deleted is 409.
+//
+// Corresponds with GET /api/runs/{id}/nodes/{nodeId}/recipe (the `GetRecipe` operationId).
+func (c *Client) GetRecipe(ctx context.Context, id RunID, nodeID string, params *GetRecipeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetRecipeRequest(c.Server, id, nodeID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -6163,6 +6235,125 @@ func NewEditRunRequestWithBody(server string, id RunID, params *EditRunParams, c
 	return req, nil
 }
 
+// NewListKeptAttemptsRequest constructs an http.Request for the ListKeptAttempts method
+func NewListKeptAttemptsRequest(server string, id RunID, params *ListKeptAttemptsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/%s/attempts", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewListKeptFilesRequest constructs an http.Request for the ListKeptFiles method
+func NewListKeptFilesRequest(server string, id RunID, nodeID string, shard int, attempt int, params *ListKeptFilesParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam2 string
+
+	pathParam2, err = runtime.StyleParamWithOptions("simple", false, "shard", shard, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "integer", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam3 string
+
+	pathParam3, err = runtime.StyleParamWithOptions("simple", false, "attempt", attempt, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "integer", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/%s/attempts/%s/%s/%s/files", pathParam0, pathParam1, pathParam2, pathParam3)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewCancelRunRequest constructs an http.Request for the CancelRun method
 func NewCancelRunRequest(server string, id RunID, params *CancelRunParams) (*http.Request, error) {
 	var err error
@@ -6568,6 +6759,89 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetRecipeRequest constructs an http.Request for the GetRecipe method
+func NewGetRecipeRequest(server string, id RunID, nodeID string, params *GetRecipeParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/%s/nodes/%s/recipe", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Shard != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "shard", *params.Shard, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -10274,6 +10548,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PATCH /api/runs/{id} (the `EditRun` operationId).
 	EditRunWithResponse(ctx context.Context, id RunID, params *EditRunParams, body EditRunJSONRequestBody, reqEditors ...RequestEditorFn) (*EditRunResponse, error)
 
+	// ListKeptAttemptsWithResponse List kept folders
+	//
+	// Gives the attempts of a run that failed and whose working folders are kept, for a while and as far as there is room: of an attempt up to 1,000 entries and 100 MB, of a run up to 20 attempts, of a team up to 1 GB, the oldest making room.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/runs/{id}/attempts (the `ListKeptAttempts` operationId).
+	ListKeptAttemptsWithResponse(ctx context.Context, id RunID, params *ListKeptAttemptsParams, reqEditors ...RequestEditorFn) (*ListKeptAttemptsResponse, error)
+
+	// ListKeptFilesWithResponse List a kept folder
+	//
+	// Gives what was in the working folder of an attempt when it failed. Links are named and not followed. What is too large, or no file, has no address.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/runs/{id}/attempts/{nodeId}/{shard}/{attempt}/files (the `ListKeptFiles` operationId).
+	ListKeptFilesWithResponse(ctx context.Context, id RunID, nodeID string, shard int, attempt int, params *ListKeptFilesParams, reqEditors ...RequestEditorFn) (*ListKeptFilesResponse, error)
+
 	// CancelRunWithResponse Cancel a run
 	//
 	// Cancels a queued run at once and a running one as soon as its tasks are stopped. A run that is already in a terminal state stays as it is, and the call succeeds: it may be repeated. Owners and admins may cancel any run, members those they started.
@@ -10336,6 +10628,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/runs/{id}/logs (the `ReadRunLogs` operationId).
 	ReadRunLogsWithResponse(ctx context.Context, id RunID, params *ReadRunLogsParams, reqEditors ...RequestEditorFn) (*ReadRunLogsResponse, error)
+
+	// GetRecipeWithResponse Reproduce a step
+	//
+	// Gives what a step was given and what it did with it, so that it can be done again on another machine: its command, its variables and the addresses of its inputs. An input that was deleted is 409.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/runs/{id}/nodes/{nodeId}/recipe (the `GetRecipe` operationId).
+	GetRecipeWithResponse(ctx context.Context, id RunID, nodeID string, params *GetRecipeParams, reqEditors ...RequestEditorFn) (*GetRecipeResponse, error)
 
 	// ListRunShardsWithResponse List the items of a scattered node
 	//
@@ -12156,6 +12457,62 @@ func (r EditRunResponse) StatusCode() int {
 	return 0
 }
 
+type ListKeptAttemptsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []KeptAttempt `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListKeptAttemptsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListKeptAttemptsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListKeptFilesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []KeptFile `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListKeptFilesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListKeptFilesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type CancelRunResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -12318,6 +12675,34 @@ func (r ReadRunLogsResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ReadRunLogsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetRecipeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Recipe `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r GetRecipeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetRecipeResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -14847,6 +15232,36 @@ func (c *ClientWithResponses) EditRunWithResponse(ctx context.Context, id RunID,
 	return ParseEditRunResponse(rsp)
 }
 
+// ListKeptAttemptsWithResponse List kept folders
+//
+// Gives the attempts of a run that failed and whose working folders are kept, for a while and as far as there is room: of an attempt up to 1,000 entries and 100 MB, of a run up to 20 attempts, of a team up to 1 GB, the oldest making room.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/runs/{id}/attempts (the `ListKeptAttempts` operationId).
+func (c *ClientWithResponses) ListKeptAttemptsWithResponse(ctx context.Context, id RunID, params *ListKeptAttemptsParams, reqEditors ...RequestEditorFn) (*ListKeptAttemptsResponse, error) {
+	rsp, err := c.ListKeptAttempts(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListKeptAttemptsResponse(rsp)
+}
+
+// ListKeptFilesWithResponse List a kept folder
+//
+// Gives what was in the working folder of an attempt when it failed. Links are named and not followed. What is too large, or no file, has no address.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/runs/{id}/attempts/{nodeId}/{shard}/{attempt}/files (the `ListKeptFiles` operationId).
+func (c *ClientWithResponses) ListKeptFilesWithResponse(ctx context.Context, id RunID, nodeID string, shard int, attempt int, params *ListKeptFilesParams, reqEditors ...RequestEditorFn) (*ListKeptFilesResponse, error) {
+	rsp, err := c.ListKeptFiles(ctx, id, nodeID, shard, attempt, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListKeptFilesResponse(rsp)
+}
+
 // CancelRunWithResponse Cancel a run
 //
 // Cancels a queued run at once and a running one as soon as its tasks are stopped. A run that is already in a terminal state stays as it is, and the call succeeds: it may be repeated. Owners and admins may cancel any run, members those they started.
@@ -14950,6 +15365,21 @@ func (c *ClientWithResponses) ReadRunLogsWithResponse(ctx context.Context, id Ru
 		return nil, err
 	}
 	return ParseReadRunLogsResponse(rsp)
+}
+
+// GetRecipeWithResponse Reproduce a step
+//
+// Gives what a step was given and what it did with it, so that it can be done again on another machine: its command, its variables and the addresses of its inputs. An input that was deleted is 409.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/runs/{id}/nodes/{nodeId}/recipe (the `GetRecipe` operationId).
+func (c *ClientWithResponses) GetRecipeWithResponse(ctx context.Context, id RunID, nodeID string, params *GetRecipeParams, reqEditors ...RequestEditorFn) (*GetRecipeResponse, error) {
+	rsp, err := c.GetRecipe(ctx, id, nodeID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetRecipeResponse(rsp)
 }
 
 // ListRunShardsWithResponse List the items of a scattered node
@@ -17437,6 +17867,68 @@ func ParseEditRunResponse(rsp *http.Response) (*EditRunResponse, error) {
 	return response, nil
 }
 
+// ParseListKeptAttemptsResponse parses an HTTP response from a ListKeptAttemptsWithResponse call
+func ParseListKeptAttemptsResponse(rsp *http.Response) (*ListKeptAttemptsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListKeptAttemptsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []KeptAttempt `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListKeptFilesResponse parses an HTTP response from a ListKeptFilesWithResponse call
+func ParseListKeptFilesResponse(rsp *http.Response) (*ListKeptFilesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListKeptFilesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []KeptFile `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseCancelRunResponse parses an HTTP response from a CancelRunWithResponse call
 func ParseCancelRunResponse(rsp *http.Response) (*CancelRunResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -17609,6 +18101,37 @@ func ParseReadRunLogsResponse(rsp *http.Response) (*ReadRunLogsResponse, error) 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data RunLogs `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetRecipeResponse parses an HTTP response from a GetRecipeWithResponse call
+func ParseGetRecipeResponse(rsp *http.Response) (*GetRecipeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetRecipeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Recipe `json:"data"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`

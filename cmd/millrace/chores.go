@@ -43,6 +43,11 @@ func (h *house) newKeeper() *upkeep.Keeper {
 				n, err := h.db.Fenced(fence).ChargeStorage(ctx, time.Now())
 				return upkeep.Result{Done: n}, err
 			}},
+			{Name: "failed-folders", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+				n, err := h.db.Fenced(fence).DropExpiredKept(ctx, time.Now())
+				return upkeep.Result{Done: n, More: n > 0}, err
+			}},
+			{Name: "failed-folders-low-disk", Every: 10 * time.Second, Batch: h.dropFailed},
 		}, h.retention.Chores(hourly)...),
 		Local: []upkeep.Chore{
 			{Name: "local-images", Every: often, Batch: onThisMachine(func(context.Context) error { return h.images.Clean() })},
@@ -76,11 +81,38 @@ func (h *house) unlessBackup(do func(context.Context, int64) (upkeep.Result, err
 	}
 }
 
+// dropFailed gives up folders of failed steps while the disk is nearly full,
+// the oldest first: they are what is missed least.
+func (h *house) dropFailed(ctx context.Context, fence int64) (upkeep.Result, error) {
+	if !h.disk.Low() {
+		return upkeep.Result{}, nil
+	}
+	n, err := h.db.Fenced(fence).DropOldestKept(ctx)
+	if err != nil || n == 0 {
+		return upkeep.Result{}, err
+	}
+	_, err = h.unlessBackup(h.cleaning(files.Cleaner.DeletePending))(ctx, fence)
+	return upkeep.Result{Done: n, More: true}, err
+}
+
+// failedLife is how long the folders of failed steps are kept.
+func (s *retentionSettings) failedLife() (time.Duration, error) {
+	if s.KeepFailed == "0" || s.KeepFailed == "0d" {
+		return 0, nil
+	}
+	days, err := retention.Parse(s.KeepFailed)
+	if err != nil {
+		return 0, fmt.Errorf("--keep-failed: %w", err)
+	}
+	return time.Duration(days) * 24 * time.Hour, nil
+}
+
 // retentionSettings say how long things are kept; teams can choose less.
 type retentionSettings struct {
 	KeepLogs      string `help:"How long the logs of runs are kept, such as 90d or 12w. Default: for ever." group:"retention"`
 	KeepEvents    string `help:"How long the events of runs are kept. Default: for ever." group:"retention"`
 	KeepRuns      string `help:"How long runs are kept, with their outputs. Default: for ever." group:"retention"`
+	KeepFailed    string `default:"7d" help:"How long the working folders of failed steps are kept, such as 7d; 0d: not at all." group:"retention"`
 	KeepRevisions string `help:"How long earlier revisions of workflows are kept. Default: for ever." group:"retention"`
 }
 

@@ -29,7 +29,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/images"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/tool"
+	"github.com/millrace/millrace/internal/engine/kept"
 	"github.com/millrace/millrace/internal/engine/lease"
+	"github.com/millrace/millrace/internal/engine/recipe"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/freedisk"
 	"github.com/millrace/millrace/internal/httpapi"
@@ -38,6 +40,7 @@ import (
 	"github.com/millrace/millrace/internal/mail"
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
@@ -133,12 +136,13 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	})
 	drawings.GoLive(h.editor)
 	countRooms(h.metrics, h.editor)
+	asked := runs.NewService(runs.Options{
+		Store: settled{db, h.editor}, Details: db, Shards: db, Reports: db.Key("reports"), Logs: db, Submit: settled{db, h.editor}, Sweeps: settled{db, h.editor}, Kept: db, Recipes: recipe.Of, Objects: keep, Workshop: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
+	})
 	api := httpapi.New(httpapi.Options{
 		Away: store.Away,
 		Log:  log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings,
-		Life: ctx, Runs: runs.NewService(runs.Options{
-			Store: settled{db, h.editor}, Details: db, Shards: db, Reports: db.Key("reports"), Logs: db, Submit: settled{db, h.editor}, Sweeps: settled{db, h.editor}, Objects: keep, Workshop: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
-		}),
+		Life: ctx, Runs: asked, Compare: &compare.Service{Runs: asked, Details: db, Memory: h.memory},
 		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
 		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
@@ -207,12 +211,17 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	if err != nil {
 		return err
 	}
+	failedLife, err := s.failedLife()
+	if err != nil {
+		return err
+	}
 	h.feed = runs.NewFeed(h.db.RunsBridge(), &h.hub, h.log)
 	watched, trouble := h.observe()
 	h.engine = engine.New(engine.Options{
 		Network: s.TaskNetwork, Disk: space, TaskLog: log, Free: h.disk, Memory: h.memory,
 		Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Purse: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
-		Dir: folder, Owner: host + " " + rand.Text(), Host: host, Away: away,
+		Failed: &kept.Keeper{Store: h.db, Objects: keep, Life: failedLife, Low: h.disk.Low, Now: time.Now},
+		Dir:    folder, Owner: host + " " + rand.Text(), Host: host, Away: away,
 		Changed: h.feed.Changed, Ended: h.feed.Ended, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,
 	})
 	h.feed.Wake, h.feed.Cancel = h.engine.Wake, h.engine.Cancel

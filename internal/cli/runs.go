@@ -13,21 +13,23 @@ import (
 )
 
 type runsCommand struct {
-	List    runsList       `cmd:"" default:"withargs" aliases:"ls" help:"List the newest runs."`
-	View    runsView       `cmd:"" help:"Show a run with its nodes."`
-	Watch   runsWatch      `cmd:"" help:"Follow a run until it ends, and exit as it did."`
-	Logs    logsCommand    `cmd:"" help:"Print what a run wrote."`
-	Items   runsItems      `cmd:"" help:"List the items of a scattered node, failed ones first."`
-	Events  runsEvents     `cmd:"" help:"List what happened in a run."`
-	Rename  runsRename     `cmd:"" help:"Give a run a name, a note or tags."`
-	Compare runsCompare    `cmd:"" help:"Set two runs side by side."`
-	Sweep   runsSweep      `cmd:"" help:"Show the runs of a sweep as a table (run --vary starts one)."`
-	Share   runsShare      `cmd:"" help:"Make a link to a run's results, for people without an account."`
-	Links   runsLinks      `cmd:"" help:"List the links to a run's results."`
-	Unshare runsUnshare    `cmd:"" help:"End a link to a run's results."`
-	Cancel  runsCancel     `cmd:"" help:"Cancel a run."`
-	Retry   runsRetry      `cmd:"" help:"Run again what a run did; what succeeded is reused."`
-	Outputs outputsCommand `cmd:"" help:"Outputs of a run: list, download."`
+	List      runsList       `cmd:"" default:"withargs" aliases:"ls" help:"List the newest runs."`
+	View      runsView       `cmd:"" help:"Show a run with its nodes."`
+	Watch     runsWatch      `cmd:"" help:"Follow a run until it ends, and exit as it did."`
+	Logs      logsCommand    `cmd:"" help:"Print what a run wrote."`
+	Items     runsItems      `cmd:"" help:"List the items of a scattered node, failed ones first."`
+	Events    runsEvents     `cmd:"" help:"List what happened in a run."`
+	Rename    runsRename     `cmd:"" help:"Give a run a name, a note or tags."`
+	Compare   runsCompare    `cmd:"" help:"Set two runs side by side."`
+	Sweep     runsSweep      `cmd:"" help:"Show the runs of a sweep as a table (run --vary starts one)."`
+	Share     runsShare      `cmd:"" help:"Make a link to a run's results, for people without an account."`
+	Links     runsLinks      `cmd:"" help:"List the links to a run's results."`
+	Unshare   runsUnshare    `cmd:"" help:"End a link to a run's results."`
+	Kept      runsKept       `cmd:"" help:"Show or fetch the kept folder of a step that failed."`
+	Reproduce runsReproduce  `cmd:"" help:"Fetch what a step was given, to do it again on your own machine."`
+	Cancel    runsCancel     `cmd:"" help:"Cancel a run."`
+	Retry     runsRetry      `cmd:"" help:"Run again what a run did; what succeeded is reused."`
+	Outputs   outputsCommand `cmd:"" help:"Outputs of a run: list, download."`
 }
 
 type runsList struct {

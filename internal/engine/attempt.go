@@ -76,6 +76,9 @@ func (c *carrier) takeIn(ctx context.Context) error {
 // close ends a try in the journal.
 func (c *carrier) close(t *try, state runs.AttemptState, reason string) {
 	delete(c.live, c.key(t))
+	if state == runs.AttemptFailed {
+		c.failed[c.key(t)] = true
+	}
 	t.row.State, t.row.EndedAt, t.row.Reason = state, c.e.Now(), reason
 	c.step.Attempts = append(c.step.Attempts, t.row)
 }

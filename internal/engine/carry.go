@@ -60,15 +60,16 @@ type execution struct {
 	scattered int // shards of all its scatters
 	itemBytes int // of what they are scattered over
 
-	step  runs.Step // what the next write says
-	dirty map[*node]bool
-	since time.Time // when the first of it happened
-	ends  []ending
-	over  []executor.Handle // ended, which is still to be written
-	done  []executor.Handle // ended, to be let go
-	text  []byte            // of the log that is being read
-	texts int64             // bytes kept of all logs of the run
-	mute  bool              // no more is kept of them
+	step   runs.Step // what the next write says
+	dirty  map[*node]bool
+	since  time.Time // when the first of it happened
+	ends   []ending
+	failed map[executor.Key]bool // whose folders are to be kept
+	over   []executor.Handle     // ended, which is still to be written
+	done   []executor.Handle     // ended, to be let go
+	text   []byte                // of the log that is being read
+	texts  int64                 // bytes kept of all logs of the run
+	mute   bool                  // no more is kept of them
 
 	felt time.Time // when its pulse was taken
 	told int       // percent
@@ -91,7 +92,7 @@ func newCarrier(e *Engine, r runs.Run) *carrier {
 
 func newExecution(dir string, r runs.Run) execution {
 	return execution{
-		r: r, work: bounds.NewWork(), nodes: map[string]*node{}, waits: map[*shard]*node{}, live: map[executor.Key]*try{}, dirty: map[*node]bool{}, made: produced.Files{},
+		r: r, work: bounds.NewWork(), nodes: map[string]*node{}, waits: map[*shard]*node{}, live: map[executor.Key]*try{}, failed: map[executor.Key]bool{}, dirty: map[*node]bool{}, made: produced.Files{},
 		shelf: shelf.New(dir, r.ID),
 	}
 }

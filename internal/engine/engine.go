@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/diskguard"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/kept"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/prepare"
 	"github.com/millrace/millrace/internal/engine/shelf"
@@ -99,7 +100,8 @@ type Options struct {
 	Files   Files
 	Secrets Secrets
 	Driver  executor.Driver
-	Images  Images // nil: no node can have one
+	Images  Images       // nil: no node can have one
+	Failed  *kept.Keeper // of the folders of failed attempts; nil: nothing is kept
 	Catalog credits.Catalog
 	Dir     string // where attempts have their folders
 	Owner   string // this worker, unique for its life; it begins with Host and a space

@@ -138,7 +138,14 @@ func (c *carrier) wrote(s runs.Step) {
 // goes on.
 func (c *carrier) letGo(ctx context.Context) {
 	for _, h := range c.done {
-		c.parting.Do(func() { c.e.complain(ctx, "cannot release an attempt", c.e.Driver.Release(ctx, h)) })
+		failed := c.failed[h.Key]
+		delete(c.failed, h.Key)
+		c.parting.Do(func() {
+			if failed {
+				c.e.keepFolder(ctx, h)
+			}
+			c.e.complain(ctx, "cannot release an attempt", c.e.Driver.Release(ctx, h))
+		})
 	}
 	c.done = nil
 }

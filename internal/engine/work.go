@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/shelf"
 	"github.com/millrace/millrace/internal/engine/suspects"
@@ -280,6 +282,11 @@ func (e *Engine) renewAttempts(ctx context.Context) {
 	}
 }
 
+// keepFolder keeps the working folder of an attempt, if it failed.
+func (e *Engine) keepFolder(ctx context.Context, h executor.Handle) {
+	e.complain(ctx, "cannot keep a failed folder", e.Failed.Keep(ctx, h.Key, filepath.Join(e.Dir, h.Key.Folder(), shim.WorkFolder)))
+}
+
 // removeOrphans ends attempts that nobody wants: those of runs that have ended
 // or went elsewhere. An attempt is in the journal before it is submitted, so
 // that a fresh one is never taken for an orphan.
@@ -300,6 +307,7 @@ func (e *Engine) removeOrphans(ctx context.Context) {
 			continue
 		}
 		if s.Phase.Final() {
+			e.keepFolder(ctx, s.Handle)
 			e.complain(ctx, "cannot release an orphan", e.Driver.Release(ctx, s.Handle))
 			continue
 		}

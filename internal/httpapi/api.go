@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/upkeep"
@@ -48,6 +49,7 @@ type Options struct {
 	Providers Providers
 	Workflows *workflows.Service
 	Runs      *runs.Service
+	Compare   *compare.Service
 	Feed      events.Feed
 	Sharing   *sharing.Service
 	Secrets   *secrets.Service

@@ -17,7 +17,7 @@ func (a *API) compareRuns(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	c, err := a.Runs.Compare(x.ctx(), x.caller, ids.Run(first), ids.Run(second))
+	c, err := a.Compare.Compare(x.ctx(), x.caller, ids.Run(first), ids.Run(second))
 	if err != nil {
 		return answer{}, err
 	}

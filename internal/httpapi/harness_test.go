@@ -29,7 +29,9 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
 	"github.com/millrace/millrace/internal/engine/executor/tool/tooltest"
+	"github.com/millrace/millrace/internal/engine/kept"
 	"github.com/millrace/millrace/internal/engine/lease"
+	"github.com/millrace/millrace/internal/engine/recipe"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/identity"
@@ -42,6 +44,7 @@ import (
 	"github.com/millrace/millrace/internal/papers/paperstest"
 	"github.com/millrace/millrace/internal/payments/sandbox"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
@@ -129,10 +132,11 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	catalog := credits.DefaultCatalog()
 	h.keeper, h.filesRoom = keeper, files.NewService(h.db, objects.Kept{Store: keeper}, catalog, h.clock)
 	work := engineOf(t, h)
+	asked := runs.NewService(runs.Options{
+		Store: h.db, Details: h.db, Shards: h.db, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Kept: h.db, Recipes: recipe.Of, Objects: objects.Kept{Store: keeper}, Workshop: work, Catalog: catalog, Now: h.clock,
+	})
 	o := httpapi.Options{
-		Runs: runs.NewService(runs.Options{
-			Store: h.db, Details: h.db, Shards: h.db, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Objects: objects.Kept{Store: keeper}, Workshop: work, Catalog: catalog, Now: h.clock,
-		}),
+		Runs: asked, Compare: &compare.Service{Runs: asked, Details: h.db},
 		Feed: &h.hub, Life: t.Context(),
 		Files: h.filesRoom, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
@@ -183,6 +187,7 @@ func engineOf(t *testing.T, h *house) *engine.Engine {
 		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Purse: h.db, Objects: objects.Kept{Store: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
 		Dir: dir, Owner: "here test", Host: "here", Away: time.Minute, Changed: h.hub.Changed, Ended: h.hub.Ended, Pulse: h.hub.Feel,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: h.ticking,
+		Failed: &kept.Keeper{Store: h.db, Objects: objects.Kept{Store: h.keeper}, Life: time.Hour, Now: h.clock},
 	})
 	t.Cleanup(func() { driver.Close() })
 	background(t, e.Run)

@@ -35,15 +35,15 @@ func (s *Service) Detailed(ctx context.Context, caller access.Caller, id ids.Run
 	if err != nil {
 		return d, err
 	}
-	d.Nodes = allNodes(r, known)
+	d.Nodes = NodesIn(r, known)
 	now, err := s.Standing(ctx, caller.Team, id, -1)
 	d.Log = now.Log
 	return d, err
 }
 
-// allNodes lists the tasks of the definition in their order; those without a
+// NodesIn lists the tasks of the definition in their order; those without a
 // state wait.
-func allNodes(r Run, known []Node) []Node {
+func NodesIn(r Run, known []Node) []Node {
 	g, _ := graph.Salvage(r.Definition)
 	byID := map[string]Node{}
 	for _, n := range known {

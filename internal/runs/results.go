@@ -56,7 +56,7 @@ func (s *Service) Results(ctx context.Context, team ids.Team, id ids.Run, shown 
 	for _, n := range g.Nodes {
 		places[n.ID] = n.Position
 	}
-	for _, n := range allNodes(r, known) {
+	for _, n := range NodesIn(r, known) {
 		out.Steps = append(out.Steps, SharedStep{Node: n, At: places[n.ID]})
 	}
 	for _, e := range g.Edges {

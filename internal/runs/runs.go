@@ -165,6 +165,8 @@ type Service struct {
 	logs     LogStore
 	submit   SubmitStore
 	sweeps   SweepStore
+	kept     KeptStore
+	recipes  Reproducer
 	objects  Objects
 	workshop Workshop
 	catalog  credits.Catalog
@@ -181,6 +183,8 @@ type Options struct {
 	Logs     LogStore
 	Submit   SubmitStore
 	Sweeps   SweepStore
+	Kept     KeptStore
+	Recipes  Reproducer
 	Objects  Objects
 	Workshop Workshop
 	Catalog  credits.Catalog
@@ -191,7 +195,7 @@ type Options struct {
 
 // NewService makes the room.
 func NewService(o Options) *Service {
-	return &Service{store: o.Store, details: o.Details, shards: o.Shards, logs: o.Logs, submit: o.Submit, sweeps: o.Sweeps, objects: o.Objects, workshop: o.Workshop, catalog: o.Catalog, memory: o.Memory, reports: o.Reports, now: o.Now}
+	return &Service{store: o.Store, details: o.Details, shards: o.Shards, logs: o.Logs, submit: o.Submit, sweeps: o.Sweeps, kept: o.Kept, recipes: o.Recipes, objects: o.Objects, workshop: o.Workshop, catalog: o.Catalog, memory: o.Memory, reports: o.Reports, now: o.Now}
 }
 
 // Runs lists the team's runs, newest first.

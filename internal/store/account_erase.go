@@ -35,6 +35,8 @@ var everything = []belongings{
 	{"run_events", "run_id, seq", ofRun, ""},
 	{"run_logs", "run_id, start", ofRun, ""},
 	{"run_attempts", "run_id, node_id, shard, attempt", ofRun, ""},
+	{"kept_files", "run_id, node_id, shard, attempt, n", ofRun, ""},
+	{"kept_attempts", "run_id, node_id, shard, attempt", ofTeam, ""},
 	{"run_nodes", "run_id, node_id", ofRun, ""},
 	{"result_links", "id", ofTeam, "resultLinks"},
 	{"runs", "id", ofTeam, "runs"},

@@ -78,8 +78,10 @@ func (db *DB) FilesAmong(ctx context.Context, team ids.Team, keys []string) (map
 	for len(keys) > 0 {
 		part := keys[:min(len(keys), some)]
 		keys = keys[len(part):]
-		list, err := all(ctx, db, func(r *sql.Rows, f *runs.GivenFile) error { return r.Scan(&f.Key, &f.Name, &f.Size, &f.SHA256) }, `
-			SELECT f.key, f.name, f.size, b.sha256 FROM files f JOIN blobs b ON b.key = f.blob_key
+		list, err := all(ctx, db, func(r *sql.Rows, f *runs.GivenFile) error {
+			return r.Scan(&f.Key, &f.Name, &f.Size, &f.SHA256, &f.Blob)
+		}, `
+			SELECT f.key, f.name, f.size, b.sha256, f.blob_key FROM files f JOIN blobs b ON b.key = f.blob_key
 			WHERE f.team_id = $1 AND f.key IN (`+placeholders(2, len(part))+`)`, append([]any{team}, anys(part)...)...)
 		if err != nil {
 			return nil, err

@@ -49,6 +49,7 @@ const (
 	CancelRuns        Action = "cancel runs"
 	CancelAnyRun      Action = "cancel anybody's run"
 	LabelAnyRun       Action = "name anybody's run"
+	ReadFailedFolders Action = "read the kept folders of failed steps"
 	Analyze           Action = "analyze papers"
 	Chat              Action = "use the chat"
 	ManageSharing     Action = "manage share links"
@@ -66,7 +67,7 @@ const (
 var (
 	viewerMay = []Action{Read, Analyze, Chat}
 	memberMay = append(viewerMay[:len(viewerMay):len(viewerMay)],
-		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns, UseSecrets)
+		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns, UseSecrets, ReadFailedFolders)
 	adminMay = append(memberMay[:len(memberMay):len(memberMay)],
 		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, LabelAnyRun, ManageSharing, ManageMembers, ManageBilling, ManageRetention, ExportTeam,
 		ManageSecrets, ManagePrograms)

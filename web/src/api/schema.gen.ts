@@ -268,6 +268,66 @@ export interface paths {
         patch: operations["editRun"];
         trace?: never;
     };
+    "/api/runs/{id}/attempts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List kept folders
+         * @description Gives the attempts of a run that failed and whose working folders are kept, for a while and as far as there is room: of an attempt up to 1,000 entries and 100 MB, of a run up to 20 attempts, of a team up to 1 GB, the oldest making room.
+         */
+        get: operations["listKeptAttempts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/attempts/{nodeId}/{shard}/{attempt}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a kept folder
+         * @description Gives what was in the working folder of an attempt when it failed. Links are named and not followed. What is too large, or no file, has no address.
+         */
+        get: operations["listKeptFiles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/nodes/{nodeId}/recipe": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Reproduce a step
+         * @description Gives what a step was given and what it did with it, so that it can be done again on another machine: its command, its variables and the addresses of its inputs. An input that was deleted is 409.
+         */
+        get: operations["getRecipe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{id}/links": {
         parameters: {
             query?: never;
@@ -2868,6 +2928,68 @@ export interface components {
             definition: components["schemas"]["Definition"];
             nodes: components["schemas"]["RunNode"][];
         };
+        KeptAttempt: {
+            nodeId: string;
+            shard: number;
+            attempt: number;
+            /** @description Entries that are listed. */
+            files: number;
+            /**
+             * Format: int64
+             * @description That are kept.
+             */
+            bytes: number;
+            /** @description The folder had more entries than are listed. */
+            truncated: boolean;
+            /** Format: date-time */
+            keptAt: string;
+            /** Format: date-time */
+            expiresAt: string;
+        };
+        KeptFile: {
+            path: string;
+            /** @enum {string} */
+            kind: "file" | "folder" | "link" | "other";
+            /** Format: int64 */
+            size: number;
+            /**
+             * Format: uri
+             * @description Null where its bytes are not kept.
+             */
+            url: string | null;
+            /** Format: date-time */
+            expiresAt: string | null;
+        };
+        Recipe: {
+            /** @description The one that is described. */
+            attempt: number;
+            interpreter: string;
+            command: string;
+            image: string | null;
+            /** @description Variables of the command. */
+            env: {
+                [key: string]: string;
+            };
+            /** @description Stands in `env` and `lists` for the folder that the files are put into. */
+            folder: string;
+            files: components["schemas"]["RecipeFile"][];
+            /** @description Texts to write, by path: what `INPUT_<port>_LIST` names. */
+            lists: {
+                [key: string]: string;
+            };
+        };
+        RecipeFile: {
+            /** @description Below the folder. */
+            path: string;
+            key: string;
+            /** Format: int64 */
+            size: number;
+            sha256: string | null;
+            /** Format: uri */
+            url: string;
+            /** Format: date-time */
+            expiresAt: string;
+        };
         RunComparison: {
             a: components["schemas"]["RunRow"];
             b: components["schemas"]["RunRow"];
@@ -5031,6 +5153,124 @@ export interface operations {
             404: components["responses"]["NotFound"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listKeptAttempts: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["KeptAttempt"][];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listKeptFiles: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+                /** @description The step. */
+                nodeId: string;
+                /** @description The item of a scattered step, or 0. */
+                shard: number;
+                /** @description Which attempt, from 1. */
+                attempt: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["KeptFile"][];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRecipe: {
+        parameters: {
+            query?: {
+                /** @description Which item of a scattered step. */
+                shard?: number;
+            };
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+                /** @description The step. */
+                nodeId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Recipe"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

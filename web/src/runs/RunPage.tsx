@@ -27,6 +27,7 @@ import { Timeline } from "./Timeline.tsx";
 
 const Items = lazy(async () => ({ default: (await import("./Items.tsx")).Items }));
 const Results = lazy(async () => ({ default: (await import("./Results.tsx")).Results }));
+const KeptFolders = lazy(async () => ({ default: (await import("./KeptFolders.tsx")).KeptFolders }));
 const RunGraph = lazy(async () => ({ default: (await import("./RunGraph.tsx")).RunGraph }));
 
 const tabs = ["timeline", "items", "log", "outputs", "events", "resources", "compare", "details"] as const;
@@ -114,6 +115,11 @@ function Follow({ run }: { run: Run }) {
     <>
       <RunHead store={store} away={away} error={error} />
       {broken && <Failure store={store} onLog={showLog} retry={<RetryButtons run={run} />} />}
+      {broken && (
+        <Suspense fallback={null}>
+          <KeptFolders runId={run.id} />
+        </Suspense>
+      )}
       {now.status === "completed" && (
         <Suspense>
           <Results runId={run.id} status={now.status} />

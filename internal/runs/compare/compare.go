@@ -1,30 +1,32 @@
-package runs
+// Package compare sets two runs side by side: what they were given, how their
+// definitions differ, how their steps went and which outputs are the same.
+package compare
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
+	"path"
 	"slices"
-	"strings"
 
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/runs"
 )
 
-// GivenFile is a file that a run was given or made.
-type GivenFile struct {
-	Key    string
-	Name   string
-	Size   int64
-	SHA256 string // empty: not known, or the file is gone
-	Gone   bool
+// Service compares runs.
+type Service struct {
+	Runs    *runs.Service
+	Details runs.DetailStore
+	Memory  *bounds.Memory // of the server; nil: without end
 }
 
 // Comparison is two runs side by side.
 type Comparison struct {
-	A, B       Run
+	A, B       runs.Run
 	Parameters []ComparedValue
 	Inputs     []ComparedFiles
 	Changes    []string // from the definition of A to that of B
@@ -46,21 +48,21 @@ type ComparedValue struct {
 // ComparedFiles are the files of an input.
 type ComparedFiles struct {
 	Name string
-	A, B []GivenFile
+	A, B []runs.GivenFile
 	Same bool // the same bytes in the same order
 }
 
 // ComparedNode is a step; nil where a run has none of that id.
 type ComparedNode struct {
 	ID, Name string
-	A, B     *Node
+	A, B     *runs.Node
 }
 
 // ComparedOutput is a file that both runs, or one of them, made.
 type ComparedOutput struct {
 	Node, Port, Name string
 	Shard            int
-	A, B             *Output
+	A, B             *runs.Output
 	Same             bool
 }
 
@@ -70,13 +72,13 @@ const maxCompared = 1000 // outputs that are listed
 func (s *Service) Compare(ctx context.Context, caller access.Caller, first, second ids.Run) (Comparison, error) {
 	var c Comparison
 	var err error
-	if c.A, err = s.Run(ctx, caller, first); err != nil {
+	if c.A, err = s.Runs.Run(ctx, caller, first); err != nil {
 		return c, err
 	}
-	if c.B, err = s.Run(ctx, caller, second); err != nil {
+	if c.B, err = s.Runs.Run(ctx, caller, second); err != nil {
 		return c, err
 	}
-	release, err := s.memory.Reserve(len(c.A.Definition) + len(c.B.Definition))
+	release, err := s.Memory.Reserve(len(c.A.Definition) + len(c.B.Definition))
 	if err != nil {
 		return c, err
 	}
@@ -133,15 +135,15 @@ func (s *Service) compareInputs(ctx context.Context, team ids.Team, c *Compariso
 	for _, list := range slices.Concat(slices.Collect(maps.Values(a)), slices.Collect(maps.Values(b))) {
 		keys = append(keys, list...)
 	}
-	known, err := s.details.FilesAmong(ctx, team, keys)
+	known, err := s.Details.FilesAmong(ctx, team, keys)
 	if err != nil {
 		return err
 	}
-	files := func(keys []string) (list []GivenFile) {
+	files := func(keys []string) (list []runs.GivenFile) {
 		for _, key := range keys {
 			f, there := known[key]
 			if !there {
-				f = GivenFile{Key: key, Name: key[strings.LastIndexByte(key, '/')+1:], Gone: true}
+				f = runs.GivenFile{Key: key, Name: path.Base(key), Gone: true}
 			}
 			list = append(list, f)
 		}
@@ -149,7 +151,7 @@ func (s *Service) compareInputs(ctx context.Context, team ids.Team, c *Compariso
 	}
 	for _, name := range bothKeys(a, b) {
 		one := ComparedFiles{Name: name, A: files(a[name]), B: files(b[name])}
-		one.Same = slices.EqualFunc(one.A, one.B, func(f, g GivenFile) bool {
+		one.Same = slices.EqualFunc(one.A, one.B, func(f, g runs.GivenFile) bool {
 			return f.Key == g.Key || f.SHA256 != "" && f.SHA256 == g.SHA256
 		})
 		c.Inputs = append(c.Inputs, one)
@@ -158,13 +160,13 @@ func (s *Service) compareInputs(ctx context.Context, team ids.Team, c *Compariso
 }
 
 func (s *Service) compareNodes(ctx context.Context, c *Comparison) error {
-	lists := [2][]Node{}
-	for i, r := range []Run{c.A, c.B} {
-		known, err := s.details.NodesOf(ctx, r.ID)
+	lists := [2][]runs.Node{}
+	for i, r := range []runs.Run{c.A, c.B} {
+		known, err := s.Details.NodesOf(ctx, r.ID)
 		if err != nil {
 			return err
 		}
-		lists[i] = allNodes(r, known)
+		lists[i] = runs.NodesIn(r, known)
 	}
 	at := map[string]int{}
 	for i := range lists[0] {
@@ -189,8 +191,8 @@ func (s *Service) compareOutputs(ctx context.Context, c *Comparison) error {
 		shard            int
 	}
 	at := map[place]int{}
-	for i, r := range []Run{c.A, c.B} {
-		list, err := s.details.OutputsOf(ctx, r.ID)
+	for i, r := range []runs.Run{c.A, c.B} {
+		list, err := s.Details.OutputsOf(ctx, r.ID)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"errors"
+	"path/filepath"
+	"strconv"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/transfer"
+)
+
+type runsKept struct {
+	common  `embed:""`
+	Run_    string `arg:"" name:"run" help:"Id of the run."`
+	Node    string `arg:"" optional:"" help:"Id of the step. Without it: list what is kept of the run."`
+	Shard   int    `env:"-" help:"Which item of a scattered step, from 0."`
+	Attempt int    `env:"-" help:"Which attempt, from 1. Default: the newest that is kept."`
+	To      string `env:"-" help:"Fetch the files into this folder."`
+	Force   bool   `env:"-" help:"Replace files that are there and differ."`
+}
+
+// Run lists what is kept, or fetches it.
+func (c *runsKept) Run(w screen.World) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	got, err := s.api.ListKeptAttemptsWithResponse(s.Ctx, c.Run_, nil)
+	if err != nil {
+		return s.explain(err)
+	}
+	if c.Node == "" {
+		return c.attempts(s, got.JSON200.Data)
+	}
+	attempt := c.Attempt
+	for _, k := range got.JSON200.Data {
+		if c.Attempt == 0 && k.NodeID == c.Node && k.Shard == c.Shard {
+			attempt = max(attempt, k.Attempt)
+		}
+	}
+	if attempt == 0 {
+		return errors.New("nothing is kept of this step: see millrace runs kept " + c.Run_)
+	}
+	return c.files(s, attempt)
+}
+
+func (c *runsKept) attempts(s *session, list []api.KeptAttempt) error {
+	return s.emit(list, func() {
+		if len(list) == 0 {
+			s.Note("Nothing is kept of this run: no step failed, its folder has had its time, or there was no room.")
+			return
+		}
+		rows := [][]string{{"STEP", "SHARD", "ATTEMPT", "ENTRIES", "SIZE", "KEPT UNTIL"}}
+		for _, k := range list {
+			rows = append(rows, []string{
+				k.NodeID, strconv.Itoa(k.Shard), strconv.Itoa(k.Attempt), strconv.Itoa(k.Files), screen.Size(k.Bytes), k.ExpiresAt.Local().Format("2006-01-02 15:04"),
+			})
+		}
+		s.Table(rows)
+	})
+}
+
+func (c *runsKept) files(s *session, attempt int) error {
+	got, err := s.api.ListKeptFilesWithResponse(s.Ctx, c.Run_, c.Node, c.Shard, attempt, nil)
+	if err != nil {
+		return s.explain(err)
+	}
+	list := got.JSON200.Data
+	if c.To == "" {
+		return s.emit(list, func() {
+			rows := [][]string{{"PATH", "KIND", "SIZE", "KEPT"}}
+			for _, f := range list {
+				rows = append(rows, []string{f.Path, f.Kind, screen.Size(f.Size), map[bool]string{true: "yes", false: "–"}[f.URL != nil]})
+			}
+			s.Table(rows)
+		})
+	}
+	folder, err := s.folder(c.To, c.Force)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	for _, f := range list {
+		if f.URL == nil {
+			continue
+		}
+		if err := folder.Fetch(transfer.File{Path: f.Path, URL: *f.URL, Size: f.Size}); err != nil {
+			return s.explain(err)
+		}
+		s.Say("%s", filepath.Join(c.To, filepath.FromSlash(f.Path)))
+	}
+	return nil
+}

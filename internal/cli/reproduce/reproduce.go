@@ -1,0 +1,101 @@
+// Package reproduce writes down how to do a step of a run again on another
+// machine, beside the files that it was given.
+package reproduce
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/api"
+)
+
+// Step is what is to be done again.
+type Step struct {
+	Run    string
+	Node   string
+	Recipe api.Recipe
+}
+
+// runScript does the step again; it is the same for every step.
+//
+//go:embed run.sh
+var runScript string
+
+// Write puts the scripts into the folder with the inputs. Names come from the server: nothing
+// outside the folder is touched.
+func Write(folder string, step Step) error {
+	r := step.Recipe
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	start, err := startScript(r)
+	if err != nil {
+		return err
+	}
+	put := func(name, text string, mode os.FileMode) error {
+		if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := root.WriteFile(name, []byte(text), mode); err != nil {
+			return err
+		}
+		return root.Chmod(name, mode)
+	}
+	for name, lines := range r.Lists {
+		// A list has paths, one a line, of which nobody knew where they would be.
+		here, err := filepath.Abs(folder)
+		if err != nil {
+			return err
+		}
+		if err := put(filepath.FromSlash(name), strings.ReplaceAll(lines, r.Folder, here), 0o644); err != nil {
+			return err
+		}
+	}
+	image := ""
+	if r.Image != nil {
+		image = *r.Image
+	}
+	head := fmt.Sprintf("#!/usr/bin/env bash\n# Does step %s of run %s again.\nimage=%s\n", step.Node, step.Run, quoted(image))
+	if err := put("run.sh", head+runScript, 0o755); err != nil {
+		return err
+	}
+	if err := put("command", r.Command, 0o644); err != nil {
+		return err
+	}
+	return put("start.sh", start, 0o644)
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// startScript sets the variables and runs the command, wherever it is.
+func startScript(r api.Recipe) (string, error) {
+	var b strings.Builder
+	b.WriteString("# Sets the variables of the step and runs its command.\nhere=$(cd \"$(dirname \"$0\")\" && pwd)\n")
+	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
+		if !variableName.MatchString(name) {
+			return "", fmt.Errorf("%q is no name of a variable", name)
+		}
+		parts := strings.Split(r.Env[name], r.Folder)
+		for i, part := range parts {
+			parts[i] = quoted(part)
+		}
+		fmt.Fprintf(&b, "export %s=%s\n", name, strings.Join(parts, `"$here"`))
+	}
+	interpreter := quoted(r.Interpreter)
+	if r.Interpreter == "bash" {
+		interpreter += " -euo pipefail"
+	}
+	fmt.Fprintf(&b, "cd \"$here/work\"\nexec %s \"$here/command\"\n", interpreter)
+	return b.String(), nil
+}
+
+// quoted is text as one word of a shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

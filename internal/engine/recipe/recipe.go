@@ -1,0 +1,142 @@
+// Package recipe says what a step of a run was given and what it did with it,
+// in the same words as the engine when it stages a task, so that the step can be
+// done again elsewhere.
+package recipe
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strconv"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/engine/produced"
+	"github.com/millrace/millrace/internal/engine/taskenv"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// Folder stands in variables for wherever the recipe is followed.
+const Folder = "/.millrace-reproduce"
+
+const (
+	inputFolder = "in"
+	itemFolder  = ".item" // no port is called that
+	tempFolder  = "tmp"
+)
+
+var _ runs.Reproducer = Of
+
+// Of makes the recipe of an attempt.
+func Of(r runs.Run, a runs.Attempt, outputs []runs.Output) (runs.Recipe, error) {
+	g, wrong := graph.Parse(r.Definition)
+	if len(wrong) > 0 {
+		return runs.Recipe{}, fault.Conflict("the definition of this run cannot be read any more: %s", wrong[0].Message)
+	}
+	n, err := nodeOf(g, a.Node)
+	if err != nil {
+		return runs.Recipe{}, err
+	}
+	values, wrong := g.CheckParameters(r.Parameters)
+	if len(wrong) > 0 {
+		return runs.Recipe{}, fault.Conflict("the parameters of this run cannot be read any more: %s", wrong[0].Message)
+	}
+	c := cook{made: produced.Files{}, recipe: runs.Recipe{
+		Attempt: a.Number, Interpreter: n.Interpreter, Command: n.Command, Image: n.Image, Folder: Folder, Lists: map[string]string{},
+	}}
+	if err := json.Unmarshal(r.Inputs, &c.inputs); err != nil {
+		return runs.Recipe{}, err
+	}
+	for _, o := range outputs {
+		c.made.Add(o)
+		c.names = append(c.names, o)
+	}
+	task := taskenv.Task{
+		Run: r.ID, Node: n, Attempt: a.Number, Values: values, VCPU: n.Resources.VCPU, RAMGB: float64(a.Memory) / (1 << 30),
+		Inputs: map[string][]string{}, Lists: map[string]string{}, Progress: path.Join(Folder, tempFolder, taskenv.ProgressFile),
+		Shard: n.Scatter != nil, Index: a.Shard,
+	}
+	for port, keys := range c.feeds(g, n) {
+		paths := c.bring(keys, port)
+		list := path.Join(inputFolder, port+".list")
+		c.recipe.Lists[list] = string(taskenv.Lines(paths))
+		task.Inputs[port], task.Lists[port] = paths, path.Join(Folder, list)
+	}
+	if task.Shard {
+		c.item(&task, a.Item)
+	}
+	c.recipe.Env = task.Environment()
+	return c.recipe, nil
+}
+
+func nodeOf(g *graph.Graph, id string) (*graph.Node, error) {
+	for _, n := range g.Order() {
+		if n.ID == id {
+			return n, nil
+		}
+	}
+	return nil, fault.NotFound("the run has no step %q", id)
+}
+
+// cook gathers what goes into a recipe.
+type cook struct {
+	inputs map[string][]string
+	made   produced.Files
+	names  []runs.Output
+	recipe runs.Recipe
+}
+
+// feeds are the keys that come into each port, in edge and shard order.
+func (c *cook) feeds(g *graph.Graph, n *graph.Node) map[string][]string {
+	ports := map[string][]string{}
+	for _, in := range n.Inputs {
+		ports[in.Name] = append([]string{}, c.inputs[in.From]...)
+	}
+	for _, e := range g.Incoming(n.ID) {
+		if e.Carries() {
+			c.recipe.Sources = append(c.recipe.Sources, e.Source)
+			ports[e.TargetHandle] = append(ports[e.TargetHandle], c.made.Keys(e.Source, e.SourceHandle)...)
+		}
+	}
+	return ports
+}
+
+// bring has files fetched into a folder as <index>/<name>, and returns their
+// paths as the command sees them.
+func (c *cook) bring(keys []string, folder string) []string {
+	paths := make([]string, len(keys))
+	for i, key := range keys {
+		place := path.Join(inputFolder, folder, strconv.Itoa(i), taskenv.StagedName(c.nameOf(key)))
+		c.recipe.Files = append(c.recipe.Files, runs.RecipeFile{Path: place, GivenFile: runs.GivenFile{Key: key}})
+		paths[i] = path.Join(Folder, place)
+	}
+	return paths
+}
+
+// nameOf is what a file is called: an output's own name, or the end of an
+// upload's key.
+func (c *cook) nameOf(key string) string {
+	for _, o := range c.names {
+		if o.Key == key {
+			return o.Name
+		}
+	}
+	return path.Base(key)
+}
+
+// item gives a shard its value; one that is a file of the run is brought along.
+func (c *cook) item(task *taskenv.Task, raw string) {
+	var text string
+	if json.Unmarshal([]byte(raw), &text) != nil {
+		task.Item = raw
+		return
+	}
+	task.Item = text
+	_, isFile := c.made.Find(text)
+	for _, keys := range c.inputs {
+		isFile = isFile || slices.Contains(keys, text)
+	}
+	if isFile {
+		task.Item = c.bring([]string{text}, itemFolder)[0]
+	}
+}

@@ -1,0 +1,109 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { api, ask, type Schemas } from "../api/client.ts";
+import { Answer } from "../app/Answer.tsx";
+import { may } from "../identity/access.ts";
+import { useMe } from "../identity/queries.ts";
+import { Copy } from "../ui/Copy.tsx";
+import { Choice } from "../ui/Field.tsx";
+import { bytes, plural } from "../ui/format.ts";
+import { Table, Td, Th } from "../ui/Table.tsx";
+import { Time } from "../ui/Time.tsx";
+
+type KeptAttempt = Schemas["KeptAttempt"];
+
+/** KeptFolders is what failed steps left in their working folders, as long as it is kept. */
+export function KeptFolders({ runId }: { runId: string }) {
+  const allowed = may(useMe().team.role, "start runs");
+  const kept = useQuery({
+    queryKey: ["kept", runId],
+    queryFn: () => ask(api.GET("/api/runs/{id}/attempts", { params: { path: { id: runId } } })),
+    enabled: allowed,
+  });
+  const first = kept.data?.[0];
+  if (!first) return null;
+  return <Folders runId={runId} list={kept.data ?? []} first={first} />;
+}
+
+const keyOf = ({ nodeId, shard, attempt }: KeptAttempt) => `${nodeId}/${shard}/${attempt}`;
+
+function Folders({ runId, list, first }: { runId: string; list: KeptAttempt[]; first: KeptAttempt }) {
+  const [key, setKey] = useState(keyOf(first));
+  const chosen = list.find((each) => keyOf(each) === key) ?? first;
+  const command = `millrace runs reproduce ${runId} ${chosen.nodeId}${chosen.shard > 0 ? ` --shard ${chosen.shard}` : ""} --to ${chosen.nodeId}`;
+  return (
+    <details className="mb-4 rounded-xl border bg-surface px-4 py-3 text-sm">
+      <summary className="w-fit cursor-pointer font-medium">
+        Files the failed {list.length === 1 ? "step" : "steps"} left behind
+      </summary>
+      <div className="mt-3 space-y-3">
+        {list.length > 1 && (
+          <Choice
+            aria-label="Failed attempt"
+            options={Object.fromEntries(
+              list.map((each) => [keyOf(each), `${each.nodeId}, item ${each.shard}, attempt ${each.attempt}`]),
+            )}
+            value={key}
+            onChange={setKey}
+          />
+        )}
+        <p className="text-muted">
+          Kept until <Time at={chosen.expiresAt} />, {bytes(chosen.bytes)} of {plural(chosen.files, "entry", "entries")}
+          {chosen.truncated && " and more that are not listed"}. To run the step again on your own machine:
+        </p>
+        <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">
+          <code className="min-w-0 flex-1 break-all">{command}</code>
+          <Copy text={command} label="Copy the command" />
+        </div>
+        <Files key={keyOf(chosen)} runId={runId} kept={chosen} />
+      </div>
+    </details>
+  );
+}
+
+function Files({ runId, kept }: { runId: string; kept: KeptAttempt }) {
+  const { nodeId, shard, attempt } = kept;
+  const files = useQuery({
+    queryKey: ["kept", runId, nodeId, shard, attempt],
+    queryFn: () =>
+      ask(
+        api.GET("/api/runs/{id}/attempts/{nodeId}/{shard}/{attempt}/files", {
+          params: { path: { id: runId, nodeId, shard, attempt } },
+        }),
+      ),
+    staleTime: 10 * 60_000, // the addresses live a little longer
+  });
+  return (
+    <Answer query={files}>
+      {(list) => (
+        <Table
+          label="Files of the failed step"
+          head={
+            <>
+              <Th>File</Th>
+              <Th className="text-right">Size</Th>
+            </>
+          }
+        >
+          {list.map((file) => (
+            <tr key={file.path}>
+              <Td className="break-all">
+                {file.url ? (
+                  <a href={file.url} className="underline">
+                    {file.path}
+                  </a>
+                ) : (
+                  <>
+                    {file.path}{" "}
+                    <span className="text-muted">({file.kind === "file" ? "too large to keep" : file.kind})</span>
+                  </>
+                )}
+              </Td>
+              <Td className="tabular text-right whitespace-nowrap">{file.kind === "file" ? bytes(file.size) : "–"}</Td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </Answer>
+  );
+}
