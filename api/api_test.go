@@ -77,6 +77,7 @@ GET /api/workflows/{id}/revisions/{n}
 POST /api/workflows/{id}/revisions/{n}/restore
 POST /api/workflows/validate
 POST /api/runs/{id}/retry
+POST /api/runs/{id}/retry/preview
 GET /api/runs/{id}/logs
 GET /api/ai/analyses
 POST /auth/sign-up

@@ -224,6 +224,27 @@ func (e ResourceProfile) Valid() bool {
 	}
 }
 
+// Defines values for RetryPreviewNodeExpect.
+const (
+	RetryPreviewNodeExpectComputed RetryPreviewNodeExpect = "computed"
+	RetryPreviewNodeExpectDepends  RetryPreviewNodeExpect = "depends"
+	RetryPreviewNodeExpectReused   RetryPreviewNodeExpect = "reused"
+)
+
+// Valid indicates whether the value is a known member of the RetryPreviewNodeExpect enum.
+func (e RetryPreviewNodeExpect) Valid() bool {
+	switch e {
+	case RetryPreviewNodeExpectComputed:
+		return true
+	case RetryPreviewNodeExpectDepends:
+		return true
+	case RetryPreviewNodeExpectReused:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RetryRunDefinition.
 const (
 	RetryRunDefinitionCurrent RetryRunDefinition = "current"
@@ -1788,13 +1809,35 @@ type Retention struct {
 // Retries defines model for Retries.
 type Retries = json.RawMessage
 
+// RetryPreview defines model for RetryPreview.
+type RetryPreview struct {
+	Nodes []RetryPreviewNode `json:"nodes"`
+}
+
+// RetryPreviewNode defines model for RetryPreviewNode.
+type RetryPreviewNode struct {
+	// Expect `reused`: its results are taken from this run; `computed`: it runs; `depends`: it runs unless what comes before it makes the same files again. A result that `cache` finds in another run is not foreseen.
+	Expect RetryPreviewNodeExpect `json:"expect"`
+	ID     string                 `json:"id"`
+	Name   string                 `json:"name"`
+
+	// Reason Why it is not simply reused; empty if it is.
+	Reason string `json:"reason"`
+}
+
+// RetryPreviewNodeExpect `reused`: its results are taken from this run; `computed`: it runs; `depends`: it runs unless what comes before it makes the same files again. A result that `cache` finds in another run is not foreseen.
+type RetryPreviewNodeExpect string
+
 // RetryRun defines model for RetryRun.
 type RetryRun struct {
 	Compute *ComputeSize `json:"compute,omitempty"`
 
 	// Definition Which definition runs: the one that this run ran, or the workflow as it is now. With `current`, values and files that the workflow does not ask for any more are left out, and a value that was only the default follows the default.
 	Definition *RetryRunDefinition `json:"definition,omitempty"`
-	Parameters Parameters          `json:"parameters,omitempty"`
+
+	// Only Ids of nodes to run by themselves, with what this run made for them: nodes before them that succeeded are reused as they were, others run too, and nothing after them does. The new run's definition is that part of the graph.
+	Only       []string   `json:"only,omitempty"`
+	Parameters Parameters `json:"parameters,omitempty"`
 }
 
 // RetryRunDefinition Which definition runs: the one that this run ran, or the workflow as it is now. With `current`, values and files that the workflow does not ask for any more are left out, and a value that was only the default follows the default.
@@ -3182,6 +3225,12 @@ type RetryRunParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// PreviewRetryParams defines parameters for PreviewRetry.
+type PreviewRetryParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // StreamRunParams defines parameters for StreamRun.
 type StreamRunParams struct {
 	// LastEventID The id of the last frame seen; browsers send it by themselves.
@@ -3572,6 +3621,9 @@ type CreateResultLinkJSONRequestBody = NewResultLink
 
 // RetryRunJSONRequestBody defines body for RetryRun for application/json ContentType.
 type RetryRunJSONRequestBody = RetryRun
+
+// PreviewRetryJSONRequestBody defines body for PreviewRetry for application/json ContentType.
+type PreviewRetryJSONRequestBody = RetryRun
 
 // PutSecretJSONRequestBody defines body for PutSecret for application/json ContentType.
 type PutSecretJSONRequestBody = NewSecret

@@ -627,6 +627,24 @@ type ClientInterface interface {
 	// Corresponds with POST /api/runs/{id}/retry (the `RetryRun` operationId).
 	RetryRun(ctx context.Context, id RunID, params *RetryRunParams, body RetryRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// PreviewRetryWithBody What a retry would reuse
+	//
+	// Says of each node whether a retry with the same body would take its results from this run, and why not. It starts nothing, costs nothing, and refuses what the retry would refuse as invalid.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/runs/{id}/retry/preview (the `PreviewRetry` operationId).
+	PreviewRetryWithBody(ctx context.Context, id RunID, params *PreviewRetryParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewRetry What a retry would reuse
+	//
+	// Says of each node whether a retry with the same body would take its results from this run, and why not. It starts nothing, costs nothing, and refuses what the retry would refuse as invalid.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/runs/{id}/retry/preview (the `PreviewRetry` operationId).
+	PreviewRetry(ctx context.Context, id RunID, params *PreviewRetryParams, body PreviewRetryJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// StreamRun Follow a run
 	//
 	// Server-Sent Events without event names; each `data:` line is one RunMessage. First `connected` and `snapshot`, then `progress` as it happens, at last `done`, and the stream closes. For a run that has ended these are `connected`, `snapshot`, `done`. A comment `: heartbeat` comes every 25 seconds. Nothing is lost by disconnecting: a reconnect starts with the current snapshot, and `Last-Event-ID` continues the logs where they stopped. Signing out or losing the membership ends the stream.
@@ -2520,6 +2538,44 @@ func (c *Client) RetryRunWithBody(ctx context.Context, id RunID, params *RetryRu
 // Corresponds with POST /api/runs/{id}/retry (the `RetryRun` operationId).
 func (c *Client) RetryRun(ctx context.Context, id RunID, params *RetryRunParams, body RetryRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRetryRunRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewRetryWithBody What a retry would reuse
+//
+// Says of each node whether a retry with the same body would take its results from this run, and why not. It starts nothing, costs nothing, and refuses what the retry would refuse as invalid.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/runs/{id}/retry/preview (the `PreviewRetry` operationId).
+func (c *Client) PreviewRetryWithBody(ctx context.Context, id RunID, params *PreviewRetryParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewRetryRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewRetry What a retry would reuse
+//
+// Says of each node whether a retry with the same body would take its results from this run, and why not. It starts nothing, costs nothing, and refuses what the retry would refuse as invalid.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/runs/{id}/retry/preview (the `PreviewRetry` operationId).
+func (c *Client) PreviewRetry(ctx context.Context, id RunID, params *PreviewRetryParams, body PreviewRetryJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewRetryRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -7136,6 +7192,68 @@ func NewRetryRunRequestWithBody(server string, id RunID, params *RetryRunParams,
 	return req, nil
 }
 
+// NewPreviewRetryRequest calls the generic PreviewRetry builder with application/json body
+func NewPreviewRetryRequest(server string, id RunID, params *PreviewRetryParams, body PreviewRetryJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPreviewRetryRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewPreviewRetryRequestWithBody constructs an http.Request for the PreviewRetry method, with any body, and a specified content type
+func NewPreviewRetryRequestWithBody(server string, id RunID, params *PreviewRetryParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/%s/retry/preview", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewStreamRunRequest constructs an http.Request for the StreamRun method
 func NewStreamRunRequest(server string, id RunID, params *StreamRunParams) (*http.Request, error) {
 	var err error
@@ -10674,6 +10792,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/runs/{id}/retry (the `RetryRun` operationId).
 	RetryRunWithResponse(ctx context.Context, id RunID, params *RetryRunParams, body RetryRunJSONRequestBody, reqEditors ...RequestEditorFn) (*RetryRunResponse, error)
 
+	// PreviewRetryWithBodyWithResponse What a retry would reuse
+	//
+	// Says of each node whether a retry with the same body would take its results from this run, and why not. It starts nothing, costs nothing, and refuses what the retry would refuse as invalid.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/runs/{id}/retry/preview (the `PreviewRetry` operationId).
+	PreviewRetryWithBodyWithResponse(ctx context.Context, id RunID, params *PreviewRetryParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewRetryResponse, error)
+
+	// PreviewRetryWithResponse What a retry would reuse
+	//
+	// Says of each node whether a retry with the same body would take its results from this run, and why not. It starts nothing, costs nothing, and refuses what the retry would refuse as invalid.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/runs/{id}/retry/preview (the `PreviewRetry` operationId).
+	PreviewRetryWithResponse(ctx context.Context, id RunID, params *PreviewRetryParams, body PreviewRetryJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewRetryResponse, error)
+
 	// StreamRunWithResponse Follow a run
 	//
 	// Server-Sent Events without event names; each `data:` line is one RunMessage. First `connected` and `snapshot`, then `progress` as it happens, at last `done`, and the stream closes. For a run that has ended these are `connected`, `snapshot`, `done`. A comment `: heartbeat` comes every 25 seconds. Nothing is lost by disconnecting: a reconnect starts with the current snapshot, and `Last-Event-ID` continues the logs where they stopped. Signing out or losing the membership ends the stream.
@@ -12790,6 +12926,34 @@ func (r RetryRunResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r RetryRunResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type PreviewRetryResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data RetryPreview `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r PreviewRetryResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PreviewRetryResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -15440,6 +15604,36 @@ func (c *ClientWithResponses) RetryRunWithResponse(ctx context.Context, id RunID
 		return nil, err
 	}
 	return ParseRetryRunResponse(rsp)
+}
+
+// PreviewRetryWithBodyWithResponse What a retry would reuse
+//
+// Says of each node whether a retry with the same body would take its results from this run, and why not. It starts nothing, costs nothing, and refuses what the retry would refuse as invalid.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/runs/{id}/retry/preview (the `PreviewRetry` operationId).
+func (c *ClientWithResponses) PreviewRetryWithBodyWithResponse(ctx context.Context, id RunID, params *PreviewRetryParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewRetryResponse, error) {
+	rsp, err := c.PreviewRetryWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewRetryResponse(rsp)
+}
+
+// PreviewRetryWithResponse What a retry would reuse
+//
+// Says of each node whether a retry with the same body would take its results from this run, and why not. It starts nothing, costs nothing, and refuses what the retry would refuse as invalid.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/runs/{id}/retry/preview (the `PreviewRetry` operationId).
+func (c *ClientWithResponses) PreviewRetryWithResponse(ctx context.Context, id RunID, params *PreviewRetryParams, body PreviewRetryJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewRetryResponse, error) {
+	rsp, err := c.PreviewRetry(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewRetryResponse(rsp)
 }
 
 // StreamRunWithResponse Follow a run
@@ -18236,6 +18430,37 @@ func ParseRetryRunResponse(rsp *http.Response) (*RetryRunResponse, error) {
 			return nil, err
 		}
 		response.JSON202 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePreviewRetryResponse parses an HTTP response from a PreviewRetryWithResponse call
+func ParsePreviewRetryResponse(rsp *http.Response) (*PreviewRetryResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PreviewRetryResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data RetryPreview `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	}
 

@@ -95,6 +95,7 @@ var routeRows = map[string]rights{
 	"PATCH /api/runs/{id}":                             admins(200).with(`{"name":"n"}`).elsewhere(404), // a member's own: TestPeopleNameTheirRuns
 	"POST /api/runs/{id}/cancel":                       admins(200).elsewhere(404),                      /* a member's own: TestMembersCancelWhatTheyStarted */
 	"POST /api/runs/{id}/retry":                        writers(202).elsewhere(404),
+	"POST /api/runs/{id}/retry/preview":                writers(200).elsewhere(404),
 	"GET /api/runs/{id}/events":                        everybody(200).elsewhere(404),
 	"GET /api/runs/{id}/logs":                          everybody(200).elsewhere(404),
 	"GET /api/runs/{id}/nodes/{nodeId}/shards":         everybody(200).elsewhere(404),

@@ -88,3 +88,96 @@ func TestARetryOfTheCurrentWorkflowAsksForWhatItAsksNow(t *testing.T) {
 	h.call("DELETE", "/api/workflows/"+w, "", as).want(200)
 	retry(`{"definition":"current"}`).want(404)
 }
+
+// expected is what a preview says of each node: the expectation, and why.
+func expected(r reply) map[string]string {
+	nodes := map[string]string{}
+	for _, n := range r.at("data", "nodes").([]any) {
+		node := n.(map[string]any)
+		nodes[node["id"].(string)] = node["expect"].(string) + " " + node["reason"].(string)
+	}
+	return nodes
+}
+
+// What is said before a retry is what happens then.
+func TestAPreviewSaysWhatARetryReuses(t *testing.T) {
+	eachHouse(t, func(t *testing.T, h *house) {
+		ada := h.signUp("Ada")
+		as := bearer(ada.token)
+		definition := func(command string) string {
+			return `{"nodes":[
+				{"id":"a","command":"# dummy: output:a.txt=one","outputs":{"o":{"path":"a.txt"}}},
+				{"id":"gone","command":"# dummy: output:g.txt=one","outputs":{"o":{"path":"g.txt"}}},
+				{"id":"b","name":"Middle","command":"` + command + `","outputs":{"o":{"path":"b.txt"}}},
+				{"id":"c","command":"# dummy: output:c.txt=three","outputs":{"o":{"path":"c.txt"}}}],
+				"edges":[{"id":"e1","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"},
+				{"id":"e2","source":"b","sourceHandle":"o","target":"c","targetHandle":"in"}]}`
+		}
+		w := h.workflow(ada, definition("# dummy: output:b.txt=two"))
+		first := h.start(ada, `{"workflowId":"`+w+`"}`)
+		h.await(ada, first)
+		h.call("PUT", "/api/workflows/"+w, `{"definition":`+definition("# dummy: output:b.txt=zwei")+`}`, as).want(200)
+		for _, o := range h.call("GET", "/api/runs/"+first+"/outputs?all=true", "", as).want(200).at("data").([]any) {
+			if o := o.(map[string]any); o["nodeId"] == "gone" {
+				h.call("POST", "/api/files/delete", `{"key":"`+o["key"].(string)+`","source":"output"}`, as).want(200)
+			}
+		}
+		got := expected(h.call("POST", "/api/runs/"+first+"/retry/preview", `{"definition":"current"}`, as).want(200))
+		for id, want := range map[string]string{
+			"a": "reused ", "gone": "computed its outputs were deleted", "b": "computed its command changed",
+			"c": "depends it reads files of Middle, which runs again",
+		} {
+			if got[id] != want {
+				t.Errorf("%s: %q, want %q", id, got[id], want)
+			}
+		}
+		again := h.call("POST", "/api/runs/"+first+"/retry", `{"definition":"current"}`, as).want(202).text("data", "runId")
+		h.await(ada, again)
+		for id, n := range h.nodesOf(ada, again) {
+			if cached := n["cached"] == true; cached != (got[id] == "reused ") {
+				t.Errorf("%s: cached %v, foretold %q", id, cached, got[id])
+			}
+		}
+		h.call("POST", "/api/runs/"+first+"/retry/preview", `{"definition":"newest"}`, as).want(400)
+	})
+}
+
+// One node is tried with what an earlier run made for it, although what made
+// it has been edited since and would fail.
+func TestARetryOfOneNodeTakesWhatIsBeforeItAsItWas(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	as := bearer(ada.token)
+	definition := func(first, second string) string {
+		return `{"parameters":{"p":{"type":"integer"}},"inputs":{"reads":{"type":"file","required":false}},"nodes":[
+			{"id":"a","command":"` + first + `","outputs":{"o":{"path":"a.txt"}}},
+			{"id":"b","command":"` + second + `","outputs":{"o":{"path":"b.txt"}}},
+			{"id":"after","command":"# dummy: exit=9 $PARAM_p"},{"id":"note","type":"note"}],
+			"edges":[{"id":"e1","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"},
+			{"id":"e2","source":"b","sourceHandle":"o","target":"after","targetHandle":"in"}],
+			"outputs":{"end":{"from":"a.o"}}}`
+	}
+	w := h.workflow(ada, definition("# dummy: output:a.txt=one", "# dummy: exit=3"))
+	run := h.start(ada, `{"workflowId":"`+w+`","parameters":{"p":1}}`)
+	h.await(ada, run)
+	h.call("PUT", "/api/workflows/"+w, `{"definition":`+definition("# dummy: exit=7", "# dummy: output:b.txt=two")+`}`, as).want(200)
+
+	body := `{"definition":"current","only":["b"]}`
+	got := expected(h.call("POST", "/api/runs/"+run+"/retry/preview", body, as).want(200))
+	if len(got) != 2 || got["a"] != "reused " || got["b"] != "computed it failed" {
+		t.Errorf("foretold: %v", got)
+	}
+	one := h.call("POST", "/api/runs/"+run+"/retry", body, as).want(202).text("data", "runId")
+	h.await(ada, one)
+	if nodes := h.nodesOf(ada, one); len(nodes) != 2 || nodes["a"]["cached"] != true || nodes["b"]["status"] != "succeeded" {
+		t.Errorf("nodes: %v", nodes)
+	}
+	outputs := h.call("GET", "/api/runs/"+one+"/outputs", "", as).want(200).at("data").([]any)
+	if len(outputs) != 1 || outputs[0].(map[string]any)["nodeId"] != "b" {
+		t.Errorf("outputs: %v", outputs)
+	}
+
+	for _, wrong := range []string{`["nowhere"]`, `["note"]`, `[]`, `[1]`, `"b"`, `["b\u0000"]`} {
+		h.call("POST", "/api/runs/"+run+"/retry", `{"definition":"current","only":`+wrong+`}`, as).want(400)
+	}
+}

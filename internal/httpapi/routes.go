@@ -105,6 +105,7 @@ func (a *API) routes() []route {
 		{pattern: "POST /api/results/copy", who: member, may: access.EditWorkflows, body: smallBody, limit: a.resultsLimit(), handle: a.copyResults},
 		{pattern: "POST /api/runs/{id}/cancel", who: member, may: access.CancelRuns, handle: a.cancelRun},
 		{pattern: "POST /api/runs/{id}/retry", who: member, may: access.StartRuns, body: smallBody, once: true, limit: a.runsLimit(), slow: true, handle: a.retryRun},
+		{pattern: "POST /api/runs/{id}/retry/preview", who: member, may: access.StartRuns, body: smallBody, handle: a.previewRetry},
 		{pattern: "GET /api/runs/{id}/events", who: member, may: access.Read, handle: a.listEvents},
 		{pattern: "GET /api/runs/{id}/logs", who: member, may: access.Read, handle: a.readLogs},
 		{pattern: "GET /api/runs/{id}/nodes/{nodeId}/shards", who: member, may: access.Read, slow: true, handle: a.listShards},

@@ -160,31 +160,61 @@ func (a *API) startRun(x *exchange) (answer, error) {
 }
 
 func (a *API) retryRun(x *exchange) (answer, error) {
-	if _, err := a.Runs.Run(x.ctx(), x.caller, x.runID()); err != nil {
+	n, err := a.retryOf(x)
+	if err != nil {
 		return answer{}, err
+	}
+	n.Once = x.startedOnce
+	r, err := a.Runs.Retry(x.ctx(), x.caller, x.runID(), n)
+	return started(r), err
+}
+
+func (a *API) previewRetry(x *exchange) (answer, error) {
+	n, err := a.retryOf(x)
+	if err != nil {
+		return answer{}, err
+	}
+	list, err := a.Runs.PreviewRetry(x.ctx(), x.caller, x.runID(), n)
+	if err != nil {
+		return answer{}, err
+	}
+	out := api.RetryPreview{}
+	out.Nodes = make([]api.RetryPreviewNode, len(list))
+	for i, n := range list {
+		out.Nodes[i] = api.RetryPreviewNode{ID: n.ID, Name: n.Name, Expect: api.RetryPreviewNodeExpect(n.Expect), Reason: n.Reason}
+	}
+	return answer{data: out}, nil
+}
+
+const maxOnly = 100 // nodes that a retry may name
+
+// retryOf reads how a run of the team is to be retried.
+func (a *API) retryOf(x *exchange) (n runs.New, err error) {
+	if _, err := a.Runs.Run(x.ctx(), x.caller, x.runID()); err != nil {
+		return n, err
 	}
 	var in api.RetryRun
 	if len(x.body) > 0 {
-		var err error
 		if in, err = decode[api.RetryRun](x); err != nil {
-			return answer{}, err
+			return n, err
 		}
 	}
-	n := runs.New{Custom: custom(in.Compute), Once: x.startedOnce}
+	n.Custom = custom(in.Compute)
 	if d := in.Definition; d != nil {
 		if !d.Valid() {
-			return answer{}, fault.Invalid("definition: must be `same` or `current`")
+			return n, fault.Invalid("definition: must be `same` or `current`")
 		}
 		n.Current = *d == api.RetryRunDefinitionCurrent
 	}
-	if in.Parameters != nil {
-		var err error
-		if n.Parameters, err = parametersOf(in.Parameters); err != nil {
-			return answer{}, err
+	if in.Only != nil {
+		if n.Only = in.Only; len(n.Only) == 0 || len(n.Only) > maxOnly {
+			return n, fault.Invalid("only: must name 1 to %d nodes", maxOnly)
 		}
 	}
-	r, err := a.Runs.Retry(x.ctx(), x.caller, x.runID(), n)
-	return started(r), err
+	if in.Parameters != nil {
+		n.Parameters, err = parametersOf(in.Parameters)
+	}
+	return n, err
 }
 
 func custom(c *api.ComputeSize) *credits.Custom {

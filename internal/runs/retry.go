@@ -17,17 +17,26 @@ import (
 // other parameters and another size if they are given. What had succeeded and
 // would be computed from the same is reused.
 func (s *Service) Retry(ctx context.Context, caller access.Caller, id ids.Run, in New) (Run, error) {
-	if err := caller.Must(access.StartRuns); err != nil {
-		return Run{}, err
-	}
-	old, err := s.store.Run(ctx, caller.Team, id)
+	_, r, err := s.prepareRetry(ctx, caller, id, &in)
 	if err != nil {
 		return Run{}, err
 	}
-	if !old.Status.Terminal() {
-		return Run{}, fault.Conflict("the run is still %s: cancel it, or wait until it ends", old.Status)
+	return r, s.accept(ctx, &r, in)
+}
+
+// prepareRetry is the run that is retried, and the one that would be started;
+// what it is given is completed in place.
+func (s *Service) prepareRetry(ctx context.Context, caller access.Caller, id ids.Run, in *New) (old, r Run, err error) {
+	if err := caller.Must(access.StartRuns); err != nil {
+		return Run{}, Run{}, err
 	}
-	r := old
+	if old, err = s.store.Run(ctx, caller.Team, id); err != nil {
+		return Run{}, Run{}, err
+	}
+	if !old.Status.Terminal() {
+		return Run{}, Run{}, fault.Conflict("the run is still %s: cancel it, or wait until it ends", old.Status)
+	}
+	r = old
 	r.ID, r.RetryOf, r.CreatedAt, r.Status = ids.NewRun(), old.ID, s.now(), lifecycle.Queued
 	r.Starter = starter(caller)
 	in.Label = Label{Tags: old.Tags} // another attempt at the same thing has a name of its own
@@ -37,17 +46,20 @@ func (s *Service) Retry(ctx context.Context, caller access.Caller, id ids.Run, i
 		in.Custom, in.Profile = sameSize(old.Size)
 	}
 	if err := json.Unmarshal(old.Inputs, &in.Inputs); err != nil {
-		return Run{}, err
+		return Run{}, Run{}, err
 	}
 	if in.Current {
-		if err := s.takeCurrent(ctx, &r, &in); err != nil {
-			return Run{}, err
+		if err := s.takeCurrent(ctx, &r, in); err != nil {
+			return Run{}, Run{}, err
 		}
 	}
 	if in.Parameters == nil {
 		in.Parameters = old.Parameters
 	}
-	return r, s.accept(ctx, &r, in)
+	if len(in.Only) > 0 {
+		err = s.takeOnly(ctx, old, &r, in)
+	}
+	return old, r, err
 }
 
 func sameSize(size credits.Size) (*credits.Custom, string) {

@@ -154,6 +154,8 @@ type DetailStore interface {
 	OutputsOf(ctx context.Context, id ids.Run) ([]Output, error)
 	// FilesAmong are those of the keys that are files of the team, by key.
 	FilesAmong(ctx context.Context, team ids.Team, keys []string) (map[string]GivenFile, error)
+	// NodesWithoutOutputs are the nodes some of whose outputs were deleted.
+	NodesWithoutOutputs(ctx context.Context, id ids.Run) (map[string]bool, error)
 	QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, now time.Time) (QueueState, error)
 }
 

@@ -57,6 +57,8 @@ type New struct {
 
 	// Current retries with the workflow as it is now, not as it was.
 	Current bool
+	// Only retries these nodes, with what the run before made for them.
+	Only []string
 
 	guarded bool // by a guest whose runs get no secrets
 

@@ -46,3 +46,17 @@ func (db *DB) LastParts(ctx context.Context, team ids.Team, workflow ids.Workflo
 	}
 	return parts, err
 }
+
+// NodesWithoutOutputs are the nodes of a run some of whose files were deleted.
+func (db *DB) NodesWithoutOutputs(ctx context.Context, id ids.Run) (map[string]bool, error) {
+	list, err := all(ctx, db, func(rows *sql.Rows, node *string) error { return rows.Scan(node) }, `
+		SELECT a.node_id
+		FROM (SELECT node_id, SUM(outputs) AS made FROM run_attempts WHERE run_id = $1 AND state = 'succeeded' GROUP BY node_id) a
+		LEFT JOIN (SELECT node_id, COUNT(*) AS kept FROM files WHERE run_id = $1 AND source = 'output' GROUP BY node_id) f ON f.node_id = a.node_id
+		WHERE a.made > COALESCE(f.kept, 0)`, id)
+	nodes := map[string]bool{}
+	for _, node := range list {
+		nodes[node] = true
+	}
+	return nodes, err
+}

@@ -396,6 +396,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/{id}/retry/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What a retry would reuse
+         * @description Says of each node whether a retry with the same body would take its results from this run, and why not. It starts nothing, costs nothing, and refuses what the retry would refuse as invalid.
+         */
+        post: operations["previewRetry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{id}/events": {
         parameters: {
             query?: never;
@@ -2859,6 +2879,22 @@ export interface components {
              * @enum {string}
              */
             definition: "same" | "current";
+            /** @description Ids of nodes to run by themselves, with what this run made for them: nodes before them that succeeded are reused as they were, others run too, and nothing after them does. The new run's definition is that part of the graph. */
+            only?: string[] | null;
+        };
+        RetryPreview: {
+            nodes: components["schemas"]["RetryPreviewNode"][];
+        };
+        RetryPreviewNode: {
+            id: string;
+            name: string;
+            /**
+             * @description `reused`: its results are taken from this run; `computed`: it runs; `depends`: it runs unless what comes before it makes the same files again. A result that `cache` finds in another run is not foreseen.
+             * @enum {string}
+             */
+            expect: "reused" | "computed" | "depends";
+            /** @description Why it is not simply reused; empty if it is. */
+            reason: string;
         };
         StartedRun: {
             runId: string;
@@ -5493,6 +5529,81 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
             429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    previewRetry: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "definition": "current"
+                 *     }
+                 */
+                "application/json": components["schemas"]["RetryRun"];
+            };
+        };
+        responses: {
+            /** @description What is expected of each node, in the order in which they can run. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "data": {
+                     *         "nodes": [
+                     *           {
+                     *             "id": "trim",
+                     *             "name": "Trim reads",
+                     *             "expect": "reused",
+                     *             "reason": ""
+                     *           },
+                     *           {
+                     *             "id": "align",
+                     *             "name": "Align",
+                     *             "expect": "computed",
+                     *             "reason": "its command changed"
+                     *           },
+                     *           {
+                     *             "id": "report",
+                     *             "name": "Report",
+                     *             "expect": "depends",
+                     *             "reason": "it reads files of Align, which runs again"
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["RetryPreview"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
