@@ -80,6 +80,7 @@ POST /api/runs/{id}/retry
 POST /api/runs/{id}/retry/preview
 GET /api/runs/{id}/logs
 GET /api/ai/analyses
+GET /api/features
 POST /auth/sign-up
 POST /auth/sign-in
 POST /auth/sign-out

@@ -1151,6 +1151,18 @@ type Failure struct {
 	Success bool `json:"success"`
 }
 
+// Features defines model for Features.
+type Features struct {
+	// Chat A chat model is configured.
+	Chat bool `json:"chat"`
+
+	// Gpu A run can have a GPU.
+	Gpu bool `json:"gpu"`
+
+	// Mail Mail is sent; without it, letters are files that only the operator sees.
+	Mail bool `json:"mail"`
+}
+
 // File defines model for File.
 type File struct {
 	ContentType string `json:"contentType"`
@@ -1835,7 +1847,7 @@ type RetryRun struct {
 	// Definition Which definition runs: the one that this run ran, or the workflow as it is now. With `current`, values and files that the workflow does not ask for any more are left out, and a value that was only the default follows the default.
 	Definition *RetryRunDefinition `json:"definition,omitempty"`
 
-	// Only Ids of nodes to run by themselves, with what this run made for them: nodes before them that succeeded are reused as they were, others run too, and nothing after them does. The new run's definition is that part of the graph.
+	// Only Ids of nodes to run by themselves, with what this run made for them: nodes before them that succeeded are reused as they were, others run too, and nothing after them does. The new run's definition is that part of the graph, and it is tagged `test`.
 	Only       []string   `json:"only,omitempty"`
 	Parameters Parameters `json:"parameters,omitempty"`
 }
@@ -3002,6 +3014,12 @@ type GetDashboardUsageParams struct {
 
 // GetDashboardUsageParamsDays defines parameters for GetDashboardUsage.
 type GetDashboardUsageParamsDays int
+
+// GetFeaturesParams defines parameters for GetFeatures.
+type GetFeaturesParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
 
 // ListFilesParams defines parameters for ListFiles.
 type ListFilesParams struct {

@@ -339,6 +339,13 @@ type ClientInterface interface {
 	// Corresponds with GET /api/dashboard/usage (the `GetDashboardUsage` operationId).
 	GetDashboardUsage(ctx context.Context, params *GetDashboardUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetFeatures What this server offers
+	//
+	// Says what this installation is equipped with, so that nobody is offered what it cannot do.
+	//
+	// Corresponds with GET /api/features (the `GetFeatures` operationId).
+	GetFeatures(ctx context.Context, params *GetFeaturesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListFiles List the team's files
 	//
 	// Gives the team's files, uploads first, up to 2,000, each with a download address that works for about 15 minutes; the cursor reads on.
@@ -1890,6 +1897,23 @@ func (c *Client) CreateRoomToken(ctx context.Context, params *CreateRoomTokenPar
 // Corresponds with GET /api/dashboard/usage (the `GetDashboardUsage` operationId).
 func (c *Client) GetDashboardUsage(ctx context.Context, params *GetDashboardUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetDashboardUsageRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetFeatures What this server offers
+//
+// Says what this installation is equipped with, so that nobody is offered what it cannot do.
+//
+// Corresponds with GET /api/features (the `GetFeatures` operationId).
+func (c *Client) GetFeatures(ctx context.Context, params *GetFeaturesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetFeaturesRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5387,6 +5411,48 @@ func NewGetDashboardUsageRequest(server string, params *GetDashboardUsageParams)
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
 		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetFeaturesRequest constructs an http.Request for the GetFeatures method
+func NewGetFeaturesRequest(server string, params *GetFeaturesParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/features")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -10468,6 +10534,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/dashboard/usage (the `GetDashboardUsage` operationId).
 	GetDashboardUsageWithResponse(ctx context.Context, params *GetDashboardUsageParams, reqEditors ...RequestEditorFn) (*GetDashboardUsageResponse, error)
 
+	// GetFeaturesWithResponse What this server offers
+	//
+	// Says what this installation is equipped with, so that nobody is offered what it cannot do.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/features (the `GetFeatures` operationId).
+	GetFeaturesWithResponse(ctx context.Context, params *GetFeaturesParams, reqEditors ...RequestEditorFn) (*GetFeaturesResponse, error)
+
 	// ListFilesWithResponse List the team's files
 	//
 	// Gives the team's files, uploads first, up to 2,000, each with a download address that works for about 15 minutes; the cursor reads on.
@@ -12170,6 +12245,34 @@ func (r GetDashboardUsageResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r GetDashboardUsageResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetFeaturesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Features `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r GetFeaturesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetFeaturesResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -15066,6 +15169,21 @@ func (c *ClientWithResponses) GetDashboardUsageWithResponse(ctx context.Context,
 	return ParseGetDashboardUsageResponse(rsp)
 }
 
+// GetFeaturesWithResponse What this server offers
+//
+// Says what this installation is equipped with, so that nobody is offered what it cannot do.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/features (the `GetFeatures` operationId).
+func (c *ClientWithResponses) GetFeaturesWithResponse(ctx context.Context, params *GetFeaturesParams, reqEditors ...RequestEditorFn) (*GetFeaturesResponse, error) {
+	rsp, err := c.GetFeatures(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetFeaturesResponse(rsp)
+}
+
 // ListFilesWithResponse List the team's files
 //
 // Gives the team's files, uploads first, up to 2,000, each with a download address that works for about 15 minutes; the cursor reads on.
@@ -17585,6 +17703,37 @@ func ParseGetDashboardUsageResponse(rsp *http.Response) (*GetDashboardUsageRespo
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data DashboardUsage `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetFeaturesResponse parses an HTTP response from a GetFeaturesWithResponse call
+func ParseGetFeaturesResponse(rsp *http.Response) (*GetFeaturesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetFeaturesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Features `json:"data"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`

@@ -150,7 +150,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Secrets:    secrets.NewService(db, time.Now),
 		App:        httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
 		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},
-		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute,
+		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute, SendsMail: s.SMTPURL != "",
 	})
 	h.handler = api.Handler()
 	h.upkeep = h.newKeeper()

@@ -18,7 +18,7 @@ test("empty rooms teach what belongs into them", async () => {
     ["/workflows", "Welcome. Start with an example"],
     ["/runs", "No runs yet"],
     ["/files", "No files yet"],
-    ["/chat", "Ask about your work"],
+    ["/chat", "Chat isn't set up on this server"],
   ] as const) {
     await page.goto(house.url + path);
     await page.getByText(words).waitFor();
@@ -153,15 +153,15 @@ test("somebody is invited, joins, and gets another role", async () => {
   await page.getByRole("dialog").getByLabel("Role", { exact: true }).selectOption("viewer");
   await page.getByRole("button", { name: "Create invitation" }).click();
   await page.getByText(/\/invitations\/\w+/).waitFor();
-  await page.getByText("Confirm your own email address to send emails").waitFor();
+  await page.getByText("This server sends no email.").waitFor();
   await look(page, "invitation-link");
   await page.keyboard.press("Escape");
   await house.verify(ada.email);
   await page.reload();
   await page.getByRole("button", { name: "Invite" }).click();
   await page.getByLabel("Email").fill("bob.stein@example.org");
-  await page.getByRole("button", { name: "Send invitation" }).click();
-  const sent = page.getByRole("dialog", { name: "Invited bob.stein@example.org" });
+  await page.getByRole("button", { name: "Create invitation" }).click();
+  const sent = page.getByRole("dialog", { name: "Send them this link" });
   await sent.getByText(/\/invitations\/\w+/).waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("row", { name: /eve\.holm@example\.org.*viewer/ }).waitFor();

@@ -87,7 +87,20 @@ test("a failed run opens on its cause, which is fixed and run again", async () =
   await page.keyboard.press("Control+a");
   await page.keyboard.type('awk "{s += NR} END {print s}" "$INPUT_numbers" > sum.txt');
   await page.getByText("Saved", { exact: true }).waitFor();
+
+  // The step alone, with the files of its last run.
+  const trial = page.getByRole("region", { name: "Test this step" });
+  await trial.getByRole("button", { name: "Test this step" }).click();
+  await trial.getByText("Completed").waitFor();
+  await trial.getByText("sum.txt").first().waitFor();
+  await look(page, "editor-test-step");
+
   await page.getByRole("button", { name: "Run from here" }).click();
+  const plan = page.getByRole("dialog").getByRole("region", { name: "What will be reused" });
+  await plan.getByText(/^Reuses 1 step \(Prepare\)/).waitFor();
+  await plan.getByText("Add up: it failed").waitFor();
+  await look(page, "run-from-here");
+  await page.getByRole("dialog").getByRole("button", { name: "Run", exact: true }).click();
   await page.waitForURL(/\/runs\/run_/);
   await page.getByRole("heading", { level: 1 }).getByText("Completed").waitFor();
   // Only what the fix touches was computed again.
@@ -103,6 +116,7 @@ test("a failed run opens on its cause, which is fixed and run again", async () =
   // The page of the run that failed offers the same, and what was.
   await page.goto(`${house.url}/runs/${runId}`);
   await wrong.getByRole("button", { name: "Retry without changes" }).waitFor();
+  await wrong.getByRole("region", { name: "What will be reused" }).getByText("Add up: it failed").waitFor();
   await look(page, "run-fixed");
   await wrong.getByRole("button", { name: "Run from here" }).click();
   await page.waitForURL((url) => !url.pathname.endsWith(runId));

@@ -296,6 +296,8 @@ type runsRetry struct {
 	Param      []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Another value of a parameter."`
 	Compute    string   `env:"-" placeholder:"VCPUxGB" help:"Another size, such as 4x16."`
 	Current    bool     `env:"-" help:"Run the workflow as it is now, not as it was."`
+	Only       []string `env:"-" sep:"none" placeholder:"NODE" help:"Run this node alone, with what the run made for it; may be given again."`
+	Preview    bool     `env:"-" help:"Start nothing: say what would be reused, and why not the rest."`
 	watchFlags `embed:""`
 }
 
@@ -309,7 +311,7 @@ func (c *runsRetry) Run(w screen.World) error {
 	if err != nil {
 		return err
 	}
-	in := api.RetryRun{Compute: size}
+	in := api.RetryRun{Compute: size, Only: c.Only}
 	if c.Current {
 		in.Definition = new(api.RetryRunDefinitionCurrent)
 	}
@@ -318,12 +320,29 @@ func (c *runsRetry) Run(w screen.World) error {
 			return err
 		}
 	}
+	if c.Preview {
+		return s.previewRetry(c.Run_, in)
+	}
 	key := rand.Text()
 	r, err := s.api.RetryRunWithResponse(s.Ctx, c.Run_, &api.RetryRunParams{IdempotencyKey: &key}, in)
 	if err != nil {
 		return s.explain(err)
 	}
 	return s.started(r.JSON202.Data, c.watchFlags)
+}
+
+func (s *session) previewRetry(run string, in api.RetryRun) error {
+	r, err := s.api.PreviewRetryWithResponse(s.Ctx, run, nil, in)
+	if err != nil {
+		return s.explain(err)
+	}
+	return s.emit(r.JSON200.Data, func() {
+		rows := [][]string{{"NODE", "NAME", "EXPECTED", "WHY"}}
+		for _, n := range r.JSON200.Data.Nodes {
+			rows = append(rows, []string{n.ID, n.Name, string(n.Expect), n.Reason})
+		}
+		s.Table(rows)
+	})
 }
 
 // changed is an earlier run's parameters with some others in their place.

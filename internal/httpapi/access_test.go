@@ -60,6 +60,7 @@ var routeRows = map[string]rights{
 	"GET /api/health/ready":          open(200),
 	"GET /auth/jwks.json":            open(200),
 	"GET /api/me":                    everybody(200),
+	"GET /api/features":              everybody(200),
 	"POST /api/team/invite":          admins(201).with(`{"email":"{fresh}","role":"member"}`),
 	"GET /api/account/data":          admins(200),
 	"DELETE /api/account/data":       owners(200).with(`{"confirm":"{team}"}`),

@@ -60,3 +60,10 @@ func (a *API) check(ctx context.Context) map[string]string {
 	wg.Wait()
 	return said
 }
+
+// features says what the installation is equipped with.
+func (a *API) features(x *exchange) (answer, error) {
+	return answer{data: api.Features{
+		Chat: a.Chat != nil && a.Chat.Ready() == nil, Mail: a.SendsMail, Gpu: a.Runs.OffersGPU(x.ctx()),
+	}}, nil
+}

@@ -172,6 +172,9 @@ func TestARetryOfOneNodeTakesWhatIsBeforeItAsItWas(t *testing.T) {
 	if nodes := h.nodesOf(ada, one); len(nodes) != 2 || nodes["a"]["cached"] != true || nodes["b"]["status"] != "succeeded" {
 		t.Errorf("nodes: %v", nodes)
 	}
+	if tags := h.call("GET", "/api/runs/"+one, "", as).want(200).at("tags").([]any); len(tags) != 1 || tags[0] != "test" {
+		t.Errorf("tags: %v", tags)
+	}
 	outputs := h.call("GET", "/api/runs/"+one+"/outputs", "", as).want(200).at("data").([]any)
 	if len(outputs) != 1 || outputs[0].(map[string]any)["nodeId"] != "b" {
 		t.Errorf("outputs: %v", outputs)

@@ -70,6 +70,7 @@ func (a *API) routes() []route {
 		{pattern: "GET /{$}", handle: a.home},
 
 		{pattern: "GET /api/me", who: member, may: access.Read, handle: a.me},
+		{pattern: "GET /api/features", who: member, may: access.Read, handle: a.features},
 		{pattern: "GET /api/account/data", who: member, may: access.ExportTeam, slow: true, handle: a.exportTeam},
 		{pattern: "DELETE /api/account/data", who: member, may: access.EraseTeam, body: smallBody, slow: true, handle: a.eraseTeam},
 		{pattern: "GET /api/team/retention", who: member, may: access.Read, handle: a.getRetention},

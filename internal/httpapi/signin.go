@@ -191,14 +191,16 @@ func (a *API) takeSignOut(x *exchange) (answer, error) {
 	return ans.with("Set-Cookie", x.cookie("", time.Unix(1, 0))), err
 }
 
-func (a *API) showReset(x *exchange) (answer, error) { return x.draw("reset", pages.Reset{}) }
+func (a *API) showReset(x *exchange) (answer, error) {
+	return x.draw("reset", pages.Reset{NoMail: !a.SendsMail})
+}
 
 func (a *API) takeReset(x *exchange) (answer, error) {
 	form, err := x.form()
 	if err != nil {
 		return answer{}, err
 	}
-	view := pages.Reset{Email: form.Get("email")}
+	view := pages.Reset{Email: form.Get("email"), NoMail: !a.SendsMail}
 	if err := a.BuiltIn.Recovery.RequestReset(x.ctx(), view.Email, x.visit(), x.resetLink); err != nil {
 		return again(&view.Form, err, func() (answer, error) { return x.draw("reset", view) })
 	}

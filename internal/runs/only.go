@@ -11,6 +11,9 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 )
 
+// testTag tells runs of some nodes from those of the whole workflow.
+const testTag = "test"
+
 // takeOnly cuts the run down to some nodes and what comes before them. What
 // comes before is taken as it was where it succeeded, so that it is reused
 // even when it has been edited since.
@@ -50,7 +53,7 @@ func (s *Service) takeOnly(ctx context.Context, old Run, r *Run, in *New) error 
 			return err
 		}
 	}
-	r.Definition = definition
+	r.Definition, in.Label = definition, Label{Tags: []string{testTag}}
 	return in.keepAsked(definition)
 }
 

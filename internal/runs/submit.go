@@ -147,6 +147,13 @@ func (s *Service) checkSize(ctx context.Context, r *Run) error {
 	return nil
 }
 
+// OffersGPU reports whether a run can have a GPU here.
+func (s *Service) OffersGPU(ctx context.Context) bool {
+	size, _ := credits.Resolve(nil, credits.GPUProfile)
+	_, ok := s.workshop.Serves(ctx, size)
+	return ok
+}
+
 // runnable is a definition that can run.
 func runnable(definition []byte) (*graph.Graph, error) {
 	g, wrong := graph.Parse(definition)

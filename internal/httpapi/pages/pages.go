@@ -85,8 +85,9 @@ type SignOut struct {
 // Reset asks for the address to send a link to.
 type Reset struct {
 	Form
-	Email string
-	Sent  bool
+	Email  string
+	Sent   bool
+	NoMail bool // this server sends none
 }
 
 // NewPassword asks for another password.

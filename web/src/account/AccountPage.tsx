@@ -33,7 +33,7 @@ export function AccountPage() {
       }
     >
       <Unverified>
-        Open the link in the email we sent to {me.email}. Until then, invitations you create aren't emailed.
+        Open the link that was sent to {me.email}. Until then, invitations you create aren't emailed.
       </Unverified>
       <Section title="Appearance">
         <Field label="Theme" className="max-w-56">

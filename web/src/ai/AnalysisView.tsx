@@ -4,7 +4,7 @@ import { ExternalLink, MessageSquare, Quote, TriangleAlert, Workflow } from "luc
 import type { Schemas } from "../api/client.ts";
 import { Problem } from "../app/ErrorPage.tsx";
 import { whyNot } from "../identity/access.ts";
-import { useMaybeMe } from "../identity/queries.ts";
+import { useMaybeMe, useMissing } from "../identity/queries.ts";
 import { signInAddress } from "../identity/session.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { Notice } from "../ui/Notice.tsx";
@@ -65,6 +65,7 @@ export function AnalysisView({ analysis }: { analysis: Analysis }) {
 
 function PaperHead({ paper, analysisId }: { paper: Schemas["Paper"]; analysisId: string }) {
   const me = useMaybeMe();
+  const noChat = useMissing("chat");
   const where = [paper.journal, paper.year].filter(Boolean).join(", ");
   const authors = paper.authors.map((author) => author.name);
   return (
@@ -95,7 +96,7 @@ function PaperHead({ paper, analysisId }: { paper: Schemas["Paper"]; analysisId:
           </a>
         )}
       </p>
-      {me && (
+      {me && !noChat && (
         <Link to="/chat" search={{ paper: analysisId }} className={`${buttonClass("secondary", "sm")} mt-3`}>
           <MessageSquare className="size-4" aria-hidden /> Ask about this paper
         </Link>

@@ -4,6 +4,7 @@ import { Bot, CircleStop, Plus, Send, UserRound } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { api, ask, bare } from "../api/client.ts";
 import { useTitle } from "../app/Page.tsx";
+import { useMissing } from "../identity/queries.ts";
 import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { Empty } from "../ui/Empty.tsx";
@@ -22,6 +23,20 @@ function recall(): Turn[] {
 
 export function ChatPage() {
   useTitle("Chat");
+  if (useMissing("chat")) {
+    return (
+      <div className="mx-auto w-full max-w-3xl px-4 pt-6 md:px-8 md:pt-8">
+        <h1 className="mb-4">Chat</h1>
+        <Empty icon={<Bot />} title="Chat isn't set up on this server">
+          Its operator can connect a model with <code>--ai-base-url</code> and <code>--ai-model</code>.
+        </Empty>
+      </div>
+    );
+  }
+  return <Conversation />;
+}
+
+function Conversation() {
   const context = useContext();
   const [turns, setTurns] = useState<Turn[]>(recall);
   const [draft, setDraft] = useState("");
@@ -63,9 +78,7 @@ export function ChatPage() {
       <header className="mb-4 flex items-start justify-between gap-3">
         <div>
           <h1>Chat</h1>
-          <p className="mt-1 text-sm text-muted">
-            The hosted model is free for members. It can be wrong: check what it says.
-          </p>
+          <p className="mt-1 text-sm text-muted">Free for members. Answers can be wrong: check them.</p>
         </div>
         {turns.length > 0 && (
           <Button

@@ -1264,6 +1264,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/features": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What this server offers
+         * @description Says what this installation is equipped with, so that nobody is offered what it cannot do.
+         */
+        get: operations["getFeatures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/account/data": {
         parameters: {
             query?: never;
@@ -2879,8 +2899,16 @@ export interface components {
              * @enum {string}
              */
             definition: "same" | "current";
-            /** @description Ids of nodes to run by themselves, with what this run made for them: nodes before them that succeeded are reused as they were, others run too, and nothing after them does. The new run's definition is that part of the graph. */
+            /** @description Ids of nodes to run by themselves, with what this run made for them: nodes before them that succeeded are reused as they were, others run too, and nothing after them does. The new run's definition is that part of the graph, and it is tagged `test`. */
             only?: string[] | null;
+        };
+        Features: {
+            /** @description A chat model is configured. */
+            chat: boolean;
+            /** @description Mail is sent; without it, letters are files that only the operator sees. */
+            mail: boolean;
+            /** @description A run can have a GPU. */
+            gpu: boolean;
         };
         RetryPreview: {
             nodes: components["schemas"]["RetryPreviewNode"][];
@@ -7583,6 +7611,47 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getFeatures: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "data": {
+                     *         "chat": true,
+                     *         "mail": false,
+                     *         "gpu": false
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Features"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

@@ -7,7 +7,6 @@ import { onFailure } from "../api/client.ts";
 import { isFailure, sentence } from "../api/failure.ts";
 import { signInAddress } from "../identity/session.ts";
 import { Toasts } from "../ui/Toasts.tsx";
-import { TooltipProvider } from "../ui/Tooltip.tsx";
 import { toast } from "../ui/toast.ts";
 import { serverAnswered } from "./connection.ts";
 import { makeRouter } from "./router.tsx";
@@ -43,10 +42,8 @@ if (place) {
   createRoot(place).render(
     <StrictMode>
       <QueryClientProvider client={client}>
-        <TooltipProvider>
-          <RouterProvider router={router} />
-          <Toasts />
-        </TooltipProvider>
+        <RouterProvider router={router} />
+        <Toasts />
       </QueryClientProvider>
     </StrictMode>,
   );

@@ -225,7 +225,7 @@ function Side({
       <div className="min-h-0 flex-1 overflow-y-auto p-4">
         <TabPanel value="step">
           {node ? (
-            <Inspector key={node.id} node={node} />
+            <Inspector key={node.id} node={node} workflowId={workflowId} />
           ) : (
             <p className="text-sm text-muted">Select a step on the canvas.</p>
           )}

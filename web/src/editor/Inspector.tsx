@@ -8,16 +8,17 @@ import { Notice } from "../ui/Notice.tsx";
 import { Skeleton } from "../ui/Skeleton.tsx";
 import { useEditor, useGraph, useProblemsOf, useSession } from "./context.ts";
 import { DraftArea, DraftInput, numberOf, RemoveButton, Rows, refuseName, refuseNumber, Small } from "./fields.tsx";
-import { freeName, type GraphNode } from "./graph.ts";
+import { freeName, type GraphNode, stepsBefore } from "./graph.ts";
 import { NodeSecrets } from "./NodeSecrets.tsx";
 import { PortsEditor } from "./PortsEditor.tsx";
 
 const CommandEditor = lazy(() => import("./CommandEditor.tsx"));
+const TestStep = lazy(async () => ({ default: (await import("../runs/TestStep.tsx")).TestStep }));
 
 /** Inspector edits the chosen step. */
-export function Inspector({ node }: { node: GraphNode }) {
+export function Inspector({ node, workflowId }: { node: GraphNode; workflowId: string | null }) {
   const graph = useGraph();
-  const { lock } = useEditor();
+  const { lock, session } = useEditor();
   const locked = !useSession((state) => state.canEdit) || lock !== null;
   const problems = useProblemsOf(node.id);
   const { document } = graph;
@@ -53,6 +54,16 @@ export function Inspector({ node }: { node: GraphNode }) {
         />
       </Field>
       <CommandField node={node} locked={locked} />
+      {workflowId && (
+        <Suspense fallback={null}>
+          <TestStep
+            workflowId={workflowId}
+            node={node.id}
+            before={stepsBefore(node.id, document.edges())}
+            flush={() => session.flush()}
+          />
+        </Suspense>
+      )}
       <div className="grid grid-cols-2 gap-3">
         <Field label="Interpreter">
           <Select

@@ -5,7 +5,7 @@ import type { Definition } from "../workflows/queries.ts";
 import { readPiece } from "./clipboard.ts";
 import { differences, sorted as inOrder, lineDiff } from "./diff.ts";
 import { Document } from "./document.ts";
-import { definitionOf, draw, freeName, LOCAL, namePattern, newId, replaceText } from "./graph.ts";
+import { definitionOf, draw, freeName, LOCAL, namePattern, newId, replaceText, stepsBefore } from "./graph.ts";
 import { freePlace } from "./kinds.ts";
 import { card, portsOf } from "./ports.ts";
 import { readable } from "./presence.ts";
@@ -223,6 +223,18 @@ test("the same value is the same text, whatever order its keys came in", () => {
   const text = (value: unknown) => JSON.stringify(inOrder(value));
   expect(text({ b: [{ d: 1, c: 2 }], a: null })).toBe(text({ a: null, b: [{ c: 2, d: 1 }] }));
   expect(text([2, 1])).toBe("[2,1]");
+});
+
+test("the steps before one are found near and far, also in a circle", () => {
+  const edges = [
+    { source: "a", target: "b" },
+    { source: "b", target: "c" },
+    { source: "x", target: "c" },
+    { source: "c", target: "d" },
+    { source: "d", target: "b" },
+  ];
+  expect(stepsBefore("c", edges)).toEqual(["a", "b", "d", "x"]);
+  expect(stepsBefore("a", edges)).toEqual([]);
 });
 
 test("people's colours carry white letters", () => {

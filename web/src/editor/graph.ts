@@ -187,3 +187,13 @@ export function freeName(wanted: string, taken: (name: string) => boolean): stri
   if (!taken(base)) return base;
   for (let number = 2; ; number++) if (!taken(`${base}${number}`)) return `${base}${number}`;
 }
+
+/** stepsBefore are the steps that a step waits for, near and far, in a fixed order. */
+export function stepsBefore(id: string, edges: readonly Pick<GraphEdge, "source" | "target">[]): string[] {
+  const into = new Map<string, string[]>();
+  for (const { source, target } of edges) into.set(target, [...(into.get(target) ?? []), source]);
+  const found = new Set<string>([id]);
+  for (const each of found) for (const source of into.get(each) ?? []) found.add(source);
+  found.delete(id);
+  return [...found].sort();
+}

@@ -14,7 +14,8 @@ export interface Kind {
   node: Omit<GraphNode, "id">;
 }
 
-const task = (node: Partial<GraphNode>) => ({ type: "task", ...node }) as Omit<GraphNode, "id">;
+// A step that is put on the canvas reuses what it computed before: running again after an edit is then quick.
+const task = (node: Partial<GraphNode>) => ({ type: "task", cache: true, ...node }) as Omit<GraphNode, "id">;
 
 export const kinds: Kind[] = [
   {

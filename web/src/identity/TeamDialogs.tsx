@@ -9,7 +9,7 @@ import { Form } from "../ui/Form.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { toast } from "../ui/toast.ts";
 import { type InvitedRole, invite, renameTeam, type TeamInvitation } from "./members.ts";
-import { useMe } from "./queries.ts";
+import { useMe, useMissing } from "./queries.ts";
 
 const roleHints: Record<InvitedRole, string> = {
   viewer: "Can view workflows, runs and files.",
@@ -33,6 +33,7 @@ export function InviteDialog({ open, onOpenChange }: { open: boolean; onOpenChan
     },
     meta: { shown: true },
   });
+  const sends = !useMissing("mail") && me.emailVerified;
   const close = (stays: boolean) => {
     if (!stays) {
       setEmail("");
@@ -46,7 +47,7 @@ export function InviteDialog({ open, onOpenChange }: { open: boolean; onOpenChan
       open={open}
       onOpenChange={close}
       title="Invite someone"
-      description={me.emailVerified ? "They get an email with a link to join." : "You get a link to send them."}
+      description={sends ? "They get an email with a link to join." : "You get a link to send them."}
     >
       <Form onSubmit={() => send.mutate()}>
         <Field label="Email">
@@ -57,7 +58,7 @@ export function InviteDialog({ open, onOpenChange }: { open: boolean; onOpenChan
         </Field>
         {send.error && <Problem title="Couldn't invite" error={send.error} />}
         <Button type="submit" look="primary" busy={send.isPending}>
-          {me.emailVerified ? "Send invitation" : "Create invitation"}
+          {sends ? "Send invitation" : "Create invitation"}
         </Button>
       </Form>
     </Dialog>
@@ -73,18 +74,20 @@ interface InvitedProps {
 
 /** Invited shows the link of an invitation that was just made, and whether a mail went out. */
 function Invited({ invitation: { email, role, mailed }, link, open, onOpenChange }: InvitedProps) {
+  const noMail = useMissing("mail");
+  const sent = mailed && !noMail;
   return (
-    <Dialog open={open} onOpenChange={onOpenChange} title={mailed ? `Invited ${email}` : "Send them this link"}>
+    <Dialog open={open} onOpenChange={onOpenChange} title={sent ? `Invited ${email}` : "Send them this link"}>
       <div className="space-y-3">
-        {mailed ? (
+        {sent ? (
           <Notice tone="ok" title="Invitation sent">
             {email} can join as {role} with the link in the email. If it doesn't arrive, send them this link; it's shown
             only once.
           </Notice>
         ) : (
           <Notice tone="info" title="No email was sent">
-            Confirm your own email address to send emails. This link works only for {email}, who joins as {role}; it's
-            shown only once.
+            {noMail ? "This server sends no email." : "Confirm your own email address to send emails."} This link works
+            only for {email}, who joins as {role}; it's shown only once.
           </Notice>
         )}
         <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">

@@ -4,16 +4,18 @@ import { Button } from "../ui/Button.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { toast } from "../ui/toast.ts";
 import { sendVerification } from "./members.ts";
-import { useMe } from "./queries.ts";
+import { useMe, useMissing } from "./queries.ts";
 
 /** Unverified tells who has not confirmed their e-mail address what follows from that, and nobody else anything. */
 export function Unverified({ children }: { children: ReactNode }) {
   const me = useMe();
   const client = useQueryClient();
+  const noMail = useMissing("mail");
   const send = useMutation({
     mutationFn: sendVerification,
     onSuccess: async ({ sent }) => {
-      if (sent) toast.ok(`Email sent to ${me.email}. Open the link in it.`);
+      if (sent)
+        toast.ok(noMail ? "Ask the operator for the new link." : `Email sent to ${me.email}. Open the link in it.`);
       else await client.invalidateQueries({ queryKey: ["me"] });
     },
   });
@@ -25,10 +27,11 @@ export function Unverified({ children }: { children: ReactNode }) {
       className="mb-6"
       actions={
         <Button size="sm" busy={send.isPending} onClick={() => send.mutate()}>
-          Resend email
+          {noMail ? "Create a new link" : "Resend email"}
         </Button>
       }
     >
+      {noMail && "This server sends no email: ask its operator for the confirmation link. "}
       {children}
     </Notice>
   );

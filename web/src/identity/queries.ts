@@ -45,6 +45,19 @@ export function useWhyNot(): (action: Action) => string | null {
   return (action) => whyNot(me.team.role, action);
 }
 
+/** featuresQuery is what this server is equipped with. */
+const featuresQuery = queryOptions({
+  queryKey: ["features"],
+  queryFn: () => ask(api.GET("/api/features")),
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
+/** useMissing tells whether the server is known to lack something; until it has said so, it does not. */
+export function useMissing(feature: keyof Schemas["Features"]): boolean {
+  const signedIn = useMaybeMe() !== null;
+  return useQuery({ ...featuresQuery, enabled: signedIn }).data?.[feature] === false;
+}
+
 export const teamsQuery = queryOptions({
   queryKey: ["teams"],
   queryFn: () => ask(api.GET("/auth/teams")),

@@ -16,7 +16,9 @@ export function Compare({ run }: { run: Run }) {
   return (
     <Answer query={runs}>
       {(list) => {
-        const before = list.find((each) => each.createdAt < run.createdAt && each.id !== run.id);
+        const before = list.find(
+          (each) => each.createdAt < run.createdAt && each.id !== run.id && !each.tags.includes("test"),
+        );
         if (!before) return <p className="text-sm text-muted">This is the workflow's first run.</p>;
         return <Beside run={run} other={before.id} />;
       }}

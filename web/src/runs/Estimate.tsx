@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { api, bare, type Schemas } from "../api/client.ts";
 import { sentence } from "../api/failure.ts";
 import { creditsQuery } from "../billing/queries.ts";
+import { useMissing } from "../identity/queries.ts";
 import { classes } from "../ui/classes.ts";
 import { Input } from "../ui/Field.tsx";
 import { credits, duration } from "../ui/format.ts";
@@ -33,6 +34,7 @@ export function SizePicker({ size, onChange }: { size: Size; onChange: (size: Si
       : each.compute
         ? `${each.compute.vcpu} vCPU · ${each.compute.ramGb} GB`
         : "T4 · 16 GB";
+  const noGpu = useMissing("gpu");
   return (
     <fieldset>
       <legend className="mb-2 font-semibold">Size</legend>
@@ -50,10 +52,13 @@ export function SizePicker({ size, onChange }: { size: Size; onChange: (size: Si
               name="size"
               className="sr-only"
               checked={each.key === size.key}
+              disabled={noGpu && each.profile === "gpu"}
               onChange={() => onChange(each)}
             />
             <span className="block text-sm font-medium">{each.name}</span>
-            <span className="block text-xs text-muted">{describe(each)}</span>
+            <span className="block text-xs text-muted">
+              {noGpu && each.profile === "gpu" ? "None on this server" : describe(each)}
+            </span>
           </label>
         ))}
       </div>

@@ -4,7 +4,7 @@ import { Ban, MessageSquare, Pencil, Play, Share2, WifiOff } from "lucide-react"
 import { lazy, Suspense, useState } from "react";
 import { useStore } from "zustand";
 import { may } from "../identity/access.ts";
-import { useMe, useWhyNot } from "../identity/queries.ts";
+import { useMe, useMissing, useWhyNot } from "../identity/queries.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { ConfirmDialog } from "../ui/Dialog.tsx";
 import { credits, duration } from "../ui/format.ts";
@@ -140,6 +140,7 @@ function Actions({ run }: { run: Given }) {
   const [again, setAgain] = useState(false);
   const [sharing, setSharing] = useState(false);
   const whyNot = useWhyNot();
+  const noChat = useMissing("chat");
   return (
     <div className="flex flex-wrap items-center gap-2">
       {active(run.status) ? <CancelButton run={run} /> : run.status === "cancelled" && <RetryButtons run={run} />}
@@ -158,9 +159,11 @@ function Actions({ run }: { run: Given }) {
           <ResultLinks run={run} onClose={() => setSharing(false)} />
         </Suspense>
       )}
-      <Link to="/chat" search={{ run: run.id }} className={buttonClass("secondary", "sm")}>
-        <MessageSquare className="size-4" aria-hidden /> Ask about this run
-      </Link>
+      {!noChat && (
+        <Link to="/chat" search={{ run: run.id }} className={buttonClass("secondary", "sm")}>
+          <MessageSquare className="size-4" aria-hidden /> Ask about this run
+        </Link>
+      )}
       <Button
         size="sm"
         look={run.status === "completed" ? "primary" : "secondary"}

@@ -1,7 +1,32 @@
 import { Check } from "lucide-react";
-import { DropdownMenu as Radix } from "radix-ui";
-import type { ReactElement, ReactNode } from "react";
+import type { DropdownMenu } from "radix-ui";
+import {
+  cloneElement,
+  createContext,
+  type HTMLAttributes,
+  lazy,
+  type ReactElement,
+  type ReactNode,
+  Suspense,
+  useContext,
+  useState,
+} from "react";
 import { classes } from "./classes.ts";
+
+// Loaded when somebody comes near a menu: nobody waits for it before.
+const load = () => import("./MenuBody.tsx");
+const MenuBody = lazy(load);
+
+/** MenuParts are what the items of an open menu are made of. */
+export const MenuParts = createContext<typeof DropdownMenu | null>(null);
+
+function useParts(): typeof DropdownMenu {
+  const parts = useContext(MenuParts);
+  if (!parts) throw new Error("outside of a menu");
+  return parts;
+}
+
+const opening = new Set(["Enter", " ", "ArrowDown"]);
 
 /** Menu offers actions behind one element. */
 export function Menu({
@@ -9,24 +34,30 @@ export function Menu({
   children,
   align = "end",
 }: {
-  trigger: ReactElement;
+  trigger: ReactElement<HTMLAttributes<HTMLElement>>;
   children: ReactNode;
   align?: "start" | "end";
 }) {
+  const [used, setUsed] = useState(false);
+  const closed = cloneElement(trigger, {
+    "aria-haspopup": "menu",
+    "aria-expanded": false,
+    onPointerEnter: () => void load(),
+    onFocus: () => void load(),
+    onClick: () => setUsed(true),
+    onKeyDown: (event) => {
+      if (!opening.has(event.key)) return;
+      event.preventDefault();
+      setUsed(true);
+    },
+  });
+  if (!used) return closed;
   return (
-    <Radix.Root modal={false}>
-      <Radix.Trigger asChild>{trigger}</Radix.Trigger>
-      <Radix.Portal>
-        <Radix.Content
-          align={align}
-          sideOffset={6}
-          collisionPadding={8}
-          className="z-50 max-h-(--radix-dropdown-menu-content-available-height) min-w-48 animate-[fade_120ms] overflow-y-auto rounded-lg border bg-raised p-1 shadow-lift"
-        >
-          {children}
-        </Radix.Content>
-      </Radix.Portal>
-    </Radix.Root>
+    <Suspense fallback={closed}>
+      <MenuBody trigger={trigger} align={align}>
+        {children}
+      </MenuBody>
+    </Suspense>
   );
 }
 
@@ -43,6 +74,7 @@ interface ItemProps {
 }
 
 export function MenuItem({ icon, children, onSelect, danger, disabledReason }: ItemProps) {
+  const Radix = useParts();
   return (
     <Radix.Item
       className={classes(row, danger && !disabledReason && "text-danger")}
@@ -60,6 +92,7 @@ export function MenuItem({ icon, children, onSelect, danger, disabledReason }: I
 
 /** MenuLink is an item that is a link. */
 export function MenuLink({ children }: { children: ReactElement }) {
+  const Radix = useParts();
   return (
     <Radix.Item asChild className={row}>
       {children}
@@ -76,6 +109,7 @@ export function MenuChoice<T extends string>({
   onChange: (value: T) => void;
   options: { value: T; label: ReactNode }[];
 }) {
+  const Radix = useParts();
   return (
     <Radix.RadioGroup value={value} onValueChange={(next) => onChange(next as T)}>
       {options.map((option) => (
@@ -92,8 +126,12 @@ export function MenuChoice<T extends string>({
   );
 }
 
-export const MenuLine = () => <Radix.Separator className="my-1 h-px bg-line" />;
+export function MenuLine() {
+  const Radix = useParts();
+  return <Radix.Separator className="my-1 h-px bg-line" />;
+}
 
-export const MenuLabel = ({ children }: { children: ReactNode }) => (
-  <Radix.Label className="px-2.5 pt-1.5 pb-1 text-xs font-medium text-muted">{children}</Radix.Label>
-);
+export function MenuLabel({ children }: { children: ReactNode }) {
+  const Radix = useParts();
+  return <Radix.Label className="px-2.5 pt-1.5 pb-1 text-xs font-medium text-muted">{children}</Radix.Label>;
+}

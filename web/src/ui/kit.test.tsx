@@ -6,10 +6,9 @@ import { ConfirmDialog } from "./Dialog.tsx";
 import { Field, Input } from "./Field.tsx";
 import { Markdown } from "./Markdown.tsx";
 import { Toasts } from "./Toasts.tsx";
-import { TooltipProvider } from "./Tooltip.tsx";
 import { toast } from "./toast.ts";
 
-const show = (element: React.ReactNode) => render(<TooltipProvider>{element}</TooltipProvider>);
+const show = (element: React.ReactNode) => render(element);
 
 test("a button that refuses can be reached, and says why", async () => {
   const clicked = vi.fn();
