@@ -11,13 +11,13 @@ import {
   useReactFlow,
 } from "@xyflow/react";
 import { TriangleAlert } from "lucide-react";
-import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { lazy, memo, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useStore } from "zustand";
 import { toast } from "../ui/toast.ts";
 import { useEditor, useGraph, useProblemsOf, useSession, useShown } from "./context.ts";
 import { FarLines } from "./FarLines.tsx";
 import type { FlowEdge, FlowNode } from "./flow.ts";
-import { Insert, type InsertAt } from "./Insert.tsx";
+import type { InsertAt } from "./Insert.tsx";
 import { add } from "./kinds.ts";
 import { NodeCard, NoteCard } from "./NodeCard.tsx";
 import { Overview } from "./Overview.tsx";
@@ -25,6 +25,8 @@ import { Cursors } from "./People.tsx";
 import { card as measures } from "./ports.ts";
 import { useKeys } from "./useKeys.ts";
 import { Detail, farthest, useDetail, useFirstView, useOnlyVisible, useOwnMeasures } from "./view.ts";
+
+const Insert = lazy(async () => ({ default: (await import("./Insert.tsx")).Insert }));
 
 const TaskNode = memo(function TaskNode({ id, data, selected }: NodeProps<FlowNode>) {
   const problems = useProblemsOf(id);
@@ -206,7 +208,11 @@ export function Canvas({ onFind, onOpen }: { onFind: () => void; onOpen: () => v
           <Cursors />
         </ReactFlow>
       </Detail>
-      {insert && <Insert {...insert} onClose={() => setInsert(null)} />}
+      {insert && (
+        <Suspense fallback={null}>
+          <Insert {...insert} onClose={() => setInsert(null)} />
+        </Suspense>
+      )}
     </section>
   );
 }

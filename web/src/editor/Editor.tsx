@@ -18,7 +18,6 @@ import { TabPanel, Tabs } from "../ui/Tabs.tsx";
 import { Canvas } from "./Canvas.tsx";
 import { Editing, useChosen, useEditor, useGraph, useSession, useShown } from "./context.ts";
 import { HistoryPanel } from "./HistoryPanel.tsx";
-import { Find } from "./Insert.tsx";
 import { Inspector } from "./Inspector.tsx";
 import { Palette } from "./Palette.tsx";
 import { ProblemsPanel } from "./ProblemsPanel.tsx";
@@ -30,9 +29,11 @@ import { useNode } from "./useRoot.ts";
 import { WorkflowPanel } from "./WorkflowPanel.tsx";
 
 const SourcePanel = lazy(() => import("./SourcePanel.tsx"));
+const Find = lazy(async () => ({ default: (await import("./Insert.tsx")).Find }));
 
 /** fetchAhead has the parts of the editor at hand that are shown later: the server may be away by then. */
-const fetchAhead = () => void Promise.allSettled([import("./CommandEditor.tsx"), import("./SourcePanel.tsx")]);
+const fetchAhead = () =>
+  void Promise.allSettled([import("./CommandEditor.tsx"), import("./SourcePanel.tsx"), import("./Insert.tsx")]);
 
 export type Panel = "step" | "workflow" | "problems" | "history" | "source";
 
@@ -191,7 +192,11 @@ function Workspace({ view, onView, name, workflowId, small }: WorkspaceProps) {
           <Side view={view} onView={onView} name={name} workflowId={workflowId} chosen={chosen} />
         </aside>
       )}
-      {finding && <Find onClose={() => setFinding(false)} />}
+      {finding && (
+        <Suspense fallback={null}>
+          <Find onClose={() => setFinding(false)} />
+        </Suspense>
+      )}
     </div>
   );
 }

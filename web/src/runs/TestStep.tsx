@@ -127,7 +127,11 @@ function Result({ runId, node }: { runId: string; node: string }) {
         className="max-h-60 overflow-auto rounded-lg bg-sunken p-2 text-[12.5px]"
       >
         <pre className="whitespace-pre-wrap">
-          {text ? <Coloured text={text} /> : <span className="text-muted">Nothing logged yet.</span>}
+          {text ? (
+            <Coloured text={text} />
+          ) : (
+            <span className="text-muted">{going ? "Nothing logged yet." : "Nothing was logged."}</span>
+          )}
         </pre>
       </section>
       {!going && <Outputs run={run.data} node={node} />}
