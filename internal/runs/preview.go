@@ -23,19 +23,23 @@ func (s *Service) PreviewRetry(ctx context.Context, caller access.Caller, id ids
 		return nil, err
 	}
 	defer release()
-	g, err := s.check(ctx, &r, in)
+	g, err := runnable(r.Definition)
 	if err != nil {
+		return nil, err
+	}
+	inputs, err := checkGiven(g, &r, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkFiles(ctx, &r, inputs); err != nil {
 		return nil, err
 	}
 	before, err := s.ended(ctx, old)
 	if err != nil {
 		return nil, err
 	}
-	now := reuse.Run{Graph: g}
+	now := reuse.Run{Graph: g, Inputs: inputs}
 	now.Values, _ = g.CheckParameters(r.Parameters)
-	if err := json.Unmarshal(r.Inputs, &now.Inputs); err != nil {
-		return nil, err
-	}
 	return reuse.Foretell(before, now), nil
 }
 
