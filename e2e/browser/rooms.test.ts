@@ -180,7 +180,7 @@ test("somebody is invited, joins, and gets another role", async () => {
   const create = bob.page.getByRole("button", { name: "New workflow" });
   await expect.poll(() => create.getAttribute("aria-disabled"), { timeout: 30_000 }).toBe("true");
   await create.focus();
-  await bob.page.getByRole("tooltip").getByText("You are a viewer of this team.").first().waitFor();
+  await bob.page.getByRole("tooltip").filter({ hasText: "You are a viewer of this team." }).waitFor();
   calm(bob.page);
   calm(page);
 });

@@ -35,6 +35,7 @@ export function Tooltip({
 }) {
   const id = useId();
   const [about, setAbout] = useState<Element | null>(null);
+  const pressed = useRef(false);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEffect(() => () => clearTimeout(timer.current), []);
   const after = (ms: number, next: Element | null) => {
@@ -55,11 +56,13 @@ export function Tooltip({
     },
     onPointerDown: (event: PointerEvent<HTMLElement>) => {
       given.onPointerDown?.(event);
+      pressed.current = true; // the focus that follows is the pointer's, not the keyboard's
       hide();
     },
     onFocus: (event: FocusEvent<HTMLElement>) => {
       given.onFocus?.(event);
-      if (event.currentTarget.matches(":focus-visible")) after(0, event.currentTarget);
+      if (!pressed.current) after(0, event.currentTarget);
+      pressed.current = false;
     },
     onBlur: (event: FocusEvent<HTMLElement>) => {
       given.onBlur?.(event);
