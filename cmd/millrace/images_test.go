@@ -130,7 +130,8 @@ func TestATaskRunsInItsImage(t *testing.T) {
 	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, s.workflow(token, fmt.Sprintf(`{"nodes":[
 		{"id":"host","command":"echo from the host > h","outputs":{"h":{"path":"h"}}},
 		{"id":"in","image":%q,"env":{"WHO":"author"},"outputs":{"o":{"path":"o"}},"command":
-			"read r < /etc/release; echo \"$r|$PATH|$LAB|$WHO|$HOME|$NODE_ID|$TMPDIR|$PWD|$UID|$(type -P awk || echo no awk)\"; echo x > /tmp/x; echo y > /var/tmp/y; : > o; (: > /opt/w) 2>/dev/null || echo read-only; echo /*"}]}`, ref))))
+			"read r < /etc/release; echo \"$r|$PATH|$LAB|$WHO|$HOME|$NODE_ID|$TMPDIR|$PWD|$UID|$(type -P awk || echo no awk)\"; echo x > /tmp/x; echo y > /var/tmp/y; : > o; (: > /opt/w) 2>/dev/null || echo read-only; echo /*"}],
+		"edges":[{"id":"e","source":"host","target":"in"}]}`, ref))))
 	nodes := func() string {
 		r := s.want(200, "GET", "/api/runs/"+id, "", "Authorization", bearer(token))
 		var states []string
@@ -162,13 +163,21 @@ func TestCancelDoesNotWaitForAnImage(t *testing.T) {
 	token, _, _ := s.signUp("ada")
 	never := make(chan struct{})
 	gate.Store(&never)
-	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, s.workflow(token, fmt.Sprintf(`{"nodes":[{"id":"a","image":%q,"command":"true"}]}`, ref))))
-	await(t, "the run to begin", func() bool {
-		return s.want(200, "GET", "/api/runs/"+id, "", "Authorization", bearer(token))["status"] == "running"
-	})
-	s.want(200, "POST", "/api/runs/"+id+"/cancel", "", "Authorization", bearer(token))
-	if r := s.ended(token, id); r["status"] != "cancelled" {
-		t.Errorf("%v", r["status"])
+	for label, tt := range map[string]struct{ definition, status string }{
+		"of a first node": {`{"nodes":[{"id":"a","image":%q,"command":"true"}]}`, "queued"},
+		"of a later one": {`{"nodes":[{"id":"first","command":"true"},{"id":"a","image":%q,"command":"true"}],
+			"edges":[{"id":"e","source":"first","target":"a"}]}`, "running"},
+	} {
+		id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, s.workflow(token, fmt.Sprintf(tt.definition, ref))))
+		await(t, "the image "+label+" to be asked for", func() bool {
+			r := s.want(200, "GET", "/api/runs/"+id, "", "Authorization", bearer(token))
+			waiting, _ := r["waiting"].(map[string]any)
+			return r["status"] == tt.status && (tt.status == "running" || waiting["reason"] == "image")
+		})
+		s.want(200, "POST", "/api/runs/"+id+"/cancel", "", "Authorization", bearer(token))
+		if r := s.ended(token, id); r["status"] != "cancelled" {
+			t.Errorf("%s: %v", label, r["status"])
+		}
 	}
 }
 
