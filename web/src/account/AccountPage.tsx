@@ -1,11 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { Laptop, LogOut } from "lucide-react";
-import { Answer } from "../app/Answer.tsx";
-import { Page, Section } from "../app/Page.tsx";
-import { chooseTheme, useTheme } from "../app/theme.ts";
 import { useMe } from "../identity/queries.ts";
 import { signOut } from "../identity/session.ts";
 import { Unverified } from "../identity/Unverified.tsx";
+import { Answer } from "../page/Answer.tsx";
+import { Page, Section } from "../page/Page.tsx";
+import { chooseTheme, useTheme } from "../page/theme.ts";
 import { Button } from "../ui/Button.tsx";
 import { Choice, Field } from "../ui/Field.tsx";
 import { day } from "../ui/format.ts";

@@ -1,8 +1,8 @@
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { Problem } from "../app/ErrorPage.tsx";
-import { Section } from "../app/Page.tsx";
 import { useMe } from "../identity/queries.ts";
+import { Section } from "../page/Page.tsx";
+import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Field, Input } from "../ui/Field.tsx";
 import { Form } from "../ui/Form.tsx";

@@ -1,11 +1,11 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, Plus } from "lucide-react";
 import { useState } from "react";
-import { Answer } from "../app/Answer.tsx";
-import { Problem } from "../app/ErrorPage.tsx";
-import { Section } from "../app/Page.tsx";
 import { type Role, roles } from "../identity/access.ts";
 import { useMe } from "../identity/queries.ts";
+import { Answer } from "../page/Answer.tsx";
+import { Section } from "../page/Page.tsx";
+import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { Dialog } from "../ui/Dialog.tsx";

@@ -4,11 +4,11 @@ import { FileText, FileUp, Quote, ScanText, Search, Workflow } from "lucide-reac
 import { useEffect, useRef, useState } from "react";
 import { api, ask } from "../api/client.ts";
 import { isFailure } from "../api/failure.ts";
-import { Answer } from "../app/Answer.tsx";
-import { Problem } from "../app/ErrorPage.tsx";
-import { Page, Section } from "../app/Page.tsx";
 import { creditsQuery } from "../billing/queries.ts";
 import { useMaybeMe } from "../identity/queries.ts";
+import { Answer } from "../page/Answer.tsx";
+import { Page, Section } from "../page/Page.tsx";
+import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
 import { DropZone } from "../ui/DropZone.tsx";
 import { Field, Input } from "../ui/Field.tsx";

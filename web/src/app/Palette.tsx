@@ -4,8 +4,8 @@ import { Command } from "cmdk";
 import { LayoutTemplate, Moon, Plus, Search, Sun, Upload, UserPlus } from "lucide-react";
 import type { ReactNode } from "react";
 import type { Schemas } from "../api/client.ts";
+import { chooseTheme } from "../page/theme.ts";
 import { places } from "./rail.ts";
-import { chooseTheme } from "./theme.ts";
 
 const row =
   "flex items-center gap-2.5 rounded-md px-2.5 py-2 text-sm select-none data-[selected=true]:bg-accent-soft data-[selected=true]:text-accent";

@@ -8,16 +8,16 @@ import { meQuery } from "../identity/queries.ts";
 import { signInAddress, watchSession } from "../identity/session.ts";
 import { TeamSwitcher } from "../identity/TeamSwitcher.tsx";
 import { UserMenu } from "../identity/UserMenu.tsx";
+import { Problem } from "../page/Problem.tsx";
+import { chooseTheme, type Theme, useTheme } from "../page/theme.ts";
 import { Button, IconButton } from "../ui/Button.tsx";
 import { classes } from "../ui/classes.ts";
 import { Menu, MenuChoice } from "../ui/Menu.tsx";
 import { useLate } from "../ui/Skeleton.tsx";
 import { useConnection } from "./connection.ts";
-import { Problem } from "./ErrorPage.tsx";
 import { PublicFrame } from "./PublicFrame.tsx";
 import { places } from "./rail.ts";
 import { useShortcuts } from "./shortcuts.ts";
-import { chooseTheme, type Theme, useTheme } from "./theme.ts";
 
 const UploadTray = lazy(() => import("../files/UploadTray.tsx"));
 const Palette = lazy(() => import("./Palette.tsx"));

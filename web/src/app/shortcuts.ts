@@ -1,11 +1,6 @@
 import { useEffect, useRef } from "react";
+import { typing } from "../ui/typing.ts";
 import { places } from "./rail.ts";
-
-export function typing(target: EventTarget | null): boolean {
-  return (
-    target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
-  );
-}
 
 interface Actions {
   openPalette: () => void;

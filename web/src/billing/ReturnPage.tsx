@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
 import { CircleCheck, LoaderCircle, X } from "lucide-react";
 import { useEffect, useState } from "react";
-import { Page } from "../app/Page.tsx";
+import { Page } from "../page/Page.tsx";
 import { buttonClass } from "../ui/Button.tsx";
 import { Empty } from "../ui/Empty.tsx";
 import { credits } from "../ui/format.ts";

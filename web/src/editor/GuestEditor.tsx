@@ -2,7 +2,7 @@ import { Eye, PencilLine, Play } from "lucide-react";
 import { useEffect, useState } from "react";
 import { useStore } from "zustand";
 import { api, ask, type Schemas } from "../api/client.ts";
-import { useTitle } from "../app/Page.tsx";
+import { useTitle } from "../page/Page.tsx";
 import { RunDialog } from "../runs/RunDialog.tsx";
 import { Button } from "../ui/Button.tsx";
 import { useGraph } from "./context.ts";

@@ -2,7 +2,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { RotateCcw } from "lucide-react";
 import { useState } from "react";
 import { api, ask } from "../api/client.ts";
-import { Answer } from "../app/Answer.tsx";
+import { Answer } from "../page/Answer.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Time } from "../ui/Time.tsx";

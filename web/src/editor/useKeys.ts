@@ -1,7 +1,7 @@
 import { useReactFlow } from "@xyflow/react";
 import { type RefObject, useEffect, useRef } from "react";
-import { typing } from "../app/shortcuts.ts";
 import { toast } from "../ui/toast.ts";
+import { typing } from "../ui/typing.ts";
 import { pieceText, readPiece } from "./clipboard.ts";
 import type { GraphStore } from "./store.ts";
 

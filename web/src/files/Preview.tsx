@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Download, EyeOff } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
-import { Answer } from "../app/Answer.tsx";
+import { Answer } from "../page/Answer.tsx";
 import { buttonClass } from "../ui/Button.tsx";
 import { bytes } from "../ui/format.ts";
 import { Skeleton } from "../ui/Skeleton.tsx";

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { useTitle } from "../app/Page.tsx";
+import { useTitle } from "../page/Page.tsx";
 import { Button } from "../ui/Button.tsx";
 import { signOut } from "./session.ts";
 import { NewTeamDialog } from "./TeamSwitcher.tsx";

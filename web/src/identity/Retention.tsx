@@ -1,9 +1,9 @@
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, ask, type Schemas } from "../api/client.ts";
-import { Answer } from "../app/Answer.tsx";
-import { Problem } from "../app/ErrorPage.tsx";
-import { Section } from "../app/Page.tsx";
+import { Answer } from "../page/Answer.tsx";
+import { Section } from "../page/Page.tsx";
+import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Field, Input } from "../ui/Field.tsx";
 import { plural } from "../ui/format.ts";

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { Answer } from "../app/Answer.tsx";
 import { DiffView } from "../editor/DiffView.tsx";
+import { Answer } from "../page/Answer.tsx";
 import { credits, duration } from "../ui/format.ts";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";

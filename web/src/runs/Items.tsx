@@ -4,7 +4,7 @@ import { ListChecks } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { useStore } from "zustand";
 import { api, askPage, type Schemas } from "../api/client.ts";
-import { Problem } from "../app/ErrorPage.tsx";
+import { Problem } from "../page/Problem.tsx";
 import { Empty } from "../ui/Empty.tsx";
 import { Select } from "../ui/Field.tsx";
 import { bytes, count, duration } from "../ui/format.ts";

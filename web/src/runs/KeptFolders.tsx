@@ -1,9 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, ask, type Schemas } from "../api/client.ts";
-import { Answer } from "../app/Answer.tsx";
 import { may } from "../identity/access.ts";
 import { useMe } from "../identity/queries.ts";
+import { Answer } from "../page/Answer.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { Choice } from "../ui/Field.tsx";
 import { bytes, plural } from "../ui/format.ts";

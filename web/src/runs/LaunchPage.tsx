@@ -1,6 +1,6 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { isRecord } from "../api/failure.ts";
-import { useTitle } from "../app/Page.tsx";
+import { useTitle } from "../page/Page.tsx";
 import { RunDialog } from "./RunDialog.tsx";
 
 /** LaunchPage opens the run dialog with what its address brings. */

@@ -1,7 +1,7 @@
 import "uplot/dist/uPlot.min.css";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
-import { useDark } from "../app/theme.ts";
+import { useDark } from "../page/theme.ts";
 import { bytes, duration } from "../ui/format.ts";
 import type { RunStore } from "./runStore.ts";
 

@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { ArrowLeft, Download, FileX } from "lucide-react";
-import { Answer } from "../app/Answer.tsx";
-import { useTitle } from "../app/Page.tsx";
+import { Answer } from "../page/Answer.tsx";
+import { useTitle } from "../page/Page.tsx";
 import { buttonClass } from "../ui/Button.tsx";
 import { Empty } from "../ui/Empty.tsx";
 import { outputsQuery } from "./queries.ts";

@@ -1,10 +1,10 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, Plus } from "lucide-react";
 import { useState } from "react";
-import { Answer } from "../app/Answer.tsx";
-import { Problem } from "../app/ErrorPage.tsx";
-import { Page } from "../app/Page.tsx";
 import { useWhyNot } from "../identity/queries.ts";
+import { Answer } from "../page/Answer.tsx";
+import { Page } from "../page/Page.tsx";
+import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
 import { ConfirmDialog, Dialog } from "../ui/Dialog.tsx";
 import { Empty } from "../ui/Empty.tsx";

@@ -1,8 +1,8 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { Answer } from "../app/Answer.tsx";
-import { Problem } from "../app/ErrorPage.tsx";
 import { useWhyNot } from "../identity/queries.ts";
+import { Answer } from "../page/Answer.tsx";
+import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { Dialog } from "../ui/Dialog.tsx";

@@ -66,6 +66,7 @@ export function Tooltip({
     },
     onBlur: (event: FocusEvent<HTMLElement>) => {
       given.onBlur?.(event);
+      pressed.current = false;
       hide();
     },
     onKeyDown: (event: KeyboardEvent<HTMLElement>) => {

@@ -1,7 +1,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { FileJson } from "lucide-react";
-import { Problem } from "../app/ErrorPage.tsx";
+import { Problem } from "../page/Problem.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { DropZone } from "../ui/DropZone.tsx";
 import { plural } from "../ui/format.ts";

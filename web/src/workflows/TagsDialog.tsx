@@ -1,7 +1,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, ask } from "../api/client.ts";
-import { Problem } from "../app/ErrorPage.tsx";
+import { Problem } from "../page/Problem.tsx";
 import { readTags } from "../runs/label.ts";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";

@@ -1,9 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { LayoutTemplate, Play } from "lucide-react";
-import { Answer } from "../app/Answer.tsx";
-import { Page } from "../app/Page.tsx";
 import { useWhyNot } from "../identity/queries.ts";
+import { Answer } from "../page/Answer.tsx";
+import { Page } from "../page/Page.tsx";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { Empty } from "../ui/Empty.tsx";
 import { plural } from "../ui/format.ts";

@@ -15,11 +15,11 @@ import {
 } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useState } from "react";
 import { api, ask } from "../api/client.ts";
-import { Answer } from "../app/Answer.tsx";
-import { Page } from "../app/Page.tsx";
-import { useChange } from "../app/useChange.ts";
 import { may } from "../identity/access.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
+import { Answer } from "../page/Answer.tsx";
+import { Page } from "../page/Page.tsx";
+import { useChange } from "../page/useChange.ts";
 import { LastRuns } from "../runs/LastRuns.tsx";
 import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
 import { ConfirmDialog } from "../ui/Dialog.tsx";

@@ -1,7 +1,7 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { SkeletonRows } from "../ui/Skeleton.tsx";
-import { Problem } from "./ErrorPage.tsx";
+import { Problem } from "./Problem.tsx";
 
 /**
  * Answer shows what a query gave. What is there already stays on screen while

@@ -1,0 +1,41 @@
+// The order of imports: what may know whom. Tests and generated files aside.
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { expect, test } from "vitest";
+
+const root = join(process.cwd(), "src");
+
+/** Pairs of rooms that still know one another. The list may only get shorter. */
+const entangled = ["editor runs", "editor sharing", "runs sharing", "runs workflows"];
+
+/** knows is which folders each folder imports from. */
+function knows(): Map<string, Set<string>> {
+  const found = new Map<string, Set<string>>();
+  for (const file of readdirSync(root, { recursive: true, encoding: "utf8" })) {
+    if (!/\.tsx?$/.test(file) || file.includes(".test.") || !file.includes("/")) continue;
+    const from = file.split("/")[0] ?? "";
+    const seen = found.get(from) ?? new Set();
+    found.set(from, seen);
+    for (const [, path] of readFileSync(join(root, file), "utf8").matchAll(/(?:from|import\()\s*"(\.[^"]+)"/g)) {
+      const to = normalize(join(dirname(file), path ?? "")).split("/")[0] ?? "";
+      if (to !== from) seen.add(to);
+    }
+  }
+  return found;
+}
+
+test("ui and api know nobody, pages know those two, and nobody knows the app", () => {
+  const all = knows();
+  expect([...(all.get("ui") ?? [])]).toEqual([]);
+  expect([...(all.get("api") ?? [])]).toEqual([]);
+  expect([...(all.get("page") ?? [])].sort()).toEqual(["api", "ui"]);
+  expect([...all].filter(([, to]) => to.has("app")).map(([from]) => from)).toEqual([]);
+});
+
+test("rooms know one another one way only", () => {
+  const all = knows();
+  const both = [...all].flatMap(([a, to]) =>
+    [...to].filter((b) => a < b && all.get(b)?.has(a)).map((b) => `${a} ${b}`),
+  );
+  expect(both.sort()).toEqual(entangled);
+});
