@@ -63,6 +63,21 @@ func TestResultsAreSharedByALink(t *testing.T) {
 	})
 }
 
+// The name of a swept run is made of its values.
+func TestTheNameOfASweptRunTellsNoParameter(t *testing.T) {
+	eachHouse(t, func(t *testing.T, h *house) {
+		ada := h.signUp("Ada")
+		as := bearer(ada.token)
+		started := h.call("POST", "/api/sweeps", `{"workflowId":"`+h.workflow(ada, shareable)+`","vary":{"closed":["confidential"]}}`, as).want(202)
+		run := started.at("data", "runIds").([]any)[0].(string)
+		h.await(ada, run)
+		token := h.call("POST", "/api/runs/"+run+"/links", `{}`, as).want(201).text("data", "token")
+		if got := h.call("POST", "/api/results", `{"token":"`+token+`"}`).want(200); strings.Contains(got.body, "confidential") {
+			t.Errorf("%s", got.body)
+		}
+	})
+}
+
 func TestAResultLinkEndsInTimeAndWithItsTeam(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")

@@ -37,6 +37,9 @@ func (s *Service) Results(ctx context.Context, team ids.Team, id ids.Run, shown 
 		return Results{}, err
 	}
 	defer release()
+	if r.Sweep != "" {
+		r.Name = "" // it is made of the values that vary, which were not ticked
+	}
 	out := Results{Run: r, Values: map[string]json.RawMessage{}}
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(r.Parameters, &values); err != nil {

@@ -48,7 +48,7 @@ function Folders({ runId, list, first }: { runId: string; list: KeptAttempt[]; f
           />
         )}
         <p className="text-muted">
-          Kept until <Time at={chosen.expiresAt} />, {bytes(chosen.bytes)} of {plural(chosen.files, "entry", "entries")}
+          Deleted <Time at={chosen.expiresAt} />. {bytes(chosen.bytes)} of {plural(chosen.files, "entry", "entries")}
           {chosen.truncated && " and more that are not listed"}. To run the step again on your own machine:
         </p>
         <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">

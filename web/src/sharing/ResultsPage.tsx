@@ -101,7 +101,7 @@ function Shown({ results, token }: { results: Results; token: string }) {
         <h2 className="mb-2">Steps</h2>
         <GraphPreview
           label={`The ${results.nodes.length} steps of ${results.workflowName}`}
-          className="mb-3 max-h-96 w-full rounded-xl border bg-surface p-2"
+          className="mb-3 max-h-56 w-full rounded-xl border bg-surface p-2"
           definition={drawn(results)}
         />
         <Table
