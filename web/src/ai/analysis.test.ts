@@ -62,7 +62,7 @@ test("a failure before the first frame does too", async () => {
 
 test("a stream that breaks off is no answer", async () => {
   answer(frame({ type: "progress", percent: 10 }));
-  await expect(analyze({ doi: "10.1/x" }, () => {}, new AbortController().signal)).rejects.toThrow("ended before");
+  await expect(analyze({ doi: "10.1/x" }, () => {}, new AbortController().signal)).rejects.toThrow("lost before");
 });
 
 test("a PDF goes as a form", async () => {
