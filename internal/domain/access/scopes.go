@@ -24,7 +24,7 @@ func Scopes() []Scope { return []Scope{ScopeRead, ScopeRun, ScopeWrite, ScopeAdm
 
 // scopeOf says which scope each action needs. A test holds it complete.
 var scopeOf = map[Action]Scope{
-	Read: ScopeRead, UseSecrets: ScopeRead,
+	Read: ScopeRead, UseSecrets: ScopeRead, ReadFailedFolders: ScopeRead,
 	StartRuns: ScopeRun, CancelRuns: ScopeRun, CancelAnyRun: ScopeRun, LabelAnyRun: ScopeRun, UploadFiles: ScopeRun, Analyze: ScopeRun, Chat: ScopeRun,
 	EditWorkflows: ScopeWrite, DeleteAnyWorkflow: ScopeWrite, DeleteFiles: ScopeWrite, DeleteAnyFile: ScopeWrite,
 	ManageSharing: ScopeAdmin, ManageMembers: ScopeAdmin, ManageOwners: ScopeAdmin, ManageBilling: ScopeAdmin,
