@@ -47,7 +47,7 @@ func secretIsNowhere(t *testing.T, p *premises) {
 	folder := p.folder()
 	s := p.serve(folder)
 	token, cookie, _ := s.signUp("ada")
-	s.verify("ada") // off loopback a run needs it
+	s.verify("ada")                  // off loopback a run needs it
 	as := []string{"Cookie", cookie} // a token is bound to the port
 	for name, value := range map[string]string{"DEEP": theSecret, "LONG": longOne} {
 		s.want(200, "PUT", "/api/secrets/"+name, fmt.Sprintf(`{"value":%q}`, value), as...)
