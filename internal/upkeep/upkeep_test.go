@@ -38,6 +38,18 @@ func (e *ears) DoesChores(yes bool) {
 	e.leads = yes
 }
 
+func (e *ears) does() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.leads
+}
+
+func (e *ears) ofOthers(name string) upkeep.Record {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.others[name]
+}
+
 func (e *ears) heard(name string) []upkeep.Record {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -110,12 +122,12 @@ func TestOneProcessDoesTheChoresAndAnotherTakesOver(t *testing.T) {
 			t.Errorf("they did %v", did)
 		}
 		mu.Unlock()
-		if r := two.ears.others["c"]; r.Done != 2 || r.SucceededAt.IsZero() {
+		if r := two.ears.ofOthers("c"); r.Done != 2 || r.SucceededAt.IsZero() {
 			t.Errorf("the other heard %+v", r)
 		}
 		one.stop() // gives them up at once
 		time.Sleep(2 * upkeep.Renewal)
-		if !two.ears.leads || one.ears.leads {
+		if !two.ears.does() || one.ears.does() {
 			t.Error("nobody has taken over")
 		}
 		mu.Lock()
