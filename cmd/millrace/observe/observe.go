@@ -79,7 +79,12 @@ func (o *DB) Advance(ctx context.Context, id ids.Run, fence int64, s runs.Step, 
 
 // EndRun is watched.
 func (o *DB) EndRun(ctx context.Context, id ids.Run, fence int64, e runs.Ending, now time.Time) error {
-	return o.each(o.DB.EndRun(ctx, id, fence, e, now), func(to Observer) { to.RunEnded(ctx, id, e.Status, now) })
+	return o.each(o.DB.EndRun(ctx, id, fence, e, now), func(to Observer) {
+		if e.Last != nil {
+			to.RunAdvanced(ctx, id, *e.Last, now)
+		}
+		to.RunEnded(ctx, id, e.Status, now)
+	})
 }
 
 // RenewLeases is watched: a run that is still held here, and not by its row, is
