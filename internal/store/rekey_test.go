@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,7 +44,8 @@ func TestTheSecretKeyIsChangedAsAWhole(t *testing.T) {
 		}
 		cut := 0
 		for sealed := 0; ; cut++ {
-			ctx := &dying{Context: t.Context(), left: 4 + cut}
+			ctx := &dying{Context: t.Context()}
+			ctx.left.Store(int64(4 + cut))
 			n, err := store.RotateSecretKey(ctx, old, anotherKey, now)
 			if sealed += n; err == nil {
 				break
@@ -89,11 +91,11 @@ func TestTheSecretKeyIsChangedAsAWhole(t *testing.T) {
 // dying is a context that ends after so many looks at it.
 type dying struct {
 	context.Context
-	left int
+	left atomic.Int64
 }
 
 func (d *dying) Err() error {
-	if d.left--; d.left < 0 {
+	if d.left.Add(-1) < 0 {
 		return errors.New("killed")
 	}
 	return d.Context.Err()
