@@ -25,7 +25,8 @@ test("a queued run says why it waits, and runs when there is room", async () => 
   const third = await start(ada, "Last", "true");
 
   await page.goto(`${house.url}/runs`);
-  const row = (name: string) => page.getByRole("row").filter({ has: page.getByRole("link", { name, exact: true }) });
+  const row = (name: string) =>
+    page.getByRole("row").filter({ has: page.getByRole("link", { name: new RegExp(`^${name}\\b`) }) });
   await row("Short").getByText("Waiting: It starts when 2 vCPUs and 8 GB are free.").waitFor();
   await row("Last").getByText("Waiting: 1 run is before it.").waitFor();
   await look(page, "runs-waiting");
