@@ -14,34 +14,34 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// settle takes in a look at our attempts.
-func (c *carrier) settle(ctx context.Context, look sight) error {
-	for _, s := range look.list {
+// settle applies the status of our attempts.
+func (c *carrier) settle(ctx context.Context, now sight) error {
+	for _, s := range now.list {
 		if t := c.live[s.Key]; t != nil && !t.over && (s.Fence == "" || s.Fence == t.row.Fence) {
 			c.clock.Start(s)
 		}
 	}
-	c.clock.Look(look.at, look.list)
-	byKey := make(map[executor.Key]executor.Seen, len(look.list))
-	for _, s := range look.list {
+	c.clock.Look(now.at, now.list)
+	byKey := make(map[executor.Key]executor.Seen, len(now.list))
+	for _, s := range now.list {
 		byKey[s.Key] = s
 	}
 	for key, t := range c.live {
 		s, ok := byKey[key]
-		if t.over || !ok && !look.at.After(t.since) {
+		if t.over || !ok && !now.at.After(t.since) {
 			continue
 		}
 		if !ok {
 			s = executor.Seen{Phase: executor.Gone, Reason: executor.EngineForgot}
 		}
 		if s.Fence != "" && s.Fence != t.row.Fence {
-			continue // somebody else's; ours is told of elsewhere
+			continue // another worker's attempt
 		}
 		if err := c.readLog(ctx, t, s.Phase.Final()); err != nil {
 			return err
 		}
 		if s.Reason == executor.ExitedZero && len(s.Exit.Outputs) > 0 {
-			// Its files take a while to keep; another try can begin meanwhile.
+			// Its files take a while to store; another attempt can start meanwhile.
 			t.over = true
 			c.ends = append(c.ends, ending{t, s})
 			continue
@@ -56,13 +56,13 @@ func (c *carrier) settle(ctx context.Context, look sight) error {
 	return nil
 }
 
-// ending is a try that has ended well, and of which nothing is kept yet.
+// ending is an attempt that has succeeded and whose outputs are not stored yet.
 type ending struct {
 	try  *try
 	seen executor.Seen
 }
 
-// takeIn keeps what tries have made.
+// takeIn stores the outputs of attempts that succeeded.
 func (c *carrier) takeIn(ctx context.Context) error {
 	for len(c.ends) > 0 {
 		if err := c.ended(ctx, c.ends[0].try, c.ends[0].seen); err != nil {
@@ -73,7 +73,7 @@ func (c *carrier) takeIn(ctx context.Context) error {
 	return nil
 }
 
-// close ends a try in the journal.
+// close ends an attempt in the journal.
 func (c *carrier) close(t *try, state runs.AttemptState, reason string) {
 	delete(c.live, c.key(t))
 	if state == runs.AttemptFailed {
@@ -83,7 +83,7 @@ func (c *carrier) close(t *try, state runs.AttemptState, reason string) {
 	c.step.Attempts = append(c.step.Attempts, t.row)
 }
 
-// ended notes how a try ended.
+// ended records how an attempt ended.
 func (c *carrier) ended(ctx context.Context, t *try, s executor.Seen) error {
 	if s.Exit != nil {
 		t.node.row.PeakMemory = max(t.node.row.PeakMemory, s.Exit.MaxRSS)
@@ -114,7 +114,7 @@ func (c *carrier) ended(ctx context.Context, t *try, s executor.Seen) error {
 // maxLost is how often the platform may lose one shard.
 const maxLost = 3
 
-// lose tries again what the platform has lost; that does not count as the
+// lose runs again what the platform has lost; that does not count as the
 // node's own failure until it happens again and again.
 func (c *carrier) lose(ctx context.Context, t *try) {
 	t.shard.lost++
@@ -129,10 +129,10 @@ func (c *carrier) lose(ctx context.Context, t *try) {
 	c.tellOf(c.event(t, lifecycle.NodeRetried, t.node.Name+" was lost with its machine; retrying"))
 }
 
-// failure is why a try failed, for people and for the retry rules.
+// failure is why an attempt failed, for people and for the retry rules.
 type failure struct {
 	code    lifecycle.ErrorCode
-	why     graph.Reason // empty: not one that is tried again
+	why     graph.Reason // empty: not retried
 	message string
 }
 
@@ -179,7 +179,7 @@ func (c *carrier) missing(t *try, e *executor.Exit) string {
 	return strings.Join(paths, ", ")
 }
 
-// tail is how much of a failed node's log its event carries.
+// tail is how much of a failed node's log its event contains.
 const tail = 4 << 10
 
 // fail tries a shard again, or gives it up.
@@ -270,7 +270,7 @@ func (c *carrier) shardDone(t *try, ok bool) {
 	c.tellOf(c.event(t, kind, message))
 }
 
-// stopAll asks for the end of everything that we started.
+// stopAll stops every attempt that we started.
 func (c *carrier) stopAll(ctx context.Context) {
 	for _, t := range c.live {
 		if !t.stopped {
@@ -294,8 +294,8 @@ func (c *carrier) halt(ctx context.Context) error {
 			return ctx.Err()
 		case <-forced.C:
 			clear(c.live)
-		case look := <-c.seen:
-			c.halted(ctx, look)
+		case now := <-c.seen:
+			c.halted(ctx, now)
 		}
 	}
 	for len(c.open) > 0 {
@@ -304,12 +304,12 @@ func (c *carrier) halt(ctx context.Context) error {
 	return c.flush(ctx)
 }
 
-func (c *carrier) halted(ctx context.Context, look sight) {
+func (c *carrier) halted(ctx context.Context, now sight) {
 	over := map[executor.Key]bool{}
 	for key, t := range c.live {
-		over[key] = look.at.After(t.since) // one that is not listed is gone
+		over[key] = now.at.After(t.since) // one that is not listed is gone
 	}
-	for _, s := range look.list {
+	for _, s := range now.list {
 		if !s.Phase.Final() {
 			delete(over, s.Key)
 		}

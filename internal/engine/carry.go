@@ -22,25 +22,25 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// carrier takes one run from where it is to its end. One goroutine owns it;
-// others only leave notes.
+// carrier executes one run to its end. One goroutine owns it; others only send
+// on its channels.
 type carrier struct {
 	e     *Engine
 	lease *lease.Lease
-	left  chan struct{} // closed when nobody carries it here any more
+	left  chan struct{} // closed when the run is no longer executed here
 	seen  chan sight
-	wish  chan struct{} // somebody wants it cancelled
+	wish  chan struct{} // holds one request at most
 
 	parting  later.Queue // releases attempts
 	clock    *runclock.Clock
-	prepared *runimages.Images // while it was queued
-	counted  bool              // as lost, since its last server went down over it
+	prepared *runimages.Images // fetched while the run was queued
+	counted  bool              // the loss was counted when the last server went down
 
 	execution
 }
 
-// execution is what is known of a run while it is carried, and what it costs.
-// After trouble of the platform it is made anew from the journal.
+// execution is the state of a run while it is executed, and what it costs.
+// After an error of the platform it is rebuilt from the journal.
 type execution struct {
 	r      runs.Run
 	g      *graph.Graph
@@ -55,7 +55,7 @@ type execution struct {
 	made   produced.Files
 	images *runimages.Images
 	shelf  *shelf.Shelf
-	supply chan struct{} // closed when what was missing on the shelf has come
+	supply chan struct{} // closed when missing inputs were fetched
 
 	scattered int // shards of all its scatters
 	itemBytes int // of what they are scattered over
@@ -65,22 +65,22 @@ type execution struct {
 	since  time.Time // when the first of it happened
 	ends   []ending
 	failed map[executor.Key]bool // whose folders are to be kept
-	over   []executor.Handle     // ended, which is still to be written
-	done   []executor.Handle     // ended, to be let go
-	text   []byte                // of the log that is being read
-	texts  int64                 // bytes kept of all logs of the run
-	mute   bool                  // no more is kept of them
+	over   []executor.Handle     // of attempts that ended, which is not written yet
+	done   []executor.Handle     // of attempts whose end is written
+	text   []byte                // reused for each read
+	texts  int64                 // stored of all logs of the run
+	mute   bool                  // no more is stored of them
 
-	felt time.Time // when its pulse was taken
-	told int       // percent
+	felt time.Time // when usage was last sampled
+	told int       // percent, as last written
 
 	paid   time.Duration // of its billed time
 	limit  time.Duration // of the plan; 0: none
 	shares bool          // all its tasks may use the run's GPUs, since none asks for one
 
-	known      bool // which of its tasks live
-	again      bool // begun anew, after trouble
-	progressed bool // something of it was written since
+	known      bool // from the journal, so that its live tasks are known
+	again      bool // after an error of the platform
+	progressed bool // something was written since then
 }
 
 func newCarrier(e *Engine, r runs.Run) *carrier {
@@ -97,15 +97,15 @@ func newExecution(dir string, r runs.Run) execution {
 	}
 }
 
-// sight is a look at our attempts. It knows nothing of one that was submitted
-// after it began.
+// sight is the status of all our attempts at one moment. Those submitted later
+// are not in it.
 type sight struct {
 	at   time.Time
 	list []executor.Seen
 }
 
-// tell leaves the newest look; an older one that was not read yet is
-// worthless.
+// tell hands over the newest snapshot, in place of an older one that was not
+// read yet.
 func (c *carrier) tell(s sight) {
 	select {
 	case <-c.seen:
@@ -124,7 +124,7 @@ func (c *carrier) cancel() {
 	}
 }
 
-// read takes in what the run was given.
+// read parses what the run was given.
 func (c *carrier) read() error {
 	var problems []graph.Problem
 	if c.g, problems = graph.Parse(c.r.Definition); len(problems) > 0 {
@@ -141,7 +141,7 @@ func (c *carrier) read() error {
 	return nil
 }
 
-// start reads the definition and what is known of the run.
+// start reads the definition and the journal of the run.
 func (c *carrier) start(ctx context.Context) error {
 	if err := suspects.Watch(c.e.Dir, c.r.ID, c.read); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (c *carrier) start(ctx context.Context) error {
 	if c.again {
 		held, err = c.e.Purse.HeldFor(ctx, string(c.r.ID))
 	}
-	if err == nil && (c.again || c.r.Fence > 1) { // of one that nobody held before, nothing is known
+	if err == nil && (c.again || c.r.Fence > 1) { // a run that nobody held before has no journal
 		rec, err = c.e.Journal.RecordOf(ctx, c.r.ID)
 	}
 	if err != nil {
@@ -212,11 +212,11 @@ func (c *carrier) unstart(t *try, s executor.Seen) {
 // requeue gives the run back. What its attempts did last is when its worker
 // was last known to work; what came after is not billed.
 func (c *carrier) requeue(ctx context.Context) error {
-	heard := c.clock.Since()
+	lastSeen := c.clock.Since()
 	c.step.Events = nil // it is requeued, not resumed
 	for _, t := range c.live {
-		if t.row.StartedAt.After(heard) {
-			heard = t.row.StartedAt
+		if t.row.StartedAt.After(lastSeen) {
+			lastSeen = t.row.StartedAt
 		}
 		c.close(t, runs.AttemptLost, string(executor.Lost))
 		t.node.again(t.shard)
@@ -225,13 +225,13 @@ func (c *carrier) requeue(ctx context.Context) error {
 	if err := c.flush(ctx); err != nil {
 		return err
 	}
-	if err := c.e.Queue.RequeueRun(ctx, c.r.ID, c.r.Fence, runs.Loss{Heard: heard, Counted: c.counted}, c.e.Now()); err != nil {
+	if err := c.e.Queue.RequeueRun(ctx, c.r.ID, c.r.Fence, runs.Loss{Heard: lastSeen, Counted: c.counted}, c.e.Now()); err != nil {
 		return err
 	}
 	return errEnded
 }
 
-// tellOf adds to what the next write says happened.
+// tellOf adds an event to the next write.
 func (c *carrier) tellOf(e runs.Event) { c.step.Events = append(c.step.Events, e) }
 
 // set brings a node to a state.
@@ -258,7 +258,7 @@ func (c *carrier) interrupt(ctx context.Context, code lifecycle.ErrorCode, why s
 	return c.end(ctx, runs.Ending{Status: lifecycle.Interrupted, Code: code, Message: why})
 }
 
-// end writes how the run ends, and what is told just before that.
+// end writes how the run ends, and the events just before that.
 func (c *carrier) end(ctx context.Context, e runs.Ending, before ...runs.Event) error {
 	if c.plan != nil { // the last step is written with the end
 		s := c.pending()

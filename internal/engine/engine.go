@@ -1,5 +1,5 @@
-// Package engine carries runs out: it has what can start done by an executor,
-// and records how it ended. What a team may ask is the business of the rooms.
+// Package engine executes runs: it submits what can start to an executor, and
+// records how it ended. What a team may ask for is decided in internal/runs.
 package engine
 
 import (
@@ -58,7 +58,7 @@ type Archive interface {
 	LastParts(ctx context.Context, team ids.Team, workflow ids.Workflow, node string, shard int) ([]byte, error)
 }
 
-// Purse pays for runs while they go.
+// Purse sets credits aside for runs while they execute.
 type Purse interface {
 	HoldForRun(ctx context.Context, id ids.Run, fence int64, amount credits.Amount, now time.Time) error
 	// HeldFor is what is held in all; nothing is no error.
@@ -103,30 +103,30 @@ type Options struct {
 	Images  Images       // nil: no node can have one
 	Failed  *kept.Keeper // of the folders of failed attempts; nil: nothing is kept
 	Catalog credits.Catalog
-	Dir     string // where attempts have their folders
+	Dir     string // holds the folders of attempts
 	Owner   string // this worker, unique for its life; it begins with Host and a space
 	Host    string // this machine and folder: who finds its attempts again
 	Away    time.Duration
-	Pause   time.Duration             // the first after trouble of the platform; 0: the usual one
+	Pause   time.Duration             // the first after an error of the platform; 0: the default
 	Network bool                      // whether tasks may use it
 	Disk    int64                     // bytes that one may write; 0: no limit
 	TaskLog int64                     // bytes kept of the log of one attempt; 0: the driver's own bound
-	Free    diskguard.Disk            // nil: there is always room
-	Changed func(ids.Run)             // told whenever a run has moved
-	Ended   func(ids.Run)             // told when a run is carried no more
-	Pulse   func(ids.Run, runs.Pulse) // told what a running one uses
+	Free    diskguard.Disk            // nil: there is always space
+	Changed func(ids.Run)             // called whenever a run has changed
+	Ended   func(ids.Run)             // called when a run is no longer executed here
+	Pulse   func(ids.Run, runs.Pulse) // called with what a running one uses
 	Log     *slog.Logger
 	Now     func() time.Time
 	Memory  *bounds.Memory // of the server; nil: without end
 }
 
-// Engine carries runs until its context ends.
+// Engine executes runs until its context ends.
 type Engine struct {
 	Options
 	wake   chan struct{}
 	leases *lease.Keeper
 	disk   *diskguard.Guard
-	before *prepare.Preparer // of runs that are queued still
+	before *prepare.Preparer // of queued runs
 
 	tookOver bool             // what earlier workers on this machine had
 	crashed  map[ids.Run]bool // were at work when this machine's last server went down
@@ -135,11 +135,11 @@ type Engine struct {
 	done     sync.WaitGroup
 }
 
-// The rhythm of a worker.
+// How often a worker does what, and its limits.
 const (
-	look        = 200 * time.Millisecond // at attempts and wishes
-	patrol      = 2 * time.Second        // for queued and lost runs
-	reporting   = 10 * time.Second       // that it is there
+	look        = 200 * time.Millisecond // attempts
+	patrol      = 2 * time.Second        // queued and lost runs, and requests to cancel
+	reporting   = 10 * time.Second       // to other servers
 	maxCarried  = 1000
 	stopGrace   = 5 * time.Second
 	forcedAfter = 60 * time.Second
@@ -196,7 +196,7 @@ func (e *Engine) carries(id ids.Run) bool {
 	return e.carriers[id] != nil
 }
 
-// Cancel heeds a wish at once, without waiting for the next patrol.
+// Cancel cancels a run at once, without waiting for the next claim.
 func (e *Engine) Cancel(id ids.Run) {
 	e.before.Drop(id)
 	if c := e.snapshot()[id]; c != nil {
@@ -204,15 +204,15 @@ func (e *Engine) Cancel(id ids.Run) {
 	}
 }
 
-// AtWork are the runs of which something is left on this machine: somebody
-// carries them, or an attempt has its folder still, or inputs lie there.
+// AtWork are the runs of which something is left on this machine: they are
+// executed here, or an attempt still has its folder, or inputs are cached.
 func (e *Engine) AtWork(ctx context.Context) ([]ids.Run, error) {
 	here := map[ids.Run]bool{}
 	for id := range e.snapshot() {
 		here[id] = true
 	}
-	shelves, failed := shelf.Runs(e.Dir)
-	for _, id := range shelves {
+	cached, failed := shelf.Runs(e.Dir)
+	for _, id := range cached {
 		here[id] = true
 	}
 	seen, err := e.Driver.Snapshot(ctx)

@@ -17,7 +17,7 @@ func (c *carrier) exited(ctx context.Context, t *try, s executor.Seen) string {
 	return said
 }
 
-// lastOf is the end of a try's log.
+// lastOf is the end of an attempt's log.
 func (c *carrier) lastOf(ctx context.Context, t *try) string {
 	r, err := c.e.Driver.Logs(ctx, t.handle, max(0, t.logged-tail))
 	if err != nil {

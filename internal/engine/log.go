@@ -57,7 +57,7 @@ func (c *carrier) readLog(ctx context.Context, t *try, all bool) error {
 	return nil
 }
 
-// buffer is where logs are read into; one carrier reads one log at a time.
+// buffer is where logs are read into; a runner reads one log at a time.
 func (c *carrier) buffer() []byte {
 	if c.text == nil {
 		c.text = make([]byte, logChunk)
@@ -136,8 +136,8 @@ func (c *carrier) seal(ctx context.Context, t *try) error {
 	return nil
 }
 
-// logKey carries attempt and fence, like that of an output, and the fence of
-// this worker: another one may have cut the text elsewhere.
+// logKey contains attempt and fence, like that of an output, and the fence of
+// this worker: another one may have split the text at other offsets.
 func (c *carrier) logKey(t *try, start int64) string {
 	return fmt.Sprintf("teams/%s/runs/%s/logs/%s.%06d.%d-%s.%d.%012d", c.r.Team, c.r.ID, t.node.ID, t.shard.index, t.row.Number, t.row.Fence, c.r.Fence, start)
 }

@@ -20,7 +20,7 @@ type node struct {
 	shards
 }
 
-// try is an attempt that lives.
+// try is an attempt that has not ended.
 type try struct {
 	node    *node
 	shard   *shard
@@ -33,18 +33,18 @@ type try struct {
 	ramGB   float64
 	gpu     int
 	stopped bool
-	over    bool    // it has ended, and takes no room any more
+	over    bool    // uses no CPU or memory any more
 	used    usage   // the last sample
 	cpu     float64 // percent of one core, between the last two
-	share   float64 // of its work that is done, as it says itself
+	share   float64 // the part of its work that it reports as done
 	err     error   // why it cannot start
-	sealed  bool    // it cannot change its inputs
+	sealed  bool    // its command cannot change its inputs
 
 	files   map[string]files.File // that come into it, by key
 	secrets map[string]runs.Secret
 }
 
-// enter adds a node to those that have begun.
+// enter adds a node to the open ones.
 func (c *carrier) enter(n *node) {
 	c.nodes[n.ID] = n
 	at, _ := slices.BinarySearchFunc(c.open, n, func(a, b *node) int { return a.Index - b.Index })
@@ -127,7 +127,7 @@ func (c *carrier) eventOf(n *node, kind lifecycle.EventType, message string) run
 	return runs.Event{Type: kind, At: c.e.Now(), Node: n.ID, NodeName: n.Name, Message: message}
 }
 
-// event is one about a try; of a node that is not scattered it names no shard.
+// event is one about an attempt; of a node that is not scattered it names no shard.
 func (c *carrier) event(t *try, kind lifecycle.EventType, message string) runs.Event {
 	e := c.eventOf(t.node, kind, message)
 	e.Attempt = &t.row.Number

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// succeed keeps a try's outputs. The bytes are safe before the journal says
+// succeed stores an attempt's outputs. The bytes are safe before the journal says
 // so, and hashed again on the way: what the shim saw is what is kept.
 func (c *carrier) succeed(ctx context.Context, t *try, exit *executor.Exit) error {
 	if full, err := c.overStorage(ctx, t, exit); full || err != nil {
@@ -49,7 +49,7 @@ func (c *carrier) succeed(ctx context.Context, t *try, exit *executor.Exit) erro
 	return nil
 }
 
-// overStorage fails a try whose outputs the team's plan has no room for. Their
+// overStorage fails an attempt whose outputs exceed the team's storage. Their
 // lengths count, as they will when they are kept.
 func (c *carrier) overStorage(ctx context.Context, t *try, exit *executor.Exit) (bool, error) {
 	var sum int64
@@ -68,7 +68,7 @@ func (c *carrier) overStorage(ctx context.Context, t *try, exit *executor.Exit) 
 	return true, nil
 }
 
-// keep stores one output under a key that carries attempt and fence, so that
+// keep stores one output under a key that contains attempt and fence, so that
 // nobody else can write it.
 func (c *carrier) keep(ctx context.Context, t *try, i int, o executor.Output) (runs.Output, error) {
 	f, err := outputs.Open(filepath.Join(c.e.Dir, c.key(t).Folder(), shim.WorkFolder), o.Path)

@@ -47,7 +47,7 @@ func (c *carrier) restore(rec runs.Record) {
 	}
 }
 
-// tried are the shards of which something is known.
+// tried are the shards that the journal knows.
 type tried map[*node]map[int]*shard
 
 func (t tried) shard(n *node, index int) *shard {
@@ -60,7 +60,7 @@ func (t tried) shard(n *node, index int) *shard {
 	return t[n][index]
 }
 
-// recall takes in an attempt; those of one shard come in order.
+// recall restores an attempt; those of one shard come in order.
 func (c *carrier) recall(n *node, s *shard, a runs.Attempt) {
 	s.item, s.attempt = a.Item, max(s.attempt, a.Number)
 	switch a.State {
@@ -99,7 +99,7 @@ func (c *carrier) recallFailure(n *node, s *shard, a runs.Attempt) {
 	}
 }
 
-// recallLog takes in how much of an attempt's log is kept.
+// recallLog restores how much of an attempt's log is stored.
 func (c *carrier) recallLog(s *shard, l runs.Logged) {
 	s.logged = max(s.logged, l.End)
 	if t := c.live[executor.Key{Run: c.r.ID, Node: l.Node, Shard: l.Shard, Attempt: l.Attempt}]; t != nil {

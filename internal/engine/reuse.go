@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// identify finds out what a try is computed from.
+// identify computes the cache key of an attempt.
 func (c *carrier) identify(ctx context.Context, t *try) error {
 	feeds := c.feeds(t.node)
 	item, isFile := c.item(t.shard)
@@ -65,7 +65,7 @@ func (c *carrier) identify(ctx context.Context, t *try) error {
 	return nil
 }
 
-// find looks up the files that come into a try. Those of this run may not be
+// find looks up the input files of an attempt. Those of this run may not be
 // in the journal yet.
 func (c *carrier) find(ctx context.Context, t *try, feeds map[string][]string) error {
 	var others []string
@@ -101,7 +101,7 @@ func (c *carrier) root(ctx context.Context, n *node) (string, error) {
 	return caps.Root, err
 }
 
-// reuse lets a try succeed with the files of an earlier one with the same key,
+// reuse lets an attempt succeed with the files of an earlier one with the same key,
 // if that is wanted and all of them are as they were.
 func (c *carrier) reuse(ctx context.Context, t *try) (bool, error) {
 	if t.row.CacheKey == "" || !t.node.Cache && c.r.RetryOf == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// round does all that can be done now.
+// round does everything that can be done now.
 func (c *carrier) round(ctx context.Context) error {
 	if err := c.lease.Check(ctx); err != nil {
 		return err
@@ -21,22 +21,22 @@ func (c *carrier) round(ctx context.Context) error {
 	for again := true; again; {
 		var begun bool
 		_ = suspects.Watch(c.e.Dir, c.r.ID, func() error { begun = c.begin(); return nil })
-		tries, reused, err := c.pick(ctx)
+		attempts, reused, err := c.pick(ctx)
 		if err != nil {
 			return err
 		}
-		if len(tries) > 0 {
+		if len(attempts) > 0 {
 			if err := c.flush(ctx); err != nil {
 				return err
 			}
 		}
-		for _, t := range tries {
+		for _, t := range attempts {
 			if err := c.launch(ctx, t); err != nil {
 				return err
 			}
 		}
 		c.letGo(ctx)
-		if again = begun || reused || len(tries) > 0; !again && len(c.ends) > 0 {
+		if again = begun || reused || len(attempts) > 0; !again && len(c.ends) > 0 {
 			again = true
 			if err := c.takeIn(ctx); err != nil {
 				return err
@@ -126,7 +126,7 @@ func (c *carrier) pending() runs.Step {
 	return s
 }
 
-// wrote takes note of a step that is in the journal.
+// wrote notes that a step is in the journal.
 func (c *carrier) wrote(s runs.Step) {
 	c.step, c.told, c.since = runs.Step{}, s.Progress, time.Time{}
 	c.clock.Wrote(s)
@@ -134,8 +134,7 @@ func (c *carrier) wrote(s runs.Step) {
 	c.done, c.over = append(c.done, c.over...), nil
 }
 
-// letGo removes what is left of attempts whose end is written, while the run
-// goes on.
+// letGo releases attempts whose end is written, while the run goes on.
 func (c *carrier) letGo(ctx context.Context) {
 	for _, h := range c.done {
 		failed := c.failed[h.Key]

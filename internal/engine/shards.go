@@ -15,10 +15,10 @@ import (
 // in between is kept as objects.
 type shards struct {
 	total   int
-	fresh   int          // from here on none was ever tried
+	fresh   int          // from here on none was ever started
 	items   bounds.Items // empty without scatter
 	head    *shard       // the next one, once somebody has looked
-	waiting []*shard     // tried before and to be tried again, in order
+	waiting []*shard     // to be run again, in order
 	done    int          // those that have ended
 	failed  int
 	cached  int
@@ -37,7 +37,7 @@ type shard struct {
 	logged  int64   // bytes of its log, over all attempts
 }
 
-// next is the shard that starts when there is room, or nil. It stays the next
+// next is the shard that starts next, or nil. It stays the next
 // until it is taken.
 func (s *shards) next() *shard {
 	switch {
@@ -79,7 +79,7 @@ func (s *shards) again(one *shard) {
 // idle reports whether none waits to start.
 func (s *shards) idle() bool { return s.fresh == s.total && len(s.waiting) == 0 }
 
-// clear lets go of what only unfinished shards need.
+// clear frees what only unfinished shards need.
 func (s *shards) clear() { s.fresh, s.items, s.head, s.waiting = s.total, bounds.Items{}, nil, nil }
 
 // scatter gives a node a shard for each item, unless the run would have too
@@ -102,7 +102,7 @@ func (c *carrier) scatter(n *node) error {
 }
 
 // refill gives a node that has begun what it has not ended, from those of its
-// shards that were tried before. The values of a scatter are computed again,
+// shards that were started before. The values of a scatter are computed again,
 // which gives the same ones.
 func (c *carrier) refill(n *node, known map[int]*shard) {
 	n.total = 1

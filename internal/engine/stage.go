@@ -16,8 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// prepare makes the attempt's folder with its inputs, and says how it is to be
-// carried out.
+// prepare makes the attempt's folder with its inputs, and its specification.
 func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 	caps, err := c.e.Driver.Capabilities(ctx)
 	if err != nil {
@@ -191,9 +190,9 @@ func (e *Engine) open(ctx context.Context, key string) (io.ReadCloser, error) {
 	return e.Objects.Open(ctx, key, 0, -1)
 }
 
-// supplied reports whether what a try reads is on this machine, or will not
-// come. What lies on another one is fetched beside the carrying, since that can
-// take minutes.
+// supplied reports whether the inputs of an attempt are on this machine, or
+// cannot be fetched. They are fetched in the background, since that can take
+// minutes.
 func (c *carrier) supplied(ctx context.Context, t *try) bool {
 	if caps, err := c.e.Driver.Capabilities(ctx); err != nil || !caps.Sealed || !c.e.Remote {
 		return true
@@ -202,10 +201,10 @@ func (c *carrier) supplied(ctx context.Context, t *try) bool {
 	for _, f := range t.files {
 		keys = append(keys, f.Blob)
 	}
-	lacks := c.shelf.Lacks(keys)
-	if len(lacks) == 0 || c.supply != nil && !runimages.Closed(c.supply) {
-		return len(lacks) == 0
+	missing := c.shelf.Lacks(keys)
+	if len(missing) == 0 || c.supply != nil && !runimages.Closed(c.supply) {
+		return len(missing) == 0
 	}
-	c.supply = c.images.Do(func(ctx context.Context) { c.shelf.Fetch(ctx, lacks, c.e.open) })
+	c.supply = c.images.Do(func(ctx context.Context) { c.shelf.Fetch(ctx, missing, c.e.open) })
 	return false
 }

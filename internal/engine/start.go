@@ -15,10 +15,10 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// pick chooses the shards that the run has room for. What was computed before
-// need not run; the rest is in the journal before anything runs, so that it is
-// never started twice.
-func (c *carrier) pick(ctx context.Context) (tries []*try, reused bool, err error) {
+// pick chooses the shards that fit the size of the run. What was computed
+// before need not run; the rest is in the journal before anything runs, so that
+// it is never started twice.
+func (c *carrier) pick(ctx context.Context) (attempts []*try, reused bool, err error) {
 	if c.plan.Failed() != nil { // nothing new after a failure
 		return nil, false, nil
 	}
@@ -45,13 +45,13 @@ func (c *carrier) pick(ctx context.Context) (tries []*try, reused bool, err erro
 			}
 			n.take()
 			c.commence(t)
-			tries = append(tries, t)
+			attempts = append(attempts, t)
 		}
 		if c.full() {
 			break
 		}
 	}
-	return tries, reused, nil
+	return attempts, reused, nil
 }
 
 // wake puts shards back into the line whose time has come.
@@ -76,7 +76,7 @@ func (c *carrier) full() bool {
 	return used >= float64(c.r.Size.VCPU)
 }
 
-// fits reports whether the run has room for a shard; alone it always has.
+// fits reports whether a shard fits the size of the run; alone it always does.
 func (c *carrier) fits(n *node, s *shard) bool {
 	vcpu, ram, gpu := c.resources(n, s)
 	running, ofNode := 0, 0
@@ -97,7 +97,7 @@ func (c *carrier) fits(n *node, s *shard) bool {
 	return running == 0 || (vcpu <= float64(size.VCPU) && ram <= float64(size.RAMGB) && gpu <= size.GPU)
 }
 
-// attempt is the next try of a shard.
+// attempt is the next one of a shard.
 func (c *carrier) attempt(n *node, s *shard) *try {
 	now := c.e.Now()
 	t := &try{node: n, shard: s}
@@ -109,8 +109,8 @@ func (c *carrier) attempt(n *node, s *shard) *try {
 	return t
 }
 
-// count notes the try with its shard and its node, which has started with the
-// first of them: until then it waited for room.
+// count records the attempt with its shard and its node, which has started with
+// the first of them.
 func (t *try) count() {
 	t.shard.attempt = t.row.Number
 	row := &t.node.row
@@ -120,7 +120,7 @@ func (t *try) count() {
 	}
 }
 
-// commence notes that a try is about to start.
+// commence records that an attempt is about to start.
 func (c *carrier) commence(t *try) {
 	n := t.node
 	t.shard.state = lifecycle.NodeRunning
@@ -134,7 +134,7 @@ func (c *carrier) commence(t *try) {
 	c.live[c.key(t)] = t
 }
 
-// launch has a try carried out that is in the journal.
+// launch submits an attempt that is in the journal.
 func (c *carrier) launch(ctx context.Context, t *try) error {
 	if err := c.lease.Check(ctx); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (c *carrier) launch(ctx context.Context, t *try) error {
 	return nil
 }
 
-// startFailed ends a try that could not even begin: what was foreseen is the
+// startFailed ends an attempt that could not start: what was foreseen is the
 // node's failure, the rest is ours.
 func (c *carrier) startFailed(ctx context.Context, t *try, err error) error {
 	kind := fault.KindOf(err)

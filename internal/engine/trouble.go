@@ -20,18 +20,18 @@ var (
 	errPanic      = errors.New("panic")
 )
 
-// The pauses after trouble of the platform grow up to longest times the first.
-// A run in which nothing could be written for maxTrouble is given back.
+// The pauses after errors of the platform grow up to longest times the first.
+// A run in which nothing could be written for maxTrouble is released.
 const (
 	defaultPause = 250 * time.Millisecond
 	longest      = 20
 	maxTrouble   = time.Hour
 )
 
-// run carries until the run has ended, or is not ours to carry. Trouble of the
-// platform (database, object store, executor) is not the workflow's fault:
-// after a pause the run is picked up from what is known of it, as another worker
-// would. Its tasks go on meanwhile.
+// run executes until the run has ended, or is not ours any more. An error of
+// the platform (database, object store, executor) is not the workflow's fault:
+// after a pause the run continues from the journal, as another worker would.
+// Its tasks go on meanwhile.
 func (c *carrier) run(ctx context.Context, resumed bool) {
 	defer c.parting.Wait()
 	pause, since := c.e.Pause, c.e.Now()
@@ -44,7 +44,7 @@ func (c *carrier) run(ctx context.Context, resumed bool) {
 			pause, since = c.e.Pause, c.e.Now()
 		}
 		if c.e.Now().Sub(since) > maxTrouble && c.clock.Written() {
-			c.lease.GiveBack() // another worker may fare better
+			c.lease.GiveBack() // another worker may succeed
 			return
 		}
 		if c.known {
@@ -64,23 +64,23 @@ func (c *carrier) run(ctx context.Context, resumed bool) {
 
 // beginAnew forgets everything but what the run is and costs.
 func (c *carrier) beginAnew() {
-	told := c.told
+	percent := c.told
 	c.execution = newExecution(c.e.Dir, c.r)
-	c.told, c.again = told, true
+	c.told, c.again = percent, true
 }
 
-// carryOn carries until something ends it. A panic ends no more than that.
+// carryOn executes until an error ends it. A panic becomes an error.
 func (c *carrier) carryOn(ctx context.Context, resumed bool) (err error) {
 	if c.images, c.prepared = c.prepared, nil; c.images == nil {
 		c.images = runimages.Open(ctx, c.e.Images)
 	}
 	defer func() {
-		if said := recover(); said != nil {
-			c.e.Log.ErrorContext(ctx, "panic while a run was carried", slog.String("run", string(c.r.ID)), slog.Any("panic", said), slog.String("stack", string(debug.Stack())))
-			err = fmt.Errorf("%w: %v", errPanic, said)
+		if panicked := recover(); panicked != nil {
+			c.e.Log.ErrorContext(ctx, "panic while a run was executed", slog.String("run", string(c.r.ID)), slog.Any("panic", panicked), slog.String("stack", string(debug.Stack())))
+			err = fmt.Errorf("%w: %v", errPanic, panicked)
 		}
-		c.images.Close() // nothing more comes onto the shelf
-		c.e.complain(ctx, "cannot clear away a run's inputs", c.shelf.Clear())
+		c.images.Close() // nothing more is cached
+		c.e.complain(ctx, "cannot remove a run's cached inputs", c.shelf.Clear())
 	}()
 	if err := c.lease.Check(ctx); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (c *carrier) carryOn(ctx context.Context, resumed bool) (err error) {
 	}
 }
 
-// startInRoom starts when the server has the memory for it.
+// startInRoom loads the run when the server has the memory for it.
 func (c *carrier) startInRoom(ctx context.Context) error {
 	for {
 		release, err := c.e.Memory.Reserve(len(c.r.Definition) + len(c.r.Parameters))
@@ -119,8 +119,8 @@ func (c *carrier) startInRoom(ctx context.Context) error {
 	}
 }
 
-// leave decides what becomes of a run that could not be carried on, and reports
-// whether it is left.
+// leave handles what ended the execution of a run, and reports whether the run
+// is not executed here any more.
 func (c *carrier) leave(ctx context.Context, err error) bool {
 	clean := context.WithoutCancel(ctx)
 	cause := context.Cause(ctx)
@@ -135,7 +135,7 @@ func (c *carrier) leave(ctx context.Context, err error) bool {
 		c.lease.Drop()
 		return true
 	}
-	c.e.Log.ErrorContext(clean, "cannot carry a run on", slog.String("run", string(c.r.ID)), slog.Any("error", err))
+	c.e.Log.ErrorContext(clean, "cannot continue a run", slog.String("run", string(c.r.ID)), slog.Any("error", err))
 	switch {
 	case errors.Is(err, errPanic):
 		return c.lost(clean)
@@ -148,8 +148,7 @@ func (c *carrier) leave(ctx context.Context, err error) bool {
 	return false
 }
 
-// lost gives a run back that has harmed its worker, as if it had taken the
-// worker down.
+// lost requeues a run that has caused a panic, as if it had crashed the worker.
 func (c *carrier) lost(ctx context.Context) bool {
 	c.beginAnew()
 	c.counted = false

@@ -21,19 +21,19 @@ import (
 
 var errDraining = errors.New("the worker stops")
 
-// Run works until ctx ends, then gives its runs back. Tasks that can live
-// without us go on and are adopted by the next worker. Renewing leases, looking
-// at attempts and removing what is left over each have a goroutine, so that none
-// waits for another.
+// Run executes runs until ctx ends, then releases them. Their tasks go on and
+// are adopted by the next worker. Renewing leases, observing attempts and
+// removing what is left over each have a goroutine, so that none waits for
+// another.
 func (e *Engine) Run(ctx context.Context) error {
-	carrying, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	runCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	leasing, endLeases := context.WithCancel(context.WithoutCancel(ctx))
 	var others sync.WaitGroup
 	others.Go(func() { _ = e.leases.Run(leasing) })
 	others.Go(func() { e.observeAll(ctx) })
 	others.Go(func() { e.tidyAll(ctx) })
 	others.Go(func() { e.disk.Run(ctx) })
-	e.takeRuns(ctx, carrying)
+	e.takeRuns(ctx, runCtx)
 	stop(errDraining)
 	e.before.Close()
 	e.done.Wait()
@@ -45,14 +45,14 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 // takeRuns claims what waits and takes over what nobody holds, until ctx ends.
-func (e *Engine) takeRuns(ctx, carrying context.Context) {
-	patrolling, reports := time.NewTicker(patrol), time.NewTicker(reporting)
-	defer patrolling.Stop()
+func (e *Engine) takeRuns(ctx, runCtx context.Context) {
+	claims, reports := time.NewTicker(patrol), time.NewTicker(reporting)
+	defer claims.Stop()
 	defer reports.Stop()
 	e.report(ctx)
 	e.countCrashes(ctx)
-	e.takeOver(ctx, carrying)
-	e.claim(ctx, carrying)
+	e.takeOver(ctx, runCtx)
+	e.claim(ctx, runCtx)
 	for {
 		select {
 		case <-ctx.Done():
@@ -60,10 +60,10 @@ func (e *Engine) takeRuns(ctx, carrying context.Context) {
 		case <-reports.C:
 			e.report(ctx)
 		case <-e.wake:
-			e.claim(ctx, carrying)
-		case <-patrolling.C:
-			e.takeOver(ctx, carrying)
-			e.claim(ctx, carrying)
+			e.claim(ctx, runCtx)
+		case <-claims.C:
+			e.takeOver(ctx, runCtx)
+			e.claim(ctx, runCtx)
 			e.heedCancels(ctx)
 		}
 	}
@@ -97,7 +97,7 @@ func (e *Engine) capacity(ctx context.Context) (total credits.Size, problem stri
 	return credits.Size{VCPU: max(1, int(caps.VCPU)), RAMGB: max(1, int(caps.MemoryBytes/gb)), GPU: caps.GPU}, ""
 }
 
-// report says that this worker is there, and what it has.
+// report records that this worker is alive, and its capacity.
 func (e *Engine) report(ctx context.Context) {
 	w := runs.Worker{Owner: e.Owner, Host: e.Host}
 	w.Size, w.Problem = e.capacity(ctx)
@@ -111,7 +111,7 @@ func (e *Engine) complain(ctx context.Context, what string, err error) {
 	}
 }
 
-func (e *Engine) claim(ctx, carrying context.Context) {
+func (e *Engine) claim(ctx, runCtx context.Context) {
 	e.mu.Lock()
 	most := maxCarried - len(e.carriers)
 	e.mu.Unlock()
@@ -121,7 +121,7 @@ func (e *Engine) claim(ctx, carrying context.Context) {
 	}
 	release, err := e.Memory.Reserve(8 << 20) // the largest definition
 	if err != nil {
-		return // the patrol asks again
+		return // the next claim asks again
 	}
 	defer release()
 	began := e.leases.Began()
@@ -132,7 +132,7 @@ func (e *Engine) claim(ctx, carrying context.Context) {
 		return
 	}
 	for _, r := range claimed.Runs {
-		e.carry(carrying, r, began, false)
+		e.carry(runCtx, r, began, false)
 	}
 	e.prepare(ctx, c, claimed)
 }
@@ -151,19 +151,19 @@ func (e *Engine) prepare(ctx context.Context, c admission.Claim, claimed runs.Cl
 	}
 }
 
-func (e *Engine) takeOver(ctx, carrying context.Context) {
+func (e *Engine) takeOver(ctx, runCtx context.Context) {
 	began := e.leases.Began()
 	t := runs.TakeOver{Owner: e.Owner, Host: e.Host, Away: e.Away, Held: e.leases.Held(), Started: !e.tookOver}
 	taken, err := e.Queue.TakeOver(ctx, t, e.Now(), e.Now().Add(lease.Length))
 	e.complain(ctx, "cannot take over runs", err)
 	e.tookOver = e.tookOver || err == nil
 	for _, r := range taken {
-		e.carry(carrying, r, began, true)
+		e.carry(runCtx, r, began, true)
 	}
 }
 
-// carry starts a goroutine for a run. One that is still leaving it is waited
-// for.
+// carry starts a goroutine that executes a run. It waits for an earlier one
+// that has not finished with the run.
 func (e *Engine) carry(ctx context.Context, r runs.Run, began time.Duration, resumed bool) {
 	c := newCarrier(e, r)
 	c.counted, c.prepared = e.crashed[r.ID], e.before.Take(r.ID)
@@ -193,17 +193,17 @@ func (e *Engine) carry(ctx context.Context, r runs.Run, began time.Duration, res
 
 func (e *Engine) heedCancels(ctx context.Context) {
 	list, err := e.Journal.Cancelling(ctx, e.Owner)
-	e.complain(ctx, "cannot read wishes to cancel", err)
+	e.complain(ctx, "cannot read which runs are to be cancelled", err)
 	for _, id := range list {
 		e.Cancel(id)
 	}
 }
 
-// observeAll looks at attempts whenever the executor says that something has
-// happened, and from time to time.
+// observeAll looks at attempts whenever the executor reports a change, and
+// periodically.
 func (e *Engine) observeAll(ctx context.Context) {
-	looking := time.NewTicker(look)
-	defer looking.Stop()
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
 	var hints <-chan executor.Seen
 	if w, ok := e.Driver.(executor.Watcher); ok {
 		hints = w.Watch(ctx)
@@ -214,20 +214,20 @@ func (e *Engine) observeAll(ctx context.Context) {
 			return
 		case _, open := <-hints:
 			if !open {
-				hints = nil // looking from time to time must do
+				hints = nil // the ticker remains
 				continue
 			}
-		case <-looking.C:
+		case <-ticker.C:
 		}
 		e.observe(ctx)
 	}
 }
 
-// observe asks the executor how all attempts stand, in one call, and tells
-// those who carry them.
+// observe asks the executor for the status of all attempts, in one call, and
+// passes it on to the runners.
 func (e *Engine) observe(ctx context.Context) {
-	carriers := e.snapshot()
-	if len(carriers) == 0 {
+	runners := e.snapshot()
+	if len(runners) == 0 {
 		return
 	}
 	at := e.Now()
@@ -240,29 +240,29 @@ func (e *Engine) observe(ctx context.Context) {
 	for _, s := range seen {
 		byRun[s.Key.Run] = append(byRun[s.Key.Run], s)
 	}
-	for id, c := range carriers {
+	for id, c := range runners {
 		c.tell(sight{at, byRun[id]})
 	}
 }
 
 // tidyAll keeps attempts alive that are wanted, and removes what is left over.
 func (e *Engine) tidyAll(ctx context.Context) {
-	tidying := time.NewTicker(patrol)
-	defer tidying.Stop()
+	ticker := time.NewTicker(patrol)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tidying.C:
+		case <-ticker.C:
 			e.renewAttempts(ctx)
 			e.removeOrphans(ctx)
-			e.complain(ctx, "cannot clear away the inputs of runs", shelf.Sweep(e.Dir, e.carries))
+			e.complain(ctx, "cannot remove the cached inputs of runs", shelf.Sweep(e.Dir, e.carries))
 		}
 	}
 }
 
-// renewAttempts tells the executor which attempts are still wanted: those of
-// runs whose lease is good. Others must end in time.
+// renewAttempts extends the life of attempts of runs whose lease is valid. The
+// executor ends the others in time.
 func (e *Engine) renewAttempts(ctx context.Context) {
 	keeper, ok := e.Driver.(executor.Keeper)
 	if !ok {
@@ -287,8 +287,8 @@ func (e *Engine) keepFolder(ctx context.Context, h executor.Handle) {
 	e.complain(ctx, "cannot keep a failed folder", e.Failed.Keep(ctx, h.Key, filepath.Join(e.Dir, h.Key.Folder(), shim.WorkFolder)))
 }
 
-// removeOrphans ends attempts that nobody wants: those of runs that have ended
-// or went elsewhere. An attempt is in the journal before it is submitted, so
+// removeOrphans ends attempts of runs that have ended or moved to another
+// worker. An attempt is in the journal before it is submitted, so
 // that a fresh one is never taken for an orphan.
 func (e *Engine) removeOrphans(ctx context.Context) {
 	seen, err := e.Driver.Snapshot(ctx)
@@ -301,9 +301,9 @@ func (e *Engine) removeOrphans(ctx context.Context) {
 		e.complain(ctx, "cannot read which attempts are wanted", err)
 		return
 	}
-	carried := e.snapshot()
+	running := e.snapshot()
 	for _, s := range seen {
-		if wanted[s.Fence] || carried[s.Key.Run] != nil {
+		if wanted[s.Fence] || running[s.Key.Run] != nil {
 			continue
 		}
 		if s.Phase.Final() {

@@ -1,6 +1,6 @@
 // Package diskguard ends the task that takes up most of a disk that is nearly
 // full, so that the others, and the server itself, go on. How full a disk is, is
-// measured elsewhere.
+// measured in internal/freedisk.
 package diskguard
 
 import (

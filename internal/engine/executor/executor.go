@@ -1,4 +1,4 @@
-// Package executor says what it takes to carry out one attempt of a task,
+// Package executor is the interface of what executes an attempt of a task,
 // wherever that happens. A driver only starts, lists and stops; the truth about
 // how an attempt ended is the exit record that the shim leaves beside the
 // command, whatever an engine remembers. Which attempts there are, and what is
@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
-// The words that drivers share with the shim.
+// The types that drivers share with the shim.
 type (
 	Exit          = shim.Exit
 	Output        = shim.Output
@@ -41,7 +41,7 @@ func (k Key) Folder() string {
 	return strings.Join([]string{string(k.Run), k.Node, strconv.Itoa(k.Shard), strconv.Itoa(k.Attempt)}, ".")
 }
 
-// Spec is an attempt, ready to be carried out.
+// Spec is an attempt, ready to be executed.
 type Spec struct {
 	Key   Key    `json:"key"`
 	Fence string `json:"fence"` // of this attempt alone; an exit record without it counts for nothing
@@ -58,8 +58,8 @@ type Spec struct {
 	Interpreter string            `json:"interpreter"`
 	Command     string            `json:"command"`
 	Env         map[string]string `json:"env,omitempty"` // for the command alone, never for shim or sandbox
-	// Secrets are the values in Env that show as *** wherever the driver tells
-	// of the command. They are kept in memory alone.
+	// Secrets are the values in Env that are shown as *** in the log and in
+	// errors. They are kept in memory alone.
 	Secrets []string `json:"-"`
 
 	VCPU        float64       `json:"vcpu"`
@@ -121,7 +121,7 @@ type Caps struct {
 	NotEnforced []string // limits that are asked for but not held, as words: "cpu", "memory", "disk", "network"
 }
 
-// Driver carries out attempts. All methods may be called at the same time.
+// Driver executes attempts. All methods may be called at the same time.
 type Driver interface {
 	Capabilities(ctx context.Context) (Caps, error)
 
@@ -135,7 +135,7 @@ type Driver interface {
 	Snapshot(ctx context.Context) ([]Seen, error)
 
 	// Stop ends an attempt: TERM to the whole tree, KILL after the grace. It
-	// returns at once; a Snapshot tells when it has ended. Stopping what has
+	// returns at once; a Snapshot shows when it has ended. Stopping what has
 	// ended, or was never there, is no error.
 	Stop(ctx context.Context, h Handle, grace time.Duration) error
 
@@ -155,8 +155,8 @@ type Preparer interface {
 	Prepare(ctx context.Context, k Key) error
 }
 
-// Watcher is a driver that tells of changes before anybody asks. What it says
-// is a hint: it may repeat itself, and drops what a slow reader leaves lying.
+// Watcher is a driver that reports changes. A report is a hint: it may come
+// twice, and is dropped when the reader is slow.
 type Watcher interface {
 	// Watch ends its channel when ctx ends.
 	Watch(ctx context.Context) <-chan Seen

@@ -10,7 +10,7 @@ const (
 	Pending Phase = "pending"
 	Running Phase = "running"
 	Ended   Phase = "ended" // how is known
-	Gone    Phase = "gone"  // nothing runs, and nothing tells how it ended
+	Gone    Phase = "gone"  // nothing runs, and how it ended is not known
 )
 
 // Final reports whether the attempt will not move again by itself.
@@ -22,12 +22,12 @@ type Reason string
 
 // The reasons, by the phase they belong to.
 const (
-	Queued        Reason = "queued"        // pending: waits for room
+	Queued        Reason = "queued"        // pending: waits for capacity
 	Unschedulable Reason = "unschedulable" // pending: waits for what is not there
 	Starting      Reason = "starting"      // pending
 
 	Executing Reason = "executing" // running
-	Stopping  Reason = "stopping"  // running: told to end
+	Stopping  Reason = "stopping"  // running: asked to end
 
 	ExitedZero       Reason = "exited_zero" // ended, and every output that is not optional is there
 	ExitedNonZero    Reason = "exited_non_zero"
@@ -48,7 +48,7 @@ const (
 	Lost         Reason = "lost"          // gone: it ran, and left no record
 )
 
-// Seen is an attempt as a driver sees it.
+// Seen is the status of an attempt, as its driver sees it.
 type Seen struct {
 	Handle
 	Fence  string

@@ -1,25 +1,25 @@
 package executor
 
-// Word is what an engine says about an attempt. The zero Word is an engine
-// that knows nothing.
+// Word is what a cluster or machine reports about an attempt. The zero value is
+// one that knows nothing.
 type Word struct {
 	Phase  Phase
 	Reason Reason
 }
 
-// Verdict settles where an attempt stands. A record under the right fence
-// outweighs anything; then the engine is believed, as far as it can know; what
+// Verdict decides the phase of an attempt. An exit record under the right fence
+// outweighs anything; then the driver is believed, as far as it can know; what
 // neither explains is lost.
-func Verdict(fence string, record *Exit, word Word) (Phase, Reason) {
+func Verdict(fence string, record *Exit, status Word) (Phase, Reason) {
 	if record != nil && record.Fence == fence {
 		return Ended, ReasonOf(record)
 	}
-	switch word.Phase {
+	switch status.Phase {
 	case Pending, Running, Gone:
-		return word.Phase, word.Reason
+		return status.Phase, status.Reason
 	case Ended:
-		if knowable(word.Reason) {
-			return Ended, word.Reason
+		if knowable(status.Reason) {
+			return Ended, status.Reason
 		}
 	}
 	return Gone, Lost
@@ -54,7 +54,7 @@ func ReasonOf(e *Exit) Reason {
 	return ExitedZero
 }
 
-// knowable are endings that an engine brings about or observes itself. That a
+// knowable are endings that a driver brings about or observes itself. That a
 // command succeeded is not among them: without a record nobody has seen its
 // outputs.
 func knowable(r Reason) bool {

@@ -38,9 +38,9 @@ const (
 // Store records what is kept.
 type Store interface {
 	// MayKeep reports whether an attempt has failed, nothing is kept of it, and
-	// its run has room for one more; and whose it is.
+	// its run may keep one more; and whose it is.
 	MayKeep(ctx context.Context, k runs.AttemptKey) (f runs.FailedAttempt, ok bool, err error)
-	// KeepAttempt records it. The oldest ones of the team make room.
+	// KeepAttempt records it. The oldest ones of the team are deleted for it.
 	KeepAttempt(ctx context.Context, a runs.KeptAttempt, list []runs.KeptFile) error
 }
 

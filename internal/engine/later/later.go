@@ -1,9 +1,9 @@
-// Package later does things beside whoever asks for them, one after the other.
+// Package later runs functions in the background, one after the other.
 package later
 
 import "sync"
 
-// Queue is what is still to be done. The zero value is ready to use.
+// Queue is what is still to be run. The zero value is ready to use.
 type Queue struct {
 	mu   sync.Mutex
 	todo []func()
@@ -11,7 +11,7 @@ type Queue struct {
 	idle sync.WaitGroup
 }
 
-// Do has something done after all that was asked for before.
+// Do runs f after everything that was added before.
 func (q *Queue) Do(f func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -22,7 +22,7 @@ func (q *Queue) Do(f func()) {
 	}
 }
 
-// Wait returns when all that was asked for is done.
+// Wait returns when everything that was added has run.
 func (q *Queue) Wait() { q.idle.Wait() }
 
 func (q *Queue) work() {

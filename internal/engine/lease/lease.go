@@ -1,7 +1,7 @@
 // Package lease is the ownership of runs: a worker may act on a run only while
 // it holds the run's lease. One goroutine renews all leases of a process and
-// does nothing else, so that nothing slow can make it late. Whose turn it is to
-// get a run is decided elsewhere.
+// does nothing else, so that nothing slow can make it late. Who
+// gets which run is decided in runs/admission.
 package lease
 
 import (
@@ -50,11 +50,11 @@ type Keeper struct {
 	now   func() time.Time
 	clock Clock
 	log   *slog.Logger
-	hurry chan struct{} // somebody waits for a renewal
+	hurry chan struct{} // a renewal does not wait for its time
 
 	mu      sync.Mutex
 	leases  map[ids.Run]*Lease
-	giving  map[ids.Run]*Lease // back, which could not be written yet
+	giving  map[ids.Run]*Lease // which is not written yet
 	renewed chan struct{}      // closed, and made anew, with every renewal
 }
 
@@ -70,7 +70,7 @@ func NewKeeper(s Store, now func() time.Time, c Clock, log *slog.Logger) *Keeper
 type Lease struct {
 	runs.Held
 	keeper *Keeper
-	lost   context.CancelCauseFunc // told when somebody else has it
+	lost   context.CancelCauseFunc // called when another worker has it
 
 	until time.Duration // by the keeper's clock; its lock guards it, like the next
 	gone  bool
@@ -91,8 +91,8 @@ func (k *Keeper) Hold(h runs.Held, began time.Duration, lost context.CancelCause
 	return l
 }
 
-// Run renews until ctx ends. What is held then runs out by itself, or is given
-// back by GiveBackAll.
+// Run renews until ctx ends. What is held then expires, or is released by
+// ReleaseAll.
 func (k *Keeper) Run(ctx context.Context) error {
 	wait := time.NewTimer(Renewal)
 	defer wait.Stop()
@@ -143,7 +143,7 @@ func (k *Keeper) held() []runs.Held {
 	return held
 }
 
-// settle takes in which leases were kept, and wakes whoever waits for that.
+// settle applies which leases were extended, and wakes those who wait for that.
 func (k *Keeper) settle(asked, kept []runs.Held, until time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -154,7 +154,7 @@ func (k *Keeper) settle(asked, kept []runs.Held, until time.Duration) {
 	for _, h := range asked {
 		l := k.leases[h.Run]
 		switch {
-		case l == nil || l.Held != h: // given back, or claimed anew, meanwhile
+		case l == nil || l.Held != h: // released, or claimed again, meanwhile
 		case still[h]:
 			l.until = until
 		default:
@@ -167,7 +167,7 @@ func (k *Keeper) settle(asked, kept []runs.Held, until time.Duration) {
 	k.renewed = make(chan struct{})
 }
 
-// Held are the runs that this process holds, or is about to give back.
+// Held are the runs that this process holds, or is about to release.
 func (k *Keeper) Held() map[ids.Run]bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -181,7 +181,7 @@ func (k *Keeper) Held() map[ids.Run]bool {
 	return held
 }
 
-// Good are the runs whose leases have not run out.
+// Good are the runs whose leases have not expired.
 func (k *Keeper) Good() map[ids.Run]bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -194,7 +194,7 @@ func (k *Keeper) Good() map[ids.Run]bool {
 	return good
 }
 
-// Check returns at once while the lease is good. When its time has run out, as
+// Check returns at once while the lease is valid. When its time has run out, as
 // after the process was stopped, it waits until the lease is renewed or known
 // to be lost: whoever asks before acting never acts on another's run.
 func (l *Lease) Check(ctx context.Context) error {

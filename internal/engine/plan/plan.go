@@ -101,7 +101,7 @@ func (p *Plan) Next() (start, skip []*graph.Node) {
 	return start, skip
 }
 
-// outlook is what a pending node can hope for.
+// outlook is whether a pending node can start.
 type outlook int
 
 const (
@@ -110,10 +110,10 @@ const (
 	starved         // something it needs will never come
 )
 
-// outlook looks at what leads to a node. A port with several edges is fed by
-// those that carry something.
+// outlook looks at the edges into a node. A port with several edges is fed by
+// those that deliver files.
 func (p *Plan) outlook(n *graph.Node) outlook {
-	carries := map[string]bool{} // by port: whether anything comes
+	delivered := map[string]bool{} // by port: whether any edge delivers
 	for _, e := range p.graph.Incoming(n.ID) {
 		there, known := p.brings(e)
 		if !known {
@@ -125,9 +125,9 @@ func (p *Plan) outlook(n *graph.Node) outlook {
 			}
 			continue
 		}
-		carries[e.TargetHandle] = carries[e.TargetHandle] || there
+		delivered[e.TargetHandle] = delivered[e.TargetHandle] || there
 	}
-	for port, there := range carries {
+	for port, there := range delivered {
 		if in, declared := n.Input(port); !there && !(declared && in.Optional) {
 			return starved
 		}

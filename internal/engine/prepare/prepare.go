@@ -1,5 +1,5 @@
 // Package prepare fetches what queued runs need before they take capacity on a
-// worker. Which runs those are is decided elsewhere; nothing here outlives the
+// worker. Which runs those are is decided in runs/admission; nothing here outlives the
 // process, and whoever comes next begins again.
 package prepare
 
@@ -20,7 +20,7 @@ const maxTime = 30 * time.Minute
 // Preparer prepares runs. All methods may be called at the same time.
 type Preparer struct {
 	images runimages.Store
-	ready  func(ids.Run) // told when nothing is missing any more
+	ready  func(ids.Run) // called when nothing is missing any more
 
 	mu   sync.Mutex
 	runs map[ids.Run]*preparation

@@ -1,6 +1,6 @@
 // Package recipe says what a step of a run was given and what it did with it,
 // in the same words as the engine when it stages a task, so that the step can be
-// done again elsewhere.
+// repeated on another machine.
 package recipe
 
 import (

@@ -1,6 +1,6 @@
 // Package runclock measures the time that a run is billed for: from its first
 // command on, less what the platform made it wait while none of its tasks ran.
-// What that costs is decided elsewhere.
+// What that costs is decided in domain/credits.
 package runclock
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 // stalled is how late a look at attempts may be before that is the platform's
-// fault; catchUp is how long the executor may take after it to tell what has
+// fault; catchUp is how long the executor may take after it to report what has
 // ended meanwhile.
 const (
 	stalled = 2 * time.Second

@@ -67,7 +67,7 @@ func (all *Images) Close() {
 	}
 }
 
-// Arrived is told when something was fetched, or could not be.
+// Arrived receives when something was fetched, or could not be.
 func (all *Images) Arrived() <-chan struct{} { return all.arrived }
 
 // Image is one that was asked for, or nil.
@@ -125,7 +125,8 @@ func (all *Images) Prepare(ctx context.Context, refs []string) {
 // maxTime is how long one image may take.
 const maxTime = 30 * time.Minute
 
-// Do works in the background until Close, and tells when that is done.
+// Do runs work in the background, until Close. The channel is closed when it is
+// done.
 func (all *Images) Do(work func(context.Context)) (done chan struct{}) {
 	done = make(chan struct{})
 	all.work.Go(func() {

@@ -1,6 +1,6 @@
-// Package shelf gives the tasks of a run their inputs. Those that cannot change
+// Package shelf gives the tasks of a run their inputs. Tasks that cannot change
 // an input share one file, however many they are; what comes from another
-// machine lies on the run's shelf meanwhile.
+// machine is cached while the run executes.
 package shelf
 
 import (
@@ -20,7 +20,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 )
 
-// folderName is where the shelves are, in the folder of the attempts.
+// folderName holds the caches of all runs, in the folder of the attempts. It is
+// called as earlier releases called it, so that what they left is removed.
 const folderName = ".shelf"
 
 // atOnce is how many objects are fetched at the same time.
@@ -35,7 +36,7 @@ type Shelf struct {
 	failed map[string]bool
 }
 
-// New is the shelf of a run. It takes up nothing until something is on it.
+// New is the cache of a run. It uses no disk until something is cached.
 func New(attempts string, run ids.Run) *Shelf {
 	return &Shelf{dir: filepath.Join(attempts, folderName, string(run)), at: map[string]string{}, failed: map[string]bool{}}
 }
@@ -43,15 +44,15 @@ func New(attempts string, run ids.Run) *Shelf {
 // Open reads an object from where it is kept.
 type Open func(ctx context.Context, key string) (io.ReadCloser, error)
 
-// Lacks are those of the keys that are worth fetching.
+// Lacks are those of the keys that are to be fetched.
 func (s *Shelf) Lacks(keys []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(keys, func(key string) bool { return s.at[key] != "" || s.failed[key] })
 }
 
-// Fetch brings objects that the shelf lacks. One that cannot be had is not
-// missed until somebody is to be given it, who is told why.
+// Fetch caches objects. An error is returned only by the Give that needs the
+// object.
 func (s *Shelf) Fetch(ctx context.Context, keys []string, open Open) {
 	var g errgroup.Group
 	g.SetLimit(atOnce)
@@ -69,11 +70,11 @@ func (s *Shelf) Fetch(ctx context.Context, keys []string, open Open) {
 	_ = g.Wait()
 }
 
-// Clear takes everything away. Who was given something keeps it.
+// Clear removes the cache. Files that tasks were given stay.
 func (s *Shelf) Clear() error { return os.RemoveAll(s.dir) }
 
-// Give puts an object into a new file of a task: where it is shared, as another
-// name of the file that all have, or else as a copy.
+// Give puts an object into a new file of a task: shared, as a hard link to the
+// file that all have, or else as a copy.
 func (s *Shelf) Give(ctx context.Context, file string, shared bool, key string, open Open) error {
 	r, err := s.open(ctx, shared, key, open)
 	if err != nil {
@@ -91,8 +92,8 @@ func (s *Shelf) Give(ctx context.Context, file string, shared bool, key string, 
 	return errors.Join(err, w.Close())
 }
 
-// open reads an object, from the shelf where it is shared. One that lies on
-// this machine is a file as it is.
+// open reads an object, from the cache where it is shared. One that is stored
+// on this machine is a file as it is.
 func (s *Shelf) open(ctx context.Context, shared bool, key string, open Open) (io.ReadCloser, error) {
 	s.mu.Lock()
 	path := s.at[key]
@@ -109,8 +110,8 @@ func (s *Shelf) open(ctx context.Context, shared bool, key string, open Open) (i
 	return s.put(key, r)
 }
 
-// put takes in an object that was opened, and returns it as a file. Where there
-// can be no shelf the object comes back as it is.
+// put caches an object that was opened, and returns it as a file. Where nothing
+// can be cached the object comes back as it is.
 func (s *Shelf) put(key string, r io.ReadCloser) (io.ReadCloser, error) {
 	if os.MkdirAll(s.dir, 0o700) != nil {
 		return r, nil
@@ -132,8 +133,7 @@ func (s *Shelf) put(key string, r io.ReadCloser) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// name gives a file a second name, in a folder that nobody but its task gets
-// into. The task's user may be another than ours, and must be able to read it.
+// name gives a file a second name, in a folder that only its task can read. The task's user may be another than ours, and must be able to read it.
 func name(r io.Reader, as string) error {
 	f, ok := r.(*os.File)
 	if !ok {
@@ -151,7 +151,7 @@ func name(r io.Reader, as string) error {
 	return unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(f.Fd())), unix.AT_FDCWD, as, unix.AT_SYMLINK_FOLLOW)
 }
 
-// Runs are those that have something on a shelf.
+// Runs are those that have a cache.
 func Runs(attempts string) (list []ids.Run, err error) {
 	entries, err := os.ReadDir(filepath.Join(attempts, folderName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +163,7 @@ func Runs(attempts string) (list []ids.Run, err error) {
 	return list, err
 }
 
-// Sweep clears the shelves of all runs but some: a worker that was killed could
+// Sweep removes the caches of all runs but some: a worker that was killed could
 // not do so.
 func Sweep(attempts string, but func(ids.Run) bool) error {
 	list, err := Runs(attempts)

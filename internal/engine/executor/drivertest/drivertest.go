@@ -1,6 +1,6 @@
 // Package drivertest says what a driver is, as tests that every one of them
-// must pass. Its commands are for bash, and carry comments that tell the dummy
-// the same.
+// must pass. Its commands are for bash, with comments that say the same for the
+// dummy.
 package drivertest
 
 import (
@@ -22,7 +22,7 @@ type Subject struct {
 	executor.Driver
 	// Leave makes the driver go as if its process had ended: attempts go on.
 	Leave func()
-	// Lose ends a running attempt so that nothing is left to tell how.
+	// Lose ends a running attempt so that no record of how is left.
 	Lose func(t *testing.T, s executor.Spec)
 }
 

@@ -21,7 +21,7 @@ import (
 func Run(t *testing.T, make Maker) {
 	for name, promise := range map[string]func(*testing.T, *Bench, Maker){
 		"the status is the command's own":            statuses,
-		"a signal is told apart from a status":       signals,
+		"a signal is not taken for a status":       signals,
 		"a task ends at its timeout":                 timeout,
 		"a stopped task gets TERM":                   stopped,
 		"what ignores TERM gets KILL":                ignoresTERM,
@@ -348,7 +348,7 @@ func stopEnded(t *testing.T, b *Bench, _ Maker) {
 	b.stop(t, h, time.Second)
 	b.want(t, b.End(t, h), executor.ExitedZero)
 	if _, err := os.Stat(filepath.Join(s.Dir, "stop")); !os.IsNotExist(err) && err != fs.ErrNotExist {
-		t.Error("a task that has ended was told to stop")
+		t.Error("a task that has ended was stopped")
 	}
 }
 

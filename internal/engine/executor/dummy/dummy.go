@@ -1,5 +1,5 @@
-// Package dummy carries out attempts without processes. The text of a command
-// tells it what to make of them, in comments that a real interpreter skips:
+// Package dummy executes attempts without processes. Comments in the command,
+// which a real interpreter skips, say what each attempt does:
 //
 //	# dummy: print=hello sleep=50ms output:plots/a.png=text exit=3
 //
@@ -29,7 +29,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
 )
 
-// Name is what handles of this driver carry.
+// Name is the Driver of its handles.
 const Name = "dummy"
 
 // lifeFile is all that a later driver has to know.
@@ -61,7 +61,7 @@ func New(folder string, now func() time.Time) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.mu.Lock() // what has ended is told of meanwhile
+	d.mu.Lock() // notifications may come meanwhile
 	defer d.mu.Unlock()
 	for _, file := range found {
 		text, err := os.ReadFile(file)
@@ -95,7 +95,7 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-// Capabilities has room for everything.
+// Capabilities are without limits.
 func (d *Driver) Capabilities(context.Context) (executor.Caps, error) {
 	return executor.Caps{Ready: true, Images: true, Root: Name, VCPU: 1 << 20, MemoryBytes: 1 << 60, GPU: 1 << 20}, nil
 }
@@ -123,7 +123,7 @@ func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, er
 	return handle(s.Key), nil
 }
 
-// follow tells the watchers when the attempt is due to end.
+// follow notifies the watchers when the attempt is due to end.
 func (d *Driver) follow(l *life) {
 	time.AfterFunc(max(0, l.end().Sub(d.now())), func() {
 		d.mu.Lock()
@@ -133,12 +133,12 @@ func (d *Driver) follow(l *life) {
 		}
 		seen, err := l.seen(d.now())
 		if err != nil {
-			return // a snapshot meets it again, and tells
+			return // the next snapshot returns the error
 		}
 		for w := range d.watchers {
 			select {
 			case w <- seen:
-			default: // a snapshot will tell
+			default: // the next snapshot shows it
 			}
 		}
 	})
@@ -159,7 +159,7 @@ func (d *Driver) Snapshot(context.Context) ([]executor.Seen, error) {
 	return all, nil
 }
 
-// Watch tells when attempts end.
+// Watch reports when attempts end.
 func (d *Driver) Watch(ctx context.Context) <-chan executor.Seen {
 	w := make(chan executor.Seen, 1024)
 	d.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim/longlines"
 )
 
-// plan is what a command told the dummy to do.
+// plan is what a command does.
 type plan struct {
 	steps      []step
 	length     time.Duration
@@ -36,11 +36,11 @@ type step struct {
 func parse(command string) plan {
 	var p plan
 	for line := range strings.Lines(command) {
-		_, told, ok := strings.Cut(line, "# dummy:")
+		_, steps, ok := strings.Cut(line, "# dummy:")
 		if !ok {
 			continue
 		}
-		for word := range strings.FieldsSeq(told) {
+		for word := range strings.FieldsSeq(steps) {
 			p.add(word)
 		}
 	}

@@ -86,12 +86,12 @@ func (s *Store) remove(hex string) error {
 			return errBusy
 		}
 	}
-	doomed := s.dir(oldPrefix + hex)
-	err = os.Rename(s.dir(hex), doomed)
+	removing := s.dir(oldPrefix + hex)
+	err = os.Rename(s.dir(hex), removing)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(err, os.RemoveAll(doomed))
+	return errors.Join(err, os.RemoveAll(removing))
 }
 
 // sweep removes what nobody is at work on any more.

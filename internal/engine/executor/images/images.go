@@ -99,7 +99,7 @@ func Open(c Config) (*Store, error) {
 }
 
 // What lies in the folder. Names that begin with a dot are unfinished or
-// doomed.
+// being removed.
 const (
 	imagesFolder = "sha256" // <digest>/rootfs and <digest>/meta.json
 	locksFolder  = "locks"
@@ -238,13 +238,13 @@ func (s *Store) take(hex string) (release func(), m meta, err error) {
 	return sync.OnceFunc(func() { lock.Close() }), m, nil
 }
 
-func enter(ctx context.Context, room chan struct{}) error {
+func enter(ctx context.Context, slots chan struct{}) error {
 	select {
-	case room <- struct{}{}:
+	case slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func leave(room chan struct{}) { <-room }
+func leave(slots chan struct{}) { <-slots }

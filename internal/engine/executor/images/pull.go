@@ -60,7 +60,7 @@ func (s *Store) pull(ctx context.Context, ref name.Digest, hex string) error {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := s.Clean(); err != nil {
-		s.Log.Error("cannot make room for images", slog.Any("error", err))
+		s.Log.Error("cannot remove unused images", slog.Any("error", err))
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func (u *unpacker) layer(ctx context.Context, file string, want v1.Hash) error {
 	return nil
 }
 
-// blame tells our own failures from those of the layer.
+// blame distinguishes our own failures from those of the layer.
 func (u *unpacker) blame(ctx context.Context, err error) error {
 	_, told := errors.AsType[defect](err)
 	if told || isLocal(err) || ctx.Err() != nil {

@@ -22,9 +22,9 @@ type attempt struct {
 	usage  executor.Usage // the last sample
 	at     time.Time
 
-	ordered bool          // the shim was told to start it
+	ordered bool          // the shim has the order to start it
 	grace   time.Duration // of a stop that was asked for
-	placed  bool          // takes room
+	placed  bool          // has its capacity, slot and devices
 	slot    int
 	ready   string // the sandbox that was prepared for it, or empty
 	group   shim.Cgroup
@@ -61,14 +61,14 @@ func (d *Driver) seen(a *attempt) executor.Seen {
 	}
 }
 
-// move puts an attempt into another phase and tells whoever watches. The lock
+// move puts an attempt into another phase and notifies the watchers. The lock
 // is held.
 func (d *Driver) move(a *attempt, p executor.Phase, r executor.Reason) {
 	a.phase, a.reason, a.at = p, r, d.now()
 	for w := range d.watchers {
 		select {
 		case w <- d.seen(a):
-		default: // a snapshot will tell
+		default: // the next snapshot shows it
 		}
 	}
 }

@@ -38,7 +38,7 @@ const (
 	workdir = shim.WorkPath
 	inputs  = "/inputs"
 	path    = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	// inlineCommand is what fits on a command line with room to spare.
+	// inlineCommand is what fits on any command line.
 	inlineCommand = 100 << 10
 	commandFile   = "command"
 )

@@ -28,7 +28,7 @@ type groups struct {
 	v2 string            // folder, whose children have the controllers
 
 	mu  sync.Mutex
-	set map[int]limits // what each slot's group of version 1 has been told
+	set map[int]limits // of each slot's group of version 1
 }
 
 // limits are what a group holds an attempt to.
@@ -261,7 +261,7 @@ func write(dir, file, text string) error {
 	return os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644)
 }
 
-// forget makes the slot's groups be made and told again.
+// forget has the slot's groups made again, with their limits.
 func (g *groups) forget(slot int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

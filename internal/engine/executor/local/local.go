@@ -1,4 +1,4 @@
-// Package local carries out attempts on this machine: a shim that starts the
+// Package local executes attempts on this machine: a shim that starts the
 // commands, bubblewrap around each, control groups where they can be written. It
 // admits what fits the machine, in order of arrival, and finds its attempts
 // again after a restart. It fails closed: without a working sandbox nothing
@@ -24,7 +24,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim/embedded"
 )
 
-// Name is what handles of this driver carry.
+// Name is the Driver of its handles.
 const Name = "local"
 
 // Sandbox is what stands around a command.
@@ -36,7 +36,7 @@ const (
 	None       Sandbox = "none" // the command does what the server's user may do
 )
 
-// Config says how attempts are carried out. Only Folder, Log and Now are
+// Config says how attempts are executed. Only Folder, Log and Now are
 // needed.
 type Config struct {
 	Folder  string // closed to others; an attempt's Dir is Folder/Key.Folder()
@@ -68,7 +68,7 @@ type Driver struct {
 	problem string // why nothing can start; empty when all is well
 	root    string // names the system that tasks find around them
 
-	life context.Context // ends when the driver is closed, or its server told to end
+	life context.Context // ends when the driver is closed, or its server ends
 	end  context.CancelFunc
 
 	linking sync.Mutex    // held while orders are given; taken before mu
@@ -151,8 +151,8 @@ func system() string {
 	return runtime.GOOS
 }
 
-// Capabilities tells what the machine has, and why nothing can start if
-// nothing can.
+// Capabilities are those of the machine, and why nothing can start if nothing
+// can.
 func (d *Driver) Capabilities(context.Context) (executor.Caps, error) {
 	return executor.Caps{
 		Ready: d.problem == "", Problem: d.problem, Seen: d.box.seen(), Sealed: d.box.contained(), Images: d.box.contained(), Root: d.root,

@@ -28,7 +28,7 @@ func (d *Driver) Snapshot(context.Context) ([]executor.Seen, error) {
 // watchBuffer is how far a watcher may lag before it misses something.
 const watchBuffer = 1024
 
-// Watch tells of every change that it can.
+// Watch reports changes, as many as its buffer takes.
 func (d *Driver) Watch(ctx context.Context) <-chan executor.Seen {
 	w := make(chan executor.Seen, watchBuffer)
 	d.mu.Lock()
@@ -49,7 +49,7 @@ func (d *Driver) Watch(ctx context.Context) <-chan executor.Seen {
 	return w
 }
 
-// Renew tells the shim that these attempts are still wanted.
+// Renew orders the shim to let these attempts go on.
 func (d *Driver) Renew(_ context.Context, handles ...executor.Handle) error {
 	ids := make([]string, len(handles))
 	for i, h := range handles {
@@ -92,7 +92,7 @@ func (d *Driver) Usage(_ context.Context, h executor.Handle) (executor.Usage, er
 	return a.usage, nil
 }
 
-// Marks tell when the log was written.
+// Marks are the times at which the log was written.
 func (d *Driver) Marks(_ context.Context, h executor.Handle, offset int64) ([]executor.Mark, error) {
 	a := d.find(h.Key.Folder())
 	if a == nil {

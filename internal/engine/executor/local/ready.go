@@ -29,7 +29,7 @@ type kindAt struct {
 	at time.Time
 }
 
-// ready is a sandbox that the shim was told to prepare.
+// ready is a sandbox that the shim has the order to prepare.
 type ready struct {
 	id   string
 	kind kind

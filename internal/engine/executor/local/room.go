@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 )
 
-// room is what attempts share.
+// room is CPU and memory that attempts share.
 type room struct {
 	vcpu   float64
 	memory int64
@@ -27,7 +27,7 @@ func (d *Driver) fits(s executor.Spec) bool {
 	return together || d.running == 0
 }
 
-// place gives an attempt its room, a slot nobody else has, and its devices.
+// place gives an attempt its capacity, a slot of its own, and its devices.
 func (d *Driver) place(a *attempt) {
 	if r, ok := d.takeReady(a.spec); ok {
 		a.slot, a.ready = r.slot, r.id

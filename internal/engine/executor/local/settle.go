@@ -16,14 +16,14 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
-// silence of a shim is worth a line in the log after this.
+// silence is how long a shim may take to answer before that is logged.
 const silence = 5 * time.Second
 
 // shimFolder is where the shim of an attempts' folder keeps what is its own.
 const shimFolder = ".shim"
 
-// order tells the shim, if there is one. One that has gone has taken everything
-// with it that could be told.
+// order sends to the shim, if there is one. Without one nothing runs that an
+// order could be about.
 func (d *Driver) order(o shim.Order) error {
 	d.linking.Lock()
 	defer d.linking.Unlock()
@@ -33,7 +33,7 @@ func (d *Driver) order(o shim.Order) error {
 	return d.link.Send(o)
 }
 
-// reach makes sure that there is a shim to talk to. Linking is held.
+// reach connects to the shim, unless that is done. Linking is held.
 func (d *Driver) reach() error {
 	if d.link != nil {
 		return nil
@@ -66,7 +66,7 @@ func (d *Driver) renew() error {
 	return d.reach()
 }
 
-// leave parts with the shim. One that has nothing to do goes at once, and out
+// leave closes the connection to the shim. One that has nothing to do goes at once, and out
 // of the groups that are to be removed.
 func (d *Driver) leave(idle bool) {
 	if idle && d.link.Send(shim.Order{Leave: true}) == nil {
@@ -78,7 +78,7 @@ func (d *Driver) leave(idle bool) {
 	d.link.Close()
 }
 
-// listen hears what the shim tells, and finds another one when it is gone.
+// listen handles the reports of the shim, and connects again when it is gone.
 func (d *Driver) listen(link *shim.Link, unheard chan struct{}) {
 	for {
 		r, err := link.Next()
@@ -101,7 +101,7 @@ func (d *Driver) relink(lost *shim.Link) {
 		return // we have left it
 	}
 	d.link = nil
-	d.log.Error("lost the shim", slog.String("said", shim.LastWords(d.dir(shimFolder))))
+	d.log.Error("lost the shim", slog.String("stderr", shim.LastWords(d.dir(shimFolder))))
 	for wait := 10 * time.Millisecond; d.life.Err() == nil; wait = min(2*wait, 10*time.Second) {
 		err := d.reach()
 		if err == nil || d.life.Err() != nil {
@@ -142,26 +142,26 @@ func (d *Driver) part(id string) {
 	}
 }
 
-// settle decides how an attempt ended, and makes room for the next one. Of one
-// that the shim does not know there is no record. The lock is held.
+// settle decides how an attempt ended, and frees its capacity. Of one that the
+// shim does not know there is no record. The lock is held.
 func (d *Driver) settle(id string, r *shim.Record) {
 	a := d.attempts[id]
 	if a == nil || !a.ordered || a.phase.Final() || r != nil && r.Exit == nil && !r.Lost {
 		return
 	}
 	var exit *executor.Exit
-	word := executor.Word{Phase: executor.Gone, Reason: executor.NeverStarted}
+	known := executor.Word{Phase: executor.Gone, Reason: executor.NeverStarted}
 	switch {
 	case r != nil && r.Lost:
-		word.Reason = executor.Lost
+		known.Reason = executor.Lost
 	case r != nil:
-		exit, word = r.Exit, executor.Word{}
+		exit, known = r.Exit, executor.Word{}
 		if a.group.Held() && slices.Contains(exit.NotEnforced, "cpu") {
 			d.groups.forget(a.slot) // somebody has removed them
 		}
 	}
 	d.vacate(a)
-	phase, reason := executor.Verdict(a.spec.Fence, exit, word)
+	phase, reason := executor.Verdict(a.spec.Fence, exit, known)
 	if phase == executor.Ended && exit != nil {
 		a.exit, a.detail = exit, whyNotStarted(a.spec, exit)
 	}
@@ -235,13 +235,13 @@ func (d *Driver) reconcile(records []shim.Record) {
 
 // takeOver makes an attempt of an earlier server ours. The lock is held.
 func (d *Driver) takeOver(r shim.Record) {
-	var told about
-	if err := json.Unmarshal(r.About, &told); err != nil || told.Spec.Key.Folder() != r.ID {
+	var m about
+	if err := json.Unmarshal(r.About, &m); err != nil || m.Spec.Key.Folder() != r.ID {
 		d.log.Error("cannot read what an earlier server submitted", slog.String("attempt", r.ID), slog.Any("error", err))
 		return
 	}
-	told.Spec.Dir = d.dir(r.ID)
-	a := d.attemptOf(told.Spec)
+	m.Spec.Dir = d.dir(r.ID)
+	a := d.attemptOf(m.Spec)
 	a.ordered, a.group = true, r.Group
 	a.phase, a.reason = executor.Running, executor.Executing
 	if r.Stopping {
@@ -249,7 +249,7 @@ func (d *Driver) takeOver(r shim.Record) {
 	}
 	d.attempts[r.ID] = a
 	if r.Exit == nil && !r.Lost { // the slot of one that has ended may be another's
-		a.slot, a.devices = told.Slot, told.Devices
+		a.slot, a.devices = m.Slot, m.Devices
 		d.occupy(a)
 	}
 }

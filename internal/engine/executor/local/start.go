@@ -18,7 +18,7 @@ const (
 	userBlock = 4096 // slots of one folder
 )
 
-// start brings an attempt that has its place to life.
+// start starts an attempt that has its capacity.
 func (d *Driver) start(a *attempt) {
 	launch, err := d.plan(a)
 	if err == nil {
@@ -31,8 +31,8 @@ func (d *Driver) start(a *attempt) {
 	}
 }
 
-// launch tells the shim. From then on its word counts, even if it seems not to
-// have heard.
+// launch sends the order to the shim. From then on its reports count, even if
+// sending seems to have failed.
 func (d *Driver) launch(a *attempt, l shim.Launch) error {
 	d.linking.Lock()
 	defer d.linking.Unlock()
@@ -47,7 +47,7 @@ func (d *Driver) launch(a *attempt, l shim.Launch) error {
 	a.ordered = true
 	if a.reason == executor.Starting {
 		d.move(a, executor.Running, executor.Executing)
-	} else { // told to stop in the meantime
+	} else { // stopped in the meantime
 		a.phase = executor.Running
 		orders = append(orders, shim.Order{Stop: &shim.Stop{ID: l.ID, Grace: a.grace}})
 	}
@@ -56,7 +56,7 @@ func (d *Driver) launch(a *attempt, l shim.Launch) error {
 		orders = append(orders, o)
 	}
 	for _, o := range orders {
-		_ = d.link.Send(o) // whoever listens hears that the link is gone
+		_ = d.link.Send(o) // listen notices that the link is gone
 	}
 	return nil
 }
@@ -109,12 +109,12 @@ func (d *Driver) try(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	told := d.Watch(ctx)
+	changes := d.Watch(ctx)
 	h, err := d.Submit(ctx, s)
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(s.Dir))
 	}
-	for seen := range told {
+	for seen := range changes {
 		if seen.Handle == h && seen.Phase.Final() {
 			return errors.Join(verdict(seen), d.Release(ctx, h))
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
-// Submit takes an attempt in, and starts it when it is its turn.
+// Submit queues an attempt, and starts it when it is its turn.
 func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, error) {
 	if err := d.check(s); err != nil {
 		return executor.Handle{}, err
@@ -74,7 +74,7 @@ func (d *Driver) enqueue(s executor.Spec) error {
 	return nil
 }
 
-// fill starts what there is room for.
+// fill starts what fits.
 func (d *Driver) fill() {
 	for {
 		d.mu.Lock()

@@ -28,7 +28,7 @@ type view struct {
 }
 
 // show is the path under which the sandbox finds something. A task's own user
-// cannot reach into the server's folder, so the shim shows it elsewhere first.
+// cannot reach into the server's folder, so the shim mounts it under another path first.
 func (v view) show(from, name string) string {
 	if v.box.stage == "" {
 		return from
@@ -104,7 +104,7 @@ func programs(root string, names []string, seen string) []string {
 
 // names lets a command that may use the network look up names. The mount needs
 // a file to cover, which an image may not have, or may have behind a link that
-// leads elsewhere.
+// leads to another place.
 func (v view) names() []string {
 	const file = "/etc/resolv.conf"
 	etc := filepath.Join(v.spec.Root, "etc")

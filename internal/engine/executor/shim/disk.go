@@ -25,7 +25,7 @@ type disk struct {
 	hiddenSince time.Time // zero while everything can be seen
 }
 
-// space is room on a file system.
+// space is an amount of a file system.
 type space struct{ bytes, files int64 }
 
 // How many files a command may have: as many as fit if each takes up a block,

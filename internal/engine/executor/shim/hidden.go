@@ -25,7 +25,7 @@ const (
 // it.
 func (d *disk) lost() int64 { return d.first.bytes - d.left.bytes }
 
-// hides reports whether the command has kept files out of sight for long, while
+// hides reports whether the command has kept files hidden for long, while
 // the file system has lost more than it may use.
 func (d *disk) hides(now time.Time, hidden bool) bool {
 	if !hidden {

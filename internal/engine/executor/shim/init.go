@@ -41,7 +41,7 @@ const (
 	FilterFD  = 4
 	orderFD   = 5 // what the first process is to start, then what became of it
 	programFD = 6 // of the first process
-	talkFD    = 7 // where it says that it waits, and hears that there is an order
+	talkFD    = 7 // on which it reports that it waits, and receives that there is an order
 )
 
 // initPath is where the first process of a sandbox finds its program: a mount

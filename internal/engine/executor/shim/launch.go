@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
 
-// Launch is an attempt that the shim is to carry out.
+// Launch is an attempt that the shim is to execute.
 type Launch struct {
 	ID     string          `json:"id"`
 	Fence  string          `json:"fence"`
@@ -82,7 +82,7 @@ const (
 	Done     = 0
 	Doubled  = 75 // the folder has a shim
 	Broken   = 70 // it could not go on
-	Unusable = 64 // it was not told what to do
+	Unusable = 64 // its arguments are wrong
 )
 
 // Version changes with what a Launch means. It is what the shim answers, as its

@@ -7,7 +7,7 @@ const MaxProcesses = 4096
 
 // bound is a second line: it holds single files and processes, while the meter
 // watches all of them together. Twice the memory that is allowed leaves the
-// meter the time to tell a task that needs too much from one that fails for
+// meter the time to distinguish a task that needs too much from one that fails for
 // another reason. The process has only just begun, and whatever it starts
 // inherits its limits. A reaper bounds its command itself.
 func (l Launch) bound(pid int) {

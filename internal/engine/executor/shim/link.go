@@ -54,8 +54,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// dial returns when the shim has told what there is. One that serves a server
-// already tells when that one is gone.
+// dial returns when the shim has reported its attempts. One that serves another
+// server reports when that one is gone.
 func dial(ctx context.Context, folder string) (*Link, []Record, error) {
 	var conn net.Conn
 	err := inFolder(folder, func(socket string) (err error) {
@@ -126,11 +126,11 @@ func spawn(folder string, p Program) error {
 	if err != nil {
 		return err
 	}
-	go process.Wait() //nolint:errcheck // its socket tells
+	go process.Wait() //nolint:errcheck // its socket shows whether it lives
 	return nil
 }
 
-// LastWords are what a shim had to say when something was wrong with it.
+// LastWords is what a shim wrote to its standard error, from the beginning.
 func LastWords(folder string) string {
 	text, _ := os.ReadFile(filepath.Join(folder, wordsFile))
 	return string(text[:min(len(text), 2000)])
@@ -169,7 +169,7 @@ func (l *Link) Send(o Order) error {
 func (l *Link) Next() (r Report, err error) { return r, l.reports.Decode(&r) }
 
 // Current reports whether the shim is of this build's kind. Another one can be
-// told to stop and to release, but not to start.
+// ordered to stop and to release, but not to start.
 func (l *Link) Current() bool { return l.current }
 
 // Close leaves the shim to itself, and to the next server.

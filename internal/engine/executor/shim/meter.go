@@ -145,7 +145,7 @@ func processUsage(pid int) (cpu time.Duration, memory int64) {
 }
 
 // proportional is the memory of the whole tree with shared pages counted once,
-// or otherwise where the kernel does not tell.
+// or otherwise where the kernel does not count that.
 func proportional(root int, otherwise int64) int64 {
 	var sum int64
 	for _, pid := range tree(root) {

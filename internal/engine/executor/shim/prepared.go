@@ -181,7 +181,7 @@ func (p *prepared) firstProcess() (string, error) {
 }
 
 // vanished reports whether the sandbox that was prepared was gone before it
-// read its order: then nothing has begun, and it can begin elsewhere.
+// read its order: then nothing has begun, and it can begin in another one.
 func (t *task) vanished(c *command) bool {
 	kind, _ := whatBecame(c.order)
 	return kind == 0 && !t.ending

@@ -11,7 +11,7 @@ import (
 // reap runs a command and returns when nothing of it is left, with its status.
 // It stands where neither a sandbox nor a group holds a command's processes
 // together: whatever forks away from the command becomes a child of this
-// process, and not of the shim, which could not tell whose it was.
+// process, and not of the shim, which could not know whose it was.
 func (l Launch) reap() int {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	runtime.LockOSThread() // the command dies with the thread that starts it

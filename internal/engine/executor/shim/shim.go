@@ -1,4 +1,4 @@
-// Package shim runs beside the server and carries out its attempts: it starts
+// Package shim runs beside the server and executes its attempts: it starts
 // each command under its limits, keeps its log, ends its whole tree of
 // processes when it must, and remembers how it ended. One shim serves all
 // attempts of a folder, because a process of its own would cost a short task
@@ -34,7 +34,7 @@ const (
 const (
 	// unattended is how long a shim that has nothing to do waits for a server.
 	unattended = 10 * time.Second
-	// patience is how long a server may take to read what it is told.
+	// patience is how long a server may take to read a report.
 	patience = 5 * time.Second
 )
 
@@ -52,7 +52,7 @@ type shim struct {
 	shutdown bool          // the machine goes down
 }
 
-// serve carries out the orders of one server after the other, and returns when
+// serve executes the orders of one server after the other, and returns when
 // none has come for a while and nothing runs.
 func serve(folder string, listener *net.UnixListener) int {
 	if err := lock(filepath.Join(folder, lockFile)); err != nil {
@@ -120,7 +120,7 @@ func (s *shim) busy() bool {
 
 // attend serves one server until it goes, and reports whether the shim may go
 // as well. The next server has to wait: orders that its predecessor gave before
-// it died are obeyed first, so that what the next one is told is all there is.
+// it died are handled first, so that the reports to the next one are complete.
 func (s *shim) attend(conn *net.UnixConn) (leave bool) {
 	defer conn.Close()
 	s.mu.Lock()
@@ -145,8 +145,8 @@ func (s *shim) attend(conn *net.UnixConn) (leave bool) {
 	return leave
 }
 
-// tell reports to the server, if there is one. One that does not read is cut
-// off: it will come again and ask. The lock is held.
+// tell sends to the server, if there is one. One that does not read is
+// disconnected: it will connect again. The lock is held.
 func (s *shim) tell(r Report) {
 	if s.server == nil {
 		return
@@ -210,7 +210,7 @@ func (s *shim) start(l Launch) {
 	}()
 }
 
-// end notes how an attempt ended. Its server is told even when the disk is
+// end notes how an attempt ended. The server gets the report even when the disk is
 // full. The lock is held.
 func (s *shim) end(r *Record, e Exit) {
 	r.Exit, r.Stopping = &e, false
@@ -239,7 +239,7 @@ func (s *shim) goingDown() bool {
 	return s.shutdown
 }
 
-// sampled tells the server what an attempt uses.
+// sampled sends to the server what an attempt uses.
 func (s *shim) sampled(id string, u Usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
 
-// task is an attempt that is carried out, and why and how it ends. One
-// goroutine owns it; others only leave notes.
+// task is an attempt that is executed, and why and how it ends. One goroutine
+// owns it; others only set the fields at the end.
 type task struct {
 	shim    *shim
 	folder  Folder
@@ -30,7 +30,7 @@ type task struct {
 	ending bool
 	killAt time.Time // when TERM has had its time; zero while nothing ends
 
-	// The notes.
+	// Set by other goroutines.
 	grace    atomic.Int64 // of a stop that was asked for, plus one
 	renewals atomic.Int64
 }
@@ -45,7 +45,7 @@ func newTask(l Launch, s *shim) *task {
 	}
 }
 
-// stop leaves a note that the command is to end.
+// stop asks for the end of the command.
 func (t *task) stop(grace time.Duration) { t.grace.Store(int64(grace) + 1) }
 
 func (t *task) stopAsked() (grace time.Duration, asked bool) {
@@ -217,8 +217,8 @@ func (t *task) wait(c *command, most time.Duration) {
 	}
 }
 
-// look is what the shim does all the time: nothing tells it of a limit or an
-// absence.
+// look checks what the shim has to poll for: limits, and whether the server is
+// still there.
 func (t *task) look(c *command, now time.Time, p *presence) {
 	if grace, asked := t.stopAsked(); asked {
 		t.end(c, &t.exit.Stopped, grace)
@@ -258,8 +258,8 @@ func (t *task) end(c *command, why *bool, grace time.Duration) {
 	t.launch.terminate(c.pid)
 }
 
-// settle fills in the record, once the log is complete: what the sandbox had to
-// say is in it.
+// settle fills in the exit record, once the log is complete: the error of a
+// sandbox is in it.
 func (t *task) settle(c *command) {
 	t.exit.Code, t.exit.Signal = c.outcome(t.launch)
 	t.exit.CPUTime, t.exit.MaxRSS = c.cpu, c.maxRSS

@@ -14,7 +14,7 @@ import (
 )
 
 // threads are those that start commands. One stays with its command to the
-// end: it carries the namespaces and the groups of version 1 that the command
+// end: it is in the namespaces and the groups of version 1 that the command
 // inherits, and the command dies with it. None is the first of the process,
 // where the memory of the shim itself is charged; Main holds that one. One that
 // is free waits for the next attempt of its kind, since entering groups and
@@ -88,7 +88,7 @@ func (all *threads) keep(t *thread) {
 	all.free = append(all.free, t)
 }
 
-// suits reports whether a thread that waits can carry a launch out.
+// suits reports whether a free thread can start a launch.
 func (t *thread) suits(l Launch) bool {
 	if !slices.Equal(t.groups, l.Cgroup.Threads) || t.net != "" && l.Net == "" {
 		return false

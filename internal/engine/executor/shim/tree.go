@@ -31,8 +31,8 @@ func (l Launch) around() int {
 	return 0
 }
 
-// kill ends everything at once. A reaper stays, to end and tell when nothing
-// is left below it.
+// kill ends everything at once. A reaper stays, and ends when nothing is left
+// below it.
 func (l Launch) kill(pid int) {
 	spared := 0
 	if l.Reaped {
@@ -70,9 +70,9 @@ func (l Launch) group() (pids []int) {
 	return pids
 }
 
-func (l Launch) signalGroup(sig syscall.Signal, told int) {
+func (l Launch) signalGroup(sig syscall.Signal, except int) {
 	for _, pid := range l.group() {
-		if pid != told {
+		if pid != except {
 			_ = unix.Kill(pid, sig)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Order is what a server tells the shim. One of its fields is set.
+// Order is a message from the server to the shim. One of its fields is set.
 type Order struct {
 	Start   *Launch  `json:"start,omitempty"`
 	Stop    *Stop    `json:"stop,omitempty"`
@@ -24,7 +24,7 @@ type Stop struct {
 	Grace time.Duration `json:"grace"`
 }
 
-// Report is what the shim tells its server. One of its fields is set.
+// Report is a message from the shim to its server. One of its fields is set.
 type Report struct {
 	Record *Record `json:"record,omitempty"`
 	Sample *Sample `json:"sample,omitempty"`

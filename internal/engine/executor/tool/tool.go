@@ -89,7 +89,7 @@ func (r *Runner) Close() error {
 		return nil
 	}
 	if <-s.done; s.driver == nil {
-		return nil // whoever needed it was told why
+		return nil // Run has returned why
 	}
 	return s.driver.Close()
 }
@@ -268,8 +268,8 @@ func copyFile(from, to string) error {
 }
 
 // script sets the limits that are a process's own, and becomes the program. At
-// the end of its time the program is told once, by a signal that tells it
-// apart from one that ran out of memory; it cannot start another.
+// the end of its time the program gets a signal that differs from the one of a
+// program that ran out of memory; it cannot start another.
 func script(file string, l Limits, argv []string) string {
 	words := make([]string, len(argv))
 	for i, a := range argv {
@@ -292,15 +292,15 @@ func (r *Runner) carryOut(ctx context.Context, d *local.Driver, s executor.Spec)
 	return r.await(ctx, d, h, false)
 }
 
-// look is how often we ask ourselves, in case nobody tells.
+// look is how often the status is asked for, in case no change is reported.
 const look = time.Second
 
 // await waits for the end of an attempt, and brings it about when stop is set
-// or ctx ends. Of a runner that is closed there is nothing to be heard.
+// or ctx ends. It fails when the runner is closed.
 func (r *Runner) await(ctx context.Context, d *local.Driver, h executor.Handle, stop bool) (executor.Seen, error) {
 	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	told := d.Watch(within)
+	changed := d.Watch(within)
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	left := ctx.Done()
@@ -315,7 +315,7 @@ func (r *Runner) await(ctx context.Context, d *local.Driver, h executor.Handle, 
 			return seen, errors.Join(err, ctx.Err())
 		}
 		select {
-		case <-told:
+		case <-changed:
 		case <-tick.C:
 		case <-left:
 			stop, left = true, nil

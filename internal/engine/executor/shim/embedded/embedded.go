@@ -1,4 +1,4 @@
-// Package embedded carries the small shim that the build put beside it, if it
+// Package embedded contains the small shim that the build put beside it, if it
 // did: CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o
 // internal/engine/executor/shim/embedded/bin/millrace-shim
 // ./internal/engine/executor/shim/cmd/millrace-shim. Without it the running
