@@ -20,7 +20,7 @@ type lateDriver struct {
 
 var (
 	_ executor.Driver  = (*lateDriver)(nil)
-	_ executor.Keeper  = (*lateDriver)(nil)
+	_ executor.Renewer = (*lateDriver)(nil)
 	_ executor.Watcher = (*lateDriver)(nil)
 	_ executor.Meter   = (*lateDriver)(nil)
 
@@ -53,10 +53,10 @@ func (d *lateDriver) Close() error {
 	return d.driver.Close()
 }
 
-func (d *lateDriver) Capabilities(ctx context.Context) (executor.Caps, error) {
+func (d *lateDriver) Capabilities(ctx context.Context) (executor.Capabilities, error) {
 	driver, err := d.await(ctx)
 	if err != nil {
-		return executor.Caps{}, err
+		return executor.Capabilities{}, err
 	}
 	return driver.Capabilities(ctx)
 }
@@ -77,7 +77,7 @@ func (d *lateDriver) Submit(ctx context.Context, s executor.Spec) (executor.Hand
 	return driver.Submit(ctx, s)
 }
 
-func (d *lateDriver) Snapshot(ctx context.Context) ([]executor.Seen, error) {
+func (d *lateDriver) Snapshot(ctx context.Context) ([]executor.Status, error) {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (d *lateDriver) Usage(ctx context.Context, h executor.Handle) (executor.Usa
 	return driver.Usage(ctx, h)
 }
 
-func (d *lateDriver) Marks(ctx context.Context, h executor.Handle, offset int64) ([]executor.Mark, error) {
+func (d *lateDriver) Marks(ctx context.Context, h executor.Handle, offset int64) ([]executor.LogMark, error) {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return nil, err
@@ -134,8 +134,8 @@ func (d *lateDriver) Marks(ctx context.Context, h executor.Handle, offset int64)
 }
 
 // Watch begins when the driver does; until then there is nothing to see.
-func (d *lateDriver) Watch(ctx context.Context) <-chan executor.Seen {
-	hints := make(chan executor.Seen)
+func (d *lateDriver) Watch(ctx context.Context) <-chan executor.Status {
+	hints := make(chan executor.Status)
 	go func() {
 		defer close(hints)
 		driver, err := d.await(ctx)

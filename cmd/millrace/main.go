@@ -52,7 +52,7 @@ type world struct {
 func main() {
 	// Beside each task runs a shim; without the small one that the build embeds
 	// this program is its own.
-	if shim.Asked(os.Args) {
+	if shim.IsShimCall(os.Args) {
 		os.Exit(shim.Main(os.Args))
 	}
 	// A heap of a few MB would be collected each time it doubles, which takes a

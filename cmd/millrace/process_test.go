@@ -25,7 +25,7 @@ import (
 // The tests run the real program: this test binary, told to be millrace. They
 // mostly wait for it, so that more of them run at a time than there are cores.
 func TestMain(m *testing.M) {
-	if os.Getenv("BE_MILLRACE") != "" || shim.Asked(os.Args) {
+	if os.Getenv("BE_MILLRACE") != "" || shim.IsShimCall(os.Args) {
 		main()
 	}
 	flag.Parse()

@@ -29,7 +29,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/images"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/tool"
-	"github.com/millrace/millrace/internal/engine/kept"
+	"github.com/millrace/millrace/internal/engine/failedfolders"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/recipe"
 	"github.com/millrace/millrace/internal/files"
@@ -218,11 +218,11 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	h.feed = runs.NewFeed(h.db.RunsBridge(), &h.hub, h.log)
 	watched, trouble := h.observe()
 	h.engine = engine.New(engine.Options{
-		Network: s.TaskNetwork, Disk: space, TaskLog: log, Free: h.disk, Memory: h.memory,
-		Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Purse: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
-		Failed: &kept.Keeper{Store: h.db, Objects: keep, Life: failedLife, Low: h.disk.Low, Now: time.Now},
-		Dir:    folder, Owner: host + " " + rand.Text(), Host: host, Away: away,
-		Changed: h.feed.Changed, Ended: h.feed.Ended, Pulse: h.hub.Feel, Log: h.log, Now: time.Now,
+		Network: s.TaskNetwork, Disk: space, TaskLog: log, FreeDisk: h.disk, Memory: h.memory,
+		Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
+		FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: time.Now},
+		Dir:           folder, Owner: host + " " + rand.Text(), Host: host, AbandonAfter: away,
+		Changed: h.feed.Changed, Ended: h.feed.Ended, Sampled: h.hub.Feel, Log: h.log, Now: time.Now,
 	})
 	h.feed.Wake, h.feed.Cancel = h.engine.Wake, h.engine.Cancel
 	return nil

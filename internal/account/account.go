@@ -67,8 +67,8 @@ type Objects interface {
 // Workshop carries the team's runs out.
 type Workshop interface {
 	Cancel(id ids.Run)
-	// AtWork are the runs of which something is left on this machine.
-	AtWork(ctx context.Context) ([]ids.Run, error)
+	// LocalRuns are the runs of which something is left on this machine.
+	LocalRuns(ctx context.Context) ([]ids.Run, error)
 }
 
 // Mailbox keeps letters that nobody has taken away, on this machine.

@@ -54,7 +54,7 @@ func (b *bench) DeletePrefix(_ context.Context, prefix string) (int, error) {
 
 func (b *bench) Cancel(ids.Run) {}
 
-func (b *bench) AtWork(context.Context) ([]ids.Run, error) {
+func (b *bench) LocalRuns(context.Context) ([]ids.Run, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.busy), nil

@@ -128,7 +128,7 @@ func (s *Service) endRuns(ctx context.Context, team ids.Team) error {
 }
 
 func (s *Service) atWork(ctx context.Context, team ids.Team) (bool, error) {
-	here, err := s.Workshop.AtWork(ctx)
+	here, err := s.Workshop.LocalRuns(ctx)
 	if err != nil || len(here) == 0 {
 		return false, err
 	}

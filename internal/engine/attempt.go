@@ -14,77 +14,77 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// settle applies the status of our attempts.
-func (c *carrier) settle(ctx context.Context, now sight) error {
+// applySnapshot applies the status of our attempts.
+func (r *runner) applySnapshot(ctx context.Context, now snapshot) error {
 	for _, s := range now.list {
-		if t := c.live[s.Key]; t != nil && !t.over && (s.Fence == "" || s.Fence == t.row.Fence) {
-			c.clock.Start(s)
+		if t := r.live[s.Key]; t != nil && !t.ended && (s.Fence == "" || s.Fence == t.row.Fence) {
+			r.clock.Start(s)
 		}
 	}
-	c.clock.Look(now.at, now.list)
-	byKey := make(map[executor.Key]executor.Seen, len(now.list))
+	r.clock.Observe(now.at, now.list)
+	byKey := make(map[executor.Key]executor.Status, len(now.list))
 	for _, s := range now.list {
 		byKey[s.Key] = s
 	}
-	for key, t := range c.live {
+	for key, t := range r.live {
 		s, ok := byKey[key]
-		if t.over || !ok && !now.at.After(t.since) {
+		if t.ended || !ok && !now.at.After(t.submittedAt) {
 			continue
 		}
 		if !ok {
-			s = executor.Seen{Phase: executor.Gone, Reason: executor.EngineForgot}
+			s = executor.Status{Phase: executor.Gone, Reason: executor.EngineForgot}
 		}
 		if s.Fence != "" && s.Fence != t.row.Fence {
 			continue // another worker's attempt
 		}
-		if err := c.readLog(ctx, t, s.Phase.Final()); err != nil {
+		if err := r.readLog(ctx, t, s.Phase.Final()); err != nil {
 			return err
 		}
 		if s.Reason == executor.ExitedZero && len(s.Exit.Outputs) > 0 {
 			// Its files take a while to store; another attempt can start meanwhile.
-			t.over = true
-			c.ends = append(c.ends, ending{t, s})
+			t.ended = true
+			r.collecting = append(r.collecting, endedAttempt{t, s})
 			continue
 		}
 		if s.Phase.Final() {
-			if err := c.ended(ctx, t, s); err != nil {
+			if err := r.attemptEnded(ctx, t, s); err != nil {
 				return err
 			}
 		}
 	}
-	c.feel(ctx)
+	r.sampleUsage(ctx)
 	return nil
 }
 
-// ending is an attempt that has succeeded and whose outputs are not stored yet.
-type ending struct {
-	try  *try
-	seen executor.Seen
+// endedAttempt is an attempt that has succeeded and whose outputs are not stored yet.
+type endedAttempt struct {
+	attempt *attempt
+	status  executor.Status
 }
 
-// takeIn stores the outputs of attempts that succeeded.
-func (c *carrier) takeIn(ctx context.Context) error {
-	for len(c.ends) > 0 {
-		if err := c.ended(ctx, c.ends[0].try, c.ends[0].seen); err != nil {
+// collectOutputs stores the outputs of attempts that succeeded.
+func (r *runner) collectOutputs(ctx context.Context) error {
+	for len(r.collecting) > 0 {
+		if err := r.attemptEnded(ctx, r.collecting[0].attempt, r.collecting[0].status); err != nil {
 			return err
 		}
-		c.ends = c.ends[1:]
+		r.collecting = r.collecting[1:]
 	}
 	return nil
 }
 
-// close ends an attempt in the journal.
-func (c *carrier) close(t *try, state runs.AttemptState, reason string) {
-	delete(c.live, c.key(t))
+// closeAttempt ends an attempt in the journal.
+func (r *runner) closeAttempt(t *attempt, state runs.AttemptState, reason string) {
+	delete(r.live, r.key(t))
 	if state == runs.AttemptFailed {
-		c.failed[c.key(t)] = true
+		r.failedAttempts[r.key(t)] = true
 	}
-	t.row.State, t.row.EndedAt, t.row.Reason = state, c.e.Now(), reason
-	c.step.Attempts = append(c.step.Attempts, t.row)
+	t.row.State, t.row.EndedAt, t.row.Reason = state, r.e.Now(), reason
+	r.step.Attempts = append(r.step.Attempts, t.row)
 }
 
-// ended records how an attempt ended.
-func (c *carrier) ended(ctx context.Context, t *try, s executor.Seen) error {
+// attemptEnded records how an attempt ended.
+func (r *runner) attemptEnded(ctx context.Context, t *attempt, s executor.Status) error {
 	if s.Exit != nil {
 		t.node.row.PeakMemory = max(t.node.row.PeakMemory, s.Exit.MaxRSS)
 		t.node.row.CPU += s.Exit.CPUTime
@@ -92,41 +92,41 @@ func (c *carrier) ended(ctx context.Context, t *try, s executor.Seen) error {
 		if code := s.Exit.Code; code != 0 || t.node.failed == 0 { // of a scatter, the status that explains its failure
 			t.node.row.ExitCode = &code
 		}
-		c.dirty[t.node] = true
+		r.dirty[t.node] = true
 	}
 	switch {
 	case s.Reason == executor.ExitedZero:
-		if err := c.succeed(ctx, t, s.Exit); err != nil {
+		if err := r.succeed(ctx, t, s.Exit); err != nil {
 			return err
 		}
 	case s.Reason == executor.NeverStarted:
-		c.unstart(t, s)
+		r.undoStart(t, s)
 		return nil
 	case s.Phase == executor.Gone, s.Reason == executor.Abandoned, s.Reason == executor.Preempted:
-		c.lose(ctx, t)
+		r.attemptLost(ctx, t)
 	default:
-		c.fail(ctx, t, c.explain(ctx, t, s))
+		r.failAttempt(ctx, t, r.explainFailure(ctx, t, s))
 	}
-	c.over = append(c.over, t.handle)
+	r.endedHandles = append(r.endedHandles, t.handle)
 	return nil
 }
 
 // maxLost is how often the platform may lose one shard.
 const maxLost = 3
 
-// lose runs again what the platform has lost; that does not count as the
+// attemptLost runs again what the platform has lost; that does not count as the
 // node's own failure until it happens again and again.
-func (c *carrier) lose(ctx context.Context, t *try) {
+func (r *runner) attemptLost(ctx context.Context, t *attempt) {
 	t.shard.lost++
 	t.shard.untried++
 	if t.shard.lost >= maxLost {
-		c.fail(ctx, t, failure{code: lifecycle.WorkerLost, message: fmt.Sprintf("Node %s was lost %d times", t.node.ID, t.shard.lost)})
+		r.failAttempt(ctx, t, failure{code: lifecycle.WorkerLost, message: fmt.Sprintf("Node %s was lost %d times", t.node.ID, t.shard.lost)})
 		return
 	}
-	c.close(t, runs.AttemptLost, string(executor.Lost))
-	t.node.again(t.shard)
-	c.set(t.node, c.stateOf(t.node))
-	c.tellOf(c.event(t, lifecycle.NodeRetried, t.node.Name+" was lost with its machine; retrying"))
+	r.closeAttempt(t, runs.AttemptLost, string(executor.Lost))
+	t.node.requeue(t.shard)
+	r.setState(t.node, r.stateOf(t.node))
+	r.addEvent(r.event(t, lifecycle.NodeRetried, t.node.Name+" was lost with its machine; retrying"))
 }
 
 // failure is why an attempt failed, for people and for the retry rules.
@@ -136,24 +136,24 @@ type failure struct {
 	message string
 }
 
-func (c *carrier) explain(ctx context.Context, t *try, s executor.Seen) failure {
+func (r *runner) explainFailure(ctx context.Context, t *attempt, s executor.Status) failure {
 	id := t.node.ID
-	if c.e.disk.WasEvicted(c.key(t)) && s.Reason == executor.Cancelled {
+	if r.e.disk.WasEvicted(r.key(t)) && s.Reason == executor.Cancelled {
 		return failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s was stopped: the server's disk was nearly full, and this node used most of it", id)}
 	}
 	switch s.Reason {
 	case executor.OutOfMemory:
 		return failure{lifecycle.OutOfMemory, graph.OnOOM, fmt.Sprintf("Node %s ran out of its %.3g GB of memory", id, t.ramGB)}
 	case executor.TimedOut:
-		if c.limit > 0 && (t.node.Timeout == 0 || c.clock.Took() >= c.limit) {
-			return failure{lifecycle.PlanTimeLimit, "", c.overtime()}
+		if r.timeLimit > 0 && (t.node.Timeout == 0 || r.clock.Took() >= r.timeLimit) {
+			return failure{lifecycle.PlanTimeLimit, "", r.timeLimitMessage()}
 		}
 		return failure{lifecycle.NodeTimeout, graph.OnTimeout, fmt.Sprintf("Node %s took longer than its %s", id, t.node.Timeout)}
 	case executor.OutputMissing:
 		if s.Exit.Refused != "" {
 			return failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s: an output can't be stored: %s", id, s.Exit.Refused)}
 		}
-		return failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s did not produce %s", id, c.missing(t, s.Exit))}
+		return failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s did not produce %s", id, r.missingPaths(t, s.Exit))}
 	case executor.ImageUnavailable:
 		return failure{lifecycle.ImageUnavailable, "", fmt.Sprintf("Node %s: its image cannot be had: %s", id, s.Detail)}
 	case executor.StartFailed:
@@ -161,15 +161,15 @@ func (c *carrier) explain(ctx context.Context, t *try, s executor.Seen) failure 
 	case executor.Signaled:
 		return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s was ended by signal %d", id, s.Exit.Signal)}
 	case executor.ExitedNonZero:
-		return failure{lifecycle.NodeFailedCode, graph.OnError, c.exited(ctx, t, s)}
+		return failure{lifecycle.NodeFailedCode, graph.OnError, r.explainExit(ctx, t, s)}
 	case executor.OutOfDisk:
-		return failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s wrote more than the %s of disk, or more files, than a task may have", id, produced.SizeText(c.e.Disk))}
+		return failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s wrote more than the %s of disk, or more files, than a task may have", id, produced.SizeText(r.e.Disk))}
 	}
 	return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s failed: %s %s", id, s.Reason, s.Detail)}
 }
 
-// missing names the paths that were promised and are not there.
-func (c *carrier) missing(t *try, e *executor.Exit) string {
+// missingPaths names the paths that were promised and are not there.
+func (r *runner) missingPaths(t *attempt, e *executor.Exit) string {
 	var paths []string
 	for _, port := range e.Missing {
 		if out, ok := t.node.Output(port); ok {
@@ -179,46 +179,46 @@ func (c *carrier) missing(t *try, e *executor.Exit) string {
 	return strings.Join(paths, ", ")
 }
 
-// tail is how much of a failed node's log its event contains.
-const tail = 4 << 10
+// logTailBytes is how much of a failed node's log its event contains.
+const logTailBytes = 4 << 10
 
-// fail tries a shard again, or gives it up.
-func (c *carrier) fail(ctx context.Context, t *try, f failure) {
+// failAttempt tries a shard again, or gives it up.
+func (r *runner) failAttempt(ctx context.Context, t *attempt, f failure) {
 	s := t.shard
 	t.row.Message = f.message
 	counted := s.attempt - s.untried
 	if f.why != "" && t.node.Retries.Again(counted, f.why) {
-		c.retry(t, f, t.node.Retries.Wait(counted))
+		r.retryLater(t, f, t.node.Retries.Wait(counted))
 		return
 	}
-	e := c.event(t, lifecycle.NodeFailedEvent, f.message)
-	e.Data = c.failureData(ctx, t, f)
-	c.tellOf(e)
-	c.close(t, runs.AttemptFailed, string(f.code))
+	e := r.event(t, lifecycle.NodeFailedEvent, f.message)
+	e.Data = r.failureData(ctx, t, f)
+	r.addEvent(e)
+	r.closeAttempt(t, runs.AttemptFailed, string(f.code))
 	if t.node.failure.code == "" {
 		t.node.failure = f
 	}
-	c.shardDone(t, false)
+	r.shardDone(t, false)
 }
 
-func (c *carrier) retry(t *try, f failure, wait time.Duration) {
+func (r *runner) retryLater(t *attempt, f failure, wait time.Duration) {
 	s := t.shard
-	s.state, s.retryAt = lifecycle.NodeRetrying, c.e.Now().Add(wait)
+	s.state, s.retryAt = lifecycle.NodeRetrying, r.e.Now().Add(wait)
 	if f.why == graph.OnOOM && t.node.Retries.MemoryFactor > 1 {
 		s.memory = t.ramGB * t.node.Retries.MemoryFactor
 	}
 	t.row.RetryAt = s.retryAt
-	c.tellOf(c.event(t, lifecycle.NodeRetried, fmt.Sprintf("%s; retrying in %s", f.message, wait)))
-	c.close(t, runs.AttemptFailed, string(f.code))
-	c.waits[s] = t.node
-	c.set(t.node, c.stateOf(t.node))
+	r.addEvent(r.event(t, lifecycle.NodeRetried, fmt.Sprintf("%s; retrying in %s", f.message, wait)))
+	r.closeAttempt(t, runs.AttemptFailed, string(f.code))
+	r.retrying[s] = t.node
+	r.setState(t.node, r.stateOf(t.node))
 }
 
 // failureData is what a person needs to see first: the status and the last of
 // the log.
-func (c *carrier) failureData(ctx context.Context, t *try, f failure) []byte {
+func (r *runner) failureData(ctx context.Context, t *attempt, f failure) []byte {
 	data := map[string]any{"errorCode": f.code, "exitCode": t.node.row.ExitCode}
-	if text := c.lastOf(ctx, t); text != "" {
+	if text := r.logTail(ctx, t); text != "" {
 		data["log"] = text
 	}
 	text, err := json.Marshal(data)
@@ -229,20 +229,20 @@ func (c *carrier) failureData(ctx context.Context, t *try, f failure) []byte {
 }
 
 // stateOf is what the shards of a node add up to while some are at work.
-func (c *carrier) stateOf(n *node) lifecycle.NodeState {
-	for _, t := range c.live {
+func (r *runner) stateOf(n *node) lifecycle.NodeState {
+	for _, t := range r.live {
 		if t.node == n {
 			return lifecycle.NodeRunning
 		}
 	}
-	if !n.idle() {
+	if !n.noneWaiting() {
 		return lifecycle.NodeQueued
 	}
 	return lifecycle.NodeRetrying
 }
 
 // shardDone counts a shard that has ended, and with the last one its node.
-func (c *carrier) shardDone(t *try, ok bool) {
+func (r *runner) shardDone(t *attempt, ok bool) {
 	n := t.node
 	t.shard.state = lifecycle.NodeSucceeded
 	n.done++
@@ -251,15 +251,15 @@ func (c *carrier) shardDone(t *try, ok bool) {
 		n.failed++
 	}
 	n.row.ShardsDone, n.row.ShardsFailed = n.done, n.failed
-	c.dirty[n] = true
+	r.dirty[n] = true
 	if n.done < n.total {
 		return
 	}
 	if n.failed > 0 && !(n.AllowFailure && n.failed < n.done) {
-		c.set(n, lifecycle.NodeFailed)
+		r.setState(n, lifecycle.NodeFailed)
 		return
 	}
-	c.set(n, lifecycle.NodeSucceeded)
+	r.setState(n, lifecycle.NodeSucceeded)
 	kind, message := lifecycle.NodeDone, n.Name+" completed"
 	if n.failed > 0 {
 		message = fmt.Sprintf("%s completed without %d of its %d items, which its settings allow", n.Name, n.failed, n.done)
@@ -267,47 +267,47 @@ func (c *carrier) shardDone(t *try, ok bool) {
 	if n.row.Cached = n.cached == n.total; n.row.Cached {
 		kind, message = lifecycle.NodeCached, n.Name+" was reused from an earlier run"
 	}
-	c.tellOf(c.event(t, kind, message))
+	r.addEvent(r.event(t, kind, message))
 }
 
 // stopAll stops every attempt that we started.
-func (c *carrier) stopAll(ctx context.Context) {
-	for _, t := range c.live {
+func (r *runner) stopAll(ctx context.Context) {
+	for _, t := range r.live {
 		if !t.stopped {
 			t.stopped = true
-			c.e.complain(ctx, "cannot stop an attempt", c.e.Driver.Stop(ctx, t.handle, stopGrace))
+			r.e.logError(ctx, "cannot stop an attempt", r.e.Driver.Stop(ctx, t.handle, stopGrace))
 		}
 	}
 }
 
-// halt stops everything and waits until it has ended, but not for ever.
-func (c *carrier) halt(ctx context.Context) error {
-	if err := c.takeIn(ctx); err != nil {
+// stopAndWait stops everything and waits until it has ended, but not for ever.
+func (r *runner) stopAndWait(ctx context.Context) error {
+	if err := r.collectOutputs(ctx); err != nil {
 		return err
 	}
-	c.stopAll(ctx)
-	forced := time.NewTimer(forcedAfter)
+	r.stopAll(ctx)
+	forced := time.NewTimer(stopTimeout)
 	defer forced.Stop()
-	for len(c.live) > 0 {
+	for len(r.live) > 0 {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-forced.C:
-			clear(c.live)
-		case now := <-c.seen:
-			c.halted(ctx, now)
+			clear(r.live)
+		case now := <-r.snapshots:
+			r.noteStopped(ctx, now)
 		}
 	}
-	for len(c.open) > 0 {
-		c.set(c.open[0], lifecycle.NodeCancelled)
+	for len(r.open) > 0 {
+		r.setState(r.open[0], lifecycle.NodeCancelled)
 	}
-	return c.flush(ctx)
+	return r.flush(ctx)
 }
 
-func (c *carrier) halted(ctx context.Context, now sight) {
+func (r *runner) noteStopped(ctx context.Context, now snapshot) {
 	over := map[executor.Key]bool{}
-	for key, t := range c.live {
-		over[key] = now.at.After(t.since) // one that is not listed is gone
+	for key, t := range r.live {
+		over[key] = now.at.After(t.submittedAt) // one that is not listed is gone
 	}
 	for _, s := range now.list {
 		if !s.Phase.Final() {
@@ -315,12 +315,12 @@ func (c *carrier) halted(ctx context.Context, now sight) {
 		}
 	}
 	for key, gone := range over {
-		t := c.live[key]
+		t := r.live[key]
 		if !gone {
 			continue
 		}
-		c.e.complain(ctx, "cannot keep a log", c.readLog(ctx, t, true))
-		c.close(t, runs.AttemptCancelled, "")
-		c.over = append(c.over, t.handle)
+		r.e.logError(ctx, "cannot keep a log", r.readLog(ctx, t, true))
+		r.closeAttempt(t, runs.AttemptCancelled, "")
+		r.endedHandles = append(r.endedHandles, t.handle)
 	}
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/diskguard"
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/kept"
+	"github.com/millrace/millrace/internal/engine/failedfolders"
+	"github.com/millrace/millrace/internal/engine/inputcache"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/prepare"
-	"github.com/millrace/millrace/internal/engine/shelf"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
@@ -58,8 +58,8 @@ type Archive interface {
 	LastParts(ctx context.Context, team ids.Team, workflow ids.Workflow, node string, shard int) ([]byte, error)
 }
 
-// Purse sets credits aside for runs while they execute.
-type Purse interface {
+// Holds sets credits aside for runs while they execute.
+type Holds interface {
 	HoldForRun(ctx context.Context, id ids.Run, fence int64, amount credits.Amount, now time.Time) error
 	// HeldFor is what is held in all; nothing is no error.
 	HeldFor(ctx context.Context, id string) (credits.Amount, error)
@@ -89,70 +89,70 @@ type Secrets interface {
 
 // Options are what the engine is made of.
 type Options struct {
-	Queue   Queue
-	Leases  lease.Store
-	Clock   lease.Clock
-	Journal Journal
-	Archive Archive
-	Purse   Purse
-	Objects Objects
-	Remote  bool // objects lie on another machine
-	Files   Files
-	Secrets Secrets
-	Driver  executor.Driver
-	Images  Images       // nil: no node can have one
-	Failed  *kept.Keeper // of the folders of failed attempts; nil: nothing is kept
-	Catalog credits.Catalog
-	Dir     string // holds the folders of attempts
-	Owner   string // this worker, unique for its life; it begins with Host and a space
-	Host    string // this machine and folder: who finds its attempts again
-	Away    time.Duration
-	Pause   time.Duration             // the first after an error of the platform; 0: the default
-	Network bool                      // whether tasks may use it
-	Disk    int64                     // bytes that one may write; 0: no limit
-	TaskLog int64                     // bytes kept of the log of one attempt; 0: the driver's own bound
-	Free    diskguard.Disk            // nil: there is always space
-	Changed func(ids.Run)             // called whenever a run has changed
-	Ended   func(ids.Run)             // called when a run is no longer executed here
-	Pulse   func(ids.Run, runs.Pulse) // called with what a running one uses
-	Log     *slog.Logger
-	Now     func() time.Time
-	Memory  *bounds.Memory // of the server; nil: without end
+	Queue         Queue
+	Leases        lease.Store
+	Clock         lease.Clock
+	Journal       Journal
+	Archive       Archive
+	Holds         Holds
+	Objects       Objects
+	Remote        bool // objects lie on another machine
+	Files         Files
+	Secrets       Secrets
+	Driver        executor.Driver
+	Images        Images                // nil: no node can have one
+	FailedFolders *failedfolders.Keeper // of the folders of failed attempts; nil: nothing is kept
+	Catalog       credits.Catalog
+	Dir           string // holds the folders of attempts
+	Owner         string // this worker, unique for its life; it begins with Host and a space
+	Host          string // this machine and folder: who finds its attempts again
+	AbandonAfter  time.Duration
+	RetryPause    time.Duration             // the first after an error of the platform; 0: the default
+	Network       bool                      // whether tasks may use it
+	Disk          int64                     // bytes that one may write; 0: no limit
+	TaskLog       int64                     // bytes kept of the log of one attempt; 0: the driver's own bound
+	FreeDisk      diskguard.Disk            // nil: there is always space
+	Changed       func(ids.Run)             // called whenever a run has changed
+	Ended         func(ids.Run)             // called when a run is no longer executed here
+	Sampled       func(ids.Run, runs.Pulse) // called with what a running one uses
+	Log           *slog.Logger
+	Now           func() time.Time
+	Memory        *bounds.Memory // of the server; nil: without end
 }
 
 // Engine executes runs until its context ends.
 type Engine struct {
 	Options
-	wake   chan struct{}
-	leases *lease.Keeper
-	disk   *diskguard.Guard
-	before *prepare.Preparer // of queued runs
+	wake     chan struct{}
+	leases   *lease.Keeper
+	disk     *diskguard.Guard
+	preparer *prepare.Preparer // of queued runs
 
 	tookOver bool             // what earlier workers on this machine had
 	crashed  map[ids.Run]bool // were at work when this machine's last server went down
 	mu       sync.Mutex
-	carriers map[ids.Run]*carrier
+	runners  map[ids.Run]*runner
 	done     sync.WaitGroup
 }
 
 // How often a worker does what, and its limits.
 const (
-	look        = 200 * time.Millisecond // attempts
-	patrol      = 2 * time.Second        // queued and lost runs, and requests to cancel
-	reporting   = 10 * time.Second       // to other servers
-	maxCarried  = 1000
-	stopGrace   = 5 * time.Second
-	forcedAfter = 60 * time.Second
+	observeEvery = 200 * time.Millisecond // attempts
+	claimEvery   = 2 * time.Second        // queued and lost runs, and requests to cancel
+	reportEvery  = 10 * time.Second       // to other servers
+	maxRuns      = 1000
+	stopGrace    = 5 * time.Second
+	stopTimeout  = 60 * time.Second
 )
 
 // New makes an engine.
 func New(o Options) *Engine {
-	o.Pause = cmp.Or(o.Pause, defaultPause)
+	o.RetryPause = cmp.Or(o.RetryPause, defaultPause)
 	e := &Engine{
-		Options: o, wake: make(chan struct{}, 1), carriers: map[ids.Run]*carrier{}, crashed: map[ids.Run]bool{},
-		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log), disk: diskguard.New(o.Free, o.Driver, o.Log, o.Now),
+		Options: o, wake: make(chan struct{}, 1), runners: map[ids.Run]*runner{}, crashed: map[ids.Run]bool{},
+		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log), disk: diskguard.New(o.FreeDisk, o.Driver, o.Log, o.Now),
 	}
-	e.before = prepare.New(o.Images, func(id ids.Run) {
+	e.preparer = prepare.New(o.Images, func(id ids.Run) {
 		e.Changed(id)
 		e.Wake()
 	})
@@ -180,38 +180,38 @@ func (e *Engine) Wake() {
 	}
 }
 
-func (e *Engine) snapshot() map[ids.Run]*carrier {
+func (e *Engine) currentRunners() map[ids.Run]*runner {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := make(map[ids.Run]*carrier, len(e.carriers))
-	for id, c := range e.carriers {
+	all := make(map[ids.Run]*runner, len(e.runners))
+	for id, c := range e.runners {
 		all[id] = c
 	}
 	return all
 }
 
-func (e *Engine) carries(id ids.Run) bool {
+func (e *Engine) isRunning(id ids.Run) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.carriers[id] != nil
+	return e.runners[id] != nil
 }
 
 // Cancel cancels a run at once, without waiting for the next claim.
 func (e *Engine) Cancel(id ids.Run) {
-	e.before.Drop(id)
-	if c := e.snapshot()[id]; c != nil {
+	e.preparer.Drop(id)
+	if c := e.currentRunners()[id]; c != nil {
 		c.cancel()
 	}
 }
 
-// AtWork are the runs of which something is left on this machine: they are
+// LocalRuns are the runs of which something is left on this machine: they are
 // executed here, or an attempt still has its folder, or inputs are cached.
-func (e *Engine) AtWork(ctx context.Context) ([]ids.Run, error) {
+func (e *Engine) LocalRuns(ctx context.Context) ([]ids.Run, error) {
 	here := map[ids.Run]bool{}
-	for id := range e.snapshot() {
+	for id := range e.currentRunners() {
 		here[id] = true
 	}
-	cached, failed := shelf.Runs(e.Dir)
+	cached, failed := inputcache.Runs(e.Dir)
 	for _, id := range cached {
 		here[id] = true
 	}

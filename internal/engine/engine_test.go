@@ -94,10 +94,10 @@ func (s *shop) open(owner string) (stop func()) {
 		s.changed = make(chan struct{})
 	}
 	o := engine.Options{
-		Queue: s.db, Leases: s.db, Clock: lease.Uptime, Journal: s.db, Purse: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
-		Dir: s.dir, Owner: "here " + owner, Host: "here", Away: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
+		Queue: s.db, Leases: s.db, Clock: lease.Uptime, Journal: s.db, Holds: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
+		Dir: s.dir, Owner: "here " + owner, Host: "here", AbandonAfter: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
-		Archive: s.archive, Secrets: s.db, Pulse: func(ids.Run, runs.Pulse) {}, Changed: changed, Ended: changed,
+		Archive: s.archive, Secrets: s.db, Sampled: func(ids.Run, runs.Pulse) {}, Changed: changed, Ended: changed,
 	}
 	if s.ended != nil {
 		o.Ended = func(id ids.Run) { changed(id); s.ended(id) }
@@ -106,12 +106,12 @@ func (s *shop) open(owner string) (stop func()) {
 	if s.flaky != nil {
 		mine = s.flaky.another()
 		db := flakyDB{s.db, mine}
-		o.Pause = 5 * time.Millisecond
-		o.Queue, o.Leases, o.Journal, o.Purse, o.Files, o.Objects = db, db, db, db, db, flakyObjects{s.kept, mine}
+		o.RetryPause = 5 * time.Millisecond
+		o.Queue, o.Leases, o.Journal, o.Holds, o.Files, o.Objects = db, db, db, db, db, flakyObjects{s.kept, mine}
 		o.Driver = mortal{driver, mine}
 	}
 	if s.away != nil {
-		o.Pause, o.Objects = 5*time.Millisecond, flakyObjects{s.kept, s.away}
+		o.RetryPause, o.Objects = 5*time.Millisecond, flakyObjects{s.kept, s.away}
 	}
 	e := engine.New(o)
 	s.wake = e.Wake

@@ -11,14 +11,14 @@ import (
 // Images makes root file systems out of container images.
 type Images = runimages.Store
 
-// named reports whether it is known what a node's image is, or that it cannot
+// imageResolved reports whether it is known what a node's image is, or that it cannot
 // be known.
-func (c *carrier) named(ctx context.Context, n *node) bool {
-	return n.Image == "" || c.e.noImages(ctx) != nil || c.images.Named(n.Image)
+func (r *runner) imageResolved(ctx context.Context, n *node) bool {
+	return n.Image == "" || r.e.imagesUnavailable(ctx) != nil || r.images.Resolved(n.Image)
 }
 
-// noImages is why this server can use none.
-func (e *Engine) noImages(ctx context.Context) error {
+// imagesUnavailable is why this server can use none.
+func (e *Engine) imagesUnavailable(ctx context.Context) error {
 	caps, err := e.Driver.Capabilities(ctx)
 	switch {
 	case err != nil:
@@ -33,15 +33,15 @@ func (e *Engine) noImages(ctx context.Context) error {
 
 // imageOf is the image of a node, of which at least the name is known, or nil if
 // it has none.
-func (c *carrier) imageOf(ctx context.Context, n *node) (*runimages.Image, error) {
+func (r *runner) imageOf(ctx context.Context, n *node) (*runimages.Image, error) {
 	if n.Image == "" {
 		return nil, nil
 	}
-	if err := c.e.noImages(ctx); err != nil {
+	if err := r.e.imagesUnavailable(ctx); err != nil {
 		return nil, err
 	}
-	if i := c.images.Image(n.Image); i != nil {
-		return i, i.Unnamed
+	if i := r.images.Image(n.Image); i != nil {
+		return i, i.ResolveErr
 	}
 	return nil, errors.New("a node starts before its image was asked for")
 }

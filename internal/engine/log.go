@@ -22,78 +22,78 @@ const (
 
 // readLog takes what the command has written since the last look: all of it,
 // or as much as one look may.
-func (c *carrier) readLog(ctx context.Context, t *try, all bool) error {
-	if most := c.e.TaskLog * logsOfRun; most > 0 && c.texts >= most {
-		if !c.mute {
-			c.mute = true
-			c.keepPieces(ctx, t, []byte(logsCut))
+func (r *runner) readLog(ctx context.Context, t *attempt, all bool) error {
+	if most := r.e.TaskLog * logsOfRun; most > 0 && r.logBytes >= most {
+		if !r.logsFull {
+			r.logsFull = true
+			r.keepPieces(ctx, t, []byte(logsCut))
 		}
 		return nil
 	}
-	r, err := c.e.Driver.Logs(ctx, t.handle, t.logged)
+	log, err := r.e.Driver.Logs(ctx, t.handle, t.logged)
 	if err != nil {
 		return nil // there is none yet, or none any more
 	}
-	defer r.Close()
-	buffer := c.buffer()
+	defer log.Close()
+	buffer := r.buffer()
 	for taken := 0; all || taken < logRound; {
-		n, err := readFull(r, buffer)
+		n, err := readFull(log, buffer)
 		taken += n
 		switch {
 		case n == len(buffer):
-			if err := c.keepChunk(ctx, t, buffer); err != nil {
+			if err := r.keepChunk(ctx, t, buffer); err != nil {
 				return err
 			}
 		default:
-			c.keepPieces(ctx, t, buffer[:n])
+			r.keepPieces(ctx, t, buffer[:n])
 		}
 		if err != nil || n < len(buffer) {
 			break
 		}
 	}
 	if t.inline >= logChunk {
-		return c.seal(ctx, t)
+		return r.moveToObject(ctx, t)
 	}
 	return nil
 }
 
 // buffer is where logs are read into; a runner reads one log at a time.
-func (c *carrier) buffer() []byte {
-	if c.text == nil {
-		c.text = make([]byte, logChunk)
+func (r *runner) buffer() []byte {
+	if r.logBuffer == nil {
+		r.logBuffer = make([]byte, logChunk)
 	}
-	return c.text
+	return r.logBuffer
 }
 
 // keepPieces puts text into the journal.
-func (c *carrier) keepPieces(ctx context.Context, t *try, text []byte) {
+func (r *runner) keepPieces(ctx context.Context, t *attempt, text []byte) {
 	for len(text) > 0 {
 		n := min(len(text), logPiece)
-		p := c.piece(ctx, t, int64(n))
+		p := r.piece(ctx, t, int64(n))
 		p.Text = bytes.Clone(text[:n])
 		t.inline += int64(n)
-		c.addPiece(t, p)
+		r.addPiece(t, p)
 		text = text[n:]
 	}
 }
 
 // keepChunk puts text into an object.
-func (c *carrier) keepChunk(ctx context.Context, t *try, text []byte) error {
-	if err := c.seal(ctx, t); err != nil { // what came before lies before it
+func (r *runner) keepChunk(ctx context.Context, t *attempt, text []byte) error {
+	if err := r.moveToObject(ctx, t); err != nil { // what came before lies before it
 		return err
 	}
-	p := c.piece(ctx, t, int64(len(text)))
-	p.Object = c.logKey(t, p.NodeStart)
-	if err := c.putLog(ctx, p.Object, text); err != nil {
+	p := r.piece(ctx, t, int64(len(text)))
+	p.Object = r.logKey(t, p.NodeStart)
+	if err := r.putLog(ctx, p.Object, text); err != nil {
 		return err
 	}
-	c.addPiece(t, p)
+	r.addPiece(t, p)
 	return nil
 }
 
-func (c *carrier) piece(ctx context.Context, t *try, size int64) runs.LogPiece {
+func (r *runner) piece(ctx context.Context, t *attempt, size int64) runs.LogPiece {
 	p := runs.LogPiece{Node: t.node.ID, Shard: t.shard.index, Attempt: t.row.Number, NodeStart: t.shard.logged, Size: size}
-	if m, ok := c.e.Driver.(executor.Meter); ok {
+	if m, ok := r.e.Driver.(executor.Meter); ok {
 		marks, err := m.Marks(ctx, t.handle, t.logged)
 		for _, mark := range marks {
 			if err == nil && mark.Offset < t.logged+size {
@@ -104,45 +104,45 @@ func (c *carrier) piece(ctx context.Context, t *try, size int64) runs.LogPiece {
 	return p
 }
 
-func (c *carrier) addPiece(t *try, p runs.LogPiece) {
-	c.texts += p.Size
+func (r *runner) addPiece(t *attempt, p runs.LogPiece) {
+	r.logBytes += p.Size
 	t.logged += p.Size
 	t.shard.logged += p.Size
-	c.step.Logs = append(c.step.Logs, p)
+	r.step.Logs = append(r.step.Logs, p)
 }
 
-// seal moves the text of the journal's last pieces into an object. The
+// moveToObject moves the text of the journal's last pieces into an object. The
 // executor has it still.
-func (c *carrier) seal(ctx context.Context, t *try) error {
+func (r *runner) moveToObject(ctx context.Context, t *attempt) error {
 	if t.inline == 0 {
 		return nil
 	}
-	r, err := c.e.Driver.Logs(ctx, t.handle, t.logged-t.inline)
+	log, err := r.e.Driver.Logs(ctx, t.handle, t.logged-t.inline)
 	if err != nil {
 		return nil // it stays where it is
 	}
-	defer r.Close()
+	defer log.Close()
 	text := make([]byte, t.inline)
-	if n, err := readFull(r, text); err != nil || int64(n) < t.inline {
+	if n, err := readFull(log, text); err != nil || int64(n) < t.inline {
 		return nil
 	}
 	m := runs.Sealed{Node: t.node.ID, Shard: t.shard.index, From: t.shard.logged - t.inline, To: t.shard.logged}
-	m.Object = c.logKey(t, m.From)
-	if err := c.putLog(ctx, m.Object, text); err != nil {
+	m.Object = r.logKey(t, m.From)
+	if err := r.putLog(ctx, m.Object, text); err != nil {
 		return err
 	}
-	c.step.Sealed = append(c.step.Sealed, m)
+	r.step.Sealed = append(r.step.Sealed, m)
 	t.inline = 0
 	return nil
 }
 
 // logKey contains attempt and fence, like that of an output, and the fence of
 // this worker: another one may have split the text at other offsets.
-func (c *carrier) logKey(t *try, start int64) string {
-	return fmt.Sprintf("teams/%s/runs/%s/logs/%s.%06d.%d-%s.%d.%012d", c.r.Team, c.r.ID, t.node.ID, t.shard.index, t.row.Number, t.row.Fence, c.r.Fence, start)
+func (r *runner) logKey(t *attempt, start int64) string {
+	return fmt.Sprintf("teams/%s/runs/%s/logs/%s.%06d.%d-%s.%d.%012d", r.run.Team, r.run.ID, t.node.ID, t.shard.index, t.row.Number, t.row.Fence, r.run.Fence, start)
 }
 
-func (c *carrier) putLog(ctx context.Context, key string, text []byte) error {
-	_, err := c.e.Objects.Put(ctx, key, "text/plain; charset=utf-8", bytes.NewReader(text), int64(len(text)))
+func (r *runner) putLog(ctx context.Context, key string, text []byte) error {
+	_, err := r.e.Objects.Put(ctx, key, "text/plain; charset=utf-8", bytes.NewReader(text), int64(len(text)))
 	return err
 }

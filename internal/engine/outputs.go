@@ -23,15 +23,15 @@ import (
 
 // succeed stores an attempt's outputs. The bytes are safe before the journal says
 // so, and hashed again on the way: what the shim saw is what is kept.
-func (c *carrier) succeed(ctx context.Context, t *try, exit *executor.Exit) error {
-	if full, err := c.overStorage(ctx, t, exit); full || err != nil {
+func (r *runner) succeed(ctx context.Context, t *attempt, exit *executor.Exit) error {
+	if full, err := r.overStorage(ctx, t, exit); full || err != nil {
 		return err
 	}
 	var kept []runs.Output
 	for i, o := range exit.Outputs {
-		out, err := c.keep(ctx, t, i, o)
+		out, err := r.storeOutput(ctx, t, i, o)
 		if fault.Is(err, fault.KindInvalid) {
-			c.fail(ctx, t, failure{code: lifecycle.OutputMismatch, message: fmt.Sprintf("Node %s: %s changed while it was collected", t.node.ID, o.Path)})
+			r.failAttempt(ctx, t, failure{code: lifecycle.OutputMismatch, message: fmt.Sprintf("Node %s: %s changed while it was collected", t.node.ID, o.Path)})
 			return nil
 		}
 		if err != nil {
@@ -41,17 +41,17 @@ func (c *carrier) succeed(ctx context.Context, t *try, exit *executor.Exit) erro
 	}
 	t.row.Outputs = len(kept)
 	for _, o := range kept {
-		c.made.Add(o)
+		r.produced.Add(o)
 	}
-	c.step.Outputs = append(c.step.Outputs, kept...)
-	c.close(t, runs.AttemptSucceeded, "")
-	c.shardDone(t, true)
+	r.step.Outputs = append(r.step.Outputs, kept...)
+	r.closeAttempt(t, runs.AttemptSucceeded, "")
+	r.shardDone(t, true)
 	return nil
 }
 
 // overStorage fails an attempt whose outputs exceed the team's storage. Their
 // lengths count, as they will when they are kept.
-func (c *carrier) overStorage(ctx context.Context, t *try, exit *executor.Exit) (bool, error) {
+func (r *runner) overStorage(ctx context.Context, t *attempt, exit *executor.Exit) (bool, error) {
 	var sum int64
 	for _, o := range exit.Outputs {
 		sum += o.Size
@@ -59,19 +59,19 @@ func (c *carrier) overStorage(ctx context.Context, t *try, exit *executor.Exit) 
 	if sum == 0 {
 		return false, nil
 	}
-	left, err := c.e.Files.StorageLeft(ctx, c.r.Team)
+	left, err := r.e.Files.StorageLeft(ctx, r.run.Team)
 	if err != nil || sum <= left {
 		return false, err
 	}
-	c.fail(ctx, t, failure{code: lifecycle.DiskFull, message: fmt.Sprintf(
+	r.failAttempt(ctx, t, failure{code: lifecycle.DiskFull, message: fmt.Sprintf(
 		"Node %s made %s, and the team's plan has %s of storage left: delete files, or change to a larger plan", t.node.ID, produced.SizeText(sum), produced.SizeText(max(0, left)))})
 	return true, nil
 }
 
-// keep stores one output under a key that contains attempt and fence, so that
+// storeOutput stores one output under a key that contains attempt and fence, so that
 // nobody else can write it.
-func (c *carrier) keep(ctx context.Context, t *try, i int, o executor.Output) (runs.Output, error) {
-	f, err := outputs.Open(filepath.Join(c.e.Dir, c.key(t).Folder(), shim.WorkFolder), o.Path)
+func (r *runner) storeOutput(ctx context.Context, t *attempt, i int, o executor.Output) (runs.Output, error) {
+	f, err := outputs.Open(filepath.Join(r.e.Dir, r.key(t).Folder(), shim.WorkFolder), o.Path)
 	if err != nil {
 		return runs.Output{}, fault.Invalid("%s is not there any more", o.Path).WithCause(err)
 	}
@@ -81,10 +81,10 @@ func (c *carrier) keep(ctx context.Context, t *try, i int, o executor.Output) (r
 	if media == "" {
 		media = "application/octet-stream"
 	}
-	key := c.outputKey(t, i, o.Port, name)
-	blob, err := c.e.Objects.Put(ctx, key, media, f, o.Size)
+	key := r.outputKey(t, i, o.Port, name)
+	blob, err := r.e.Objects.Put(ctx, key, media, f, o.Size)
 	if fault.Is(err, fault.KindConflict) {
-		blob, err = c.kept(ctx, key)
+		blob, err = r.storedBlob(ctx, key)
 	}
 	if err == nil && blob.SHA256 != o.SHA256 {
 		err = fault.Invalid("%s has changed", o.Path)
@@ -98,46 +98,46 @@ func (c *carrier) keep(ctx context.Context, t *try, i int, o executor.Output) (r
 // outputKey sorts by node, shard and place in the port. It has no folder of its
 // own, which would cost a write before it is safe, unless no file could be
 // called that.
-func (c *carrier) outputKey(t *try, i int, port, name string) string {
+func (r *runner) outputKey(t *attempt, i int, port, name string) string {
 	file := fmt.Sprintf("%s.%06d.%d-%s.%s.%06d", t.node.ID, t.shard.index, t.row.Number, t.row.Fence, port, i)
 	before := "."
 	if len(file)+len(before)+len(name) > maxFileName {
 		before = "/"
 	}
-	return fmt.Sprintf("teams/%s/runs/%s/%s%s%s", c.r.Team, c.r.ID, file, before, name)
+	return fmt.Sprintf("teams/%s/runs/%s/%s%s%s", r.run.Team, r.run.ID, file, before, name)
 }
 
 const maxFileName = 255 // bytes, on most file systems
 
-// kept is what an earlier worker had stored of this very attempt when it went
+// storedBlob is what an earlier worker had stored of this very attempt when it went
 // down; it is read again before it is believed.
-func (c *carrier) kept(ctx context.Context, key string) (files.Blob, error) {
-	blob, err := c.e.Objects.Stat(ctx, key)
+func (r *runner) storedBlob(ctx context.Context, key string) (files.Blob, error) {
+	blob, err := r.e.Objects.Stat(ctx, key)
 	if err != nil {
 		return blob, err
 	}
-	r, err := c.e.Objects.Open(ctx, key, 0, -1)
+	bytes, err := r.e.Objects.Open(ctx, key, 0, -1)
 	if err != nil {
 		return blob, err
 	}
-	defer r.Close()
+	defer bytes.Close()
 	h := sha256.New()
-	_, err = io.Copy(h, r)
+	_, err = io.Copy(h, bytes)
 	blob.SHA256 = hex.EncodeToString(h.Sum(nil))
 	return blob, err
 }
 
 // finish ends a run in which nothing is left to do.
-func (c *carrier) finish(ctx context.Context) error {
-	if n := c.plan.Failed(); n != nil {
-		f := c.nodes[n.ID].failure
+func (r *runner) finish(ctx context.Context) error {
+	if n := r.plan.Failed(); n != nil {
+		f := r.nodes[n.ID].failure
 		if f.code == "" {
 			f = failure{code: lifecycle.NodeFailedCode, message: "Node " + n.ID + " failed"}
 		}
-		return c.end(ctx, runs.Ending{Status: f.code.Ends(), Code: f.code, Message: f.message})
+		return r.endRun(ctx, runs.Ending{Status: f.code.Ends(), Code: f.code, Message: f.message})
 	}
-	verified := runs.Event{Type: lifecycle.OutputVerified, At: c.e.Now(), Message: fmt.Sprintf("%d output files are kept and verified", c.made.Count())}
-	return c.end(ctx, runs.Ending{Status: lifecycle.Completed, Message: "the run has completed"}, verified)
+	verified := runs.Event{Type: lifecycle.OutputVerified, At: r.e.Now(), Message: fmt.Sprintf("%d output files are kept and verified", r.produced.Count())}
+	return r.endRun(ctx, runs.Ending{Status: lifecycle.Completed, Message: "the run has completed"}, verified)
 }
 
 // readFull reads until the buffer is full or the text ends.

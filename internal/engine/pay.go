@@ -18,39 +18,39 @@ const (
 
 // pay holds the next minute before it begins, and ends what cannot be paid or
 // has had its time.
-func (c *carrier) pay(ctx context.Context) error {
-	if c.limit > 0 && c.clock.Took() >= c.limit {
-		return c.interrupt(ctx, lifecycle.PlanTimeLimit, c.overtime())
+func (r *runner) pay(ctx context.Context) error {
+	if r.timeLimit > 0 && r.clock.Took() >= r.timeLimit {
+		return r.interrupt(ctx, lifecycle.PlanTimeLimit, r.timeLimitMessage())
 	}
-	for c.r.Price > 0 && c.clock.Counts() && c.clock.Took()+holdEarly > c.paid {
-		err := c.e.Purse.HoldForRun(ctx, c.r.ID, c.r.Fence, c.r.Price*credits.Amount(holdAhead/time.Second), c.e.Now())
+	for r.run.Price > 0 && r.clock.Counts() && r.clock.Took()+holdEarly > r.paidFor {
+		err := r.e.Holds.HoldForRun(ctx, r.run.ID, r.run.Fence, r.run.Price*credits.Amount(holdAhead/time.Second), r.e.Now())
 		if fault.Is(err, fault.KindPayment) {
-			if c.clock.Took() < c.paid {
+			if r.clock.Took() < r.paidFor {
 				return nil // what is paid is used up first
 			}
-			return c.interrupt(ctx, lifecycle.CreditsExhausted, runs.Unpaid(err))
+			return r.interrupt(ctx, lifecycle.CreditsExhausted, runs.Unpaid(err))
 		}
 		if err != nil {
 			return err
 		}
-		c.paid += holdAhead
+		r.paidFor += holdAhead
 	}
 	return nil
 }
 
 // pauseClock stops the run's time, unless a task is at work. One that has ended
 // is not, even if nothing of it is kept yet.
-func (c *carrier) pauseClock() {
-	for _, t := range c.live {
-		if !t.over {
+func (r *runner) pauseClock() {
+	for _, t := range r.live {
+		if !t.ended {
 			return
 		}
 	}
-	c.clock.Pause()
+	r.clock.Pause()
 }
 
-// idle reports whether nothing runs although something could: what it waits for
+// waitsForPlatform reports whether nothing runs although something could: what it waits for
 // is the platform's to bring. A pause before a retry is the workflow's own.
-func (c *carrier) idle() bool {
-	return len(c.live) == 0 && len(c.waits) == 0 && len(c.open) > 0 && len(c.ends) == 0
+func (r *runner) waitsForPlatform() bool {
+	return len(r.live) == 0 && len(r.retrying) == 0 && len(r.open) > 0 && len(r.collecting) == 0
 }

@@ -8,67 +8,67 @@ import (
 )
 
 // restore rebuilds what an earlier worker knew.
-func (c *carrier) restore(rec runs.Record) {
+func (r *runner) restore(rec runs.Record) {
 	states := map[string]lifecycle.NodeState{}
 	for _, row := range rec.Nodes {
-		n, ok := c.g.Node(row.ID)
+		n, ok := r.g.Node(row.ID)
 		if !ok {
 			continue
 		}
 		states[row.ID] = row.State
 		if row.Shards != nil {
-			c.scattered += *row.Shards
+			r.scattered += *row.Shards
 		}
 		known := &node{Node: n, row: row}
 		if row.State.Terminal() {
-			c.nodes[row.ID] = known
+			r.nodes[row.ID] = known
 		} else {
-			c.enter(known)
+			r.addOpen(known)
 		}
 	}
-	c.plan = plan.New(c.g, states)
+	r.plan = plan.New(r.g, states)
 	for _, o := range rec.Outputs {
-		c.made.Add(o)
+		r.produced.Add(o)
 	}
-	known := tried{}
+	known := knownShards{}
 	for _, a := range rec.Attempts {
-		if n := c.nodes[a.Node]; n != nil {
-			c.recall(n, known.shard(n, a.Shard), a)
+		if n := r.nodes[a.Node]; n != nil {
+			r.restoreAttempt(n, known.shard(n, a.Shard), a)
 		}
 	}
 	for _, l := range rec.Logged {
-		c.texts += l.Size
-		if n := c.nodes[l.Node]; n != nil {
-			c.recallLog(known.shard(n, l.Shard), l)
+		r.logBytes += l.Size
+		if n := r.nodes[l.Node]; n != nil {
+			r.restoreLog(known.shard(n, l.Shard), l)
 		}
 	}
-	for _, n := range c.open {
-		c.refill(n, known[n])
+	for _, n := range r.open {
+		r.restoreShards(n, known[n])
 	}
 }
 
-// tried are the shards that the journal knows.
-type tried map[*node]map[int]*shard
+// knownShards are the shards that the journal knows.
+type knownShards map[*node]map[int]*shard
 
-func (t tried) shard(n *node, index int) *shard {
+func (t knownShards) shard(n *node, index int) *shard {
 	if t[n] == nil {
 		t[n] = map[int]*shard{}
 	}
 	if t[n][index] == nil {
-		t[n][index] = n.make(index)
+		t[n][index] = n.newShard(index)
 	}
 	return t[n][index]
 }
 
-// recall restores an attempt; those of one shard come in order.
-func (c *carrier) recall(n *node, s *shard, a runs.Attempt) {
+// restoreAttempt restores an attempt; those of one shard come in order.
+func (r *runner) restoreAttempt(n *node, s *shard, a runs.Attempt) {
 	s.item, s.attempt = a.Item, max(s.attempt, a.Number)
 	switch a.State {
 	case runs.AttemptStarted:
 		s.state = lifecycle.NodeRunning
-		t := &try{node: n, shard: s, row: a}
-		t.vcpu, t.ramGB, t.gpu = c.resources(n, s)
-		c.live[c.key(t)] = t
+		t := &attempt{node: n, shard: s, row: a}
+		t.vcpu, t.ramGB, t.gpu = r.resources(n, s)
+		r.live[r.key(t)] = t
 	case runs.AttemptSucceeded:
 		s.state = lifecycle.NodeSucceeded
 		if a.Reused() {
@@ -80,11 +80,11 @@ func (c *carrier) recall(n *node, s *shard, a runs.Attempt) {
 			s.lost++
 		}
 	default:
-		c.recallFailure(n, s, a)
+		r.restoreFailure(n, s, a)
 	}
 }
 
-func (c *carrier) recallFailure(n *node, s *shard, a runs.Attempt) {
+func (r *runner) restoreFailure(n *node, s *shard, a runs.Attempt) {
 	code := lifecycle.ErrorCode(a.Reason)
 	if a.RetryAt.IsZero() {
 		s.state = lifecycle.NodeFailed
@@ -99,10 +99,10 @@ func (c *carrier) recallFailure(n *node, s *shard, a runs.Attempt) {
 	}
 }
 
-// recallLog restores how much of an attempt's log is stored.
-func (c *carrier) recallLog(s *shard, l runs.Logged) {
+// restoreLog restores how much of an attempt's log is stored.
+func (r *runner) restoreLog(s *shard, l runs.Logged) {
 	s.logged = max(s.logged, l.End)
-	if t := c.live[executor.Key{Run: c.r.ID, Node: l.Node, Shard: l.Shard, Attempt: l.Attempt}]; t != nil {
+	if t := r.live[executor.Key{Run: r.run.ID, Node: l.Node, Shard: l.Shard, Attempt: l.Attempt}]; t != nil {
 		t.logged, t.inline = l.Size, l.Inline
 	}
 }

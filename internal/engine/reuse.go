@@ -15,33 +15,33 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// identify computes the cache key of an attempt.
-func (c *carrier) identify(ctx context.Context, t *try) error {
-	feeds := c.feeds(t.node)
-	item, isFile := c.item(t.shard)
+// computeCacheKey computes the cache key of an attempt.
+func (r *runner) computeCacheKey(ctx context.Context, t *attempt) error {
+	feeds := r.inputKeys(t.node)
+	item, isFile := r.item(t.shard)
 	wanted := feeds
 	if isFile {
 		wanted = maps.Clone(feeds)
 		wanted["ITEM"] = []string{item}
 	}
-	if err := c.find(ctx, t, wanted); err != nil {
+	if err := r.findFiles(ctx, t, wanted); err != nil {
 		return err
 	}
-	root, err := c.root(ctx, t.node)
+	root, err := r.rootName(ctx, t.node)
 	if err != nil {
 		return err
 	}
 	p := cachekey.Parts{"root": root, "arch": runtime.GOARCH, "interpreter": t.node.Interpreter, "command": t.node.Command}
-	task := taskenv.Task{Node: t.node.Node, Values: c.values}
+	task := taskenv.Task{Node: t.node.Node, Values: r.values}
 	for name, value := range t.node.Env {
 		p["env."+name] = value
 	}
 	for _, name := range task.Parameters() {
-		if text, ok := c.values.Text(name); ok {
+		if text, ok := r.values.Text(name); ok {
 			p["PARAM_"+name] = text
 		}
 	}
-	if t.secrets, err = c.secrets(ctx, t.node); err != nil {
+	if t.secrets, err = r.secrets(ctx, t.node); err != nil {
 		return err
 	}
 	for name, s := range t.secrets {
@@ -65,21 +65,21 @@ func (c *carrier) identify(ctx context.Context, t *try) error {
 	return nil
 }
 
-// find looks up the input files of an attempt. Those of this run may not be
+// findFiles looks up the input files of an attempt. Those of this run may not be
 // in the journal yet.
-func (c *carrier) find(ctx context.Context, t *try, feeds map[string][]string) error {
+func (r *runner) findFiles(ctx context.Context, t *attempt, feeds map[string][]string) error {
 	var others []string
 	own := map[string]files.File{}
 	for _, keys := range feeds {
 		for _, key := range keys {
-			if o, ok := c.made.Find(key); ok {
+			if o, ok := r.produced.Find(key); ok {
 				own[key] = files.File{Key: key, Name: o.Name, Blob: o.Blob, SHA256: o.SHA256}
 			} else {
 				others = append(others, key)
 			}
 		}
 	}
-	found, err := c.e.Files.FilesByKey(ctx, c.r.Team, others)
+	found, err := r.e.Files.FilesByKey(ctx, r.run.Team, others)
 	if err != nil {
 		return err
 	}
@@ -88,49 +88,49 @@ func (c *carrier) find(ctx context.Context, t *try, feeds map[string][]string) e
 	return nil
 }
 
-// root names what the command finds around it.
-func (c *carrier) root(ctx context.Context, n *node) (string, error) {
+// rootName names what the command finds around it.
+func (r *runner) rootName(ctx context.Context, n *node) (string, error) {
 	if n.Image != "" {
-		i, err := c.imageOf(ctx, n)
+		i, err := r.imageOf(ctx, n)
 		if err != nil {
 			return "", err
 		}
 		return i.Digest, nil
 	}
-	caps, err := c.e.Driver.Capabilities(ctx)
-	return caps.Root, err
+	caps, err := r.e.Driver.Capabilities(ctx)
+	return caps.System, err
 }
 
 // reuse lets an attempt succeed with the files of an earlier one with the same key,
 // if that is wanted and all of them are as they were.
-func (c *carrier) reuse(ctx context.Context, t *try) (bool, error) {
-	if t.row.CacheKey == "" || !t.node.Cache && c.r.RetryOf == "" {
+func (r *runner) reuse(ctx context.Context, t *attempt) (bool, error) {
+	if t.row.CacheKey == "" || !t.node.Cache && r.run.RetryOf == "" {
 		return false, nil
 	}
-	of := c.r.RetryOf
+	of := r.run.RetryOf
 	if t.node.Cache {
 		of = "" // any run of the team
 	}
-	list, found, err := c.e.Archive.Computed(ctx, c.r.Team, t.row.CacheKey, of)
+	list, found, err := r.e.Archive.Computed(ctx, r.run.Team, t.row.CacheKey, of)
 	if err != nil {
 		return false, err
 	}
 	if found {
-		if found, err = c.intact(ctx, list); err != nil {
+		if found, err = r.intact(ctx, list); err != nil {
 			return false, err
 		}
 	}
 	if !found {
-		return false, c.explainMiss(ctx, t, list)
+		return false, r.explainMiss(ctx, t, list)
 	}
-	return c.takeAgain(ctx, t, list)
+	return r.reuseOutputs(ctx, t, list)
 }
 
 // intact reports whether files are still what they were when they were
 // verified.
-func (c *carrier) intact(ctx context.Context, list []runs.Output) (bool, error) {
+func (r *runner) intact(ctx context.Context, list []runs.Output) (bool, error) {
 	for _, o := range list {
-		blob, err := c.e.Objects.Stat(ctx, o.Blob)
+		blob, err := r.e.Objects.Stat(ctx, o.Blob)
 		if fault.Is(err, fault.KindNotFound) || (err == nil && (blob.Size != o.Size || blob.Mark != o.Mark)) {
 			return false, nil
 		}
@@ -141,49 +141,49 @@ func (c *carrier) intact(ctx context.Context, list []runs.Output) (bool, error) 
 	return true, nil
 }
 
-// takeAgain writes the success in a step of its own: when somebody deletes the
+// reuseOutputs writes the success in a step of its own: when somebody deletes the
 // files at this moment, nothing else must fail with it.
-func (c *carrier) takeAgain(ctx context.Context, t *try, list []runs.Output) (bool, error) {
-	if err := c.flush(ctx); err != nil {
+func (r *runner) reuseOutputs(ctx context.Context, t *attempt, list []runs.Output) (bool, error) {
+	if err := r.flush(ctx); err != nil {
 		return false, err
 	}
-	t.row.State, t.row.Reason, t.row.EndedAt, t.row.Outputs = runs.AttemptSucceeded, runs.ReusedReason, c.e.Now(), len(list)
+	t.row.State, t.row.Reason, t.row.EndedAt, t.row.Outputs = runs.AttemptSucceeded, runs.ReusedReason, r.e.Now(), len(list)
 	for i, o := range list {
-		list[i].Key = c.outputKey(t, i, o.Port, o.Name)
+		list[i].Key = r.outputKey(t, i, o.Port, o.Name)
 		list[i].Node, list[i].Shard, list[i].Reused = t.node.ID, t.shard.index, true
 	}
 	// Counted on a copy until it is written.
 	n, s := *t.node, *t.shard
-	t.count()
+	t.countAttempt()
 	t.node.cached++
-	c.step.Attempts, c.step.Outputs = append(c.step.Attempts, t.row), list
-	c.shardDone(t, true)
-	err := c.flush(ctx)
+	r.step.Attempts, r.step.Outputs = append(r.step.Attempts, t.row), list
+	r.shardDone(t, true)
+	err := r.flush(ctx)
 	if errors.Is(err, runs.ErrGone) {
-		c.undo(t, n, s)
+		r.undoReuse(t, n, s)
 		return false, nil
 	}
 	for _, o := range list {
-		c.made.Add(o)
+		r.produced.Add(o)
 	}
 	return true, err
 }
 
-// undo takes back a success that could not be written.
-func (c *carrier) undo(t *try, n node, s shard) {
+// undoReuse takes back a success that could not be written.
+func (r *runner) undoReuse(t *attempt, n node, s shard) {
 	ended := t.node.row.State.Terminal()
 	*t.node, *t.shard = n, s
-	c.plan.Unset(t.node.ID, n.row.State)
+	r.plan.Unset(t.node.ID, n.row.State)
 	if ended {
-		c.enter(t.node)
+		r.addOpen(t.node)
 	}
-	c.step = runs.Step{}
-	clear(c.dirty)
+	r.step = runs.Step{}
+	clear(r.dirty)
 	t.row.State, t.row.Reason, t.row.EndedAt, t.row.Outputs = runs.AttemptStarted, "", time.Time{}, 0
 }
 
 // explainMiss says why a node that may be reused has to run.
-func (c *carrier) explainMiss(ctx context.Context, t *try, list []runs.Output) error {
+func (r *runner) explainMiss(ctx context.Context, t *attempt, list []runs.Output) error {
 	n := t.node
 	if !n.Cache || n.row.CacheMiss != "" {
 		return nil
@@ -192,7 +192,7 @@ func (c *carrier) explainMiss(ctx context.Context, t *try, list []runs.Output) e
 		n.row.CacheMiss = "its earlier outputs are missing or have changed"
 		return nil
 	}
-	last, err := c.e.Archive.LastParts(ctx, c.r.Team, c.r.Workflow, n.ID, t.shard.index)
+	last, err := r.e.Archive.LastParts(ctx, r.run.Team, r.run.Workflow, n.ID, t.shard.index)
 	if err == nil {
 		n.row.CacheMiss = cachekey.Miss(last, t.row.Parts)
 	}

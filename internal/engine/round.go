@@ -10,141 +10,141 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// round does everything that can be done now.
-func (c *carrier) round(ctx context.Context) error {
-	if err := c.lease.Check(ctx); err != nil {
+// advance does everything that can be done now.
+func (r *runner) advance(ctx context.Context) error {
+	if err := r.lease.Check(ctx); err != nil {
 		return err
 	}
-	if err := c.pay(ctx); err != nil {
+	if err := r.pay(ctx); err != nil {
 		return err
 	}
 	for again := true; again; {
 		var begun bool
-		_ = suspects.Watch(c.e.Dir, c.r.ID, func() error { begun = c.begin(); return nil })
-		attempts, reused, err := c.pick(ctx)
+		_ = suspects.Watch(r.e.Dir, r.run.ID, func() error { begun = r.beginNodes(); return nil })
+		attempts, reused, err := r.pickShards(ctx)
 		if err != nil {
 			return err
 		}
 		if len(attempts) > 0 {
-			if err := c.flush(ctx); err != nil {
+			if err := r.flush(ctx); err != nil {
 				return err
 			}
 		}
 		for _, t := range attempts {
-			if err := c.launch(ctx, t); err != nil {
+			if err := r.submit(ctx, t); err != nil {
 				return err
 			}
 		}
-		c.letGo(ctx)
-		if again = begun || reused || len(attempts) > 0; !again && len(c.ends) > 0 {
+		r.releaseEnded(ctx)
+		if again = begun || reused || len(attempts) > 0; !again && len(r.collecting) > 0 {
 			again = true
-			if err := c.takeIn(ctx); err != nil {
+			if err := r.collectOutputs(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	if c.idle() {
-		c.pauseClock()
+	if r.waitsForPlatform() {
+		r.pauseClock()
 	}
-	return c.conclude(ctx)
+	return r.finishRound(ctx)
 }
 
-// conclude writes what has happened, unless it can wait for what happens next,
+// finishRound writes what has happened, unless it can wait for what happens next,
 // and ends a run in which nothing is left to do.
-func (c *carrier) conclude(ctx context.Context) error {
-	if c.plan.Failed() != nil {
-		c.giveUp()
-	} else if c.canWait() {
+func (r *runner) finishRound(ctx context.Context) error {
+	if r.plan.Failed() != nil {
+		r.cancelWaiting()
+	} else if r.canDelayWrite() {
 		return nil
 	}
-	if c.plan.Over() && len(c.live) == 0 {
-		return c.finish(ctx)
+	if r.plan.Over() && len(r.live) == 0 {
+		return r.finish(ctx)
 	}
-	if err := c.flush(ctx); err != nil {
+	if err := r.flush(ctx); err != nil {
 		return err
 	}
-	c.letGo(ctx)
+	r.releaseEnded(ctx)
 	return nil
 }
 
-// lull is how long it may take until the end of a task is written, when another
+// writeDelay is how long it may take until the end of a task is written, when another
 // is sure to end: then one write does for both. Nothing is lost by that, since
 // the executor remembers what has ended.
-const lull = 20 * time.Millisecond
+const writeDelay = 20 * time.Millisecond
 
-func (c *carrier) canWait() bool {
-	if c.step.Empty() && len(c.dirty) == 0 || len(c.live) == 0 {
+func (r *runner) canDelayWrite() bool {
+	if r.step.Empty() && len(r.dirty) == 0 || len(r.live) == 0 {
 		return false
 	}
-	now := c.e.Now()
-	if c.since.IsZero() {
-		c.since = now
+	now := r.e.Now()
+	if r.pendingSince.IsZero() {
+		r.pendingSince = now
 	}
-	return now.Sub(c.since) < lull
+	return now.Sub(r.pendingSince) < writeDelay
 }
 
-// giveUp ends nodes that wait for something to start after a failure: running
+// cancelWaiting ends nodes that wait for something to start after a failure: running
 // tasks finish, nothing new starts.
-func (c *carrier) giveUp() {
+func (r *runner) cancelWaiting() {
 	busy := map[*node]bool{}
-	for _, t := range c.live {
+	for _, t := range r.live {
 		busy[t.node] = true
 	}
-	for _, n := range slices.Clone(c.open) {
+	for _, n := range slices.Clone(r.open) {
 		if !busy[n] {
-			c.set(n, lifecycle.NodeCancelled)
+			r.setState(n, lifecycle.NodeCancelled)
 		}
 	}
 }
 
 // flush writes all that has happened since the last write, at once: one
 // transaction ends tasks and opens what follows them.
-func (c *carrier) flush(ctx context.Context) error {
-	s := c.pending()
+func (r *runner) flush(ctx context.Context) error {
+	s := r.pendingStep()
 	nothing := s.Empty()
-	if nothing && s.Progress <= c.told && c.clock.Written() {
+	if nothing && s.Progress <= r.writtenPercent && r.clock.Written() {
 		return nil
 	}
-	if err := c.e.Journal.Advance(ctx, c.r.ID, c.r.Fence, s, c.e.Now()); err != nil {
+	if err := r.e.Journal.Advance(ctx, r.run.ID, r.run.Fence, s, r.e.Now()); err != nil {
 		return err
 	}
-	c.progressed = c.progressed || !nothing
-	c.wrote(s)
-	c.e.Changed(c.r.ID)
+	r.progressed = r.progressed || !nothing
+	r.noteWritten(s)
+	r.e.Changed(r.run.ID)
 	return nil
 }
 
-// pending is what has happened since the last write.
-func (c *carrier) pending() runs.Step {
-	s := c.step
-	for n := range c.dirty {
+// pendingStep is what has happened since the last write.
+func (r *runner) pendingStep() runs.Step {
+	s := r.step
+	for n := range r.dirty {
 		s.Nodes = append(s.Nodes, n.row)
 	}
-	c.clock.Into(&s)
-	s.Done, _ = c.plan.Progress()
-	s.Progress = c.percent()
+	r.clock.FillStep(&s)
+	s.Done, _ = r.plan.Progress()
+	s.Progress = r.percent()
 	return s
 }
 
-// wrote notes that a step is in the journal.
-func (c *carrier) wrote(s runs.Step) {
-	c.step, c.told, c.since = runs.Step{}, s.Progress, time.Time{}
-	c.clock.Wrote(s)
-	clear(c.dirty)
-	c.done, c.over = append(c.done, c.over...), nil
+// noteWritten notes that a step is in the journal.
+func (r *runner) noteWritten(s runs.Step) {
+	r.step, r.writtenPercent, r.pendingSince = runs.Step{}, s.Progress, time.Time{}
+	r.clock.NoteWritten(s)
+	clear(r.dirty)
+	r.releasable, r.endedHandles = append(r.releasable, r.endedHandles...), nil
 }
 
-// letGo releases attempts whose end is written, while the run goes on.
-func (c *carrier) letGo(ctx context.Context) {
-	for _, h := range c.done {
-		failed := c.failed[h.Key]
-		delete(c.failed, h.Key)
-		c.parting.Do(func() {
+// releaseEnded releases attempts whose end is written, while the run goes on.
+func (r *runner) releaseEnded(ctx context.Context) {
+	for _, h := range r.releasable {
+		failed := r.failedAttempts[h.Key]
+		delete(r.failedAttempts, h.Key)
+		r.releases.Add(func() {
 			if failed {
-				c.e.keepFolder(ctx, h)
+				r.e.keepFailedFolder(ctx, h)
 			}
-			c.e.complain(ctx, "cannot release an attempt", c.e.Driver.Release(ctx, h))
+			r.e.logError(ctx, "cannot release an attempt", r.e.Driver.Release(ctx, h))
 		})
 	}
-	c.done = nil
+	r.releasable = nil
 }

@@ -43,14 +43,14 @@ func (s *shards) next() *shard {
 	switch {
 	case s.head != nil:
 	case s.fresh < s.total:
-		s.head = s.make(s.fresh)
+		s.head = s.newShard(s.fresh)
 	case len(s.waiting) > 0:
 		s.head = s.waiting[0]
 	}
 	return s.head
 }
 
-func (s *shards) make(index int) *shard {
+func (s *shards) newShard(index int) *shard {
 	made := &shard{index: index, state: lifecycle.NodeQueued}
 	if index < s.items.Len() {
 		made.item = s.items.JSON(index)
@@ -70,47 +70,47 @@ func (s *shards) take() {
 	s.head = nil
 }
 
-// again puts a shard at the end of the line.
-func (s *shards) again(one *shard) {
+// requeue puts a shard at the end of the line.
+func (s *shards) requeue(one *shard) {
 	one.state = lifecycle.NodeQueued
 	s.waiting = append(s.waiting, one)
 }
 
-// idle reports whether none waits to start.
-func (s *shards) idle() bool { return s.fresh == s.total && len(s.waiting) == 0 }
+// noneWaiting reports whether none waits to start.
+func (s *shards) noneWaiting() bool { return s.fresh == s.total && len(s.waiting) == 0 }
 
 // clear frees what only unfinished shards need.
 func (s *shards) clear() { s.fresh, s.items, s.head, s.waiting = s.total, bounds.Items{}, nil, nil }
 
 // scatter gives a node a shard for each item, unless the run would have too
 // many.
-func (c *carrier) scatter(n *node) error {
-	items, err := c.g.EvalOver(n.Node, c.scope())
+func (r *runner) scatter(n *node) error {
+	items, err := r.g.EvalOver(n.Node, r.scope())
 	if err != nil {
 		return fmt.Errorf("what it is scattered over cannot be evaluated: %w", err)
 	}
 	count := items.Len()
-	if all := c.scattered + count; all > graph.MaxRunShards {
+	if all := r.scattered + count; all > graph.MaxRunShards {
 		return fmt.Errorf("with it the run would have %d shards; at most %d are allowed in one run", all, graph.MaxRunShards)
 	}
-	if c.itemBytes+items.Bytes() > graph.MaxRunItems {
+	if r.itemBytes+items.Bytes() > graph.MaxRunItems {
 		return fmt.Errorf("with it the run would be scattered over more than %d MB of values; pass long ones as files", graph.MaxRunItems>>20)
 	}
-	c.scattered, c.itemBytes = c.scattered+count, c.itemBytes+items.Bytes()
+	r.scattered, r.itemBytes = r.scattered+count, r.itemBytes+items.Bytes()
 	n.row.Shards, n.total, n.items = &count, count, items
 	return nil
 }
 
-// refill gives a node that has begun what it has not ended, from those of its
+// restoreShards gives a node that has begun what it has not ended, from those of its
 // shards that were started before. The values of a scatter are computed again,
 // which gives the same ones.
-func (c *carrier) refill(n *node, known map[int]*shard) {
+func (r *runner) restoreShards(n *node, known map[int]*shard) {
 	n.total = 1
 	if n.Scatter != nil {
 		n.total = 0
-		if items, err := c.g.EvalOver(n.Node, c.scope()); err == nil { // it was evaluated before; what is known must do
+		if items, err := r.g.EvalOver(n.Node, r.scope()); err == nil { // it was evaluated before; what is known must do
 			n.items, n.total = items, items.Len()
-			c.itemBytes += items.Bytes()
+			r.itemBytes += items.Bytes()
 		}
 	}
 	for index := range known {
@@ -120,13 +120,13 @@ func (c *carrier) refill(n *node, known map[int]*shard) {
 	for index := range n.fresh {
 		s := known[index]
 		if s == nil {
-			s = n.make(index)
+			s = n.newShard(index)
 		}
 		switch s.state {
 		case lifecycle.NodeQueued:
 			n.waiting = append(n.waiting, s)
 		case lifecycle.NodeRetrying:
-			c.waits[s] = n
+			r.retrying[s] = n
 		case lifecycle.NodeSucceeded:
 			n.done++
 		case lifecycle.NodeFailed:

@@ -14,13 +14,13 @@ import (
 )
 
 // begunRun is a run of a definition at its first round, with so many files.
-func begunRun(t testing.TB, definition string, reads int) *carrier {
+func begunRun(t testing.TB, definition string, reads int) *runner {
 	t.Helper()
 	g, problems := graph.Parse([]byte(definition))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	c := newCarrier(New(Options{Now: time.Now, Dir: t.TempDir()}), runs.Run{ID: "run_1"})
+	c := newRunner(New(Options{Now: time.Now, Dir: t.TempDir()}), runs.Run{ID: "run_1"})
 	keys := make([]string, reads)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("teams/team_0123456789abcdef/files/file_0123456789ab%06d/sample.fastq.gz", i)
@@ -60,7 +60,7 @@ func TestARunHasABoundedNumberOfShards(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := begunRun(t, tt.definition, graph.MaxShards)
-			c.begin()
+			c.beginNodes()
 			if len(c.open) != tt.begin {
 				t.Errorf("%d nodes have begun, want %d", len(c.open), tt.begin)
 			}
@@ -80,14 +80,14 @@ func TestShardsAreTakenInOrderAndTriedAgainAfterTheFreshOnes(t *testing.T) {
 	s := shards{total: 3}
 	first := s.next()
 	s.take()
-	s.again(first)
+	s.requeue(first)
 	var order []int
 	for s.next() != nil {
 		order = append(order, s.next().index)
 		s.take()
 	}
-	if fmt.Sprint(order) != "[1 2 0]" || !s.idle() {
-		t.Errorf("%v, idle %v", order, s.idle())
+	if fmt.Sprint(order) != "[1 2 0]" || !s.noneWaiting() {
+		t.Errorf("%v, idle %v", order, s.noneWaiting())
 	}
 }
 
@@ -108,8 +108,8 @@ func TestShardsAreFoundAgain(t *testing.T) {
 		},
 	})
 	n := c.nodes["n0"]
-	if n.total != 1_000 || n.fresh != 6 || n.done != 2 || n.failed != 1 || len(n.waiting) != 2 || len(c.waits) != 1 || len(c.live) != 1 || c.scattered != 1_000 {
-		t.Fatalf("%+v, %d wait, %d live, %d scattered", n.shards, len(c.waits), len(c.live), c.scattered)
+	if n.total != 1_000 || n.fresh != 6 || n.done != 2 || n.failed != 1 || len(n.waiting) != 2 || len(c.retrying) != 1 || len(c.live) != 1 || c.scattered != 1_000 {
+		t.Fatalf("%+v, %d wait, %d live, %d scattered", n.shards, len(c.retrying), len(c.live), c.scattered)
 	}
 	if n.waiting[0].index != 3 || n.waiting[1].index != 4 || n.waiting[1].item != n.items.JSON(4) {
 		t.Errorf("%+v", n.waiting)
@@ -128,7 +128,7 @@ func BenchmarkShards(b *testing.B) {
 				var before, after runtime.MemStats
 				runtime.GC()
 				runtime.ReadMemStats(&before)
-				c.begin()
+				c.beginNodes()
 				runtime.GC()
 				runtime.ReadMemStats(&after)
 				if c.scattered != graph.MaxRunShards {

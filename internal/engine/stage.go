@@ -16,14 +16,14 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// prepare makes the attempt's folder with its inputs, and its specification.
-func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
-	caps, err := c.e.Driver.Capabilities(ctx)
+// buildSpec makes the attempt's folder with its inputs, and its specification.
+func (r *runner) buildSpec(ctx context.Context, t *attempt) (executor.Spec, error) {
+	caps, err := r.e.Driver.Capabilities(ctx)
 	if err != nil {
 		return executor.Spec{}, err
 	}
 	n := t.node
-	image, err := c.imageOf(ctx, n)
+	image, err := r.imageOf(ctx, n)
 	if err == nil && image != nil {
 		err = image.Err()
 	}
@@ -31,30 +31,30 @@ func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 		return executor.Spec{}, err
 	}
 	spec := executor.Spec{
-		Key: c.key(t), Fence: t.row.Fence, Dir: filepath.Join(c.e.Dir, c.key(t).Folder()), Interpreter: n.Interpreter, Command: n.Command,
-		VCPU: t.vcpu, MemoryBytes: int64(t.ramGB * (1 << 30)), GPU: t.gpu, Timeout: n.Timeout, Grace: stopGrace, Away: c.e.Away,
-		Network: c.e.Network, DiskBytes: c.e.Disk, LogBytes: c.e.TaskLog,
+		Key: r.key(t), Fence: t.row.Fence, Dir: filepath.Join(r.e.Dir, r.key(t).Folder()), Interpreter: n.Interpreter, Command: n.Command,
+		VCPU: t.vcpu, MemoryBytes: int64(t.ramGB * (1 << 30)), GPU: t.gpu, Timeout: n.Timeout, Grace: stopGrace, AbandonAfter: r.e.AbandonAfter,
+		Network: r.e.Network, DiskBytes: r.e.Disk, LogBytes: r.e.TaskLog,
 	}
-	if c.shares {
-		spec.GPU, spec.SharedGPU = c.r.Size.GPU, true
+	if r.sharesGPUs {
+		spec.GPU, spec.SharedGPU = r.run.Size.GPU, true
 	}
-	if c.limit > 0 { // a task ends in time even while no server runs
-		if left := c.limit - c.clock.Took(); spec.Timeout == 0 || left < spec.Timeout {
+	if r.timeLimit > 0 { // a task ends in time even while no server runs
+		if left := r.timeLimit - r.clock.Took(); spec.Timeout == 0 || left < spec.Timeout {
 			spec.Timeout = max(left, 1)
 		}
 	}
 	for _, o := range n.Outputs {
 		spec.Outputs = append(spec.Outputs, executor.OutputPattern{Port: o.Name, Path: o.Path, Many: o.Many, Optional: o.Optional})
 	}
-	seen := caps.Seen
+	seen := caps.TaskPlaces
 	if seen == (executor.Places{}) {
 		seen = spec.Places()
 	}
-	if err := c.folder(ctx, spec); err != nil {
+	if err := r.makeFolder(ctx, spec); err != nil {
 		return spec, err
 	}
-	t.sealed = caps.Sealed
-	task, err := c.stage(ctx, t, spec.Places().Inputs, seen)
+	t.inputsReadOnly = caps.InputsReadOnly
+	task, err := r.stageInputs(ctx, t, spec.Places().Inputs, seen)
 	if err != nil {
 		return spec, err
 	}
@@ -66,36 +66,36 @@ func (c *carrier) prepare(ctx context.Context, t *try) (executor.Spec, error) {
 	if err := taskenv.Check(spec.Env); err != nil {
 		return spec, err
 	}
-	image.Into(&spec)
+	image.ApplyTo(&spec)
 	return spec, nil
 }
 
 // secrets are those that a node names, as they are now. One that is gone, or
 // that this run may not have, fails the node.
-func (c *carrier) secrets(ctx context.Context, n *node) (map[string]runs.Secret, error) {
+func (r *runner) secrets(ctx context.Context, n *node) (map[string]runs.Secret, error) {
 	if len(n.Secrets) == 0 {
 		return nil, nil
 	}
-	return c.e.Secrets.SecretsOf(ctx, c.r.ID, n.Secrets, c.e.Now())
+	return r.e.Secrets.SecretsOf(ctx, r.run.ID, n.Secrets, r.e.Now())
 }
 
-func (c *carrier) folder(ctx context.Context, spec executor.Spec) error {
-	if p, ok := c.e.Driver.(executor.Preparer); ok {
+func (r *runner) makeFolder(ctx context.Context, spec executor.Spec) error {
+	if p, ok := r.e.Driver.(executor.Preparer); ok {
 		return p.Prepare(ctx, spec.Key)
 	}
 	return os.MkdirAll(spec.Work(), 0o755)
 }
 
-// stage puts a task's inputs into a folder; seen is where the command finds
+// stageInputs puts a task's inputs into a folder; seen is where the command finds
 // its folders.
-func (c *carrier) stage(ctx context.Context, t *try, dir string, seen executor.Places) (taskenv.Task, error) {
+func (r *runner) stageInputs(ctx context.Context, t *attempt, dir string, seen executor.Places) (taskenv.Task, error) {
 	task := taskenv.Task{
-		Run: c.r.ID, Node: t.node.Node, Attempt: t.row.Number, Values: c.values, VCPU: t.vcpu, RAMGB: t.ramGB,
+		Run: r.run.ID, Node: t.node.Node, Attempt: t.row.Number, Values: r.values, VCPU: t.vcpu, RAMGB: t.ramGB,
 		Inputs: map[string][]string{}, Lists: map[string]string{}, Progress: path.Join(seen.Temp, taskenv.ProgressFile),
 		Shard: t.node.Scatter != nil, Index: t.shard.index,
 	}
-	for port, keys := range c.feeds(t.node) {
-		paths, err := c.bring(ctx, t, keys, filepath.Join(dir, port), path.Join(seen.Inputs, port))
+	for port, keys := range r.inputKeys(t.node) {
+		paths, err := r.stageFiles(ctx, t, keys, filepath.Join(dir, port), path.Join(seen.Inputs, port))
 		if err != nil {
 			return task, err
 		}
@@ -104,22 +104,22 @@ func (c *carrier) stage(ctx context.Context, t *try, dir string, seen executor.P
 		}
 		task.Inputs[port], task.Lists[port], task.Staged = paths, path.Join(seen.Inputs, port+".list"), true
 	}
-	return task, c.stageItem(ctx, t, &task, dir, seen)
+	return task, r.stageItem(ctx, t, &task, dir, seen)
 }
 
 // stageItem gives a shard its value; one that is a file of the team is brought
 // along.
-func (c *carrier) stageItem(ctx context.Context, t *try, task *taskenv.Task, dir string, seen executor.Places) error {
+func (r *runner) stageItem(ctx context.Context, t *attempt, task *taskenv.Task, dir string, seen executor.Places) error {
 	if !task.Shard {
 		return nil
 	}
-	item, isFile := c.item(t.shard)
+	item, isFile := r.item(t.shard)
 	task.Item = item
 	if !isFile {
 		return nil
 	}
 	const folder = ".item" // no port is called that
-	paths, err := c.bring(ctx, t, []string{item}, filepath.Join(dir, folder), path.Join(seen.Inputs, folder))
+	paths, err := r.stageFiles(ctx, t, []string{item}, filepath.Join(dir, folder), path.Join(seen.Inputs, folder))
 	if err == nil {
 		task.Item, task.Staged = paths[0], true
 	}
@@ -128,7 +128,7 @@ func (c *carrier) stageItem(ctx context.Context, t *try, task *taskenv.Task, dir
 
 // item is a shard's value as text, and whether it is the key of one of the
 // run's files.
-func (c *carrier) item(s *shard) (text string, isFile bool) {
+func (r *runner) item(s *shard) (text string, isFile bool) {
 	var value any
 	if json.Unmarshal([]byte(s.item), &value) != nil {
 		return "", false
@@ -137,36 +137,36 @@ func (c *carrier) item(s *shard) (text string, isFile bool) {
 	if !isText {
 		return s.item, false
 	}
-	for _, keys := range c.inputs {
+	for _, keys := range r.inputs {
 		if slices.Contains(keys, text) {
 			return text, true
 		}
 	}
-	_, isFile = c.made.Find(text)
+	_, isFile = r.produced.Find(text)
 	return text, isFile
 }
 
-// feeds are the keys that come into each port, in edge and shard order.
-func (c *carrier) feeds(n *node) map[string][]string {
+// inputKeys are the keys that come into each port, in edge and shard order.
+func (r *runner) inputKeys(n *node) map[string][]string {
 	ports := map[string][]string{}
 	for _, in := range n.Inputs { // also those that nothing feeds: they are empty, not absent
-		ports[in.Name] = append([]string{}, c.inputs[in.From]...)
+		ports[in.Name] = append([]string{}, r.inputs[in.From]...)
 	}
-	for _, e := range c.g.Incoming(n.ID) {
+	for _, e := range r.g.Incoming(n.ID) {
 		if !e.Carries() {
 			continue
 		}
 		if _, ok := ports[e.TargetHandle]; !ok {
 			ports[e.TargetHandle] = nil
 		}
-		ports[e.TargetHandle] = append(ports[e.TargetHandle], c.made.Keys(e.Source, e.SourceHandle)...)
+		ports[e.TargetHandle] = append(ports[e.TargetHandle], r.produced.Keys(e.Source, e.SourceHandle)...)
 	}
 	return ports
 }
 
-// bring puts files into a folder as <index>/<name> and returns their paths as
+// stageFiles puts files into a folder as <index>/<name> and returns their paths as
 // the command sees them.
-func (c *carrier) bring(ctx context.Context, t *try, keys []string, dir, seen string) ([]string, error) {
+func (r *runner) stageFiles(ctx context.Context, t *attempt, keys []string, dir, seen string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (c *carrier) bring(ctx context.Context, t *try, keys []string, dir, seen st
 		if err := os.Mkdir(place, 0o755); err != nil {
 			return nil, err
 		}
-		if err := c.shelf.Give(ctx, filepath.Join(place, name), t.sealed, f.Blob, c.e.open); err != nil {
+		if err := r.inputCache.Link(ctx, filepath.Join(place, name), t.inputsReadOnly, f.Blob, r.e.openObject); err != nil {
 			return nil, err
 		}
 		paths[i] = path.Join(seen, strconv.Itoa(i), name)
@@ -186,25 +186,25 @@ func (c *carrier) bring(ctx context.Context, t *try, keys []string, dir, seen st
 	return paths, nil
 }
 
-func (e *Engine) open(ctx context.Context, key string) (io.ReadCloser, error) {
+func (e *Engine) openObject(ctx context.Context, key string) (io.ReadCloser, error) {
 	return e.Objects.Open(ctx, key, 0, -1)
 }
 
-// supplied reports whether the inputs of an attempt are on this machine, or
+// inputsReady reports whether the inputs of an attempt are on this machine, or
 // cannot be fetched. They are fetched in the background, since that can take
 // minutes.
-func (c *carrier) supplied(ctx context.Context, t *try) bool {
-	if caps, err := c.e.Driver.Capabilities(ctx); err != nil || !caps.Sealed || !c.e.Remote {
+func (r *runner) inputsReady(ctx context.Context, t *attempt) bool {
+	if caps, err := r.e.Driver.Capabilities(ctx); err != nil || !caps.InputsReadOnly || !r.e.Remote {
 		return true
 	}
 	var keys []string
 	for _, f := range t.files {
 		keys = append(keys, f.Blob)
 	}
-	missing := c.shelf.Lacks(keys)
-	if len(missing) == 0 || c.supply != nil && !runimages.Closed(c.supply) {
+	missing := r.inputCache.Missing(keys)
+	if len(missing) == 0 || r.fetching != nil && !runimages.IsClosed(r.fetching) {
 		return len(missing) == 0
 	}
-	c.supply = c.images.Do(func(ctx context.Context) { c.shelf.Fetch(ctx, missing, c.e.open) })
+	r.fetching = r.images.Background(func(ctx context.Context) { r.inputCache.Fetch(ctx, missing, r.e.openObject) })
 	return false
 }

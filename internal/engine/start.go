@@ -15,22 +15,22 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// pick chooses the shards that fit the size of the run. What was computed
+// pickShards chooses the shards that fit the size of the run. What was computed
 // before need not run; the rest is in the journal before anything runs, so that
 // it is never started twice.
-func (c *carrier) pick(ctx context.Context) (attempts []*try, reused bool, err error) {
-	if c.plan.Failed() != nil { // nothing new after a failure
+func (r *runner) pickShards(ctx context.Context) (attempts []*attempt, reused bool, err error) {
+	if r.plan.Failed() != nil { // nothing new after a failure
 		return nil, false, nil
 	}
-	c.wake()
-	if c.full() {
+	r.requeueDue()
+	if r.full() {
 		return nil, false, nil
 	}
-	for _, n := range slices.Clone(c.open) {
-		for n.next() != nil && c.fits(n, n.next()) && c.named(ctx, n) {
-			t := c.attempt(n, n.next())
-			if t.err = c.identify(ctx, t); t.err == nil {
-				again, err := c.reuse(ctx, t)
+	for _, n := range slices.Clone(r.open) {
+		for n.next() != nil && r.fits(n, n.next()) && r.imageResolved(ctx, n) {
+			t := r.newAttempt(n, n.next())
+			if t.startErr = r.computeCacheKey(ctx, t); t.startErr == nil {
+				again, err := r.reuse(ctx, t)
 				if err != nil {
 					return nil, false, err
 				}
@@ -39,49 +39,49 @@ func (c *carrier) pick(ctx context.Context) (attempts []*try, reused bool, err e
 					reused = true
 					continue
 				}
-				if !c.images.Fetched(n.Image) || !c.supplied(ctx, t) {
+				if !r.images.Fetched(n.Image) || !r.inputsReady(ctx, t) {
 					break
 				}
 			}
 			n.take()
-			c.commence(t)
+			r.recordStart(t)
 			attempts = append(attempts, t)
 		}
-		if c.full() {
+		if r.full() {
 			break
 		}
 	}
 	return attempts, reused, nil
 }
 
-// wake puts shards back into the line whose time has come.
-func (c *carrier) wake() {
-	for s, n := range c.waits {
-		if !c.e.Now().Before(s.retryAt) {
-			delete(c.waits, s)
+// requeueDue puts shards back into the line whose time has come.
+func (r *runner) requeueDue() {
+	for s, n := range r.retrying {
+		if !r.e.Now().Before(s.retryAt) {
+			delete(r.retrying, s)
 			s.retryAt = time.Time{}
-			n.again(s)
+			n.requeue(s)
 		}
 	}
 }
 
 // full reports whether the run has no CPU left to give.
-func (c *carrier) full() bool {
+func (r *runner) full() bool {
 	used := 0.0
-	for _, t := range c.live {
-		if !t.over {
+	for _, t := range r.live {
+		if !t.ended {
 			used += t.vcpu
 		}
 	}
-	return used >= float64(c.r.Size.VCPU)
+	return used >= float64(r.run.Size.VCPU)
 }
 
 // fits reports whether a shard fits the size of the run; alone it always does.
-func (c *carrier) fits(n *node, s *shard) bool {
-	vcpu, ram, gpu := c.resources(n, s)
+func (r *runner) fits(n *node, s *shard) bool {
+	vcpu, ram, gpu := r.resources(n, s)
 	running, ofNode := 0, 0
-	for _, t := range c.live {
-		if t.over {
+	for _, t := range r.live {
+		if t.ended {
 			continue
 		}
 		running++
@@ -93,25 +93,25 @@ func (c *carrier) fits(n *node, s *shard) bool {
 	if n.Scatter != nil && n.Scatter.MaxParallel > 0 && ofNode >= n.Scatter.MaxParallel {
 		return false
 	}
-	size := c.r.Size
+	size := r.run.Size
 	return running == 0 || (vcpu <= float64(size.VCPU) && ram <= float64(size.RAMGB) && gpu <= size.GPU)
 }
 
-// attempt is the next one of a shard.
-func (c *carrier) attempt(n *node, s *shard) *try {
-	now := c.e.Now()
-	t := &try{node: n, shard: s}
-	t.vcpu, t.ramGB, t.gpu = c.resources(n, s)
+// newAttempt is the next one of a shard.
+func (r *runner) newAttempt(n *node, s *shard) *attempt {
+	now := r.e.Now()
+	t := &attempt{node: n, shard: s}
+	t.vcpu, t.ramGB, t.gpu = r.resources(n, s)
 	t.row = runs.Attempt{
-		Node: n.ID, Shard: s.index, Number: s.attempt + 1, Fence: fmt.Sprintf("%d-%s", c.r.Fence, strings.ToLower(rand.Text()[:12])),
-		Host: c.e.Host, State: runs.AttemptStarted, Item: s.item, Memory: int64(t.ramGB * (1 << 30)), StartedAt: now, AwayUntil: now.Add(c.e.Away),
+		Node: n.ID, Shard: s.index, Number: s.attempt + 1, Fence: fmt.Sprintf("%d-%s", r.run.Fence, strings.ToLower(rand.Text()[:12])),
+		Host: r.e.Host, State: runs.AttemptStarted, Item: s.item, Memory: int64(t.ramGB * (1 << 30)), StartedAt: now, AwayUntil: now.Add(r.e.AbandonAfter),
 	}
 	return t
 }
 
-// count records the attempt with its shard and its node, which has started with
+// countAttempt records the attempt with its shard and its node, which has started with
 // the first of them.
-func (t *try) count() {
+func (t *attempt) countAttempt() {
 	t.shard.attempt = t.row.Number
 	row := &t.node.row
 	row.Attempt = max(row.Attempt, t.row.Number)
@@ -120,47 +120,47 @@ func (t *try) count() {
 	}
 }
 
-// commence records that an attempt is about to start.
-func (c *carrier) commence(t *try) {
+// recordStart records that an attempt is about to start.
+func (r *runner) recordStart(t *attempt) {
 	n := t.node
 	t.shard.state = lifecycle.NodeRunning
 	first := n.row.StartedAt.IsZero()
-	t.count()
+	t.countAttempt()
 	if first || n.row.State == lifecycle.NodeRetrying {
-		c.tellOf(c.event(t, lifecycle.NodeStarted, n.Name+" has started"))
+		r.addEvent(r.event(t, lifecycle.NodeStarted, n.Name+" has started"))
 	}
-	c.set(n, lifecycle.NodeRunning)
-	c.step.Attempts = append(c.step.Attempts, t.row)
-	c.live[c.key(t)] = t
+	r.setState(n, lifecycle.NodeRunning)
+	r.step.Attempts = append(r.step.Attempts, t.row)
+	r.live[r.key(t)] = t
 }
 
-// launch submits an attempt that is in the journal.
-func (c *carrier) launch(ctx context.Context, t *try) error {
-	if err := c.lease.Check(ctx); err != nil {
+// submit submits an attempt that is in the journal.
+func (r *runner) submit(ctx context.Context, t *attempt) error {
+	if err := r.lease.Check(ctx); err != nil {
 		return err
 	}
-	err := t.err
+	err := t.startErr
 	if err == nil {
-		spec, failed := c.prepare(ctx, t)
+		spec, failed := r.buildSpec(ctx, t)
 		if err = failed; err == nil {
-			t.handle, err = c.e.Driver.Submit(ctx, spec)
+			t.handle, err = r.e.Driver.Submit(ctx, spec)
 		}
 	}
-	t.since = c.e.Now()
+	t.submittedAt = r.e.Now()
 	if err != nil {
-		return c.startFailed(ctx, t, err)
+		return r.startFailed(ctx, t, err)
 	}
 	return nil
 }
 
 // startFailed ends an attempt that could not start: what was foreseen is the
 // node's failure, the rest is ours.
-func (c *carrier) startFailed(ctx context.Context, t *try, err error) error {
+func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 	kind := fault.KindOf(err)
 	if kind == fault.KindInternal || kind == fault.KindUnavailable && t.node.Image == "" {
 		return err
 	}
-	c.e.complain(ctx, "cannot remove an attempt's folder", os.RemoveAll(filepath.Join(c.e.Dir, c.key(t).Folder())))
+	r.e.logError(ctx, "cannot remove an attempt's folder", os.RemoveAll(filepath.Join(r.e.Dir, r.key(t).Folder())))
 	code := lifecycle.NodeFailedCode
 	switch {
 	case fault.Is(err, fault.KindNotFound):
@@ -168,6 +168,6 @@ func (c *carrier) startFailed(ctx context.Context, t *try, err error) error {
 	case fault.Is(err, fault.KindUnavailable) && t.node.Image != "":
 		code = lifecycle.ImageUnavailable
 	}
-	c.fail(ctx, t, failure{code: code, message: fmt.Sprintf("Node %s cannot start: %s", t.node.ID, err)})
+	r.failAttempt(ctx, t, failure{code: code, message: fmt.Sprintf("Node %s cannot start: %s", t.node.ID, err)})
 	return nil
 }

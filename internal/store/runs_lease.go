@@ -36,9 +36,9 @@ func (db *DB) renew(ctx context.Context, held []runs.Held, until time.Time) ([]r
 		`UPDATE runs SET lease_until = $1 WHERE status = 'running' AND (`+strings.Join(which, " OR ")+`) RETURNING id, fence`, args...)
 }
 
-// GiveBack ends a lease now. Whoever sees the run's tasks goes on with it at
+// ReleaseLease ends a lease now. Whoever sees the run's tasks goes on with it at
 // once, others when its tasks have ended.
-func (db *DB) GiveBack(ctx context.Context, h runs.Held, now time.Time) error {
+func (db *DB) ReleaseLease(ctx context.Context, h runs.Held, now time.Time) error {
 	_, err := db.changed(ctx, `
 		UPDATE runs SET owner = '', lease_until = $1 WHERE id = $2 AND fence = $3 AND status = 'running'`, micros(now), h.Run, h.Fence)
 	return err

@@ -372,7 +372,7 @@ func TestARunIsTakenOverByWhoSeesItsTasks(t *testing.T) {
 					}
 				}
 				if tt.given {
-					if err := db.GiveBack(ctx, runs.Held{Run: r.ID, Fence: 1}, august); err != nil {
+					if err := db.ReleaseLease(ctx, runs.Held{Run: r.ID, Fence: 1}, august); err != nil {
 						t.Fatal(err)
 					}
 				}

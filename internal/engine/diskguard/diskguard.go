@@ -15,8 +15,8 @@ import (
 // How often it is checked whether something must end, and how long that may take
 // to help.
 const (
-	interval = 250 * time.Millisecond
-	patience = 3 * time.Second
+	interval   = 250 * time.Millisecond
+	evictPause = 3 * time.Second
 )
 
 // Disk knows how much space the machine has left.
@@ -57,7 +57,7 @@ func (g *Guard) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if g.disk.NearlyNone() && g.now().Sub(last) > patience && g.evict(ctx) {
+			if g.disk.NearlyNone() && g.now().Sub(last) > evictPause && g.evict(ctx) {
 				last = g.now()
 			}
 		}

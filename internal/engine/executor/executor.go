@@ -23,7 +23,7 @@ type (
 	Output        = shim.Output
 	OutputPattern = shim.OutputPattern
 	Usage         = shim.Usage
-	Mark          = shim.Mark
+	LogMark       = shim.LogMark
 )
 
 // Key names one attempt of one shard of one node of one run. It is the same
@@ -71,10 +71,10 @@ type Spec struct {
 	Network     bool          `json:"network,omitempty"`
 	Timeout     time.Duration `json:"timeout,omitempty"` // 0: none
 	Grace       time.Duration `json:"grace"`             // between TERM and KILL
-	// Away is how long the attempt may go on without a Renew. It has ended by
+	// AbandonAfter is how long the attempt may go on without a Renew. It has ended by
 	// then, grace included, so that nobody else can start a second copy.
 	// 0: for ever.
-	Away time.Duration `json:"away,omitempty"`
+	AbandonAfter time.Duration `json:"away,omitempty"`
 
 	Outputs []OutputPattern `json:"outputs,omitempty"`
 }
@@ -104,26 +104,26 @@ type Handle struct {
 	ID     string `json:"id"` // the engine's own name for it
 }
 
-// Caps is what a driver can do on its machine or cluster.
-type Caps struct {
+// Capabilities is what a driver can do on its machine or cluster.
+type Capabilities struct {
 	Ready   bool   // whether Submit accepts anything
 	Problem string // when not: a sentence that says what to do
 
-	// Seen is where the command finds its folders; nothing there means that it
+	// TaskPlaces is where the command finds its folders; nothing there means that it
 	// sees those of Spec.Places themselves.
-	Seen        Places
-	Sealed      bool   // a command cannot change what is staged
-	Images      bool   // Spec.Root is honoured
-	Root        string // names the programs that a task finds without an image
-	VCPU        float64
-	MemoryBytes int64
-	GPU         int
-	NotEnforced []string // limits that are asked for but not held, as words: "cpu", "memory", "disk", "network"
+	TaskPlaces     Places
+	InputsReadOnly bool   // a command cannot change what is staged
+	Images         bool   // Spec.Root is honoured
+	System         string // names the programs that a task finds without an image
+	VCPU           float64
+	MemoryBytes    int64
+	GPU            int
+	NotEnforced    []string // limits that are asked for but not held, as words: "cpu", "memory", "disk", "network"
 }
 
 // Driver executes attempts. All methods may be called at the same time.
 type Driver interface {
-	Capabilities(ctx context.Context) (Caps, error)
+	Capabilities(ctx context.Context) (Capabilities, error)
 
 	// Submit accepts an attempt and returns before it ends, often before it
 	// starts. A second call with the same key and fence changes nothing and
@@ -132,7 +132,7 @@ type Driver interface {
 
 	// Snapshot lists every attempt that was submitted and not released,
 	// including those of an earlier life of this process.
-	Snapshot(ctx context.Context) ([]Seen, error)
+	Snapshot(ctx context.Context) ([]Status, error)
 
 	// Stop ends an attempt: TERM to the whole tree, KILL after the grace. It
 	// returns at once; a Snapshot shows when it has ended. Stopping what has
@@ -159,12 +159,12 @@ type Preparer interface {
 // twice, and is dropped when the reader is slow.
 type Watcher interface {
 	// Watch ends its channel when ctx ends.
-	Watch(ctx context.Context) <-chan Seen
+	Watch(ctx context.Context) <-chan Status
 }
 
-// Keeper is a driver whose attempts end when nobody renews them, as
-// Spec.Away says.
-type Keeper interface {
+// Renewer is a driver whose attempts end when nobody renews them, as
+// Spec.AbandonAfter says.
+type Renewer interface {
 	Renew(ctx context.Context, handles ...Handle) error
 }
 
@@ -174,5 +174,5 @@ type Meter interface {
 	Usage(ctx context.Context, h Handle) (Usage, error)
 	// Marks say when, and on which stream, the log from offset on was
 	// written.
-	Marks(ctx context.Context, h Handle, offset int64) ([]Mark, error)
+	Marks(ctx context.Context, h Handle, offset int64) ([]LogMark, error)
 }

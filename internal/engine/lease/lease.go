@@ -24,8 +24,8 @@ const (
 	// margin is how long before its end a lease is not relied on any more: what
 	// is begun under it takes a moment.
 	margin = 2 * time.Second
-	// again is how soon a renewal that failed is tried again.
-	again = time.Second
+	// retryAfter is how soon a renewal that failed is tried again.
+	retryAfter = time.Second
 )
 
 // Store keeps leases.
@@ -33,8 +33,8 @@ type Store interface {
 	// RenewLeases extends leases and returns those that are still held: of the
 	// others, somebody else is the owner, or the run has ended.
 	RenewLeases(ctx context.Context, held []runs.Held, until time.Time) ([]runs.Held, error)
-	// GiveBack ends a lease at once, if it is still held.
-	GiveBack(ctx context.Context, h runs.Held, now time.Time) error
+	// ReleaseLease ends a lease at once, if it is still held.
+	ReleaseLease(ctx context.Context, h runs.Held, now time.Time) error
 }
 
 // ErrLost is the end of a lease that somebody else has.
@@ -46,23 +46,23 @@ type Clock func() time.Duration
 
 // Keeper holds the leases of a process.
 type Keeper struct {
-	store Store
-	now   func() time.Time
-	clock Clock
-	log   *slog.Logger
-	hurry chan struct{} // a renewal does not wait for its time
+	store    Store
+	now      func() time.Time
+	clock    Clock
+	log      *slog.Logger
+	renewNow chan struct{} // a renewal does not wait for its time
 
-	mu      sync.Mutex
-	leases  map[ids.Run]*Lease
-	giving  map[ids.Run]*Lease // which is not written yet
-	renewed chan struct{}      // closed, and made anew, with every renewal
+	mu        sync.Mutex
+	leases    map[ids.Run]*Lease
+	releasing map[ids.Run]*Lease // which is not written yet
+	renewed   chan struct{}      // closed, and made anew, with every renewal
 }
 
 // NewKeeper makes a keeper that holds nothing.
 func NewKeeper(s Store, now func() time.Time, c Clock, log *slog.Logger) *Keeper {
 	return &Keeper{
-		store: s, now: now, clock: c, log: log, hurry: make(chan struct{}, 1),
-		leases: map[ids.Run]*Lease{}, giving: map[ids.Run]*Lease{}, renewed: make(chan struct{}),
+		store: s, now: now, clock: c, log: log, renewNow: make(chan struct{}, 1),
+		leases: map[ids.Run]*Lease{}, releasing: map[ids.Run]*Lease{}, renewed: make(chan struct{}),
 	}
 }
 
@@ -73,12 +73,12 @@ type Lease struct {
 	lost   context.CancelCauseFunc // called when another worker has it
 
 	until time.Duration // by the keeper's clock; its lock guards it, like the next
-	gone  bool
+	ended bool
 }
 
-// Began is when a claim began, by the keeper's clock: its leases are counted
+// ClaimStart is when a claim began, by the keeper's clock: its leases are counted
 // from there.
-func (k *Keeper) Began() time.Duration { return k.clock() }
+func (k *Keeper) ClaimStart() time.Duration { return k.clock() }
 
 // Hold takes note of a run that was claimed. The function is called, with
 // ErrLost as the cause, when it is not ours any more.
@@ -86,7 +86,7 @@ func (k *Keeper) Hold(h runs.Held, began time.Duration, lost context.CancelCause
 	l := &Lease{Held: h, keeper: k, lost: lost, until: began + Length}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.giving, h.Run)
+	delete(k.releasing, h.Run)
 	k.leases[h.Run] = l
 	return l
 }
@@ -101,15 +101,15 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-wait.C:
-		case <-k.hurry:
+		case <-k.renewNow:
 		}
 		next := Renewal
 		if err := k.renew(ctx); err != nil && ctx.Err() == nil {
 			k.log.ErrorContext(ctx, "cannot renew leases", slog.Any("error", err))
-			next = again
+			next = retryAfter
 		}
-		if err := k.giveBack(ctx); err != nil {
-			next = again
+		if err := k.writeReleases(ctx); err != nil {
+			next = retryAfter
 		}
 		wait.Reset(next)
 	}
@@ -129,7 +129,7 @@ func (k *Keeper) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.settle(held, kept, began+Length)
+	k.applyRenewal(held, kept, began+Length)
 	return nil
 }
 
@@ -143,8 +143,8 @@ func (k *Keeper) held() []runs.Held {
 	return held
 }
 
-// settle applies which leases were extended, and wakes those who wait for that.
-func (k *Keeper) settle(asked, kept []runs.Held, until time.Duration) {
+// applyRenewal applies which leases were extended, and wakes those who wait for that.
+func (k *Keeper) applyRenewal(asked, kept []runs.Held, until time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	still := make(map[runs.Held]bool, len(kept))
@@ -158,7 +158,7 @@ func (k *Keeper) settle(asked, kept []runs.Held, until time.Duration) {
 		case still[h]:
 			l.until = until
 		default:
-			l.gone = true
+			l.ended = true
 			delete(k.leases, h.Run)
 			l.lost(ErrLost)
 		}
@@ -175,14 +175,14 @@ func (k *Keeper) Held() map[ids.Run]bool {
 	for run := range k.leases {
 		held[run] = true
 	}
-	for run := range k.giving {
+	for run := range k.releasing {
 		held[run] = true
 	}
 	return held
 }
 
-// Good are the runs whose leases have not expired.
-func (k *Keeper) Good() map[ids.Run]bool {
+// Valid are the runs whose leases have not expired.
+func (k *Keeper) Valid() map[ids.Run]bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	good, now := map[ids.Run]bool{}, k.clock()
@@ -200,7 +200,7 @@ func (k *Keeper) Good() map[ids.Run]bool {
 func (l *Lease) Check(ctx context.Context) error {
 	for {
 		l.keeper.mu.Lock()
-		good, gone, renewed := l.keeper.clock() < l.until-margin, l.gone, l.keeper.renewed
+		good, gone, renewed := l.keeper.clock() < l.until-margin, l.ended, l.keeper.renewed
 		l.keeper.mu.Unlock()
 		switch {
 		case gone:
@@ -209,7 +209,7 @@ func (l *Lease) Check(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case l.keeper.hurry <- struct{}{}:
+		case l.keeper.renewNow <- struct{}{}:
 		default:
 		}
 		select {
@@ -229,54 +229,54 @@ func (l *Lease) Drop() {
 	if k.leases[l.Run] == l {
 		delete(k.leases, l.Run)
 	}
-	l.gone = true
+	l.ended = true
 }
 
-// GiveBack lets others have the run at once. It is written until that
+// Release lets others have the run at once. It is written until that
 // succeeds.
-func (l *Lease) GiveBack() {
+func (l *Lease) Release() {
 	l.Drop()
 	k := l.keeper
 	k.mu.Lock()
 	if k.leases[l.Run] == nil {
-		k.giving[l.Run] = l
+		k.releasing[l.Run] = l
 	}
 	k.mu.Unlock()
 	select {
-	case k.hurry <- struct{}{}:
+	case k.renewNow <- struct{}{}:
 	default:
 	}
 }
 
-func (k *Keeper) giveBack(ctx context.Context) error {
+func (k *Keeper) writeReleases(ctx context.Context) error {
 	k.mu.Lock()
-	list := make([]*Lease, 0, len(k.giving))
-	for _, l := range k.giving {
+	list := make([]*Lease, 0, len(k.releasing))
+	for _, l := range k.releasing {
 		list = append(list, l)
 	}
 	k.mu.Unlock()
 	var failed error
 	for _, l := range list {
-		if err := k.store.GiveBack(ctx, l.Held, k.now()); err != nil {
+		if err := k.store.ReleaseLease(ctx, l.Held, k.now()); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
 		k.mu.Lock()
-		if k.giving[l.Run] == l {
-			delete(k.giving, l.Run)
+		if k.releasing[l.Run] == l {
+			delete(k.releasing, l.Run)
 		}
 		k.mu.Unlock()
 	}
 	return failed
 }
 
-// GiveBackAll ends all leases, for a worker that stops on purpose.
-func (k *Keeper) GiveBackAll(ctx context.Context) error {
+// ReleaseAll ends all leases, for a worker that stops on purpose.
+func (k *Keeper) ReleaseAll(ctx context.Context) error {
 	k.mu.Lock()
 	for run, l := range k.leases {
 		delete(k.leases, run)
-		k.giving[run] = l
+		k.releasing[run] = l
 	}
 	k.mu.Unlock()
-	return k.giveBack(ctx)
+	return k.writeReleases(ctx)
 }

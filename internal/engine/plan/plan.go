@@ -13,20 +13,20 @@ import (
 // count, so that a run of thousands of nodes looks only at those that an ending
 // may have freed.
 type Plan struct {
-	graph  *graph.Graph
-	states map[string]lifecycle.NodeState
-	done   int                    // nodes that have ended
-	active int                    // neither pending nor ended
-	failed *graph.Node            // the first, as defined, whose failure ends the run
-	next   map[string]*graph.Node // pending ones that are worth a look
+	graph      *graph.Graph
+	states     map[string]lifecycle.NodeState
+	done       int                    // nodes that have ended
+	active     int                    // neither pending nor ended
+	failed     *graph.Node            // the first, as defined, whose failure ends the run
+	candidates map[string]*graph.Node // pending ones that are worth a look
 }
 
 // New makes a plan; a node without a state is pending.
 func New(g *graph.Graph, states map[string]lifecycle.NodeState) *Plan {
-	p := &Plan{graph: g, states: make(map[string]lifecycle.NodeState, len(g.Nodes)), next: map[string]*graph.Node{}}
+	p := &Plan{graph: g, states: make(map[string]lifecycle.NodeState, len(g.Nodes)), candidates: map[string]*graph.Node{}}
 	for _, n := range g.Order() {
 		p.states[n.ID] = lifecycle.NodePending
-		p.next[n.ID] = n
+		p.candidates[n.ID] = n
 	}
 	for id, s := range states {
 		p.Set(id, s)
@@ -51,7 +51,7 @@ func (p *Plan) Set(id string, s lifecycle.NodeState) {
 	}
 	for _, e := range p.graph.Outgoing(id) {
 		if n, ok := p.graph.Node(e.Target); ok && p.states[n.ID] == lifecycle.NodePending {
-			p.next[n.ID] = n
+			p.candidates[n.ID] = n
 		}
 	}
 }
@@ -79,17 +79,17 @@ func (p *Plan) State(id string) lifecycle.NodeState { return p.states[id] }
 // those that never will because something they need was left out. After a
 // failure nothing starts any more. In the order of the definition.
 func (p *Plan) Next() (start, skip []*graph.Node) {
-	for id, n := range p.next {
+	for id, n := range p.candidates {
 		if p.states[id] != lifecycle.NodePending {
-			delete(p.next, id)
+			delete(p.candidates, id)
 			continue
 		}
-		switch p.outlook(n) {
+		switch p.readiness(n) {
 		case waiting:
-			delete(p.next, id) // the next ending before it brings it back
-		case starved:
+			delete(p.candidates, id) // the next ending before it brings it back
+		case unreachable:
 			skip = append(skip, n)
-		case fed:
+		case ready:
 			if p.failed == nil {
 				start = append(start, n)
 			}
@@ -101,27 +101,27 @@ func (p *Plan) Next() (start, skip []*graph.Node) {
 	return start, skip
 }
 
-// outlook is whether a pending node can start.
-type outlook int
+// readiness is whether a pending node can start.
+type readiness int
 
 const (
-	waiting outlook = iota
-	fed             // everything it needs is there
-	starved         // something it needs will never come
+	waiting     readiness = iota
+	ready                 // everything it needs is there
+	unreachable           // something it needs will never come
 )
 
-// outlook looks at the edges into a node. A port with several edges is fed by
+// readiness looks at the edges into a node. A port with several edges is fed by
 // those that deliver files.
-func (p *Plan) outlook(n *graph.Node) outlook {
+func (p *Plan) readiness(n *graph.Node) readiness {
 	delivered := map[string]bool{} // by port: whether any edge delivers
 	for _, e := range p.graph.Incoming(n.ID) {
-		there, known := p.brings(e)
+		there, known := p.delivers(e)
 		if !known {
 			return waiting
 		}
 		if !e.Carries() {
 			if !there {
-				return starved
+				return unreachable
 			}
 			continue
 		}
@@ -129,14 +129,14 @@ func (p *Plan) outlook(n *graph.Node) outlook {
 	}
 	for port, there := range delivered {
 		if in, declared := n.Input(port); !there && !(declared && in.Optional) {
-			return starved
+			return unreachable
 		}
 	}
-	return fed
+	return ready
 }
 
-// brings reports whether what an edge promises is there, once that is known.
-func (p *Plan) brings(e *graph.Edge) (there, known bool) {
+// delivers reports whether what an edge promises is there, once that is known.
+func (p *Plan) delivers(e *graph.Edge) (there, known bool) {
 	state := p.states[e.Source]
 	if !state.Terminal() {
 		return false, false

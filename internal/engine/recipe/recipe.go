@@ -41,23 +41,23 @@ func Of(r runs.Run, a runs.Attempt, outputs []runs.Output) (runs.Recipe, error) 
 	if len(wrong) > 0 {
 		return runs.Recipe{}, fault.Conflict("the parameters of this run cannot be read any more: %s", wrong[0].Message)
 	}
-	c := cook{made: produced.Files{}, recipe: runs.Recipe{
+	c := builder{produced: produced.Files{}, recipe: runs.Recipe{
 		Attempt: a.Number, Interpreter: n.Interpreter, Command: n.Command, Image: n.Image, Folder: Folder, Lists: map[string]string{},
 	}}
 	if err := json.Unmarshal(r.Inputs, &c.inputs); err != nil {
 		return runs.Recipe{}, err
 	}
 	for _, o := range outputs {
-		c.made.Add(o)
-		c.names = append(c.names, o)
+		c.produced.Add(o)
+		c.outputs = append(c.outputs, o)
 	}
 	task := taskenv.Task{
 		Run: r.ID, Node: n, Attempt: a.Number, Values: values, VCPU: n.Resources.VCPU, RAMGB: float64(a.Memory) / (1 << 30),
 		Inputs: map[string][]string{}, Lists: map[string]string{}, Progress: path.Join(Folder, tempFolder, taskenv.ProgressFile),
 		Shard: n.Scatter != nil, Index: a.Shard,
 	}
-	for port, keys := range c.feeds(g, n) {
-		paths := c.bring(keys, port)
+	for port, keys := range c.inputKeys(g, n) {
+		paths := c.addFiles(keys, port)
 		list := path.Join(inputFolder, port+".list")
 		c.recipe.Lists[list] = string(taskenv.Lines(paths))
 		task.Inputs[port], task.Lists[port] = paths, path.Join(Folder, list)
@@ -78,16 +78,16 @@ func nodeOf(g *graph.Graph, id string) (*graph.Node, error) {
 	return nil, fault.NotFound("the run has no step %q", id)
 }
 
-// cook gathers what goes into a recipe.
-type cook struct {
-	inputs map[string][]string
-	made   produced.Files
-	names  []runs.Output
-	recipe runs.Recipe
+// builder gathers what goes into a recipe.
+type builder struct {
+	inputs   map[string][]string
+	produced produced.Files
+	outputs  []runs.Output
+	recipe   runs.Recipe
 }
 
-// feeds are the keys that come into each port, in edge and shard order.
-func (c *cook) feeds(g *graph.Graph, n *graph.Node) map[string][]string {
+// inputKeys are the keys that come into each port, in edge and shard order.
+func (c *builder) inputKeys(g *graph.Graph, n *graph.Node) map[string][]string {
 	ports := map[string][]string{}
 	for _, in := range n.Inputs {
 		ports[in.Name] = append([]string{}, c.inputs[in.From]...)
@@ -95,15 +95,15 @@ func (c *cook) feeds(g *graph.Graph, n *graph.Node) map[string][]string {
 	for _, e := range g.Incoming(n.ID) {
 		if e.Carries() {
 			c.recipe.Sources = append(c.recipe.Sources, e.Source)
-			ports[e.TargetHandle] = append(ports[e.TargetHandle], c.made.Keys(e.Source, e.SourceHandle)...)
+			ports[e.TargetHandle] = append(ports[e.TargetHandle], c.produced.Keys(e.Source, e.SourceHandle)...)
 		}
 	}
 	return ports
 }
 
-// bring has files fetched into a folder as <index>/<name>, and returns their
+// addFiles has files fetched into a folder as <index>/<name>, and returns their
 // paths as the command sees them.
-func (c *cook) bring(keys []string, folder string) []string {
+func (c *builder) addFiles(keys []string, folder string) []string {
 	paths := make([]string, len(keys))
 	for i, key := range keys {
 		place := path.Join(inputFolder, folder, strconv.Itoa(i), taskenv.StagedName(c.nameOf(key)))
@@ -115,8 +115,8 @@ func (c *cook) bring(keys []string, folder string) []string {
 
 // nameOf is what a file is called: an output's own name, or the end of an
 // upload's key.
-func (c *cook) nameOf(key string) string {
-	for _, o := range c.names {
+func (c *builder) nameOf(key string) string {
+	for _, o := range c.outputs {
 		if o.Key == key {
 			return o.Name
 		}
@@ -125,18 +125,18 @@ func (c *cook) nameOf(key string) string {
 }
 
 // item gives a shard its value; one that is a file of the run is brought along.
-func (c *cook) item(task *taskenv.Task, raw string) {
+func (c *builder) item(task *taskenv.Task, raw string) {
 	var text string
 	if json.Unmarshal([]byte(raw), &text) != nil {
 		task.Item = raw
 		return
 	}
 	task.Item = text
-	_, isFile := c.made.Find(text)
+	_, isFile := c.produced.Find(text)
 	for _, keys := range c.inputs {
 		isFile = isFile || slices.Contains(keys, text)
 	}
 	if isFile {
-		task.Item = c.bring([]string{text}, itemFolder)[0]
+		task.Item = c.addFiles([]string{text}, itemFolder)[0]
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// stalled is how late a look at attempts may be before that is the platform's
+// lateAfter is how late a look at attempts may be before that is the platform's
 // fault; catchUp is how long the executor may take after it to report what has
 // ended meanwhile.
 const (
-	stalled = 2 * time.Second
-	catchUp = 5 * time.Second
+	lateAfter = 2 * time.Second
+	catchUp   = 5 * time.Second
 )
 
 // Clock is that of one run. One goroutine owns it.
@@ -27,8 +27,8 @@ type Clock struct {
 	since    time.Time     // zero while its time does not count
 	pausedAt time.Time     // when it last stopped to count
 
-	lookedAt  time.Time // at its attempts
-	stalledAt time.Time // the first look after this worker stood still
+	observedAt time.Time // at its attempts
+	stalledAt  time.Time // the first look after this worker stood still
 
 	writtenBilled time.Duration // as the journal has them
 	writtenSince  time.Time
@@ -38,7 +38,7 @@ type Clock struct {
 // worker was last known to hold it is the platform's time, as far as no task was
 // at work.
 func New(r runs.Run, now func() time.Time) *Clock {
-	c := &Clock{now: now, billed: r.Billed, since: r.BilledSince, lookedAt: r.LastHeld, writtenBilled: r.Billed, writtenSince: r.BilledSince}
+	c := &Clock{now: now, billed: r.Billed, since: r.BilledSince, observedAt: r.LastHeld, writtenBilled: r.Billed, writtenSince: r.BilledSince}
 	if r.BilledSince.IsZero() {
 		c.pausedAt = r.LastHeld
 	}
@@ -55,8 +55,8 @@ func (c *Clock) Since() time.Time { return c.since }
 // long ago: what came after may be forgiven.
 func (c *Clock) Took() time.Duration {
 	at := c.now()
-	if !c.lookedAt.IsZero() && at.Sub(c.lookedAt) >= stalled {
-		at = c.lookedAt
+	if !c.observedAt.IsZero() && at.Sub(c.observedAt) >= lateAfter {
+		at = c.observedAt
 	}
 	return c.took(at)
 }
@@ -66,19 +66,19 @@ func (c *Clock) took(at time.Time) time.Duration {
 }
 
 // Start lets the time count from when a command has started.
-func (c *Clock) Start(s executor.Seen) {
+func (c *Clock) Start(s executor.Status) {
 	switch {
 	case c.Counts():
 	case s.Exit != nil && s.Exit.StartFailed == "" && s.Exit.End.After(c.pausedAt):
-		c.since = c.from(s.Exit.Start)
+		c.since = c.countFrom(s.Exit.Start)
 	case s.Phase == executor.Running:
-		c.since = c.from(s.At)
+		c.since = c.countFrom(s.At)
 	}
 }
 
-// from is when a command's time begins to count: not in the future, should
+// countFrom is when a command's time begins to count: not in the future, should
 // clocks not agree, and not before what is billed already.
-func (c *Clock) from(start time.Time) time.Time {
+func (c *Clock) countFrom(start time.Time) time.Time {
 	if now := c.now(); start.After(now) {
 		return now
 	}
@@ -97,12 +97,12 @@ func (c *Clock) Pause() {
 	}
 }
 
-// Look takes in how the run's attempts stood at a moment. Time in which this
+// Observe takes in how the run's attempts stood at a moment. Time in which this
 // worker stood still is not billed, as far as none of them was at work.
-func (c *Clock) Look(at time.Time, list []executor.Seen) {
-	last := c.lookedAt
-	if last.IsZero() || at.Sub(last) < stalled || !c.Counts() {
-		c.lookedAt, c.stalledAt = at, time.Time{}
+func (c *Clock) Observe(at time.Time, list []executor.Status) {
+	last := c.observedAt
+	if last.IsZero() || at.Sub(last) < lateAfter || !c.Counts() {
+		c.observedAt, c.stalledAt = at, time.Time{}
 		return
 	}
 	if c.stalledAt.IsZero() {
@@ -112,19 +112,19 @@ func (c *Clock) Look(at time.Time, list []executor.Seen) {
 	if c.since.After(from) {
 		from = c.since
 	}
-	worked, busy := work(from, c.stalledAt, list)
+	worked, busy := timeAtWork(from, c.stalledAt, list)
 	if busy && at.Sub(c.stalledAt) < catchUp {
 		return // looked at again
 	}
 	if idle := c.stalledAt.Sub(from) - worked; !busy && idle > 0 && !c.since.Add(idle).After(at) {
 		c.since = c.since.Add(idle)
 	}
-	c.lookedAt, c.stalledAt = at, time.Time{}
+	c.observedAt, c.stalledAt = at, time.Time{}
 }
 
-// work is how long some attempt was at work between two moments; busy says that
+// timeAtWork is how long some attempt was at work between two moments; busy says that
 // one may be so still.
-func work(from, to time.Time, list []executor.Seen) (worked time.Duration, busy bool) {
+func timeAtWork(from, to time.Time, list []executor.Status) (worked time.Duration, busy bool) {
 	var exits []executor.Exit
 	for _, s := range list {
 		switch {
@@ -153,11 +153,11 @@ func work(from, to time.Time, list []executor.Seen) (worked time.Duration, busy 
 	return worked, busy
 }
 
-// Into puts what is billed into a step.
-func (c *Clock) Into(s *runs.Step) { s.Billed, s.BilledSince = c.billed, c.since }
+// FillStep puts what is billed into a step.
+func (c *Clock) FillStep(s *runs.Step) { s.Billed, s.BilledSince = c.billed, c.since }
 
-// Wrote takes note of a step that is in the journal.
-func (c *Clock) Wrote(s runs.Step) { c.writtenBilled, c.writtenSince = s.Billed, s.BilledSince }
+// NoteWritten takes note of a step that is in the journal.
+func (c *Clock) NoteWritten(s runs.Step) { c.writtenBilled, c.writtenSince = s.Billed, s.BilledSince }
 
 // Written reports whether the journal knows what is billed.
 func (c *Clock) Written() bool {

@@ -13,12 +13,12 @@ var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 
-func running(since int) executor.Seen {
-	return executor.Seen{Phase: executor.Running, At: at(since)}
+func running(since int) executor.Status {
+	return executor.Status{Phase: executor.Running, At: at(since)}
 }
 
-func ended(from, to int) executor.Seen {
-	return executor.Seen{Phase: executor.Ended, At: at(to), Exit: &executor.Exit{Start: at(from), End: at(to)}}
+func ended(from, to int) executor.Status {
+	return executor.Status{Phase: executor.Ended, At: at(to), Exit: &executor.Exit{Start: at(from), End: at(to)}}
 }
 
 func TestOnlyTheRunsOwnTimeCounts(t *testing.T) {
@@ -52,34 +52,34 @@ func TestOnlyTheRunsOwnTimeCounts(t *testing.T) {
 		}, want: 10 * seconds},
 		"a worker that stood still while nothing ran": {story: func(c *runclock.Clock, now func(int)) {
 			c.Start(running(0))
-			c.Look(at(1), nil)
+			c.Observe(at(1), nil)
 			now(60)
-			c.Look(at(60), []executor.Seen{ended(0, 5)})
+			c.Observe(at(60), []executor.Status{ended(0, 5)})
 		}, want: 5 * seconds},
 		"a worker that stood still while a task ran": {story: func(c *runclock.Clock, now func(int)) {
 			c.Start(running(0))
-			c.Look(at(1), nil)
+			c.Observe(at(1), nil)
 			for s := 60; s <= 66; s++ {
 				now(s)
-				c.Look(at(s), []executor.Seen{running(0)})
+				c.Observe(at(s), []executor.Status{running(0)})
 			}
 		}, want: 66 * seconds},
 		"this worker stood still between two tasks": {story: func(c *runclock.Clock, now func(int)) {
 			c.Start(running(0))
-			c.Look(at(1), nil)
+			c.Observe(at(1), nil)
 			now(30)
-			c.Look(at(30), []executor.Seen{ended(0, 4), ended(1, 3), ended(25, 27), running(29)})
+			c.Observe(at(30), []executor.Status{ended(0, 4), ended(1, 3), ended(25, 27), running(29)})
 		}, want: 7 * seconds},
 		"until it is known, a long silence does not count": {story: func(c *runclock.Clock, now func(int)) {
 			c.Start(running(0))
-			c.Look(at(1), nil)
+			c.Observe(at(1), nil)
 			now(60)
 		}, want: 1 * seconds},
 		"no worker was there, and a task ended meanwhile": {
 			run: runs.Run{Billed: 3 * seconds, BilledSince: at(0), LastHeld: at(10)},
 			story: func(c *runclock.Clock, now func(int)) {
 				now(500)
-				c.Look(at(500), []executor.Seen{ended(0, 20)})
+				c.Observe(at(500), []executor.Status{ended(0, 20)})
 			}, want: 23 * seconds,
 		},
 		"no worker was there, and nothing had been billed yet": {
@@ -87,7 +87,7 @@ func TestOnlyTheRunsOwnTimeCounts(t *testing.T) {
 			story: func(c *runclock.Clock, now func(int)) {
 				now(500)
 				c.Start(ended(11, 20))
-				c.Look(at(500), []executor.Seen{ended(11, 20)})
+				c.Observe(at(500), []executor.Status{ended(11, 20)})
 			}, want: 9 * seconds,
 		},
 	} {
@@ -114,8 +114,8 @@ func TestAPauseIsWritten(t *testing.T) {
 		t.Error("a second is billed, and is taken for written")
 	}
 	var s runs.Step
-	c.Into(&s)
-	c.Wrote(s)
+	c.FillStep(&s)
+	c.NoteWritten(s)
 	if !c.Written() || s.Billed != time.Second {
 		t.Errorf("%+v", s)
 	}

@@ -28,30 +28,30 @@ type Store interface {
 type Images struct {
 	store   Store
 	images  map[string]*Image
-	arrived chan struct{} // something was fetched, or could not be
+	changed chan struct{} // something was fetched, or could not be
 	ctx     context.Context
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 }
 
 // Image is one that a run uses. What it is called and where it is can be read
-// once Named and Fetched have said so.
+// once Resolved and Fetched have reported true.
 type Image struct {
-	Digest  string
-	Unnamed error // why it is not known what it is
+	Digest     string
+	ResolveErr error // why it is not known what it is
 
-	missing error // why it cannot be fetched
+	fetchErr error // why it cannot be fetched
 
-	named   chan struct{}
-	here    chan struct{} // nil until somebody needs more than its name
-	root    string
-	env     []string
-	release func()
+	resolved chan struct{}
+	fetched  chan struct{} // nil until somebody needs more than its name
+	root     string
+	env      []string
+	release  func()
 }
 
 // Open begins without any image. The caller closes it.
 func Open(ctx context.Context, s Store) *Images {
-	i := &Images{store: s, images: map[string]*Image{}, arrived: make(chan struct{}, 1)}
+	i := &Images{store: s, images: map[string]*Image{}, changed: make(chan struct{}, 1)}
 	i.ctx, i.stop = context.WithCancel(ctx)
 	return i
 }
@@ -67,41 +67,41 @@ func (all *Images) Close() {
 	}
 }
 
-// Arrived receives when something was fetched, or could not be.
-func (all *Images) Arrived() <-chan struct{} { return all.arrived }
+// Changed receives when something was fetched, or could not be.
+func (all *Images) Changed() <-chan struct{} { return all.changed }
 
 // Image is one that was asked for, or nil.
 func (all *Images) Image(ref string) *Image { return all.images[ref] }
 
-// Named reports whether it is known what an image is, or that it cannot be
+// Resolved reports whether it is known what an image is, or that it cannot be
 // known, and whether that is all there is to wait for. The first who asks has it
 // looked up.
-func (all *Images) Named(ref string) bool {
+func (all *Images) Resolved(ref string) bool {
 	i := all.images[ref]
 	if i == nil {
 		i = &Image{}
 		all.images[ref] = i
-		i.named = all.Do(func(ctx context.Context) { i.Digest, i.Unnamed = all.store.Resolve(ctx, ref) })
+		i.resolved = all.Background(func(ctx context.Context) { i.Digest, i.ResolveErr = all.store.Resolve(ctx, ref) })
 	}
-	return Closed(i.named) && (i.here == nil || Closed(i.here))
+	return IsClosed(i.resolved) && (i.fetched == nil || IsClosed(i.fetched))
 }
 
 // Fetched reports whether an image is here, or will not come. It was named
 // before, and is needed: nothing was computed from it yet.
 func (all *Images) Fetched(ref string) bool {
 	i := all.images[ref]
-	if i == nil || i.Unnamed != nil {
+	if i == nil || i.ResolveErr != nil {
 		return true // none, or none to be had
 	}
-	if i.here == nil {
-		i.here = all.Do(func(ctx context.Context) { i.root, i.env, i.release, i.missing = all.store.Root(ctx, ref, i.Digest) })
+	if i.fetched == nil {
+		i.fetched = all.Background(func(ctx context.Context) { i.root, i.env, i.release, i.fetchErr = all.store.Root(ctx, ref, i.Digest) })
 	}
-	return Closed(i.here)
+	return IsClosed(i.fetched)
 }
 
 // Err is why an image that was fetched cannot be used.
 func (i *Image) Err() error {
-	err := cmp.Or(i.Unnamed, i.missing)
+	err := cmp.Or(i.ResolveErr, i.fetchErr)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fault.Unavailable("the image did not come within %d minutes: try again later, or use a smaller one", maxTime/time.Minute)
 	}
@@ -112,9 +112,9 @@ func (i *Image) Err() error {
 // will not come, or when ctx ends.
 func (all *Images) Prepare(ctx context.Context, refs []string) {
 	for _, ref := range refs {
-		for !all.Named(ref) || !all.Fetched(ref) {
+		for !all.Resolved(ref) || !all.Fetched(ref) {
 			select {
-			case <-all.arrived:
+			case <-all.changed:
 			case <-ctx.Done():
 				return
 			}
@@ -125,9 +125,9 @@ func (all *Images) Prepare(ctx context.Context, refs []string) {
 // maxTime is how long one image may take.
 const maxTime = 30 * time.Minute
 
-// Do runs work in the background, until Close. The channel is closed when it is
+// Background runs work in the background, until Close. The channel is closed when it is
 // done.
-func (all *Images) Do(work func(context.Context)) (done chan struct{}) {
+func (all *Images) Background(work func(context.Context)) (done chan struct{}) {
 	done = make(chan struct{})
 	all.work.Go(func() {
 		ctx, cancel := context.WithTimeout(all.ctx, maxTime)
@@ -135,15 +135,15 @@ func (all *Images) Do(work func(context.Context)) (done chan struct{}) {
 		work(ctx)
 		close(done)
 		select {
-		case all.arrived <- struct{}{}:
+		case all.changed <- struct{}{}:
 		default:
 		}
 	})
 	return done
 }
 
-// Closed reports whether a channel is.
-func Closed(done chan struct{}) bool {
+// IsClosed reports whether a channel is.
+func IsClosed(done chan struct{}) bool {
 	select {
 	case <-done:
 		return true
@@ -156,9 +156,9 @@ func Closed(done chan struct{}) bool {
 // are not its own.
 var reserved = map[string]bool{"HOME": true, "TMPDIR": true, "USER": true}
 
-// Into makes an image the root of an attempt. What it sets gives way to the
+// ApplyTo makes an image the root of an attempt. What it sets gives way to the
 // platform and to the author.
-func (i *Image) Into(s *executor.Spec) {
+func (i *Image) ApplyTo(s *executor.Spec) {
 	if i == nil {
 		return
 	}

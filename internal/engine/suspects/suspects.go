@@ -19,9 +19,9 @@ const folderName = ".suspects"
 // use meanwhile. A busy machine alone must not look like that: whoever kills a
 // server again and again would have honest runs interrupted.
 const (
-	look  = 50 * time.Millisecond
-	long  = 2 * time.Second
-	large = 128 << 20 // bytes
+	sampleEvery  = 50 * time.Millisecond
+	slowAfter    = 2 * time.Second
+	memoryGrowth = 128 << 20 // bytes
 )
 
 // Watch does a part of a run's work that happens in the server and grows with
@@ -48,7 +48,7 @@ func Watch(attempts string, run ids.Run, fn func() error) error {
 
 // dangerous waits until something takes long or much, or is over.
 func dangerous(over chan struct{}) bool {
-	ticker := time.NewTicker(look)
+	ticker := time.NewTicker(sampleEvery)
 	defer ticker.Stop()
 	began, before := time.Now(), uint64(0)
 	for {
@@ -60,7 +60,7 @@ func dangerous(over chan struct{}) bool {
 		if before == 0 {
 			before = heap()
 		}
-		if time.Since(began) > long || heap() > before+large {
+		if time.Since(began) > slowAfter || heap() > before+memoryGrowth {
 			return true
 		}
 	}

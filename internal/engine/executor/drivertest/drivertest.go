@@ -29,29 +29,29 @@ type Subject struct {
 // Maker makes a driver on a folder, which an earlier one may have used.
 type Maker func(t testing.TB, folder string) Subject
 
-// patience bounds every wait, with time to spare on a busy machine.
-const patience = 60 * time.Second
+// maxWait bounds every wait, with time to spare on a busy machine.
+const maxWait = 60 * time.Second
 
-// Bench is a driver on a folder of its own.
-type Bench struct {
+// Fixture is a driver on a folder of its own.
+type Fixture struct {
 	Subject
 	Folder string
-	made   atomic.Int64
+	specs  atomic.Int64
 }
 
-// NewBench makes one for a test.
-func NewBench(t testing.TB, make Maker) *Bench {
+// NewFixture makes one for a test.
+func NewFixture(t testing.TB, make Maker) *Fixture {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "attempts")
-	return &Bench{Subject: make(t, folder), Folder: folder}
+	return &Fixture{Subject: make(t, folder), Folder: folder}
 }
 
 // Spec is an attempt that runs a command in bash, with its folder prepared.
-func (b *Bench) Spec(t *testing.T, command string) executor.Spec {
+func (b *Fixture) Spec(t *testing.T, command string) executor.Spec {
 	t.Helper()
 	s := executor.Spec{
 		Key:         executor.Key{Run: ids.NewRun(), Node: "node", Attempt: 1},
-		Fence:       "fence-" + strconv.FormatInt(b.made.Add(1), 10),
+		Fence:       "fence-" + strconv.FormatInt(b.specs.Add(1), 10),
 		Interpreter: "bash", Command: command,
 		VCPU: 1, MemoryBytes: 256 << 20, Grace: 200 * time.Millisecond,
 	}
@@ -63,7 +63,7 @@ func (b *Bench) Spec(t *testing.T, command string) executor.Spec {
 }
 
 // Submit submits, and fails the test if that fails.
-func (b *Bench) Submit(t *testing.T, s executor.Spec) executor.Handle {
+func (b *Fixture) Submit(t *testing.T, s executor.Spec) executor.Handle {
 	t.Helper()
 	h, err := b.Driver.Submit(t.Context(), s)
 	if err != nil {
@@ -72,8 +72,8 @@ func (b *Bench) Submit(t *testing.T, s executor.Spec) executor.Handle {
 	return h
 }
 
-// See is what a snapshot says about an attempt.
-func (b *Bench) See(t *testing.T, h executor.Handle) (executor.Seen, bool) {
+// Find is what a snapshot says about an attempt.
+func (b *Fixture) Find(t *testing.T, h executor.Handle) (executor.Status, bool) {
 	t.Helper()
 	all, err := b.Snapshot(t.Context())
 	if err != nil {
@@ -84,15 +84,15 @@ func (b *Bench) See(t *testing.T, h executor.Handle) (executor.Seen, bool) {
 			return seen, true
 		}
 	}
-	return executor.Seen{}, false
+	return executor.Status{}, false
 }
 
 // Await looks until an attempt is as it should be.
-func (b *Bench) Await(t *testing.T, h executor.Handle, want func(executor.Seen) bool) executor.Seen {
+func (b *Fixture) Await(t *testing.T, h executor.Handle, want func(executor.Status) bool) executor.Status {
 	t.Helper()
-	var last executor.Seen
+	var last executor.Status
 	Eventually(t, func() bool {
-		seen, ok := b.See(t, h)
+		seen, ok := b.Find(t, h)
 		last = seen
 		return ok && want(seen)
 	}, func() string {
@@ -102,19 +102,19 @@ func (b *Bench) Await(t *testing.T, h executor.Handle, want func(executor.Seen) 
 }
 
 // End waits for the end of an attempt.
-func (b *Bench) End(t *testing.T, h executor.Handle) executor.Seen {
+func (b *Fixture) End(t *testing.T, h executor.Handle) executor.Status {
 	t.Helper()
-	return b.Await(t, h, func(s executor.Seen) bool { return s.Phase.Final() })
+	return b.Await(t, h, func(s executor.Status) bool { return s.Phase.Final() })
 }
 
 // Do runs a command to its end.
-func (b *Bench) Do(t *testing.T, s executor.Spec) executor.Seen {
+func (b *Fixture) Do(t *testing.T, s executor.Spec) executor.Status {
 	t.Helper()
 	return b.End(t, b.Submit(t, s))
 }
 
 // Log is the log from an offset on.
-func (b *Bench) Log(t *testing.T, h executor.Handle, offset int64) string {
+func (b *Fixture) Log(t *testing.T, h executor.Handle, offset int64) string {
 	t.Helper()
 	r, err := b.Logs(t.Context(), h, offset)
 	if err != nil {
@@ -128,10 +128,10 @@ func (b *Bench) Log(t *testing.T, h executor.Handle, offset int64) string {
 	return string(text)
 }
 
-// Eventually looks again and again, and fails the test when patience ends.
+// Eventually looks again and again, and fails the test after maxWait.
 func Eventually(t *testing.T, ok func() bool, otherwise func() string) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), maxWait)
 	defer stop()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
@@ -144,7 +144,7 @@ func Eventually(t *testing.T, ok func() bool, otherwise func() string) {
 	}
 }
 
-func (b *Bench) want(t *testing.T, seen executor.Seen, reason executor.Reason) {
+func (b *Fixture) want(t *testing.T, seen executor.Status, reason executor.Reason) {
 	t.Helper()
 	if seen.Reason != reason {
 		t.Fatalf("ended as %s (%s %+v), want %s; log: %s", seen.Reason, seen.Detail, seen.Exit, reason, b.Log(t, seen.Handle, 0))

@@ -19,15 +19,15 @@ import (
 
 // Run holds a driver to its promises.
 func Run(t *testing.T, make Maker) {
-	for name, promise := range map[string]func(*testing.T, *Bench, Maker){
+	for name, promise := range map[string]func(*testing.T, *Fixture, Maker){
 		"the status is the command's own":            statuses,
-		"a signal is not taken for a status":       signals,
+		"a signal is not taken for a status":         signals,
 		"a task ends at its timeout":                 timeout,
 		"a stopped task gets TERM":                   stopped,
 		"what ignores TERM gets KILL":                ignoresTERM,
-		"nothing outlives its task":                  tree,
-		"a hundred quick tasks all end":              quick,
-		"a second submission changes nothing":        doubled,
+		"nothing outlives its task":                  processTree,
+		"a hundred quick tasks all end":              hundredQuickTasks,
+		"a second submission changes nothing":        submittedTwice,
 		"another fence is refused":                   fenced,
 		"the next driver adopts a running task":      adopted,
 		"the next driver knows how a task ended":     remembered,
@@ -44,12 +44,12 @@ func Run(t *testing.T, make Maker) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			promise(t, NewBench(t, make), make)
+			promise(t, NewFixture(t, make), make)
 		})
 	}
 }
 
-func statuses(t *testing.T, b *Bench, _ Maker) {
+func statuses(t *testing.T, b *Fixture, _ Maker) {
 	for command, want := range map[string]int{
 		"true": 0, "exit 3 # dummy: exit=3": 3, "false # dummy: exit=1\necho not reached": 1,
 		"false | true # dummy: exit=1": 1, "exit 75 # dummy: exit=75": 75,
@@ -66,7 +66,7 @@ func statuses(t *testing.T, b *Bench, _ Maker) {
 	}
 }
 
-func signals(t *testing.T, b *Bench, _ Maker) {
+func signals(t *testing.T, b *Fixture, _ Maker) {
 	seen := b.Do(t, b.Spec(t, "kill -9 $$ # dummy: signal=9"))
 	b.want(t, seen, executor.Signaled)
 	if seen.Exit.Signal != 9 || seen.Exit.Code != 137 || seen.Exit.OOM {
@@ -74,22 +74,22 @@ func signals(t *testing.T, b *Bench, _ Maker) {
 	}
 }
 
-func timeout(t *testing.T, b *Bench, _ Maker) {
+func timeout(t *testing.T, b *Fixture, _ Maker) {
 	s := b.Spec(t, "sleep 600 # dummy: sleep=600s")
 	s.Timeout = 300 * time.Millisecond
 	b.want(t, b.Do(t, s), executor.TimedOut)
 }
 
-const waits = `trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done # dummy: print=up sleep=600s`
+const waitsForTERM = `trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done # dummy: print=up sleep=600s`
 
-func stopped(t *testing.T, b *Bench, _ Maker) {
-	h := b.Submit(t, b.Spec(t, waits))
+func stopped(t *testing.T, b *Fixture, _ Maker) {
+	h := b.Submit(t, b.Spec(t, waitsForTERM))
 	b.AwaitLog(t, h, "up\n")
 	b.stop(t, h, 30*time.Second)
 	b.want(t, b.End(t, h), executor.Cancelled)
 }
 
-func ignoresTERM(t *testing.T, b *Bench, _ Maker) {
+func ignoresTERM(t *testing.T, b *Fixture, _ Maker) {
 	h := b.Submit(t, b.Spec(t, `trap '' TERM; echo up; while :; do sleep 0.02; done # dummy: print=up sleep=600s ignoreterm`))
 	b.AwaitLog(t, h, "up\n")
 	b.stop(t, h, 100*time.Millisecond)
@@ -100,27 +100,27 @@ func ignoresTERM(t *testing.T, b *Bench, _ Maker) {
 	}
 }
 
-// beats is a process that forks away twice, ignores TERM and shows that it
+// escapingProcess is a process that forks away twice, ignores TERM and shows that it
 // lives.
-const beats = `( setsid bash -c 'trap "" TERM HUP; while :; do echo x >> beat; sleep 0.01; done' & )
+const escapingProcess = `( setsid bash -c 'trap "" TERM HUP; while :; do echo x >> beat; sleep 0.01; done' & )
 while [ ! -e beat ]; do sleep 0.01; done
 `
 
-func tree(t *testing.T, b *Bench, _ Maker) {
-	left := b.Spec(t, beats)
+func processTree(t *testing.T, b *Fixture, _ Maker) {
+	left := b.Spec(t, escapingProcess)
 	b.want(t, b.Do(t, left), executor.ExitedZero)
-	quiet(t, left)
+	checkNoProcessIsLeft(t, left)
 
-	s := b.Spec(t, beats+"echo up; sleep 600 # dummy: print=up sleep=600s")
+	s := b.Spec(t, escapingProcess+"echo up; sleep 600 # dummy: print=up sleep=600s")
 	h := b.Submit(t, s)
 	b.AwaitLog(t, h, "up\n")
 	b.stop(t, h, 50*time.Millisecond)
 	b.want(t, b.End(t, h), executor.Cancelled)
-	quiet(t, s)
+	checkNoProcessIsLeft(t, s)
 }
 
-// quiet fails when the file still grows, by many times the beat.
-func quiet(t *testing.T, s executor.Spec) {
+// checkNoProcessIsLeft fails when the file still grows, by many times the beat.
+func checkNoProcessIsLeft(t *testing.T, s executor.Spec) {
 	t.Helper()
 	size := func() int64 {
 		info, err := os.Stat(filepath.Join(s.Work(), "beat"))
@@ -135,7 +135,7 @@ func quiet(t *testing.T, s executor.Spec) {
 	}
 }
 
-func quick(t *testing.T, b *Bench, _ Maker) {
+func hundredQuickTasks(t *testing.T, b *Fixture, _ Maker) {
 	var handles []executor.Handle
 	for range 100 {
 		handles = append(handles, b.Submit(t, b.Spec(t, "true")))
@@ -151,7 +151,7 @@ func quick(t *testing.T, b *Bench, _ Maker) {
 	}
 }
 
-func doubled(t *testing.T, b *Bench, _ Maker) {
+func submittedTwice(t *testing.T, b *Fixture, _ Maker) {
 	s := b.Spec(t, "echo ran; sleep 0.2 # dummy: print=ran sleep=200ms")
 	first := b.Submit(t, s)
 	if second := b.Submit(t, s); second != first {
@@ -167,7 +167,7 @@ func doubled(t *testing.T, b *Bench, _ Maker) {
 	}
 }
 
-func fenced(t *testing.T, b *Bench, _ Maker) {
+func fenced(t *testing.T, b *Fixture, _ Maker) {
 	s := b.Spec(t, "true")
 	b.Do(t, s)
 	s.Fence = "another"
@@ -176,14 +176,14 @@ func fenced(t *testing.T, b *Bench, _ Maker) {
 	}
 }
 
-func adopted(t *testing.T, b *Bench, make Maker) {
+func adopted(t *testing.T, b *Fixture, make Maker) {
 	s := b.Spec(t, "echo up; while [ ! -e go ]; do sleep 0.01; done; echo done > out; exit 4 # dummy: print=up await=go output:out=done exit=4")
 	s.Outputs = []executor.OutputPattern{{Port: "out", Path: "out"}}
 	h := b.Submit(t, s)
 	b.AwaitLog(t, h, "up\n")
 	b.Leave()
 	b.Subject = make(t, b.Folder)
-	seen, ok := b.See(t, h)
+	seen, ok := b.Find(t, h)
 	if !ok || seen.Phase != executor.Running || seen.Handle != h || seen.Fence != s.Fence {
 		t.Errorf("the next driver sees %+v", seen)
 	}
@@ -207,7 +207,7 @@ func letGo(t *testing.T, s executor.Spec) {
 	}
 }
 
-func remembered(t *testing.T, b *Bench, make Maker) {
+func remembered(t *testing.T, b *Fixture, make Maker) {
 	s := b.Spec(t, "exit 5 # dummy: exit=5")
 	h := b.Submit(t, s)
 	before := b.End(t, h)
@@ -219,7 +219,7 @@ func remembered(t *testing.T, b *Bench, make Maker) {
 	}
 }
 
-func lost(t *testing.T, b *Bench, make Maker) {
+func lost(t *testing.T, b *Fixture, make Maker) {
 	s := b.Spec(t, "echo up; sleep 600 # dummy: print=up sleep=100ms lose")
 	h := b.Submit(t, s)
 	b.AwaitLog(t, h, "up\n")
@@ -234,11 +234,11 @@ func lost(t *testing.T, b *Bench, make Maker) {
 	b.want(t, b.End(t, h), executor.Lost)
 }
 
-func logs(t *testing.T, b *Bench, _ Maker) {
+func logs(t *testing.T, b *Fixture, _ Maker) {
 	s := b.Spec(t, `echo one; while [ ! -e go ]; do sleep 0.01; done; echo two >&2 # dummy: print=one await=go print=two`)
 	h := b.Submit(t, s)
 	b.AwaitLog(t, h, "one\n")
-	if seen, _ := b.See(t, h); seen.Phase != executor.Running {
+	if seen, _ := b.Find(t, h); seen.Phase != executor.Running {
 		t.Errorf("%s while it is read", seen.Phase)
 	}
 	letGo(t, s)
@@ -251,7 +251,7 @@ func logs(t *testing.T, b *Bench, _ Maker) {
 	}
 }
 
-func longLine(t *testing.T, b *Bench, _ Maker) {
+func longLine(t *testing.T, b *Fixture, _ Maker) {
 	h := b.Submit(t, b.Spec(t, `head -c 1000000 /dev/zero | tr '\0' x; echo; echo after # dummy: longline=1000000 print=after`))
 	seen := b.End(t, h)
 	b.want(t, seen, executor.ExitedZero)
@@ -264,7 +264,7 @@ func longLine(t *testing.T, b *Bench, _ Maker) {
 	}
 }
 
-func outputs(t *testing.T, b *Bench, _ Maker) {
+func outputs(t *testing.T, b *Fixture, _ Maker) {
 	s := b.Spec(t, `printf hello > a.txt; mkdir p; printf 1 > p/1.png; printf 2 > p/2.png; printf no > p/3.txt
 # dummy: output:a.txt=hello output:p/1.png=1 output:p/2.png=2 output:p/3.txt=no`)
 	s.Outputs = []executor.OutputPattern{
@@ -290,7 +290,7 @@ func sum(text string) string {
 	return hex.EncodeToString(s[:])
 }
 
-func missing(t *testing.T, b *Bench, _ Maker) {
+func missing(t *testing.T, b *Fixture, _ Maker) {
 	s := b.Spec(t, "printf x > there # dummy: output:there=x")
 	s.Outputs = []executor.OutputPattern{
 		{Port: "there", Path: "there"}, {Port: "one", Path: "never.txt"}, {Port: "several", Path: "*.png", Many: true},
@@ -302,7 +302,7 @@ func missing(t *testing.T, b *Bench, _ Maker) {
 	}
 }
 
-func environment(t *testing.T, b *Bench, _ Maker) {
+func environment(t *testing.T, b *Fixture, _ Maker) {
 	s := b.Spec(t, `echo "$GREETING" # dummy: printenv=GREETING`)
 	s.Env = map[string]string{"GREETING": "it's \"$HOME\"\tand\nmore"}
 	h := b.Submit(t, s)
@@ -312,8 +312,8 @@ func environment(t *testing.T, b *Bench, _ Maker) {
 	}
 }
 
-func released(t *testing.T, b *Bench, _ Maker) {
-	s := b.Spec(t, waits)
+func released(t *testing.T, b *Fixture, _ Maker) {
+	s := b.Spec(t, waitsForTERM)
 	h := b.Submit(t, s)
 	b.AwaitLog(t, h, "up\n")
 	if err := b.Release(t.Context(), h); !fault.Is(err, fault.KindConflict) {
@@ -329,7 +329,7 @@ func released(t *testing.T, b *Bench, _ Maker) {
 	if _, err := os.Stat(s.Dir); !os.IsNotExist(err) {
 		t.Errorf("the folder is left: %v", err)
 	}
-	if _, ok := b.See(t, h); ok {
+	if _, ok := b.Find(t, h); ok {
 		t.Error("a released attempt is listed")
 	}
 	if _, err := b.Logs(t.Context(), h, 0); !fault.Is(err, fault.KindNotFound) {
@@ -337,11 +337,11 @@ func released(t *testing.T, b *Bench, _ Maker) {
 	}
 }
 
-func stopNothing(t *testing.T, b *Bench, _ Maker) {
+func stopNothing(t *testing.T, b *Fixture, _ Maker) {
 	b.stop(t, executor.Handle{Key: executor.Key{Run: "run_0", Node: "n", Attempt: 1}}, time.Second)
 }
 
-func stopEnded(t *testing.T, b *Bench, _ Maker) {
+func stopEnded(t *testing.T, b *Fixture, _ Maker) {
 	s := b.Spec(t, "true")
 	h := b.Submit(t, s)
 	b.End(t, h)
@@ -352,7 +352,7 @@ func stopEnded(t *testing.T, b *Bench, _ Maker) {
 	}
 }
 
-func (b *Bench) stop(t *testing.T, h executor.Handle, grace time.Duration) {
+func (b *Fixture) stop(t *testing.T, h executor.Handle, grace time.Duration) {
 	t.Helper()
 	if err := b.Stop(t.Context(), h, grace); err != nil {
 		t.Fatal(err)
@@ -360,10 +360,10 @@ func (b *Bench) stop(t *testing.T, h executor.Handle, grace time.Duration) {
 }
 
 // AwaitLog waits until a log says exactly this.
-func (b *Bench) AwaitLog(t *testing.T, h executor.Handle, want string) {
+func (b *Fixture) AwaitLog(t *testing.T, h executor.Handle, want string) {
 	t.Helper()
 	Eventually(t, func() bool { return b.Log(t, h, 0) == want }, func() string {
-		seen, _ := b.See(t, h)
+		seen, _ := b.Find(t, h)
 		return "the log is " + b.Log(t, h, 0) + " and the task " + string(seen.Reason) + " " + seen.Detail
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 // secrets shows nobody but the command what it was given, neither in its log
 // nor in what lies on disk, for this driver and for the next.
-func secrets(t *testing.T, b *Bench, make Maker) {
+func secrets(t *testing.T, b *Fixture, make Maker) {
 	const value = "correct-horse-battery\nstaple \"quoted\""
 	s := b.Spec(t, `printf '%s\n' "$SECRET_A"; printf 'x%s' "$SECRET_A" | base64 -w 0; echo; [ ${#SECRET_A} = 37 ]
 printf %s "${SECRET_A:0:9}"; while [ ! -e go ]; do sleep 0.01; done; printf '%s!\n' "${SECRET_A:9}" # dummy: printenv=SECRET_A await=go`)

@@ -32,8 +32,8 @@ import (
 // Name is the Driver of its handles.
 const Name = "dummy"
 
-// lifeFile is all that a later driver has to know.
-const lifeFile = "dummy.json"
+// stateFile is all that a later driver has to know.
+const stateFile = "dummy.json"
 
 // Driver is an executor.Driver and Watcher.
 type Driver struct {
@@ -42,8 +42,8 @@ type Driver struct {
 
 	mu       sync.Mutex
 	closed   bool
-	lives    map[executor.Key]*life
-	watchers map[chan executor.Seen]bool
+	attempts map[executor.Key]*attempt
+	watchers map[chan executor.Status]bool
 }
 
 var (
@@ -53,11 +53,11 @@ var (
 
 // New adopts what an earlier driver left in the folder. The caller closes it.
 func New(folder string, now func() time.Time) (*Driver, error) {
-	d := &Driver{folder: folder, now: now, lives: map[executor.Key]*life{}, watchers: map[chan executor.Seen]bool{}}
+	d := &Driver{folder: folder, now: now, attempts: map[executor.Key]*attempt{}, watchers: map[chan executor.Status]bool{}}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
-	found, err := filepath.Glob(filepath.Join(folder, "*", lifeFile))
+	found, err := filepath.Glob(filepath.Join(folder, "*", stateFile))
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +71,13 @@ func New(folder string, now func() time.Time) (*Driver, error) {
 		if err != nil {
 			return nil, err
 		}
-		l := new(life)
+		l := new(attempt)
 		if err := json.Unmarshal(text, l); err != nil {
 			return nil, err
 		}
 		l.plan = parse(l.Spec.Command)
-		d.lives[l.Spec.Key] = l
-		d.follow(l)
+		d.attempts[l.Spec.Key] = l
+		d.scheduleNotify(l)
 	}
 	return d, nil
 }
@@ -96,15 +96,15 @@ func (d *Driver) Close() error {
 }
 
 // Capabilities are without limits.
-func (d *Driver) Capabilities(context.Context) (executor.Caps, error) {
-	return executor.Caps{Ready: true, Images: true, Root: Name, VCPU: 1 << 20, MemoryBytes: 1 << 60, GPU: 1 << 20}, nil
+func (d *Driver) Capabilities(context.Context) (executor.Capabilities, error) {
+	return executor.Capabilities{Ready: true, Images: true, System: Name, VCPU: 1 << 20, MemoryBytes: 1 << 60, GPU: 1 << 20}, nil
 }
 
 // Submit begins an attempt at once.
 func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if l := d.lives[s.Key]; l != nil {
+	if l := d.attempts[s.Key]; l != nil {
 		if l.Spec.Fence != s.Fence {
 			return executor.Handle{}, fault.Conflict("this attempt was submitted before, under another fence")
 		}
@@ -114,24 +114,24 @@ func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, er
 	for name, value := range s.Env { // nobody runs with it; it is only printed
 		s.Env[name] = mask.New(s.Secrets).Text(value)
 	}
-	l := &life{Spec: s, Start: d.now(), plan: parse(s.Command)}
+	l := &attempt{Spec: s, Start: d.now(), plan: parse(s.Command)}
 	if err := l.save(); err != nil {
 		return executor.Handle{}, err
 	}
-	d.lives[s.Key] = l
-	d.follow(l)
+	d.attempts[s.Key] = l
+	d.scheduleNotify(l)
 	return handle(s.Key), nil
 }
 
-// follow notifies the watchers when the attempt is due to end.
-func (d *Driver) follow(l *life) {
+// scheduleNotify notifies the watchers when the attempt is due to end.
+func (d *Driver) scheduleNotify(l *attempt) {
 	time.AfterFunc(max(0, l.end().Sub(d.now())), func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.closed || d.lives[l.Spec.Key] != l {
+		if d.closed || d.attempts[l.Spec.Key] != l {
 			return
 		}
-		seen, err := l.seen(d.now())
+		seen, err := l.status(d.now())
 		if err != nil {
 			return // the next snapshot returns the error
 		}
@@ -145,12 +145,12 @@ func (d *Driver) follow(l *life) {
 }
 
 // Snapshot lists what was submitted and not released.
-func (d *Driver) Snapshot(context.Context) ([]executor.Seen, error) {
+func (d *Driver) Snapshot(context.Context) ([]executor.Status, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var all []executor.Seen
-	for _, l := range d.lives {
-		seen, err := l.seen(d.now())
+	var all []executor.Status
+	for _, l := range d.attempts {
+		seen, err := l.status(d.now())
 		if err != nil {
 			return nil, err
 		}
@@ -160,8 +160,8 @@ func (d *Driver) Snapshot(context.Context) ([]executor.Seen, error) {
 }
 
 // Watch reports when attempts end.
-func (d *Driver) Watch(ctx context.Context) <-chan executor.Seen {
-	w := make(chan executor.Seen, 1024)
+func (d *Driver) Watch(ctx context.Context) <-chan executor.Status {
+	w := make(chan executor.Status, 1024)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.watchers[w] = true
@@ -180,7 +180,7 @@ func (d *Driver) Watch(ctx context.Context) <-chan executor.Seen {
 func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := d.lives[h.Key]
+	l := d.attempts[h.Key]
 	if l == nil || !l.end().After(d.now()) || !l.Stop.IsZero() && d.now().Add(grace).After(l.Stop.Add(l.Grace)) {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration)
 	if err := l.save(); err != nil {
 		return err
 	}
-	d.follow(l)
+	d.scheduleNotify(l)
 	return nil
 }
 
@@ -196,7 +196,7 @@ func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration)
 func (d *Driver) Logs(_ context.Context, h executor.Handle, offset int64) (io.ReadCloser, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := d.lives[h.Key]
+	l := d.attempts[h.Key]
 	if l == nil {
 		return nil, fault.NotFound("there is no attempt %s", h.ID)
 	}
@@ -208,14 +208,14 @@ func (d *Driver) Logs(_ context.Context, h executor.Handle, offset int64) (io.Re
 func (d *Driver) Release(_ context.Context, h executor.Handle) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := d.lives[h.Key]
+	l := d.attempts[h.Key]
 	if l == nil {
 		return nil
 	}
 	if l.end().After(d.now()) {
 		return fault.Conflict("the attempt still runs")
 	}
-	delete(d.lives, h.Key)
+	delete(d.attempts, h.Key)
 	return os.RemoveAll(l.Spec.Dir)
 }
 
@@ -223,16 +223,16 @@ func handle(k executor.Key) executor.Handle {
 	return executor.Handle{Driver: Name, Key: k, ID: k.Folder()}
 }
 
-func (l *life) save() error {
+func (l *attempt) save() error {
 	text, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(l.Spec.Dir, lifeFile), text, 0o600)
+	return os.WriteFile(filepath.Join(l.Spec.Dir, stateFile), text, 0o600)
 }
 
 // record leaves the outputs and the record of an attempt that has ended, once.
-func (l *life) record() (*executor.Exit, error) {
+func (l *attempt) record() (*executor.Exit, error) {
 	if l.Exit != nil {
 		return l.Exit, nil
 	}
@@ -245,7 +245,7 @@ func (l *life) record() (*executor.Exit, error) {
 			return nil, err
 		}
 	}
-	made := l.outcome()
+	made := l.exit()
 	made.Outputs, made.Missing = outputs.Collect(l.Spec.Work(), l.Spec.Outputs)
 	l.Exit = &made
 	return l.Exit, l.save()

@@ -27,7 +27,7 @@ func TestTheDummyIsADriver(t *testing.T) {
 
 func TestTheDummyRunsOutOfMemoryWhenTold(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, newDriver)
+	b := drivertest.NewFixture(t, newDriver)
 	if seen := b.Do(t, b.Spec(t, "# dummy: sleep=10ms oom")); seen.Reason != executor.OutOfMemory || seen.Exit.Code != 137 {
 		t.Errorf("ended as %s, %+v", seen.Reason, seen.Exit)
 	}
@@ -35,7 +35,7 @@ func TestTheDummyRunsOutOfMemoryWhenTold(t *testing.T) {
 
 func TestTheDummyTellsWhenATaskEnds(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, newDriver)
+	b := drivertest.NewFixture(t, newDriver)
 	told := b.Driver.(executor.Watcher).Watch(t.Context())
 	h := b.Submit(t, b.Spec(t, "# dummy: sleep=10ms exit=3"))
 	if seen := <-told; seen.Handle != h || seen.Exit == nil || seen.Exit.Code != 3 {

@@ -23,8 +23,8 @@ type plan struct {
 	gateAt     time.Duration // from when on
 }
 
-// closed is how long a gate stays shut that nobody opens.
-const closed = time.Hour
+// gateTimeout is how long a gate stays shut that nobody opens.
+const gateTimeout = time.Hour
 
 // step happens so long after the start.
 type step struct {
@@ -57,7 +57,7 @@ func (p *plan) add(word string) {
 		p.length += length
 	case "await":
 		p.gate, p.gateAt = value, p.length
-		p.length += closed
+		p.length += gateTimeout
 	case "exit":
 		p.exit = number
 	case "signal":
@@ -81,14 +81,14 @@ func (p *plan) add(word string) {
 	p.steps = append(p.steps, s)
 }
 
-// pass goes through the gate: what comes after it comes at once.
-func (p *plan) pass() {
+// openGate goes through the gate: what comes after it comes at once.
+func (p *plan) openGate() {
 	for i := range p.steps {
 		if p.steps[i].at > p.gateAt {
-			p.steps[i].at -= closed
+			p.steps[i].at -= gateTimeout
 		}
 	}
-	p.length -= closed
+	p.length -= gateTimeout
 	p.gate = ""
 }
 
@@ -103,8 +103,8 @@ func (p plan) outputs(after time.Duration) map[string]string {
 	return files
 }
 
-// life is one attempt, from its start to its end.
-type life struct {
+// attempt is one attempt, from its start to its end.
+type attempt struct {
 	Spec  executor.Spec  `json:"spec"`
 	Start time.Time      `json:"start"`
 	Stop  time.Time      `json:"stop,omitzero"`
@@ -114,7 +114,7 @@ type life struct {
 	plan plan
 }
 
-func (l *life) log(now time.Time) []byte {
+func (l *attempt) log(now time.Time) []byte {
 	after := min(now.Sub(l.Start), l.end().Sub(l.Start))
 	var text []byte
 	for _, s := range l.plan.steps {
@@ -130,17 +130,17 @@ func (l *life) log(now time.Time) []byte {
 }
 
 // end is when the attempt ends, by itself or not.
-func (l *life) end() time.Time {
+func (l *attempt) end() time.Time {
 	end := l.Start.Add(l.plan.length)
-	if at, _ := l.ended(); !at.IsZero() {
+	if at, _ := l.endedEarly(); !at.IsZero() {
 		return at
 	}
 	return end
 }
 
-// ended is when something else ends the attempt before it is over, if anything
+// endedEarly is when something else ends the attempt before it is over, if anything
 // does, and whether that is a timeout.
-func (l *life) ended() (at time.Time, timeout bool) {
+func (l *attempt) endedEarly() (at time.Time, timeout bool) {
 	natural := l.Start.Add(l.plan.length)
 	asked, grace := l.Stop, l.Grace
 	if late := l.Start.Add(l.Spec.Timeout); l.Spec.Timeout > 0 && (asked.IsZero() || late.Before(asked)) {
@@ -158,12 +158,12 @@ func (l *life) ended() (at time.Time, timeout bool) {
 	return at, timeout
 }
 
-func (l *life) outcome() executor.Exit {
+func (l *attempt) exit() executor.Exit {
 	e := executor.Exit{
 		Fence: l.Spec.Fence, Start: l.Start, End: l.end(),
 		Code: l.plan.exit, Signal: l.plan.signal, OOM: l.plan.oom,
 	}
-	at, timeout := l.ended()
+	at, timeout := l.endedEarly()
 	switch {
 	case !at.IsZero():
 		e.OOM, e.TimedOut, e.Stopped, e.Signal = false, timeout, !timeout, 15
@@ -180,20 +180,20 @@ func (l *life) outcome() executor.Exit {
 	return e
 }
 
-// look goes through the gate if it is open by now.
-func (l *life) look() {
+// checkGate goes through the gate if it is open by now.
+func (l *attempt) checkGate() {
 	if l.plan.gate == "" {
 		return
 	}
 	if _, err := os.Stat(filepath.Join(l.Spec.Work(), l.plan.gate)); err == nil {
-		l.plan.pass()
+		l.plan.openGate()
 	}
 }
 
-// seen leaves the record the first time that the end is noticed.
-func (l *life) seen(now time.Time) (executor.Seen, error) {
-	l.look()
-	s := executor.Seen{Handle: handle(l.Spec.Key), Fence: l.Spec.Fence, At: now}
+// status leaves the record the first time that the end is noticed.
+func (l *attempt) status(now time.Time) (executor.Status, error) {
+	l.checkGate()
+	s := executor.Status{Handle: handle(l.Spec.Key), Fence: l.Spec.Fence, At: now}
 	if l.end().After(now) {
 		s.Phase, s.Reason = executor.Running, executor.Executing
 		if !l.Stop.IsZero() {
@@ -202,7 +202,7 @@ func (l *life) seen(now time.Time) (executor.Seen, error) {
 		return s, nil
 	}
 	s.At = l.end()
-	if at, _ := l.ended(); l.plan.lose && at.IsZero() {
+	if at, _ := l.endedEarly(); l.plan.lose && at.IsZero() {
 		s.Phase, s.Reason = executor.Gone, executor.Lost
 		return s, nil
 	}
@@ -211,6 +211,6 @@ func (l *life) seen(now time.Time) (executor.Seen, error) {
 		return s, err
 	}
 	s.Exit = exit
-	s.Phase, s.Reason = executor.Verdict(l.Spec.Fence, exit, executor.Word{})
+	s.Phase, s.Reason = executor.Outcome(l.Spec.Fence, exit, executor.DriverStatus{})
 	return s, nil
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// kept is an image that is here.
-type kept struct {
+// storedImage is an image that is here.
+type storedImage struct {
 	hex   string
 	bytes int64
 	used  time.Time
@@ -30,7 +30,7 @@ func (s *Store) Clean() error {
 	for _, k := range all {
 		total += k.bytes
 	}
-	slices.SortFunc(all, func(a, b kept) int { return a.used.Compare(b.used) })
+	slices.SortFunc(all, func(a, b storedImage) int { return a.used.Compare(b.used) })
 	for _, k := range all {
 		if total <= s.MaxTotal {
 			break
@@ -47,12 +47,12 @@ func (s *Store) Clean() error {
 	return nil
 }
 
-func (s *Store) list() ([]kept, error) {
+func (s *Store) list() ([]storedImage, error) {
 	entries, err := os.ReadDir(filepath.Join(s.Folder, imagesFolder))
 	if err != nil {
 		return nil, err
 	}
-	var all []kept
+	var all []storedImage
 	for _, entry := range entries {
 		hex := entry.Name()
 		if strings.HasPrefix(hex, ".") {
@@ -63,7 +63,7 @@ func (s *Store) list() ([]kept, error) {
 			continue // removed in the meantime
 		}
 		if m, err := s.meta(hex); err == nil {
-			all = append(all, kept{hex, m.Bytes, info.ModTime()})
+			all = append(all, storedImage{hex, m.Bytes, info.ModTime()})
 		}
 	}
 	return all, nil
@@ -72,7 +72,7 @@ func (s *Store) list() ([]kept, error) {
 // remove is errBusy for an image that somebody uses. Who holds one has the lock
 // until its tasks are where InUse finds them, so it is asked last.
 func (s *Store) remove(hex string) error {
-	lock, err := s.alone(hex)
+	lock, err := s.lockExclusive(hex)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (s *Store) sweep() error {
 		if hex == entry.Name() {
 			continue
 		}
-		lock, lerr := s.alone(hex)
+		lock, lerr := s.lockExclusive(hex)
 		if errors.Is(lerr, errBusy) {
 			continue
 		}

@@ -53,7 +53,7 @@ func (s *Store) explain(ctx context.Context, ref name.Reference, err error) erro
 		return unavailable("%s has no image for %s: choose one that was built for it", ref, platform())
 	}
 	if !isLocal(err) {
-		return unavailable("what %s sent for %s cannot be used: %s", host, ref, tidy(err.Error()))
+		return unavailable("what %s sent for %s cannot be used: %s", host, ref, printable(err.Error()))
 	}
 	s.Log.Error("cannot make a root of an image", slog.String("image", ref.String()), slog.Any("error", err))
 	if errors.Is(err, syscall.ENOSPC) {
@@ -66,7 +66,7 @@ func (s *Store) explain(ctx context.Context, ref name.Reference, err error) erro
 func answered(ref name.Reference, host string, e *transport.Error) error {
 	said := fmt.Sprintf("%d %s", e.StatusCode, http.StatusText(e.StatusCode))
 	if len(e.Errors) > 0 {
-		said = tidy(fmt.Sprintf("%s, %s: %s", said, e.Errors[0].Code, e.Errors[0].Message))
+		said = printable(fmt.Sprintf("%s, %s: %s", said, e.Errors[0].Code, e.Errors[0].Message))
 	}
 	switch e.StatusCode {
 	case http.StatusNotFound:
@@ -80,8 +80,8 @@ func answered(ref name.Reference, host string, e *transport.Error) error {
 	return unavailable("%s did not hand out %s (it answered %s): try again later, or use another registry", host, ref, said)
 }
 
-// tidy makes a stranger's words fit for a sentence.
-func tidy(text string) string {
+// printable makes a stranger's words fit for a sentence.
+func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
@@ -97,16 +97,16 @@ func tidy(text string) string {
 // network is why somebody could not be reached, in short.
 func network(err error) (why string, ok bool) {
 	if lookup, ok := errors.AsType[*net.DNSError](err); ok {
-		return tidy("looking up " + lookup.Name + ": " + lookup.Err), true
+		return printable("looking up " + lookup.Name + ": " + lookup.Err), true
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok {
-		return tidy(op.Err.Error()), true
+		return printable(op.Err.Error()), true
 	}
 	if request, ok := errors.AsType[*url.Error](err); ok {
-		return tidy(request.Err.Error()), true // certificates, and talk that is no HTTP
+		return printable(request.Err.Error()), true // certificates, and talk that is no HTTP
 	}
 	if transient(err) {
-		return tidy(err.Error()), true
+		return printable(err.Error()), true
 	}
 	return "", false
 }

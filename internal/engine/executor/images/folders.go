@@ -42,20 +42,20 @@ func (u *unpacker) find(name string, missing bool) (string, error) {
 			}
 			at = next
 		case errors.Is(err, fs.ErrNotExist):
-			return "", defectf("it has no folder %q", tidy(next))
+			return "", defectf("it has no folder %q", printable(next))
 		case err != nil:
 			return "", err
 		case info.IsDir():
 			at = next
 		case info.Mode().Type() != fs.ModeSymlink:
-			return "", defectf("its file %q is used as a folder", tidy(next))
+			return "", defectf("its file %q is used as a folder", printable(next))
 		default:
 			target, err := u.root.Readlink(next)
 			if err != nil {
 				return "", err
 			}
 			if links++; links > maxLinks {
-				return "", defectf("its links go round in circles at %q", tidy(next))
+				return "", defectf("its links go round in circles at %q", printable(next))
 			}
 			if strings.HasPrefix(target, "/") {
 				at = "."
@@ -112,10 +112,10 @@ func (u *unpacker) names(dir string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// furnish adds the little that a sandbox needs: a file for resolv.conf to be
+// addEssentials adds the little that a sandbox needs: a file for resolv.conf to be
 // mounted on, a name for the task's user, and a writable place where programs
 // expect one. Places that an image puts behind links stay as they are.
-func (u *unpacker) furnish() error {
+func (u *unpacker) addEssentials() error {
 	u.made = map[string]bool{}
 	for _, dir := range []string{"etc", "var"} {
 		info, err := u.root.Lstat(dir)
@@ -136,12 +136,12 @@ func (u *unpacker) furnish() error {
 		u.ensure("etc/group", ":1000:", "task:x:1000:\n"))
 }
 
-const maxFurnished = 1 << 20 // bytes of a file that is added to
+const maxEssential = 1 << 20 // bytes of a file that is added to
 
 // ensure adds a line to a small file that lacks it.
 func (u *unpacker) ensure(name, has, line string) error {
 	info, err := u.root.Lstat(name)
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxFurnished) {
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxEssential) {
 		return nil
 	}
 	var text []byte

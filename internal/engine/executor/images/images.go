@@ -141,28 +141,28 @@ func (s *Store) Resolve(ctx context.Context, ref string) (string, error) {
 	}
 	pinned, isPinned := pinnedTo(r)
 	if isPinned {
-		if digest, ok := s.known(pinned); ok {
+		if digest, ok := s.localDigest(pinned); ok {
 			return digest, nil
 		}
 	}
-	if err := enter(ctx, s.resolves); err != nil {
+	if err := acquireSlot(ctx, s.resolves); err != nil {
 		return "", err
 	}
-	defer leave(s.resolves)
+	defer releaseSlot(s.resolves)
 	asking, stop := context.WithTimeout(ctx, resolveTime)
 	defer stop()
-	digest, err := s.ask(asking, r)
+	digest, err := s.resolveRemote(asking, r)
 	if err != nil {
 		return "", s.explain(ctx, r, err)
 	}
 	if isPinned && digest.String() != pinned.String() {
-		s.remember(pinned, digest)
+		s.saveIndex(pinned, digest)
 	}
 	return digest.String(), nil
 }
 
-// known is what a pinned digest stands for, if that is here.
-func (s *Store) known(pinned v1.Hash) (digest string, ok bool) {
+// localDigest is what a pinned digest stands for, if that is here.
+func (s *Store) localDigest(pinned v1.Hash) (digest string, ok bool) {
 	if _, err := s.meta(pinned.Hex); err == nil {
 		return pinned.String(), true
 	}
@@ -178,8 +178,8 @@ func (s *Store) known(pinned v1.Hash) (digest string, ok bool) {
 	return hash.String(), err == nil
 }
 
-// remember keeps what an index holds for this machine; an index never changes.
-func (s *Store) remember(index, digest v1.Hash) {
+// saveIndex keeps what an index holds for this machine; an index never changes.
+func (s *Store) saveIndex(index, digest v1.Hash) {
 	temporary := s.indexFile(index) + ".new"
 	err := os.WriteFile(temporary, []byte(digest.String()), 0o600)
 	if err = errors.Join(err, os.Rename(temporary, s.indexFile(index))); err != nil {
@@ -205,14 +205,14 @@ func (s *Store) Root(ctx context.Context, ref, digest string) (path string, env 
 		return "", nil, nil, err
 	}
 	for {
-		release, m, err := s.take(hash.Hex)
+		release, m, err := s.hold(hash.Hex)
 		if err == nil {
 			return filepath.Join(s.dir(hash.Hex), rootFolder), m.Env, release, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errBusy) {
 			return "", nil, nil, err
 		}
-		err = s.once(ctx, hash.Hex, func(ctx context.Context) error {
+		err = s.shareFlight(ctx, hash.Hex, func(ctx context.Context) error {
 			return s.pull(ctx, r.Context().Digest(digest), hash.Hex)
 		})
 		if err != nil {
@@ -221,9 +221,9 @@ func (s *Store) Root(ctx context.Context, ref, digest string) (path string, env 
 	}
 }
 
-// take holds an image that is here.
-func (s *Store) take(hex string) (release func(), m meta, err error) {
-	lock, err := s.share(hex)
+// hold holds an image that is here.
+func (s *Store) hold(hex string) (release func(), m meta, err error) {
+	lock, err := s.lockShared(hex)
 	if err != nil {
 		return nil, m, err
 	}
@@ -238,7 +238,7 @@ func (s *Store) take(hex string) (release func(), m meta, err error) {
 	return sync.OnceFunc(func() { lock.Close() }), m, nil
 }
 
-func enter(ctx context.Context, slots chan struct{}) error {
+func acquireSlot(ctx context.Context, slots chan struct{}) error {
 	select {
 	case slots <- struct{}{}:
 		return nil
@@ -247,4 +247,4 @@ func enter(ctx context.Context, slots chan struct{}) error {
 	}
 }
 
-func leave(slots chan struct{}) { <-slots }
+func releaseSlot(slots chan struct{}) { <-slots }

@@ -37,15 +37,15 @@ func (s *Store) lock(hex string, how int) (*os.File, error) {
 	return nil, err
 }
 
-func (s *Store) share(hex string) (*os.File, error) { return s.lock(hex, unix.LOCK_SH) }
-func (s *Store) alone(hex string) (*os.File, error) { return s.lock(hex, unix.LOCK_EX) }
+func (s *Store) lockShared(hex string) (*os.File, error)    { return s.lock(hex, unix.LOCK_SH) }
+func (s *Store) lockExclusive(hex string) (*os.File, error) { return s.lock(hex, unix.LOCK_EX) }
 
-// await holds the lock alone, once everybody else has let go of it.
-func (s *Store) await(ctx context.Context, hex string) (*os.File, error) {
+// waitExclusive holds the lock alone, once everybody else has let go of it.
+func (s *Store) waitExclusive(ctx context.Context, hex string) (*os.File, error) {
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
 	for {
-		file, err := s.alone(hex)
+		file, err := s.lockExclusive(hex)
 		if !errors.Is(err, errBusy) {
 			return file, err
 		}
@@ -65,13 +65,13 @@ type flight struct {
 	stop    context.CancelFunc
 }
 
-// once does something that others may be doing already. It goes on while
+// shareFlight does something that others may be doing already. It goes on while
 // anybody waits for it, whoever came first.
-func (s *Store) once(ctx context.Context, hex string, do func(context.Context) error) error {
+func (s *Store) shareFlight(ctx context.Context, hex string, do func(context.Context) error) error {
 	s.mu.Lock()
 	f := s.flights[hex]
 	if f == nil {
-		f = s.fly(ctx, hex, do)
+		f = s.startFlight(ctx, hex, do)
 	}
 	f.waiting++
 	s.mu.Unlock()
@@ -94,8 +94,8 @@ func (s *Store) once(ctx context.Context, hex string, do func(context.Context) e
 	return ctx.Err()
 }
 
-// fly starts a flight. The lock is held.
-func (s *Store) fly(ctx context.Context, hex string, do func(context.Context) error) *flight {
+// startFlight starts a flight. The lock is held.
+func (s *Store) startFlight(ctx context.Context, hex string, do func(context.Context) error) *flight {
 	wide, stop := context.WithTimeout(context.WithoutCancel(ctx), pullTime)
 	f := &flight{done: make(chan struct{}), stop: stop}
 	s.flights[hex] = f

@@ -36,11 +36,11 @@ const (
 // whole: a process that is killed leaves nothing that could be taken for an
 // image.
 func (s *Store) pull(ctx context.Context, ref name.Digest, hex string) error {
-	if err := enter(ctx, s.pulls); err != nil {
+	if err := acquireSlot(ctx, s.pulls); err != nil {
 		return err
 	}
-	defer leave(s.pulls)
-	lock, err := s.await(ctx, hex)
+	defer releaseSlot(s.pulls)
+	lock, err := s.waitExclusive(ctx, hex)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (s *Store) build(ctx context.Context, ref name.Digest, dir string) error {
 	if err := s.layers(ctx, source{p, ref.Context()}, manifest, config, u); err != nil {
 		return err
 	}
-	if err := u.furnish(); err != nil {
+	if err := u.addEssentials(); err != nil {
 		return err
 	}
 	text, err := json.Marshal(meta{
@@ -151,7 +151,7 @@ func (s *Store) describe(ctx context.Context, p *remote.Puller, ref name.Digest)
 	case len(config.RootFS.DiffIDs) != len(manifest.Layers):
 		return nil, nil, defect("its configuration does not match its layers")
 	case config.OS != "" && config.OS != p0.OS, config.Architecture != "" && config.Architecture != p0.Architecture:
-		return nil, nil, defectf("it was built for %s/%s, and this machine is %s", tidy(config.OS), tidy(config.Architecture), p0)
+		return nil, nil, defectf("it was built for %s/%s, and this machine is %s", printable(config.OS), printable(config.Architecture), p0)
 	}
 	return manifest, config, nil
 }

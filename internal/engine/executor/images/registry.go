@@ -63,13 +63,13 @@ func pinnedTo(ref name.Reference) (hash v1.Hash, ok bool) {
 // moment.
 func (s *Store) puller() (*remote.Puller, error) {
 	return remote.NewPuller(
-		remote.WithTransport(s.transport), remote.WithAuthFromKeychain(s.keys()), remote.WithPlatform(platform()),
+		remote.WithTransport(s.transport), remote.WithAuthFromKeychain(s.keychain()), remote.WithPlatform(platform()),
 		remote.WithUserAgent("millrace"), remote.WithRetryBackoff(remote.Backoff{Duration: s.Pause, Factor: 3, Jitter: 0.1, Steps: 3}),
 	)
 }
 
-// ask finds out what a reference stands for.
-func (s *Store) ask(ctx context.Context, ref name.Reference) (hash v1.Hash, err error) {
+// resolveRemote finds out what a reference stands for.
+func (s *Store) resolveRemote(ctx context.Context, ref name.Reference) (hash v1.Hash, err error) {
 	p, err := s.puller()
 	if err != nil {
 		return hash, err
@@ -85,8 +85,8 @@ func (s *Store) ask(ctx context.Context, ref name.Reference) (hash v1.Hash, err 
 	return image.Digest()
 }
 
-// keys are the operator's credentials, read again for every pull.
-func (s *Store) keys() authn.Keychain {
+// keychain are the operator's credentials, read again for every pull.
+func (s *Store) keychain() authn.Keychain {
 	if s.AuthFile == "" {
 		return authn.DefaultKeychain
 	}

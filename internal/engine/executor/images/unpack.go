@@ -80,10 +80,10 @@ func (u *unpacker) layer(ctx context.Context, file string, want v1.Hash) error {
 	r := io.TeeReader(&bounded{ctx, plain, u}, sum)
 	u.made = map[string]bool{}
 	if err := u.apply(tar.NewReader(r)); err != nil {
-		return u.blame(ctx, err)
+		return u.classify(ctx, err)
 	}
 	if _, err := io.CopyBuffer(io.Discard, r, u.buf); err != nil { // what follows the end counts for the sum
-		return u.blame(ctx, err)
+		return u.classify(ctx, err)
 	}
 	if want.Algorithm != "sha256" || hex.EncodeToString(sum.Sum(nil)) != want.Hex {
 		return defect("a layer is not what its configuration says")
@@ -91,13 +91,13 @@ func (u *unpacker) layer(ctx context.Context, file string, want v1.Hash) error {
 	return nil
 }
 
-// blame distinguishes our own failures from those of the layer.
-func (u *unpacker) blame(ctx context.Context, err error) error {
+// classify distinguishes our own failures from those of the layer.
+func (u *unpacker) classify(ctx context.Context, err error) error {
 	_, told := errors.AsType[defect](err)
 	if told || isLocal(err) || ctx.Err() != nil {
 		return err
 	}
-	return defectf("a layer cannot be read: %s", tidy(err.Error()))
+	return defectf("a layer cannot be read: %s", printable(err.Error()))
 }
 
 // decompress knows a format by its first bytes, whatever the manifest says.
@@ -203,7 +203,7 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 func local(name string) (string, error) {
 	clean := path.Clean(strings.TrimLeft(name, "/"))
 	if !filepath.IsLocal(clean) {
-		return "", defectf("its file %q leads out of it", tidy(name))
+		return "", defectf("its file %q leads out of it", printable(name))
 	}
 	if strings.Count(clean, "/") >= maxDepth {
 		return "", defect("its folders are too deep")
@@ -294,7 +294,7 @@ func (u *unpacker) link(at, name string) error {
 	target := path.Join(dir, path.Base(name))
 	info, err := u.root.Lstat(target)
 	if err != nil || info.IsDir() {
-		return defectf("its link %q leads to no file", tidy(name))
+		return defectf("its link %q leads to no file", printable(name))
 	}
 	if target == at {
 		return nil

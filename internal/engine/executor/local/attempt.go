@@ -22,26 +22,26 @@ type attempt struct {
 	usage  executor.Usage // the last sample
 	at     time.Time
 
-	ordered bool          // the shim has the order to start it
-	grace   time.Duration // of a stop that was asked for
-	placed  bool          // has its capacity, slot and devices
-	slot    int
-	ready   string // the sandbox that was prepared for it, or empty
-	group   shim.Cgroup
-	devices []int
+	sentToShim bool          // the shim has the order to start it
+	grace      time.Duration // of a stop that was asked for
+	allocated  bool          // has its capacity, slot and devices
+	slot       int
+	ready      string // the sandbox that was prepared for it, or empty
+	group      shim.Cgroup
+	devices    []int
 }
 
-// about is what the shim keeps of an attempt for the next server.
-type about struct {
+// metadata is what the shim keeps of an attempt for the next server.
+type metadata struct {
 	Spec    executor.Spec `json:"spec"` // without its command, which may be long, and its environment, which may be secret
 	Slot    int           `json:"slot"`
 	Devices []int         `json:"devices,omitempty"`
 }
 
-func (a *attempt) about() (json.RawMessage, error) {
+func (a *attempt) metadata() (json.RawMessage, error) {
 	s := a.spec
 	s.Command, s.Env, s.Secrets, s.Outputs = "", nil, nil, nil
-	return json.Marshal(about{Spec: s, Slot: a.slot, Devices: a.devices})
+	return json.Marshal(metadata{Spec: s, Slot: a.slot, Devices: a.devices})
 }
 
 func (d *Driver) attemptOf(s executor.Spec) *attempt {
@@ -54,20 +54,20 @@ func (d *Driver) handle(k executor.Key) executor.Handle {
 	return executor.Handle{Driver: Name, Key: k, ID: k.Folder()}
 }
 
-func (d *Driver) seen(a *attempt) executor.Seen {
-	return executor.Seen{
+func (d *Driver) status(a *attempt) executor.Status {
+	return executor.Status{
 		Handle: d.handle(a.spec.Key), Fence: a.spec.Fence,
 		Phase: a.phase, Reason: a.reason, Detail: a.detail, Exit: a.exit, At: a.at,
 	}
 }
 
-// move puts an attempt into another phase and notifies the watchers. The lock
+// setPhase puts an attempt into another phase and notifies the watchers. The lock
 // is held.
-func (d *Driver) move(a *attempt, p executor.Phase, r executor.Reason) {
+func (d *Driver) setPhase(a *attempt, p executor.Phase, r executor.Reason) {
 	a.phase, a.reason, a.at = p, r, d.now()
 	for w := range d.watchers {
 		select {
-		case w <- d.seen(a):
+		case w <- d.status(a):
 		default: // the next snapshot shows it
 		}
 	}

@@ -43,7 +43,7 @@ func BenchmarkTask(b *testing.B) {
 	}
 }
 
-func task(b *testing.B, d *local.Driver, k executor.Key, folder string, told <-chan executor.Seen) {
+func task(b *testing.B, d *local.Driver, k executor.Key, folder string, told <-chan executor.Status) {
 	s := executor.Spec{Key: k, Fence: "f", Interpreter: "bash", Command: "true", VCPU: 1, MemoryBytes: 1 << 30}
 	s.Dir = filepath.Join(folder, s.Key.Folder())
 	if err := os.MkdirAll(s.Work(), 0o700); err != nil {

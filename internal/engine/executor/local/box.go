@@ -21,15 +21,15 @@ import (
 
 // box is what stands around a command.
 type box struct {
-	sandbox  Sandbox
-	program  string // bubblewrap
-	etc      string // what is shown as /etc
-	stage    string // where the shim of a root server binds what the task may see; empty for a plain user
-	sealed   bool   // the shim can put the whole root together there
-	firstUID uint32
-	flat     bool // the sandbox can forbid namespaces inside
-	shim     shim.Program
-	filter   []byte
+	sandbox            Sandbox
+	program            string // bubblewrap
+	etc                string // what is shown as /etc
+	stage              string // where the shim of a root server binds what the task may see; empty for a plain user
+	rootByShim         bool   // the shim can put the whole root together there
+	firstUID           uint32
+	noNestedNamespaces bool // the sandbox can forbid namespaces inside
+	shim               shim.Program
+	filter             []byte
 
 	programs, usual []stage.Part // of a root that the shim puts together
 }
@@ -59,7 +59,7 @@ func newBox(c Config, folder string, s shim.Program, idle bool) (box, error) {
 	if err != nil {
 		return b, err
 	}
-	b.flat = bytes.Contains(help, []byte("--disable-userns"))
+	b.noNestedNamespaces = bytes.Contains(help, []byte("--disable-userns"))
 	if b.etc, err = freshEtc(folder, idle); err != nil {
 		return b, err
 	}
@@ -69,7 +69,7 @@ func newBox(c Config, folder string, s shim.Program, idle bool) (box, error) {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(folder))
 	b.firstUID = firstUser + sum.Sum32()%50_000*userBlock
-	if b.sealed = !c.NoStage && stage.CanSeal(); b.sealed {
+	if b.rootByShim = !c.NoStage && stage.HasMountSetattr(); b.rootByShim {
 		b.programs, b.usual = hostPrograms(b.etc), usualParts()
 	}
 	b.stage, err = findStage(folder)
@@ -88,10 +88,10 @@ func findStage(folder string) (string, error) {
 	return "", errors.New("none of /mnt, /media, /srv and /home is free to be used as a mount point")
 }
 
-func (b box) contained() bool { return b.sandbox == Bubblewrap }
+func (b box) isSandbox() bool { return b.sandbox == Bubblewrap }
 
-func (b box) seen() executor.Places {
-	if b.contained() {
+func (b box) taskPlaces() executor.Places {
+	if b.isSandbox() {
 		return executor.Places{Work: workdir, Inputs: inputs, Temp: "/tmp"}
 	}
 	return executor.Places{}
@@ -106,7 +106,7 @@ func (b box) remove() {
 // fill says what is run, and as whom.
 func (b box) fill(l *shim.Launch, s executor.Spec, slot int, devices []int) error {
 	env := environment(s, devices)
-	if !b.contained() {
+	if !b.isSandbox() {
 		return b.bare(l, s, env)
 	}
 	if b.stage != "" {
@@ -171,7 +171,7 @@ func bareCommand(s executor.Spec, env map[string]string) ([]string, error) {
 // sandboxedCommand is what the first process of a sandbox starts, and what it
 // has to put into a file for it.
 func sandboxedCommand(s executor.Spec, env map[string]string) (argv []string, script string) {
-	if argv, ok := program(s, env); ok && s.Root == "" && ofTheHost(argv[0], env["PATH"]) {
+	if argv, ok := program(s, env); ok && s.Root == "" && sameInSandbox(argv[0], env["PATH"]) {
 		env["PWD"] = workdir // as a shell does
 		return argv, ""
 	}

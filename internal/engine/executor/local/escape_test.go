@@ -30,7 +30,7 @@ func FuzzValuesReachACommandAsTheyAre(f *testing.F) {
 	for _, value := range hostileValues {
 		f.Add(value)
 	}
-	b := drivertest.NewBench(f, boxed)
+	b := drivertest.NewFixture(f, boxed)
 	f.Fuzz(func(t *testing.T, value string) {
 		s := b.Spec(t, `printf %s "$VALUE" | od -An -v -tx1`)
 		s.Env = map[string]string{"VALUE": value}
@@ -60,7 +60,7 @@ func FuzzValuesReachACommandAsTheyAre(f *testing.F) {
 // The command, its interpreter and the names of variables are people's, too.
 func TestNothingOfASpecBecomesAnOption(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	secret := filepath.Join(b.Folder, "secret")
 	if err := os.WriteFile(secret, []byte("the server's own"), 0o644); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestNothingOfASpecBecomesAnOption(t *testing.T) {
 
 func TestAValueTooLongForAVariableIsNamed(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	s := b.Spec(t, "true")
 	s.Env = map[string]string{"PARAM_big": strings.Repeat("x", 200<<10)}
 	if _, err := b.Driver.Submit(t.Context(), s); !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "PARAM_big is 200 KB") {
@@ -111,7 +111,7 @@ func TestAValueTooLongForAVariableIsNamed(t *testing.T) {
 // What the kernel refuses a task, asked for in the plainest way.
 func TestTheKernelRefusesWhatNoComputationNeeds(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	for name, tt := range map[string]struct {
 		call string // of Perl's syscall
 		want string // errno
@@ -169,7 +169,7 @@ func call(what string, number int, arguments string) string {
 
 func TestTheFirstProcessOfASandboxIsOutOfReach(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	for name, command := range map[string]string{
 		"its descriptors": "ls /proc/1/fd/",
 		"its environment": "cat /proc/1/environ",
@@ -204,7 +204,7 @@ func TestADescriptorOfTheServerStaysWithIt(t *testing.T) {
 	for name, maker := range map[string]drivertest.Maker{"in a sandbox": boxed, "without": bare, "without groups": ungrouped} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := drivertest.NewBench(t, maker)
+			b := drivertest.NewFixture(t, maker)
 			if got := probe(t, b, b.Spec(t, "readlink /proc/self/fd/"+strconv.Itoa(root)+" || echo closed")); got != "closed\n" {
 				t.Errorf("the task has %q", got)
 			}
@@ -216,7 +216,7 @@ func TestADescriptorOfTheServerStaysWithIt(t *testing.T) {
 // it does: what never started costs nothing.
 func TestATaskThatEndsItsSandboxHasStarted(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	for _, signal := range []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGSYS, unix.SIGKILL, unix.SIGSTOP} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
@@ -234,7 +234,7 @@ func TestATaskThatEndsItsSandboxHasStarted(t *testing.T) {
 
 func TestATaskHasABoundedNumberOfProcesses(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, func(t testing.TB, folder string) drivertest.Subject {
+	b := drivertest.NewFixture(t, func(t testing.TB, folder string) drivertest.Subject {
 		s := subject(t, local.Config{Folder: folder, VCPU: 200, NoGroup: true})
 		needSandbox(t, s)
 		return s

@@ -15,7 +15,7 @@ import (
 // another run wait for it.
 func TestTasksOfARunShareItsGPUs(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, func(t testing.TB, folder string) drivertest.Subject {
+	b := drivertest.NewFixture(t, func(t testing.TB, folder string) drivertest.Subject {
 		return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 200, GPUs: 1})
 	})
 	submit := func(run ids.Run, node string) executor.Handle {
@@ -32,7 +32,7 @@ func TestTasksOfARunShareItsGPUs(t *testing.T) {
 	for _, h := range []executor.Handle{first, second} {
 		drivertest.Eventually(t, func() bool { return b.Log(t, h, 0) == "0\n" }, func() string { return "it sees " + b.Log(t, h, 0) })
 	}
-	if seen, _ := b.See(t, other); seen.Phase != executor.Pending {
+	if seen, _ := b.Find(t, other); seen.Phase != executor.Pending {
 		t.Errorf("another run's task is %s beside them", seen.Phase)
 	}
 	for _, h := range []executor.Handle{first, second} {
@@ -41,5 +41,5 @@ func TestTasksOfARunShareItsGPUs(t *testing.T) {
 		}
 		b.End(t, h)
 	}
-	b.Await(t, other, func(s executor.Seen) bool { return s.Phase == executor.Running })
+	b.Await(t, other, func(s executor.Status) bool { return s.Phase == executor.Running })
 }

@@ -165,7 +165,7 @@ func (g *groups) slot(slot int, s executor.Spec) (c shim.Cgroup, notEnforced []s
 	held := map[string]bool{}
 	for controller, base := range g.v1 {
 		dir := filepath.Join(base, slotName(slot))
-		if !g.known(slot, s) && (makeGroup(dir) != nil || limitV1(controller, dir, s) != nil) {
+		if !g.hasLimits(slot, s) && (makeGroup(dir) != nil || limitV1(controller, dir, s) != nil) {
 			continue
 		}
 		held[controller] = true
@@ -179,21 +179,21 @@ func (g *groups) slot(slot int, s executor.Spec) (c shim.Cgroup, notEnforced []s
 			notEnforced = append(notEnforced, controller)
 		}
 	}
-	g.told(slot, s, len(held) > 0 && len(held) == len(g.v1))
+	g.setLimits(slot, s, len(held) > 0 && len(held) == len(g.v1))
 	slices.Sort(c.Threads)
 	return c, notEnforced
 }
 
-// known reports whether the slot's groups have these limits already: the next
+// hasLimits reports whether the slot's groups have these limits already: the next
 // task of a scatter asks for the same as the one before.
-func (g *groups) known(slot int, s executor.Spec) bool {
+func (g *groups) hasLimits(slot int, s executor.Spec) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	set, ok := g.set[slot]
 	return ok && set == limits{s.VCPU, s.MemoryBytes}
 }
 
-func (g *groups) told(slot int, s executor.Spec, all bool) {
+func (g *groups) setLimits(slot int, s executor.Spec, all bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.set, slot)

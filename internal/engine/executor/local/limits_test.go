@@ -32,7 +32,7 @@ func TestATaskThatNeedsTooMuchMemoryIsToldApart(t *testing.T) {
 	for name, maker := range makers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := drivertest.NewBench(t, maker)
+			b := drivertest.NewFixture(t, maker)
 			s := b.Spec(t, hungry)
 			s.MemoryBytes = 64 << 20
 			seen := b.Do(t, s)
@@ -58,7 +58,7 @@ func TestFilesInMemoryCountAsMemory(t *testing.T) {
 	for name, maker := range makers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := drivertest.NewBench(t, maker)
+			b := drivertest.NewFixture(t, maker)
 			s := b.Spec(t, fmt.Sprintf(`my ($name, @files) = ("m");
 				for (1..300) { open(my $f, ">&=", syscall(%d, $name, 0)); syswrite($f, "x" x 1000000); push @files, $f }
 				sleep 600`, unix.SYS_MEMFD_CREATE))
@@ -92,7 +92,7 @@ func TestATaskCannotFillTheDisk(t *testing.T) {
 			if name == "in a closed folder" { // where the task is root, too
 				maker = bare
 			}
-			b := drivertest.NewBench(t, maker)
+			b := drivertest.NewFixture(t, maker)
 			s := b.Spec(t, command)
 			s.DiskBytes = 20 << 20
 			h := b.Submit(t, s)
@@ -109,7 +109,7 @@ func TestATaskCannotFillTheDisk(t *testing.T) {
 // A file with holes takes up nothing until it is kept.
 func TestOutputsCountByTheirLength(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	s := b.Spec(t, "for i in 1 2 3; do truncate -s 10M f$i; done")
 	s.Outputs = []executor.OutputPattern{{Port: "f", Path: "f*", Many: true}}
 	s.DiskBytes = 20 << 20
@@ -120,7 +120,7 @@ func TestOutputsCountByTheirLength(t *testing.T) {
 
 func TestHashingEndsWithItsTask(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	long := b.Spec(t, "truncate -s 1T f; echo up")
 	long.Outputs = []executor.OutputPattern{{Port: "f", Path: "f"}}
 	late := long
@@ -145,7 +145,7 @@ func TestHashingEndsWithItsTask(t *testing.T) {
 
 func TestALogIsBounded(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	s := b.Spec(t, "head -c 300000000 /dev/zero | tr '\\0' '\\n'; echo the end")
 	s.LogBytes = 1 << 20
 	h := b.Submit(t, s)
@@ -162,13 +162,13 @@ func TestATaskEndsWhenItsServerStaysAway(t *testing.T) {
 	for name, maker := range makers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := drivertest.NewBench(t, maker)
+			b := drivertest.NewFixture(t, maker)
 			left, kept := b.Spec(t, "trap '' TERM; while :; do sleep 0.02; done"), b.Spec(t, "sleep 600")
-			left.Away, kept.Away = 2*time.Second, 2*time.Second
+			left.AbandonAfter, kept.AbandonAfter = 2*time.Second, 2*time.Second
 			began := time.Now()
 			gone, here := b.Submit(t, left), b.Submit(t, kept)
-			seen := b.Await(t, gone, func(s executor.Seen) bool {
-				if err := b.Driver.(executor.Keeper).Renew(t.Context(), here); err != nil {
+			seen := b.Await(t, gone, func(s executor.Status) bool {
+				if err := b.Driver.(executor.Renewer).Renew(t.Context(), here); err != nil {
 					t.Fatal(err)
 				}
 				return s.Phase.Final()
@@ -179,7 +179,7 @@ func TestATaskEndsWhenItsServerStaysAway(t *testing.T) {
 			if took := seen.Exit.End.Sub(began); took < time.Second || took > 20*time.Second {
 				t.Errorf("it took %s", took)
 			}
-			if seen, _ := b.See(t, here); seen.Phase != executor.Running {
+			if seen, _ := b.Find(t, here); seen.Phase != executor.Running {
 				t.Errorf("the renewed one is %s, %s", seen.Phase, seen.Reason)
 			}
 		})
@@ -188,7 +188,7 @@ func TestATaskEndsWhenItsServerStaysAway(t *testing.T) {
 
 func TestTasksWaitUntilTheMachineHasRoom(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, func(t testing.TB, folder string) drivertest.Subject {
+	b := drivertest.NewFixture(t, func(t testing.TB, folder string) drivertest.Subject {
 		return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 2, MemoryBytes: 1 << 30})
 	})
 	submit := func(vcpu float64, memory int64) executor.Handle {
@@ -198,7 +198,7 @@ func TestTasksWaitUntilTheMachineHasRoom(t *testing.T) {
 	}
 	is := func(h executor.Handle, phase executor.Phase, reason executor.Reason) {
 		t.Helper()
-		if seen, _ := b.See(t, h); seen.Phase != phase || seen.Reason != reason {
+		if seen, _ := b.Find(t, h); seen.Phase != phase || seen.Reason != reason {
 			t.Errorf("%s, %s; want %s, %s", seen.Phase, seen.Reason, phase, reason)
 		}
 	}
@@ -211,7 +211,7 @@ func TestTasksWaitUntilTheMachineHasRoom(t *testing.T) {
 	}
 	started := func(h executor.Handle) {
 		t.Helper()
-		b.Await(t, h, func(s executor.Seen) bool { return s.Phase == executor.Running })
+		b.Await(t, h, func(s executor.Status) bool { return s.Phase == executor.Running })
 	}
 	const some = 128 << 20
 	first, second := submit(1, some), submit(1, some)
@@ -234,7 +234,7 @@ func TestTasksWaitUntilTheMachineHasRoom(t *testing.T) {
 
 func TestAGPUThatIsNotThereIsNoCapacity(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, bare)
+	b := drivertest.NewFixture(t, bare)
 	s := b.Spec(t, "true")
 	s.GPU = 1000
 	if _, err := b.Driver.Submit(t.Context(), s); !fault.Is(err, fault.KindConflict) {
@@ -247,14 +247,14 @@ func TestWhatARunningTaskUsesIsSampled(t *testing.T) {
 	for name, maker := range makers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := drivertest.NewBench(t, maker)
+			b := drivertest.NewFixture(t, maker)
 			h := b.Submit(t, b.Spec(t, "while :; do :; done"))
 			var u executor.Usage
 			drivertest.Eventually(t, func() bool {
 				u, _ = b.Driver.(executor.Meter).Usage(t.Context(), h)
 				return u.CPU > 0 && u.Memory > 0
 			}, func() string {
-				seen, _ := b.See(t, h)
+				seen, _ := b.Find(t, h)
 				return fmt.Sprintf("%+v of %+v", u, seen)
 			})
 			if u.Memory > 200<<20 {
@@ -266,7 +266,7 @@ func TestWhatARunningTaskUsesIsSampled(t *testing.T) {
 
 func TestTheLogKnowsItsStreams(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, bare)
+	b := drivertest.NewFixture(t, bare)
 	h := b.Submit(t, b.Spec(t, "echo out; sleep 0.3; echo err >&2"))
 	b.End(t, h)
 	marks, err := b.Driver.(executor.Meter).Marks(t.Context(), h, 0)
@@ -281,7 +281,7 @@ func TestTheLogKnowsItsStreams(t *testing.T) {
 
 func TestAMachineThatGoesDownTakesItsTasksBack(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	s := b.Spec(t, "sleep 600")
 	h := b.Submit(t, s)
 	drivertest.Eventually(t, func() bool { // a shim that measures listens as well
@@ -296,7 +296,7 @@ func TestAMachineThatGoesDownTakesItsTasksBack(t *testing.T) {
 
 func TestAnOutputCannotBeSomebodyElsesFile(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, bare)
+	b := drivertest.NewFixture(t, bare)
 	s := b.Spec(t, `ln -s /etc/passwd outside; mkfifo pipe; mkdir folder; echo x > real; ln -s real inside`)
 	for _, name := range []string{"outside", "pipe", "folder", "inside"} {
 		s.Outputs = append(s.Outputs, executor.OutputPattern{Port: name, Path: name})
@@ -309,7 +309,7 @@ func TestAnOutputCannotBeSomebodyElsesFile(t *testing.T) {
 
 func TestAFolderThatATaskHasClosedIsReleased(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	s := b.Spec(t, "mkdir -p a/b; touch a/b/c; chmod 0 a/b a")
 	h := b.Submit(t, s)
 	b.End(t, h)
@@ -324,13 +324,13 @@ func TestAFolderThatATaskHasClosedIsReleased(t *testing.T) {
 // A stop may come just while an attempt gets its place.
 func TestAStopIsNeverLost(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, func(t testing.TB, folder string) drivertest.Subject {
+	b := drivertest.NewFixture(t, func(t testing.TB, folder string) drivertest.Subject {
 		return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 1})
 	})
 	for i := range 30 {
 		first, second := b.Submit(t, b.Spec(t, "true")), b.Submit(t, b.Spec(t, "sleep 600"))
 		for range i * 1000 { // a moment longer each time
-			if seen, _ := b.See(t, first); seen.Phase.Final() {
+			if seen, _ := b.Find(t, first); seen.Phase.Final() {
 				break
 			}
 		}

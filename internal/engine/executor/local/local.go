@@ -55,7 +55,7 @@ type Config struct {
 	GPUs        int
 }
 
-// Driver is an executor.Driver, Watcher, Keeper and Meter.
+// Driver is an executor.Driver, Watcher, Renewer and Meter.
 type Driver struct {
 	folder  string
 	log     *slog.Logger
@@ -63,41 +63,41 @@ type Driver struct {
 	shim    shim.Program
 	box     box
 	groups  *groups
-	machine room
+	machine capacity
 	gpus    int
 	problem string // why nothing can start; empty when all is well
 	root    string // names the system that tasks find around them
 
-	life context.Context // ends when the driver is closed, or its server ends
-	end  context.CancelFunc
+	ctx    context.Context // ends when the driver is closed, or its server ends
+	cancel context.CancelFunc
 
-	linking sync.Mutex    // held while orders are given; taken before mu
-	link    *shim.Link    // nil until something is to be started
-	unheard chan struct{} // closed when nobody listens to the link any more
+	linkMu       sync.Mutex    // held while orders are given; taken before mu
+	link         *shim.Link    // nil until something is to be started
+	disconnected chan struct{} // closed when nobody listens to the link any more
 
-	mu       sync.Mutex
-	closed   bool
-	outdated bool                // the shim is of an earlier build: it only finishes what it has
-	attempts map[string]*attempt // by the names of their folders
-	queue    []*attempt          // in order of arrival
-	used     room
-	running  int
-	slots    map[int]bool
-	devices  map[int]bool
-	shared   map[ids.Run]*sharedDevices
-	watchers map[chan executor.Seen]bool
-	parting  map[string]chan struct{} // closed when the shim has forgotten an attempt
-	ready    []ready                  // sandboxes, each in a slot of its own
-	last     kindAt                   // of sandbox that was started
-	named    int                      // of those that were prepared
-	spares   []string
-	spared   int // so far
+	mu         sync.Mutex
+	closed     bool
+	outdated   bool                // the shim is of an earlier build: it only finishes what it has
+	attempts   map[string]*attempt // by the names of their folders
+	queue      []*attempt          // in order of arrival
+	used       capacity
+	running    int
+	slots      map[int]bool
+	devices    map[int]bool
+	shared     map[ids.Run]*sharedDevices
+	watchers   map[chan executor.Status]bool
+	releasing  map[string]chan struct{} // closed when the shim has forgotten an attempt
+	ready      []readySandbox           // sandboxes, each in a slot of its own
+	lastKind   kindAt                   // of sandbox that was started
+	readyCount int                      // of those that were prepared
+	spares     []string
+	spareCount int // so far
 }
 
 var (
 	_ executor.Driver  = (*Driver)(nil)
 	_ executor.Watcher = (*Driver)(nil)
-	_ executor.Keeper  = (*Driver)(nil)
+	_ executor.Renewer = (*Driver)(nil)
 	_ executor.Meter   = (*Driver)(nil)
 )
 
@@ -113,26 +113,26 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{
-		folder: folder, log: c.Log, now: c.Now, root: system(), gpus: cmp.Or(c.GPUs, countGPUs()), machine: machineRoom(c),
+		folder: folder, log: c.Log, now: c.Now, root: systemName(), gpus: cmp.Or(c.GPUs, countGPUs()), machine: machineCapacity(c),
 		attempts: map[string]*attempt{}, slots: map[int]bool{}, devices: map[int]bool{}, shared: map[ids.Run]*sharedDevices{},
-		watchers: map[chan executor.Seen]bool{}, parting: map[string]chan struct{}{},
+		watchers: map[chan executor.Status]bool{}, releasing: map[string]chan struct{}{},
 	}
 	if d.shim, err = findShim(c.Shim, folder); err != nil {
 		return nil, err
 	}
-	d.life, d.end = context.WithCancel(ctx)
+	d.ctx, d.cancel = context.WithCancel(ctx)
 	d.groups = &groups{}
 	if !c.NoGroup {
 		d.groups = findGroups(folder)
 	}
 	if err := d.adopt(); err != nil {
-		d.end()
+		d.cancel()
 		return nil, err
 	}
 	d.box, err = newBox(c, folder, d.shim, d.running == 0)
 	// Behind an outdated shim a try would have to wait for tasks to end.
 	if err == nil && !(d.outdated && d.running > 0) {
-		err = d.try(ctx)
+		err = d.probe(ctx)
 	}
 	if err != nil {
 		d.problem = problem(err)
@@ -140,8 +140,8 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 	return d, nil
 }
 
-// system names what /usr holds, as far as a system says it.
-func system() string {
+// systemName names what /usr holds, as far as a system says it.
+func systemName() string {
 	text, _ := os.ReadFile("/etc/os-release")
 	for line := range strings.Lines(string(text)) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); ok {
@@ -153,16 +153,16 @@ func system() string {
 
 // Capabilities are those of the machine, and why nothing can start if nothing
 // can.
-func (d *Driver) Capabilities(context.Context) (executor.Caps, error) {
-	return executor.Caps{
-		Ready: d.problem == "", Problem: d.problem, Seen: d.box.seen(), Sealed: d.box.contained(), Images: d.box.contained(), Root: d.root,
+func (d *Driver) Capabilities(context.Context) (executor.Capabilities, error) {
+	return executor.Capabilities{
+		Ready: d.problem == "", Problem: d.problem, TaskPlaces: d.box.taskPlaces(), InputsReadOnly: d.box.isSandbox(), Images: d.box.isSandbox(), System: d.root,
 		VCPU: d.machine.vcpu, MemoryBytes: d.machine.memory, GPU: d.gpus, NotEnforced: d.notEnforced(),
 	}, nil
 }
 
 func (d *Driver) notEnforced() []string {
 	not := d.groups.notEnforced()
-	if !d.box.contained() {
+	if !d.box.isSandbox() {
 		not = append(not, "network", "isolation")
 	}
 	return not
@@ -174,12 +174,12 @@ func (d *Driver) Close() error {
 	if d.close() {
 		return nil
 	}
-	d.end()
-	d.linking.Lock()
-	defer d.linking.Unlock()
+	d.cancel()
+	d.linkMu.Lock()
+	defer d.linkMu.Unlock()
 	idle := d.idle()
 	if d.link != nil {
-		d.leave(idle)
+		d.disconnect(idle)
 	}
 	if idle {
 		d.groups.remove()

@@ -24,7 +24,7 @@ const smallShim = "MILLRACE_TEST_SHIM"
 // Without one the test program is its own shim. It leaves the short way, since the race
 // detector would hold up every task for a second.
 func TestMain(m *testing.M) {
-	if shim.Asked(os.Args) {
+	if shim.IsShimCall(os.Args) {
 		syscall.Exit(shim.Main(os.Args))
 	}
 	if folder := os.Getenv(serverFolder); folder != "" {

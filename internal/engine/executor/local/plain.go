@@ -10,13 +10,13 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 )
 
-// plain matches a command that means the same to every shell: words without
+// plainCommand matches a command that means the same to every shell: words without
 // anything to expand, redirect or put together.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_./+-]+( +[A-Za-z0-9_./+,:=@%-]+)*$`)
+var plainCommand = regexp.MustCompile(`^[A-Za-z0-9_./+-]+( +[A-Za-z0-9_./+,:=@%-]+)*$`)
 
-// ofTheShell are words that a shell takes as its own. That true and false are
+// shellWords are words that a shell takes as its own. That true and false are
 // among them makes no difference.
-var ofTheShell = func() map[string]bool {
+var shellWords = func() map[string]bool {
 	words := map[string]bool{}
 	for word := range strings.FieldsSeq(`. alias bg bind break builtin caller case cd command compgen complete compopt
 		continue coproc declare dirs disown do done echo elif else enable esac eval exec exit export fc fg fi for function
@@ -33,11 +33,11 @@ var ofTheShell = func() map[string]bool {
 // the shell has none.
 func program(s executor.Spec, env map[string]string) (argv []string, ok bool) {
 	shell := s.Interpreter == "bash" || s.Interpreter == "sh"
-	if !shell || len(s.Command) > 1000 || !plain.MatchString(s.Command) || env["BASH_ENV"] != "" {
+	if !shell || len(s.Command) > 1000 || !plainCommand.MatchString(s.Command) || env["BASH_ENV"] != "" {
 		return nil, false
 	}
 	argv = strings.Fields(s.Command)
-	if strings.Contains(argv[0], "/") || ofTheShell[argv[0]] {
+	if strings.Contains(argv[0], "/") || shellWords[argv[0]] {
 		return nil, false
 	}
 	file, err := lookPath(argv[0], env["PATH"])
@@ -61,12 +61,12 @@ func executable(file string) bool {
 	return string(head[:n]) == "\x7fELF"
 }
 
-// ofTheHost reports whether a program that was found on the host is the one
+// sameInSandbox reports whether a program that was found on the host is the one
 // that a sandbox without an image would find: nothing that comes before it in
 // the path may be another folder there.
-func ofTheHost(file, path string) bool {
+func sameInSandbox(file, path string) bool {
 	for _, dir := range filepath.SplitList(path) {
-		if !ofPrograms(dir) {
+		if !isProgramFolder(dir) {
 			return false
 		}
 		if dir == filepath.Dir(file) {
@@ -74,11 +74,11 @@ func ofTheHost(file, path string) bool {
 		}
 	}
 	target, err := filepath.EvalSymlinks(file)
-	return err == nil && ofPrograms(target)
+	return err == nil && isProgramFolder(target)
 }
 
-// ofPrograms reports whether a path leads to what every sandbox shows.
-func ofPrograms(path string) bool {
+// isProgramFolder reports whether a path leads to what every sandbox shows.
+func isProgramFolder(path string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return path == filepath.Clean(path) && filepath.IsAbs(path) && slices.Contains(hostNames, first)
 }

@@ -29,8 +29,8 @@ type kindAt struct {
 	at time.Time
 }
 
-// ready is a sandbox that the shim has the order to prepare.
-type ready struct {
+// readySandbox is a sandbox that the shim has the order to prepare.
+type readySandbox struct {
 	id   string
 	kind kind
 	slot int
@@ -38,8 +38,8 @@ type ready struct {
 
 const (
 	maxReady = 2
-	// soon is how quickly one task must follow another to be worth preparing for.
-	soon = 2 * time.Second
+	// followsWithin is how quickly one task must follow another to be worth preparing for.
+	followsWithin = 2 * time.Second
 )
 
 func kindOf(s executor.Spec) kind {
@@ -55,13 +55,13 @@ func (d *Driver) freeSlot() (slot int) {
 }
 
 // takeReady gives away a sandbox that suits an attempt.
-func (d *Driver) takeReady(s executor.Spec) (ready, bool) {
+func (d *Driver) takeReady(s executor.Spec) (readySandbox, bool) {
 	if s.GPU > 0 {
-		return ready{}, false
+		return readySandbox{}, false
 	}
-	i := slices.IndexFunc(d.ready, func(r ready) bool { return r.kind == kindOf(s) })
+	i := slices.IndexFunc(d.ready, func(r readySandbox) bool { return r.kind == kindOf(s) })
 	if i < 0 {
-		return ready{}, false
+		return readySandbox{}, false
 	}
 	r := d.ready[i]
 	d.ready = slices.Delete(d.ready, i, i+1)
@@ -70,7 +70,7 @@ func (d *Driver) takeReady(s executor.Spec) (ready, bool) {
 
 // readyGone frees the slot of a sandbox that is there no more.
 func (d *Driver) readyGone(id string) {
-	d.ready = slices.DeleteFunc(d.ready, func(r ready) bool {
+	d.ready = slices.DeleteFunc(d.ready, func(r readySandbox) bool {
 		if r.id == id {
 			delete(d.slots, r.slot)
 		}
@@ -108,16 +108,16 @@ func (d *Driver) prepareNext(s executor.Spec) (shim.Order, bool) {
 }
 
 // reserve finds a slot for what is to be prepared.
-func (d *Driver) reserve(s executor.Spec) (r ready, ok bool) {
+func (d *Driver) reserve(s executor.Spec) (r readySandbox, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	k, before := kindOf(s), d.last
-	d.last = kindAt{k, time.Now()}
-	if !d.box.sealed || s.GPU > 0 || d.closed || before.kind != k || time.Since(before.at) > soon || len(d.ready) >= maxReady {
+	k, before := kindOf(s), d.lastKind
+	d.lastKind = kindAt{k, time.Now()}
+	if !d.box.rootByShim || s.GPU > 0 || d.closed || before.kind != k || time.Since(before.at) > followsWithin || len(d.ready) >= maxReady {
 		return r, false
 	}
-	d.named++
-	r = ready{id: "ready-" + strconv.Itoa(d.named), kind: k, slot: d.freeSlot()}
+	d.readyCount++
+	r = readySandbox{id: "ready-" + strconv.Itoa(d.readyCount), kind: k, slot: d.freeSlot()}
 	d.slots[r.slot] = true
 	d.ready = append(d.ready, r)
 	return r, true

@@ -19,7 +19,7 @@ import (
 // readyBench is a driver whose shim has a sandbox ready for the next task of a
 // run.
 type readyBench struct {
-	*drivertest.Bench
+	*drivertest.Fixture
 	run      ids.Run
 	attempts int
 }
@@ -29,7 +29,7 @@ func newReadyBench(t *testing.T) *readyBench {
 	if os.Geteuid() != 0 {
 		t.Skip("for a plain user nothing is prepared")
 	}
-	b := &readyBench{Bench: drivertest.NewBench(t, boxed), run: ids.NewRun()}
+	b := &readyBench{Fixture: drivertest.NewFixture(t, boxed), run: ids.NewRun()}
 	for range 2 {
 		b.quick(t)
 	}
@@ -53,7 +53,7 @@ func (b *readyBench) next(t *testing.T, command string) executor.Spec {
 
 func (b *readyBench) quick(t *testing.T) {
 	t.Helper()
-	if got := probe(t, b.Bench, b.next(t, "echo done")); got != "done\n" {
+	if got := probe(t, b.Fixture, b.next(t, "echo done")); got != "done\n" {
 		t.Errorf("a task says %q", got)
 	}
 }
@@ -94,11 +94,11 @@ func TestASandboxThatIsReadyServesOneTask(t *testing.T) {
 	t.Parallel()
 	b := newReadyBench(t)
 	ready := b.awaitSandboxes(t, 1)[0]
-	if got := probe(t, b.Bench, b.next(t, "touch /tmp/a /dev/shm/a; ls /tmp; pwd; touch b; ls")); got != "a\n/work\nb\n" {
+	if got := probe(t, b.Fixture, b.next(t, "touch /tmp/a /dev/shm/a; ls /tmp; pwd; touch b; ls")); got != "a\n/work\nb\n" {
 		t.Errorf("its task says %q", got)
 	}
 	awaitGone(t, ready)
-	if got := probe(t, b.Bench, b.next(t, "ls -A /work /tmp /run /dev/shm /inputs")); got != "/dev/shm:\n\n/inputs:\n\n/run:\n\n/tmp:\n\n/work:\n" {
+	if got := probe(t, b.Fixture, b.next(t, "ls -A /work /tmp /run /dev/shm /inputs")); got != "/dev/shm:\n\n/inputs:\n\n/run:\n\n/tmp:\n\n/work:\n" {
 		t.Errorf("the next one finds %q", got)
 	}
 	staged := b.next(t, "cat /inputs/x; touch /inputs/y")

@@ -17,7 +17,7 @@ import (
 )
 
 // probe runs a command in the sandbox and returns what it printed.
-func probe(t *testing.T, b *drivertest.Bench, s executor.Spec) string {
+func probe(t *testing.T, b *drivertest.Fixture, s executor.Spec) string {
 	t.Helper()
 	h := b.Submit(t, s)
 	seen := b.End(t, h)
@@ -35,12 +35,12 @@ func TestATaskCannotLeaveItsSandbox(t *testing.T) {
 	for name, maker := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tryToLeave(t, drivertest.NewBench(t, maker))
+			tryToLeave(t, drivertest.NewFixture(t, maker))
 		})
 	}
 }
 
-func tryToLeave(t *testing.T, b *drivertest.Bench) {
+func tryToLeave(t *testing.T, b *drivertest.Fixture) {
 	other := b.Spec(t, "true")
 	if err := os.WriteFile(filepath.Join(other.Work(), "secret"), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
@@ -83,12 +83,12 @@ func TestATaskSeesOnlyWhatItNeeds(t *testing.T) {
 	for name, maker := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lookAround(t, drivertest.NewBench(t, maker))
+			lookAround(t, drivertest.NewFixture(t, maker))
 		})
 	}
 }
 
-func lookAround(t *testing.T, b *drivertest.Bench) {
+func lookAround(t *testing.T, b *drivertest.Fixture) {
 	for name, tt := range map[string]struct{ command, want string }{
 		"its folder is empty":         {"pwd; ls -A", "/work\n"},
 		"nothing listens":             {"find / -path /usr -prune -o -path /proc -prune -o -type s -print", ""},
@@ -123,7 +123,7 @@ func mountsThatAre(expression string) string {
 
 func TestTheNetworkIsClosedUnlessAskedFor(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestTheNetworkIsClosedUnlessAskedFor(t *testing.T) {
 
 func TestReadOnlyInputsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	stored := filepath.Join(t.TempDir(), "stored")
 	if err := os.WriteFile(stored, []byte("original"), 0o644); err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestReadOnlyInputsStayAsTheyAre(t *testing.T) {
 
 func TestAnImageIsTheWholeRoot(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	s := b.Spec(t, "echo /*; echo done > out; read x < /etc/issue; echo $x")
 	s.Interpreter, s.Root = "sh", smallRoot(t)
 	s.Outputs = []executor.OutputPattern{{Port: "out", Path: "out"}}
@@ -184,7 +184,7 @@ func TestAnImageLooksNamesUpAsTheHostDoes(t *testing.T) {
 	if err != nil {
 		t.Skip("this machine looks up no names")
 	}
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	root := smallRoot(t)
 	place(t, filepath.Join(root, "etc/resolv.conf"), "", 0o644)
 	for _, network := range []bool{true, false} {
@@ -198,7 +198,7 @@ func TestAnImageLooksNamesUpAsTheHostDoes(t *testing.T) {
 
 func TestAnImageWithoutTheInterpreterSaysSo(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	s := b.Spec(t, "true")
 	s.Root = smallRoot(t)
 	if seen := b.Do(t, s); seen.Reason != executor.StartFailed || !strings.Contains(seen.Detail, "the image has no bash") {
@@ -250,7 +250,7 @@ func TestOtherInterpretersReadTheirCommandFromAFile(t *testing.T) {
 	for name, maker := range map[string]drivertest.Maker{"in a sandbox": boxed, "without": bare} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := drivertest.NewBench(t, maker)
+			b := drivertest.NewFixture(t, maker)
 			s := b.Spec(t, "print 6 * 7, \"\\n\";")
 			s.Interpreter = "perl"
 			if got := probe(t, b, s); got != "42\n" {
@@ -271,7 +271,7 @@ func TestOtherInterpretersReadTheirCommandFromAFile(t *testing.T) {
 
 func TestTheEnvironmentIsForTheCommandAlone(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	const secret = "b6a1f0-for-the-command-alone"
 	s := b.Spec(t, "echo up; sleep 600")
 	s.Env = map[string]string{"SECRET": secret}
@@ -306,7 +306,7 @@ func TestWithoutAWorkingSandboxNothingStarts(t *testing.T) {
 	for name, program := range map[string]string{"it is missing": "/nowhere/bwrap", "it is broken": "/bin/false", "it does nothing": "/bin/true"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := drivertest.NewBench(t, func(t testing.TB, folder string) drivertest.Subject {
+			b := drivertest.NewFixture(t, func(t testing.TB, folder string) drivertest.Subject {
 				return subject(t, local.Config{Folder: folder, Program: program})
 			})
 			caps, err := b.Capabilities(t.Context())
@@ -329,7 +329,7 @@ func TestATaskOfARootServerHasAUserOfItsOwn(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("the server is a plain user, and its tasks are the same one")
 	}
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	first, second := b.Spec(t, "touch made; sleep 600"), b.Spec(t, "touch made; sleep 600")
 	b.Submit(t, first)
 	b.Submit(t, second)

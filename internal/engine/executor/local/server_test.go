@@ -82,7 +82,7 @@ func TestATaskOutlivesItsServer(t *testing.T) {
 	}{"in a sandbox": {boxed, local.Bubblewrap}, "without a sandbox": {bare, local.None}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := drivertest.NewBench(t, tt.maker) // skips where there is no sandbox
+			b := drivertest.NewFixture(t, tt.maker) // skips where there is no sandbox
 			b.Leave()
 			s := b.Spec(t, "echo up; while [ ! -e go ]; do sleep 0.01; done; echo $((1+1)) > out; exit 4")
 			s.Outputs = []executor.OutputPattern{{Port: "out", Path: "out"}}
@@ -90,7 +90,7 @@ func TestATaskOutlivesItsServer(t *testing.T) {
 
 			b.Subject = tt.maker(t, b.Folder)
 			h := executor.Handle{Driver: local.Name, Key: s.Key, ID: s.Key.Folder()}
-			if seen, ok := b.See(t, h); !ok || seen.Phase != executor.Running || seen.Fence != s.Fence {
+			if seen, ok := b.Find(t, h); !ok || seen.Phase != executor.Running || seen.Fence != s.Fence {
 				t.Fatalf("the next server sees %+v", seen)
 			}
 			b.Submit(t, s)
@@ -145,21 +145,21 @@ func TestAnAttemptThatNeverStartedIsSubmittedAgain(t *testing.T) {
 	narrow := func(t testing.TB, folder string) drivertest.Subject {
 		return subject(t, local.Config{Folder: folder, Sandbox: local.None, VCPU: 1})
 	}
-	b := drivertest.NewBench(t, narrow)
+	b := drivertest.NewFixture(t, narrow)
 	first, second := b.Spec(t, "echo up; sleep 600"), b.Spec(t, "exit 3")
 	first.VCPU, second.VCPU = 1, 1
 	running, waiting := b.Submit(t, first), b.Submit(t, second)
 	b.AwaitLog(t, running, "up\n")
 	b.Leave()
 	b.Subject = narrow(t, b.Folder)
-	if seen, ok := b.See(t, waiting); ok {
+	if seen, ok := b.Find(t, waiting); ok {
 		t.Fatalf("%s, %s", seen.Phase, seen.Reason)
 	}
 	if err := os.MkdirAll(second.Work(), 0o700); err != nil { // what was prepared is gone
 		t.Fatal(err)
 	}
 	b.Submit(t, second)
-	if seen, _ := b.See(t, waiting); seen.Reason != executor.Queued {
+	if seen, _ := b.Find(t, waiting); seen.Reason != executor.Queued {
 		t.Errorf("the adopted one takes no room: %s", seen.Reason)
 	}
 	if err := b.Stop(t.Context(), running, 0); err != nil {
@@ -172,7 +172,7 @@ func TestAnAttemptThatNeverStartedIsSubmittedAgain(t *testing.T) {
 
 func TestAFolderHasOneShim(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, bare)
+	b := drivertest.NewFixture(t, bare)
 	s := b.Spec(t, "echo ran; while [ ! -e go ]; do sleep 0.01; done")
 	h := b.Submit(t, s)
 	b.AwaitLog(t, h, "ran\n")
@@ -190,7 +190,7 @@ func TestAFolderHasOneShim(t *testing.T) {
 	}
 	second := exec.Command(self, append(shim.Self(self)[1:], "-serve", filepath.Join(b.Folder, ".shim"))...)
 	second.ExtraFiles = []*os.File{file}
-	if err := second.Run(); second.ProcessState.ExitCode() != shim.Doubled {
+	if err := second.Run(); second.ProcessState.ExitCode() != shim.AlreadyRunning {
 		t.Errorf("a second one: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(s.Work(), "go"), nil, 0o644); err != nil {
@@ -205,13 +205,13 @@ func TestAFolderHasOneShim(t *testing.T) {
 // what there is, so that nothing is started twice.
 func TestAnOrderOfADeadServerIsObeyedFirst(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, bare)
+	b := drivertest.NewFixture(t, bare)
 	for range 20 {
 		s := b.Spec(t, "echo ran; exit 3")
 		h := b.Submit(t, s)
 		b.Leave()
 		b.Subject = bare(t, b.Folder)
-		if seen, ok := b.See(t, h); !ok || seen.Phase == executor.Gone {
+		if seen, ok := b.Find(t, h); !ok || seen.Phase == executor.Gone {
 			t.Fatalf("the next server sees %+v", seen)
 		}
 		if seen := b.End(t, h); seen.Exit == nil || seen.Exit.Code != 3 {
@@ -224,7 +224,7 @@ func TestAnOrderOfADeadServerIsObeyedFirst(t *testing.T) {
 // started beside it, and its task is found when it goes on.
 func TestAPausedShimIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, bare)
+	b := drivertest.NewFixture(t, bare)
 	s := b.Spec(t, "echo ran; while [ ! -e go ]; do sleep 0.01; done")
 	h := b.Submit(t, s)
 	b.AwaitLog(t, h, "ran\n")

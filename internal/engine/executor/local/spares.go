@@ -41,9 +41,9 @@ func (d *Driver) takeSpare() (spare string) {
 	return spare
 }
 
-// clear removes an attempt's folder, or puts it aside.
-func (d *Driver) clear(dir string) error {
-	if d.box.contained() || !empty(dir) {
+// removeFolder removes an attempt's folder, or puts it aside.
+func (d *Driver) removeFolder(dir string) error {
+	if d.box.isSandbox() || !empty(dir) {
 		return removeAll(dir)
 	}
 	d.mu.Lock()
@@ -51,8 +51,8 @@ func (d *Driver) clear(dir string) error {
 	if len(d.spares) >= maxSpares {
 		return removeAll(dir)
 	}
-	d.spared++
-	spare := d.dir(sparePrefix + strconv.Itoa(d.spared))
+	d.spareCount++
+	spare := d.dir(sparePrefix + strconv.Itoa(d.spareCount))
 	err := os.Rename(dir, spare)
 	if err == nil {
 		d.spares = append(d.spares, spare)
@@ -68,7 +68,7 @@ func empty(dir string) bool {
 		path := filepath.Join(dir, entry.Name())
 		if slices.Contains(spareParts, entry.Name()) {
 			kept++
-			err = errors.Join(err, emptied(path))
+			err = errors.Join(err, emptyFolder(path))
 		} else {
 			err = errors.Join(err, removeAll(path))
 		}
@@ -76,7 +76,7 @@ func empty(dir string) bool {
 	return err == nil && kept > 1
 }
 
-func emptied(dir string) error {
+func emptyFolder(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
 		return errors.Join(err, os.ErrInvalid)

@@ -12,7 +12,7 @@ import (
 
 func TestAFolderThatServesAgainIsEmpty(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, bare)
+	b := drivertest.NewFixture(t, bare)
 	s := b.Spec(t, "mkdir -p a/b; echo x | tee a/b/c .hidden $TMPDIR/t; ln -s / root; chmod 0 a/b $TMPDIR .")
 	s.Staged = true
 	if err := os.MkdirAll(filepath.Join(s.Places().Inputs, "port", "0"), 0o755); err != nil {

@@ -15,8 +15,8 @@ func (v view) staged(devices []int) []string {
 	s.Base = v.base(devices)
 	own := v.spec.Places()
 	s.Own = []stage.Part{
-		{Kind: stage.Shown, Name: "tmp", From: own.Temp},
-		{Kind: stage.Shown, Name: workdir[1:], From: own.Work},
+		{Kind: stage.Bound, Name: "tmp", From: own.Temp},
+		{Kind: stage.Bound, Name: workdir[1:], From: own.Work},
 	}
 	if v.spec.Staged {
 		s.Own = append(s.Own, stage.Part{Kind: stage.ReadOnly, Name: inputs[1:], From: own.Inputs})

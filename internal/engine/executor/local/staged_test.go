@@ -15,7 +15,7 @@ import (
 // find anything of the one before.
 func TestATaskFindsNothingOfTheOneBefore(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	first := b.Spec(t, "touch /work/a /tmp/a /run/a /dev/shm/a; cat /inputs/x")
 	first.Staged = true
 	if err := os.MkdirAll(first.Places().Inputs, 0o755); err != nil {
@@ -35,7 +35,7 @@ func TestATaskFindsNothingOfTheOneBefore(t *testing.T) {
 // nobody can tell.
 func TestANetworkThatWasUsedServesNobodyElse(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	run, attempts := ids.NewRun(), 0
 	network := func(run ids.Run, before string) string {
 		t.Helper()
@@ -68,7 +68,7 @@ func TestANetworkThatWasUsedServesNobodyElse(t *testing.T) {
 // Values of a path decide whether the host's program is the one of the sandbox.
 func TestAProgramThatTheSandboxDoesNotShowIsLookedForByItsShell(t *testing.T) {
 	t.Parallel()
-	b := drivertest.NewBench(t, boxed)
+	b := drivertest.NewFixture(t, boxed)
 	dir := t.TempDir()
 	text, err := os.ReadFile("/usr/bin/true")
 	if err != nil {

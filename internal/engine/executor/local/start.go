@@ -20,11 +20,11 @@ const (
 
 // start starts an attempt that has its capacity.
 func (d *Driver) start(a *attempt) {
-	launch, err := d.plan(a)
+	launch, err := d.buildLaunch(a)
 	if err == nil {
 		err = d.launch(a, launch)
 	}
-	if err != nil && d.life.Err() == nil { // else the next driver on the folder starts it
+	if err != nil && d.ctx.Err() == nil { // else the next driver on the folder starts it
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.startFailed(a, err)
@@ -34,19 +34,19 @@ func (d *Driver) start(a *attempt) {
 // launch sends the order to the shim. From then on its reports count, even if
 // sending seems to have failed.
 func (d *Driver) launch(a *attempt, l shim.Launch) error {
-	d.linking.Lock()
-	defer d.linking.Unlock()
-	if err := d.reach(); err != nil {
+	d.linkMu.Lock()
+	defer d.linkMu.Unlock()
+	if err := d.connect(); err != nil {
 		return err
 	}
-	if err := d.renew(); err != nil {
+	if err := d.replaceOutdated(); err != nil {
 		return err
 	}
 	orders := []shim.Order{{Start: &l}}
 	d.mu.Lock()
-	a.ordered = true
+	a.sentToShim = true
 	if a.reason == executor.Starting {
-		d.move(a, executor.Running, executor.Executing)
+		d.setPhase(a, executor.Running, executor.Executing)
 	} else { // stopped in the meantime
 		a.phase = executor.Running
 		orders = append(orders, shim.Order{Stop: &shim.Stop{ID: l.ID, Grace: a.grace}})
@@ -65,19 +65,19 @@ func (d *Driver) launch(a *attempt, l shim.Launch) error {
 func (d *Driver) startFailed(a *attempt, cause error) {
 	a.exit = &executor.Exit{Fence: a.spec.Fence, Code: 127, StartFailed: cause.Error(), Start: d.now(), End: d.now()}
 	a.detail = cause.Error()
-	d.vacate(a)
-	d.move(a, executor.Ended, executor.StartFailed)
+	d.free(a)
+	d.setPhase(a, executor.Ended, executor.StartFailed)
 }
 
-// plan says what the shim is to do.
-func (d *Driver) plan(a *attempt) (shim.Launch, error) {
+// buildLaunch says what the shim is to do.
+func (d *Driver) buildLaunch(a *attempt) (shim.Launch, error) {
 	s := a.spec
 	if err := os.Mkdir(s.Places().Temp, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return shim.Launch{}, err
 	}
 	l := shim.Launch{
 		ID: s.Key.Folder(), Fence: s.Fence, Folder: s.Dir, Prepared: a.ready,
-		Memory: s.MemoryBytes, Disk: s.DiskBytes, Log: s.LogBytes, Timeout: s.Timeout, Grace: s.Grace, Away: s.Away, Outputs: s.Outputs, Secrets: s.Secrets,
+		Memory: s.MemoryBytes, Disk: s.DiskBytes, Log: s.LogBytes, Timeout: s.Timeout, Grace: s.Grace, AbandonAfter: s.AbandonAfter, Outputs: s.Outputs, Secrets: s.Secrets,
 	}
 	var not []string
 	l.Cgroup, not = d.groups.slot(a.slot, s)
@@ -86,17 +86,17 @@ func (d *Driver) plan(a *attempt) (shim.Launch, error) {
 	if err := d.box.fill(&l, s, a.slot, a.devices); err != nil {
 		return l, err
 	}
-	if l.Sandbox == nil && !l.Cgroup.Held() {
+	if l.Sandbox == nil && !l.Cgroup.Exists() {
 		d.shim.Reap(&l)
 	}
 	var err error
-	l.About, err = a.about()
+	l.Metadata, err = a.metadata()
 	return l, err
 }
 
-// try runs a command that does nothing, the way every other will be.
-func (d *Driver) try(ctx context.Context) error {
-	if !d.box.contained() {
+// probe runs a command that does nothing, the way every other will be.
+func (d *Driver) probe(ctx context.Context) error {
+	if !d.box.isSandbox() {
 		return nil
 	}
 	s := executor.Spec{
@@ -116,13 +116,13 @@ func (d *Driver) try(ctx context.Context) error {
 	}
 	for seen := range changes {
 		if seen.Handle == h && seen.Phase.Final() {
-			return errors.Join(verdict(seen), d.Release(ctx, h))
+			return errors.Join(probeResult(seen), d.Release(ctx, h))
 		}
 	}
 	return errors.Join(ctx.Err(), d.Stop(context.WithoutCancel(ctx), h, 0))
 }
 
-func verdict(s executor.Seen) error {
+func probeResult(s executor.Status) error {
 	switch {
 	case s.Exit != nil && s.Exit.StartFailed != "":
 		return errors.New(s.Exit.StartFailed)

@@ -20,7 +20,7 @@ func (d *Driver) Submit(_ context.Context, s executor.Spec) (executor.Handle, er
 	if err := d.enqueue(s); err != nil {
 		return executor.Handle{}, err
 	}
-	d.fill()
+	d.startQueued()
 	return d.handle(s.Key), nil
 }
 
@@ -34,7 +34,7 @@ func (d *Driver) check(s executor.Spec) error {
 		return fault.Invalid("an attempt needs an interpreter and a fence")
 	case s.GPU > d.gpus:
 		return fault.Conflict("the task asks for %d GPUs, and this machine has %d", s.GPU, d.gpus).WithCode("no_capacity")
-	case s.Root != "" && !d.box.contained():
+	case s.Root != "" && !d.box.isSandbox():
 		return fault.Unavailable("without a sandbox a task cannot run in an image").WithCode("no_sandbox")
 	}
 	if err := checkValues(s); err != nil {
@@ -66,19 +66,19 @@ func (d *Driver) enqueue(s executor.Spec) error {
 	case a.reason != executor.NeverStarted:
 		return nil
 	default:
-		a.spec, a.ordered = s, false
+		a.spec, a.sentToShim = s, false
 	}
 	d.attempts[id] = a
 	d.queue = append(d.queue, a)
-	d.move(a, executor.Pending, executor.Queued)
+	d.setPhase(a, executor.Pending, executor.Queued)
 	return nil
 }
 
-// fill starts what fits.
-func (d *Driver) fill() {
+// startQueued starts what fits.
+func (d *Driver) startQueued() {
 	for {
 		d.mu.Lock()
-		a := d.next()
+		a := d.nextToStart()
 		d.mu.Unlock()
 		if a == nil {
 			return
@@ -87,16 +87,16 @@ func (d *Driver) fill() {
 	}
 }
 
-// next places the attempt that came first, if it fits. Nothing overtakes it, so
+// nextToStart places the attempt that came first, if it fits. Nothing overtakes it, so
 // that a large one gets its turn. The lock is held.
-func (d *Driver) next() *attempt {
+func (d *Driver) nextToStart() *attempt {
 	if d.closed || d.outdated && d.running > 0 || len(d.queue) == 0 || !d.fits(d.queue[0].spec) {
 		return nil
 	}
 	a := d.queue[0]
 	d.queue = slices.Delete(d.queue, 0, 1)
-	d.place(a)
-	d.move(a, executor.Pending, executor.Starting)
+	d.allocate(a)
+	d.setPhase(a, executor.Pending, executor.Starting)
 	return a
 }
 
@@ -105,7 +105,7 @@ func (d *Driver) Stop(_ context.Context, h executor.Handle, grace time.Duration)
 	if ended := d.stopWaiting(h, grace); ended {
 		return nil
 	}
-	return d.order(shim.Order{Stop: &shim.Stop{ID: h.Key.Folder(), Grace: grace}})
+	return d.send(shim.Order{Stop: &shim.Stop{ID: h.Key.Folder(), Grace: grace}})
 }
 
 // stopWaiting ends an attempt that has never run, and reports whether there is
@@ -120,11 +120,11 @@ func (d *Driver) stopWaiting(h executor.Handle, grace time.Duration) bool {
 	i := slices.Index(d.queue, a)
 	if i < 0 {
 		a.grace = grace
-		d.move(a, a.phase, executor.Stopping)
+		d.setPhase(a, a.phase, executor.Stopping)
 		return false
 	}
 	d.queue = slices.Delete(d.queue, i, i+1)
 	a.exit = &executor.Exit{Fence: a.spec.Fence, Code: 143, Stopped: true, Start: d.now(), End: d.now()}
-	d.move(a, executor.Ended, executor.Cancelled)
+	d.setPhase(a, executor.Ended, executor.Cancelled)
 	return true
 }

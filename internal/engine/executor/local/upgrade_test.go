@@ -19,7 +19,7 @@ func TestAnOutdatedShimStartsNothing(t *testing.T) {
 	var old net.Conn
 	spec := executor.Spec{Key: executor.Key{Run: "run_old", Node: "n", Attempt: 1}, Fence: "old"}
 	orders := make(chan shim.Order, 10)
-	b := drivertest.NewBench(t, func(t testing.TB, folder string) drivertest.Subject {
+	b := drivertest.NewFixture(t, func(t testing.TB, folder string) drivertest.Subject {
 		conn := make(chan net.Conn, 1)
 		go serveOutdated(t, filepath.Join(folder, ".shim"), spec, conn, orders)
 		<-conn // it listens
@@ -28,7 +28,7 @@ func TestAnOutdatedShimStartsNothing(t *testing.T) {
 		return s
 	})
 	h := b.Submit(t, b.Spec(t, "echo new"))
-	if seen, _ := b.See(t, h); seen.Phase != executor.Pending {
+	if seen, _ := b.Find(t, h); seen.Phase != executor.Pending {
 		t.Fatalf("beside an outdated shim's attempt it is %s", seen.Phase)
 	}
 	say(t, old, shim.Report{Record: &shim.Record{ID: spec.Key.Folder(), Fence: "old", Exit: &shim.Exit{Fence: "old"}}})
@@ -63,7 +63,7 @@ func serveOutdated(t testing.TB, folder string, spec executor.Spec, conn chan ne
 	}
 	defer c.Close()
 	about, _ := json.Marshal(map[string]any{"spec": spec})
-	say(t, c, shim.Report{Record: &shim.Record{ID: spec.Key.Folder(), Fence: "old", About: about}})
+	say(t, c, shim.Report{Record: &shim.Record{ID: spec.Key.Folder(), Fence: "old", Metadata: about}})
 	say(t, c, shim.Report{Ready: true})
 	conn <- c
 	for decoder := json.NewDecoder(c); ; {

@@ -20,7 +20,7 @@ func checkValues(s executor.Spec) error {
 	texts := map[string]string{"the command": s.Command, "the interpreter": s.Interpreter}
 	sum := 0
 	for name, value := range s.Env {
-		if !sound(name) || name == "" || strings.Contains(name, "=") {
+		if !validText(name) || name == "" || strings.Contains(name, "=") {
 			return fault.Invalid("an environment variable cannot be called %q", name)
 		}
 		texts[name] = value
@@ -33,11 +33,11 @@ func checkValues(s executor.Spec) error {
 		return fault.Invalid("the environment of the command is %d KB long, and at most %d KB are possible: put larger values into files", sum>>10, maxEnvironment>>10)
 	}
 	for name, text := range texts {
-		if !sound(text) {
+		if !validText(text) {
 			return fault.Invalid("%s has a NUL or bytes that are no UTF-8 in it, which cannot be handed to a command", name)
 		}
 	}
 	return nil
 }
 
-func sound(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
+func validText(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }

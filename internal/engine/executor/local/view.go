@@ -33,7 +33,7 @@ func (v view) show(from, name string) string {
 	if v.box.stage == "" {
 		return from
 	}
-	v.launch.Stage.Own = append(v.launch.Stage.Own, stage.Part{Kind: stage.Shown, From: from, Name: name})
+	v.launch.Stage.Own = append(v.launch.Stage.Own, stage.Part{Kind: stage.Bound, From: from, Name: name})
 	return filepath.Join(v.box.stage, name)
 }
 
@@ -45,13 +45,13 @@ func (v view) options(devices []int) []string {
 		"--die-with-parent", "--new-session", "--cap-drop", "ALL", "--seccomp", strconv.Itoa(shim.FilterFD),
 		"--as-pid-1", "--clearenv", "--setenv", "GOMAXPROCS", "1",
 	}
-	if v.box.flat {
+	if v.box.noNestedNamespaces {
 		args = append(args, "--disable-userns")
 	}
 	if v.box.stage != "" {
-		v.launch.Stage = &stage.Stage{Folder: v.box.stage, Sealed: v.box.sealed}
+		v.launch.Stage = &stage.Stage{Folder: v.box.stage, IsRoot: v.box.rootByShim}
 	}
-	if v.box.sealed {
+	if v.box.rootByShim {
 		return append(args, v.staged(devices)...)
 	}
 	if !v.spec.Network {

@@ -17,8 +17,8 @@ import (
 // commands are those that the shim has started. One place waits for all of
 // them: what they leave behind becomes a child of the shim, too.
 type commands struct {
-	mu   sync.Mutex
-	born map[int]*command
+	mu      sync.Mutex
+	running map[int]*command
 }
 
 // reap takes note of everything that has ended.
@@ -35,9 +35,9 @@ func (all *commands) reap() {
 		if err != nil || pid == 0 {
 			return
 		}
-		if c := all.born[pid]; c != nil {
-			delete(all.born, pid)
-			c.over, c.wait = true, status
+		if c := all.running[pid]; c != nil {
+			delete(all.running, pid)
+			c.exited, c.wait = true, status
 			c.cpu = time.Duration(used.Utime.Nano() + used.Stime.Nano())
 			c.maxRSS = used.Maxrss << 10
 		}
@@ -46,23 +46,23 @@ func (all *commands) reap() {
 
 // command is a started process.
 type command struct {
-	all   *commands
-	pid   int
-	pidfd int  // readable once the process has ended; -1 where the kernel has none
-	order int  // of the first process of a sandbox, or -1
-	talk  int  // to one that waits for its order, or -1
-	stray bool // could not join its group
+	all          *commands
+	pid          int
+	pidfd        int  // readable once the process has ended; -1 where the kernel has none
+	order        int  // of the first process of a sandbox, or -1
+	orderSocket  int  // to one that waits for its order, or -1
+	outsideGroup bool // could not join its group
 
 	waiting bool // the first process has said so
 
-	over   bool // guarded by all, like what follows until it is set
+	exited bool // guarded by all, like what follows until it is set
 	wait   syscall.WaitStatus
 	cpu    time.Duration
 	maxRSS int64
 }
 
 func newCommand(all *commands, on *thread) *command {
-	return &command{all: all, pidfd: -1, order: -1, talk: -1, stray: !on.joined}
+	return &command{all: all, pidfd: -1, order: -1, orderSocket: -1, outsideGroup: !on.joined}
 }
 
 // ended reports whether the process itself has ended.
@@ -70,11 +70,11 @@ func (c *command) ended() bool {
 	c.all.reap()
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
-	return c.over
+	return c.exited
 }
 
 func (c *command) close() {
-	for _, fd := range []int{c.pidfd, c.order, c.talk} {
+	for _, fd := range []int{c.pidfd, c.order, c.orderSocket} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
@@ -121,7 +121,7 @@ func (c *command) fork(l Launch, attr *syscall.ProcAttr) (err error) {
 	if c.pid, err = syscall.ForkExec(l.Argv[0], l.Argv, attr); err != nil {
 		return &os.PathError{Op: "start", Path: l.Argv[0], Err: err}
 	}
-	c.all.born[c.pid] = c
+	c.all.running[c.pid] = c
 	l.bound(c.pid)
 	return nil
 }
@@ -169,7 +169,7 @@ func (c *command) files(l Launch, log *log) ([]uintptr, error) {
 	if err != nil {
 		return files, os.NewSyscallError("socketpair", err)
 	}
-	c.talk = ends[0]
+	c.orderSocket = ends[0]
 	return append(files, uintptr(ends[1])), nil
 }
 
@@ -221,7 +221,7 @@ func (c *command) outcome(l Launch) (code, signal int) {
 		return 128 + signal, signal
 	}
 	code = c.wait.ExitStatus()
-	if l.around() > 0 && code > 128 && code <= 128+64 {
+	if l.wrappers() > 0 && code > 128 && code <= 128+64 {
 		signal = code - 128
 	}
 	return code, signal

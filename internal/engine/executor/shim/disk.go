@@ -75,7 +75,7 @@ func (d *disk) free() space {
 // whether that is too much, and whether there is more that it cannot see. Files
 // that have no name any more count as long as they are open.
 func (d *disk) count(pid int) (exceeded, hidden bool) {
-	for range sightings {
+	for range maxLooks {
 		c := d.look(pid)
 		d.used = c.space
 		exceeded = c.tooDeep || c.bytes > d.most || c.files > d.files

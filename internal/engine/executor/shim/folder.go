@@ -28,18 +28,18 @@ func (f Folder) path(name string) string { return filepath.Join(string(f), name)
 func (f Folder) Log() string { return f.path(logFile) }
 
 // Marks are those that say something about the log from offset on.
-func (f Folder) Marks(offset int64) ([]Mark, error) {
+func (f Folder) Marks(offset int64) ([]LogMark, error) {
 	text, err := rawfile.Read(f.path(marksFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	var marks []Mark
+	var marks []LogMark
 	for line := range strings.Lines(string(text)) {
 		n := numbers(line)
 		if len(n) != 3 || !strings.HasSuffix(line, "\n") {
 			break // the last line is still being written
 		}
-		mark := Mark{Offset: n[0], At: time.UnixMilli(n[1]), Stderr: n[2] == 2}
+		mark := LogMark{Offset: n[0], At: time.UnixMilli(n[1]), Stderr: n[2] == 2}
 		if mark.Offset <= offset {
 			marks = marks[:0] // an earlier one ends before offset
 		}

@@ -18,7 +18,7 @@ import (
 // moment; files come and go, but rarely between every two of several looks.
 const (
 	longHidden = 3 * time.Second
-	sightings  = 5
+	maxLooks   = 5
 )
 
 // lost is what the file system has lost since the command began, whoever took

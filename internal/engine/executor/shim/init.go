@@ -37,11 +37,11 @@ const (
 
 // The descriptors on which a sandbox is spoken to.
 const (
-	OptionsFD = 3
-	FilterFD  = 4
-	orderFD   = 5 // what the first process is to start, then what became of it
-	programFD = 6 // of the first process
-	talkFD    = 7 // on which it reports that it waits, and receives that there is an order
+	OptionsFD     = 3
+	FilterFD      = 4
+	orderFD       = 5 // what the first process is to start, then what became of it
+	programFD     = 6 // of the first process
+	orderSocketFD = 7 // on which it reports that it waits, and receives that there is an order
 )
 
 // initPath is where the first process of a sandbox finds its program: a mount
@@ -99,12 +99,12 @@ func decode(order []byte) (s Sandbox, err error) {
 // The first byte of what the first process says about its command; a reason
 // follows where it did not start.
 const (
-	saidStarted   = 's'
-	saidFailed    = 'f'
-	saidNoProgram = 'n'
+	resultStarted   = 's'
+	resultFailed    = 'f'
+	resultNoProgram = 'n'
 
-	saidWaiting = 'w' // on talkFD, and the answer to it
-	saidGo      = 'g'
+	signalWaiting = 'w' // on talkFD, and the answer to it
+	signalGo      = 'g'
 )
 
 // runInit is the first process of a sandbox. It starts the command with its
@@ -119,19 +119,19 @@ func runInit() int {
 	_ = unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: MaxProcesses, Max: MaxProcesses})
 	order, err := awaitOrder()
 	if err != nil {
-		return Unusable
+		return BadArguments
 	}
 	s, err := decode(order)
 	if err != nil || len(s.Command) == 0 {
-		return Unusable
+		return BadArguments
 	}
 	ignoreSignals()
 	// The word is there before the command is: it can end this process, by a
 	// signal that looks like a fault, before another line of it is run.
-	say(nil)
+	writeStartResult(nil)
 	pid, err := s.start()
 	if err != nil {
-		say(err)
+		writeStartResult(err)
 		return cannotStart
 	}
 	unix.Close(orderFD)
@@ -145,12 +145,12 @@ func awaitOrder() ([]byte, error) {
 	if err != nil || len(order) > 0 {
 		return order, err
 	}
-	if _, err := unix.Write(talkFD, []byte{saidWaiting}); err != nil {
+	if _, err := unix.Write(orderSocketFD, []byte{signalWaiting}); err != nil {
 		return nil, err
 	}
 	for {
 		var word [1]byte
-		switch n, err := unix.Read(talkFD, word[:]); {
+		switch n, err := unix.Read(orderSocketFD, word[:]); {
 		case err == unix.EINTR:
 		case err != nil || n == 0: // nobody has come
 			return nil, errOrder
@@ -225,14 +225,14 @@ func (s Sandbox) program() (string, error) {
 	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
 }
 
-// say leaves word about the command for the shim, in place of the order.
-func say(err error) {
-	kind, text := byte(saidStarted), ""
+// writeStartResult leaves word about the command for the shim, in place of the order.
+func writeStartResult(err error) {
+	kind, text := byte(resultStarted), ""
 	switch {
 	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES):
-		kind, text = saidNoProgram, err.Error()
+		kind, text = resultNoProgram, err.Error()
 	case err != nil:
-		kind, text = saidFailed, err.Error()
+		kind, text = resultFailed, err.Error()
 	}
 	_ = unix.Ftruncate(orderFD, 0)
 	_, _ = unix.Pwrite(orderFD, append([]byte{kind}, text...), 0)
@@ -256,15 +256,15 @@ func waitFor(pid int) int {
 	}
 }
 
-// whatBecame reads what the first process of a sandbox has said.
-func whatBecame(order int) (kind byte, reason string) {
+// readStartResult reads what the first process of a sandbox has said.
+func readStartResult(order int) (kind byte, reason string) {
 	text := make([]byte, 512)
 	n, _ := unix.Pread(order, text, 0)
 	if n < 1 {
 		return 0, ""
 	}
 	switch text[0] {
-	case saidStarted, saidFailed, saidNoProgram:
+	case resultStarted, resultFailed, resultNoProgram:
 		return text[0], string(text[1:n])
 	}
 	return 0, "" // the order itself: nobody has read it

@@ -69,8 +69,8 @@ func replay(path string) (map[string]*Record, error) {
 		if json.Unmarshal(line, &r) != nil {
 			continue // erased, or cut short by whatever ended its writer
 		}
-		if known := records[r.ID]; known != nil && r.About == nil {
-			r.About, r.Group = known.About, known.Group
+		if known := records[r.ID]; known != nil && r.Metadata == nil {
+			r.Metadata, r.Group = known.Metadata, known.Group
 		}
 		records[r.ID] = &r
 	}
@@ -114,8 +114,8 @@ func (j *journal) erase(id string) error {
 	return nil
 }
 
-// long is how much of a journal may be blank before it is written anew.
-const long = 16 << 20
+// maxBlank is how much of a journal may be blank before it is written anew.
+const maxBlank = 16 << 20
 
 // rewrite leaves only what there is. The file is there whole, before or after.
 func (j *journal) rewrite(records map[string]*Record) error {

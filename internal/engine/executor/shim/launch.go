@@ -9,10 +9,10 @@ import (
 
 // Launch is an attempt that the shim is to execute.
 type Launch struct {
-	ID     string          `json:"id"`
-	Fence  string          `json:"fence"`
-	Folder string          `json:"folder"`          // the attempt's own
-	About  json.RawMessage `json:"about,omitempty"` // for the next server; the shim only keeps it
+	ID       string          `json:"id"`
+	Fence    string          `json:"fence"`
+	Folder   string          `json:"folder"`          // the attempt's own
+	Metadata json.RawMessage `json:"about,omitempty"` // for the next server; the shim only keeps it
 
 	Argv []string `json:"argv"`          // the first is an absolute path
 	Env  []string `json:"env,omitempty"` // of Argv; that of a sandboxed command is in Sandbox
@@ -45,9 +45,9 @@ type Launch struct {
 	// its log, nor in its record. They are in the shim's memory alone.
 	Secrets []string `json:"secrets,omitempty"`
 
-	Timeout time.Duration `json:"timeout,omitempty"`
-	Grace   time.Duration `json:"grace,omitempty"`
-	Away    time.Duration `json:"away,omitempty"`
+	Timeout      time.Duration `json:"timeout,omitempty"`
+	Grace        time.Duration `json:"grace,omitempty"`
+	AbandonAfter time.Duration `json:"away,omitempty"`
 
 	Outputs     []OutputPattern `json:"outputs,omitempty"`
 	NotEnforced []string        `json:"notEnforced,omitempty"`
@@ -68,8 +68,8 @@ type Cgroup struct {
 	MemoryKey string `json:"memoryKey,omitempty"` // its line in Memory
 }
 
-// Held reports whether there is a group at all.
-func (c Cgroup) Held() bool { return len(c.Threads) > 0 || c.Folder != "" }
+// Exists reports whether there is a group at all.
+func (c Cgroup) Exists() bool { return len(c.Threads) > 0 || c.Folder != "" }
 
 const (
 	defaultLog = 64 << 20
@@ -79,10 +79,10 @@ const (
 
 // The statuses of the shim itself.
 const (
-	Done     = 0
-	Doubled  = 75 // the folder has a shim
-	Broken   = 70 // it could not go on
-	Unusable = 64 // its arguments are wrong
+	Done           = 0
+	AlreadyRunning = 75 // the folder has a shim
+	Failed         = 70 // it could not go on
+	BadArguments   = 64 // its arguments are wrong
 )
 
 // Version changes with what a Launch means. It is what the shim answers, as its

@@ -58,7 +58,7 @@ func pause(ctx context.Context, d time.Duration) {
 // server reports when that one is gone.
 func dial(ctx context.Context, folder string) (*Link, []Record, error) {
 	var conn net.Conn
-	err := inFolder(folder, func(socket string) (err error) {
+	err := withSocket(folder, func(socket string) (err error) {
 		conn, err = new(net.Dialer).DialContext(ctx, "unix", socket)
 		return err
 	})
@@ -91,7 +91,7 @@ func spawn(folder string, p Program) error {
 		return err
 	}
 	var listener *net.UnixListener
-	err := inFolder(folder, func(socket string) (err error) {
+	err := withSocket(folder, func(socket string) (err error) {
 		// Nobody answers at the one that is there.
 		_ = os.Remove(socket)
 		listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
@@ -112,7 +112,7 @@ func spawn(folder string, p Program) error {
 		return err
 	}
 	defer null.Close()
-	words, err := os.Create(filepath.Join(folder, wordsFile))
+	words, err := os.Create(filepath.Join(folder, stderrFile))
 	if err != nil {
 		return err
 	}
@@ -130,15 +130,15 @@ func spawn(folder string, p Program) error {
 	return nil
 }
 
-// LastWords is what a shim wrote to its standard error, from the beginning.
-func LastWords(folder string) string {
-	text, _ := os.ReadFile(filepath.Join(folder, wordsFile))
+// LastStderr is what a shim wrote to its standard error, from the beginning.
+func LastStderr(folder string) string {
+	text, _ := os.ReadFile(filepath.Join(folder, stderrFile))
 	return string(text[:min(len(text), 2000)])
 }
 
-// inFolder gives a name for the socket that is short enough, however long the
+// withSocket gives a name for the socket that is short enough, however long the
 // folder's is.
-func inFolder(folder string, do func(socket string) error) error {
+func withSocket(folder string, do func(socket string) error) error {
 	dir, err := os.Open(folder)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (l *Link) Send(o Order) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err = l.conn.SetWriteDeadline(time.Now().Add(patience)); err == nil {
+	if err = l.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err == nil {
 		_, err = l.conn.Write(append(text, '\n'))
 	}
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
-// hidden is the argument under which another program serves as shim.
-const hidden = "__millrace-shim"
+// shimArgument is the argument under which another program serves as shim.
+const shimArgument = "__millrace-shim"
 
 // What a shim can be asked to do.
 const (
@@ -22,10 +22,10 @@ const (
 	listenFD  = 3
 )
 
-// Asked reports whether a program was started to serve as shim, in place of
+// IsShimCall reports whether a program was started to serve as shim, in place of
 // the small one. It then calls Main and exits with what that returns, before
 // it does anything else.
-func Asked(args []string) bool { return len(args) > 1 && args[1] == hidden }
+func IsShimCall(args []string) bool { return len(args) > 1 && args[1] == shimArgument }
 
 // Program is how to start a shim: the path of the small one, or of another
 // program and how it is asked to be one.
@@ -33,7 +33,7 @@ type Program []string
 
 // Small is a program that is nothing but a shim; Self is one that can be one.
 func Small(path string) Program { return Program{path} }
-func Self(path string) Program  { return Program{path, hidden} }
+func Self(path string) Program  { return Program{path, shimArgument} }
 
 // Reap has the command run by a reaper, where nothing else holds its processes
 // together.
@@ -44,7 +44,7 @@ func (p Program) Reap(l *Launch) {
 
 // Main does what the arguments ask for, and returns the status to exit with.
 func Main(args []string) int {
-	if Asked(args) {
+	if IsShimCall(args) {
 		args = args[1:]
 	}
 	switch {
@@ -57,7 +57,7 @@ func Main(args []string) int {
 		memory, _ := strconv.ParseInt(args[3], 10, 64)
 		return Launch{Argv: args[4:], Disk: disk, Memory: memory}.reap()
 	case len(args) != 3 || args[1] != serveFlag:
-		return Unusable
+		return BadArguments
 	}
 	rawfile.KeepDescriptors()
 	runtime.LockOSThread() // so that no command's thread is the first of the process
@@ -66,7 +66,7 @@ func Main(args []string) int {
 	file.Close()
 	socket, ok := listener.(*net.UnixListener)
 	if err != nil || !ok {
-		return Unusable
+		return BadArguments
 	}
 	return serve(filepath.Clean(args[2]), socket)
 }

@@ -31,7 +31,7 @@ func newMeter(f Folder, l Launch) *meter {
 	if l.Disk > 0 {
 		m.disk = newDisk(f, l.Disk)
 	}
-	if l.Cgroup.Held() {
+	if l.Cgroup.Exists() {
 		m.cpu0 = groupCPU(l.Cgroup.CPU)
 		m.oom0 = line(l.Cgroup.OOM, "oom_kill")
 	}

@@ -30,7 +30,7 @@ type prepared struct {
 // prepare makes a sandbox for an attempt to come. The lock is held.
 func (s *shim) prepare(l Launch) {
 	if len(s.prepared) >= maxPrepared || s.prepared[l.ID] != nil {
-		s.tell(Report{Gone: l.ID})
+		s.report(Report{Gone: l.ID})
 		return
 	}
 	p := &prepared{launch: l, done: make(chan struct{}), log: newLog("", 0, nil)}
@@ -69,7 +69,7 @@ func (s *shim) expire(p *prepared) {
 	p.end(&s.threads)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tell(Report{Gone: p.launch.ID})
+	s.report(Report{Gone: p.launch.ID})
 }
 
 // expireAll leaves nothing that was prepared for a server that has gone.
@@ -98,8 +98,8 @@ func (p *prepared) clear() {
 	if p.c == nil {
 		return
 	}
-	if p.c.talk >= 0 { // the first process ends when nobody can come any more
-		_ = unix.Shutdown(p.c.talk, unix.SHUT_RDWR)
+	if p.c.orderSocket >= 0 { // the first process ends when nobody can come any more
+		_ = unix.Shutdown(p.c.orderSocket, unix.SHUT_RDWR)
 	}
 	for began := time.Now(); p.c.pid > 0 && !p.c.ended(); {
 		if time.Since(began) > time.Second {
@@ -112,22 +112,22 @@ func (p *prepared) clear() {
 	p.log.close()
 }
 
-// give hands an attempt to the sandbox, on its thread, and returns its command.
+// startIn hands an attempt to the sandbox, on its thread, and returns its command.
 // An error says that nothing of the attempt has begun, and that the sandbox is
 // gone.
-func (p *prepared) give(l Launch, log *log) (c *command, err error) {
+func (p *prepared) startIn(l Launch, log *log) (c *command, err error) {
 	if err = p.err; err == nil {
-		err = p.hand(l)
+		err = p.sendOrder(l)
 	}
 	if err != nil {
 		p.clear()
 		return nil, err
 	}
-	log.adopt(p.log)
+	log.takeStreams(p.log)
 	return p.c, nil
 }
 
-func (p *prepared) hand(l Launch) error {
+func (p *prepared) sendOrder(l Launch) error {
 	first, err := p.firstProcess()
 	if err != nil {
 		return err
@@ -139,64 +139,64 @@ func (p *prepared) hand(l Launch) error {
 	defer inside.Close()
 	// As long as it is a child of bubblewrap, the number is no other's.
 	if again, err := p.firstProcess(); err != nil || again != first {
-		return errors.Join(err, errGone)
+		return errors.Join(err, errPreparedGone)
 	}
-	if err := l.Stage.Into(int(inside.Fd())); err != nil {
+	if err := l.Stage.MountInto(int(inside.Fd())); err != nil {
 		return err
 	}
 	order := l.Sandbox.encode()
 	if _, err := unix.Pwrite(p.c.order, order, 0); err != nil {
 		return os.NewSyscallError("pwrite", err)
 	}
-	_, err = unix.Write(p.c.talk, []byte{saidGo})
+	_, err = unix.Write(p.c.orderSocket, []byte{signalGo})
 	return os.NewSyscallError("write", err)
 }
 
-var errGone = errors.New("the sandbox that was prepared is gone")
+var errPreparedGone = errors.New("the sandbox that was prepared is gone")
 
 // firstProcess waits until the first process waits, and returns its folder in
 // /proc.
 func (p *prepared) firstProcess() (string, error) {
 	for until := time.Now().Add(setup); !p.c.waiting; {
-		ready := []unix.PollFd{{Fd: int32(p.c.talk), Events: unix.POLLIN}}
+		ready := []unix.PollFd{{Fd: int32(p.c.orderSocket), Events: unix.POLLIN}}
 		if _, err := unix.Poll(ready, 100); err != nil && err != unix.EINTR {
 			return "", os.NewSyscallError("poll", err)
 		}
 		if ready[0].Revents != 0 {
 			var word [1]byte
-			if n, _ := unix.Read(p.c.talk, word[:]); n != 1 || word[0] != saidWaiting {
-				return "", errGone
+			if n, _ := unix.Read(p.c.orderSocket, word[:]); n != 1 || word[0] != signalWaiting {
+				return "", errPreparedGone
 			}
 			p.c.waiting = true
 		}
 		if p.c.ended() || time.Now().After(until) {
-			return "", errGone
+			return "", errPreparedGone
 		}
 	}
 	below := children(p.c.pid)
 	if p.c.ended() || len(below) != 1 {
-		return "", errGone
+		return "", errPreparedGone
 	}
 	return processFolder(below[0]), nil
 }
 
-// vanished reports whether the sandbox that was prepared was gone before it
+// preparedGone reports whether the sandbox that was prepared was gone before it
 // read its order: then nothing has begun, and it can begin in another one.
-func (t *task) vanished(c *command) bool {
-	kind, _ := whatBecame(c.order)
+func (t *task) preparedGone(c *command) bool {
+	kind, _ := readStartResult(c.order)
 	return kind == 0 && !t.ending
 }
 
-// unprepare ends the sandbox that an attempt does not need any more.
-func (t *task) unprepare(on *thread) {
+// endPrepared ends the sandbox that an attempt does not need any more.
+func (t *task) endPrepared(on *thread) {
 	if t.prepared != nil {
 		t.prepared.clear()
 		on.leave(t.prepared.launch)
 	}
 }
 
-// adopt takes over the streams of another log.
-func (l *log) adopt(other *log) {
+// takeStreams takes over the streams of another log.
+func (l *log) takeStreams(other *log) {
 	l.streams, other.streams = other.streams, nil
 	for _, s := range l.streams {
 		if l.secrets != nil {

@@ -50,9 +50,9 @@ type Usage struct {
 	At     time.Time     `json:"at"`
 }
 
-// Mark says that the log from Offset on, up to the next mark, was written at
+// LogMark says that the log from Offset on, up to the next mark, was written at
 // about At.
-type Mark struct {
+type LogMark struct {
 	Offset int64
 	At     time.Time
 	Stderr bool

@@ -28,14 +28,14 @@ const (
 	socketFile  = "socket"
 	lockFile    = "lock"
 	journalFile = "journal"
-	wordsFile   = "stderr"
+	stderrFile  = "stderr"
 )
 
 const (
-	// unattended is how long a shim that has nothing to do waits for a server.
-	unattended = 10 * time.Second
-	// patience is how long a server may take to read a report.
-	patience = 5 * time.Second
+	// idleTimeout is how long a shim that has nothing to do waits for a server.
+	idleTimeout = 10 * time.Second
+	// writeTimeout is how long a server may take to read a report.
+	writeTimeout = 5 * time.Second
 )
 
 // shim is the one that serves a folder.
@@ -56,27 +56,27 @@ type shim struct {
 // none has come for a while and nothing runs.
 func serve(folder string, listener *net.UnixListener) int {
 	if err := lock(filepath.Join(folder, lockFile)); err != nil {
-		return Doubled
+		return AlreadyRunning
 	}
 	journal, records, err := openJournal(filepath.Join(folder, journalFile))
 	if err != nil {
-		return Broken
+		return Failed
 	}
-	s := &shim{commands: commands{born: map[int]*command{}}, journal: journal, records: records, running: map[string]*task{}, prepared: map[string]*prepared{}}
+	s := &shim{commands: commands{running: map[int]*command{}}, journal: journal, records: records, running: map[string]*task{}, prepared: map[string]*prepared{}}
 	// What commands leave behind becomes the shim's, to be ended and waited for.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // for all that it starts
 	s.listen()
 	for {
-		_ = listener.SetDeadline(time.Now().Add(unattended))
+		_ = listener.SetDeadline(time.Now().Add(idleTimeout))
 		conn, err := listener.AcceptUnix()
 		switch {
 		case err == nil:
-			if s.attend(conn) && !s.busy() {
+			if s.serveOne(conn) && !s.busy() {
 				return Done
 			}
 		case !errors.Is(err, os.ErrDeadlineExceeded):
-			return Broken
+			return Failed
 		case !s.busy():
 			return Done
 		}
@@ -118,24 +118,24 @@ func (s *shim) busy() bool {
 	return len(s.running) > 0
 }
 
-// attend serves one server until it goes, and reports whether the shim may go
+// serveOne serves one server until it goes, and reports whether the shim may go
 // as well. The next server has to wait: orders that its predecessor gave before
 // it died are handled first, so that the reports to the next one are complete.
-func (s *shim) attend(conn *net.UnixConn) (leave bool) {
+func (s *shim) serveOne(conn *net.UnixConn) (leave bool) {
 	defer conn.Close()
 	s.mu.Lock()
 	s.server = conn
 	for _, r := range s.records {
-		s.tell(Report{Record: r})
+		s.report(Report{Record: r})
 	}
-	s.tell(Report{Ready: true, Version: Version})
+	s.report(Report{Ready: true, Version: Version})
 	s.mu.Unlock()
 	for orders := json.NewDecoder(conn); !leave; {
 		var o Order
 		if err := orders.Decode(&o); err != nil {
 			break
 		}
-		s.obey(o)
+		s.handle(o)
 		leave = o.Leave
 	}
 	s.mu.Lock()
@@ -145,15 +145,15 @@ func (s *shim) attend(conn *net.UnixConn) (leave bool) {
 	return leave
 }
 
-// tell sends to the server, if there is one. One that does not read is
+// report sends to the server, if there is one. One that does not read is
 // disconnected: it will connect again. The lock is held.
-func (s *shim) tell(r Report) {
+func (s *shim) report(r Report) {
 	if s.server == nil {
 		return
 	}
 	text, err := json.Marshal(r)
 	if err == nil {
-		_ = s.server.SetWriteDeadline(time.Now().Add(patience))
+		_ = s.server.SetWriteDeadline(time.Now().Add(writeTimeout))
 		_, err = s.server.Write(append(text, '\n'))
 	}
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *shim) tell(r Report) {
 	}
 }
 
-func (s *shim) obey(o Order) {
+func (s *shim) handle(o Order) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -191,18 +191,18 @@ func (s *shim) start(l Launch) {
 	if s.records[l.ID] != nil {
 		return
 	}
-	r := &Record{ID: l.ID, Fence: l.Fence, About: l.About, Group: l.Cgroup}
+	r := &Record{ID: l.ID, Fence: l.Fence, Metadata: l.Metadata, Group: l.Cgroup}
 	s.records[l.ID] = r
 	t := newTask(l, s)
 	if err := s.journal.write(*r); err != nil {
-		s.end(r, t.never(err))
+		s.end(r, t.neverStarted(err))
 		return
 	}
 	t.prepared = s.prepared[l.Prepared]
 	delete(s.prepared, l.Prepared)
 	s.running[l.ID] = t
 	go func() {
-		exit := t.carryOut()
+		exit := t.execute()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.running, l.ID)
@@ -216,7 +216,7 @@ func (s *shim) end(r *Record, e Exit) {
 	r.Exit, r.Stopping = &e, false
 	ended := Record{ID: r.ID, Fence: r.Fence, Exit: &e}
 	_ = s.journal.write(ended)
-	s.tell(Report{Record: &ended})
+	s.report(Report{Record: &ended})
 }
 
 // release forgets an attempt, and says so when nothing is left of it.
@@ -226,22 +226,22 @@ func (s *shim) release(id string) {
 	}
 	delete(s.records, id)
 	_ = s.journal.erase(id)
-	if s.journal.size > long {
+	if s.journal.size > maxBlank {
 		_ = s.journal.rewrite(s.records)
 	}
-	s.tell(Report{Released: id})
+	s.report(Report{Released: id})
 }
 
-// goingDown reports whether the machine asks everything to end.
-func (s *shim) goingDown() bool {
+// shuttingDown reports whether the machine asks everything to end.
+func (s *shim) shuttingDown() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.shutdown
 }
 
-// sampled sends to the server what an attempt uses.
-func (s *shim) sampled(id string, u Usage) {
+// reportUsage sends to the server what an attempt uses.
+func (s *shim) reportUsage(id string, u Usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tell(Report{Sample: &Sample{ID: id, Usage: u}})
+	s.report(Report{Sample: &Sample{ID: id, Usage: u}})
 }

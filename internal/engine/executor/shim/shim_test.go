@@ -58,16 +58,16 @@ func TestALogHasAnEnd(t *testing.T) {
 func TestAnAbsenceIsCountedFromTheLookBefore(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
-	p := newPresence(10 * time.Second)
+	p := newServerPresence(10 * time.Second)
 	p.looked, p.since = start, start
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	if p.away(at(9), 0) {
+	if p.stayedAway(at(9), 0) {
 		t.Error("away too early")
 	}
-	if p.away(at(12), 1) { // seen at 12, so it came after 9
+	if p.stayedAway(at(12), 1) { // seen at 12, so it came after 9
 		t.Error("away although renewed")
 	}
-	if p.away(at(18), 1) || !p.away(at(19), 1) {
+	if p.stayedAway(at(18), 1) || !p.stayedAway(at(19), 1) {
 		t.Error("not away at 19")
 	}
 }
@@ -82,10 +82,10 @@ func TestAJournalIsReadOn(t *testing.T) {
 	about := json.RawMessage(`{"slot":1}`)
 	for _, r := range []Record{
 		{ID: "released", Fence: "f"},
-		{ID: "ended", Fence: "f", About: about},
+		{ID: "ended", Fence: "f", Metadata: about},
 		{ID: "released", Exit: &Exit{}},
 		{ID: "ended", Fence: "f", Exit: &Exit{Code: 3}},
-		{ID: "runs", Fence: "f", About: about},
+		{ID: "runs", Fence: "f", Metadata: about},
 	} {
 		if err := j.write(r); err != nil {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestAJournalIsReadOn(t *testing.T) {
 		if err != nil || len(records) != 2 {
 			t.Fatalf("%d records, %v", len(records), err)
 		}
-		if r := records["ended"]; r.Lost || r.Exit == nil || r.Exit.Code != 3 || string(r.About) != string(about) {
+		if r := records["ended"]; r.Lost || r.Exit == nil || r.Exit.Code != 3 || string(r.Metadata) != string(about) {
 			t.Errorf("ended: %+v", r)
 		}
 		if r := records["runs"]; !r.Lost || r.Exit != nil || r.Fence != "f" {

@@ -53,14 +53,14 @@ func (t *task) stopAsked() (grace time.Duration, asked bool) {
 	return time.Duration(n - 1), n > 0
 }
 
-// never is the end of an attempt whose command did not run.
-func (t *task) never(why error) Exit {
+// neverStarted is the end of an attempt whose command did not run.
+func (t *task) neverStarted(why error) Exit {
 	t.exit.StartFailed, t.exit.Code, t.exit.End = why.Error(), 127, time.Now()
 	return t.exit
 }
 
-// carryOut runs the command to its end and collects what it made.
-func (t *task) carryOut() Exit {
+// execute runs the command to its end and collects what it made.
+func (t *task) execute() Exit {
 	on := t.thread()
 	on.do(func() { t.run(on) })
 	t.shim.threads.putBack(on)
@@ -113,17 +113,17 @@ func (t *task) run(on *thread) {
 	defer t.log.close()
 	if _, asked := t.stopAsked(); asked {
 		t.exit.Stopped, t.exit.Code, t.exit.End = true, 128+int(unix.SIGTERM), time.Now()
-		t.unprepare(on)
+		t.endPrepared(on)
 		return
 	}
 	c, err := t.follow(on)
-	if err == nil && t.prepared != nil && t.vanished(c) {
+	if err == nil && t.prepared != nil && t.preparedGone(c) {
 		c.close()
 		t.prepared = nil
 		c, err = t.follow(on)
 	}
 	if err != nil {
-		t.never(err)
+		t.neverStarted(err)
 		return
 	}
 	defer c.close()
@@ -131,7 +131,7 @@ func (t *task) run(on *thread) {
 	c.all.reap()
 	t.exit.End = time.Now()
 	t.log.drain(t.exit.End.Add(2 * time.Second))
-	t.settle(c)
+	t.fillExit(c)
 }
 
 // follow starts the command and returns when it has ended, and nothing of it is
@@ -143,7 +143,7 @@ func (t *task) follow(on *thread) (*command, error) {
 		return nil, err
 	}
 	t.meter.pid = c.pid
-	if c.stray {
+	if c.outsideGroup {
 		t.launch.Cgroup = Cgroup{}
 		t.meter.launch.Cgroup = Cgroup{} // so that the meter holds the memory
 		t.exit.NotEnforced = append(t.exit.NotEnforced, "cpu")
@@ -157,8 +157,8 @@ func (t *task) follow(on *thread) (*command, error) {
 // one and it is still there.
 func (t *task) begin(on *thread) (*command, error) {
 	if p := t.prepared; p != nil {
-		c, err := p.give(t.launch, t.log)
-		if err == nil || errors.Is(err, stage.ErrStranded) {
+		c, err := p.startIn(t.launch, t.log)
+		if err == nil || errors.Is(err, stage.ErrCannotReturn) {
 			return c, err
 		}
 		t.prepared = nil
@@ -177,7 +177,7 @@ func (t *task) begin(on *thread) (*command, error) {
 
 // watch returns when the command itself has ended, for whatever reason.
 func (t *task) watch(c *command) {
-	presence := newPresence(t.launch.Away - t.launch.Grace)
+	presence := newServerPresence(t.launch.AbandonAfter - t.launch.Grace)
 	every := tick
 	if t.launch.Disk > 0 {
 		every = diskTick
@@ -219,22 +219,22 @@ func (t *task) wait(c *command, most time.Duration) {
 
 // look checks what the shim has to poll for: limits, and whether the server is
 // still there.
-func (t *task) look(c *command, now time.Time, p *presence) {
+func (t *task) look(c *command, now time.Time, p *serverPresence) {
 	if grace, asked := t.stopAsked(); asked {
 		t.end(c, &t.exit.Stopped, grace)
 	}
-	if t.shim.goingDown() {
+	if t.shim.shuttingDown() {
 		t.end(c, &t.exit.Preempted, t.launch.Grace)
 	}
 	if t.launch.Timeout > 0 && now.Sub(t.exit.Start) >= t.launch.Timeout {
 		t.end(c, &t.exit.TimedOut, t.launch.Grace)
 	}
-	if t.launch.Away > 0 && p.away(now, t.renewals.Load()) {
+	if t.launch.AbandonAfter > 0 && p.stayedAway(now, t.renewals.Load()) {
 		t.end(c, &t.exit.Abandoned, t.launch.Grace)
 	}
 	usage, overMemory := t.meter.look(now)
 	if usage != nil {
-		t.shim.sampled(t.launch.ID, *usage)
+		t.shim.reportUsage(t.launch.ID, *usage)
 	}
 	if overMemory {
 		t.end(c, &t.exit.OOM, 0)
@@ -258,14 +258,14 @@ func (t *task) end(c *command, why *bool, grace time.Duration) {
 	t.launch.terminate(c.pid)
 }
 
-// settle fills in the exit record, once the log is complete: the error of a
+// fillExit fills in the exit record, once the log is complete: the error of a
 // sandbox is in it.
-func (t *task) settle(c *command) {
+func (t *task) fillExit(c *command) {
 	t.exit.Code, t.exit.Signal = c.outcome(t.launch)
 	t.exit.CPUTime, t.exit.MaxRSS = c.cpu, c.maxRSS
 	t.meter.finish(&t.exit)
 	if t.launch.Sandbox != nil && !t.ending && !t.exit.OOM {
-		t.notStarted(whatBecame(c.order))
+		t.notStarted(readStartResult(c.order))
 	}
 	if t.exit.OutOfDisk && t.exit.OOM {
 		t.exit.OOM = false
@@ -275,19 +275,19 @@ func (t *task) settle(c *command) {
 // notStarted takes note of a command that never ran.
 func (t *task) notStarted(kind byte, reason string) {
 	switch kind {
-	case saidStarted:
-	case saidNoProgram:
+	case resultStarted:
+	case resultNoProgram:
 		t.exit.NoProgram = true
 		fallthrough
-	case saidFailed:
+	case resultFailed:
 		t.exit.StartFailed = reason
 	default:
-		t.exit.StartFailed = t.complaint()
+		t.exit.StartFailed = t.sandboxError()
 	}
 }
 
-// complaint is what the sandbox said when it could not be set up.
-func (t *task) complaint() string {
+// sandboxError is what the sandbox said when it could not be set up.
+func (t *task) sandboxError() string {
 	text, _ := rawfile.Read(t.folder.Log())
 	line, _, _ := strings.Cut(string(text[:min(len(text), 500)]), "\n")
 	if line == "" {
@@ -296,25 +296,25 @@ func (t *task) complaint() string {
 	return "the sandbox could not be set up: " + line
 }
 
-// presence notices when the server stays away.
-type presence struct {
-	patient time.Duration
-	seen    int64     // renewals
-	looked  time.Time // when the shim looked before
-	since   time.Time // a time at which the server was certainly there no more than a look ago
+// serverPresence notices when the server stays away.
+type serverPresence struct {
+	limit  time.Duration
+	seen   int64     // renewals
+	looked time.Time // when the shim looked before
+	since  time.Time // a time at which the server was certainly there no more than a look ago
 }
 
-func newPresence(patient time.Duration) *presence {
+func newServerPresence(patient time.Duration) *serverPresence {
 	now := time.Now()
-	return &presence{patient: patient, looked: now, since: now}
+	return &serverPresence{limit: patient, looked: now, since: now}
 }
 
-// away counts from the look before a renewal was noticed: rather a little too
+// stayedAway counts from the look before a renewal was noticed: rather a little too
 // early than a moment beside a second copy of the command.
-func (p *presence) away(now time.Time, renewals int64) bool {
+func (p *serverPresence) stayedAway(now time.Time, renewals int64) bool {
 	if renewals != p.seen {
 		p.seen, p.since = renewals, p.looked
 	}
 	p.looked = now
-	return now.Sub(p.since) >= p.patient
+	return now.Sub(p.since) >= p.limit
 }

@@ -25,8 +25,8 @@ type threads struct {
 }
 
 const (
-	most     = 64               // threads that wait
-	stageAge = 10 * time.Minute // of a stage, which may miss what is mounted on the host
+	maxFreeThreads = 64               // threads that wait
+	stageAge       = 10 * time.Minute // of a stage, which may miss what is mounted on the host
 )
 
 type thread struct {
@@ -34,11 +34,11 @@ type thread struct {
 	joined bool // all of them
 	work   chan func()
 
-	stage  *stage.Stage // as it was made; nil for none
-	staged time.Time
-	net    string // of whom the network namespace is; empty for the host's
-	spent  bool   // not to be used again
-	own    bool   // an attempt's own is on the stage
+	stage      *stage.Stage // as it was made; nil for none
+	staged     time.Time
+	net        string // of whom the network namespace is; empty for the host's
+	unusable   bool   // not to be used again
+	ownMounted bool   // an attempt's own is on the stage
 }
 
 // do runs something on the thread.
@@ -53,7 +53,7 @@ func (t *thread) do(work func()) {
 
 // putBack lets a thread wait for the next attempt, if it can serve one.
 func (all *threads) putBack(t *thread) {
-	if t.spent || !t.joined {
+	if t.unusable || !t.joined {
 		close(t.work) // the thread, and the namespaces that it sees, go with it
 		return
 	}
@@ -72,7 +72,7 @@ func (all *threads) take(l Launch) *thread {
 		}
 	}
 	t := &thread{groups: l.Cgroup.Threads, work: make(chan func())}
-	go t.live()
+	go t.loop()
 	return t
 }
 
@@ -81,7 +81,7 @@ func (all *threads) take(l Launch) *thread {
 func (all *threads) keep(t *thread) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if len(all.free) >= most {
+	if len(all.free) >= maxFreeThreads {
 		close(all.free[0].work)
 		all.free = slices.Delete(all.free, 0, 1)
 	}
@@ -99,7 +99,7 @@ func (t *thread) suits(l Launch) bool {
 	return l.Stage != nil && time.Since(t.staged) < stageAge && t.stage.Same(*l.Stage)
 }
 
-func (t *thread) live() {
+func (t *thread) loop() {
 	runtime.LockOSThread() // and never let go
 	t.joined = true
 	tid := []byte(strconv.Itoa(unix.Gettid()))
@@ -113,7 +113,7 @@ func (t *thread) live() {
 
 // enter makes the thread what the command of a launch is to inherit.
 func (t *thread) enter(l Launch) error {
-	t.spent = true // until it was left well
+	t.unusable = true // until it was left well
 	if l.Net != "" && l.Net != t.net {
 		if err := stage.LeaveNetwork(); err != nil {
 			return err
@@ -129,21 +129,21 @@ func (t *thread) enter(l Launch) error {
 		}
 		t.stage, t.staged = l.Stage, time.Now()
 	}
-	t.own = len(l.Stage.Own) > 0
-	return l.Stage.Dress()
+	t.ownMounted = len(l.Stage.Own) > 0
+	return l.Stage.MountOwn()
 }
 
 // leave makes the thread ready for the next command, if it can be.
 func (t *thread) leave(l Launch) {
-	if t.own && l.Stage.Strip() != nil {
+	if t.ownMounted && l.Stage.UnmountOwn() != nil {
 		return
 	}
-	t.own = false
+	t.ownMounted = false
 	if t.net != "" && !stage.NetworkUnused() {
-		t.net = used
+		t.net = netUsed
 	}
-	t.spent = false
+	t.unusable = false
 }
 
-// used is the Net of nobody.
-const used = "\x00"
+// netUsed is the Net of nobody.
+const netUsed = "\x00"

@@ -15,13 +15,13 @@ import (
 // terminate sends TERM to everything that belongs to the command, but not to
 // what stands around it, which would take everything with it.
 func (l Launch) terminate(pid int) {
-	signalTree(pid, unix.SIGTERM, l.around())
+	signalTree(pid, unix.SIGTERM, l.wrappers())
 	l.signalGroup(unix.SIGTERM, pid)
 }
 
-// around is how many processes stand around the command: bubblewrap and the
+// wrappers is how many processes stand around the command: bubblewrap and the
 // first process of its sandbox, or a reaper.
-func (l Launch) around() int {
+func (l Launch) wrappers() int {
 	switch {
 	case l.Sandbox != nil:
 		return 2
@@ -53,7 +53,7 @@ func (l Launch) clear() {
 
 // group lists the processes of a command that only a group holds together.
 func (l Launch) group() (pids []int) {
-	if l.around() > 0 || !l.Cgroup.Held() {
+	if l.wrappers() > 0 || !l.Cgroup.Exists() {
 		return nil
 	}
 	folder := l.Cgroup.Folder

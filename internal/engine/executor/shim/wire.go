@@ -41,10 +41,10 @@ type Report struct {
 
 // Record is an attempt that was started and not released.
 type Record struct {
-	ID    string          `json:"id"`
-	Fence string          `json:"fence"`
-	About json.RawMessage `json:"about,omitempty"` // as its server said in the Launch
-	Group Cgroup          `json:"group,omitzero"`
+	ID       string          `json:"id"`
+	Fence    string          `json:"fence"`
+	Metadata json.RawMessage `json:"about,omitempty"` // as its server said in the Launch
+	Group    Cgroup          `json:"group,omitzero"`
 
 	Stopping bool  `json:"stopping,omitempty"`
 	Exit     *Exit `json:"exit,omitempty"` // once it has ended

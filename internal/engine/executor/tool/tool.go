@@ -45,8 +45,8 @@ type Limits struct {
 	Output int   // bytes of what it printed that are given back
 }
 
-// said is how much is kept of what a program complains about.
-const said = 4 << 10
+// maxStderr is how much is kept of what a program complains about.
+const maxStderr = 4 << 10
 
 var errShutDown = fault.Unavailable("the server is shutting down")
 
@@ -55,8 +55,8 @@ type Runner struct {
 	config local.Config
 	limits Limits
 
-	life context.Context // of the driver, which outlives whoever needed it first
-	end  context.CancelFunc
+	ctx    context.Context // of the driver, which outlives whoever needed it first
+	cancel context.CancelFunc
 
 	mu     sync.Mutex
 	start  *start // nil until a driver is needed
@@ -74,7 +74,7 @@ type start struct {
 // it.
 func New(c local.Config, l Limits) *Runner {
 	r := &Runner{config: c, limits: l}
-	r.life, r.end = context.WithCancel(context.Background())
+	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
 
@@ -84,7 +84,7 @@ func (r *Runner) Close() error {
 	r.closed = true
 	s := r.start
 	r.mu.Unlock()
-	r.end()
+	r.cancel()
 	if s == nil {
 		return nil
 	}
@@ -119,12 +119,12 @@ func (r *Runner) Run(ctx context.Context, file string, argv ...string) (out []by
 	if err != nil {
 		return nil, "", 0, errors.Join(err, os.RemoveAll(spec.Dir))
 	}
-	end, err := r.carryOut(ctx, d, spec)
+	end, err := r.execute(ctx, d, spec)
 	if err == nil {
 		status, err = statusOf(end)
 	}
 	if err == nil {
-		out, complaint, err = r.made(spec.Work())
+		out, complaint, err = r.readOutput(spec.Work())
 	}
 	return out, complaint, status, errors.Join(err, release(ctx, d, spec))
 }
@@ -155,16 +155,16 @@ func (r *Runner) starting() (*start, error) {
 		go func() {
 			defer close(s.done)
 			if s.driver, s.err = r.newDriver(); s.err != nil {
-				r.forget(s)
+				r.dropStart(s)
 			}
 		}()
 	}
 	return r.start, nil
 }
 
-// forget drops a driver that could not start: what it lacked may be there next
+// dropStart drops a driver that could not start: what it lacked may be there next
 // time.
-func (r *Runner) forget(s *start) {
+func (r *Runner) dropStart(s *start) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.start == s && !r.closed {
@@ -173,16 +173,16 @@ func (r *Runner) forget(s *start) {
 }
 
 func (r *Runner) newDriver() (*local.Driver, error) {
-	d, err := local.New(r.life, r.config)
+	d, err := local.New(r.ctx, r.config)
 	if err != nil {
 		return nil, err
 	}
-	caps, err := d.Capabilities(r.life)
+	caps, err := d.Capabilities(r.ctx)
 	if err == nil && !caps.Ready {
 		err = fault.Unavailable("%s", caps.Problem).WithCode("no_sandbox")
 	}
 	if err == nil {
-		err = r.endAll(r.life, d)
+		err = r.endAll(r.ctx, d)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -208,8 +208,8 @@ func (r *Runner) endAll(ctx context.Context, d *local.Driver) error {
 }
 
 const (
-	outFile  = "out"
-	saidFile = "said"
+	outFile    = "out"
+	stderrFile = "said"
 	// grace is how long the driver takes to end what does not want to.
 	grace = time.Second
 )
@@ -219,13 +219,13 @@ func (r *Runner) prepare(ctx context.Context, d *local.Driver, file string, argv
 	key := executor.Key{Run: ids.NewRun(), Node: "tool", Attempt: 1}
 	s := executor.Spec{
 		Key: key, Fence: rand.Text(), Dir: filepath.Join(r.config.Folder, key.Folder()), Staged: true, Interpreter: "sh",
-		VCPU: 1, MemoryBytes: r.limits.Memory, DiskBytes: r.limits.Disk, LogBytes: said, Timeout: r.limits.Time, Away: r.limits.Time + 10*grace, Grace: grace,
+		VCPU: 1, MemoryBytes: r.limits.Memory, DiskBytes: r.limits.Disk, LogBytes: maxStderr, Timeout: r.limits.Time, AbandonAfter: r.limits.Time + 10*grace, Grace: grace,
 	}
 	caps, err := d.Capabilities(ctx)
 	if err != nil {
 		return s, err
 	}
-	seen := caps.Seen
+	seen := caps.TaskPlaces
 	if seen == (executor.Places{}) {
 		seen = s.Places()
 	}
@@ -281,33 +281,33 @@ func script(file string, l Limits, argv []string) string {
 	seconds := int(l.CPU.Seconds())
 	return fmt.Sprintf("ulimit -c 0; ulimit -St %d && ulimit -Ht %d || exit 126\n", seconds, seconds+1) +
 		"ulimit -u 1 2>/dev/null || ulimit -p 1 2>/dev/null\n" +
-		fmt.Sprintf("exec %s >%s 2>%s </dev/null", strings.Join(words, " "), outFile, saidFile)
+		fmt.Sprintf("exec %s >%s 2>%s </dev/null", strings.Join(words, " "), outFile, stderrFile)
 }
 
-func (r *Runner) carryOut(ctx context.Context, d *local.Driver, s executor.Spec) (executor.Seen, error) {
+func (r *Runner) execute(ctx context.Context, d *local.Driver, s executor.Spec) (executor.Status, error) {
 	h, err := d.Submit(ctx, s)
 	if err != nil {
-		return executor.Seen{}, err
+		return executor.Status{}, err
 	}
 	return r.await(ctx, d, h, false)
 }
 
-// look is how often the status is asked for, in case no change is reported.
-const look = time.Second
+// pollEvery is how often the status is asked for, in case no change is reported.
+const pollEvery = time.Second
 
 // await waits for the end of an attempt, and brings it about when stop is set
 // or ctx ends. It fails when the runner is closed.
-func (r *Runner) await(ctx context.Context, d *local.Driver, h executor.Handle, stop bool) (executor.Seen, error) {
+func (r *Runner) await(ctx context.Context, d *local.Driver, h executor.Handle, stop bool) (executor.Status, error) {
 	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	changed := d.Watch(within)
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	left := ctx.Done()
 	for {
 		if stop {
 			if err := d.Stop(within, h, 0); err != nil {
-				return executor.Seen{}, err
+				return executor.Status{}, err
 			}
 		}
 		seen, err := find(within, d, h)
@@ -319,23 +319,23 @@ func (r *Runner) await(ctx context.Context, d *local.Driver, h executor.Handle, 
 		case <-tick.C:
 		case <-left:
 			stop, left = true, nil
-		case <-r.life.Done():
+		case <-r.ctx.Done():
 			return seen, errShutDown
 		}
 	}
 }
 
-func find(ctx context.Context, d *local.Driver, h executor.Handle) (executor.Seen, error) {
+func find(ctx context.Context, d *local.Driver, h executor.Handle) (executor.Status, error) {
 	all, err := d.Snapshot(ctx)
 	if err != nil {
-		return executor.Seen{}, err
+		return executor.Status{}, err
 	}
 	for _, s := range all {
 		if s.Handle == h {
 			return s, nil
 		}
 	}
-	return executor.Seen{}, fmt.Errorf("the attempt %s is gone", h.ID)
+	return executor.Status{}, fmt.Errorf("the attempt %s is gone", h.ID)
 }
 
 // release also removes an attempt whose caller has left.
@@ -349,7 +349,7 @@ func release(ctx context.Context, d *local.Driver, s executor.Spec) error {
 }
 
 // statusOf is how a program ended, or why it never ran.
-func statusOf(s executor.Seen) (int, error) {
+func statusOf(s executor.Status) (int, error) {
 	switch s.Reason {
 	case executor.ExitedZero, executor.ExitedNonZero, executor.Signaled:
 		return s.Exit.Code, nil
@@ -365,19 +365,19 @@ func statusOf(s executor.Seen) (int, error) {
 	return 0, fmt.Errorf("the program ended as %s: %s", s.Reason, s.Detail)
 }
 
-// made reads what the program left, as far as it is wanted.
-func (r *Runner) made(work string) (out []byte, complaint string, err error) {
-	out, err = readMade(work, outFile, r.limits.Output)
+// readOutput reads what the program left, as far as it is wanted.
+func (r *Runner) readOutput(work string) (out []byte, complaint string, err error) {
+	out, err = readLimited(work, outFile, r.limits.Output)
 	if err != nil {
 		return nil, "", err
 	}
-	text, err := readMade(work, saidFile, said)
+	text, err := readLimited(work, stderrFile, maxStderr)
 	return out, string(text), err
 }
 
-// readMade reads no more than most bytes of a file that the program may have
+// readLimited reads no more than most bytes of a file that the program may have
 // replaced by anything.
-func readMade(work, name string, most int) ([]byte, error) {
+func readLimited(work, name string, most int) ([]byte, error) {
 	f, err := outputs.Open(work, name)
 	if err != nil {
 		return nil, nil //nolint:nilerr // whatever stands there instead, it is not what was printed

@@ -21,7 +21,7 @@ import (
 
 // The test program is its own shim where none is embedded.
 func TestMain(m *testing.M) {
-	if shim.Asked(os.Args) {
+	if shim.IsShimCall(os.Args) {
 		syscall.Exit(shim.Main(os.Args))
 	}
 	os.Exit(m.Run())

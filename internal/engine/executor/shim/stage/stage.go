@@ -21,14 +21,14 @@ type Stage struct {
 	// it for the next one.
 	Base []Part `json:"base,omitempty"`
 	Own  []Part `json:"own,omitempty"` // of this attempt
-	// Sealed says that bubblewrap shows the folder as it is, as the root of the
+	// IsRoot says that bubblewrap shows the folder as it is, as the root of the
 	// sandbox; else it picks what it needs.
-	Sealed bool `json:"sealed,omitempty"`
+	IsRoot bool `json:"sealed,omitempty"`
 }
 
 // Same reports whether one can be used in place of another.
 func (s Stage) Same(other Stage) bool {
-	return s.Folder == other.Folder && s.Sealed == other.Sealed && slices.Equal(s.Base, other.Base)
+	return s.Folder == other.Folder && s.IsRoot == other.IsRoot && slices.Equal(s.Base, other.Base)
 }
 
 // Part is something in a stage.
@@ -45,14 +45,14 @@ type Kind string
 const (
 	EmptyFolder Kind = "folder"
 	Symlink     Kind = "symlink"  // to From
-	Shown       Kind = "shown"    // From, and all mounts below it
+	Bound       Kind = "shown"    // From, and all mounts below it
 	ReadOnly    Kind = "readonly" // the same, and nobody can change it
 	Device      Kind = "device"   // From is one
 	Terminals   Kind = "terminals"
 )
 
-// CanSeal reports whether the kernel can do what a sealed stage needs.
-func CanSeal() bool {
+// HasMountSetattr reports whether the kernel can do what a sealed stage needs.
+func HasMountSetattr() bool {
 	return unix.MountSetattr(-1, "", 0, &unix.MountAttr{}) != unix.ENOSYS // Linux 5.12
 }
 
@@ -73,14 +73,14 @@ func (s Stage) Make() error {
 			return err
 		}
 	}
-	if s.Sealed {
-		return seal(s.Folder, 0, unix.MOUNT_ATTR_RDONLY)
+	if s.IsRoot {
+		return restrictMount(s.Folder, 0, unix.MOUNT_ATTR_RDONLY)
 	}
 	return nil
 }
 
-// Dress adds what is one attempt's own, and Strip takes it away again.
-func (s Stage) Dress() error {
+// MountOwn adds what is one attempt's own, and UnmountOwn removes it again.
+func (s Stage) MountOwn() error {
 	for _, p := range s.Own {
 		if err := s.add(p); err != nil {
 			return err
@@ -89,18 +89,18 @@ func (s Stage) Dress() error {
 	return nil
 }
 
-// Strip is the opposite of Dress.
-func (s Stage) Strip() (err error) {
+// UnmountOwn is the opposite of MountOwn.
+func (s Stage) UnmountOwn() (err error) {
 	for _, p := range s.Own {
 		err = errors.Join(err, unix.Unmount(filepath.Join(s.Folder, p.Name), unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW))
 	}
 	return err
 }
 
-// Into shows what is one attempt's own in a sealed sandbox that is there
+// MountInto shows what is one attempt's own in a sealed sandbox that is there
 // already, by a descriptor of its mount namespace. After ErrStranded the thread
 // is in it, and must not be used again.
-func (s Stage) Into(sandbox int) error {
+func (s Stage) MountInto(sandbox int) error {
 	here, err := os.Open("/proc/thread-self/ns/mnt")
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (s Stage) Into(sandbox int) error {
 			return &os.PathError{Op: "open_tree", Path: p.From, Err: err}
 		}
 		defer unix.Close(trees[i])
-		if err := unix.MountSetattr(trees[i], "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: p.refused()}); err != nil {
+		if err := unix.MountSetattr(trees[i], "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: p.restrictions()}); err != nil {
 			return &os.PathError{Op: "mount_setattr", Path: p.From, Err: err}
 		}
 	}
@@ -126,16 +126,16 @@ func (s Stage) Into(sandbox int) error {
 		}
 	}
 	if unix.Setns(int(here.Fd()), unix.CLONE_NEWNS) != nil {
-		return ErrStranded
+		return ErrCannotReturn
 	}
 	return err
 }
 
-// ErrStranded says that a thread could not get back to where it was.
-var ErrStranded = errors.New("a thread cannot leave a sandbox")
+// ErrCannotReturn says that a thread could not get back to where it was.
+var ErrCannotReturn = errors.New("a thread cannot leave a sandbox")
 
-// refused is what a mount of the part must not allow.
-func (p Part) refused() uint64 {
+// restrictions is what a mount of the part must not allow.
+func (p Part) restrictions() uint64 {
 	switch p.Kind {
 	case Device:
 		return unix.MOUNT_ATTR_NOSUID
@@ -165,14 +165,14 @@ func (s Stage) add(p Part) error {
 	if err := unix.Mount(p.From, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return &os.PathError{Op: "bind", Path: p.From, Err: err}
 	}
-	if !s.Sealed {
+	if !s.IsRoot {
 		return nil // bubblewrap does it
 	}
-	return seal(target, unix.AT_RECURSIVE, p.refused())
+	return restrictMount(target, unix.AT_RECURSIVE, p.restrictions())
 }
 
-// seal adds to what a mount does not allow.
-func seal(path string, flags uint, refused uint64) error {
+// restrictMount adds to what a mount does not allow.
+func restrictMount(path string, flags uint, refused uint64) error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: refused}); err != nil {
 		return &os.PathError{Op: "mount_setattr", Path: path, Err: err}
 	}

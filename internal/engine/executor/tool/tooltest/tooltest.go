@@ -20,7 +20,7 @@ var Limits = tool.Limits{CPU: 20 * time.Second, Time: time.Minute, Memory: 512 <
 // Main runs the tests of a package that uses New: where no shim is embedded, the
 // test program is its own.
 func Main(m *testing.M) {
-	if shim.Asked(os.Args) {
+	if shim.IsShimCall(os.Args) {
 		syscall.Exit(shim.Main(os.Args))
 	}
 	os.Exit(m.Run())

@@ -1,5 +1,5 @@
-// Package later runs functions in the background, one after the other.
-package later
+// Package background runs functions in the background, one after the other.
+package background
 
 import "sync"
 
@@ -11,8 +11,8 @@ type Queue struct {
 	idle sync.WaitGroup
 }
 
-// Do runs f after everything that was added before.
-func (q *Queue) Do(f func()) {
+// Add runs f after everything that was added before.
+func (q *Queue) Add(f func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.todo = append(q.todo, f)

@@ -1,4 +1,4 @@
-package shelf_test
+package inputcache_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace/millrace/internal/engine/shelf"
+	"github.com/millrace/millrace/internal/engine/inputcache"
 )
 
 func write(t *testing.T, path, text string) {
@@ -28,7 +28,7 @@ func holds(t *testing.T, path, want string) {
 
 // On another file system there can be no second name.
 func TestWhereNothingCanBeSharedThereIsACopy(t *testing.T) {
-	other, err := os.MkdirTemp("/dev/shm", "shelf")
+	other, err := os.MkdirTemp("/dev/shm", "inputcache")
 	if err != nil {
 		t.Skip("there is no second file system:", err)
 	}
@@ -37,7 +37,7 @@ func TestWhereNothingCanBeSharedThereIsACopy(t *testing.T) {
 	write(t, object, "genome")
 	open := func(context.Context, string) (io.ReadCloser, error) { return os.Open(object) }
 	task := filepath.Join(other, "task")
-	if err := shelf.New(t.TempDir(), "run_1").Give(t.Context(), task, true, "key", open); err != nil {
+	if err := inputcache.New(t.TempDir(), "run_1").Link(t.Context(), task, true, "key", open); err != nil {
 		t.Fatal(err)
 	}
 	holds(t, task, "genome")
@@ -49,7 +49,7 @@ type afar struct{ io.Reader }
 func (afar) Close() error { return nil }
 
 func TestWhatBrokeOffIsFetchedAgain(t *testing.T) {
-	s, task := shelf.New(t.TempDir(), "run_1"), filepath.Join(t.TempDir(), "task")
+	s, task := inputcache.New(t.TempDir(), "run_1"), filepath.Join(t.TempDir(), "task")
 	cut := errors.New("cut")
 	parts := []io.Reader{io.MultiReader(strings.NewReader("gen"), failing{cut}), strings.NewReader("genome")}
 	open := func(context.Context, string) (io.ReadCloser, error) {
@@ -57,11 +57,11 @@ func TestWhatBrokeOffIsFetchedAgain(t *testing.T) {
 		parts = parts[1:]
 		return r, nil
 	}
-	if err := s.Give(t.Context(), task, true, "key", open); !errors.Is(err, cut) {
+	if err := s.Link(t.Context(), task, true, "key", open); !errors.Is(err, cut) {
 		t.Fatalf("half an object: %v", err)
 	}
-	for _, name := range []string{task, task + "2"} { // the second from the shelf
-		if err := s.Give(t.Context(), name, true, "key", open); err != nil {
+	for _, name := range []string{task, task + "2"} { // the second from the cache
+		if err := s.Link(t.Context(), name, true, "key", open); err != nil {
 			t.Fatal(err)
 		}
 		holds(t, name, "genome")
@@ -76,7 +76,7 @@ func TestWhatBrokeOffIsFetchedAgain(t *testing.T) {
 func TestNothingIsFetchedForEver(t *testing.T) {
 	attempts := t.TempDir()
 	write(t, filepath.Join(attempts, ".shelf"), "there can be no folder")
-	s, task := shelf.New(attempts, "run_1"), filepath.Join(t.TempDir(), "task")
+	s, task := inputcache.New(attempts, "run_1"), filepath.Join(t.TempDir(), "task")
 	open := func(_ context.Context, key string) (io.ReadCloser, error) {
 		if key == "gone" {
 			return nil, os.ErrNotExist
@@ -84,13 +84,13 @@ func TestNothingIsFetchedForEver(t *testing.T) {
 		return afar{strings.NewReader("genome")}, nil
 	}
 	s.Fetch(t.Context(), []string{"key", "gone"}, open)
-	if lacks := s.Lacks([]string{"key", "gone", "new"}); len(lacks) != 1 || lacks[0] != "new" {
+	if lacks := s.Missing([]string{"key", "gone", "new"}); len(lacks) != 1 || lacks[0] != "new" {
 		t.Errorf("still to be fetched: %q", lacks)
 	}
-	if err := s.Give(t.Context(), task+"2", true, "gone", open); !errors.Is(err, os.ErrNotExist) {
+	if err := s.Link(t.Context(), task+"2", true, "gone", open); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what is gone: %v", err)
 	}
-	if err := s.Give(t.Context(), task, true, "key", open); err != nil {
+	if err := s.Link(t.Context(), task, true, "key", open); err != nil {
 		t.Fatal(err)
 	}
 	holds(t, task, "genome")

@@ -1,4 +1,4 @@
-package kept
+package failedfolders
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func (n *notes) Put(_ context.Context, key, _ string, r io.Reader, size int64) (
 func keep(t *testing.T, work string, change ...func(*Keeper, *notes)) *notes {
 	t.Helper()
 	n := &notes{bytes: map[string]string{}}
-	k := &Keeper{Store: n, Objects: n, Life: time.Hour, Now: time.Now}
+	k := &Keeper{Store: n, Objects: n, KeepFor: time.Hour, Now: time.Now}
 	for _, c := range change {
 		c(k, n)
 	}
@@ -137,7 +137,7 @@ func TestNothingIsKeptWhereNothingIsToBe(t *testing.T) {
 	for name, change := range map[string]func(*Keeper, *notes){
 		"the attempt succeeded":   func(_ *Keeper, n *notes) { n.refuse = true },
 		"it was given a secret":   func(_ *Keeper, n *notes) { n.secret = true },
-		"the setting is 0":        func(k *Keeper, _ *notes) { k.Life = 0 },
+		"the setting is 0":        func(k *Keeper, _ *notes) { k.KeepFor = 0 },
 		"the disk is nearly full": func(k *Keeper, _ *notes) { k.Low = func() bool { return true } },
 	} {
 		if n := keep(t, work, change); n.kept != nil || len(n.bytes) != 0 {

@@ -16,62 +16,62 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
-// silence is how long a shim may take to answer before that is logged.
-const silence = 5 * time.Second
+// warnAfter is how long a shim may take to answer before that is logged.
+const warnAfter = 5 * time.Second
 
 // shimFolder is where the shim of an attempts' folder keeps what is its own.
 const shimFolder = ".shim"
 
-// order sends to the shim, if there is one. Without one nothing runs that an
+// send sends to the shim, if there is one. Without one nothing runs that an
 // order could be about.
-func (d *Driver) order(o shim.Order) error {
-	d.linking.Lock()
-	defer d.linking.Unlock()
+func (d *Driver) send(o shim.Order) error {
+	d.linkMu.Lock()
+	defer d.linkMu.Unlock()
 	if d.link == nil {
 		return nil
 	}
 	return d.link.Send(o)
 }
 
-// reach connects to the shim, unless that is done. Linking is held.
-func (d *Driver) reach() error {
+// connect connects to the shim, unless that is done. Linking is held.
+func (d *Driver) connect() error {
 	if d.link != nil {
 		return nil
 	}
-	defer time.AfterFunc(silence, func() {
+	defer time.AfterFunc(warnAfter, func() {
 		d.log.Warn("the shim does not answer, so nothing is started or stopped; is it paused, or serving another server?")
 	}).Stop()
-	link, records, err := shim.Reach(d.life, d.dir(shimFolder), d.shim)
+	link, records, err := shim.Reach(d.ctx, d.dir(shimFolder), d.shim)
 	if err != nil {
 		return fmt.Errorf("cannot start the shim: %w", err)
 	}
-	d.link, d.unheard = link, make(chan struct{})
+	d.link, d.disconnected = link, make(chan struct{})
 	d.mu.Lock()
 	d.outdated = !link.Current()
 	d.forgetReady()
 	d.mu.Unlock()
 	d.reconcile(records)
-	go d.listen(link, d.unheard)
+	go d.listen(link, d.disconnected)
 	return nil
 }
 
-// renew puts a shim of this build in the place of one that is outdated, whose
+// replaceOutdated puts a shim of this build in the place of one that is outdated, whose
 // attempts have all ended. Linking is held.
-func (d *Driver) renew() error {
+func (d *Driver) replaceOutdated() error {
 	if d.link.Current() {
 		return nil
 	}
-	d.leave(true)
+	d.disconnect(true)
 	d.link = nil
-	return d.reach()
+	return d.connect()
 }
 
-// leave closes the connection to the shim. One that has nothing to do goes at once, and out
+// disconnect closes the connection to the shim. One that has nothing to do goes at once, and out
 // of the groups that are to be removed.
-func (d *Driver) leave(idle bool) {
+func (d *Driver) disconnect(idle bool) {
 	if idle && d.link.Send(shim.Order{Leave: true}) == nil {
 		select {
-		case <-d.unheard:
+		case <-d.disconnected:
 		case <-time.After(time.Second):
 		}
 	}
@@ -85,37 +85,37 @@ func (d *Driver) listen(link *shim.Link, unheard chan struct{}) {
 		if err != nil {
 			break
 		}
-		d.hear(r)
+		d.handleReport(r)
 	}
 	close(unheard)
-	if d.life.Err() == nil {
-		d.relink(link)
-		d.fill()
+	if d.ctx.Err() == nil {
+		d.reconnect(link)
+		d.startQueued()
 	}
 }
 
-func (d *Driver) relink(lost *shim.Link) {
-	d.linking.Lock()
-	defer d.linking.Unlock()
+func (d *Driver) reconnect(lost *shim.Link) {
+	d.linkMu.Lock()
+	defer d.linkMu.Unlock()
 	if d.link != lost {
 		return // we have left it
 	}
 	d.link = nil
-	d.log.Error("lost the shim", slog.String("stderr", shim.LastWords(d.dir(shimFolder))))
-	for wait := 10 * time.Millisecond; d.life.Err() == nil; wait = min(2*wait, 10*time.Second) {
-		err := d.reach()
-		if err == nil || d.life.Err() != nil {
+	d.log.Error("lost the shim", slog.String("stderr", shim.LastStderr(d.dir(shimFolder))))
+	for wait := 10 * time.Millisecond; d.ctx.Err() == nil; wait = min(2*wait, 10*time.Second) {
+		err := d.connect()
+		if err == nil || d.ctx.Err() != nil {
 			break
 		}
 		d.log.Error("cannot reach a shim", slog.Any("error", err))
 		select {
 		case <-time.After(wait):
-		case <-d.life.Done():
+		case <-d.ctx.Done():
 		}
 	}
 }
 
-func (d *Driver) hear(r shim.Report) {
+func (d *Driver) handleReport(r shim.Report) {
 	d.mu.Lock()
 	switch {
 	case d.closed: // the next driver on the folder decides
@@ -124,48 +124,48 @@ func (d *Driver) hear(r shim.Report) {
 			a.usage = r.Sample.Usage
 		}
 	case r.Record != nil:
-		d.settle(r.Record.ID, r.Record)
+		d.applyRecord(r.Record.ID, r.Record)
 	case r.Released != "":
-		d.part(r.Released)
+		d.noteReleased(r.Released)
 	case r.Gone != "":
 		d.readyGone(r.Gone)
 	}
 	d.mu.Unlock()
-	d.fill()
+	d.startQueued()
 }
 
-// part ends the waiting for the shim to forget an attempt. The lock is held.
-func (d *Driver) part(id string) {
-	if forgotten := d.parting[id]; forgotten != nil {
-		delete(d.parting, id)
+// noteReleased ends the waiting for the shim to forget an attempt. The lock is held.
+func (d *Driver) noteReleased(id string) {
+	if forgotten := d.releasing[id]; forgotten != nil {
+		delete(d.releasing, id)
 		close(forgotten)
 	}
 }
 
-// settle decides how an attempt ended, and frees its capacity. Of one that the
+// applyRecord decides how an attempt ended, and frees its capacity. Of one that the
 // shim does not know there is no record. The lock is held.
-func (d *Driver) settle(id string, r *shim.Record) {
+func (d *Driver) applyRecord(id string, r *shim.Record) {
 	a := d.attempts[id]
-	if a == nil || !a.ordered || a.phase.Final() || r != nil && r.Exit == nil && !r.Lost {
+	if a == nil || !a.sentToShim || a.phase.Final() || r != nil && r.Exit == nil && !r.Lost {
 		return
 	}
 	var exit *executor.Exit
-	known := executor.Word{Phase: executor.Gone, Reason: executor.NeverStarted}
+	known := executor.DriverStatus{Phase: executor.Gone, Reason: executor.NeverStarted}
 	switch {
 	case r != nil && r.Lost:
 		known.Reason = executor.Lost
 	case r != nil:
-		exit, known = r.Exit, executor.Word{}
-		if a.group.Held() && slices.Contains(exit.NotEnforced, "cpu") {
+		exit, known = r.Exit, executor.DriverStatus{}
+		if a.group.Exists() && slices.Contains(exit.NotEnforced, "cpu") {
 			d.groups.forget(a.slot) // somebody has removed them
 		}
 	}
-	d.vacate(a)
-	phase, reason := executor.Verdict(a.spec.Fence, exit, known)
+	d.free(a)
+	phase, reason := executor.Outcome(a.spec.Fence, exit, known)
 	if phase == executor.Ended && exit != nil {
 		a.exit, a.detail = exit, whyNotStarted(a.spec, exit)
 	}
-	d.move(a, phase, reason)
+	d.setPhase(a, phase, reason)
 }
 
 // whyNotStarted puts the one thing that authors get wrong into their words.
@@ -185,8 +185,8 @@ func whyNotStarted(s executor.Spec, exit *executor.Exit) string {
 func Roots(folder string) (roots []string, err error) {
 	records, err := shim.Records(filepath.Join(folder, shimFolder))
 	for _, r := range records {
-		var known about
-		err = errors.Join(err, json.Unmarshal(r.About, &known))
+		var known metadata
+		err = errors.Join(err, json.Unmarshal(r.Metadata, &known))
 		if known.Spec.Root != "" {
 			roots = append(roots, known.Spec.Root)
 		}
@@ -197,9 +197,9 @@ func Roots(folder string) (roots []string, err error) {
 // adopt takes over what an earlier server left in the folder.
 func (d *Driver) adopt() error {
 	if _, err := os.Stat(d.dir(shimFolder)); err == nil {
-		d.linking.Lock()
-		defer d.linking.Unlock()
-		if err := d.reach(); err != nil {
+		d.linkMu.Lock()
+		defer d.linkMu.Unlock()
+		if err := d.connect(); err != nil {
 			return err
 		}
 	}
@@ -225,24 +225,24 @@ func (d *Driver) reconcile(records []shim.Record) {
 	for i, r := range records {
 		known[r.ID] = &records[i]
 		if d.attempts[r.ID] == nil {
-			d.takeOver(r)
+			d.adoptAttempt(r)
 		}
 	}
 	for id := range d.attempts {
-		d.settle(id, known[id])
+		d.applyRecord(id, known[id])
 	}
 }
 
-// takeOver makes an attempt of an earlier server ours. The lock is held.
-func (d *Driver) takeOver(r shim.Record) {
-	var m about
-	if err := json.Unmarshal(r.About, &m); err != nil || m.Spec.Key.Folder() != r.ID {
+// adoptAttempt makes an attempt of an earlier server ours. The lock is held.
+func (d *Driver) adoptAttempt(r shim.Record) {
+	var m metadata
+	if err := json.Unmarshal(r.Metadata, &m); err != nil || m.Spec.Key.Folder() != r.ID {
 		d.log.Error("cannot read what an earlier server submitted", slog.String("attempt", r.ID), slog.Any("error", err))
 		return
 	}
 	m.Spec.Dir = d.dir(r.ID)
 	a := d.attemptOf(m.Spec)
-	a.ordered, a.group = true, r.Group
+	a.sentToShim, a.group = true, r.Group
 	a.phase, a.reason = executor.Running, executor.Executing
 	if r.Stopping {
 		a.reason = executor.Stopping

@@ -29,9 +29,9 @@ type stager struct {
 	found []os.FileInfo
 }
 
-func (s *stager) Capabilities(ctx context.Context) (executor.Caps, error) {
+func (s *stager) Capabilities(ctx context.Context) (executor.Capabilities, error) {
 	caps, err := s.Driver.Capabilities(ctx)
-	caps.Sealed = s.sealed
+	caps.InputsReadOnly = s.sealed
 	return caps, err
 }
 
@@ -129,9 +129,9 @@ func TestTasksShareWhatTheyCannotChange(t *testing.T) {
 // cleared waits until nothing lies there for a run.
 func (s *shop) cleared(run string) {
 	s.t.Helper()
-	shelf := filepath.Join(s.dir, ".shelf", run)
-	if !waittest.Until(func() bool { _, err := os.Stat(shelf); return os.IsNotExist(err) }) {
-		s.t.Fatalf("%s is still there", shelf)
+	cached := filepath.Join(s.dir, ".shelf", run)
+	if !waittest.Until(func() bool { _, err := os.Stat(cached); return os.IsNotExist(err) }) {
+		s.t.Fatalf("%s is still there", cached)
 	}
 }
 

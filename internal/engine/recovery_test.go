@@ -59,8 +59,8 @@ func (c *chance) kill() {
 	c.killed = true
 }
 
-// tried makes a call that may fail.
-func tried[T any](c *chance, call func() (T, error)) (T, error) {
+// knownShards makes a call that may fail.
+func knownShards[T any](c *chance, call func() (T, error)) (T, error) {
 	before, after := c.draw()
 	var none T
 	if before {
@@ -74,7 +74,7 @@ func tried[T any](c *chance, call func() (T, error)) (T, error) {
 }
 
 func done(c *chance, call func() error) error {
-	_, err := tried(c, func() (struct{}, error) { return struct{}{}, call() })
+	_, err := knownShards(c, func() (struct{}, error) { return struct{}{}, call() })
 	return err
 }
 
@@ -85,19 +85,19 @@ type flakyDB struct {
 }
 
 func (f flakyDB) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.Time) (runs.Claimed, error) {
-	return tried(f.chance, func() (runs.Claimed, error) { return f.DB.ClaimRuns(ctx, c, now, until) })
+	return knownShards(f.chance, func() (runs.Claimed, error) { return f.DB.ClaimRuns(ctx, c, now, until) })
 }
 
 func (f flakyDB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Time) ([]runs.Run, error) {
-	return tried(f.chance, func() ([]runs.Run, error) { return f.DB.TakeOver(ctx, t, now, until) })
+	return knownShards(f.chance, func() ([]runs.Run, error) { return f.DB.TakeOver(ctx, t, now, until) })
 }
 
 func (f flakyDB) RenewLeases(ctx context.Context, held []runs.Held, until time.Time) ([]runs.Held, error) {
-	return tried(f.chance, func() ([]runs.Held, error) { return f.DB.RenewLeases(ctx, held, until) })
+	return knownShards(f.chance, func() ([]runs.Held, error) { return f.DB.RenewLeases(ctx, held, until) })
 }
 
 func (f flakyDB) RecordOf(ctx context.Context, id ids.Run) (runs.Record, error) {
-	return tried(f.chance, func() (runs.Record, error) { return f.DB.RecordOf(ctx, id) })
+	return knownShards(f.chance, func() (runs.Record, error) { return f.DB.RecordOf(ctx, id) })
 }
 
 func (f flakyDB) Advance(ctx context.Context, id ids.Run, fence int64, s runs.Step, now time.Time) error {
@@ -112,8 +112,8 @@ func (f flakyDB) RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs
 	return done(f.chance, func() error { return f.DB.RequeueRun(ctx, id, fence, l, now) })
 }
 
-func (f flakyDB) GiveBack(ctx context.Context, h runs.Held, now time.Time) error {
-	return done(f.chance, func() error { return f.DB.GiveBack(ctx, h, now) })
+func (f flakyDB) ReleaseLease(ctx context.Context, h runs.Held, now time.Time) error {
+	return done(f.chance, func() error { return f.DB.ReleaseLease(ctx, h, now) })
 }
 
 func (f flakyDB) ForgetWorker(ctx context.Context, owner string) error {
@@ -125,11 +125,11 @@ func (f flakyDB) EndRun(ctx context.Context, id ids.Run, fence int64, e runs.End
 }
 
 func (f flakyDB) HeldFor(ctx context.Context, id string) (credits.Amount, error) {
-	return tried(f.chance, func() (credits.Amount, error) { return f.DB.HeldFor(ctx, id) })
+	return knownShards(f.chance, func() (credits.Amount, error) { return f.DB.HeldFor(ctx, id) })
 }
 
 func (f flakyDB) FilesByKey(ctx context.Context, team ids.Team, keys []string) (map[string]files.File, error) {
-	return tried(f.chance, func() (map[string]files.File, error) { return f.DB.FilesByKey(ctx, team, keys) })
+	return knownShards(f.chance, func() (map[string]files.File, error) { return f.DB.FilesByKey(ctx, team, keys) })
 }
 
 // flakyObjects is an object store in trouble.
@@ -139,7 +139,7 @@ type flakyObjects struct {
 }
 
 func (f flakyObjects) Put(ctx context.Context, key, contentType string, r io.Reader, size int64) (files.Blob, error) {
-	return tried(f.chance, func() (files.Blob, error) { return f.Objects.Put(ctx, key, contentType, r, size) })
+	return knownShards(f.chance, func() (files.Blob, error) { return f.Objects.Put(ctx, key, contentType, r, size) })
 }
 
 func (f flakyObjects) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error) {
@@ -281,7 +281,7 @@ func (s *shop) awaitTasks() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if !slices.ContainsFunc(seen, func(e executor.Seen) bool { return !e.Phase.Final() }) {
+		if !slices.ContainsFunc(seen, func(e executor.Status) bool { return !e.Phase.Final() }) {
 			return
 		}
 		<-ended

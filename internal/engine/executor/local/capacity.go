@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 )
 
-// room is CPU and memory that attempts share.
-type room struct {
+// capacity is CPU and memory that attempts share.
+type capacity struct {
 	vcpu   float64
 	memory int64
 }
@@ -27,8 +27,8 @@ func (d *Driver) fits(s executor.Spec) bool {
 	return together || d.running == 0
 }
 
-// place gives an attempt its capacity, a slot of its own, and its devices.
-func (d *Driver) place(a *attempt) {
+// allocate gives an attempt its capacity, a slot of its own, and its devices.
+func (d *Driver) allocate(a *attempt) {
 	if r, ok := d.takeReady(a.spec); ok {
 		a.slot, a.ready = r.slot, r.id
 	} else {
@@ -61,7 +61,7 @@ func (d *Driver) sharedBy(s executor.Spec) *sharedDevices {
 }
 
 func (d *Driver) occupy(a *attempt) {
-	a.placed = true
+	a.allocated = true
 	d.running++
 	d.slots[a.slot] = true
 	d.used.vcpu += a.spec.VCPU
@@ -77,8 +77,8 @@ func (d *Driver) occupy(a *attempt) {
 	}
 }
 
-// giveUp frees an attempt's devices, if no other shares them.
-func (d *Driver) giveUp(a *attempt) {
+// freeDevices frees an attempt's devices, if no other shares them.
+func (d *Driver) freeDevices(a *attempt) {
 	if s := d.sharedBy(a.spec); s != nil {
 		if s.users--; s.users > 0 {
 			return
@@ -90,24 +90,24 @@ func (d *Driver) giveUp(a *attempt) {
 	}
 }
 
-func (d *Driver) vacate(a *attempt) {
-	if !a.placed {
+func (d *Driver) free(a *attempt) {
+	if !a.allocated {
 		return
 	}
-	a.placed = false
+	a.allocated = false
 	d.running--
 	delete(d.slots, a.slot)
 	d.used.vcpu -= a.spec.VCPU
 	d.used.memory -= a.spec.MemoryBytes
-	d.giveUp(a)
+	d.freeDevices(a)
 	a.slot, a.ready, a.devices = 0, "", nil
 	if d.running == 0 {
-		d.used = room{} // sums of fractions drift
+		d.used = capacity{} // sums of fractions drift
 	}
 }
 
-func machineRoom(c Config) room {
-	r := room{vcpu: c.VCPU, memory: c.MemoryBytes}
+func machineCapacity(c Config) capacity {
+	r := capacity{vcpu: c.VCPU, memory: c.MemoryBytes}
 	if r.vcpu == 0 {
 		r.vcpu = float64(runtime.NumCPU())
 	}

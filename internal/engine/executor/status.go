@@ -48,8 +48,8 @@ const (
 	Lost         Reason = "lost"          // gone: it ran, and left no record
 )
 
-// Seen is the status of an attempt, as its driver sees it.
-type Seen struct {
+// Status is the status of an attempt, as its driver sees it.
+type Status struct {
 	Handle
 	Fence  string
 	Phase  Phase

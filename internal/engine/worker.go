@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/inputcache"
 	"github.com/millrace/millrace/internal/engine/lease"
-	"github.com/millrace/millrace/internal/engine/shelf"
 	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
@@ -31,14 +31,14 @@ func (e *Engine) Run(ctx context.Context) error {
 	var others sync.WaitGroup
 	others.Go(func() { _ = e.leases.Run(leasing) })
 	others.Go(func() { e.observeAll(ctx) })
-	others.Go(func() { e.tidyAll(ctx) })
+	others.Go(func() { e.cleanUpAll(ctx) })
 	others.Go(func() { e.disk.Run(ctx) })
 	e.takeRuns(ctx, runCtx)
 	stop(errDraining)
-	e.before.Close()
+	e.preparer.Close()
 	e.done.Wait()
 	clean := context.WithoutCancel(ctx)
-	err := errors.Join(e.leases.GiveBackAll(clean), e.Queue.ForgetWorker(clean, e.Owner))
+	err := errors.Join(e.leases.ReleaseAll(clean), e.Queue.ForgetWorker(clean, e.Owner))
 	endLeases()
 	others.Wait()
 	return err
@@ -46,7 +46,7 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // takeRuns claims what waits and takes over what nobody holds, until ctx ends.
 func (e *Engine) takeRuns(ctx, runCtx context.Context) {
-	claims, reports := time.NewTicker(patrol), time.NewTicker(reporting)
+	claims, reports := time.NewTicker(claimEvery), time.NewTicker(reportEvery)
 	defer claims.Stop()
 	defer reports.Stop()
 	e.report(ctx)
@@ -64,7 +64,7 @@ func (e *Engine) takeRuns(ctx, runCtx context.Context) {
 		case <-claims.C:
 			e.takeOver(ctx, runCtx)
 			e.claim(ctx, runCtx)
-			e.heedCancels(ctx)
+			e.cancelRequested(ctx)
 		}
 	}
 }
@@ -73,14 +73,14 @@ func (e *Engine) takeRuns(ctx, runCtx context.Context) {
 // machine went down.
 func (e *Engine) countCrashes(ctx context.Context) {
 	marked, err := suspects.Runs(e.Dir)
-	e.complain(ctx, "cannot read which runs were at work", err)
+	e.logError(ctx, "cannot read which runs were at work", err)
 	for _, id := range marked {
 		if err := e.Queue.CountCrash(ctx, id, e.Now()); err != nil {
-			e.complain(ctx, "cannot count a crash", err)
+			e.logError(ctx, "cannot count a crash", err)
 			continue
 		}
 		e.crashed[id] = true
-		e.complain(ctx, "cannot remove a mark", suspects.Clear(e.Dir, id))
+		e.logError(ctx, "cannot remove a mark", suspects.Clear(e.Dir, id))
 	}
 }
 
@@ -102,10 +102,10 @@ func (e *Engine) report(ctx context.Context) {
 	w := runs.Worker{Owner: e.Owner, Host: e.Host}
 	w.Size, w.Problem = e.capacity(ctx)
 	w.DiskLow = e.disk.Low()
-	e.complain(ctx, "cannot report this worker", e.Queue.ReportWorker(ctx, w, e.Now()))
+	e.logError(ctx, "cannot report this worker", e.Queue.ReportWorker(ctx, w, e.Now()))
 }
 
-func (e *Engine) complain(ctx context.Context, what string, err error) {
+func (e *Engine) logError(ctx context.Context, what string, err error) {
 	if err != nil && ctx.Err() == nil {
 		e.Log.ErrorContext(ctx, what, slog.Any("error", err))
 	}
@@ -113,7 +113,7 @@ func (e *Engine) complain(ctx context.Context, what string, err error) {
 
 func (e *Engine) claim(ctx, runCtx context.Context) {
 	e.mu.Lock()
-	most := maxCarried - len(e.carriers)
+	most := maxRuns - len(e.runners)
 	e.mu.Unlock()
 	total, problem := e.capacity(ctx)
 	if most <= 0 || problem != "" || e.disk.Low() {
@@ -124,15 +124,15 @@ func (e *Engine) claim(ctx, runCtx context.Context) {
 		return // the next claim asks again
 	}
 	defer release()
-	began := e.leases.Began()
-	c := admission.Claim{Owner: e.Owner, Host: e.Host, Total: total, Most: most, Prepares: e.noImages(ctx) == nil, Preparing: e.before.State()}
+	began := e.leases.ClaimStart()
+	c := admission.Claim{Owner: e.Owner, Host: e.Host, Total: total, Most: most, Prepares: e.imagesUnavailable(ctx) == nil, Preparing: e.preparer.State()}
 	claimed, err := e.Queue.ClaimRuns(ctx, c, e.Now(), e.Now().Add(lease.Length))
 	if err != nil {
-		e.complain(ctx, "cannot claim runs", err)
+		e.logError(ctx, "cannot claim runs", err)
 		return
 	}
 	for _, r := range claimed.Runs {
-		e.carry(runCtx, r, began, false)
+		e.startRunner(runCtx, r, began, false)
 	}
 	e.prepare(ctx, c, claimed)
 }
@@ -142,48 +142,48 @@ func (e *Engine) claim(ctx, runCtx context.Context) {
 func (e *Engine) prepare(ctx context.Context, c admission.Claim, claimed runs.Claimed) {
 	for id := range c.Preparing {
 		if !claimed.Queued[id] {
-			e.before.Drop(id)
+			e.preparer.Drop(id)
 		}
 	}
 	for _, run := range claimed.Prepare {
-		e.before.Begin(context.WithoutCancel(ctx), run.ID, run.Needs)
+		e.preparer.Begin(context.WithoutCancel(ctx), run.ID, run.Needs)
 		e.Changed(run.ID)
 	}
 }
 
 func (e *Engine) takeOver(ctx, runCtx context.Context) {
-	began := e.leases.Began()
-	t := runs.TakeOver{Owner: e.Owner, Host: e.Host, Away: e.Away, Held: e.leases.Held(), Started: !e.tookOver}
+	began := e.leases.ClaimStart()
+	t := runs.TakeOver{Owner: e.Owner, Host: e.Host, Away: e.AbandonAfter, Held: e.leases.Held(), Started: !e.tookOver}
 	taken, err := e.Queue.TakeOver(ctx, t, e.Now(), e.Now().Add(lease.Length))
-	e.complain(ctx, "cannot take over runs", err)
+	e.logError(ctx, "cannot take over runs", err)
 	e.tookOver = e.tookOver || err == nil
 	for _, r := range taken {
-		e.carry(runCtx, r, began, true)
+		e.startRunner(runCtx, r, began, true)
 	}
 }
 
-// carry starts a goroutine that executes a run. It waits for an earlier one
+// startRunner starts a goroutine that executes a run. It waits for an earlier one
 // that has not finished with the run.
-func (e *Engine) carry(ctx context.Context, r runs.Run, began time.Duration, resumed bool) {
-	c := newCarrier(e, r)
-	c.counted, c.prepared = e.crashed[r.ID], e.before.Take(r.ID)
+func (e *Engine) startRunner(ctx context.Context, r runs.Run, began time.Duration, resumed bool) {
+	c := newRunner(e, r)
+	c.crashCounted, c.prepared = e.crashed[r.ID], e.preparer.Take(r.ID)
 	delete(e.crashed, r.ID)
 	ctx, abandon := context.WithCancelCause(ctx)
 	c.lease = e.leases.Hold(runs.Held{Run: r.ID, Fence: r.Fence}, began, abandon)
 	e.mu.Lock()
-	before := e.carriers[r.ID]
-	e.carriers[r.ID] = c
+	before := e.runners[r.ID]
+	e.runners[r.ID] = c
 	e.mu.Unlock()
 	e.done.Go(func() {
 		if before != nil {
-			<-before.left
+			<-before.exited
 		}
-		c.run(ctx, resumed)
+		c.execute(ctx, resumed)
 		abandon(nil)
-		close(c.left)
+		close(c.exited)
 		e.mu.Lock()
-		if e.carriers[r.ID] == c {
-			delete(e.carriers, r.ID)
+		if e.runners[r.ID] == c {
+			delete(e.runners, r.ID)
 		}
 		e.mu.Unlock()
 		e.Ended(r.ID)
@@ -191,9 +191,9 @@ func (e *Engine) carry(ctx context.Context, r runs.Run, began time.Duration, res
 	})
 }
 
-func (e *Engine) heedCancels(ctx context.Context) {
+func (e *Engine) cancelRequested(ctx context.Context) {
 	list, err := e.Journal.Cancelling(ctx, e.Owner)
-	e.complain(ctx, "cannot read which runs are to be cancelled", err)
+	e.logError(ctx, "cannot read which runs are to be cancelled", err)
 	for _, id := range list {
 		e.Cancel(id)
 	}
@@ -202,9 +202,9 @@ func (e *Engine) heedCancels(ctx context.Context) {
 // observeAll looks at attempts whenever the executor reports a change, and
 // periodically.
 func (e *Engine) observeAll(ctx context.Context) {
-	ticker := time.NewTicker(look)
+	ticker := time.NewTicker(observeEvery)
 	defer ticker.Stop()
-	var hints <-chan executor.Seen
+	var hints <-chan executor.Status
 	if w, ok := e.Driver.(executor.Watcher); ok {
 		hints = w.Watch(ctx)
 	}
@@ -226,28 +226,28 @@ func (e *Engine) observeAll(ctx context.Context) {
 // observe asks the executor for the status of all attempts, in one call, and
 // passes it on to the runners.
 func (e *Engine) observe(ctx context.Context) {
-	runners := e.snapshot()
+	runners := e.currentRunners()
 	if len(runners) == 0 {
 		return
 	}
 	at := e.Now()
 	seen, err := e.Driver.Snapshot(ctx)
 	if err != nil {
-		e.complain(ctx, "cannot look at attempts", err)
+		e.logError(ctx, "cannot look at attempts", err)
 		return
 	}
-	byRun := map[ids.Run][]executor.Seen{}
+	byRun := map[ids.Run][]executor.Status{}
 	for _, s := range seen {
 		byRun[s.Key.Run] = append(byRun[s.Key.Run], s)
 	}
 	for id, c := range runners {
-		c.tell(sight{at, byRun[id]})
+		c.deliver(snapshot{at, byRun[id]})
 	}
 }
 
-// tidyAll keeps attempts alive that are wanted, and removes what is left over.
-func (e *Engine) tidyAll(ctx context.Context) {
-	ticker := time.NewTicker(patrol)
+// cleanUpAll keeps attempts alive that are wanted, and removes what is left over.
+func (e *Engine) cleanUpAll(ctx context.Context) {
+	ticker := time.NewTicker(claimEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -256,7 +256,7 @@ func (e *Engine) tidyAll(ctx context.Context) {
 		case <-ticker.C:
 			e.renewAttempts(ctx)
 			e.removeOrphans(ctx)
-			e.complain(ctx, "cannot remove the cached inputs of runs", shelf.Sweep(e.Dir, e.carries))
+			e.logError(ctx, "cannot remove the cached inputs of runs", inputcache.ClearExcept(e.Dir, e.isRunning))
 		}
 	}
 }
@@ -264,13 +264,13 @@ func (e *Engine) tidyAll(ctx context.Context) {
 // renewAttempts extends the life of attempts of runs whose lease is valid. The
 // executor ends the others in time.
 func (e *Engine) renewAttempts(ctx context.Context) {
-	keeper, ok := e.Driver.(executor.Keeper)
+	keeper, ok := e.Driver.(executor.Renewer)
 	if !ok {
 		return
 	}
 	seen, err := e.Driver.Snapshot(ctx)
-	e.complain(ctx, "cannot look at attempts", err)
-	good := e.leases.Good()
+	e.logError(ctx, "cannot look at attempts", err)
+	good := e.leases.Valid()
 	var handles []executor.Handle
 	for _, s := range seen {
 		if good[s.Key.Run] && !s.Phase.Final() {
@@ -278,13 +278,13 @@ func (e *Engine) renewAttempts(ctx context.Context) {
 		}
 	}
 	if len(handles) > 0 {
-		e.complain(ctx, "cannot renew attempts", keeper.Renew(ctx, handles...))
+		e.logError(ctx, "cannot renew attempts", keeper.Renew(ctx, handles...))
 	}
 }
 
-// keepFolder keeps the working folder of an attempt, if it failed.
-func (e *Engine) keepFolder(ctx context.Context, h executor.Handle) {
-	e.complain(ctx, "cannot keep a failed folder", e.Failed.Keep(ctx, h.Key, filepath.Join(e.Dir, h.Key.Folder(), shim.WorkFolder)))
+// keepFailedFolder keeps the working folder of an attempt, if it failed.
+func (e *Engine) keepFailedFolder(ctx context.Context, h executor.Handle) {
+	e.logError(ctx, "cannot keep a failed folder", e.FailedFolders.Keep(ctx, h.Key, filepath.Join(e.Dir, h.Key.Folder(), shim.WorkFolder)))
 }
 
 // removeOrphans ends attempts of runs that have ended or moved to another
@@ -293,24 +293,24 @@ func (e *Engine) keepFolder(ctx context.Context, h executor.Handle) {
 func (e *Engine) removeOrphans(ctx context.Context) {
 	seen, err := e.Driver.Snapshot(ctx)
 	if err != nil || len(seen) == 0 {
-		e.complain(ctx, "cannot look at attempts", err)
+		e.logError(ctx, "cannot look at attempts", err)
 		return
 	}
 	wanted, err := e.Journal.LiveFences(ctx, e.Host)
 	if err != nil {
-		e.complain(ctx, "cannot read which attempts are wanted", err)
+		e.logError(ctx, "cannot read which attempts are wanted", err)
 		return
 	}
-	running := e.snapshot()
+	running := e.currentRunners()
 	for _, s := range seen {
 		if wanted[s.Fence] || running[s.Key.Run] != nil {
 			continue
 		}
 		if s.Phase.Final() {
-			e.keepFolder(ctx, s.Handle)
-			e.complain(ctx, "cannot release an orphan", e.Driver.Release(ctx, s.Handle))
+			e.keepFailedFolder(ctx, s.Handle)
+			e.logError(ctx, "cannot release an orphan", e.Driver.Release(ctx, s.Handle))
 			continue
 		}
-		e.complain(ctx, "cannot stop an orphan", e.Driver.Stop(ctx, s.Handle, stopGrace))
+		e.logError(ctx, "cannot stop an orphan", e.Driver.Stop(ctx, s.Handle, stopGrace))
 	}
 }

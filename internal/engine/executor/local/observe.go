@@ -15,12 +15,12 @@ import (
 )
 
 // Snapshot lists what was submitted and not released.
-func (d *Driver) Snapshot(context.Context) ([]executor.Seen, error) {
+func (d *Driver) Snapshot(context.Context) ([]executor.Status, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	seen := make([]executor.Seen, 0, len(d.attempts))
+	seen := make([]executor.Status, 0, len(d.attempts))
 	for _, a := range d.attempts {
-		seen = append(seen, d.seen(a))
+		seen = append(seen, d.status(a))
 	}
 	return seen, nil
 }
@@ -29,8 +29,8 @@ func (d *Driver) Snapshot(context.Context) ([]executor.Seen, error) {
 const watchBuffer = 1024
 
 // Watch reports changes, as many as its buffer takes.
-func (d *Driver) Watch(ctx context.Context) <-chan executor.Seen {
-	w := make(chan executor.Seen, watchBuffer)
+func (d *Driver) Watch(ctx context.Context) <-chan executor.Status {
+	w := make(chan executor.Status, watchBuffer)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -55,7 +55,7 @@ func (d *Driver) Renew(_ context.Context, handles ...executor.Handle) error {
 	for i, h := range handles {
 		ids[i] = h.Key.Folder()
 	}
-	return d.order(shim.Order{Renew: ids})
+	return d.send(shim.Order{Renew: ids})
 }
 
 // Logs reads the log as far as it is written.
@@ -93,7 +93,7 @@ func (d *Driver) Usage(_ context.Context, h executor.Handle) (executor.Usage, er
 }
 
 // Marks are the times at which the log was written.
-func (d *Driver) Marks(_ context.Context, h executor.Handle, offset int64) ([]executor.Mark, error) {
+func (d *Driver) Marks(_ context.Context, h executor.Handle, offset int64) ([]executor.LogMark, error) {
 	a := d.find(h.Key.Folder())
 	if a == nil {
 		return nil, unknown(h)
@@ -109,13 +109,13 @@ func (d *Driver) Release(ctx context.Context, h executor.Handle) error {
 	switch {
 	case a == nil:
 		return nil
-	case !d.final(a):
+	case !d.hasEnded(a):
 		return fault.Conflict("the attempt still runs")
 	}
-	if err := d.clear(string(a.folder)); err != nil {
+	if err := d.removeFolder(string(a.folder)); err != nil {
 		return err
 	}
-	if err := d.forget(ctx, id); err != nil {
+	if err := d.releaseInShim(ctx, id); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -124,27 +124,27 @@ func (d *Driver) Release(ctx context.Context, h executor.Handle) error {
 	return nil
 }
 
-// forgetting bounds how long the shim may take to forget.
-const forgetting = 10 * time.Second
+// releaseTimeout bounds how long the shim may take to forget.
+const releaseTimeout = 10 * time.Second
 
-// forget has the shim forget an attempt. Where there is none, nobody knows of
+// releaseInShim has the shim forget an attempt. Where there is none, nobody knows of
 // it.
-func (d *Driver) forget(ctx context.Context, id string) error {
-	d.linking.Lock()
+func (d *Driver) releaseInShim(ctx context.Context, id string) error {
+	d.linkMu.Lock()
 	if d.link == nil {
-		d.linking.Unlock()
+		d.linkMu.Unlock()
 		return nil
 	}
-	forgotten, unheard := make(chan struct{}), d.unheard
+	forgotten, unheard := make(chan struct{}), d.disconnected
 	d.mu.Lock()
-	d.parting[id] = forgotten
+	d.releasing[id] = forgotten
 	d.mu.Unlock()
 	err := d.link.Send(shim.Order{Release: id})
-	d.linking.Unlock()
+	d.linkMu.Unlock()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, forgetting)
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
 	select {
 	case <-forgotten:
@@ -162,7 +162,7 @@ func (d *Driver) find(id string) *attempt {
 	return d.attempts[id]
 }
 
-func (d *Driver) final(a *attempt) bool {
+func (d *Driver) hasEnded(a *attempt) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return a.phase.Final()

@@ -1,8 +1,8 @@
-// Package kept keeps the working folders of attempts that failed, for whoever
+// Package failedfolders keeps the working folders of attempts that failed, for whoever
 // wants to know why. What a command left behind is not trusted: links are named
 // and not followed, pipes and devices are named and not opened, and there is a
 // bound on how much is looked at and how much is kept.
-package kept
+package failedfolders
 
 import (
 	"context"
@@ -53,7 +53,7 @@ type Objects interface {
 type Keeper struct {
 	Store   Store
 	Objects Objects
-	Life    time.Duration // 0: nothing is kept
+	KeepFor time.Duration // 0: nothing is kept
 	Low     func() bool   // whether the disk is nearly full: then nothing is kept; nil: never
 	Now     func() time.Time
 }
@@ -61,7 +61,7 @@ type Keeper struct {
 // Keep looks at the folder of an attempt that has ended, and keeps it if the
 // attempt failed. It may be called again for the same one.
 func (k *Keeper) Keep(ctx context.Context, key executor.Key, work string) error {
-	if k == nil || k.Life == 0 || k.Low != nil && k.Low() {
+	if k == nil || k.KeepFor == 0 || k.Low != nil && k.Low() {
 		return nil
 	}
 	attempt := runs.AttemptKey{Run: key.Run, Node: key.Node, Shard: key.Shard, Attempt: key.Attempt}
@@ -69,7 +69,7 @@ func (k *Keeper) Keep(ctx context.Context, key executor.Key, work string) error 
 	if err != nil || !ok || hasSecrets(failed.Definition, key.Node) {
 		return err
 	}
-	list, truncated, err := look(work)
+	list, truncated, err := listFolder(work)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(list) == 0 {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (k *Keeper) Keep(ctx context.Context, key executor.Key, work string) error 
 		return err
 	}
 	now := k.Now()
-	kept := runs.KeptAttempt{AttemptKey: attempt, Team: failed.Team, Truncated: truncated, KeptAt: now, ExpiresAt: now.Add(k.Life)}
+	kept := runs.KeptAttempt{AttemptKey: attempt, Team: failed.Team, Truncated: truncated, KeptAt: now, ExpiresAt: now.Add(k.KeepFor)}
 	prefix := fmt.Sprintf("teams/%s/failed/%s.%s.%d.%d.%s", failed.Team, key.Run, key.Node, key.Shard, key.Attempt, failed.Fence)
 	for i := range list {
 		f := &list[i]
@@ -123,8 +123,8 @@ func (k *Keeper) put(ctx context.Context, object, work string, f *runs.KeptFile)
 	return err
 }
 
-// look lists a folder, folders before what is in them.
-func look(work string) (list []runs.KeptFile, truncated bool, err error) {
+// listFolder lists a folder, folders before what is in them.
+func listFolder(work string) (list []runs.KeptFile, truncated bool, err error) {
 	root, err := os.OpenRoot(work)
 	if err != nil {
 		return nil, false, err
@@ -168,8 +168,8 @@ func (w *walker) entry(name string, e fs.DirEntry, depth int) {
 		return
 	}
 	one := runs.KeptFile{Path: name, Kind: runs.KeptOtherKind}
-	if len(name) > maxPath || !plain(name) {
-		one.Path = shown(name)
+	if len(name) > maxPath || !printable(name) {
+		one.Path = displayName(name)
 		w.list = append(w.list, one) // nobody could ask for it by this name
 		return
 	}
@@ -194,13 +194,13 @@ func (w *walker) entry(name string, e fs.DirEntry, depth int) {
 	w.folder(name, depth+1)
 }
 
-// plain reports whether a name can be written as it is.
-func plain(name string) bool {
+// printable reports whether a name can be written as it is.
+func printable(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
-// shown is a name that cannot be, as far as it can.
-func shown(name string) string {
+// displayName is a name that cannot be, as far as it can.
+func displayName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return utf8.RuneError

@@ -1,18 +1,18 @@
-package later_test
+package background_test
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/millrace/millrace/internal/engine/later"
+	"github.com/millrace/millrace/internal/engine/background"
 )
 
 func TestThingsAreDoneInTheirOrder(t *testing.T) {
 	t.Parallel()
-	var q later.Queue
+	var q background.Queue
 	var done, want []int
 	for i := range 1000 {
-		q.Do(func() { done = append(done, i) })
+		q.Add(func() { done = append(done, i) })
 		want = append(want, i)
 		if i%100 == 0 {
 			q.Wait() // so that it begins again

@@ -1,7 +1,7 @@
-// Package shelf gives the tasks of a run their inputs. Tasks that cannot change
+// Package inputcache gives the tasks of a run their inputs. Tasks that cannot change
 // an input share one file, however many they are; what comes from another
 // machine is cached while the run executes.
-package shelf
+package inputcache
 
 import (
 	"context"
@@ -24,38 +24,38 @@ import (
 // called as earlier releases called it, so that what they left is removed.
 const folderName = ".shelf"
 
-// atOnce is how many objects are fetched at the same time.
-const atOnce = 4
+// maxFetches is how many objects are fetched at the same time.
+const maxFetches = 4
 
-// Shelf belongs to one run.
-type Shelf struct {
+// Cache belongs to one run.
+type Cache struct {
 	dir string
 
 	mu     sync.Mutex
-	at     map[string]string // the files, by the keys of their objects
+	files  map[string]string // the files, by the keys of their objects
 	failed map[string]bool
 }
 
 // New is the cache of a run. It uses no disk until something is cached.
-func New(attempts string, run ids.Run) *Shelf {
-	return &Shelf{dir: filepath.Join(attempts, folderName, string(run)), at: map[string]string{}, failed: map[string]bool{}}
+func New(attempts string, run ids.Run) *Cache {
+	return &Cache{dir: filepath.Join(attempts, folderName, string(run)), files: map[string]string{}, failed: map[string]bool{}}
 }
 
 // Open reads an object from where it is kept.
 type Open func(ctx context.Context, key string) (io.ReadCloser, error)
 
-// Lacks are those of the keys that are to be fetched.
-func (s *Shelf) Lacks(keys []string) []string {
+// Missing are those of the keys that are to be fetched.
+func (s *Cache) Missing(keys []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(keys, func(key string) bool { return s.at[key] != "" || s.failed[key] })
+	return slices.DeleteFunc(keys, func(key string) bool { return s.files[key] != "" || s.failed[key] })
 }
 
-// Fetch caches objects. An error is returned only by the Give that needs the
+// Fetch caches objects. An error is returned only by the Link that needs the
 // object.
-func (s *Shelf) Fetch(ctx context.Context, keys []string, open Open) {
+func (s *Cache) Fetch(ctx context.Context, keys []string, open Open) {
 	var g errgroup.Group
-	g.SetLimit(atOnce)
+	g.SetLimit(maxFetches)
 	for _, key := range keys {
 		g.Go(func() error {
 			if r, err := s.open(ctx, true, key, open); err == nil {
@@ -63,7 +63,7 @@ func (s *Shelf) Fetch(ctx context.Context, keys []string, open Open) {
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.failed[key] = s.at[key] == ""
+			s.failed[key] = s.files[key] == ""
 			return nil
 		})
 	}
@@ -71,17 +71,17 @@ func (s *Shelf) Fetch(ctx context.Context, keys []string, open Open) {
 }
 
 // Clear removes the cache. Files that tasks were given stay.
-func (s *Shelf) Clear() error { return os.RemoveAll(s.dir) }
+func (s *Cache) Clear() error { return os.RemoveAll(s.dir) }
 
-// Give puts an object into a new file of a task: shared, as a hard link to the
+// Link puts an object into a new file of a task: shared, as a hard link to the
 // file that all have, or else as a copy.
-func (s *Shelf) Give(ctx context.Context, file string, shared bool, key string, open Open) error {
+func (s *Cache) Link(ctx context.Context, file string, shared bool, key string, open Open) error {
 	r, err := s.open(ctx, shared, key, open)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	if shared && name(r, file) == nil {
+	if shared && linkFile(r, file) == nil {
 		return nil
 	}
 	w, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644)
@@ -94,9 +94,9 @@ func (s *Shelf) Give(ctx context.Context, file string, shared bool, key string, 
 
 // open reads an object, from the cache where it is shared. One that is stored
 // on this machine is a file as it is.
-func (s *Shelf) open(ctx context.Context, shared bool, key string, open Open) (io.ReadCloser, error) {
+func (s *Cache) open(ctx context.Context, shared bool, key string, open Open) (io.ReadCloser, error) {
 	s.mu.Lock()
-	path := s.at[key]
+	path := s.files[key]
 	s.mu.Unlock()
 	if path != "" {
 		if f, err := os.Open(path); err == nil {
@@ -112,7 +112,7 @@ func (s *Shelf) open(ctx context.Context, shared bool, key string, open Open) (i
 
 // put caches an object that was opened, and returns it as a file. Where nothing
 // can be cached the object comes back as it is.
-func (s *Shelf) put(key string, r io.ReadCloser) (io.ReadCloser, error) {
+func (s *Cache) put(key string, r io.ReadCloser) (io.ReadCloser, error) {
 	if os.MkdirAll(s.dir, 0o700) != nil {
 		return r, nil
 	}
@@ -128,13 +128,13 @@ func (s *Shelf) put(key string, r io.ReadCloser) (io.ReadCloser, error) {
 		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
 	s.mu.Lock()
-	s.at[key] = f.Name()
+	s.files[key] = f.Name()
 	s.mu.Unlock()
 	return f, nil
 }
 
-// name gives a file a second name, in a folder that only its task can read. The task's user may be another than ours, and must be able to read it.
-func name(r io.Reader, as string) error {
+// linkFile gives a file a second name, in a folder that only its task can read. The task's user may be another than ours, and must be able to read it.
+func linkFile(r io.Reader, as string) error {
 	f, ok := r.(*os.File)
 	if !ok {
 		return errors.ErrUnsupported
@@ -163,9 +163,9 @@ func Runs(attempts string) (list []ids.Run, err error) {
 	return list, err
 }
 
-// Sweep removes the caches of all runs but some: a worker that was killed could
+// ClearExcept removes the caches of all runs but some: a worker that was killed could
 // not do so.
-func Sweep(attempts string, but func(ids.Run) bool) error {
+func ClearExcept(attempts string, but func(ids.Run) bool) error {
 	list, err := Runs(attempts)
 	for _, run := range list {
 		if !but(run) {

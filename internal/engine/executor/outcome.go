@@ -1,16 +1,16 @@
 package executor
 
-// Word is what a cluster or machine reports about an attempt. The zero value is
+// DriverStatus is what a cluster or machine reports about an attempt. The zero value is
 // one that knows nothing.
-type Word struct {
+type DriverStatus struct {
 	Phase  Phase
 	Reason Reason
 }
 
-// Verdict decides the phase of an attempt. An exit record under the right fence
+// Outcome decides the phase of an attempt. An exit record under the right fence
 // outweighs anything; then the driver is believed, as far as it can know; what
 // neither explains is lost.
-func Verdict(fence string, record *Exit, status Word) (Phase, Reason) {
+func Outcome(fence string, record *Exit, status DriverStatus) (Phase, Reason) {
 	if record != nil && record.Fence == fence {
 		return Ended, ReasonOf(record)
 	}
@@ -18,7 +18,7 @@ func Verdict(fence string, record *Exit, status Word) (Phase, Reason) {
 	case Pending, Running, Gone:
 		return status.Phase, status.Reason
 	case Ended:
-		if knowable(status.Reason) {
+		if knownToDriver(status.Reason) {
 			return Ended, status.Reason
 		}
 	}
@@ -54,10 +54,10 @@ func ReasonOf(e *Exit) Reason {
 	return ExitedZero
 }
 
-// knowable are endings that a driver brings about or observes itself. That a
+// knownToDriver are endings that a driver brings about or observes itself. That a
 // command succeeded is not among them: without a record nobody has seen its
 // outputs.
-func knowable(r Reason) bool {
+func knownToDriver(r Reason) bool {
 	switch r {
 	case OutOfMemory, TimedOut, Cancelled, Preempted, StartFailed, ImageUnavailable:
 		return true

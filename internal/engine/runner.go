@@ -1,0 +1,311 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/bounds"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/background"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/inputcache"
+	"github.com/millrace/millrace/internal/engine/lease"
+	"github.com/millrace/millrace/internal/engine/plan"
+	"github.com/millrace/millrace/internal/engine/produced"
+	"github.com/millrace/millrace/internal/engine/runclock"
+	"github.com/millrace/millrace/internal/engine/runimages"
+	"github.com/millrace/millrace/internal/engine/suspects"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// runner executes one run to its end. One goroutine owns it; others only send
+// on its channels.
+type runner struct {
+	e               *Engine
+	lease           *lease.Lease
+	exited          chan struct{} // closed when the run is no longer executed here
+	snapshots       chan snapshot
+	cancelRequested chan struct{} // holds one request at most
+
+	releases     background.Queue // releases attempts
+	clock        *runclock.Clock
+	prepared     *runimages.Images // fetched while the run was queued
+	crashCounted bool              // the loss was counted when the last server went down
+
+	execution
+}
+
+// execution is the state of a run while it is executed, and what it costs.
+// After an error of the platform it is rebuilt from the journal.
+type execution struct {
+	run        runs.Run
+	g          *graph.Graph
+	plan       *plan.Plan
+	values     graph.Values
+	work       *bounds.Work
+	inputs     map[string][]string // keys by workflow input
+	nodes      map[string]*node
+	open       []*node          // those that have begun and not ended, as defined
+	retrying   map[*shard]*node // for the time of their next attempt
+	live       map[executor.Key]*attempt
+	produced   produced.Files
+	images     *runimages.Images
+	inputCache *inputcache.Cache
+	fetching   chan struct{} // closed when missing inputs were fetched
+
+	scattered int // shards of all its scatters
+	itemBytes int // of what they are scattered over
+
+	step           runs.Step // what the next write says
+	dirty          map[*node]bool
+	pendingSince   time.Time // when the first of it happened
+	collecting     []endedAttempt
+	failedAttempts map[executor.Key]bool // whose folders are to be kept
+	endedHandles   []executor.Handle     // of attempts that ended, which is not written yet
+	releasable     []executor.Handle     // of attempts whose end is written
+	logBuffer      []byte                // reused for each read
+	logBytes       int64                 // stored of all logs of the run
+	logsFull       bool                  // no more is stored of them
+
+	sampledAt      time.Time // when usage was last sampled
+	writtenPercent int       // percent, as last written
+
+	paidFor    time.Duration // of its billed time
+	timeLimit  time.Duration // of the plan; 0: none
+	sharesGPUs bool          // all its tasks may use the run's GPUs, since none asks for one
+
+	restored   bool // from the journal, so that its live tasks are known
+	restarted  bool // after an error of the platform
+	progressed bool // something was written since then
+}
+
+func newRunner(e *Engine, r runs.Run) *runner {
+	return &runner{
+		e: e, exited: make(chan struct{}), snapshots: make(chan snapshot, 1), cancelRequested: make(chan struct{}, 1),
+		clock: runclock.New(r, e.Now), execution: newExecution(e.Dir, r),
+	}
+}
+
+func newExecution(dir string, r runs.Run) execution {
+	return execution{
+		run: r, work: bounds.NewWork(), nodes: map[string]*node{}, retrying: map[*shard]*node{}, live: map[executor.Key]*attempt{}, failedAttempts: map[executor.Key]bool{}, dirty: map[*node]bool{}, produced: produced.Files{},
+		inputCache: inputcache.New(dir, r.ID),
+	}
+}
+
+// snapshot is the status of all our attempts at one moment. Those submitted later
+// are not in it.
+type snapshot struct {
+	at   time.Time
+	list []executor.Status
+}
+
+// deliver hands over the newest snapshot, in place of an older one that was not
+// read yet.
+func (r *runner) deliver(s snapshot) {
+	select {
+	case <-r.snapshots:
+	default:
+	}
+	select {
+	case r.snapshots <- s:
+	default:
+	}
+}
+
+func (r *runner) cancel() {
+	select {
+	case r.cancelRequested <- struct{}{}:
+	default:
+	}
+}
+
+// parse parses what the run was given.
+func (r *runner) parse() error {
+	var problems []graph.Problem
+	if r.g, problems = graph.Parse(r.run.Definition); len(problems) > 0 {
+		return fmt.Errorf("%w definition: %s: %s", errUnreadable, problems[0].Path, problems[0].Message)
+	}
+	if r.values, problems = r.g.CheckParameters(r.run.Parameters); len(problems) > 0 {
+		return fmt.Errorf("%w parameters: %s: %s", errUnreadable, problems[0].Path, problems[0].Message)
+	}
+	if err := json.Unmarshal(r.run.Inputs, &r.inputs); err != nil {
+		return fmt.Errorf("%w inputs: %w", errUnreadable, err)
+	}
+	r.g = r.g.WithoutSource()
+	r.sharesGPUs = r.run.Size.GPU > 0 && !slices.ContainsFunc(r.g.Order(), func(n *graph.Node) bool { return n.Resources.GPU > 0 })
+	return nil
+}
+
+// load reads the definition and the journal of the run.
+func (r *runner) load(ctx context.Context) error {
+	if err := suspects.Watch(r.e.Dir, r.run.ID, r.parse); err != nil {
+		return err
+	}
+	if terms, ok := r.e.Catalog.Terms(r.run.Plan); ok {
+		r.timeLimit = time.Duration(terms.MaxRunSeconds) * time.Second
+	}
+	held, rec, err := r.run.Held, runs.Record{}, error(nil)
+	if r.restarted {
+		held, err = r.e.Holds.HeldFor(ctx, string(r.run.ID))
+	}
+	if err == nil && (r.restarted || r.run.Fence > 1) { // a run that nobody held before has no journal
+		rec, err = r.e.Journal.RecordOf(ctx, r.run.ID)
+	}
+	if err != nil {
+		return err
+	}
+	if r.run.Price > 0 { // an earlier worker may have held more than the first minute
+		r.paidFor = time.Duration(held/r.run.Price) * time.Second
+	}
+	r.restore(rec)
+	r.restored = true
+	return nil
+}
+
+// resume adopts attempts that still live or have ended in order. If a worker
+// took all of them with it, the run goes back to the queue.
+func (r *runner) resume(ctx context.Context) error {
+	seen, err := r.e.Driver.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	known := map[executor.Key]executor.Status{}
+	for _, s := range seen {
+		known[s.Key] = s
+	}
+	if !r.restarted {
+		r.addEvent(runs.Event{Type: lifecycle.RunResumed, At: r.e.Now(), Message: "another worker goes on with the run"})
+	}
+	adopted := 0
+	for key, t := range r.live {
+		s, ok := known[key]
+		switch {
+		case ok && s.Fence == t.row.Fence && s.Phase != executor.Gone:
+			t.handle = s.Handle
+			adopted++
+		case t.row.Host == r.e.Host && (!ok || s.Reason == executor.NeverStarted):
+			r.undoStart(t, s)
+		}
+	}
+	if adopted == 0 && len(r.live) > 0 {
+		return r.requeue(ctx)
+	}
+	return r.flush(ctx)
+}
+
+// undoStart takes back an attempt of which nothing ever ran: nothing is lost.
+func (r *runner) undoStart(t *attempt, s executor.Status) {
+	t.shard.untried++
+	r.closeAttempt(t, runs.AttemptLost, string(executor.NeverStarted))
+	t.node.requeue(t.shard)
+	r.setState(t.node, r.stateOf(t.node))
+	if s.ID != "" {
+		r.endedHandles = append(r.endedHandles, s.Handle)
+	}
+}
+
+// requeue gives the run back. What its attempts did last is when its worker
+// was last known to work; what came after is not billed.
+func (r *runner) requeue(ctx context.Context) error {
+	lastSeen := r.clock.Since()
+	r.step.Events = nil // it is requeued, not resumed
+	for _, t := range r.live {
+		if t.row.StartedAt.After(lastSeen) {
+			lastSeen = t.row.StartedAt
+		}
+		r.closeAttempt(t, runs.AttemptLost, string(executor.Lost))
+		t.node.requeue(t.shard)
+		r.setState(t.node, r.stateOf(t.node))
+	}
+	if err := r.flush(ctx); err != nil {
+		return err
+	}
+	if err := r.e.Queue.RequeueRun(ctx, r.run.ID, r.run.Fence, runs.Loss{Heard: lastSeen, Counted: r.crashCounted}, r.e.Now()); err != nil {
+		return err
+	}
+	return errEnded
+}
+
+// addEvent adds an event to the next write.
+func (r *runner) addEvent(e runs.Event) { r.step.Events = append(r.step.Events, e) }
+
+// setState brings a node to a state.
+func (r *runner) setState(n *node, state lifecycle.NodeState) {
+	n.row.State = state
+	r.plan.Set(n.ID, state)
+	r.dirty[n] = true
+	if state.Terminal() {
+		n.row.FinishedAt = r.e.Now()
+		n.clear()
+		r.open = slices.DeleteFunc(r.open, func(o *node) bool { return o == n })
+	}
+}
+
+func (r *runner) timeLimitMessage() string {
+	return fmt.Sprintf("the run took longer than the %s that the team's plan allows", r.timeLimit)
+}
+
+// interrupt ends the run for the platform's reasons.
+func (r *runner) interrupt(ctx context.Context, code lifecycle.ErrorCode, why string) error {
+	if err := r.stopAndWait(ctx); err != nil {
+		return err
+	}
+	return r.endRun(ctx, runs.Ending{Status: lifecycle.Interrupted, Code: code, Message: why})
+}
+
+// endRun writes how the run ends, and the events just before that.
+func (r *runner) endRun(ctx context.Context, e runs.Ending, before ...runs.Event) error {
+	if r.plan != nil { // the last step is written with the end
+		s := r.pendingStep()
+		s.Events = append(s.Events, before...)
+		e.Last = &s
+	}
+	if err := r.e.Journal.EndRun(ctx, r.run.ID, r.run.Fence, e, r.e.Now()); err != nil {
+		return err
+	}
+	if e.Last != nil {
+		r.noteWritten(*e.Last)
+		r.releaseEnded(ctx)
+		r.releases.Wait() // a run that has ended leaves nothing behind
+	}
+	return errEnded
+}
+
+// wait sleeps until something happens to the run.
+func (r *runner) wait(ctx context.Context) error {
+	timer := time.NewTimer(r.untilTimer())
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	case <-r.cancelRequested:
+		if err := r.stopAndWait(ctx); err != nil {
+			return err
+		}
+		return r.endRun(ctx, runs.Ending{Status: lifecycle.Cancelled, Message: "the run was cancelled"})
+	case <-r.images.Changed():
+		return nil
+	case seen := <-r.snapshots:
+		return r.applySnapshot(ctx, seen)
+	}
+}
+
+// untilTimer is when the clock alone makes something happen: a retry, or the
+// next payment.
+func (r *runner) untilTimer() time.Duration {
+	wait := time.Second
+	if !r.pendingSince.IsZero() {
+		wait = writeDelay - r.e.Now().Sub(r.pendingSince)
+	}
+	for s := range r.retrying {
+		wait = min(wait, s.retryAt.Sub(r.e.Now()))
+	}
+	return max(wait, 10*time.Millisecond)
+}
