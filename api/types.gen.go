@@ -32,6 +32,30 @@ func (e AnalysisStatus) Valid() bool {
 	}
 }
 
+// Defines values for AuditActorType.
+const (
+	AuditActorTypeGuest    AuditActorType = "guest"
+	AuditActorTypeOperator AuditActorType = "operator"
+	AuditActorTypeSystem   AuditActorType = "system"
+	AuditActorTypeUser     AuditActorType = "user"
+)
+
+// Valid indicates whether the value is a known member of the AuditActorType enum.
+func (e AuditActorType) Valid() bool {
+	switch e {
+	case AuditActorTypeGuest:
+		return true
+	case AuditActorTypeOperator:
+		return true
+	case AuditActorTypeSystem:
+		return true
+	case AuditActorTypeUser:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DeviceApprovalDecision.
 const (
 	DeviceApprovalDecisionAllow DeviceApprovalDecision = "allow"
@@ -440,6 +464,24 @@ func (e UsageEventType) Valid() bool {
 	}
 }
 
+// Defines values for ExportAuditParamsFormat.
+const (
+	ExportAuditParamsFormatCsv   ExportAuditParamsFormat = "csv"
+	ExportAuditParamsFormatJsonl ExportAuditParamsFormat = "jsonl"
+)
+
+// Valid indicates whether the value is a known member of the ExportAuditParamsFormat enum.
+func (e ExportAuditParamsFormat) Valid() bool {
+	switch e {
+	case ExportAuditParamsFormatCsv:
+		return true
+	case ExportAuditParamsFormatJsonl:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GetDashboardUsageParamsDays.
 const (
 	GetDashboardUsageParamsDaysN180 GetDashboardUsageParamsDays = 180
@@ -687,6 +729,38 @@ type App struct {
 	// LastUsedAt When it last fetched tokens; null without access.
 	LastUsedAt *Time  `json:"lastUsedAt"`
 	Name       string `json:"name"`
+}
+
+// AuditActor defines model for AuditActor.
+type AuditActor struct {
+	ID   *string        `json:"id"`
+	Name *string        `json:"name"`
+	Type AuditActorType `json:"type"`
+}
+
+// AuditActorType defines model for AuditActor.Type.
+type AuditActorType string
+
+// AuditEntry defines model for AuditEntry.
+type AuditEntry struct {
+	// Action Such as `secret.set` or `member.role_changed`.
+	Action  string     `json:"action"`
+	Actor   AuditActor `json:"actor"`
+	Address *string    `json:"address"`
+	At      Time       `json:"at"`
+
+	// Hash Of all this and of the entry before.
+	Hash      string  `json:"hash"`
+	RequestID *string `json:"requestId"`
+
+	// Seq Counts the entries of the team, without a gap.
+	Seq int `json:"seq"`
+
+	// Target What it was done to.
+	Target *string `json:"target"`
+
+	// Via `session`, or the id of the token or app that the actor used.
+	Via *string `json:"via"`
 }
 
 // Author defines model for Author.
@@ -2544,7 +2618,8 @@ type Tags = []string
 
 // TeamExport defines model for TeamExport.
 type TeamExport struct {
-	Analyses []Analysis `json:"analyses"`
+	Analyses []Analysis   `json:"analyses"`
+	Audit    []AuditEntry `json:"audit"`
 
 	// Complete Comes last; an export without it was cut off.
 	Complete   bool   `json:"complete"`
@@ -2906,6 +2981,54 @@ type UploadPaperParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
+
+// ListAuditParams defines parameters for ListAudit.
+type ListAuditParams struct {
+	// Limit How many to give.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where to read on: `page.nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Actor The id of who did it.
+	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// Action One action, or all that begin alike: `secret.`
+	Action *string `form:"action,omitempty" json:"action,omitempty"`
+
+	// Since Not before this time.
+	Since *Time `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until Before this time.
+	Until *Time `form:"until,omitempty" json:"until,omitempty"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ExportAuditParams defines parameters for ExportAudit.
+type ExportAuditParams struct {
+	// Format As what.
+	Format *ExportAuditParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
+	// Actor The id of who did it.
+	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// Action One action, or all that begin alike: `secret.`
+	Action *string `form:"action,omitempty" json:"action,omitempty"`
+
+	// Since Not before this time.
+	Since *Time `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until Before this time.
+	Until *Time `form:"until,omitempty" json:"until,omitempty"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ExportAuditParamsFormat defines parameters for ExportAudit.
+type ExportAuditParamsFormat string
 
 // StartCheckoutParams defines parameters for StartCheckout.
 type StartCheckoutParams struct {

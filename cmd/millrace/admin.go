@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -23,6 +24,7 @@ type adminCommand struct {
 	Team      teamCommand      `cmd:"" help:"Teams: list, set-plan, grant."`
 	Runs      runsCommand      `cmd:"" help:"Runs that have not ended: list, why, requeue, end."`
 	Client    clientCommand    `cmd:"" help:"OAuth clients: add, list, remove."`
+	Audit     auditCommand     `cmd:"" help:"The audit log: verify."`
 	RotateKey rotateKeyCommand `cmd:"" help:"Seal everything with a new secret key, while no server runs."`
 	Doctor    doctorCommand    `cmd:"" help:"Check the settings and everything they point to, and say what is wrong."`
 }
@@ -79,6 +81,7 @@ type userCreate struct {
 // Run reads the password from standard input, so that it stays out of the
 // shell's history.
 func (c *userCreate) Run(w world) error {
+	w = w.deed("operator.account_created", audit.Installation, c.Email)
 	password, err := askPassword(w)
 	if err != nil {
 		return err
@@ -114,6 +117,7 @@ type userSetPassword struct {
 
 // Run reads the new password from standard input.
 func (c *userSetPassword) Run(w world) error {
+	w = w.deed("operator.password_set", audit.Installation, c.Email)
 	password, err := askPassword(w)
 	if err != nil {
 		return err
@@ -137,6 +141,7 @@ type userDisable struct {
 
 // Run ends the account's sessions, too.
 func (c *userDisable) Run(w world) error {
+	w = w.deed("operator.account_disabled", audit.Installation, c.Email)
 	return c.beside(w.ctx, func(db *store.DB) error {
 		return db.DisableAccount(w.ctx, strings.ToLower(c.Email), time.Now())
 	})
@@ -149,6 +154,7 @@ type userEnable struct {
 
 // Run lets the person sign in again.
 func (c *userEnable) Run(w world) error {
+	w = w.deed("operator.account_enabled", audit.Installation, c.Email)
 	return c.beside(w.ctx, func(db *store.DB) error { return db.EnableAccount(w.ctx, strings.ToLower(c.Email)) })
 }
 
@@ -187,6 +193,7 @@ type teamSetPlan struct {
 
 // Run checks the plan's name first.
 func (c *teamSetPlan) Run(w world) error {
+	w = w.deed("operator.plan_set", c.Team, c.Plan)
 	catalog, err := c.catalog()
 	if err != nil {
 		return err
@@ -230,6 +237,7 @@ func takenBack(args []string) []string {
 
 // Run books credits that do not expire.
 func (c *teamGrant) Run(w world) error {
+	w = w.deed("operator.credits_granted", c.Team, c.Credits)
 	amount, err := credits.ParseAmount(c.Credits)
 	if err != nil || amount == 0 {
 		return fmt.Errorf("%q is not a number of credits", c.Credits)

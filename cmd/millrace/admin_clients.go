@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/store"
 )
@@ -25,6 +26,7 @@ type clientAdd struct {
 
 // Run registers a public client: it has no secret to keep.
 func (c *clientAdd) Run(w world) error {
+	w = w.deed("operator.client_added", audit.Installation, c.ID)
 	client := builtin.Client{ID: c.ID, Name: strings.TrimSpace(c.Name), RedirectURIs: c.Redirect, CreatedAt: time.Now()}
 	if err := builtin.CheckClient(client); err != nil {
 		return err
@@ -65,6 +67,7 @@ type clientRemove struct {
 
 // Run ends all that people gave the program.
 func (c *clientRemove) Run(w world) error {
+	w = w.deed("operator.client_removed", audit.Installation, c.ID)
 	return c.beside(w.ctx, func(db *store.DB) error {
 		if err := db.DeleteClient(w.ctx, c.ID); err != nil {
 			return err

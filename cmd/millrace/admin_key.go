@@ -1,20 +1,14 @@
 package main
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
+	"github.com/millrace/millrace/cmd/millrace/keyfile"
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/store"
 )
-
-// nextKeyFile is the key that is to replace that of keyFile, while it does.
-const nextKeyFile = "secret.key.next"
 
 type rotateKeyCommand struct {
 	databaseSettings `embed:""`
@@ -42,23 +36,7 @@ func (c *rotateKeyCommand) Run(w world) error {
 	if !inFile {
 		return c.rotate(w, c.SecretKey, c.NewSecretKey)
 	}
-	old, err := readKey(filepath.Join(c.Data, keyFile))
-	if err != nil {
-		return fmt.Errorf("cannot read the secret key: %w", err)
-	}
-	next := filepath.Join(c.Data, nextKeyFile)
-	key, err := readKey(next)
-	if errors.Is(err, fs.ErrNotExist) {
-		key = rand.Text() + rand.Text()
-		err = writeOnce(next, key+"\n")
-	}
-	if err != nil {
-		return fmt.Errorf("cannot keep the new secret key: %w", err)
-	}
-	if err := c.rotate(w, old, key); err != nil {
-		return err
-	}
-	return os.Rename(next, filepath.Join(c.Data, keyFile))
+	return keyfile.Rotate(c.Data, func(old, key string) error { return c.rotate(w, old, key) })
 }
 
 func (c *rotateKeyCommand) rotate(w world, old, key string) error {
@@ -66,11 +44,14 @@ func (c *rotateKeyCommand) rotate(w world, old, key string) error {
 	if err != nil {
 		return err
 	}
+	db, err := store.Open(w.ctx, store.Options{URL: c.url(), SecretKey: key})
+	if err != nil {
+		return err
+	}
+	err = errors.Join(db.WriteDeed(w.deed("operator.key_rotated", audit.Installation, "").ctx), db.Close())
+	if err != nil {
+		return err
+	}
 	_, err = fmt.Fprintf(w.out, "%d values are sealed with the new key. Keep the old one for as long as you keep backups from before.\n", n)
 	return err
-}
-
-func readKey(path string) (string, error) {
-	text, err := os.ReadFile(path)
-	return strings.TrimSpace(string(text)), err
 }

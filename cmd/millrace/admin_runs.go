@@ -148,6 +148,7 @@ func (c *runsRequeue) Run(w world) error {
 		if err != nil {
 			return err
 		}
+		w = w.deed("operator.run_requeued", string(r.Team), c.ID)
 		if err := db.ReturnRun(w.ctx, r.ID, fence, time.Now()); err != nil {
 			return err
 		}
@@ -174,6 +175,7 @@ func (c *runsEnd) Run(w world) error {
 			if err != nil {
 				return err
 			}
+			w = w.deed("operator.run_ended", string(r.Team), c.ID)
 			e := runs.Ending{Status: lifecycle.Interrupted, Code: lifecycle.Internal, Message: "the operator ended the run"}
 			if err := db.EndRun(w.ctx, r.ID, fence, e, time.Now()); err != nil {
 				return err
@@ -181,6 +183,7 @@ func (c *runsEnd) Run(w world) error {
 			_, err = fmt.Fprintf(w.out, "%s is interrupted\n", r.ID)
 			return err
 		}
+		w = w.deed("operator.run_ended", string(r.Team), c.ID)
 		status, err := db.CancelRun(w.ctx, r.Team, r.ID, runs.Starter{Type: "operator", Name: "the operator"}, time.Now())
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/cmd/millrace/keyfile"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/store"
 )
@@ -55,7 +56,7 @@ func (c *backupCommand) copyInto(ctx context.Context) error {
 	if err := store.Copy(ctx, c.url(), filepath.Join(c.Folder, databaseFile)); err != nil {
 		return err
 	}
-	for _, name := range []string{keyFile, "objects/objects", "mail"} {
+	for _, name := range []string{keyfile.Name, "objects/objects", "mail"} {
 		if err := copyTree(ctx, filepath.Join(c.Data, name), filepath.Join(c.Folder, name)); err != nil {
 			return err
 		}

@@ -48,6 +48,13 @@ func (h *house) newKeeper() *upkeep.Keeper {
 				return upkeep.Result{Done: n, More: n > 0}, err
 			}},
 			{Name: "failed-folders-low-disk", Every: 10 * time.Second, Batch: h.dropFailed},
+			{Name: "audit-log", Every: hourly, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+				if h.keepAudit == 0 {
+					return upkeep.Result{}, nil
+				}
+				n, err := h.db.Fenced(fence).TrimAudit(ctx, time.Now().AddDate(0, 0, -int(h.keepAudit)))
+				return upkeep.Result{Done: n, More: n > 0}, err
+			}},
 		}, h.retention.Chores(hourly)...),
 		Local: []upkeep.Chore{
 			{Name: "local-images", Every: often, Batch: onThisMachine(func(context.Context) error { return h.images.Clean() })},
@@ -113,6 +120,7 @@ type retentionSettings struct {
 	KeepEvents    string `help:"How long the events of runs are kept. Default: for ever." group:"retention"`
 	KeepRuns      string `help:"How long runs are kept, with their outputs. Default: for ever." group:"retention"`
 	KeepFailed    string `default:"7d" help:"How long the working folders of failed steps are kept, such as 7d; 0d: not at all." group:"retention"`
+	KeepAudit     string `help:"How long entries of the audit logs are kept. Default: for ever." group:"retention"`
 	KeepRevisions string `help:"How long earlier revisions of workflows are kept. Default: for ever." group:"retention"`
 }
 
@@ -127,6 +135,9 @@ func (s *retentionSettings) policy() (retention.Policy, error) {
 			wrong = errors.Join(wrong, fmt.Errorf("--keep-%s: %w", kind, err))
 		}
 		p[kind] = days
+	}
+	if _, err := retention.Parse(s.KeepAudit); err != nil {
+		wrong = errors.Join(wrong, fmt.Errorf("--keep-audit: %w", err))
 	}
 	return p, wrong
 }

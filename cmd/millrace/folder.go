@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+
+	"github.com/millrace/millrace/cmd/millrace/keyfile"
 )
 
 // makeData makes the data folder, or closes the one that is there to
@@ -60,7 +62,7 @@ func closeFolder(path string, info fs.FileInfo) error {
 
 // isOurs reports whether an entry of a data folder shows that it is one.
 func isOurs(e fs.DirEntry) bool {
-	return slices.Contains([]string{databaseFile, keyFile, lockFile}, e.Name())
+	return slices.Contains([]string{databaseFile, keyfile.Name, lockFile}, e.Name())
 }
 
 func ownerOf(info fs.FileInfo) int {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -44,6 +45,17 @@ func TestTheOperatorWorksBesideTheServer(t *testing.T) {
 	s.want(200, "POST", "/auth/sign-in", `{"email":"ada@example.org","password":"another horse"}`)
 	admin("a good password\n", "user", "create", "bob@example.org", "--name", "Bob")
 	s.want(200, "POST", "/auth/sign-in", `{"email":"bob@example.org","password":"a good password"}`)
+
+	// Each of them is on record once, in the log of the team or the installation,
+	// and looking at things is not.
+	mine := s.want(200, "POST", "/auth/sign-in", `{"email":"ada@example.org","password":"another horse"}`)["token"].(string)
+	seen := fmt.Sprint(s.want(200, "GET", "/api/audit?action=operator.", "", "Authorization", bearer(mine))["data"])
+	if strings.Count(seen, "operator.") != 1 || !strings.Contains(seen, "operator.plan_set") || !strings.Contains(seen, "pro") {
+		t.Error(seen)
+	}
+	if out := admin("", "audit", "verify"); !strings.Contains(out, team+": ") || !strings.Contains(out, "installation: 4 entries, whole") {
+		t.Error(out)
+	}
 
 	for _, bad := range [][]string{
 		{"admin", "team", "set-plan", team, "platinum", "--data", dir},

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/millrace/millrace/cmd/millrace/keyfile"
 )
 
 // The key of an embedded installation is changed by one command: accounts,
@@ -23,12 +25,12 @@ func TestTheKeyOfAnInstallationIsChanged(t *testing.T) {
 		t.Errorf("beside a running server: %v, %s", err, out)
 	}
 	s.kill()
-	old, err := os.ReadFile(filepath.Join(folder, keyFile))
+	old, err := os.ReadFile(filepath.Join(folder, keyfile.Name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	// As if it had been killed before anything was sealed.
-	if err := os.WriteFile(filepath.Join(folder, nextKeyFile), []byte("a key that is long enough for it\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, keyfile.Next), []byte("a key that is long enough for it\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := millrace(t, "serve", "--data", folder, "--listen", "127.0.0.1:0").CombinedOutput(); err == nil || !strings.Contains(string(out), "rotate-key") {
@@ -37,7 +39,7 @@ func TestTheKeyOfAnInstallationIsChanged(t *testing.T) {
 	if out, err := rotate(); err != nil {
 		t.Fatal(out)
 	}
-	text, err := os.ReadFile(filepath.Join(folder, keyFile))
+	text, err := os.ReadFile(filepath.Join(folder, keyfile.Name))
 	if err != nil || string(text) == string(old) || strings.TrimSpace(string(text)) != "a key that is long enough for it" {
 		t.Errorf("the key is %q, %v", text, err)
 	}
@@ -57,14 +59,14 @@ func TestTheKeyOfAnInstallationIsChanged(t *testing.T) {
 	}
 	s.kill()
 	// A key that was lost is missed at the start.
-	if err := os.Remove(filepath.Join(folder, keyFile)); err != nil {
+	if err := os.Remove(filepath.Join(folder, keyfile.Name)); err != nil {
 		t.Fatal(err)
 	}
 	out, err := millrace(t, "serve", "--data", folder, "--listen", "127.0.0.1:0").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "put the secret.key of the first server there") {
 		t.Errorf("without its key: %v, %s", err, out)
 	}
-	if _, err := os.Stat(filepath.Join(folder, keyFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(folder, keyfile.Name)); err == nil {
 		t.Error("it made another key")
 	}
 }

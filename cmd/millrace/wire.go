@@ -21,10 +21,12 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/observe"
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/collab"
 	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/retention"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/executor/images"
 	"github.com/millrace/millrace/internal/engine/executor/local"
@@ -72,6 +74,7 @@ type house struct {
 
 	retention *upkeep.Retention
 	traces    *tracing.Tracer // nil: nobody traces
+	keepAudit retention.Days
 	metrics   *prometheus.Registry
 	memory    *bounds.Memory
 	handler   http.Handler
@@ -101,6 +104,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		return nil, err
 	}
 	h.retention = upkeep.NewRetention(db, keeping, time.Now)
+	h.keepAudit, _ = retention.Parse(s.KeepAudit) // which the policy has checked
 	h.files = files.NewService(db, keep, catalog, time.Now)
 	if err := h.trace(ctx, s); err != nil {
 		return nil, err
@@ -147,7 +151,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
 		Limiter: db, Answers: db, Memory: h.memory, Metrics: httpapi.NewMetrics(h.metrics), Trace: h.traceRequest(), Now: time.Now,
-		Secrets:    secrets.NewService(db, time.Now),
+		Secrets: secrets.NewService(db, time.Now), Audit: audit.NewService(db),
 		App:        httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
 		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},
 		PublicURLs: origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute, SendsMail: s.SMTPURL != "",

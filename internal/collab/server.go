@@ -15,6 +15,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/collab/ydoc"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -182,6 +183,7 @@ func (s *Server) all() []*room {
 
 // Settle brings a workflow's definition up to what its document says.
 func (s *Server) Settle(ctx context.Context, team ids.Team, id ids.Workflow) (moved bool, err error) {
+	ctx = audit.Without(ctx) // it was drawn by others, before
 	closing, open := s.has(id)
 	if closing {
 		return false, nil // every room is being settled

@@ -183,6 +183,8 @@ var routeRows = map[string]rights{
 	"GET /invitations/{token}":                         open(200),
 	"POST /invitations/{token}":                        open(303),
 
+	"GET /api/audit":                                          admins(200),
+	"GET /api/audit/export":                                   admins(200),
 	"GET /api/service-accounts":                               admins(200),
 	"POST /api/service-accounts":                              admins(201).with(`{"name":"ci"}`),
 	"DELETE /api/service-accounts/{id}":                       admins(200).elsewhere(404),

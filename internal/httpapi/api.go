@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/limits"
@@ -53,6 +54,7 @@ type Options struct {
 	Feed      events.Feed
 	Sharing   *sharing.Service
 	Secrets   *secrets.Service
+	Audit     *audit.Service
 	Editor    Editor
 	Files     *files.Service
 	Transfers Transfers // nil where the object store is spoken to directly
@@ -191,6 +193,7 @@ func (x *exchange) answer() (answer, error) {
 	if x.rt.slow {
 		x.r = whole
 	}
+	x.arm()
 	return x.onlyOnce(x.rt.handle)
 }
 

@@ -20,7 +20,7 @@ type App struct {
 // appPaths are the app's own pages; whatever lies under one is the app's too.
 // The router in web/src/app/router.tsx has the same.
 var appPaths = []string{
-	"/workflows", "/templates", "/runs", "/files", "/papers", "/chat", "/billing", "/team", "/secrets", "/account", "/launch", "/join", "/results",
+	"/workflows", "/templates", "/runs", "/files", "/papers", "/chat", "/billing", "/team", "/secrets", "/audit", "/account", "/launch", "/join", "/results",
 }
 
 // serveApp adds the app's pages to the mux. They are no operations of the

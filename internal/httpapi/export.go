@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/ai"
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -33,6 +34,9 @@ const (
 // memory nor a transaction grows with it. What breaks on the way is cut off
 // before `complete`.
 func (a *API) exportTeam(x *exchange) (answer, error) {
+	if err := a.Audit.Note(x.ctx()); err != nil {
+		return answer{}, err
+	}
 	members, pending, err := a.Identity.Members(x.ctx(), x.presence, x.caller.Team)
 	if err != nil {
 		return answer{}, err
@@ -208,6 +212,14 @@ func (e *export) everything() {
 	}, func(s runs.Sweep) error { e.item(sweepRow(s)); return nil })
 	paged(e, "secrets", secrets.MaxSecrets+1, func(*secrets.Secret) ([]secrets.Secret, error) { return a.Secrets.Secrets(x.ctx(), x.caller) },
 		func(s secrets.Secret) error { e.item(secretOut(s)); return nil })
+	paged(e, "audit", exportPage, func(last *audit.Entry) ([]audit.Entry, error) {
+		var f audit.Filter
+		if last != nil {
+			f.Before = last.Seq
+		}
+		rows, _, err := a.Audit.Entries(x.ctx(), x.caller, f, exportPage)
+		return rows, err
+	}, func(n audit.Entry) error { e.item(auditOut(n)); return nil })
 }
 
 // run writes a run with its events, which may be many more than fit a page.

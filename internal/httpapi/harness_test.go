@@ -19,6 +19,7 @@ import (
 
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/collab"
 	"github.com/millrace/millrace/internal/domain/access"
@@ -141,7 +142,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		Files: h.filesRoom, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
 		Pages:   sandbox.Sandbox{}, VisitorKey: h.db.Key("visitors"), AnalysisWait: time.Minute, Scratch: t.TempDir(),
-		Log: log, Secrets: secrets.NewService(h.db, h.clock), Workflows: workflows.NewService(h.db, h.clock), Limiter: h.db, Answers: h.db, App: builtApp(),
+		Log: log, Secrets: secrets.NewService(h.db, h.clock), Audit: audit.NewService(h.db), Workflows: workflows.NewService(h.db, h.clock), Limiter: h.db, Answers: h.db, App: builtApp(),
 		Checks:  map[string]func(context.Context) error{"database": h.db.Ping},
 		Metrics: httpapi.NewMetrics(prometheus.NewRegistry()), Now: h.clock,
 		PublicURLs: []string{base, cloud}, RunsPerMinute: 30,

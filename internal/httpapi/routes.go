@@ -128,6 +128,8 @@ func (a *API) routes() []route {
 		{pattern: "POST /api/service-accounts/{id}/tokens", who: member, may: access.ManagePrograms, body: smallBody, handle: a.createServiceToken},
 		{pattern: "DELETE /api/service-accounts/{id}/tokens/{tokenId}", who: member, may: access.ManagePrograms, handle: a.revokeServiceToken},
 		{pattern: "POST /api/service-accounts/{id}/tokens/{tokenId}/rotate", who: member, may: access.ManagePrograms, body: smallBody, handle: a.rotateServiceToken},
+		{pattern: "GET /api/audit", who: member, may: access.ReadAudit, handle: a.listAudit},
+		{pattern: "GET /api/audit/export", who: member, may: access.ReadAudit, handle: a.exportAudit},
 		{pattern: "GET /api/secrets", who: member, may: access.UseSecrets, handle: a.listSecrets},
 		{pattern: "PUT /api/secrets/{name}", who: member, may: access.ManageSecrets, body: smallBody, handle: a.putSecret},
 		{pattern: "DELETE /api/secrets/{name}", who: member, may: access.ManageSecrets, handle: a.deleteSecret},

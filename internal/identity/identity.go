@@ -123,6 +123,9 @@ func (p Presence) In(team ids.Team) (Membership, error) {
 	return m, nil
 }
 
+// Team is the person's place in a team, if they have one.
+func (p Presence) Team(id string) (Membership, bool) { return p.member(ids.Team(id)) }
+
 func (p Presence) member(team ids.Team) (Membership, bool) {
 	for _, m := range p.Memberships {
 		if m.Team.ID == team {

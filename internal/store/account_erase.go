@@ -32,6 +32,8 @@ var everything = []belongings{
 	{"outbox", "id", ofTeam, ""},
 	{"access_tokens", "id", ofTeam, ""},
 	{"secrets", "team_id, name", ofTeam, "secrets"},
+	{"audit", "chain, seq", `chain = $1`, "audit"},
+	{"audit_chains", "chain", `chain = $1`, ""},
 	{"run_events", "run_id, seq", ofRun, ""},
 	{"run_logs", "run_id, start", ofRun, ""},
 	{"run_attempts", "run_id, node_id, shard, attempt", ofRun, ""},
@@ -73,7 +75,7 @@ var everything = []belongings{
 }
 
 // loose are those of them whose rows the database does not tie to the team.
-var loose = []string{"answers", "outbox", "doomed_blobs", "failed_pdfs"}
+var loose = []string{"audit", "audit_chains", "answers", "outbox", "doomed_blobs", "failed_pdfs"}
 
 // eraseBatch is how many rows go in one transaction: others wait meanwhile.
 const eraseBatch = 500

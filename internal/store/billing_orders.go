@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -20,6 +21,7 @@ func orderPlace(id string) string { return "orders/" + id }
 // InsertOrder notes what somebody is about to buy, before the provider hears
 // of it.
 func (db *DB) InsertOrder(ctx context.Context, p billing.Purchase) error {
+	audit.On(ctx, p.ID)
 	_, err := db.changed(ctx, `
 		INSERT INTO orders (id, team_id, buyer_id, package_index, package_name, credits, amount, currency,
 			secret_hash, secret, state, created_at, expires_at)

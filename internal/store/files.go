@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -40,6 +41,7 @@ func (db *DB) StorageLeft(ctx context.Context, team ids.Team) (int64, error) {
 // Reserve counts an upload against the quota. The check and the count are one
 // statement, so two uploads can never both have the last room.
 func (db *DB) Reserve(ctx context.Context, r files.Reservation, limit int64) error {
+	audit.On(ctx, r.Key)
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.mustBeOpen(ctx, r.Team); err != nil {
 			return err
@@ -211,6 +213,7 @@ func (db *DB) File(ctx context.Context, team ids.Team, source files.Source, key 
 // DeleteFile removes a file's row, and dooms its bytes if it was the last that
 // pointed to them.
 func (db *DB) DeleteFile(ctx context.Context, team ids.Team, key string) (pending string, err error) {
+	audit.On(ctx, key)
 	err = db.inTx(ctx, func(tx *DB) error {
 		var blob string
 		err := tx.q.QueryRowContext(ctx, `DELETE FROM files WHERE team_id = $1 AND key = $2 RETURNING blob_key`, team, key).Scan(&blob)

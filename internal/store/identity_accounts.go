@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -23,6 +24,8 @@ func (db *DB) Identity() builtin.Stores {
 // SignUp adds an account with its own team and first session, and takes up
 // the invitation it names.
 func (db *DB) SignUp(ctx context.Context, a builtin.NewAccount) error {
+	actor(ctx, a.ID)
+	inTeam(ctx, a.Team.ID)
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.insertUser(ctx, a); err != nil {
 			return err
@@ -153,6 +156,7 @@ func (db *DB) endAccessOf(ctx context.Context, email string) error {
 
 // InsertSession adds a live session.
 func (db *DB) InsertSession(ctx context.Context, s builtin.Session) error {
+	actor(ctx, s.User)
 	_, err := db.changed(ctx, `
 		INSERT INTO sessions (id, user_id, secret_hash, origin, user_agent, address, created_at, last_seen_at, expires_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
@@ -217,6 +221,7 @@ func (db *DB) presence(ctx context.Context, query, key string, now time.Time) (i
 
 // TouchSession notes that a session is in use.
 func (db *DB) TouchSession(ctx context.Context, id ids.Session, now time.Time) error {
+	ctx = audit.Without(ctx)
 	_, err := db.changed(ctx, `UPDATE sessions SET last_seen_at = $1 WHERE id = $2`, micros(now), id)
 	return err
 }

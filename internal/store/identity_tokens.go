@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -13,6 +14,8 @@ import (
 
 // InsertAPIToken adds an API token unless the person has the most already.
 func (db *DB) InsertAPIToken(ctx context.Context, t builtin.APIToken, most int) error {
+	audit.On(ctx, t.ID)
+	inTeam(ctx, t.Team.ID)
 	return db.inTx(ctx, func(tx *DB) error { return tx.insertAPIToken(ctx, t, most) })
 }
 
@@ -91,6 +94,7 @@ func (db *DB) RotateAPIToken(ctx context.Context, old string, t builtin.APIToken
 
 // InsertServiceAccount adds a service account to its team.
 func (db *DB) InsertServiceAccount(ctx context.Context, a builtin.ServiceAccount, most int) error {
+	audit.On(ctx, a.ID)
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.lock(ctx, "members of "+string(a.Team)); err != nil {
 			return err

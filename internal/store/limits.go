@@ -7,12 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/limits"
 )
 
 // TakeHit counts one more in a bucket unless its window is full. Askers for
 // one bucket take turns, so the limit is exact on any number of servers.
 func (db *DB) TakeHit(ctx context.Context, bucket string, w limits.Window, now time.Time) (limits.Result, error) {
+	ctx = audit.Without(ctx)
 	var s limits.Result
 	err := db.inTx(ctx, func(tx *DB) error {
 		if err := tx.lock(ctx, "rate "+bucket); err != nil {
@@ -42,6 +44,7 @@ var errRefused = errors.New("a limit is used up")
 
 // TakeHits counts one more by every rule, or by none if one is used up.
 func (db *DB) TakeHits(ctx context.Context, rules []limits.Rule, now time.Time) (standings []limits.Result, err error) {
+	ctx = audit.Without(ctx)
 	order := make([]int, len(rules))
 	for i := range order {
 		order[i] = i
@@ -70,6 +73,7 @@ func (db *DB) TakeHits(ctx context.Context, rules []limits.Rule, now time.Time) 
 
 // ReturnHit takes back what TakeHit counted at this time.
 func (db *DB) ReturnHit(ctx context.Context, bucket string, at time.Time) error {
+	ctx = audit.Without(ctx)
 	_, err := db.changed(ctx, `DELETE FROM rate_hits WHERE bucket = $1 AND at = $2`, bucket, micros(at))
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/letters"
 )
 
@@ -26,6 +27,7 @@ func (db *DB) insertLetter(ctx context.Context, l letters.Letter, now time.Time)
 // ClaimLetters takes letters whose turn has come and keeps others away from
 // them until the lease ends.
 func (db *DB) ClaimLetters(ctx context.Context, most int, now time.Time, lease time.Duration) ([]letters.Letter, error) {
+	ctx = audit.Without(ctx)
 	var claimed []letters.Letter
 	err := db.inTx(ctx, func(tx *DB) error {
 		claimed = nil
@@ -64,6 +66,7 @@ func (db *DB) scanLetter(rows *sql.Rows) (l letters.Letter, err error) {
 
 // LetterSent forgets a delivered letter.
 func (db *DB) LetterSent(ctx context.Context, id string) error {
+	ctx = audit.Without(ctx)
 	_, err := db.changed(ctx, `DELETE FROM outbox WHERE id = $1`, id)
 	return err
 }
@@ -71,6 +74,7 @@ func (db *DB) LetterSent(ctx context.Context, id string) error {
 // LetterFailed notes why a letter did not go out; its turn comes again when
 // the lease of its claim ends.
 func (db *DB) LetterFailed(ctx context.Context, id, why string) error {
+	ctx = audit.Without(ctx)
 	_, err := db.changed(ctx, `UPDATE outbox SET last_error = $1 WHERE id = $2`, why, id)
 	return err
 }

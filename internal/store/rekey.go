@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/fault"
 )
 
@@ -73,6 +74,7 @@ func HasKey(ctx context.Context, url string) (bool, error) {
 // no server starts, and with the same keys it goes on where it was. A second
 // call with the same keys changes nothing.
 func RotateSecretKey(ctx context.Context, o Options, newKey string, now time.Time) (resealed int, err error) {
+	ctx = audit.Without(ctx) // it can be on record only when there is one key again
 	old, err := newSealer(o.SecretKey)
 	if err != nil {
 		return 0, err
@@ -99,6 +101,9 @@ func RotateSecretKey(ctx context.Context, o Options, newKey string, now time.Tim
 		if err != nil {
 			return resealed, fmt.Errorf("seal %s anew: %w", c.table, err)
 		}
+	}
+	if err := db.reproveAudit(ctx, old, next); err != nil {
+		return resealed, err
 	}
 	return resealed, db.endRotation(ctx, next)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -21,6 +22,8 @@ var _ runs.Store = (*DB)(nil)
 // SubmitRun accepts a run. What it promises is on disk before it returns: the
 // row, the credits held for it, its first event and the answer to repeat.
 func (db *DB) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, record *once.Record) error {
+	audit.On(ctx, r.ID)
+	inTeam(ctx, r.Team)
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.record(ctx, record, r.CreatedAt); err != nil {
 			return err

@@ -43,8 +43,10 @@ func newSealer(secret string) (*sealer, error) {
 
 // Key is a key for one purpose, the same on every server that has the secret
 // key.
-func (db *DB) Key(purpose string) []byte {
-	key, err := hkdf.Key(sha256.New, db.sealer.secret, nil, "millrace "+purpose, 32)
+func (db *DB) Key(purpose string) []byte { return db.sealer.key(purpose) }
+
+func (s *sealer) key(purpose string) []byte {
+	key, err := hkdf.Key(sha256.New, s.secret, nil, "millrace "+purpose, 32)
 	if err != nil { // only for lengths that no hash can give
 		panic(err)
 	}

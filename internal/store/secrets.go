@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
@@ -146,6 +147,7 @@ func (db *DB) SecretsOf(ctx context.Context, id ids.Run, names []string, now tim
 }
 
 func (db *DB) noteUsed(ctx context.Context, team ids.Team, names []string, now time.Time) error {
+	ctx = audit.Without(ctx)
 	if len(names) == 0 {
 		return nil
 	}

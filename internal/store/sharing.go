@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -24,6 +25,7 @@ var (
 
 // InsertInvite adds a share link.
 func (db *DB) InsertInvite(ctx context.Context, i sharing.Invite, tokenHash string, r *once.Record) error {
+	audit.On(ctx, i.ID)
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.record(ctx, r, i.CreatedAt); err != nil {
 			return err

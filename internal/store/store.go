@@ -15,6 +15,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the PostgreSQL driver
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 )
@@ -160,7 +161,11 @@ func (db *DB) inTx(ctx context.Context, fn func(tx *DB) error) error {
 	if db.fence != 0 {
 		fn = db.underFence(ctx, fn)
 	}
-	err := db.anyTx(ctx, fn)
+	do, committed := withDeed(ctx, fn)
+	err := db.anyTx(ctx, do)
+	if err == nil {
+		committed()
+	}
 	if db.dialect.isOrphan(err) { // checked before, and deleted in the same moment
 		return fault.NotFound("the resource this belongs to was deleted").WithCause(err)
 	}
@@ -202,6 +207,8 @@ func (db *DB) bound(q querier) *DB {
 	return &tx
 }
 
+var errNothing = errors.New("no row was changed")
+
 // changed runs one write and reports how many rows it touched.
 func (db *DB) changed(ctx context.Context, query string, args ...any) (n int64, err error) {
 	err = db.inTxIfNeeded(ctx, func(tx *DB) error {
@@ -210,15 +217,21 @@ func (db *DB) changed(ctx context.Context, query string, args ...any) (n int64, 
 			return err
 		}
 		n, err = res.RowsAffected()
+		if err == nil && n == 0 && !db.inside && audit.From(ctx) != nil {
+			err = errNothing // nothing was done that could be on record
+		}
 		return err
 	})
+	if errors.Is(err, errNothing) {
+		err = nil
+	}
 	return n, err
 }
 
 // inTxIfNeeded spares PostgreSQL the round trips of a transaction around a
 // single statement; SQLite's writes all go through its one writer.
 func (db *DB) inTxIfNeeded(ctx context.Context, fn func(*DB) error) error {
-	if db.writer == nil && (db.fence == 0 || db.inside) {
+	if db.writer == nil && (db.fence == 0 && audit.From(ctx) == nil || db.inside) {
 		return fn(db)
 	}
 	return db.inTx(ctx, fn)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/once"
@@ -18,6 +19,7 @@ var _ workflows.Store = (*DB)(nil)
 
 // InsertWorkflow adds a workflow with its first revision.
 func (db *DB) InsertWorkflow(ctx context.Context, w workflows.Workflow, rev workflows.Revision, r *once.Record) error {
+	audit.On(ctx, w.ID)
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.record(ctx, r, w.CreatedAt); err != nil {
 			return err

@@ -58,6 +58,7 @@ const (
 	ManageBilling     Action = "manage billing"
 	UseSecrets        Action = "see and use secrets"
 	ManageSecrets     Action = "manage secrets"
+	ReadAudit         Action = "read the audit log"
 	ManagePrograms    Action = "manage service accounts"
 	ExportTeam        Action = "export the team's data"
 	ManageRetention   Action = "choose how long things are kept"
@@ -70,7 +71,7 @@ var (
 		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns, UseSecrets, ReadFailedFolders)
 	adminMay = append(memberMay[:len(memberMay):len(memberMay)],
 		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, LabelAnyRun, ManageSharing, ManageMembers, ManageBilling, ManageRetention, ExportTeam,
-		ManageSecrets, ManagePrograms)
+		ManageSecrets, ManagePrograms, ReadAudit)
 	ownerMay = append(adminMay[:len(adminMay):len(adminMay)],
 		ManageOwners, EraseTeam)
 

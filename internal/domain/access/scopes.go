@@ -28,7 +28,7 @@ var scopeOf = map[Action]Scope{
 	StartRuns: ScopeRun, CancelRuns: ScopeRun, CancelAnyRun: ScopeRun, LabelAnyRun: ScopeRun, UploadFiles: ScopeRun, Analyze: ScopeRun, Chat: ScopeRun,
 	EditWorkflows: ScopeWrite, DeleteAnyWorkflow: ScopeWrite, DeleteFiles: ScopeWrite, DeleteAnyFile: ScopeWrite,
 	ManageSharing: ScopeAdmin, ManageMembers: ScopeAdmin, ManageOwners: ScopeAdmin, ManageBilling: ScopeAdmin,
-	ManageSecrets: ScopeAdmin, ManagePrograms: ScopeAdmin, ManageRetention: ScopeAdmin, ExportTeam: ScopeAdmin, EraseTeam: ScopeAdmin,
+	ManageSecrets: ScopeAdmin, ManagePrograms: ScopeAdmin, ReadAudit: ScopeAdmin, ManageRetention: ScopeAdmin, ExportTeam: ScopeAdmin, EraseTeam: ScopeAdmin,
 }
 
 // ScopeSet is the scopes of a token. None at all is no bound.

@@ -3,6 +3,7 @@ import { KeyRound, Plus } from "lucide-react";
 import { useState } from "react";
 import { type Role, roles } from "../identity/access.ts";
 import { useMe } from "../identity/queries.ts";
+import { type Scope, ScopeBoxes, scopeWords } from "../identity/Scopes.tsx";
 import { Answer } from "../page/Answer.tsx";
 import { Section } from "../page/Page.tsx";
 import { Problem } from "../page/Problem.tsx";
@@ -49,8 +50,8 @@ export function Tokens() {
                   <div className="flex-1">
                     <p className="font-medium">{token.name}</p>
                     <p className="text-[13px] text-muted">
-                      {token.role} in {token.team.name} · ends in <code>{token.tokenHint}</code> · expires{" "}
-                      {day(token.expiresAt)}
+                      {token.role} in {token.team.name} · {scopeWords(token.scopes)} · ends in{" "}
+                      <code>{token.tokenHint}</code> · expires {day(token.expiresAt)}
                       {token.lastUsedAt ? (
                         <>
                           {" "}
@@ -83,12 +84,14 @@ export function Tokens() {
 function TokenDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
   const [name, setName] = useState("");
   const [days, setDays] = useState(90);
+  const [scopes, setScopes] = useState<Scope[]>([]);
   const mine = useMe().team;
   // A script seldom needs more than to start runs; more is chosen on purpose.
   const [role, setRole] = useState<Role>(mine.role === "viewer" ? "viewer" : "member");
   const client = useQueryClient();
   const make = useMutation({
-    mutationFn: () => createToken({ name: name.trim(), expiresInDays: days, role }),
+    mutationFn: () =>
+      createToken({ name: name.trim(), expiresInDays: days, role, ...(scopes.length > 0 && { scopes }) }),
     onSuccess: () => client.invalidateQueries({ queryKey: ["tokens"] }),
     meta: { shown: true },
   });
@@ -135,6 +138,7 @@ function TokenDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (ope
               ))}
             </Select>
           </Field>
+          <ScopeBoxes value={scopes} onChange={setScopes} />
           {make.error && <Problem title="Couldn't create the token" error={make.error} />}
           <Button type="submit" look="primary" busy={make.isPending}>
             Create token

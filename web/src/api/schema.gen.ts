@@ -1048,6 +1048,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the audit log
+         * @description Gives what was done in the team, newest first: who, what, on what, from where, by which request. Entries are only ever added; each carries the hash of the one before.
+         */
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/audit/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download the audit log
+         * @description Gives all that the filter finds, newest first, as CSV or as a line of JSON for each entry.
+         */
+        get: operations["exportAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/secrets": {
         parameters: {
             query?: never;
@@ -2452,6 +2492,29 @@ export interface components {
              * @default 24
              */
             overlapHours: number | null;
+        };
+        AuditActor: {
+            /** @enum {string} */
+            type: "user" | "guest" | "operator" | "system";
+            id: string | null;
+            name: string | null;
+        };
+        AuditEntry: {
+            /** @description Counts the entries of the team, without a gap. */
+            seq: number;
+            /** Format: date-time */
+            at: string;
+            actor: components["schemas"]["AuditActor"];
+            /** @description Such as `secret.set` or `member.role_changed`. */
+            action: string;
+            /** @description What it was done to. */
+            target: string | null;
+            /** @description `session`, or the id of the token or app that the actor used. */
+            via: string | null;
+            address: string | null;
+            requestId: string | null;
+            /** @description Of all this and of the entry before. */
+            hash: string;
         };
         NewServiceAccount: {
             name: string;
@@ -3968,6 +4031,7 @@ export interface components {
             sweeps: components["schemas"]["SweepRow"][];
             /** @description Without their values. */
             secrets: components["schemas"]["Secret"][];
+            audit: components["schemas"]["AuditEntry"][];
             /**
              * @description Comes last; an export without it was cut off.
              * @constant
@@ -7058,6 +7122,95 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listAudit: {
+        parameters: {
+            query?: {
+                /** @description How many to give. */
+                limit?: number;
+                /** @description Where to read on: `page.nextCursor` of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description The id of who did it. */
+                actor?: string;
+                /** @description One action, or all that begin alike: `secret.` */
+                action?: string;
+                /** @description Not before this time. */
+                since?: string;
+                /** @description Before this time. */
+                until?: string;
+            };
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["AuditEntry"][];
+                        page: components["schemas"]["Page"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    exportAudit: {
+        parameters: {
+            query?: {
+                /** @description As what. */
+                format?: "csv" | "jsonl";
+                /** @description The id of who did it. */
+                actor?: string;
+                /** @description One action, or all that begin alike: `secret.` */
+                action?: string;
+                /** @description Not before this time. */
+                since?: string;
+                /** @description Before this time. */
+                until?: string;
+            };
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example seq,at,actor type */
+                    "text/csv": string;
+                    /** @example {} */
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

@@ -143,6 +143,12 @@ export const teamRoute = createRoute({
   component: lazyRouteComponent(() => import("../identity/TeamPage.tsx"), "TeamPage"),
 });
 
+export const auditRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/audit",
+  component: lazyRouteComponent(() => import("../audit/AuditPage.tsx"), "AuditPage"),
+});
+
 export const secretsRoute = createRoute({
   getParentRoute: () => inside,
   path: "/secrets",
@@ -201,6 +207,7 @@ export function makeRouter() {
         topUpReturnRoute,
         teamRoute,
         secretsRoute,
+        auditRoute,
         accountRoute,
         launchRoute,
       ]),

@@ -15,7 +15,7 @@ const rows: { text: string; action: Action | null; note?: Partial<Record<Role, s
     note: { admin: "except owners" },
   },
   { text: "Use the team's secrets in steps, by name", action: "use secrets" },
-  { text: "Set and delete secrets", action: "manage secrets" },
+  { text: "Set and delete secrets; service accounts; the audit log", action: "manage secrets" },
   { text: "Top-ups and invoices", action: "manage billing" },
   { text: "Export team data", action: "export the team" },
   { text: "Erase team data", action: "erase the team" },

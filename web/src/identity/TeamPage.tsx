@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { KeyRound, LogOut, MailPlus, Pencil, UserMinus } from "lucide-react";
+import { KeyRound, LogOut, MailPlus, Pencil, ScrollText, UserMinus } from "lucide-react";
 import { useState } from "react";
 import { enterTeam } from "../api/team.ts";
 import { Answer } from "../page/Answer.tsx";
@@ -28,6 +28,7 @@ import {
 import { useMe, useWhyNot } from "./queries.ts";
 import { Retention } from "./Retention.tsx";
 import { RolesTable } from "./RolesTable.tsx";
+import { ServiceAccounts } from "./ServiceAccounts.tsx";
 import { InviteDialog, RenameDialog } from "./TeamDialogs.tsx";
 import { Unverified } from "./Unverified.tsx";
 
@@ -49,6 +50,14 @@ export function TeamPage() {
       }
       actions={
         <>
+          {may(me.team.role, "manage members") && (
+            <Button
+              icon={<ScrollText className="size-4" aria-hidden />}
+              onClick={() => void navigate({ to: "/audit" })}
+            >
+              Audit log
+            </Button>
+          )}
           {may(me.team.role, "use secrets") && (
             <Button
               icon={<KeyRound className="size-4" aria-hidden />}
@@ -100,6 +109,7 @@ export function TeamPage() {
         <RolesTable mine={me.team.role} />
       </Section>
       <Retention />
+      {may(me.team.role, "manage members") && <ServiceAccounts />}
       <Leave />
       <InviteDialog open={inviting} onOpenChange={setInviting} />
       <RenameDialog open={renaming} onOpenChange={setRenaming} />

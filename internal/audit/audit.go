@@ -1,0 +1,133 @@
+// Package audit is the record of who did what in a team: append-only, each entry
+// carrying the hash of the one before. What is done by a request or an operator's
+// command travels in its context as a Deed, and the store writes it in the
+// transaction that does it, so that neither is there without the other.
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/ids"
+)
+
+// Installation is the chain of what concerns no team.
+const Installation = "installation"
+
+// Actor is who did something.
+type Actor struct {
+	Type string // user, guest, operator, or system
+	ID   string
+	Name string
+}
+
+// Entry is one thing that somebody did.
+type Entry struct {
+	Chain     string // a team, or the installation
+	Seq       int64
+	At        time.Time
+	Actor     Actor
+	Action    string
+	Target    string // what it was done to; may be empty
+	Via       string // session, or the token or app that the actor used
+	Address   string
+	RequestID string
+	Prev      string // the hash of the entry before; empty: there was none
+	Hash      string
+}
+
+// Sum is the hash of an entry: of all it says and of the one before.
+func (e Entry) Sum() string {
+	text, err := json.Marshal([]any{
+		e.Chain, e.Seq, e.At.UnixMicro(), e.Actor.Type, e.Actor.ID, e.Actor.Name, e.Action, e.Target, e.Via, e.Address, e.RequestID, e.Prev,
+	})
+	if err != nil {
+		panic(err) // text and numbers only
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// Deed is what a request or a command is about to do. Whoever learns more of it
+// on the way adds that.
+type Deed struct {
+	Entry
+	Written bool // the transaction that did it is committed
+}
+
+type key struct{}
+
+// With is a context in which the next change that is stored is the deed.
+func With(ctx context.Context, d *Deed) context.Context { return context.WithValue(ctx, key{}, d) }
+
+// Without is a context for what is stored on the way to a deed and is none:
+// counted attempts, codes that are used up.
+func Without(ctx context.Context) context.Context {
+	if From(ctx) == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, key{}, (*Deed)(nil))
+}
+
+// From is the deed that is still to be written; nil where there is none.
+func From(ctx context.Context) *Deed {
+	d, _ := ctx.Value(key{}).(*Deed)
+	if d == nil || d.Written {
+		return nil
+	}
+	return d
+}
+
+// On names what a deed was done to, where that is known only when it is made.
+func On[T ~string](ctx context.Context, target T) {
+	if d := From(ctx); d != nil {
+		d.Target = string(target)
+	}
+}
+
+// Filter is what is looked for; what is empty is anything.
+type Filter struct {
+	Actor  string // an id
+	Action string // one, or all that begin with what ends in a dot
+	Since  time.Time
+	Until  time.Time
+	Before int64 // a sequence number; 0: from the newest
+}
+
+// Store is what this room asks of the database.
+type Store interface {
+	// AuditEntries are a chain's, newest first.
+	AuditEntries(ctx context.Context, chain string, f Filter, limit int) ([]Entry, error)
+	// WriteDeed writes the deed of the context by itself, for what changes
+	// nothing.
+	WriteDeed(ctx context.Context) error
+}
+
+// Service answers what was done in a team.
+type Service struct{ store Store }
+
+// NewService makes the room.
+func NewService(store Store) *Service { return &Service{store} }
+
+// Entries lists what was done in the caller's team, newest first, and whether
+// there is more.
+func (s *Service) Entries(ctx context.Context, caller access.Caller, f Filter, limit int) (list []Entry, more bool, err error) {
+	if err := caller.Must(access.ReadAudit); err != nil {
+		return nil, false, err
+	}
+	list, err = s.store.AuditEntries(ctx, ChainOf(caller.Team), f, limit+1)
+	if len(list) > limit {
+		return list[:limit], true, err
+	}
+	return list, false, err
+}
+
+// Note writes the deed of the context, which changes nothing: an export.
+func (s *Service) Note(ctx context.Context) error { return s.store.WriteDeed(ctx) }
+
+// ChainOf is a team's chain.
+func ChainOf(team ids.Team) string { return string(team) }

@@ -1,0 +1,182 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/audit"
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/httpapi"
+)
+
+// notOnRecord are routes that take a body and change nothing of anybody's, or
+// whose change is on record by another route, and why.
+var notOnRecord = map[string]string{
+	"POST /api/workflows/validate":           "it only looks",
+	"POST /api/billing/estimate":             "it only looks",
+	"POST /api/results":                      "it only looks",
+	"POST /api/collab/token":                 "a pass for an hour, of which nothing is stored",
+	"POST /auth/token":                       "a token of five minutes, of which nothing is stored",
+	"POST /api/ai/proxy/v1/chat/completions": "only counted",
+	"PUT /objects/{key...}":                  "allowed by POST /api/files/presign",
+	"POST /auth/reset":                       "anybody may ask for a letter; the reset itself is on record",
+	"POST /reset":                            "the same",
+	"POST /oauth/token":                      "follows from app.allowed",
+	"POST /oauth/device_authorization":       "nobody has decided yet",
+}
+
+// elsewhereTried are those whose rows in the table of roles do not get as far as
+// a change; the test that is named does, and looks for the entry.
+var elsewhereTried = map[string]bool{
+	"POST /auth/token": true, "DELETE /auth/sessions/{id}": true, "POST /auth/invitations/{token}/accept": true, "POST /auth/reset/{token}": true,
+	"DELETE /auth/api-tokens": true, "POST /auth/api-tokens/{id}/rotate": true, "DELETE /auth/apps/{id}": true, "POST /webhooks/stripe": true,
+	"POST /checkout/{secret}": true, "POST /api/ai/upload": true,
+}
+
+func (h *house) entries(chain string) []audit.Entry {
+	h.t.Helper()
+	list, err := h.db.AuditEntries(h.t.Context(), chain, audit.Filter{}, 1000)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return list
+}
+
+func count(list []audit.Entry, action string) (n int) {
+	for _, e := range list {
+		if e.Action == action {
+			n++
+		}
+	}
+	return n
+}
+
+// Every route that changes something leaves exactly one entry, with who did it
+// and what it was, and reading leaves none.
+func TestEveryChangeIsOnRecordOnce(t *testing.T) {
+	t.Parallel()
+	for pattern, row := range routeRows {
+		method, path, _ := strings.Cut(pattern, " ")
+		reads := method == "GET" && pattern != "GET /api/account/data"
+		page := !strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/auth/") && !strings.HasPrefix(path, "/objects") && !strings.HasPrefix(path, "/webhooks")
+		if page || elsewhereTried[pattern] || row.owner >= 400 {
+			continue
+		}
+		t.Run(pattern, func(t *testing.T) {
+			t.Parallel()
+			w := &world{house: newHouse(t)}
+			host := w.newcomer()
+			who := host
+			switch pattern {
+			case "POST /auth/teams/{id}/invitations/{invId}/resend":
+				w.verify(host) // who is not sends no mail
+			case "POST /auth/teams/{id}/leave": // the last owner cannot
+				host, who = w.team(access.Member)
+			}
+			method, path, body := w.request(pattern, row.body, host)
+			as := bearer(who.token)
+			if strings.HasSuffix(pattern, "/restore") { // to what it is would change nothing
+				w.pass(6 * time.Minute)
+				as = cookie(who.secret)
+				w.call("PUT", strings.TrimSuffix(path, "/revisions/1/restore"), `{"definition":{"nodes":[{"id":"a","command":"true"}]}}`, as).want(200)
+			}
+			before, installation := w.entries(string(host.team)), w.entries(audit.Installation)
+			r := w.call(method, path, body, as, header("X-Team-Id", string(host.team)), header("X-Request-Id", "the-one"))
+			if r.status >= 400 {
+				t.Fatalf("%d: %s", r.status, r.body)
+			}
+			var added []audit.Entry
+			for _, e := range append(w.entries(string(host.team))[:], w.entries(audit.Installation)...) {
+				if e.RequestID == "the-one" {
+					added = append(added, e)
+				}
+			}
+			total := len(w.entries(string(host.team))) + len(w.entries(audit.Installation)) - len(before) - len(installation)
+			want := 1
+			if reads || notOnRecord[pattern] != "" {
+				want = 0
+			}
+			other := strings.HasPrefix(path, "/auth/sign-") || pattern == "POST /auth/teams" || strings.HasPrefix(path, "/api/collab/join") // may be in another team's
+			if len(added) != want && !other || total > 1 {
+				t.Fatalf("%d entries (%d in all), want %d: %+v", len(added), total, want, added)
+			}
+			for _, e := range added {
+				if e.Action == "" || e.Address == "" || e.Hash != e.Sum() {
+					t.Errorf("%+v", e)
+				}
+				if e.Actor.ID != string(who.id) && !strings.Contains(pattern, "join") {
+					t.Errorf("done by %+v, not by %s", e.Actor, who.id)
+				}
+			}
+		})
+	}
+}
+
+// Every route with a method that changes things has a word in the log, or a
+// reason why not.
+func TestEveryRouteHasAWordOrAReason(t *testing.T) {
+	t.Parallel()
+	words := httpapi.Words()
+	for pattern := range routeRows {
+		method, _, _ := strings.Cut(pattern, " ")
+		if method == "GET" {
+			continue
+		}
+		if (words[pattern] != "") == (notOnRecord[pattern] != "") {
+			t.Errorf("%s: a word %q, a reason %q", pattern, words[pattern], notOnRecord[pattern])
+		}
+	}
+}
+
+func TestWhatTheLogSays(t *testing.T) {
+	eachHouse(t, func(t *testing.T, h *house) {
+		ada, bob := h.signUp("Ada"), h.signUp("Bob")
+		h.join(bob, ada, access.Member)
+		as := bearer(ada.token)
+		in := header("X-Team-Id", string(ada.team))
+		h.call("PUT", "/api/secrets/TOKEN", `{"value":"nobody reads this"}`, as, from("192.0.2.5:1")).want(200)
+		h.call("DELETE", "/api/secrets/NONE", "", as).want(404)                                         // nothing was done
+		h.call("PUT", "/api/secrets/TOKEN", `{"value":"short"}`, as).want(400)                          // nor here
+		h.call("PUT", "/api/secrets/TOKEN", `{"value":"long enough"}`, bearer(bob.token), in).want(403) // nor here
+		w := h.runnable(ada)
+		h.call("POST", "/api/runs", `{"workflowId":"`+w+`"}`, bearer(bob.token), in).want(202)
+		h.call("POST", "/auth/sign-in", `{"email":"`+ada.email+`","password":"wrong horse battery"}`).want(401)
+		h.call("POST", "/auth/sign-in", `{"email":"`+ada.email+`","password":"correct horse"}`).want(200)
+		r := h.call("GET", "/api/audit?limit=500", "", as).want(200)
+		if strings.Contains(r.body, "nobody reads this") {
+			t.Error("it tells the secret")
+		}
+		list := h.entries(string(ada.team))
+		for action, want := range map[string]int{"secret.set": 1, "run.started": 1, "session.started": 1, "workflow.created": 1, "account.created": 1, "secret.deleted": 0} {
+			if n := count(list, action); n != want {
+				t.Errorf("%d entries of %s, want %d", n, action, want)
+			}
+		}
+		one := h.call("GET", "/api/audit?action=secret.&limit=1", "", as).want(200).at("data").([]any)[0].(map[string]any)
+		if one["target"] != "TOKEN" || one["actor"].(map[string]any)["id"] != string(ada.id) {
+			t.Errorf("%v", one)
+		}
+		if r := h.call("GET", "/api/audit?actor="+string(bob.id), "", as).want(200); len(r.at("data").([]any)) == 0 {
+			t.Error(r.body)
+		}
+		h.call("GET", "/api/audit?since=yesterday", "", as).want(400)
+		csv := h.call("GET", "/api/audit/export", "", as).want(200)
+		if !strings.HasPrefix(csv.body, "seq,at,") || strings.Count(csv.body, "\n") != len(list)+1 {
+			t.Error(csv.body)
+		}
+		if lines := h.call("GET", "/api/audit/export?format=jsonl", "", as).want(200); strings.Count(lines.body, "\n") != len(list) {
+			t.Error(lines.body)
+		}
+		found, err := h.db.VerifyAudit(t.Context())
+		for _, v := range found {
+			if v.Problem != "" {
+				t.Errorf("%s: %s", v.Chain, v.Problem)
+			}
+		}
+		if err != nil || len(found) < 2 {
+			t.Error(fmt.Sprint(found), err)
+		}
+	})
+}

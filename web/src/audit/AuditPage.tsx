@@ -1,0 +1,153 @@
+import { useInfiniteQuery, useMutation } from "@tanstack/react-query";
+import { Download, ScrollText } from "lucide-react";
+import { useState } from "react";
+import { useWhyNot } from "../identity/queries.ts";
+import { Answer } from "../page/Answer.tsx";
+import { Page } from "../page/Page.tsx";
+import { Button } from "../ui/Button.tsx";
+import { Empty } from "../ui/Empty.tsx";
+import { Field, Select } from "../ui/Field.tsx";
+import { Notice } from "../ui/Notice.tsx";
+import { Table, Td, Th } from "../ui/Table.tsx";
+import { Time } from "../ui/Time.tsx";
+import { type AuditEntry, type AuditFilter, auditQuery, downloadAudit } from "./queries.ts";
+
+const subjects = {
+  "": "Everything",
+  "session.": "Sign-ins",
+  "member.": "Members",
+  "invitation.": "Invitations",
+  "token.": "Tokens",
+  "service_account.": "Service accounts",
+  "secret.": "Secrets",
+  "share_link.": "Share links",
+  "workflow.": "Workflows",
+  "run.": "Runs",
+  "file.": "Files",
+  "topup.": "Top-ups",
+  "team.": "Team",
+  "operator.": "Operator",
+};
+
+const spans = { "": "Any time", "1": "Last day", "7": "Last 7 days", "30": "Last 30 days" };
+
+/** AuditPage is what was done in the team, by whom and from where. */
+export function AuditPage() {
+  const whyNot = useWhyNot()("manage members") && "Only admins and owners can read the audit log.";
+  const [action, setAction] = useState("");
+  const [days, setDays] = useState("");
+  const [since, setSince] = useState("");
+  const filter: AuditFilter = { ...(action && { action }), ...(since && { since }) };
+  const entries = useInfiniteQuery({ ...auditQuery(filter), enabled: whyNot === null });
+  const download = useMutation({ mutationFn: (format: "csv" | "jsonl") => downloadAudit(filter, format) });
+  return (
+    <Page
+      title="Audit log"
+      intro="What was done in this team, by whom and from where. Entries are only ever added, and each is tied to the one before."
+      actions={
+        whyNot === null &&
+        (["csv", "jsonl"] as const).map((format) => (
+          <Button
+            key={format}
+            icon={<Download className="size-4" aria-hidden />}
+            busy={download.isPending && download.variables === format}
+            onClick={() => download.mutate(format)}
+          >
+            {format.toUpperCase()}
+          </Button>
+        ))
+      }
+    >
+      {whyNot ? (
+        <Notice>{whyNot}</Notice>
+      ) : (
+        <>
+          <div className="mb-4 grid max-w-lg gap-3 sm:grid-cols-2">
+            <Field label="About">
+              <Select value={action} onChange={(event) => setAction(event.target.value)}>
+                {Object.entries(subjects).map(([value, words]) => (
+                  <option key={value} value={value}>
+                    {words}
+                  </option>
+                ))}
+              </Select>
+            </Field>
+            <Field label="When">
+              <Select
+                value={days}
+                onChange={(event) => {
+                  const span = event.target.value;
+                  setDays(span);
+                  setSince(span && new Date(Date.now() - Number(span) * 86_400_000).toISOString());
+                }}
+              >
+                {Object.entries(spans).map(([value, words]) => (
+                  <option key={value} value={value}>
+                    {words}
+                  </option>
+                ))}
+              </Select>
+            </Field>
+          </div>
+          <Answer query={entries}>
+            {({ pages }) => {
+              const list = pages.flatMap((page) => page.rows);
+              return list.length === 0 ? (
+                <Empty icon={<ScrollText aria-hidden />} title="Nothing here">
+                  {action || since
+                    ? "Nothing of the kind was done."
+                    : "What you and others do in this team appears here."}
+                </Empty>
+              ) : (
+                <Entries list={list} />
+              );
+            }}
+          </Answer>
+          {entries.hasNextPage && (
+            <Button className="mt-4" busy={entries.isFetchingNextPage} onClick={() => void entries.fetchNextPage()}>
+              Show earlier ones
+            </Button>
+          )}
+        </>
+      )}
+    </Page>
+  );
+}
+
+function Entries({ list }: { list: AuditEntry[] }) {
+  return (
+    <Table
+      label="Audit log"
+      head={
+        <>
+          <Th>When</Th>
+          <Th>Who</Th>
+          <Th>What</Th>
+          <Th className="max-md:hidden">From</Th>
+        </>
+      }
+    >
+      {list.map((entry) => (
+        <tr key={entry.seq}>
+          <Td className="whitespace-nowrap">
+            <Time at={entry.at} />
+          </Td>
+          <Td>
+            {entry.actor.name ?? entry.actor.type}
+            {entry.actor.type !== "user" && entry.actor.name && (
+              <span className="text-muted"> ({entry.actor.type})</span>
+            )}
+          </Td>
+          <Td className="break-all">
+            {entry.action.replaceAll(/[._]/g, " ")}
+            {entry.target && <code className="ml-1.5 text-[13px] text-muted">{entry.target}</code>}
+          </Td>
+          <Td className="max-md:hidden">
+            {entry.address ?? "–"}
+            {entry.via && entry.via !== "session" && <span className="text-[13px] text-muted"> via {entry.via}</span>}
+          </Td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
