@@ -16,6 +16,7 @@ import (
 var notOnRecord = map[string]string{
 	"POST /api/workflows/validate":           "it only looks",
 	"POST /api/billing/estimate":             "it only looks",
+	"POST /api/runs/{id}/retry/preview":      "it only looks",
 	"POST /api/results":                      "it only looks",
 	"POST /api/collab/token":                 "a pass for an hour, of which nothing is stored",
 	"POST /auth/token":                       "a token of five minutes, of which nothing is stored",
@@ -177,6 +178,34 @@ func TestWhatTheLogSays(t *testing.T) {
 		}
 		if err != nil || len(found) < 2 {
 			t.Error(fmt.Sprint(found), err)
+		}
+	})
+}
+
+// What the walk over the routes does not get to.
+func TestWhatNeedsMoreThanOneRequestIsOnRecord(t *testing.T) {
+	eachHouse(t, func(t *testing.T, h *house) {
+		ada, bob := h.signUp("Ada"), h.signUp("Bob")
+		mine := cookie(ada.secret)
+		token := h.call("POST", "/auth/api-tokens", `{"name":"ci"}`, mine).want(201).text("data", "id")
+		rotated := h.call("POST", "/auth/api-tokens/"+token+"/rotate", `{}`, mine).want(201).text("data", "id")
+		h.call("DELETE", "/auth/api-tokens?id="+rotated, "", mine).want(200)
+		h.call("POST", "/auth/sign-in", `{"email":"`+ada.email+`","password":"correct horse"}`).want(200)
+		for _, s := range h.call("GET", "/auth/sessions", "", mine).want(200).at("data").([]any) {
+			if one := s.(map[string]any); one["current"] != true {
+				h.call("DELETE", "/auth/sessions/"+one["id"].(string), "", mine).want(200)
+			}
+		}
+		link := h.call("POST", "/api/team/invite", `{"email":"`+bob.email+`","role":"member"}`, mine).want(201).text("data", "link")
+		h.call("POST", "/auth/invitations/"+strings.TrimPrefix(link, base+"/invitations/")+"/accept", "", bearer(bob.token)).want(200)
+		h.call("POST", "/auth/password", `{"currentPassword":"wrong horse battery","newPassword":"another horse"}`, mine).want(403)
+		list := h.entries(string(ada.team))
+		for action, want := range map[string]int{
+			"token.created": 1, "token.rotated": 1, "token.revoked": 1, "session.started": 1, "session.revoked": 1, "member.joined": 1, "account.password_changed": 0,
+		} {
+			if n := count(list, action); n != want {
+				t.Errorf("%d entries of %s, want %d", n, action, want)
+			}
 		}
 	})
 }

@@ -109,6 +109,8 @@ func (db *DB) Told(ctx context.Context, e billing.PaymentEvent, now time.Time) e
 		if err != nil {
 			return err
 		}
+		inTeam(ctx, o.Team)
+		audit.On(ctx, o.ID)
 		p, err := tx.lockBalance(ctx, o.Team, now) // from here on, one at a time
 		if err != nil {
 			return err

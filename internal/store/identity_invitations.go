@@ -150,6 +150,8 @@ func (db *DB) PendingInvitations(ctx context.Context, team ids.Team, now time.Ti
 // AcceptInvitation makes the user a member if the invitation is still open.
 // Following the link in the letter proves that the address is theirs.
 func (db *DB) AcceptInvitation(ctx context.Context, inv identity.Invitation, user ids.User, now time.Time) error {
+	inTeam(ctx, inv.Team.ID)
+	audit.On(ctx, user)
 	return db.inTx(ctx, func(tx *DB) error {
 		n, err := tx.changed(ctx, `
 			UPDATE invitations SET ended_as = $1, ended_at = $2

@@ -68,6 +68,7 @@ func (db *DB) useOneTimeToken(ctx context.Context, hash string, purpose builtin.
 	var user ids.User
 	err := db.q.QueryRowContext(ctx, `
 		DELETE FROM slips WHERE token_hash = $1 AND purpose = $2 AND expires_at > $3 RETURNING user_id`, hash, purpose, micros(now)).Scan(&user)
+	actor(ctx, user)
 	return user, db.foreseen(err, "slip")
 }
 

@@ -117,10 +117,18 @@ func (db *DB) Join(ctx context.Context, j sharing.Joining, refuse func(sharing.I
 		if err := refuse(i, back); err != nil {
 			return err
 		}
-		if back {
-			return tx.comeBack(ctx, &g, j)
+		join := tx.comeBack
+		if !back {
+			join = func(ctx context.Context, g *sharing.Guest, j sharing.Joining) error { return tx.letIn(ctx, &i, g, j) }
 		}
-		return tx.letIn(ctx, &i, &g, j)
+		if err := join(ctx, &g, j); err != nil {
+			return err
+		}
+		if d := audit.From(ctx); d != nil {
+			d.Actor, d.Target = audit.Actor{Type: "guest", ID: g.ID, Name: g.Name}, string(i.ID)
+			inTeam(ctx, i.Team)
+		}
+		return nil
 	})
 	return i, g, err
 }
