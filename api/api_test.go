@@ -40,6 +40,8 @@ GET /api/sweeps/{id}/table.csv
 GET POST DELETE /api/runs/{id}/links
 POST /api/results
 POST /api/results/copy
+GET /api/audit
+GET /api/audit/export
 GET /api/secrets
 PUT DELETE /api/secrets/{name}
 GET POST /api/service-accounts
