@@ -3353,6 +3353,15 @@ type ListRunOutputsParams struct {
 	// All Whether to list what nodes in between made, too.
 	All *bool `form:"all,omitempty" json:"all,omitempty"`
 
+	// NodeID Only what this node made.
+	NodeID *string `form:"nodeId,omitempty" json:"nodeId,omitempty"`
+
+	// Limit How many to give, in the order of their keys. Without it, all of them.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where to read on: `page.nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }

@@ -625,7 +625,7 @@ type ClientInterface interface {
 
 	// ListRunOutputs List outputs
 	//
-	// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
+	// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out. With `limit` they come in pages, each checked when it is asked for; the cursor reads on.
 	//
 	// Corresponds with GET /api/runs/{id}/outputs (the `ListRunOutputs` operationId).
 	ListRunOutputs(ctx context.Context, id RunID, params *ListRunOutputsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2567,7 +2567,7 @@ func (c *Client) ListRunShards(ctx context.Context, id RunID, nodeID string, par
 
 // ListRunOutputs List outputs
 //
-// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
+// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out. With `limit` they come in pages, each checked when it is asked for; the cursor reads on.
 //
 // Corresponds with GET /api/runs/{id}/outputs (the `ListRunOutputs` operationId).
 func (c *Client) ListRunOutputs(ctx context.Context, id RunID, params *ListRunOutputsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7450,6 +7450,42 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 
 		}
 
+		if params.NodeID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "nodeId", *params.NodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -11154,7 +11190,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListRunOutputsWithResponse List outputs
 	//
-	// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
+	// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out. With `limit` they come in pages, each checked when it is asked for; the cursor reads on.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13349,6 +13385,9 @@ type ListRunOutputsResponse struct {
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *struct {
 		Data []Output `json:"data"`
+
+		// Page Where a paged list goes on.
+		Page Page `json:"page"`
 
 		// Success Always true on success.
 		Success Succeeded `json:"success"`
@@ -16075,7 +16114,7 @@ func (c *ClientWithResponses) ListRunShardsWithResponse(ctx context.Context, id 
 
 // ListRunOutputsWithResponse List outputs
 //
-// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
+// Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out. With `limit` they come in pages, each checked when it is asked for; the cursor reads on.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18984,6 +19023,9 @@ func ParseListRunOutputsResponse(rsp *http.Response) (*ListRunOutputsResponse, e
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data []Output `json:"data"`
+
+			// Page Where a paged list goes on.
+			Page Page `json:"page"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`

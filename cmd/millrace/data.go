@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/millrace/millrace/cmd/millrace/datafolder"
 	"github.com/millrace/millrace/cmd/millrace/folderlock"
 	"github.com/millrace/millrace/cmd/millrace/keyfile"
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -28,6 +29,10 @@ func (s *databaseSettings) url() string {
 		return filepath.Join(s.Data, databaseFile)
 	}
 	return s.DatabaseURL
+}
+
+func (s *databaseSettings) makeData() error {
+	return datafolder.Make(s.Data, databaseFile, keyfile.Name, lockFile)
 }
 
 // lockData makes this process the owner of the data folder until release: of the

@@ -63,6 +63,8 @@ func (c *doctorCommand) examine(ctx context.Context) []finding {
 		{what: "data folder " + s.Data, err: s.checkFolder()},
 		{what: "free disk space", err: s.checkDisk(), warning: true},
 		{what: "database", err: s.checkDatabase(ctx)},
+		{what: "stored files", err: s.checkObjects(ctx)},
+		{what: "files of several servers", err: s.checkShared(ctx)},
 		{what: "mail", err: s.checkMail(ctx)},
 		{what: "public addresses", err: s.checkPublic(), warning: true},
 		{what: "bubblewrap (isolates tasks)", err: s.checkSandbox(ctx), warning: true},

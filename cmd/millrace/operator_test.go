@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -85,9 +86,21 @@ func TestTheDoctorSaysWhatIsWrong(t *testing.T) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	start(t, "--data", dir)
+	s := start(t, "--data", dir)
+	token, _, _ := s.signUp("ada")
+	url, _ := s.presign(token, "a.txt", 5)
+	if got := put(t, url, strings.NewReader("hello"), 5); got != 200 {
+		t.Fatal(got)
+	}
 	out, err := millrace(t, "admin", "doctor", "--data", dir).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "ok       database") {
+	if err != nil || !strings.Contains(string(out), "ok       database") || !strings.Contains(string(out), "ok       stored files") {
+		t.Errorf("%v %s", err, out)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "objects", "objects")); err != nil {
+		t.Fatal(err)
+	}
+	out, err = millrace(t, "admin", "doctor", "--data", dir).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "WRONG    stored files: 1 of the newest 1 files are missing") {
 		t.Errorf("%v %s", err, out)
 	}
 	out, err = millrace(t, "admin", "doctor", "--data", dir, "--secret-key", "not the one it has").CombinedOutput()

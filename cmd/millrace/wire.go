@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/millrace/millrace/cmd/millrace/memory"
 	"github.com/millrace/millrace/cmd/millrace/observe"
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
@@ -90,7 +91,10 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err != nil {
 		return nil, err
 	}
-	h := &house{log: log, db: db, sender: mail.NewSender(db, transport, log, time.Now), metrics: newRegistry(), memory: limitMemory(log)}
+	h := &house{log: log, db: db, sender: mail.NewSender(db, transport, log, time.Now), metrics: newRegistry(), memory: memory.Limit(log)}
+	if err := s.checkMachines(ctx, db, log); err != nil {
+		return nil, err
+	}
 	keep, doors, err := s.openObjects(ctx, db.Key("object addresses"))
 	if err != nil {
 		return nil, err
@@ -198,11 +202,10 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 	if h.images, err = s.openImages(folder, h.log); err != nil {
 		return err
 	}
-	host, err := os.Hostname()
+	host, err := s.host()
 	if err != nil {
 		return err
 	}
-	host += ":" + folder
 	away := awayShared
 	if s.embedded() { // there is no other, whatever this machine is called
 		host, away = "embedded", awayEmbedded

@@ -61,8 +61,9 @@ var impure = []string{"context", "os", "os/exec", "io/fs", "net", "net/http", "d
 
 // domainLibraries are the libraries a part of the domain is built on.
 var domainLibraries = map[string][]string{
-	"internal/domain/ids":    {"github.com/google/uuid"},
-	"internal/domain/bounds": {"github.com/google/cel-go"},
+	"internal/domain/ids":     {"github.com/google/uuid"},
+	"internal/domain/credits": {"github.com/go-json-experiment/json"},
+	"internal/domain/bounds":  {"github.com/google/cel-go"},
 	"internal/domain/graph": {
 		"github.com/google/cel-go", "github.com/santhosh-tekuri/jsonschema",
 		"github.com/go-json-experiment/json", "golang.org/x/text",

@@ -42,12 +42,21 @@ func (c *outputsList) Run(w screen.World) error {
 	})
 }
 
+// outputs are all of a run's, read page by page: each page is checked before
+// it is answered, which takes its time where there are thousands.
 func (s *session) outputs(run string) ([]api.Output, error) {
-	r, err := s.api.ListRunOutputsWithResponse(s.Ctx, run, nil)
-	if err != nil {
-		return nil, s.explain(err)
+	all, limit := []api.Output{}, 500
+	params := api.ListRunOutputsParams{Limit: &limit}
+	for {
+		r, err := s.api.ListRunOutputsWithResponse(s.Ctx, run, &params)
+		if err != nil {
+			return nil, s.explain(err)
+		}
+		all = append(all, r.JSON200.Data...)
+		if params.Cursor = r.JSON200.Page.NextCursor; params.Cursor == nil {
+			return all, nil
+		}
 	}
-	return r.JSON200.Data, nil
 }
 
 type outputsDownload struct {

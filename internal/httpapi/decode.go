@@ -225,7 +225,7 @@ func cursor(r *http.Request) (string, error) {
 		return "", nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(values[0])
-	if err != nil || len(text) == 0 || len(text) > 200 || *asCursor(string(text)) != values[0] || !printable(string(text)) {
+	if err != nil || len(text) == 0 || len(text) > 1000 || *asCursor(string(text)) != values[0] || !printable(string(text)) {
 		d := fault.Detail{Path: "cursor", Message: "is not one that an earlier page gave"}
 		return "", fault.Problems([]fault.Detail{d}, "%s", sentence(d))
 	}

@@ -167,7 +167,7 @@ func TestTheDocumentationCanBeReadAndSearched(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	for path, want := range map[string]string{
-		"/help": "Documentation", "/help/runs": "How it is carried", "/help/operating/settings": "min-free-disk",
+		"/help": "Documentation", "/help/runs": "How it runs", "/help/operating/settings": "min-free-disk",
 		"/help?q=backup": "/help/operating/backup", "/help?q=%3Cscript%3E": "No results",
 	} {
 		if body := string(h.call("GET", path, "", byBrowser).want(200).body); !strings.Contains(body, want) || strings.Contains(body, "<script") {

@@ -311,20 +311,31 @@ func marksOut(list []runs.LogMark) []api.LogMark {
 	return out
 }
 
+// outputsMost bounds a page; without a limit, all outputs are listed.
+const outputsMost = 1000
+
 func (a *API) listOutputs(x *exchange) (answer, error) {
-	outputs := a.Runs.Outputs
-	switch all := x.r.URL.Query().Get("all"); all {
-	case "true":
-		outputs = a.Runs.AllOutputs
-	case "", "false":
-	default:
+	params := x.r.URL.Query()
+	q := runs.OutputQuery{All: params.Get("all") == "true", Node: params.Get("nodeId"), Base: x.base()}
+	if all := params.Get("all"); all != "" && all != "false" && !q.All {
 		return answer{}, fault.Invalid("all: must be true or false")
 	}
-	list, err := outputs(x.ctx(), x.caller, x.runID(), x.base())
+	var err error
+	if q.Limit, err = number(x.r, "limit", 1, outputsMost, 0); err != nil {
+		return answer{}, err
+	}
+	if q.After, err = cursor(x.r); err != nil {
+		return answer{}, err
+	}
+	list, next, err := a.Runs.Outputs(x.ctx(), x.caller, x.runID(), q)
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(outputsOut(list))
+	page := &api.Page{HasMore: next != ""}
+	if next != "" {
+		page.NextCursor = asCursor(next)
+	}
+	return answer{data: outputsOut(list), page: page}, nil
 }
 
 func outputsOut(list []runs.Listed) []api.Output {

@@ -3,6 +3,8 @@ package runs
 import (
 	"context"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -85,39 +87,48 @@ type Listed struct {
 
 const downloadLife = 15 * time.Minute
 
-// Outputs are the files that the run hands out, each verified and with an
-// address. One that is missing or has changed is a conflict.
-func (s *Service) Outputs(ctx context.Context, caller access.Caller, id ids.Run, base string) ([]Listed, error) {
-	r, err := s.Run(ctx, caller, id)
-	if err != nil {
-		return nil, err
-	}
-	list, err := s.details.OutputsOf(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	g, _ := graph.Salvage(r.Definition)
-	kept, gone, err := s.verified(ctx, declared(g, list), base)
-	if err == nil {
-		err = gone
-	}
-	return ofShards(g, kept), err
+// OutputQuery is which of a run's outputs are asked for.
+type OutputQuery struct {
+	All   bool   // also those of nodes in between; what is gone by now is left out
+	Node  string // this node's alone; empty: every node's
+	After string // the key that the page before ended with
+	Limit int    // 0: all of them
+	Base  string // the origin that addresses are on
 }
 
-// AllOutputs are the files of every node, also of those in between. What is
-// gone by now is left out.
-func (s *Service) AllOutputs(ctx context.Context, caller access.Caller, id ids.Run, base string) ([]Listed, error) {
+// Outputs are files that the run hands out, by key, each verified and with an
+// address; next is the key to go on after, or empty. One that is missing or has
+// changed is a conflict.
+func (s *Service) Outputs(ctx context.Context, caller access.Caller, id ids.Run, q OutputQuery) (list []Listed, next string, err error) {
 	r, err := s.Run(ctx, caller, id)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	list, err := s.details.OutputsOf(ctx, id)
+	made, err := s.details.OutputsOf(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	kept, _, err := s.verified(ctx, list, base)
 	g, _ := graph.Salvage(r.Definition)
-	return ofShards(g, kept), err
+	if !q.All {
+		made = declared(g, made)
+	}
+	made, next = q.page(made)
+	list, gone, err := s.verified(ctx, made, q.Base)
+	if err == nil && !q.All {
+		err = gone
+	}
+	return ofShards(g, list), next, err
+}
+
+// page is the part that was asked for, in the order of the keys' bytes,
+// whatever the database sorts by.
+func (q OutputQuery) page(list []Output) (page []Output, next string) {
+	list = slices.DeleteFunc(list, func(o Output) bool { return o.Key <= q.After || q.Node != "" && o.Node != q.Node })
+	slices.SortFunc(list, func(a, b Output) int { return strings.Compare(a.Key, b.Key) })
+	if q.Limit == 0 || len(list) <= q.Limit {
+		return list, ""
+	}
+	return list[:q.Limit], list[q.Limit-1].Key
 }
 
 // ofShards notes which outputs are those of one shard among others.

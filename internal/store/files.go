@@ -260,6 +260,12 @@ func (db *DB) ForgetDelete(ctx context.Context, key string) error {
 	return err
 }
 
+// NewestBlobs are up to limit blobs that have arrived, the newest first.
+func (db *DB) NewestBlobs(ctx context.Context, limit int) ([]string, error) {
+	return all(ctx, db, func(r *sql.Rows, key *string) error { return r.Scan(key) },
+		`SELECT key FROM blobs WHERE sha256 <> '' ORDER BY created_at DESC LIMIT $1 + 0`, limit)
+}
+
 // Unhashed are blobs whose hash nobody has taken yet.
 func (db *DB) Unhashed(ctx context.Context, after string, limit int) ([]string, error) {
 	return all(ctx, db, func(r *sql.Rows, key *string) error { return r.Scan(key) },

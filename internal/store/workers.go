@@ -28,6 +28,13 @@ func (db *DB) ForgetWorker(ctx context.Context, owner string) error {
 // present is how long a worker counts as there after it was last heard of.
 const present = time.Minute
 
+// WorkerHosts are where processes of this installation run now, each with its
+// folder.
+func (db *DB) WorkerHosts(ctx context.Context, now time.Time) ([]string, error) {
+	return all(ctx, db, func(r *sql.Rows, host *string) error { return r.Scan(host) },
+		`SELECT DISTINCT host FROM workers WHERE seen_at > $1 ORDER BY host`, micros(now.Add(-present)))
+}
+
 // QueueState is what decides over the waiting of a team's queued runs.
 func (db *DB) QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, now time.Time) (runs.QueueState, error) {
 	q := runs.QueueState{Ahead: map[ids.Run]int{}}

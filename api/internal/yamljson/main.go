@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 
-	yaml "github.com/oasdiff/yaml3"
+	"go.yaml.in/yaml/v3"
 )
 
 func main() {

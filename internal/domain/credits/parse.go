@@ -5,13 +5,20 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // ParseCatalog reads the operator's plans file. Whatever it leaves out keeps
 // its default; when something is wrong the error says everything that is.
 func ParseCatalog(text []byte) (Catalog, error) {
+	var whole jsontext.Value // valid, in UTF-8, and no name twice
+	if err := json.Unmarshal(text, &whole); err != nil {
+		return Catalog{}, fmt.Errorf("the plans file is wrong:\n  not valid JSON: %w", err)
+	}
 	p := &parser{catalog: DefaultCatalog()}
-	p.object("", text, map[string]func(path string, value []byte){
+	p.object("", whole, map[string]func(path string, value []byte){
 		"rates":    p.rates,
 		"plans":    p.plans,
 		"packages": p.packages,

@@ -1,17 +1,17 @@
 package credits
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
+	"maps"
+	"slices"
 	"strconv"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // parser reads a plans file and goes on after a mistake, so that the operator
-// hears of all of them at once. It is stricter than encoding/json: no name
-// twice, none that is unknown, nothing after the end.
+// hears of all of them at once.
 type parser struct {
 	catalog  Catalog
 	problems []string
@@ -44,86 +44,33 @@ func (p *parser) object(path string, value []byte, fields map[string]func(path s
 	return given
 }
 
-// members calls each for the members of an object, in their order.
+// members calls each for the members of an object, by name.
 func (p *parser) members(path string, value []byte, each func(name, path string, value []byte)) bool {
-	dec, ok := p.open(path, value, '{', "an object")
-	if !ok {
+	var members map[string]jsontext.Value
+	if jsontext.Value(value).Kind() != '{' || json.Unmarshal(value, &members) != nil {
+		p.note(path, "must be an object")
 		return false
 	}
-	seen := map[string]bool{}
-	for dec.More() {
-		token, err := dec.Token()
-		if err != nil {
-			return p.broken(path, value, dec, err)
-		}
-		name, _ := token.(string) // in an object nothing else stands here
-		var member json.RawMessage
-		if err := dec.Decode(&member); err != nil {
-			return p.broken(path, value, dec, err)
-		}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
 		at := name
 		if path != "" {
 			at = path + "." + name
 		}
-		if seen[name] {
-			p.note(at, "is there twice")
-			continue
-		}
-		seen[name] = true
-		each(name, at, member)
-	}
-	return p.close(path, value, dec)
-}
-
-// items calls each for the items of an array, in their order.
-func (p *parser) items(path string, value []byte, each func(i int, path string, value []byte)) {
-	dec, ok := p.open(path, value, '[', "a list")
-	if !ok {
-		return
-	}
-	for i := 0; dec.More(); i++ {
-		var item json.RawMessage
-		if err := dec.Decode(&item); err != nil {
-			p.broken(path, value, dec, err)
-			return
-		}
-		each(i, path+"["+strconv.Itoa(i)+"]", item)
-	}
-	p.close(path, value, dec)
-}
-
-func (p *parser) open(path string, value []byte, bracket json.Delim, what string) (*json.Decoder, bool) {
-	dec := json.NewDecoder(bytes.NewReader(value))
-	token, err := dec.Token()
-	if err != nil {
-		return nil, p.broken(path, value, dec, err)
-	}
-	if token != bracket {
-		p.note(path, "must be %s", what)
-		return nil, false
-	}
-	return dec, true
-}
-
-// close reads the closing bracket and makes sure that nothing follows it.
-func (p *parser) close(path string, value []byte, dec *json.Decoder) bool {
-	if _, err := dec.Token(); err != nil {
-		return p.broken(path, value, dec, err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		p.note(path, "something follows the end of the JSON value")
-		return false
+		each(name, at, members[name])
 	}
 	return true
 }
 
-func (p *parser) broken(path string, value []byte, dec *json.Decoder, err error) bool {
-	line := 1 + bytes.Count(value[:min(int(dec.InputOffset()), len(value))], []byte("\n"))
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
+// items calls each for the items of an array, in their order.
+func (p *parser) items(path string, value []byte, each func(i int, path string, value []byte)) {
+	var items []jsontext.Value
+	if jsontext.Value(value).Kind() != '[' || json.Unmarshal(value, &items) != nil {
+		p.note(path, "must be a list")
+		return
 	}
-	p.note(path, "not valid JSON near line %d: %v", line, err)
-	return false
+	for i, item := range items {
+		each(i, path+"["+strconv.Itoa(i)+"]", item)
+	}
 }
 
 func (p *parser) whole(least, most int64, set func(int64)) func(string, []byte) {
@@ -151,8 +98,7 @@ func (p *parser) flag(into *bool) func(string, []byte) {
 func (p *parser) text(into *string, valid func(string) bool, what string) func(string, []byte) {
 	return func(path string, value []byte) {
 		var text string
-		isString := len(value) > 0 && value[0] == '"'
-		if !isString || !utf8.Valid(value) || json.Unmarshal(value, &text) != nil || !valid(text) {
+		if jsontext.Value(value).Kind() != '"' || json.Unmarshal(value, &text) != nil || !valid(text) {
 			p.note(path, "must be %s", what)
 			return
 		}

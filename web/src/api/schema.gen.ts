@@ -485,7 +485,7 @@ export interface paths {
         };
         /**
          * List outputs
-         * @description Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out.
+         * @description Gives the verified output files with their SHA-256, size and a download address that works for about 15 minutes. A run that is not completed lists what is verified so far. Files are checked when listed: one that is missing or changed is 409. With `all`, the files of every node are listed, also of those in between; one that is gone by now is left out. With `limit` they come in pages, each checked when it is asked for; the cursor reads on.
          */
         get: operations["listRunOutputs"];
         put?: never;
@@ -5837,6 +5837,12 @@ export interface operations {
             query?: {
                 /** @description Whether to list what nodes in between made, too. */
                 all?: boolean;
+                /** @description Only what this node made. */
+                nodeId?: string;
+                /** @description How many to give, in the order of their keys. Without it, all of them. */
+                limit?: number;
+                /** @description Where to read on: `page.nextCursor` of the page before. */
+                cursor?: components["parameters"]["Cursor"];
             };
             header?: {
                 /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
@@ -5860,6 +5866,7 @@ export interface operations {
                     "application/json": {
                         success: components["schemas"]["Succeeded"];
                         data: components["schemas"]["Output"][];
+                        page: components["schemas"]["Page"];
                     };
                 };
             };

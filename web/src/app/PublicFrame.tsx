@@ -1,7 +1,7 @@
 import { Link, Outlet } from "@tanstack/react-router";
 import { signInAddress } from "../identity/session.ts";
 import { buttonClass } from "../ui/Button.tsx";
-import { ThemeMenu } from "./Shell.tsx";
+import { HelpLink, ThemeMenu } from "./Shell.tsx";
 
 /** PublicFrame is around pages that need no account. */
 export function PublicFrame() {
@@ -13,6 +13,7 @@ export function PublicFrame() {
           Millrace
         </Link>
         <span className="flex-1" />
+        <HelpLink />
         <ThemeMenu />
         <a href={signInAddress()} className={buttonClass("secondary", "sm")}>
           Sign in

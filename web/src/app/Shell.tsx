@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
-import { Menu as MenuIcon, Monitor, Moon, Search, Sun, WifiOff, X } from "lucide-react";
+import { CircleQuestionMark, Menu as MenuIcon, Monitor, Moon, Search, Sun, WifiOff, X } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { isFailure } from "../api/failure.ts";
 import { NoTeamPage } from "../identity/NoTeamPage.tsx";
@@ -10,11 +10,13 @@ import { TeamSwitcher } from "../identity/TeamSwitcher.tsx";
 import { UserMenu } from "../identity/UserMenu.tsx";
 import { Problem } from "../page/Problem.tsx";
 import { chooseTheme, type Theme, useTheme } from "../page/theme.ts";
-import { Button, IconButton } from "../ui/Button.tsx";
+import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
 import { classes } from "../ui/classes.ts";
 import { Menu, MenuChoice } from "../ui/Menu.tsx";
 import { useLate } from "../ui/Skeleton.tsx";
+import { Tooltip } from "../ui/Tooltip.tsx";
 import { useConnection } from "./connection.ts";
+import { helpFor } from "./help.ts";
 import { PublicFrame } from "./PublicFrame.tsx";
 import { places } from "./rail.ts";
 import { useShortcuts } from "./shortcuts.ts";
@@ -172,10 +174,27 @@ function Rail({ open, onClose, onPalette }: { open: boolean; onClose: () => void
         </ul>
         <div className="flex items-center gap-1 border-t p-2">
           <UserMenu />
+          <HelpLink />
           <ThemeMenu />
         </div>
       </nav>
     </>
+  );
+}
+
+/** HelpLink leads to what the documentation says of the page that is shown. */
+export function HelpLink() {
+  const path = useRouterState({ select: (state) => state.location.pathname });
+  return (
+    <Tooltip text="Help on this page">
+      <a
+        href={helpFor(path)}
+        aria-label="Help on this page"
+        className={classes(buttonClass("quiet", "sm"), "w-8 shrink-0 px-0!")}
+      >
+        <CircleQuestionMark className="size-4" aria-hidden />
+      </a>
+    </Tooltip>
   );
 }
 

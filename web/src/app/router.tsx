@@ -91,6 +91,12 @@ export const compareRoute = createRoute({
   component: lazyRouteComponent(() => import("../runs/ComparePage.tsx"), "ComparePage"),
 });
 
+export const sweepsRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/runs/sweeps",
+  component: lazyRouteComponent(() => import("../runs/SweepsPage.tsx"), "SweepsPage"),
+});
+
 export const sweepRoute = createRoute({
   getParentRoute: () => inside,
   path: "/runs/sweeps/$sweepId",
@@ -200,6 +206,7 @@ export function makeRouter() {
         runRoute,
         reportRoute,
         compareRoute,
+        sweepsRoute,
         sweepRoute,
         filesRoute,
         chatRoute,

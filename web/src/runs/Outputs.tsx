@@ -23,11 +23,11 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
   const [shown, setShown] = useState<Output | null>(null);
   const [between, setBetween] = useState(false);
   // A step's files are shown whether the run hands them out or not.
-  const outputs = useQuery(outputsQuery(run.id, run.status, between || node !== null));
+  const outputs = useQuery(outputsQuery(run.id, run.status, between || node !== null, node));
   const nameOf = (id: string) => run.nodes.find((each) => each.id === id)?.name || id;
   const origin = ({ nodeId, port, index }: Output) =>
     `${nameOf(nodeId)} · ${port}${index === null ? "" : ` [${index}]`}`;
-  const list = (outputs.data ?? []).filter((output) => node === null || output.nodeId === node);
+  const list = outputs.data ?? [];
   const { shown: rows, more } = useFirst(list, 200);
   const withSteps = node === null && run.nodes.length > 1 && (
     <Checkbox

@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
-import { Ban, GitCompare, Play, Search, X } from "lucide-react";
+import { Ban, GitCompare, Play, Search, Table2, X } from "lucide-react";
 import { useState } from "react";
 import { may } from "../identity/access.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
@@ -59,7 +59,15 @@ export function RunsPage() {
   for (const { id, name } of workflows.data ?? []) workflowNames[id] = name;
   const filtered = Boolean(search.status || search.workflow || search.since || search.q || search.tag || search.mine);
   return (
-    <Page title="Runs" intro="All of your team's runs, newest first.">
+    <Page
+      title="Runs"
+      intro="All of your team's runs, newest first."
+      actions={
+        <Link to="/runs/sweeps" className={buttonClass("secondary")}>
+          <Table2 className="size-4" aria-hidden /> Sweeps
+        </Link>
+      }
+    >
       <div className="mb-4 grid grid-cols-2 gap-2 lg:grid-cols-[1fr_auto_auto_auto]">
         <SearchBox
           label="Search the list"

@@ -37,11 +37,26 @@ export function cancelRun(id: string) {
   return ask(api.POST("/api/runs/{id}/cancel", { params: { path: { id } } }));
 }
 
-/** outputsQuery is the files that a run hands out, or those of all its steps. Their addresses work for a quarter of an hour. */
-export const outputsQuery = (id: string, status: string, all: boolean) =>
+/**
+ * outputsQuery is the files that a run hands out, those of all its steps, or of one. Their addresses work for a quarter
+ * of an hour. The server checks each file before it answers, so that thousands are asked for in pages.
+ */
+export const outputsQuery = (id: string, status: string, all: boolean, node: string | null = null) =>
   queryOptions({
-    queryKey: ["outputs", id, status, all],
-    queryFn: () => ask(api.GET("/api/runs/{id}/outputs", { params: { path: { id }, query: { all } } })),
+    queryKey: ["outputs", id, status, all, node],
+    queryFn: async () => {
+      const list: Schemas["Output"][] = [];
+      let cursor: string | null = null;
+      do {
+        const query = { all, limit: 1000, ...(node !== null && { nodeId: node }), ...(cursor !== null && { cursor }) };
+        const page: { rows: Schemas["Output"][]; next: string | null } = await askPage(
+          api.GET("/api/runs/{id}/outputs", { params: { path: { id }, query } }),
+        );
+        list.push(...page.rows);
+        cursor = page.next;
+      } while (cursor !== null);
+      return list;
+    },
     staleTime: 10 * 60_000,
     refetchInterval: status === "running" ? 10_000 : 12 * 60_000,
   });

@@ -1,4 +1,6 @@
-package main
+// Package datafolder makes the folder that a server keeps everything in, for
+// its own user alone.
+package datafolder
 
 import (
 	"errors"
@@ -10,25 +12,24 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
-
-	"github.com/millrace/millrace/cmd/millrace/keyfile"
 )
 
-// makeData makes the data folder, or closes the one that is there to
-// everybody but its owner. What it holds opens every account.
-func (s *databaseSettings) makeData() error {
-	if err := os.MkdirAll(s.Data, 0o700); err != nil {
+// Make makes the data folder, or closes the one that is there to everybody but
+// its owner. What it holds opens every account. One that has a file of these
+// names is ours.
+func Make(path string, ours ...string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("cannot make the data folder: %w", err)
 	}
-	info, err := os.Stat(s.Data)
+	info, err := os.Stat(path)
 	if err != nil {
 		return fmt.Errorf("cannot look at the data folder: %w", err)
 	}
 	if owner := ownerOf(info); owner != os.Geteuid() {
 		return fmt.Errorf("the data folder %s belongs to user %s, who could read and replace what is in it: give this server one of its own, such as --data %s, or make %s its owner",
-			s.Data, userName(owner), filepath.Join(s.Data, "millrace"), userName(os.Geteuid()))
+			path, userName(owner), filepath.Join(path, "millrace"), userName(os.Geteuid()))
 	}
-	return closeFolder(s.Data, info)
+	return shut(path, info, ours)
 }
 
 // The permissions of everybody but the owner.
@@ -37,9 +38,9 @@ const (
 	otherWrites fs.FileMode = 0o022
 )
 
-// closeFolder takes away what others may do in a folder of ours. One where
+// shut takes away what others may do in a folder of ours. One where
 // they keep things of their own, such as /tmp, stays as it is and is refused.
-func closeFolder(path string, info fs.FileInfo) error {
+func shut(path string, info fs.FileInfo, ours []string) error {
 	if info.Mode().Perm()&anyOther == 0 {
 		return nil
 	}
@@ -47,7 +48,7 @@ func closeFolder(path string, info fs.FileInfo) error {
 	if err != nil {
 		return fmt.Errorf("cannot look into the data folder: %w", err)
 	}
-	if info.Mode().Perm()&otherWrites != 0 && len(entries) > 0 && !slices.ContainsFunc(entries, isOurs) {
+	if info.Mode().Perm()&otherWrites != 0 && len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return slices.Contains(ours, e.Name()) }) {
 		return fmt.Errorf("others may write to the data folder %s, and what is in it is not Millrace's: give this server one of its own, such as --data %s",
 			path, filepath.Join(path, "millrace"))
 	}
@@ -58,11 +59,6 @@ func closeFolder(path string, info fs.FileInfo) error {
 		return errors.Join(err, fmt.Errorf("others can look into the data folder %s, and its file system keeps no permissions: choose --data on another one", path))
 	}
 	return nil
-}
-
-// isOurs reports whether an entry of a data folder shows that it is one.
-func isOurs(e fs.DirEntry) bool {
-	return slices.Contains([]string{databaseFile, keyfile.Name, lockFile}, e.Name())
 }
 
 func ownerOf(info fs.FileInfo) int {

@@ -1,4 +1,5 @@
-package main
+// Package memory keeps a server within the memory that its machine has for it.
+package memory
 
 import (
 	"io/fs"
@@ -14,10 +15,10 @@ import (
 	"github.com/millrace/millrace/internal/domain/bounds"
 )
 
-// limitMemory keeps the server within what its machine or cgroup has: the
+// Limit keeps the server within what its machine or cgroup has: the
 // garbage collector works harder before the kernel would end the process, and
 // large work is refused before that. GOMEMLIMIT has the last word.
-func limitMemory(log *slog.Logger) *bounds.Memory {
+func Limit(log *slog.Logger) *bounds.Memory {
 	limit := debug.SetMemoryLimit(-1)
 	if os.Getenv("GOMEMLIMIT") == "" {
 		if limit = ownMemory(os.DirFS("/")); limit > 0 {
