@@ -72,6 +72,12 @@ func (s source) look(n ast.Node, pkg, file string) {
 		} else {
 			s.computed[written(n.Args[0])] = file
 		}
+	case *ast.CompositeLit: // ai.Failure{kind, "…", sentence}
+		if of, ok := n.Type.(*ast.Ident); ok && of.Name == "Failure" && len(n.Elts) == 3 {
+			if text, ok := literal(n.Elts[1]); ok {
+				s.codes[text] = file
+			}
+		}
 	case *ast.KeyValueExpr: // fault.Error{Code: "…"}, api.NotReadyAnswer{Code: "…"}
 		if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Code" {
 			if text, ok := literal(n.Value); ok && text != "" {
