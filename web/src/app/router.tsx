@@ -182,7 +182,7 @@ export const launchRoute = createRoute({
 export const joinRoute = createRoute({
   getParentRoute: () => root,
   path: "/join",
-  component: lazyRouteComponent(() => import("../sharing/JoinPage.tsx"), "JoinPage"),
+  component: lazyRouteComponent(() => import("./JoinRoute.tsx"), "JoinRoute"),
 });
 
 export const resultsRoute = createRoute({

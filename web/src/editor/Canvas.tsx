@@ -1,5 +1,5 @@
 import "@xyflow/react/dist/base.css";
-import "./canvas.css";
+import "../graph/canvas.css";
 import {
   Background,
   type Connection,
@@ -13,18 +13,18 @@ import {
 import { TriangleAlert } from "lucide-react";
 import { lazy, memo, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useStore } from "zustand";
+import { FarLines } from "../graph/FarLines.tsx";
+import type { FlowEdge, FlowNode } from "../graph/flow.ts";
+import { NodeCard, NoteCard } from "../graph/NodeCard.tsx";
+import { Overview } from "../graph/Overview.tsx";
+import { card as measures } from "../graph/ports.ts";
+import { Detail, farthest, useDetail, useFirstView, useOnlyVisible, useOwnMeasures } from "../graph/view.ts";
 import { toast } from "../ui/toast.ts";
 import { useEditor, useGraph, useProblemsOf, useSession, useShown } from "./context.ts";
-import { FarLines } from "./FarLines.tsx";
-import type { FlowEdge, FlowNode } from "./flow.ts";
 import type { InsertAt } from "./Insert.tsx";
 import { add } from "./kinds.ts";
-import { NodeCard, NoteCard } from "./NodeCard.tsx";
-import { Overview } from "./Overview.tsx";
 import { Cursors } from "./People.tsx";
-import { card as measures } from "./ports.ts";
 import { useKeys } from "./useKeys.ts";
-import { Detail, farthest, useDetail, useFirstView, useOnlyVisible, useOwnMeasures } from "./view.ts";
 
 const Insert = lazy(async () => ({ default: (await import("./Insert.tsx")).Insert }));
 

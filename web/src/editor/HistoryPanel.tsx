@@ -2,13 +2,13 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { RotateCcw } from "lucide-react";
 import { useState } from "react";
 import { api, ask } from "../api/client.ts";
+import { DiffView } from "../graph/DiffView.tsx";
 import { Answer } from "../page/Answer.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Time } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
 import { useEditor, useGraph, useSession } from "./context.ts";
-import { DiffView } from "./DiffView.tsx";
 
 /** HistoryPanel is every version that was kept, what has changed since, and the way back. */
 export function HistoryPanel({ workflowId }: { workflowId: string }) {

@@ -1,8 +1,8 @@
 import { Command } from "cmdk";
+import { card } from "../graph/ports.ts";
 import { Dialog } from "../ui/Dialog.tsx";
 import { useEditor, useGraph } from "./context.ts";
 import { freePlace, type Kind, kinds } from "./kinds.ts";
-import { card } from "./ports.ts";
 
 export interface InsertAt {
   at: { x: number; y: number };

@@ -1,5 +1,6 @@
 import { Copy, Maximize2, Trash2 } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
+import type { GraphNode } from "../graph/model.ts";
 import { Button, IconButton } from "../ui/Button.tsx";
 import { changed } from "../ui/changed.ts";
 import { Dialog } from "../ui/Dialog.tsx";
@@ -8,7 +9,7 @@ import { Notice } from "../ui/Notice.tsx";
 import { Skeleton } from "../ui/Skeleton.tsx";
 import { useEditor, useGraph, useProblemsOf, useSession } from "./context.ts";
 import { DraftArea, DraftInput, numberOf, RemoveButton, Rows, refuseName, refuseNumber, Small } from "./fields.tsx";
-import { freeName, type GraphNode, stepsBefore } from "./graph.ts";
+import { freeName, stepsBefore } from "./graph.ts";
 import { NodeSecrets } from "./NodeSecrets.tsx";
 import { PortsEditor } from "./PortsEditor.tsx";
 

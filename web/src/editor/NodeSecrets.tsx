@@ -1,10 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
+import type { GraphNode } from "../graph/model.ts";
 import { may } from "../identity/access.ts";
 import { useMaybeMe } from "../identity/queries.ts";
 import { secretsQuery } from "../secrets/queries.ts";
 import { Select } from "../ui/Field.tsx";
 import { RemoveButton } from "./fields.tsx";
-import type { GraphNode } from "./graph.ts";
 
 /** NodeSecrets chooses which of the team's secrets a command gets. */
 export function NodeSecrets({

@@ -1,12 +1,13 @@
 import { X } from "lucide-react";
+import type { FlowNode } from "../graph/flow.ts";
+import type { GraphEdge, GraphNode } from "../graph/model.ts";
+import { type Port, portsOf } from "../graph/ports.ts";
 import { IconButton } from "../ui/Button.tsx";
 import { changed } from "../ui/changed.ts";
 import { Checkbox, Select } from "../ui/Field.tsx";
 import { useEditor, useGraph } from "./context.ts";
 import { DraftInput, NameRow, Rows, Small } from "./fields.tsx";
-import type { FlowNode } from "./flow.ts";
-import { freeName, type GraphEdge, type GraphNode } from "./graph.ts";
-import { type Port, portsOf } from "./ports.ts";
+import { freeName } from "./graph.ts";
 
 interface PortsProps {
   node: GraphNode;

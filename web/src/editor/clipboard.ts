@@ -1,8 +1,9 @@
 // Copied steps are text: they can be pasted into another workflow, a mail, or
 // an issue, and a whole definition can be pasted back.
 import { isRecord } from "../api/failure.ts";
+import type { GraphEdge, GraphNode } from "../graph/model.ts";
 import type { Piece } from "./document.ts";
-import { type GraphEdge, type GraphNode, namePattern } from "./graph.ts";
+import { namePattern } from "./graph.ts";
 
 export function pieceText(piece: Piece): string {
   return JSON.stringify({ version: 1, ...piece }, null, 2);

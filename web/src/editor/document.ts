@@ -2,13 +2,13 @@
 // place that knows whether editing is allowed, and that makes each gesture one
 // step of undo.
 import * as Y from "yjs";
+import { type Placed, place } from "../graph/layout.ts";
+import type { GraphEdge, GraphNode } from "../graph/model.ts";
 import type { Definition } from "../workflows/queries.ts";
 import {
   definitionOf,
   draw,
   freeName,
-  type GraphEdge,
-  type GraphNode,
   type Link,
   LOCAL,
   type NamedRoot,
@@ -19,7 +19,6 @@ import {
   setField,
   setFields,
 } from "./graph.ts";
-import { type Placed, place } from "./layout.ts";
 
 export interface Piece {
   nodes: GraphNode[];

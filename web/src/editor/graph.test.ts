@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import * as Y from "yjs";
 import fastq from "../../../examples/fastq-quality/workflow.json";
+import { differences, sorted as inOrder, lineDiff } from "../graph/diff.ts";
+import { card, portsOf } from "../graph/ports.ts";
 import type { Definition } from "../workflows/queries.ts";
 import { readPiece } from "./clipboard.ts";
-import { differences, sorted as inOrder, lineDiff } from "./diff.ts";
 import { Document } from "./document.ts";
 import { definitionOf, draw, freeName, LOCAL, namePattern, newId, replaceText, stepsBefore } from "./graph.ts";
 import { freePlace } from "./kinds.ts";
-import { card, portsOf } from "./ports.ts";
 import { readable } from "./presence.ts";
 import { located } from "./problems.ts";
 

@@ -3,10 +3,8 @@
 // does the same in internal/collab/drawing.go.
 import * as Y from "yjs";
 import { isRecord } from "../api/failure.ts";
+import { type GraphEdge, type GraphNode, same } from "../graph/model.ts";
 import type { Definition } from "../workflows/queries.ts";
-
-export type GraphNode = NonNullable<Definition["nodes"]>[number];
-export type GraphEdge = NonNullable<Definition["edges"]>[number];
 
 /** What an edge joins; the document keeps edges as plain values by their id. */
 export interface Link extends Record<string, unknown> {
@@ -156,15 +154,6 @@ export function definitionOf(doc: Y.Doc): Definition {
 
 function byId(a: { id: string }, b: { id: string }): number {
   return a.id < b.id ? -1 : 1;
-}
-
-/** same compares plain values. */
-export function same(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((each, at) => same(each, b[at]));
-  if (!isRecord(a) || !isRecord(b)) return false;
-  const keys = Object.keys(a);
-  return keys.length === Object.keys(b).length && keys.every((key) => key in b && same(a[key], b[key]));
 }
 
 const letters = "abcdefghijklmnopqrstuvwxyz0123456789";

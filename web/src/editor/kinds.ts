@@ -1,9 +1,9 @@
 // What can be put on the canvas.
 import { Code, FileStack, GitBranch, ListTree, type LucideIcon, Merge, StickyNote, Terminal } from "lucide-react";
-import type { GraphNode } from "./graph.ts";
-import { card } from "./ports.ts";
+import type { GraphNode } from "../graph/model.ts";
+import { card } from "../graph/ports.ts";
+import type { Sized } from "../graph/view.ts";
 import type { GraphStore } from "./store.ts";
-import type { Sized } from "./view.ts";
 
 export interface Kind {
   key: string;

@@ -3,10 +3,11 @@
 // drag, one's own and others', pass and are not kept.
 import type { EdgeChange, NodeChange } from "@xyflow/react";
 import * as Y from "yjs";
+import { byNode, type FlowEdge, type FlowNode, flowEdge, flowNode } from "../graph/flow.ts";
+import type { Placed } from "../graph/layout.ts";
+import type { GraphEdge } from "../graph/model.ts";
 import type { Document } from "./document.ts";
-import { byNode, type FlowEdge, type FlowNode, flowEdge, flowNode } from "./flow.ts";
-import { type GraphEdge, type Link, nodeOf } from "./graph.ts";
-import type { Placed } from "./layout.ts";
+import { type Link, nodeOf } from "./graph.ts";
 
 export interface Shown {
   nodes: FlowNode[];

@@ -1,9 +1,10 @@
 // Watches a document for edits that the server does not have, and keeps them
 // in the browser until it does.
 import * as Y from "yjs";
+import { type GraphEdge, type GraphNode, same } from "../graph/model.ts";
 import type { Definition } from "../workflows/queries.ts";
 import type { Document } from "./document.ts";
-import { definitionOf, type GraphEdge, type GraphNode, LOCAL, same } from "./graph.ts";
+import { definitionOf, LOCAL } from "./graph.ts";
 import { editsOf, forgetEdits, keepEdits, type UnsavedEdits } from "./unsavedStore.ts";
 
 const pause = 200;

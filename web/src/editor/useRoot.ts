@@ -1,6 +1,7 @@
 import { useMemo, useSyncExternalStore } from "react";
+import type { GraphNode } from "../graph/model.ts";
 import { useGraph } from "./context.ts";
-import type { GraphNode, NamedRoot } from "./graph.ts";
+import type { NamedRoot } from "./graph.ts";
 
 /** useRoot is the named values of the document, again when one of them changes. */
 export function useRoot(root: NamedRoot): Record<string, unknown> {

@@ -1,14 +1,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { DiffView } from "../editor/DiffView.tsx";
+import { DiffView } from "../graph/DiffView.tsx";
 import { Answer } from "../page/Answer.tsx";
+import { looks, StatusPill } from "../page/status.tsx";
 import { credits, duration } from "../ui/format.ts";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
 import { compared, type Row } from "./model.ts";
 import { runQuery, runsQuery } from "./queries.ts";
 import type { Run } from "./runStore.ts";
-import { looks, StatusPill } from "./status.tsx";
 
 /** Compare sets a run beside the one before it: what was different, and what that did. */
 export function Compare({ run }: { run: Run }) {

@@ -5,16 +5,16 @@ import { lazy, type ReactNode, Suspense } from "react";
 import { api, ask, type Schemas } from "../api/client.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Page, Section } from "../page/Page.tsx";
+import { runTitle } from "../page/runTitle.ts";
+import { looks, StatusPill } from "../page/status.tsx";
 import { useChange } from "../page/useChange.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { Empty } from "../ui/Empty.tsx";
 import { credits, duration, plural } from "../ui/format.ts";
 import { Table, Td, Th } from "../ui/Table.tsx";
-import { runTitle } from "./label.ts";
 import { runQuery } from "./queries.ts";
-import { looks, StatusPill } from "./status.tsx";
 
-const DiffView = lazy(async () => ({ default: (await import("../editor/DiffView.tsx")).DiffView }));
+const DiffView = lazy(async () => ({ default: (await import("../graph/DiffView.tsx")).DiffView }));
 
 type Comparison = Schemas["RunComparison"];
 

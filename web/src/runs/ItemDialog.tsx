@@ -1,6 +1,7 @@
 import { Download, FileTerminal } from "lucide-react";
 import { useStore } from "zustand";
 import { Preview } from "../files/Preview.tsx";
+import { active, StatusPill } from "../page/status.tsx";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { bytes, count, duration, exact, plural } from "../ui/format.ts";
@@ -8,7 +9,6 @@ import { type Item, itemText, took } from "./items.ts";
 import { named } from "./model.ts";
 import { RetryButtons } from "./Retry.tsx";
 import type { RunNode, RunStore } from "./runStore.ts";
-import { active, StatusPill } from "./status.tsx";
 
 interface ItemDialogProps {
   store: RunStore;

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "react";
 import { useStore } from "zustand";
 import { api, askPage, type Schemas } from "../api/client.ts";
 import { Problem } from "../page/Problem.tsx";
+import { active, looks, StatusPill } from "../page/status.tsx";
 import { Empty } from "../ui/Empty.tsx";
 import { Select } from "../ui/Field.tsx";
 import { bytes, count, duration } from "../ui/format.ts";
@@ -13,7 +14,6 @@ import { Td, Th } from "../ui/Table.tsx";
 import { ItemDialog } from "./ItemDialog.tsx";
 import { type Item, itemText, peak, took } from "./items.ts";
 import type { RunNode, RunStore } from "./runStore.ts";
-import { active, looks, StatusPill } from "./status.tsx";
 
 type Status = Schemas["NodeStatus"];
 const states: Status[] = ["failed", "running", "retrying", "queued", "succeeded", "cancelled"];

@@ -1,11 +1,11 @@
 import { Link } from "@tanstack/react-router";
 import { FileTerminal, ListChecks, PencilLine, Recycle, X } from "lucide-react";
 import { useStore } from "zustand";
+import { StatusPill } from "../page/status.tsx";
 import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
 import { bytes, count, duration } from "../ui/format.ts";
 import { Progress } from "../ui/Progress.tsx";
 import type { RunStore } from "./runStore.ts";
-import { StatusPill } from "./status.tsx";
 
 interface NodePanelProps {
   store: RunStore;

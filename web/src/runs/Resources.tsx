@@ -1,10 +1,10 @@
 import { lazy, Suspense, useSyncExternalStore } from "react";
 import { useStore } from "zustand";
+import { active } from "../page/status.tsx";
 import { bytes, count, duration } from "../ui/format.ts";
 import { Skeleton } from "../ui/Skeleton.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import type { RunStore } from "./runStore.ts";
-import { active } from "./status.tsx";
 
 const Plot = lazy(() => import("./Plot.tsx"));
 

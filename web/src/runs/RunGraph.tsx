@@ -1,5 +1,5 @@
 import "@xyflow/react/dist/base.css";
-import "../editor/canvas.css";
+import "../graph/canvas.css";
 import {
   Background,
   Controls,
@@ -12,17 +12,17 @@ import {
 import { Recycle } from "lucide-react";
 import { createContext, memo, useCallback, useContext, useEffect, useMemo } from "react";
 import { useStore } from "zustand";
-import { FarLines } from "../editor/FarLines.tsx";
-import { type FlowEdge, type FlowNode, flowOf } from "../editor/flow.ts";
-import { NodeCard, NoteCard } from "../editor/NodeCard.tsx";
-import { Overview } from "../editor/Overview.tsx";
-import { Detail, farthest, useDetail, useFirstView, useOnlyVisible, useOwnMeasures } from "../editor/view.ts";
+import { FarLines } from "../graph/FarLines.tsx";
+import { type FlowEdge, type FlowNode, flowOf } from "../graph/flow.ts";
+import { NodeCard, NoteCard } from "../graph/NodeCard.tsx";
+import { Overview } from "../graph/Overview.tsx";
+import { Detail, farthest, useDetail, useFirstView, useOnlyVisible, useOwnMeasures } from "../graph/view.ts";
+import { looks } from "../page/status.tsx";
 import { classes } from "../ui/classes.ts";
 import { duration } from "../ui/format.ts";
 import { useNow } from "../ui/Time.tsx";
 import { kin } from "./model.ts";
 import type { RunNode, RunStore } from "./runStore.ts";
-import { looks } from "./status.tsx";
 
 const Following = createContext<RunStore | null>(null);
 

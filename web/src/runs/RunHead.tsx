@@ -5,6 +5,7 @@ import { lazy, Suspense, useState } from "react";
 import { useStore } from "zustand";
 import { may } from "../identity/access.ts";
 import { useMe, useMissing, useWhyNot } from "../identity/queries.ts";
+import { active, StatusPill } from "../page/status.tsx";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { ConfirmDialog } from "../ui/Dialog.tsx";
 import { credits, duration } from "../ui/format.ts";
@@ -16,7 +17,6 @@ import { waits } from "./model.ts";
 import { cancelRun, runQuery } from "./queries.ts";
 import { RetryButtons } from "./Retry.tsx";
 import type { Run, RunStore } from "./runStore.ts";
-import { active, StatusPill } from "./status.tsx";
 
 const LabelDialog = lazy(async () => ({ default: (await import("./RunLabel.tsx")).LabelDialog }));
 const ResultLinks = lazy(async () => ({ default: (await import("../sharing/ResultLinks.tsx")).ResultLinks }));

@@ -6,7 +6,8 @@ import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Field, Input, Textarea } from "../ui/Field.tsx";
 import { Form } from "../ui/Form.tsx";
-import { type Label, readTags } from "./label.ts";
+import { readTags } from "../ui/readTags.ts";
+import type { Label } from "./label.ts";
 import { runQuery } from "./queries.ts";
 
 /** LabelFields asks for a name, a note and tags. */

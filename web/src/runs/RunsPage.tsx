@@ -6,6 +6,8 @@ import { may } from "../identity/access.ts";
 import { useMe, useWhyNot } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Page } from "../page/Page.tsx";
+import { runTitle } from "../page/runTitle.ts";
+import { active, looks, StatusPill } from "../page/status.tsx";
 import { useChange } from "../page/useChange.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { Empty } from "../ui/Empty.tsx";
@@ -20,10 +22,8 @@ import { Time, useNow } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
 import { useSettled } from "../ui/useSettled.ts";
 import { workflowsQuery } from "../workflows/queries.ts";
-import { runTitle } from "./label.ts";
 import { waits } from "./model.ts";
 import { cancelRun, pageOfRuns, type RunFilter, type RunRow, runsQuery } from "./queries.ts";
-import { active, looks, StatusPill } from "./status.tsx";
 
 const dayMs = 86_400_000;
 const stateNames = {

@@ -4,6 +4,7 @@ import { ArrowDown, ArrowUp, Ban, Download } from "lucide-react";
 import { api, ask } from "../api/client.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Page } from "../page/Page.tsx";
+import { active, StatusPill } from "../page/status.tsx";
 import { useChange } from "../page/useChange.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { Checkbox } from "../ui/Field.tsx";
@@ -11,7 +12,6 @@ import { credits, duration, plural } from "../ui/format.ts";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { toast } from "../ui/toast.ts";
 import { cancelRun } from "./queries.ts";
-import { active, StatusPill } from "./status.tsx";
 import { type Column, cell, type Sweep, type SweepRun, sorted } from "./sweep.ts";
 
 const mostOutputs = 5;

@@ -3,11 +3,11 @@ import { Link } from "@tanstack/react-router";
 import { FlaskConical } from "lucide-react";
 import { api, ask, bare, once } from "../api/client.ts";
 import { useWhyNot } from "../identity/queries.ts";
+import { active, StatusPill } from "../page/status.tsx";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { Coloured } from "./LogView.tsx";
 import { Outputs } from "./Outputs.tsx";
 import { runQuery } from "./queries.ts";
-import { active, StatusPill } from "./status.tsx";
 
 interface TestStepProps {
   workflowId: string;

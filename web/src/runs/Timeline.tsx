@@ -1,12 +1,12 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useMemo, useRef } from "react";
 import { useStore } from "zustand";
+import { active, looks } from "../page/status.tsx";
 import { classes } from "../ui/classes.ts";
 import { duration } from "../ui/format.ts";
 import { useNow } from "../ui/Time.tsx";
 import { attemptsOf } from "./model.ts";
 import type { RunEvent, RunStore } from "./runStore.ts";
-import { active, looks } from "./status.tsx";
 
 const row = 34;
 

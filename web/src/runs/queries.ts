@@ -1,6 +1,6 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { api, ask, askPage, bare, type Schemas } from "../api/client.ts";
-import { active } from "./status.tsx";
+import { active } from "../page/status.tsx";
 
 export type RunRow = Schemas["RunRow"];
 

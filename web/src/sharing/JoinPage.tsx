@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import { Clock, DoorOpen, Link2Off, Users } from "lucide-react";
-import { lazy, type ReactNode, Suspense, useEffect, useState } from "react";
+import { type ComponentType, type ReactNode, Suspense, useEffect, useState } from "react";
 import { type ApiFailure, isFailure } from "../api/failure.ts";
 import { useMaybeMe } from "../identity/queries.ts";
 import { useTitle } from "../page/Page.tsx";
@@ -11,7 +11,8 @@ import { Form } from "../ui/Form.tsx";
 import { SkeletonRows } from "../ui/Skeleton.tsx";
 import { type Joined, join } from "./queries.ts";
 
-const GuestEditor = lazy(() => import("../editor/GuestEditor.tsx"));
+/** The editor that a guest enters, handed in by the app: the editor itself knows this room. */
+type GuestEditor = ComponentType<{ join: Joined }>;
 
 const nameKey = "millrace.guest-name";
 const tokenPattern = /^mri_[0-9A-Za-z]+$/;
@@ -23,7 +24,7 @@ export function readToken(hash: string): string | null {
 }
 
 /** JoinPage is where a share link leads: it asks for a name and opens the workflow. */
-export function JoinPage() {
+export function JoinPage({ Editor }: { Editor: GuestEditor }) {
   useTitle("Shared workflow");
   const [token, setToken] = useState(() => readToken(location.hash));
   useEffect(() => {
@@ -32,7 +33,7 @@ export function JoinPage() {
     return () => removeEventListener("hashchange", read);
   }, []);
   const enter = useMutation({ mutationFn: (name: string) => join(token ?? "", name), meta: { shown: true } });
-  if (enter.data) return <Inside joined={enter.data} />;
+  if (enter.data) return <Inside Editor={Editor} joined={enter.data} />;
   if (!token) {
     return (
       <Calm icon={<Link2Off />} title="This link is incomplete">
@@ -109,10 +110,10 @@ function Ask({ enter, busy, error }: { enter: (name: string) => void; busy: bool
   );
 }
 
-function Inside({ joined }: { joined: Joined }) {
+function Inside({ Editor, joined }: { Editor: GuestEditor; joined: Joined }) {
   return (
     <Suspense fallback={<SkeletonRows label="Loading workflow" />}>
-      <GuestEditor join={joined} />
+      <Editor join={joined} />
     </Suspense>
   );
 }

@@ -166,7 +166,7 @@ function Links({ workflowId }: { workflowId: string }) {
   });
   return (
     <section>
-      <h3 className="mb-2 text-sm">Links so far</h3>
+      <h3 className="mb-2 text-sm">Links</h3>
       <Answer query={invites} rows={2}>
         {(list) =>
           list.length === 0 ? (

@@ -2,11 +2,11 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, ask } from "../api/client.ts";
 import { Problem } from "../page/Problem.tsx";
-import { readTags } from "../runs/label.ts";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Field, Input } from "../ui/Field.tsx";
 import { Form } from "../ui/Form.tsx";
+import { readTags } from "../ui/readTags.ts";
 
 interface TagsDialogProps {
   workflow: { id: string; name: string; tags: string[] };

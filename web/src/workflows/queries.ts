@@ -1,6 +1,6 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, ask, askPage, once, type Schemas } from "../api/client.ts";
-import { active } from "../runs/status.tsx";
+import { active } from "../page/status.tsx";
 
 export type WorkflowRow = Schemas["WorkflowRow"];
 export type Workflow = Schemas["Workflow"];

@@ -1,7 +1,7 @@
 // A node's ports, and where they sit on its card. The canvas and the run page
 // draw with the same measures, so that a graph looks the same in both, and
 // lines can be drawn to cards that are out of sight.
-import type { GraphEdge, GraphNode } from "./graph.ts";
+import type { GraphEdge, GraphNode } from "./model.ts";
 
 export interface Port {
   name: string;

@@ -1,9 +1,9 @@
 import { Link } from "@tanstack/react-router";
 import type { Schemas } from "../api/client.ts";
+import { looks } from "../page/status.tsx";
 import { classes } from "../ui/classes.ts";
 import { duration } from "../ui/format.ts";
 import { Tooltip } from "../ui/Tooltip.tsx";
-import { looks } from "./status.tsx";
 
 type RunBrief = Schemas["RunBrief"];
 

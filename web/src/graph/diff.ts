@@ -2,7 +2,7 @@
 // details.
 import { isRecord } from "../api/failure.ts";
 import type { Definition } from "../workflows/queries.ts";
-import { type GraphNode, same } from "./graph.ts";
+import { type GraphNode, same } from "./model.ts";
 
 export interface Difference {
   id: string;

@@ -2,7 +2,7 @@
 // lines cross. Linear in the size of the graph but for the sorting, so that
 // 2,000 nodes take a moment and not a minute.
 
-import type { GraphEdge, GraphNode } from "./graph.ts";
+import type { GraphEdge, GraphNode } from "./model.ts";
 import { card, cardHeight, portsOf } from "./ports.ts";
 
 export interface Placed {

@@ -2,8 +2,8 @@
 // nothing about it changes: React Flow then renders nothing again.
 import { type Edge, MarkerType, type Node, Position } from "@xyflow/react";
 import type { Definition } from "../workflows/queries.ts";
-import type { GraphEdge, GraphNode } from "./graph.ts";
 import { place } from "./layout.ts";
+import type { GraphEdge, GraphNode } from "./model.ts";
 import { card, cardHeight, note, type Ports, portsOf, spots } from "./ports.ts";
 
 export interface CardData extends Record<string, unknown> {
