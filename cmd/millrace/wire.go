@@ -38,6 +38,7 @@ import (
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/freedisk"
 	"github.com/millrace/millrace/internal/httpapi"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/identity/oidc"
 	"github.com/millrace/millrace/internal/mail"
@@ -154,7 +155,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
 		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
-		Limiter: db, Answers: db, Memory: h.memory, Metrics: httpapi.NewMetrics(h.metrics), Trace: h.traceRequest(), Now: time.Now,
+		Limiter: db, Answers: db, Memory: h.memory, Metrics: kernel.NewMetrics(h.metrics), Trace: h.traceRequest(), Now: time.Now,
 		Secrets: secrets.NewService(db, time.Now), Audit: audit.NewService(db),
 		App:        httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
 		Checks:     map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},

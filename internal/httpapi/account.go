@@ -5,16 +5,17 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
 // eraseTeam answers when the team is gone. It takes as long as its runs need
 // to end.
-func (a *API) eraseTeam(x *exchange) (answer, error) {
-	in, err := decode[api.EraseTeam](x)
+func (a *API) eraseTeam(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.EraseTeam](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Time{}) // not every connection has one
-	e, err := a.Account.Erase(x.ctx(), x.caller, in.Confirm)
-	return answer{data: api.Erased{Erased: true, TeamID: string(x.caller.Team), Counts: e.Counts}}, err
+	_ = http.NewResponseController(x.Writer).SetWriteDeadline(time.Time{}) // not every connection has one
+	e, err := a.Account.Erase(x.Context(), x.Caller, in.Confirm)
+	return kernel.Answer{Data: api.Erased{Erased: true, TeamID: string(x.Caller.Team), Counts: e.Counts}}, err
 }

@@ -17,72 +17,73 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/httpapi/events"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
 // papersLimit keeps one address from having everything looked up that fails
 // and costs no quota.
-var papersLimit = &addressLimit{name: "papers", window: limits.Window{Most: 300, Per: time.Minute}}
+var papersLimit = &kernel.AddressLimit{Name: "papers", Window: limits.Window{Most: 300, Per: time.Minute}}
 
-func (a *API) analyzePaper(x *exchange) (answer, error) {
-	in, err := decode[api.AnalyzePaper](x)
+func (a *API) analyzePaper(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.AnalyzePaper](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	owner := x.paperOwner()
-	an, err := a.AI.Analyze(x.ctx(), owner, in.Doi)
-	return x.deliver(owner, an, err)
+	owner := a.paperOwner(x)
+	an, err := a.AI.Analyze(x.Context(), owner, in.Doi)
+	return a.deliver(x, owner, an, err)
 }
 
 // paperOwner is the caller's team, or the visitor that a cookie of ours names.
-func (x *exchange) paperOwner() ai.Owner {
-	if x.caller.Team != "" {
-		return ai.OwnerOf(x.caller)
+func (a *API) paperOwner(x *kernel.Exchange) ai.Owner {
+	if x.Caller.Team != "" {
+		return ai.OwnerOf(x.Caller)
 	}
-	return ai.Owner{Visitor: x.visitor(), Address: x.clientPrefix()}
+	return ai.Owner{Visitor: a.visitor(x), Address: x.ClientPrefix()}
 }
 
 // deliver waits for an analysis, or streams how it goes, unless it was refused.
-func (x *exchange) deliver(owner ai.Owner, an ai.Analysis, refused error) (answer, error) {
-	if err := errors.Join(refused, x.standing(owner)); err != nil {
-		return answer{}, err
+func (a *API) deliver(x *kernel.Exchange, owner ai.Owner, an ai.Analysis, refused error) (kernel.Answer, error) {
+	if err := errors.Join(refused, a.standing(x, owner)); err != nil {
+		return kernel.Answer{}, err
 	}
-	if x.wantsStream() {
-		return answer{stream: func(w http.ResponseWriter, _ *http.Request) { x.streamAnalysis(w, an) }}, nil
+	if wantsStream(x) {
+		return kernel.Answer{Stream: func(w http.ResponseWriter, _ *http.Request) { a.streamAnalysis(x, w, an) }}, nil
 	}
-	an, err := x.await(an)
+	an, err := a.await(x, an)
 	switch {
 	case err != nil:
-		return answer{}, err
+		return kernel.Answer{}, err
 	case an.Failure != nil:
-		return answer{}, an.Failure.Err()
+		return kernel.Answer{}, an.Failure.Err()
 	case an.Status != ai.Completed:
-		return answer{status: http.StatusAccepted, data: analysisOut(an)}, nil
+		return kernel.Answer{Status: http.StatusAccepted, Data: analysisOut(an)}, nil
 	}
-	return ok(analysisOut(an))
+	return kernel.OK(analysisOut(an))
 }
 
 // await gives an analysis some time to end.
-func (x *exchange) await(an ai.Analysis) (ai.Analysis, error) {
-	wait := x.api.AnalysisWait
-	conn := http.NewResponseController(x.w)
+func (a *API) await(x *kernel.Exchange, an ai.Analysis) (ai.Analysis, error) {
+	wait := a.AnalysisWait
+	conn := http.NewResponseController(x.Writer)
 	_ = conn.SetReadDeadline(time.Time{}) // past it, the server would take the client for gone
-	_ = conn.SetWriteDeadline(time.Now().Add(wait + idle))
-	ctx, cancel := context.WithTimeout(x.ctx(), wait)
+	_ = conn.SetWriteDeadline(time.Now().Add(wait + kernel.IdleTime))
+	ctx, cancel := context.WithTimeout(x.Context(), wait)
 	defer cancel()
-	return x.api.AI.Follow(ctx, an, func(ai.Analysis, bool) error { return nil })
+	return a.AI.Follow(ctx, an, func(ai.Analysis, bool) error { return nil })
 }
 
 // standing adds how many analyses are left today.
-func (x *exchange) standing(owner ai.Owner) error {
-	q, err := x.api.AI.Quota(x.ctx(), owner)
+func (a *API) standing(x *kernel.Exchange, owner ai.Owner) error {
+	q, err := a.AI.Quota(x.Context(), owner)
 	if err == nil {
-		x.rateLimit("analyses", limits.Window{Most: q.Limit, Per: 24 * time.Hour}, limits.Result{Remaining: q.Remaining, Reset: q.ResetsAt.Sub(x.api.Now())})
+		x.RateLimit("analyses", limits.Window{Most: q.Limit, Per: 24 * time.Hour}, limits.Result{Remaining: q.Remaining, Reset: q.ResetsAt.Sub(a.Now())})
 	}
 	return err
 }
 
-func (x *exchange) wantsStream() bool {
-	return slices.ContainsFunc(strings.Split(strings.Join(x.r.Header.Values("Accept"), ","), ","), func(media string) bool {
+func wantsStream(x *kernel.Exchange) bool {
+	return slices.ContainsFunc(strings.Split(strings.Join(x.Request.Header.Values("Accept"), ","), ","), func(media string) bool {
 		media, _, _ = strings.Cut(media, ";")
 		return strings.EqualFold(strings.TrimSpace(media), "text/event-stream")
 	})
@@ -90,7 +91,7 @@ func (x *exchange) wantsStream() bool {
 
 // streamAnalysis sends frames until the analysis is over. The work goes on
 // when the client leaves.
-func (x *exchange) streamAnalysis(w http.ResponseWriter, an ai.Analysis) {
+func (a *API) streamAnalysis(x *kernel.Exchange, w http.ResponseWriter, an ai.Analysis) {
 	f := events.Open(w)
 	send := func(v any) error {
 		text, err := json.Marshal(v)
@@ -99,19 +100,19 @@ func (x *exchange) streamAnalysis(w http.ResponseWriter, an ai.Analysis) {
 		}
 		return f.Line(fmt.Sprintf("data: %s\n\n", text))
 	}
-	spoke := x.api.Now()
-	_, err := x.api.AI.Follow(x.ctx(), an, func(now ai.Analysis, moved bool) error {
+	spoke := a.Now()
+	_, err := a.AI.Follow(x.Context(), an, func(now ai.Analysis, moved bool) error {
 		switch {
 		case moved:
-			spoke = x.api.Now()
+			spoke = a.Now()
 			return send(analysisFrame(now))
-		case x.api.Now().Sub(spoke) >= events.Pause:
-			spoke = x.api.Now()
+		case a.Now().Sub(spoke) >= events.Pause:
+			spoke = a.Now()
 			return f.Line(events.Heartbeat)
 		}
 		return nil
 	})
-	if err != nil && x.ctx().Err() == nil {
+	if err != nil && x.Context().Err() == nil {
 		_ = send(map[string]any{"type": "error", "code": "internal", "error": "the progress of this analysis is lost; ask again"})
 	}
 }
@@ -133,21 +134,21 @@ func analysisFrame(a ai.Analysis) any {
 	return map[string]any{"type": "progress", "analysisId": a.ID, "stage": p.Stage, "percent": p.Percent, "message": p.Message}
 }
 
-func (a *API) getAnalysis(x *exchange) (answer, error) {
-	q := x.r.URL.Query()
+func (a *API) getAnalysis(x *kernel.Exchange) (kernel.Answer, error) {
+	q := x.Request.URL.Query()
 	id, name := q.Get("id"), q.Get("doi")
 	if (id == "") == (name == "") {
-		return answer{}, fault.Problems([]fault.Detail{{Path: "id", Message: "or doi is needed, and only one of them"}}, "give an id or a doi, and only one of them")
+		return kernel.Answer{}, fault.Problems([]fault.Detail{{Path: "id", Message: "or doi is needed, and only one of them"}}, "give an id or a doi, and only one of them")
 	}
 	if name != "" {
-		an, err := a.AI.AnalysisOf(x.ctx(), x.caller, name)
-		return answer{data: analysisOut(an)}, err
+		an, err := a.AI.AnalysisOf(x.Context(), x.Caller, name)
+		return kernel.Answer{Data: analysisOut(an)}, err
 	}
-	if !printable(id) {
-		return answer{}, fault.NotFound("no such analysis")
+	if !kernel.Printable(id) {
+		return kernel.Answer{}, fault.NotFound("no such analysis")
 	}
-	an, err := a.AI.Analysis(x.ctx(), x.caller, ids.Analysis(id))
-	return answer{data: analysisOut(an)}, err
+	an, err := a.AI.Analysis(x.Context(), x.Caller, ids.Analysis(id))
+	return kernel.Answer{Data: analysisOut(an)}, err
 }
 
 const (
@@ -155,37 +156,37 @@ const (
 	analysesMost    = 1000
 )
 
-func (a *API) listAnalyses(x *exchange) (answer, error) {
-	limit, err := number(x.r, "limit", 1, analysesMost, analysesDefault)
+func (a *API) listAnalyses(x *kernel.Exchange) (kernel.Answer, error) {
+	limit, err := kernel.Number(x.Request, "limit", 1, analysesMost, analysesDefault)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	before, err := cursor(x.r)
+	before, err := kernel.Cursor(x.Request)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	list, more, err := a.AI.Analyses(x.ctx(), x.caller, ids.Analysis(before), limit)
+	list, more, err := a.AI.Analyses(x.Context(), x.Caller, ids.Analysis(before), limit)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.AnalysisRow, len(list))
 	for i, an := range list {
 		o := analysisOut(an)
 		out[i] = api.AnalysisRow{
-			AnalysisID: o.AnalysisID, Status: o.Status, Stage: o.Stage, Doi: o.Doi, Title: orNull(an.Title), CreatedAt: o.CreatedAt, Error: o.Error,
+			AnalysisID: o.AnalysisID, Status: o.Status, Stage: o.Stage, Doi: o.Doi, Title: kernel.OrNull(an.Title), CreatedAt: o.CreatedAt, Error: o.Error,
 		}
 	}
 	page := &api.Page{HasMore: more}
 	if more {
-		page.NextCursor = asCursor(out[limit-1].AnalysisID)
+		page.NextCursor = kernel.AsCursor(out[limit-1].AnalysisID)
 	}
-	return answer{data: out, page: page}, nil
+	return kernel.Answer{Data: out, Page: page}, nil
 }
 
 func analysisOut(a ai.Analysis) api.Analysis {
-	out := api.Analysis{AnalysisID: string(a.ID), Status: api.AnalysisStatus(a.Status), Doi: orNull(string(a.DOI)), CreatedAt: api.At(a.CreatedAt)}
+	out := api.Analysis{AnalysisID: string(a.ID), Status: api.AnalysisStatus(a.Status), Doi: kernel.OrNull(string(a.DOI)), CreatedAt: api.At(a.CreatedAt)}
 	if !a.Status.Terminal() {
-		out.Stage = orNull(a.Progress.Stage)
+		out.Stage = kernel.OrNull(a.Progress.Stage)
 	}
 	if a.Failure != nil {
 		out.Error = &a.Failure.Message
@@ -212,22 +213,22 @@ func resultOut(r ai.Result) *api.AnalysisResult {
 func stepOut(s reader.Step) api.MethodologyStep {
 	out := api.MethodologyStep{Name: s.Name, Description: s.Description, Tools: s.Tools, Evidence: []api.Evidence{}}
 	for _, e := range s.Evidence {
-		out.Evidence = append(out.Evidence, api.Evidence{Page: capOut(e.Page), Quote: e.Quote})
+		out.Evidence = append(out.Evidence, api.Evidence{Page: kernel.NumberOrNull(e.Page), Quote: e.Quote})
 	}
 	return out
 }
 
 func paperOut(p ai.Paper) api.Paper {
 	out := api.Paper{
-		Doi: orNull(string(p.DOI)), Title: orNull(p.Title), Authors: []api.Author{}, Abstract: orNull(p.Abstract), Journal: orNull(p.Journal),
-		Publisher: orNull(p.Publisher), Year: capOut(p.Year), Type: orNull(p.Type), URL: orNull(p.URL), CitationCount: p.CitationCount,
-		IsRetracted: p.IsRetracted, Source: p.Source, PageCount: capOut(p.PageCount),
+		Doi: kernel.OrNull(string(p.DOI)), Title: kernel.OrNull(p.Title), Authors: []api.Author{}, Abstract: kernel.OrNull(p.Abstract), Journal: kernel.OrNull(p.Journal),
+		Publisher: kernel.OrNull(p.Publisher), Year: kernel.NumberOrNull(p.Year), Type: kernel.OrNull(p.Type), URL: kernel.OrNull(p.URL), CitationCount: p.CitationCount,
+		IsRetracted: p.IsRetracted, Source: p.Source, PageCount: kernel.NumberOrNull(p.PageCount),
 	}
 	for _, a := range p.Authors {
-		out.Authors = append(out.Authors, api.Author{Name: a.Name, Orcid: orNull(a.ORCID), Affiliation: orNull(a.Affiliation)})
+		out.Authors = append(out.Authors, api.Author{Name: a.Name, Orcid: kernel.OrNull(a.ORCID), Affiliation: kernel.OrNull(a.Affiliation)})
 	}
 	if o := p.OpenAccess; o != nil {
-		out.OpenAccess = &api.OpenAccess{IsOa: o.IsOA, Status: orNull(o.Status), License: orNull(o.License), PdfURL: orNull(o.PDFURL)}
+		out.OpenAccess = &api.OpenAccess{IsOa: o.IsOA, Status: kernel.OrNull(o.Status), License: kernel.OrNull(o.License), PdfURL: kernel.OrNull(o.PDFURL)}
 	}
 	return out
 }

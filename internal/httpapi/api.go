@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"path"
-	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/account"
@@ -16,10 +14,9 @@ import (
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/bounds"
-	"github.com/millrace/millrace/internal/domain/limits"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi/events"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/runs"
@@ -29,16 +26,6 @@ import (
 	"github.com/millrace/millrace/internal/upkeep"
 	"github.com/millrace/millrace/internal/workflows"
 )
-
-// Limiter counts requests, across all replicas.
-type Limiter interface {
-	TakeHit(ctx context.Context, bucket string, w limits.Window, now time.Time) (limits.Result, error)
-}
-
-// Answers remembers what requests with an idempotency key were answered.
-type Answers interface {
-	Answer(ctx context.Context, k once.Key, now time.Time) (once.Record, error)
-}
 
 // Options are what the API is made of.
 type Options struct {
@@ -64,12 +51,12 @@ type Options struct {
 	Pages     Pages // nil without the sandbox
 	AI        *ai.Service
 	Chat      *ai.Chat
-	Limiter   Limiter
-	Answers   Answers
+	Limiter   kernel.Limiter
+	Answers   kernel.Answers
 	Memory    *bounds.Memory                         // of the server; nil: without end
 	Checks    map[string]func(context.Context) error // what readiness asks, by name
 	App       App
-	Metrics   *Metrics
+	Metrics   *kernel.Metrics
 	// Trace begins the span of a request, and returns what ends it; nil: nobody traces.
 	Trace func(r *http.Request, route string) (*http.Request, func(status int))
 	Now   func() time.Time
@@ -88,8 +75,8 @@ type Options struct {
 // API is the whole HTTP surface.
 type API struct {
 	Options
-	inFlight inFlight
-	streams  *events.Streams
+	server  *kernel.Server
+	streams *events.Streams
 }
 
 // life ends when the server is told to stop.
@@ -102,112 +89,22 @@ func (a *API) life() context.Context {
 
 // New makes the API.
 func New(o Options) *API {
-	a := &API{Options: o}
+	a := &API{Options: o, server: kernel.New(kernel.Options{
+		Away: o.Away, Log: o.Log, Identity: o.Identity, Guests: o.Sharing, Cookie: o.Cookie, Limiter: o.Limiter, Answers: o.Answers, Memory: o.Memory,
+		Metrics: o.Metrics, Trace: o.Trace, Now: o.Now, PublicURLs: o.PublicURLs, TrustedProxies: o.TrustedProxies,
+		Actions: actions,
+	})}
 	a.streams = events.New(events.Options{Runs: o.Runs, Feed: o.Feed, Messages: messages{a}, MayWatch: a.mayWatch, Now: o.Now, Life: a.life()})
 	return a
 }
 
-// Mux takes every request to its route. What is not spelled as a route is
-// spelled goes to none: the standard mux would redirect it past our headers.
-type Mux struct {
-	*http.ServeMux
-	lost http.Handler
-}
-
-func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if misspelled(r.URL.Path) {
-		m.lost.ServeHTTP(w, r)
-		return
-	}
-	m.ServeMux.ServeHTTP(w, r)
-}
-
-// Handler finds what serves a request, and its pattern.
-func (m *Mux) Handler(r *http.Request) (h http.Handler, pattern string) {
-	if misspelled(r.URL.Path) {
-		return m.lost, ""
-	}
-	return m.ServeMux.Handler(r)
-}
-
-func misspelled(p string) bool {
-	return !printable(p) || (p != path.Clean(p) && p != path.Clean(p)+"/")
-}
-
-// Handler builds the mux: every route of the table, and one answer for
-// everything else.
-func (a *API) Handler() *Mux {
-	mux := http.NewServeMux()
-	for _, rt := range a.routes() {
-		if a.BuiltIn == nil && ofAccounts(rt.pattern) {
-			rt = route{pattern: rt.pattern, failsAs: rt.failsAs, handle: notBuiltIn}
-		}
-		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) })
-	}
-	to := func(handle handler) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			program := strings.HasPrefix(r.URL.Path, "/api/") || strings.HasPrefix(r.URL.Path, "/auth/")
-			a.serve(route{pattern: "unknown", page: !program, handle: handle}, w, r)
+// Handler is every route of the table, and the pages of the app.
+func (a *API) Handler() *kernel.Mux {
+	table := a.routes()
+	for i, rt := range table {
+		if a.BuiltIn == nil && ofAccounts(rt.Pattern) {
+			table[i] = kernel.Route{Pattern: rt.Pattern, FailsAs: rt.FailsAs, Handle: notBuiltIn}
 		}
 	}
-	a.serveApp(mux)
-	taken := shadowed(mux, a.routes())
-	unknown := to(a.unknown(mux, taken))
-	for pattern := range taken {
-		mux.Handle(pattern, unknown)
-	}
-	mux.Handle("/", unknown)
-	return &Mux{mux, to(nowhere)}
-}
-
-// serve carries one exchange from the request to the access log.
-func (a *API) serve(rt route, w http.ResponseWriter, r *http.Request) {
-	x := a.begin(rt, w, r)
-	defer x.end()
-	if x.preflight() {
-		return
-	}
-	ans, err := x.answer()
-	if err != nil {
-		x.fail(err)
-		return
-	}
-	x.write(ans)
-}
-
-// answerTime is how long a request may wait for the database or the object store
-// to answer, so that its client hears from us within ten seconds.
-const answerTime = 9 * time.Second
-
-// answer admits the request and hands it to its route. Routes that take long by
-// nature are bounded only as long as they are admitted.
-func (x *exchange) answer() (answer, error) {
-	whole := x.r
-	ctx, cancel := context.WithTimeout(whole.Context(), answerTime)
-	defer cancel()
-	defer func() { x.r = whole }()
-	x.r = whole.WithContext(ctx)
-	if err := x.admit(); err != nil {
-		return answer{}, err
-	}
-	if x.rt.slow {
-		x.r = whole
-	}
-	x.arm()
-	return x.onlyOnce(x.rt.handle)
-}
-
-// admit runs the checks in the order of the contract: who, how often, which
-// team, which role, how large and of what type; the rest is the handler's.
-func (x *exchange) admit() error {
-	if err := x.identify(); err != nil {
-		return err
-	}
-	if err := x.limit(); err != nil {
-		return err
-	}
-	if err := x.place(); err != nil {
-		return err
-	}
-	return x.readBody()
+	return a.server.Handler(table, a.appRoutes())
 }

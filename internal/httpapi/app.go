@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"path"
 	"strings"
+
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
 // App is the web app, as it was built.
@@ -23,34 +25,30 @@ var appPaths = []string{
 	"/workflows", "/templates", "/runs", "/files", "/papers", "/chat", "/billing", "/team", "/secrets", "/audit", "/account", "/launch", "/join", "/results",
 }
 
-// serveApp adds the app's pages to the mux. They are no operations of the
-// contract: a browser asks for them, and gets one page for all.
-func (a *API) serveApp(mux *http.ServeMux) {
-	serve := func(pattern string, handle handler) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			a.serve(route{pattern: pattern, handle: handle}, w, r)
-		})
-	}
+// appRoutes are the app's pages. They are no operations of the contract: a
+// browser asks for them, and gets one page for all.
+func (a *API) appRoutes() []kernel.Route {
+	var all []kernel.Route
 	for _, p := range appPaths {
-		serve("GET "+p, a.home)
-		serve("GET "+p+"/{rest...}", a.home)
+		all = append(all, kernel.Route{Pattern: "GET " + p, Handle: a.home}, kernel.Route{Pattern: "GET " + p + "/{rest...}", Handle: a.home})
 	}
-	serve("GET /assets/{file}", a.asset)
-	serve("GET /favicon.svg", a.asset)
-	serve("GET /theme.js", a.asset)
+	for _, p := range []string{"GET /assets/{file}", "GET /favicon.svg", "GET /theme.js"} {
+		all = append(all, kernel.Route{Pattern: p, Handle: a.asset})
+	}
+	return all
 }
 
 // home is the app, whichever of its pages was asked for.
-func (a *API) home(x *exchange) (answer, error) {
+func (a *API) home(x *kernel.Exchange) (kernel.Answer, error) {
 	html, err := fs.ReadFile(a.App.Files, "index.html")
 	if err != nil { // it was not built
-		return x.page(a.App.Unbuilt)
+		return x.HTML(a.App.Unbuilt)
 	}
-	ans, err := x.page(html)
-	if err != nil || ans.status == http.StatusTemporaryRedirect {
+	ans, err := x.HTML(html)
+	if err != nil || ans.Status == http.StatusTemporaryRedirect {
 		return ans, err
 	}
-	return x.packed(ans.with("Content-Security-Policy", a.App.policy()), "index.html"), nil
+	return a.packed(x, ans.With("Content-Security-Policy", a.App.policy()), "index.html"), nil
 }
 
 // policy lets the app do what it needs and nothing else: no script but ours,
@@ -64,42 +62,42 @@ func (app App) policy() string {
 
 // asset is a file of the app. One that is named after its content never
 // changes, so that a browser need not ask twice.
-func (a *API) asset(x *exchange) (answer, error) {
-	name := strings.TrimPrefix(x.r.URL.Path, "/")
+func (a *API) asset(x *kernel.Exchange) (kernel.Answer, error) {
+	name := strings.TrimPrefix(x.Request.URL.Path, "/")
 	body, err := fs.ReadFile(a.App.Files, name)
 	if err != nil {
-		return nowhere(x)
+		return kernel.NotFound(x)
 	}
-	ans := answer{media: mime.TypeByExtension(path.Ext(name)), raw: body}
+	ans := kernel.Answer{Media: mime.TypeByExtension(path.Ext(name)), Raw: body}
 	if strings.HasPrefix(name, "assets/") {
-		ans = ans.with("Cache-Control", "public, max-age=31536000, immutable")
+		ans = ans.With("Cache-Control", "public, max-age=31536000, immutable")
 	} else {
-		ans = ans.with("Cache-Control", "no-cache")
+		ans = ans.With("Cache-Control", "no-cache")
 	}
-	return x.packed(ans, name), nil
+	return a.packed(x, ans, name), nil
 }
 
 // packed swaps a file's bytes for the copy that was compressed when it was
 // built, if the browser takes it, and for nothing if the browser has it.
-func (x *exchange) packed(ans answer, name string) answer {
+func (a *API) packed(x *kernel.Exchange, ans kernel.Answer, name string) kernel.Answer {
 	encoding, ending := "", ""
 	for _, each := range []struct{ encoding, ending string }{{"br", ".br"}, {"gzip", ".gz"}} {
-		if !accepts(x.r.Header.Get("Accept-Encoding"), each.encoding) {
+		if !accepts(x.Request.Header.Get("Accept-Encoding"), each.encoding) {
 			continue
 		}
-		if smaller, err := fs.ReadFile(x.api.App.Files, name+each.ending); err == nil {
-			ans.raw, encoding, ending = smaller, each.encoding, each.ending
+		if smaller, err := fs.ReadFile(a.App.Files, name+each.ending); err == nil {
+			ans.Raw, encoding, ending = smaller, each.encoding, each.ending
 			break
 		}
 	}
-	sum := sha256.Sum256(ans.raw)
+	sum := sha256.Sum256(ans.Raw)
 	tag := `"` + hex.EncodeToString(sum[:8]) + ending + `"`
-	ans = ans.with("ETag", tag).with("Vary", "Origin, Accept-Encoding")
+	ans = ans.With("ETag", tag).With("Vary", "Origin, Accept-Encoding")
 	if encoding != "" {
-		ans = ans.with("Content-Encoding", encoding)
+		ans = ans.With("Content-Encoding", encoding)
 	}
-	if x.r.Header.Get("If-None-Match") == tag {
-		ans.status, ans.raw = http.StatusNotModified, nil
+	if x.Request.Header.Get("If-None-Match") == tag {
+		ans.Status, ans.Raw = http.StatusNotModified, nil
 	}
 	return ans
 }

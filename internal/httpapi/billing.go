@@ -10,16 +10,17 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
-func (a *API) getCredits(x *exchange) (answer, error) {
-	b, terms, err := a.Billing.Balance(x.ctx(), x.caller)
+func (a *API) getCredits(x *kernel.Exchange) (kernel.Answer, error) {
+	b, terms, err := a.Billing.Balance(x.Context(), x.Caller)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	quota, err := a.AI.Quota(x.ctx(), ai.OwnerOf(x.caller))
+	quota, err := a.AI.Quota(x.Context(), ai.OwnerOf(x.Caller))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	_, end := credits.Period(b.Period)
 	out := api.Credits{
@@ -33,7 +34,7 @@ func (a *API) getCredits(x *exchange) (answer, error) {
 	if terms.StorageBytes > 0 {
 		out.Storage.LimitBytes = &terms.StorageBytes
 	}
-	return answer{data: out, bare: true}, nil
+	return kernel.Answer{Data: out, Bare: true}, nil
 }
 
 func percent(part, whole credits.Amount) float64 {
@@ -49,18 +50,18 @@ const (
 	mostInvoices = 24
 )
 
-func (a *API) listUsage(x *exchange) (answer, error) {
-	limit, err := number(x.r, "limit", 1, usageMost, usageDefault)
+func (a *API) listUsage(x *kernel.Exchange) (kernel.Answer, error) {
+	limit, err := kernel.Number(x.Request, "limit", 1, usageMost, usageDefault)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	before, err := cursor(x.r)
+	before, err := kernel.Cursor(x.Request)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	list, more, err := a.Billing.Usage(x.ctx(), x.caller, before, limit)
+	list, more, err := a.Billing.Usage(x.Context(), x.Caller, before, limit)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.UsageEvent, len(list))
 	for i, e := range list {
@@ -68,15 +69,15 @@ func (a *API) listUsage(x *exchange) (answer, error) {
 	}
 	page := &api.Page{HasMore: more}
 	if more {
-		page.NextCursor = asCursor(list[len(list)-1].ID)
+		page.NextCursor = kernel.AsCursor(list[len(list)-1].ID)
 	}
-	return answer{data: out, page: page}, nil
+	return kernel.Answer{Data: out, Page: page}, nil
 }
 
 func usageOut(e billing.Entry) api.UsageEvent {
 	out := api.UsageEvent{
-		ID: e.ID, Type: api.UsageEventType(e.Type), Credits: e.Credits.Float(), RunID: orNull(string(e.Run)),
-		WorkflowID: orNull(string(e.Workflow)), Unit: orNull(e.Unit), Description: e.Description, CreatedAt: api.At(e.CreatedAt),
+		ID: e.ID, Type: api.UsageEventType(e.Type), Credits: e.Credits.Float(), RunID: kernel.OrNull(string(e.Run)),
+		WorkflowID: kernel.OrNull(string(e.Workflow)), Unit: kernel.OrNull(e.Unit), Description: e.Description, CreatedAt: api.At(e.CreatedAt),
 	}
 	if e.Unit != "" {
 		out.Quantity = &e.Quantity
@@ -87,18 +88,18 @@ func usageOut(e billing.Entry) api.UsageEvent {
 	return out
 }
 
-func (a *API) dashboardUsage(x *exchange) (answer, error) {
-	days, err := number(x.r, "days", 1, 180, 30)
+func (a *API) dashboardUsage(x *kernel.Exchange) (kernel.Answer, error) {
+	days, err := kernel.Number(x.Request, "days", 1, 180, 30)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	series, err := a.Billing.Dashboard(x.ctx(), x.caller, days)
+	series, err := a.Billing.Dashboard(x.Context(), x.Caller, days)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	asked, err := a.AI.Days(x.ctx(), x.caller, series[0].Date)
+	asked, err := a.AI.Days(x.Context(), x.Caller, series[0].Date)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := api.DashboardUsage{Days: days, From: day(series[0].Date), To: day(series[days-1].Date), Ai: aiUsage(series, asked)}
 	var total credits.Amount
@@ -109,7 +110,7 @@ func (a *API) dashboardUsage(x *exchange) (answer, error) {
 		})
 	}
 	out.TotalCredits = total.Float()
-	return ok(out)
+	return kernel.OK(out)
 }
 
 // aiUsage has a point for each day of the series.
@@ -131,10 +132,10 @@ func aiUsage(series []billing.Day, asked []ai.Day) (out api.AIUsage) {
 
 func day(t time.Time) string { return t.Format(time.DateOnly) }
 
-func (a *API) estimateCost(x *exchange) (answer, error) {
-	in, err := decode[api.EstimateRequest](x)
+func (a *API) estimateCost(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.EstimateRequest](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	var q billing.Question
 	if in.Compute != nil {
@@ -145,21 +146,21 @@ func (a *API) estimateCost(x *exchange) (answer, error) {
 	}
 	if in.WorkflowID != nil {
 		q.Workflow = ids.Workflow(*in.WorkflowID)
-		if _, err := a.Workflows.Workflow(x.ctx(), x.caller, q.Workflow); err != nil {
-			return answer{}, err
+		if _, err := a.Workflows.Workflow(x.Context(), x.Caller, q.Workflow); err != nil {
+			return kernel.Answer{}, err
 		}
 	}
-	e, err := a.Billing.Estimate(x.ctx(), x.caller, q)
-	return answer{data: estimateOut(e), bare: true}, err
+	e, err := a.Billing.Estimate(x.Context(), x.Caller, q)
+	return kernel.Answer{Data: estimateOut(e), Bare: true}, err
 }
 
 func estimateOut(e billing.Estimate) api.Estimate {
 	out := api.Estimate{
-		Allowed: e.Allowed, Reason: orNull(e.Reason), CreditPerSecond: e.PerSecond.Float(), CreditsPerHour: e.PerHour.Float(),
+		Allowed: e.Allowed, Reason: kernel.OrNull(e.Reason), CreditPerSecond: e.PerSecond.Float(), CreditsPerHour: e.PerHour.Float(),
 		Compute: api.Compute{Vcpu: e.Size.VCPU, RAMGb: e.Size.RAMGB, Gpu: e.Size.GPU}, Plan: api.Plan(e.Terms.Name),
 		PlanCaps: api.PlanCaps{
-			MaxVcpu: capOut(e.Terms.MaxVCPU), MaxRAMGb: capOut(e.Terms.MaxRAMGB), MaxRunSeconds: capOut(int(e.Terms.MaxRunSeconds)),
-			StorageGb: capOut(int(e.Terms.StorageBytes / credits.GB)),
+			MaxVcpu: kernel.NumberOrNull(e.Terms.MaxVCPU), MaxRAMGb: kernel.NumberOrNull(e.Terms.MaxRAMGB), MaxRunSeconds: kernel.NumberOrNull(int(e.Terms.MaxRunSeconds)),
+			StorageGb: kernel.NumberOrNull(int(e.Terms.StorageBytes / credits.GB)),
 		},
 		AffordableSeconds: e.Lasts,
 	}
@@ -169,26 +170,18 @@ func estimateOut(e billing.Estimate) api.Estimate {
 	return out
 }
 
-// capOut is null where there is no cap.
-func capOut(n int) *int {
-	if n == 0 {
-		return nil
-	}
-	return &n
-}
-
-func (a *API) listInvoices(x *exchange) (answer, error) {
-	limit, err := number(x.r, "limit", 1, mostInvoices, mostInvoices)
+func (a *API) listInvoices(x *kernel.Exchange) (kernel.Answer, error) {
+	limit, err := kernel.Number(x.Request, "limit", 1, mostInvoices, mostInvoices)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	before, err := cursor(x.r)
+	before, err := kernel.Cursor(x.Request)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	list, more, err := a.Billing.Invoices(x.ctx(), x.caller, before, limit, x.base())
+	list, more, err := a.Billing.Invoices(x.Context(), x.Caller, before, limit, x.Base())
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.Invoice, len(list))
 	for i, v := range list {
@@ -196,36 +189,36 @@ func (a *API) listInvoices(x *exchange) (answer, error) {
 	}
 	page := &api.Page{HasMore: more}
 	if more {
-		page.NextCursor = asCursor(list[len(list)-1].ID)
+		page.NextCursor = kernel.AsCursor(list[len(list)-1].ID)
 	}
-	return answer{data: out, page: page}, nil
+	return kernel.Answer{Data: out, Page: page}, nil
 }
 
 func invoiceOut(v billing.Invoice) api.Invoice {
 	return api.Invoice{
 		ID: v.ID, Number: v.Number, Status: v.Status, Amount: v.Amount, Currency: v.Currency, Description: v.Description,
-		CreatedAt: api.At(v.CreatedAt), PaidAt: timeOrNull(v.PaidAt), PdfURL: orNull(v.PDFURL), HostedURL: orNull(v.HostedURL),
+		CreatedAt: api.At(v.CreatedAt), PaidAt: kernel.TimeOrNull(v.PaidAt), PdfURL: kernel.OrNull(v.PDFURL), HostedURL: kernel.OrNull(v.HostedURL),
 	}
 }
 
-func (a *API) listPackages(x *exchange) (answer, error) {
-	list, err := a.Billing.Packages(x.caller)
+func (a *API) listPackages(x *kernel.Exchange) (kernel.Answer, error) {
+	list, err := a.Billing.Packages(x.Caller)
 	out := make([]api.TopUpPackage, len(list))
 	for i, p := range list {
 		out[i] = api.TopUpPackage{Index: p.Index, Name: p.Name, Credits: p.Credits.Float(), Amount: p.AmountMinor, Currency: p.Currency}
 	}
-	return answer{data: out}, err
+	return kernel.Answer{Data: out}, err
 }
 
-func (a *API) startTopUp(x *exchange) (answer, error) {
-	in, err := decode[api.TopUp](x)
+func (a *API) startTopUp(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.TopUp](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	made := func(url string) answer { return answer{data: api.CheckoutSession{URL: url}} }
-	url, err := a.Billing.StartTopUp(x.ctx(), x.caller, billing.TopUp{
-		Package: in.PackageIndex, BuyerEmail: x.presence.User.Email, Base: x.base(),
-		Once: func(url string) (*once.Record, error) { return x.record(made(url)) },
+	made := func(url string) kernel.Answer { return kernel.Answer{Data: api.CheckoutSession{URL: url}} }
+	url, err := a.Billing.StartTopUp(x.Context(), x.Caller, billing.TopUp{
+		Package: in.PackageIndex, BuyerEmail: x.Presence.User.Email, Base: x.Base(),
+		Once: func(url string) (*once.Record, error) { return x.Record(made(url)) },
 	})
 	return made(url), err
 }

@@ -15,46 +15,47 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/httpapi/events"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
 // completeChat passes a conversation on to the hosted model.
-func (a *API) completeChat(x *exchange) (answer, error) {
+func (a *API) completeChat(x *kernel.Exchange) (kernel.Answer, error) {
 	if err := a.Chat.Ready(); err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	req, err := chatRequest(x.body)
+	req, err := chatRequest(x.Body)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	conn := http.NewResponseController(x.w)
+	conn := http.NewResponseController(x.Writer)
 	_ = conn.SetReadDeadline(time.Time{})  // past it, the server would take the client for gone
 	_ = conn.SetWriteDeadline(time.Time{}) // the model has limits of its own
-	talk, err := a.Chat.Ask(x.ctx(), x.caller, req)
+	talk, err := a.Chat.Ask(x.Context(), x.Caller, req)
 	if err != nil {
 		if fault.Is(err, fault.KindLimited) {
-			x.chatStanding(0)
-			x.w.Header().Set("x-should-retry", "false") // or the usual clients try again and again
+			a.chatStanding(x, 0)
+			x.Writer.Header().Set("x-should-retry", "false") // or the usual clients try again and again
 		}
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	x.chatStanding(talk.Left)
+	a.chatStanding(x, talk.Left)
 	if talk.Stream() {
-		return answer{stream: func(w http.ResponseWriter, _ *http.Request) { x.streamChat(w, talk) }}, nil
+		return kernel.Answer{Stream: func(w http.ResponseWriter, _ *http.Request) { streamChat(x, w, talk) }}, nil
 	}
-	defer talk.Close(x.ctx())
+	defer talk.Close(x.Context())
 	whole, err := talk.Next()
-	return answer{raw: whole, media: jsonMedia}, err
+	return kernel.Answer{Raw: whole, Media: kernel.JSONMedia}, err
 }
 
-func (x *exchange) chatStanding(left int) {
-	now := x.api.Now()
-	x.rateLimit("chat", limits.Window{Most: x.api.Chat.Limits.PerUser, Per: 24 * time.Hour}, limits.Result{Remaining: left, Reset: ai.Tomorrow(now).Sub(now)})
+func (a *API) chatStanding(x *kernel.Exchange, left int) {
+	now := a.Now()
+	x.RateLimit("chat", limits.Window{Most: a.Chat.Limits.PerUser, Per: 24 * time.Hour}, limits.Result{Remaining: left, Reset: ai.Tomorrow(now).Sub(now)})
 }
 
 // streamChat passes each event on as soon as it comes. A client that leaves
 // ends the request, and that ends the model's answer.
-func (x *exchange) streamChat(w http.ResponseWriter, talk *ai.Conversation) {
-	defer talk.Close(x.ctx())
+func streamChat(x *kernel.Exchange, w http.ResponseWriter, talk *ai.Conversation) {
+	defer talk.Close(x.Context())
 	f := events.Open(w)
 	for {
 		event, err := talk.Next()
@@ -62,7 +63,7 @@ func (x *exchange) streamChat(w http.ResponseWriter, talk *ai.Conversation) {
 			return
 		}
 		if err != nil {
-			_ = f.Line("data: " + x.chatFailure(err) + "\n\n")
+			_ = f.Line("data: " + chatFailure(x, err) + "\n\n")
 			return
 		}
 		if f.Write(event) != nil {
@@ -72,12 +73,12 @@ func (x *exchange) streamChat(w http.ResponseWriter, talk *ai.Conversation) {
 }
 
 // chatFailure is a failure in the middle of a stream.
-func (x *exchange) chatFailure(err error) string {
+func chatFailure(x *kernel.Exchange, err error) string {
 	e, foreseen := errors.AsType[*fault.Error](err)
 	if !foreseen {
 		e = fault.Unavailable("the answer was cut off; try again").WithCode("model_unavailable")
 	}
-	text, err := json.Marshal(x.failure(e))
+	text, err := json.Marshal(x.Failure(e))
 	if err != nil { // a failure holds nothing that cannot be encoded
 		panic(err)
 	}
@@ -88,7 +89,7 @@ func (x *exchange) chatFailure(err error) string {
 // must know; the rest stays as it is, byte for byte.
 func chatRequest(body []byte) (req ai.ChatRequest, err error) {
 	if req.Fields, err = chatFields(body); err != nil {
-		return req, fault.Invalid("the body must be one JSON object: %s", problem(err).Message).WithCause(err)
+		return req, fault.Invalid("the body must be one JSON object: %s", kernel.Problem(err).Message).WithCause(err)
 	}
 	var messages []json.RawMessage
 	for _, f := range req.Fields {

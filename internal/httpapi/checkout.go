@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
 // Pages draws the sandbox's checkout and invoices.
@@ -17,81 +18,84 @@ type Pages interface {
 	Stylesheet() []byte
 }
 
-func (a *API) stripeWebhook(x *exchange) (answer, error) {
-	payload, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, smallBody))
+func (a *API) stripeWebhook(x *kernel.Exchange) (kernel.Answer, error) {
+	payload, err := io.ReadAll(http.MaxBytesReader(x.Writer, x.Request.Body, kernel.SmallBody))
 	if err != nil {
-		return answer{}, fault.TooLarge("an event has at most 1 MB")
+		return kernel.Answer{}, fault.TooLarge("an event has at most 1 MB")
 	}
-	if err := a.Billing.Webhook(x.ctx(), payload, x.r.Header.Get("Stripe-Signature")); err != nil {
-		return answer{}, err
+	if err := a.Billing.Webhook(x.Context(), payload, x.Request.Header.Get("Stripe-Signature")); err != nil {
+		return kernel.Answer{}, err
 	}
-	return ok(map[string]bool{"received": true})
+	return kernel.OK(map[string]bool{"received": true})
 }
 
-func (a *API) checkoutCSS(*exchange) (answer, error) {
+func (a *API) checkoutCSS(*kernel.Exchange) (kernel.Answer, error) {
 	if a.Pages == nil {
-		return nowhere(nil)
+		return kernel.NotFound(nil)
 	}
-	return answer{media: "text/css; charset=utf-8", raw: a.Pages.Stylesheet()}.with("Cache-Control", "public, max-age=300"), nil
+	return kernel.Answer{Media: "text/css; charset=utf-8", Raw: a.Pages.Stylesheet()}.With("Cache-Control", "public, max-age=300"), nil
 }
 
-func (a *API) showCheckout(x *exchange) (answer, error) {
-	p, err := a.Billing.Checkout(x.ctx(), x.r.PathValue("secret"))
+func (a *API) showCheckout(x *kernel.Exchange) (kernel.Answer, error) {
+	p, err := a.Billing.Checkout(x.Context(), x.Request.PathValue("secret"))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	here := x.base() + "/checkout/" + x.r.PathValue("secret")
+	here := x.Base() + "/checkout/" + x.Request.PathValue("secret")
 	v := billing.CheckoutView{
 		State: p.State, Package: p.Package, TeamName: p.TeamName, BuyerEmail: p.BuyerEmail, ExpiresAt: p.ExpiresAt,
-		Action: here, ReturnURL: x.base() + "/billing/return?topup=cancelled",
+		Action: here, ReturnURL: x.Base() + "/billing/return?topup=cancelled",
 	}
 	if p.State == billing.OrderPaid {
-		v.ReturnURL = x.base() + "/billing/return?topup=done"
-		v.InvoiceURL = x.base() + "/invoices/" + x.r.PathValue("secret")
+		v.ReturnURL = x.Base() + "/billing/return?topup=done"
+		v.InvoiceURL = x.Base() + "/invoices/" + x.Request.PathValue("secret")
 	}
 	html, err := a.Pages.CheckoutPage(v)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	return x.page(html)
+	return x.HTML(html)
 }
 
 // decideCheckout takes the form of the page and shows what became of it.
-func (a *API) decideCheckout(x *exchange) (answer, error) {
-	x.r.Body = http.MaxBytesReader(x.w, x.r.Body, smallBody)
+func (a *API) decideCheckout(x *kernel.Exchange) (kernel.Answer, error) {
+	x.Request.Body = http.MaxBytesReader(x.Writer, x.Request.Body, kernel.SmallBody)
 	decide := map[string]func() error{
-		"pay":    func() error { _, err := a.Billing.PayCheckout(x.ctx(), x.r.PathValue("secret")); return err },
-		"cancel": func() error { _, err := a.Billing.CancelCheckout(x.ctx(), x.r.PathValue("secret")); return err },
-	}[x.r.PostFormValue("decision")]
+		"pay": func() error { _, err := a.Billing.PayCheckout(x.Context(), x.Request.PathValue("secret")); return err },
+		"cancel": func() error {
+			_, err := a.Billing.CancelCheckout(x.Context(), x.Request.PathValue("secret"))
+			return err
+		},
+	}[x.Request.PostFormValue("decision")]
 	if decide == nil {
-		return answer{}, fault.Invalid("the decision is neither pay nor cancel")
+		return kernel.Answer{}, fault.Invalid("the decision is neither pay nor cancel")
 	}
 	if err := decide(); err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	here := x.base() + "/checkout/" + x.r.PathValue("secret")
-	return answer{status: http.StatusSeeOther, media: "text/plain", raw: []byte{}}.with("Location", here), nil
+	here := x.Base() + "/checkout/" + x.Request.PathValue("secret")
+	return kernel.Answer{Status: http.StatusSeeOther, Media: "text/plain", Raw: []byte{}}.With("Location", here), nil
 }
 
-func (a *API) showInvoice(x *exchange) (answer, error) {
-	secret, pdf := strings.CutSuffix(x.r.PathValue("secret"), ".pdf")
-	i, err := a.Billing.Invoice(x.ctx(), secret, x.base())
+func (a *API) showInvoice(x *kernel.Exchange) (kernel.Answer, error) {
+	secret, pdf := strings.CutSuffix(x.Request.PathValue("secret"), ".pdf")
+	i, err := a.Billing.Invoice(x.Context(), secret, x.Base())
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	v := billing.InvoiceView{
 		Number: i.Number, IssuedAt: i.CreatedAt, PaidAt: i.PaidAt, TeamName: i.TeamName, BuyerEmail: i.BuyerEmail,
 		Description: i.Description, Credits: i.Credits, Amount: i.Amount, Refunded: i.Refunded, Currency: i.Currency,
-		PDFURL: i.PDFURL, ReturnURL: x.base() + "/billing",
+		PDFURL: i.PDFURL, ReturnURL: x.Base() + "/billing",
 	}
 	if pdf {
 		file, err := a.Pages.InvoicePDF(v)
 		name := `attachment; filename="` + i.Number + `.pdf"`
-		return answer{media: "application/pdf", raw: file}.with("Content-Disposition", name), err
+		return kernel.Answer{Media: "application/pdf", Raw: file}.With("Content-Disposition", name), err
 	}
 	html, err := a.Pages.InvoicePage(v)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	return x.page(html)
+	return x.HTML(html)
 }

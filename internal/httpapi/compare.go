@@ -5,24 +5,25 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/runs"
 )
 
-func (a *API) compareRuns(x *exchange) (answer, error) {
-	first, err := x.inQuery("a")
+func (a *API) compareRuns(x *kernel.Exchange) (kernel.Answer, error) {
+	first, err := x.InQuery("a")
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	second, err := x.inQuery("b")
+	second, err := x.InQuery("b")
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	c, err := a.Compare.Compare(x.ctx(), x.caller, ids.Run(first), ids.Run(second))
+	c, err := a.Compare.Compare(x.Context(), x.Caller, ids.Run(first), ids.Run(second))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := api.RunComparison{
-		A: a.runRow(c.A), B: a.runRow(c.B), SameDefinition: len(c.Changes) == 0, DefinitionChanges: append([]string{}, c.Changes...),
+		A: runRow(c.A, a.Now()), B: runRow(c.B, a.Now()), SameDefinition: len(c.Changes) == 0, DefinitionChanges: append([]string{}, c.Changes...),
 		Parameters: []api.ComparedParameter{}, Inputs: []api.ComparedInput{}, Nodes: []api.ComparedNode{}, Outputs: []api.ComparedOutput{},
 	}
 	out.OutputCounts.Same, out.OutputCounts.Different, out.OutputCounts.OnlyA, out.OutputCounts.OnlyB = c.Same, c.Different, c.OnlyA, c.OnlyB
@@ -40,7 +41,7 @@ func (a *API) compareRuns(x *exchange) (answer, error) {
 			NodeID: o.Node, Port: o.Port, Index: o.Shard, Name: o.Name, Same: o.Same, A: madeFile(o.A), B: madeFile(o.B),
 		})
 	}
-	return ok(out)
+	return kernel.OK(out)
 }
 
 func (a *API) nodeOrNull(n *runs.Node) *api.RunNode {
@@ -54,7 +55,7 @@ func (a *API) nodeOrNull(n *runs.Node) *api.RunNode {
 func givenFiles(list []runs.GivenFile) []api.GivenFile {
 	out := make([]api.GivenFile, len(list))
 	for i, f := range list {
-		out[i] = api.GivenFile{Key: f.Key, Name: f.Name, Sha256: orNull(f.SHA256)}
+		out[i] = api.GivenFile{Key: f.Key, Name: f.Name, Sha256: kernel.OrNull(f.SHA256)}
 		if !f.Gone {
 			out[i].Size = &f.Size
 		}
@@ -66,5 +67,5 @@ func madeFile(o *runs.Output) *api.GivenFile {
 	if o == nil {
 		return nil
 	}
-	return &api.GivenFile{Key: o.Key, Name: o.Name, Size: &o.Size, Sha256: orNull(o.SHA256)}
+	return &api.GivenFile{Key: o.Key, Name: o.Name, Size: &o.Size, Sha256: kernel.OrNull(o.SHA256)}
 }

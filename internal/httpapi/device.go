@@ -5,22 +5,23 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/httpapi/pages"
 	"github.com/millrace/millrace/internal/identity/builtin"
 )
 
 // authorizeDevice gives a terminal the codes to show and to poll with.
-func (a *API) authorizeDevice(x *exchange) (answer, error) {
+func (a *API) authorizeDevice(x *kernel.Exchange) (kernel.Answer, error) {
 	_, client, err := a.clientForm(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	codes, err := a.BuiltIn.Devices.Start(x.ctx(), client, x.clientPrefix())
+	codes, err := a.BuiltIn.Devices.Start(x.Context(), client, x.ClientPrefix())
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	page := x.base() + "/device"
-	return answer{bare: true, data: api.DeviceAuthorization{
+	page := x.Base() + "/device"
+	return kernel.Answer{Bare: true, Data: api.DeviceAuthorization{
 		DeviceCode: codes.Device, UserCode: codes.User, VerificationURI: page,
 		VerificationURIComplete: page + "?user_code=" + url.QueryEscape(codes.User),
 		ExpiresIn:               int(codes.Life.Seconds()), Interval: int(codes.Pause.Seconds()),
@@ -29,45 +30,45 @@ func (a *API) authorizeDevice(x *exchange) (answer, error) {
 
 // showDevice asks for the code or, when it came along, whether the device may
 // come in: a link alone connects nothing.
-func (a *API) showDevice(x *exchange) (answer, error) {
-	if !x.presence.ByCookie {
-		return x.toSignIn()
+func (a *API) showDevice(x *kernel.Exchange) (kernel.Answer, error) {
+	if !x.Presence.ByCookie {
+		return x.ToSignIn()
 	}
-	view := pages.Device{Person: x.person(), Code: builtin.UserCode(x.r.URL.Query().Get("user_code")), Stage: "ask"}
+	view := pages.Device{Person: x.Person(), Code: builtin.UserCode(x.Request.URL.Query().Get("user_code")), Stage: "ask"}
 	if view.Code == "" {
-		return x.draw("device", view)
+		return x.DrawPage("device", view)
 	}
-	client, err := a.BuiltIn.Devices.Find(x.ctx(), x.presence, view.Code, x.clientPrefix())
+	client, err := a.BuiltIn.Devices.Find(x.Context(), x.Presence, view.Code, x.ClientPrefix())
 	switch {
 	case err == nil:
 		view.Client, view.Stage = client.Name, "confirm"
 	case fault.Is(err, fault.KindNotFound):
 		view.Problem = "No device waits with this code. Check it, or start again on the device."
 	default:
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	return x.draw("device", view)
+	return x.DrawPage("device", view)
 }
 
-func (a *API) decideDevice(x *exchange) (answer, error) {
-	if !x.presence.ByCookie {
-		return answer{}, fault.Unauthenticated("sign in first: only you can allow this, in your browser").WithCode("not_signed_in")
+func (a *API) decideDevice(x *kernel.Exchange) (kernel.Answer, error) {
+	if !x.Presence.ByCookie {
+		return kernel.Answer{}, fault.Unauthenticated("sign in first: only you can allow this, in your browser").WithCode("not_signed_in")
 	}
-	form, err := x.form()
+	form, err := x.Form()
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	stage := map[string]string{"allow": "allowed", "deny": "denied"}[form.Get("decision")]
 	if stage == "" {
-		return answer{}, fault.Invalid("the decision is neither allow nor deny")
+		return kernel.Answer{}, fault.Invalid("the decision is neither allow nor deny")
 	}
 	code := form.Get("user_code")
-	client, err := a.BuiltIn.Devices.Find(x.ctx(), x.presence, code, x.clientPrefix())
+	client, err := a.BuiltIn.Devices.Find(x.Context(), x.Presence, code, x.ClientPrefix())
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	if err := a.BuiltIn.Devices.Decide(x.ctx(), x.presence, code, stage == "allowed"); err != nil {
-		return answer{}, err
+	if err := a.BuiltIn.Devices.Decide(x.Context(), x.Presence, code, stage == "allowed"); err != nil {
+		return kernel.Answer{}, err
 	}
-	return x.draw("device", pages.Device{Person: x.person(), Client: client.Name, Stage: stage})
+	return x.DrawPage("device", pages.Device{Person: x.Person(), Client: client.Name, Stage: stage})
 }

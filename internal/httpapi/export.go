@@ -17,7 +17,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/files"
-	"github.com/millrace/millrace/internal/httpapi/events"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
+	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
@@ -33,25 +34,25 @@ const (
 // exportTeam gives everything that is stored of a team, page by page: neither
 // memory nor a transaction grows with it. What breaks on the way is cut off
 // before `complete`.
-func (a *API) exportTeam(x *exchange) (answer, error) {
-	if err := a.Audit.Note(x.ctx()); err != nil {
-		return answer{}, err
+func (a *API) exportTeam(x *kernel.Exchange) (kernel.Answer, error) {
+	if err := a.Audit.Note(x.Context()); err != nil {
+		return kernel.Answer{}, err
 	}
-	members, pending, err := a.Identity.Members(x.ctx(), x.presence, x.caller.Team)
+	members, pending, err := a.Identity.Members(x.Context(), x.Presence, x.Caller.Team)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	return answer{stream: func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", jsonMedia)
+	return kernel.Answer{Stream: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kernel.JSONMedia)
 		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("Content-Disposition", `attachment; filename="`+string(x.caller.Team)+`.json"`)
-		e := &export{x: x, out: bufio.NewWriterSize(w, exportBuffer), conn: http.NewResponseController(w)}
+		w.Header().Set("Content-Disposition", `attachment; filename="`+string(x.Caller.Team)+`.json"`)
+		e := &export{a: a, x: x, out: bufio.NewWriterSize(w, exportBuffer), conn: http.NewResponseController(w)}
 		e.raw(`{"success":true,"data":{"exportedAt":`)
 		e.value(api.At(a.Now()))
 		e.raw(`,"team":`)
-		e.value(api.InvitingTeam{ID: string(x.membership.Team.ID), Name: x.membership.Team.Name})
+		e.value(api.InvitingTeam{ID: string(x.Membership.Team.ID), Name: x.Membership.Team.Name})
 		list(e, "members", members, memberOut)
-		list(e, "invitations", pending, x.invitation)
+		list(e, "invitations", pending, func(i identity.Invitation) api.TeamInvitation { return invitationOut(i, a.Now()) })
 		e.everything()
 		e.raw(`,"complete":true}}` + "\n")
 		e.finish()
@@ -60,7 +61,8 @@ func (a *API) exportTeam(x *exchange) (answer, error) {
 
 // export writes one, and remembers what went wrong first.
 type export struct {
-	x     *exchange
+	a     *API
+	x     *kernel.Exchange
 	out   *bufio.Writer
 	conn  *http.ResponseController
 	items int // of the list that is being written
@@ -94,7 +96,7 @@ func (e *export) flush() {
 		return
 	}
 	_ = e.conn.SetWriteDeadline(time.Now().Add(exportTime)) // not every connection has one
-	if e.err = e.out.Flush(); e.err == nil && !e.x.api.mayWatch(e.x.ctx(), events.Watcher{Session: e.x.presence.By(), May: e.x.rt.may}, e.x.caller.Team) {
+	if e.err = e.out.Flush(); e.err == nil && !e.a.server.StillMay(e.x.Context(), e.x.Presence.By(), e.x.Route.May, e.x.Caller.Team) {
 		e.err = errors.New("the caller may not export the team any more")
 	}
 }
@@ -106,8 +108,8 @@ func (e *export) finish() {
 	if e.err == nil {
 		return
 	}
-	if e.x.ctx().Err() == nil {
-		e.x.api.Log.ErrorContext(e.x.ctx(), "an export broke off", slog.String("request_id", e.x.id), slog.Any("error", e.err))
+	if e.x.Context().Err() == nil {
+		e.a.Log.ErrorContext(e.x.Context(), "an export broke off", slog.String("request_id", e.x.ID), slog.Any("error", e.err))
 	}
 	panic(http.ErrAbortHandler)
 }
@@ -157,12 +159,12 @@ func after[T any, ID ~string](last *T, id func(*T) ID) ID {
 
 // everything asks each room in turn.
 func (e *export) everything() {
-	a, x := e.x.api, e.x
+	a, x := e.a, e.x
 	paged(e, "workflows", exportPage, func(last *workflows.Row) ([]workflows.Row, error) {
-		rows, _, err := a.Workflows.Workflows(x.ctx(), x.caller, after(last, func(w *workflows.Row) ids.Workflow { return w.ID }), exportPage)
+		rows, _, err := a.Workflows.Workflows(x.Context(), x.Caller, after(last, func(w *workflows.Row) ids.Workflow { return w.ID }), exportPage)
 		return rows, err
 	}, func(w workflows.Row) error {
-		one, err := a.Workflows.Workflow(x.ctx(), x.caller, w.ID)
+		one, err := a.Workflows.Workflow(x.Context(), x.Caller, w.ID)
 		if err != nil {
 			return err
 		}
@@ -171,7 +173,7 @@ func (e *export) everything() {
 		return nil
 	})
 	paged(e, "runs", exportPage, func(last *runs.Run) ([]runs.Run, error) {
-		rows, _, err := a.Runs.Runs(x.ctx(), x.caller, runs.Filter{}, after(last, func(r *runs.Run) ids.Run { return r.ID }), exportPage)
+		rows, _, err := a.Runs.Runs(x.Context(), x.Caller, runs.Filter{}, after(last, func(r *runs.Run) ids.Run { return r.ID }), exportPage)
 		return rows, err
 	}, e.run)
 	paged(e, "files", exportPage, func(last *files.Listed) ([]files.Listed, error) {
@@ -179,57 +181,57 @@ func (e *export) everything() {
 		if last != nil {
 			place = files.Place{Source: last.Source, ID: last.ID}
 		}
-		rows, _, err := a.Files.Files(x.ctx(), x.caller, place, exportPage, x.base())
+		rows, _, err := a.Files.Files(x.Context(), x.Caller, place, exportPage, x.Base())
 		return rows, err
 	}, func(f files.Listed) error { e.item(fileOut(f)); return nil })
 	paged(e, "usage", exportPage, func(last *billing.Entry) ([]billing.Entry, error) {
-		rows, _, err := a.Billing.Usage(x.ctx(), x.caller, after(last, func(u *billing.Entry) string { return u.ID }), exportPage)
+		rows, _, err := a.Billing.Usage(x.Context(), x.Caller, after(last, func(u *billing.Entry) string { return u.ID }), exportPage)
 		return rows, err
 	}, func(u billing.Entry) error { e.item(usageOut(u)); return nil })
 	paged(e, "invoices", exportPage, func(last *billing.Invoice) ([]billing.Invoice, error) {
-		rows, _, err := a.Billing.Invoices(x.ctx(), x.caller, after(last, func(i *billing.Invoice) string { return i.ID }), exportPage, x.base())
+		rows, _, err := a.Billing.Invoices(x.Context(), x.Caller, after(last, func(i *billing.Invoice) string { return i.ID }), exportPage, x.Base())
 		return rows, err
 	}, func(i billing.Invoice) error { e.item(invoiceOut(i)); return nil })
 	paged(e, "analyses", exportPage, func(last *ai.Analysis) ([]ai.Analysis, error) {
-		rows, _, err := a.AI.Analyses(x.ctx(), x.caller, after(last, func(n *ai.Analysis) ids.Analysis { return n.ID }), exportPage)
+		rows, _, err := a.AI.Analyses(x.Context(), x.Caller, after(last, func(n *ai.Analysis) ids.Analysis { return n.ID }), exportPage)
 		return rows, err
 	}, func(n ai.Analysis) error {
-		one, err := a.AI.Analysis(x.ctx(), x.caller, n.ID)
+		one, err := a.AI.Analysis(x.Context(), x.Caller, n.ID)
 		if err == nil {
 			e.item(analysisOut(one))
 		}
 		return err
 	})
 	paged(e, "invites", exportPage, func(last *sharing.Invite) ([]sharing.Invite, error) {
-		return a.Sharing.AllInvites(x.ctx(), x.caller, after(last, func(i *sharing.Invite) ids.Invite { return i.ID }), exportPage)
-	}, func(i sharing.Invite) error { e.item(a.inviteOut(i)); return nil })
+		return a.Sharing.AllInvites(x.Context(), x.Caller, after(last, func(i *sharing.Invite) ids.Invite { return i.ID }), exportPage)
+	}, func(i sharing.Invite) error { e.item(inviteOut(i, a.Now())); return nil })
 	paged(e, "resultLinks", exportPage, func(last *sharing.ResultLink) ([]sharing.ResultLink, error) {
-		return a.Sharing.AllResultLinks(x.ctx(), x.caller, after(last, func(l *sharing.ResultLink) ids.ResultLink { return l.ID }), exportPage)
-	}, func(l sharing.ResultLink) error { e.item(a.resultLinkOut(l)); return nil })
+		return a.Sharing.AllResultLinks(x.Context(), x.Caller, after(last, func(l *sharing.ResultLink) ids.ResultLink { return l.ID }), exportPage)
+	}, func(l sharing.ResultLink) error { e.item(resultLinkOut(l, a.Now())); return nil })
 	paged(e, "sweeps", exportPage, func(last *runs.Sweep) ([]runs.Sweep, error) {
-		rows, _, err := a.Runs.Sweeps(x.ctx(), x.caller, after(last, func(s *runs.Sweep) ids.Sweep { return s.ID }), exportPage)
+		rows, _, err := a.Runs.Sweeps(x.Context(), x.Caller, after(last, func(s *runs.Sweep) ids.Sweep { return s.ID }), exportPage)
 		return rows, err
 	}, func(s runs.Sweep) error { e.item(sweepRow(s)); return nil })
-	paged(e, "secrets", secrets.MaxSecrets+1, func(*secrets.Secret) ([]secrets.Secret, error) { return a.Secrets.Secrets(x.ctx(), x.caller) },
+	paged(e, "secrets", secrets.MaxSecrets+1, func(*secrets.Secret) ([]secrets.Secret, error) { return a.Secrets.Secrets(x.Context(), x.Caller) },
 		func(s secrets.Secret) error { e.item(secretOut(s)); return nil })
 	paged(e, "audit", exportPage, func(last *audit.Entry) ([]audit.Entry, error) {
 		var f audit.Filter
 		if last != nil {
 			f.Before = last.Seq
 		}
-		rows, _, err := a.Audit.Entries(x.ctx(), x.caller, f, exportPage)
+		rows, _, err := a.Audit.Entries(x.Context(), x.Caller, f, exportPage)
 		return rows, err
 	}, func(n audit.Entry) error { e.item(auditOut(n)); return nil })
 }
 
 // run writes a run with its events, which may be many more than fit a page.
 func (e *export) run(r runs.Run) error {
-	a, x := e.x.api, e.x
-	d, err := a.Runs.Detailed(x.ctx(), x.caller, r.ID)
+	a, x := e.a, e.x
+	d, err := a.Runs.Detailed(x.Context(), x.Caller, r.ID)
 	if err != nil {
 		return err
 	}
-	out, err := a.runOut(d)
+	out, err := runOut(d, a.Now())
 	if err != nil {
 		return err
 	}
@@ -242,12 +244,12 @@ func (e *export) run(r runs.Run) error {
 	}
 	e.raw(string(text[:len(text)-1])) // its closing brace comes after the events
 	runItems := e.items
-	paged(e, "events", usageMost, func(last *runs.Event) ([]runs.Event, error) {
+	paged(e, "events", eventsMost, func(last *runs.Event) ([]runs.Event, error) {
 		var seq int64
 		if last != nil {
 			seq = last.Seq
 		}
-		rows, _, err := a.Runs.Events(x.ctx(), x.caller, r.ID, seq, usageMost)
+		rows, _, err := a.Runs.Events(x.Context(), x.Caller, r.ID, seq, eventsMost)
 		return rows, err
 	}, func(v runs.Event) error { e.item(eventOut(v)); return nil })
 	e.items = runItems

@@ -1,4 +1,4 @@
 package httpapi
 
 // Words tells tests which routes have a word in the audit log.
-func Words() map[string]string { return deeds }
+func Words() map[string]string { return actions }

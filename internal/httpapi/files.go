@@ -7,23 +7,24 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/files"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
 const maxFiles = 2000
 
-func (a *API) listFiles(x *exchange) (answer, error) {
-	limit, err := number(x.r, "limit", 1, maxFiles, maxFiles)
+func (a *API) listFiles(x *kernel.Exchange) (kernel.Answer, error) {
+	limit, err := kernel.Number(x.Request, "limit", 1, maxFiles, maxFiles)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	place, err := cursor(x.r)
+	place, err := kernel.Cursor(x.Request)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	source, id, _ := strings.Cut(place, " ")
-	list, more, err := a.Files.Files(x.ctx(), x.caller, files.Place{Source: files.Source(source), ID: id}, limit, x.base())
+	list, more, err := a.Files.Files(x.Context(), x.Caller, files.Place{Source: files.Source(source), ID: id}, limit, x.Base())
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.File, len(list))
 	for i, f := range list {
@@ -32,74 +33,58 @@ func (a *API) listFiles(x *exchange) (answer, error) {
 	page := &api.Page{HasMore: more}
 	if more {
 		last := list[len(list)-1]
-		page.NextCursor = asCursor(string(last.Source) + " " + last.ID)
+		page.NextCursor = kernel.AsCursor(string(last.Source) + " " + last.ID)
 	}
-	return answer{data: out, page: page}, nil
+	return kernel.Answer{Data: out, Page: page}, nil
 }
 
 func fileOut(f files.Listed) api.File {
 	return api.File{
 		Key: f.Key, Name: f.Name, Source: api.FileSource(f.Source), Size: f.Size, ContentType: f.ContentType,
-		Sha256: orNull(f.SHA256), RunID: orNull(string(f.Run)), CreatedAt: api.At(f.CreatedAt), URL: f.URL, ExpiresAt: api.At(f.ExpiresAt),
+		Sha256: kernel.OrNull(f.SHA256), RunID: kernel.OrNull(string(f.Run)), CreatedAt: api.At(f.CreatedAt), URL: f.URL, ExpiresAt: api.At(f.ExpiresAt),
 	}
 }
 
-// orEmpty is a text that may be left out.
-func orEmpty(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
-}
-
-// orNull is null where there is no text.
-func orNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
-func (a *API) presignUpload(x *exchange) (answer, error) {
-	in, err := decode[api.Presign](x)
+func (a *API) presignUpload(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.Presign](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	p, err := a.Files.Presign(x.ctx(), x.caller, files.Presign{Name: in.Filename, ContentType: in.ContentType, Size: in.Size, Base: x.base()})
-	return answer{data: api.PresignedUpload{URL: p.URL, Key: p.Key, Method: "PUT", ExpiresAt: api.At(p.ExpiresAt)}}, err
+	p, err := a.Files.Presign(x.Context(), x.Caller, files.Presign{Name: in.Filename, ContentType: in.ContentType, Size: in.Size, Base: x.Base()})
+	return kernel.Answer{Data: api.PresignedUpload{URL: p.URL, Key: p.Key, Method: "PUT", ExpiresAt: api.At(p.ExpiresAt)}}, err
 }
 
-func (a *API) deleteFile(x *exchange) (answer, error) {
-	in, err := decode[api.DeleteFile](x)
+func (a *API) deleteFile(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.DeleteFile](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	source := files.Source(in.Source)
 	if source != files.FromUpload && source != files.FromRun {
 		d := fault.Detail{Path: "source", Message: "is neither upload nor output"}
-		return answer{}, fault.Problems([]fault.Detail{d}, "%s", sentence(d))
+		return kernel.Answer{}, fault.Problems([]fault.Detail{d}, "%s", kernel.Sentence(d))
 	}
-	if err := named("key", in.Key); err != nil {
-		return answer{}, err
+	if err := kernel.Required("key", in.Key); err != nil {
+		return kernel.Answer{}, err
 	}
-	if !printable(in.Key) {
-		return answer{}, fault.NotFound("no such file")
+	if !kernel.Printable(in.Key) {
+		return kernel.Answer{}, fault.NotFound("no such file")
 	}
-	err = a.Files.Delete(x.ctx(), x.caller, source, in.Key)
-	return answer{data: api.FileDeleted{Deleted: true, Key: in.Key, Source: in.Source}}, err
+	err = a.Files.Delete(x.Context(), x.Caller, source, in.Key)
+	return kernel.Answer{Data: api.FileDeleted{Deleted: true, Key: in.Key, Source: in.Source}}, err
 }
 
-func (a *API) deleteRunFiles(x *exchange) (answer, error) {
-	in, err := decode[api.DeleteRunFiles](x)
+func (a *API) deleteRunFiles(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.DeleteRunFiles](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	if err := named("runId", in.RunID); err != nil {
-		return answer{}, err
+	if err := kernel.Required("runId", in.RunID); err != nil {
+		return kernel.Answer{}, err
 	}
-	if !printable(in.RunID) {
-		return answer{}, fault.NotFound("no such run")
+	if !kernel.Printable(in.RunID) {
+		return kernel.Answer{}, fault.NotFound("no such run")
 	}
-	n, bytes, err := a.Files.DeleteRun(x.ctx(), x.caller, ids.Run(in.RunID))
-	return answer{data: api.RunFilesDeleted{Deleted: true, RunID: in.RunID, Files: n, Bytes: bytes}}, err
+	n, bytes, err := a.Files.DeleteRun(x.Context(), x.Caller, ids.Run(in.RunID))
+	return kernel.Answer{Data: api.RunFilesDeleted{Deleted: true, RunID: in.RunID, Files: n, Bytes: bytes}}, err
 }

@@ -3,9 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"errors"
-	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -13,34 +11,8 @@ import (
 
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
-
-// FuzzCursor gives anything as a cursor: it is a text that a database takes,
-// and that makes the same cursor again, or it is refused.
-func FuzzCursor(f *testing.F) {
-	for _, query := range []string{
-		"", "cursor", "cursor=", "cursor=%00", "cursor=" + *asCursor("run_019557419d0e7b5a8c11f24e6b90d7a3"), "cursor=" + *asCursor("12"),
-		"cursor=" + *asCursor("a\x00b"), "cursor=" + *asCursor("\xff"), "cursor=" + *asCursor(strings.Repeat("a", 201)), "cursor=YQ==", "cursor=Y%0AQ", "cursor=YR",
-	} {
-		f.Add(query)
-	}
-	f.Fuzz(func(t *testing.T, query string) {
-		given := (&url.URL{RawQuery: query}).Query()["cursor"]
-		got, err := cursor(&http.Request{URL: &url.URL{RawQuery: query}})
-		switch {
-		case err != nil:
-			refusedWell(t, err)
-		case given == nil:
-			if got != "" {
-				t.Errorf("%q is %q", query, got)
-			}
-		case got == "" || len(got) > 200 || !printable(got):
-			t.Errorf("%q is %q", query, got)
-		case *asCursor(got) != given[0]:
-			t.Errorf("%q and %q are the same place", given[0], *asCursor(got))
-		}
-	})
-}
 
 // FuzzUpload gives anything as a form with a PDF: what is taken is whole, and
 // what is refused leaves nothing behind.
@@ -67,7 +39,7 @@ func FuzzUpload(f *testing.F) {
 		r := httptest.NewRequest("POST", "/api/ai/upload", bytes.NewReader(body))
 		r.Header.Set("Content-Type", kind)
 		u := &paperForm{}
-		err := u.read(&exchange{api: New(Options{Scratch: scratch}), r: r, w: &counted{ResponseWriter: httptest.NewRecorder()}})
+		err := u.read(&kernel.Exchange{Request: r, Writer: &kernel.Writer{ResponseWriter: httptest.NewRecorder()}}, scratch)
 		if err != nil {
 			refusedWell(t, err)
 		} else {

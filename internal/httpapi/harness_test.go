@@ -35,6 +35,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/recipe"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/identity/oidc"
@@ -66,7 +67,7 @@ type house struct {
 	t        *testing.T
 	url      string
 	db       *store.DB
-	mux      *httpapi.Mux
+	mux      *kernel.Mux
 	accounts *builtin.System
 	mailbox  string
 	sender   *mail.Sender
@@ -144,7 +145,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		Pages:   sandbox.Sandbox{}, VisitorKey: h.db.Key("visitors"), AnalysisWait: time.Minute, Scratch: t.TempDir(),
 		Log: log, Secrets: secrets.NewService(h.db, h.clock), Audit: audit.NewService(h.db), Workflows: workflows.NewService(h.db, h.clock), Limiter: h.db, Answers: h.db, App: builtApp(),
 		Checks:  map[string]func(context.Context) error{"database": h.db.Ping},
-		Metrics: httpapi.NewMetrics(prometheus.NewRegistry()), Now: h.clock,
+		Metrics: kernel.NewMetrics(prometheus.NewRegistry()), Now: h.clock,
 		PublicURLs: []string{base, cloud}, RunsPerMinute: 30,
 	}
 	h.paperRoom(&o, log)

@@ -10,28 +10,31 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
-func (a *API) health(*exchange) (answer, error) { return ok(api.Health{Status: "ok"}) }
+func (a *API) health(*kernel.Exchange) (kernel.Answer, error) {
+	return kernel.OK(api.Health{Status: "ok"})
+}
 
 const checkPatience = 5 * time.Second
 
 // ready asks every part at once. Its failure says which part is not there,
 // beside the shape that all failures have.
-func (a *API) ready(x *exchange) (answer, error) {
-	state := api.Readiness{Status: "ready", Checks: a.check(x.ctx())}
+func (a *API) ready(x *kernel.Exchange) (kernel.Answer, error) {
+	state := api.Readiness{Status: "ready", Checks: a.check(x.Context())}
 	var wrong []string
-	for _, name := range sortedKeys(state.Checks) {
+	for _, name := range kernel.SortedKeys(state.Checks) {
 		if said := state.Checks[name]; said != "ok" {
 			wrong = append(wrong, name+": "+said)
 		}
 	}
 	if len(wrong) == 0 {
-		return ok(state)
+		return kernel.OK(state)
 	}
 	state.Status = "unready"
-	return answer{status: http.StatusServiceUnavailable, bare: true, data: api.NotReadyAnswer{
-		Error: "not ready: " + strings.Join(wrong, "; "), Code: "not_ready", RequestID: x.id, Data: state,
+	return kernel.Answer{Status: http.StatusServiceUnavailable, Bare: true, Data: api.NotReadyAnswer{
+		Error: "not ready: " + strings.Join(wrong, "; "), Code: "not_ready", RequestID: x.ID, Data: state,
 	}}, nil
 }
 
@@ -62,8 +65,8 @@ func (a *API) check(ctx context.Context) map[string]string {
 }
 
 // features says what the installation is equipped with.
-func (a *API) features(x *exchange) (answer, error) {
-	return answer{data: api.Features{
-		Chat: a.Chat != nil && a.Chat.Ready() == nil, Mail: a.SendsMail, Gpu: a.Runs.OffersGPU(x.ctx()),
+func (a *API) features(x *kernel.Exchange) (kernel.Answer, error) {
+	return kernel.Answer{Data: api.Features{
+		Chat: a.Chat != nil && a.Chat.Ready() == nil, Mail: a.SendsMail, Gpu: a.Runs.OffersGPU(x.Context()),
 	}}, nil
 }

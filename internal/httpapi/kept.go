@@ -6,13 +6,14 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/runs"
 )
 
-func (a *API) listKeptAttempts(x *exchange) (answer, error) {
-	list, err := a.Runs.KeptAttempts(x.ctx(), x.caller, x.runID())
+func (a *API) listKeptAttempts(x *kernel.Exchange) (kernel.Answer, error) {
+	list, err := a.Runs.KeptAttempts(x.Context(), x.Caller, runID(x))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.KeptAttempt, len(list))
 	for i, k := range list {
@@ -21,56 +22,56 @@ func (a *API) listKeptAttempts(x *exchange) (answer, error) {
 			KeptAt: api.At(k.KeptAt), ExpiresAt: api.At(k.ExpiresAt),
 		}
 	}
-	return ok(out)
+	return kernel.OK(out)
 }
 
-func (a *API) listKeptFiles(x *exchange) (answer, error) {
-	if _, err := a.Runs.KeptAttempts(x.ctx(), x.caller, x.runID()); err != nil {
-		return answer{}, err
+func (a *API) listKeptFiles(x *kernel.Exchange) (kernel.Answer, error) {
+	if _, err := a.Runs.KeptAttempts(x.Context(), x.Caller, runID(x)); err != nil {
+		return kernel.Answer{}, err
 	}
-	k := runs.AttemptKey{Run: x.runID(), Node: x.r.PathValue("nodeId")}
+	k := runs.AttemptKey{Run: runID(x), Node: x.Request.PathValue("nodeId")}
 	for name, into := range map[string]*int{"shard": &k.Shard, "attempt": &k.Attempt} {
-		n, err := strconv.ParseUint(x.r.PathValue(name), 10, 31)
+		n, err := strconv.ParseUint(x.Request.PathValue(name), 10, 31)
 		if err != nil {
-			return answer{}, fault.NotFound("no such attempt")
+			return kernel.Answer{}, fault.NotFound("no such attempt")
 		}
 		*into = int(n)
 	}
-	list, err := a.Runs.KeptFiles(x.ctx(), x.caller, k, x.base())
+	list, err := a.Runs.KeptFiles(x.Context(), x.Caller, k, x.Base())
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.KeptFile, len(list))
 	for i, f := range list {
-		out[i] = api.KeptFile{Path: f.Path, Kind: string(f.Kind), Size: f.Size, URL: orNull(f.URL), ExpiresAt: timeOrNull(f.ExpiresAt)}
+		out[i] = api.KeptFile{Path: f.Path, Kind: string(f.Kind), Size: f.Size, URL: kernel.OrNull(f.URL), ExpiresAt: kernel.TimeOrNull(f.ExpiresAt)}
 	}
-	return ok(out)
+	return kernel.OK(out)
 }
 
-func (a *API) getRecipe(x *exchange) (answer, error) {
-	if _, err := a.Runs.Run(x.ctx(), x.caller, x.runID()); err != nil {
-		return answer{}, err
+func (a *API) getRecipe(x *kernel.Exchange) (kernel.Answer, error) {
+	if _, err := a.Runs.Run(x.Context(), x.Caller, runID(x)); err != nil {
+		return kernel.Answer{}, err
 	}
-	shard, err := number(x.r, "shard", 0, math.MaxInt32, 0)
+	shard, err := kernel.Number(x.Request, "shard", 0, math.MaxInt32, 0)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	node := x.r.PathValue("nodeId")
-	if !printable(node) {
-		return answer{}, fault.NotFound("no such step")
+	node := x.Request.PathValue("nodeId")
+	if !kernel.Printable(node) {
+		return kernel.Answer{}, fault.NotFound("no such step")
 	}
-	r, err := a.Runs.Recipe(x.ctx(), x.caller, x.runID(), node, shard, x.base())
+	r, err := a.Runs.Recipe(x.Context(), x.Caller, runID(x), node, shard, x.Base())
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := api.Recipe{
-		Attempt: r.Attempt, Interpreter: r.Interpreter, Command: r.Command, Image: orNull(r.Image), Env: r.Env, Folder: r.Folder,
+		Attempt: r.Attempt, Interpreter: r.Interpreter, Command: r.Command, Image: kernel.OrNull(r.Image), Env: r.Env, Folder: r.Folder,
 		Files: []api.RecipeFile{}, Lists: r.Lists,
 	}
 	for _, f := range r.Files {
 		out.Files = append(out.Files, api.RecipeFile{
-			Path: f.Path, Key: f.Key, Size: f.Size, Sha256: orNull(f.SHA256), URL: f.URL, ExpiresAt: api.At(f.ExpiresAt),
+			Path: f.Path, Key: f.Key, Size: f.Size, Sha256: kernel.OrNull(f.SHA256), URL: f.URL, ExpiresAt: api.At(f.ExpiresAt),
 		})
 	}
-	return ok(out)
+	return kernel.OK(out)
 }

@@ -1,13 +1,13 @@
 package httpapi
 
 import (
-	"io"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/files"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
 // Transfers reads the signed addresses of objects that we serve ourselves.
@@ -16,58 +16,42 @@ type Transfers interface {
 	Transfer(method string, u *url.URL, now time.Time) (files.Transfer, error)
 }
 
-func (x *exchange) transfer() (files.Transfer, error) {
-	if x.api.Transfers == nil {
+func (a *API) transfer(x *kernel.Exchange) (files.Transfer, error) {
+	if a.Transfers == nil {
 		return files.Transfer{}, fault.NotFound("there is nothing at this address")
 	}
-	return x.api.Transfers.Transfer(x.r.Method, x.r.URL, x.api.Now())
+	return a.Transfers.Transfer(x.Request.Method, x.Request.URL, a.Now())
 }
-
-// idle is how long bytes may fail to move before we hang up.
-const idle = time.Minute
 
 // receiveObject takes an upload. One that began in time may finish.
-func (a *API) receiveObject(x *exchange) (answer, error) {
-	t, err := x.transfer()
+func (a *API) receiveObject(x *kernel.Exchange) (kernel.Answer, error) {
+	t, err := a.transfer(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	if x.r.Header.Get("Content-Type") != t.ContentType || x.r.ContentLength != t.Size {
-		return answer{}, fault.Forbidden("this address takes exactly %d bytes of %s", t.Size, t.ContentType)
+	if x.Request.Header.Get("Content-Type") != t.ContentType || x.Request.ContentLength != t.Size {
+		return kernel.Answer{}, fault.Forbidden("this address takes exactly %d bytes of %s", t.Size, t.ContentType)
 	}
-	if err := a.Files.Receive(x.ctx(), t.Key, &moving{x.r.Body, http.NewResponseController(x.w)}); err != nil {
-		return answer{}, err
+	if err := a.Files.Receive(x.Context(), t.Key, &kernel.IdleReader{Body: x.Request.Body, Conn: http.NewResponseController(x.Writer)}); err != nil {
+		return kernel.Answer{}, err
 	}
-	return ok(map[string]any{"key": t.Key, "size": t.Size})
-}
-
-// moving pushes the deadline on as long as bytes come.
-type moving struct {
-	body io.Reader
-	conn *http.ResponseController
-}
-
-func (m *moving) Read(p []byte) (int, error) {
-	deadline := time.Now().Add(idle)
-	_ = m.conn.SetReadDeadline(deadline) // not every connection has one
-	_ = m.conn.SetWriteDeadline(deadline.Add(idle))
-	return m.body.Read(p)
+	return kernel.OK(map[string]any{"key": t.Key, "size": t.Size})
 }
 
 // userContent keeps what people uploaded from running on our origin.
 const userContent = "sandbox; default-src 'none'"
 
 // sendObject gives a download, whole or in ranges.
-func (a *API) sendObject(x *exchange) (answer, error) {
-	t, err := x.transfer()
+func (a *API) sendObject(x *kernel.Exchange) (kernel.Answer, error) {
+	t, err := a.transfer(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	content, err := a.Files.Content(x.ctx(), t.Key)
+	content, err := a.Files.Content(x.Context(), t.Key)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	return answer{stream: func(w http.ResponseWriter, r *http.Request) {
+	return kernel.Answer{Stream: func(w http.ResponseWriter, r *http.Request) {
 		defer content.Close()
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // as long as it takes
 		h := w.Header()

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/httpapi/pages"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/identity/oidc"
@@ -21,10 +22,10 @@ const flightCookie = "millrace_sign_in"
 
 // flight is the cookie of a sign-in that is under way elsewhere; an empty one
 // takes it back. It must come along when another site sends the browser here.
-func (x *exchange) flight(value string) string {
+func flight(x *kernel.Exchange, value string) string {
 	c := http.Cookie{
 		Name: flightCookie, Value: value, Path: "/auth/oidc/", MaxAge: 600,
-		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: !loopback(x.base()),
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: !kernel.Loopback(x.Base()),
 	}
 	if value == "" {
 		c.MaxAge = -1
@@ -32,49 +33,49 @@ func (x *exchange) flight(value string) string {
 	return c.String()
 }
 
-func (x *exchange) provider() (name, callback string) {
-	name = x.r.PathValue("provider")
-	return name, x.base() + "/auth/oidc/" + name + "/callback"
+func provider(x *kernel.Exchange) (name, callback string) {
+	name = x.Request.PathValue("provider")
+	return name, x.Base() + "/auth/oidc/" + name + "/callback"
 }
 
-func (a *API) startProviderSignIn(x *exchange) (answer, error) {
-	name, callback := x.provider()
-	address, cookie, err := a.Providers.Start(x.ctx(), name, callback, ownPath(x.r.URL.Query().Get("returnTo")))
+func (a *API) startProviderSignIn(x *kernel.Exchange) (kernel.Answer, error) {
+	name, callback := provider(x)
+	address, cookie, err := a.Providers.Start(x.Context(), name, callback, kernel.OwnPath(x.Request.URL.Query().Get("returnTo")))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	ans, err := seeOther(address)
-	return ans.with("Set-Cookie", x.flight(cookie)), err
+	ans, err := kernel.SeeOther(address)
+	return ans.With("Set-Cookie", flight(x, cookie)), err
 }
 
-func (a *API) finishProviderSignIn(x *exchange) (answer, error) {
-	q := x.r.URL.Query()
-	if err := saidOnce(q); err != nil {
-		return answer{}, err
+func (a *API) finishProviderSignIn(x *kernel.Exchange) (kernel.Answer, error) {
+	q := x.Request.URL.Query()
+	if err := kernel.NotRepeated(q); err != nil {
+		return kernel.Answer{}, err
 	}
 	r := oidc.Return{State: q.Get("state"), Code: q.Get("code"), Issuer: q.Get("iss"), Error: q.Get("error")}
-	if c, err := x.r.Cookie(flightCookie); err == nil {
+	if c, err := x.Request.Cookie(flightCookie); err == nil {
 		r.Cookie = c.Value
 	}
-	x.w.Header().Add("Set-Cookie", x.flight("")) // it works once
-	name, callback := x.provider()
-	who, next, err := a.Providers.Finish(x.ctx(), name, callback, r)
+	x.Writer.Header().Add("Set-Cookie", flight(x, "")) // it works once
+	name, callback := provider(x)
+	who, next, err := a.Providers.Finish(x.Context(), name, callback, r)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	invitation, _, err := a.followed(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	in, oneTime, err := a.BuiltIn.Accounts.SignInExternal(x.ctx(), who, invitation, x.pageVisit())
+	in, oneTime, err := a.BuiltIn.Accounts.SignInExternal(x.Context(), who, invitation, pageVisit(x))
 	switch {
 	case fault.Is(err, fault.KindConflict):
-		return answer{}, fault.Unavailable("another sign-in is in progress: try again").WithCause(err)
+		return kernel.Answer{}, fault.Unavailable("another sign-in is in progress: try again").WithCause(err)
 	case err != nil:
-		return answer{}, err
+		return kernel.Answer{}, err
 	case oneTime != "":
-		return x.draw("second-factor", pages.SecondFactor{Form: pages.Form{Next: next}, OneTimeToken: oneTime}, a.leadsTo(x, next)...)
+		return x.DrawPage("second-factor", pages.SecondFactor{Form: pages.Form{Next: next}, OneTimeToken: oneTime}, a.leadsTo(x, next)...)
 	}
-	x.w.Header().Add("Set-Cookie", x.cookie(in.Secret, in.Until))
-	return seeOther(next)
+	x.Writer.Header().Add("Set-Cookie", x.Cookie(in.Secret, in.Until))
+	return kernel.SeeOther(next)
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
 // reportPolicy lets a report run its own scripts in an opaque origin: without
@@ -14,12 +16,12 @@ const reportPolicy = "sandbox allow-scripts; default-src 'none'; script-src 'uns
 
 // sendReport gives an HTML output as a page. The bytes pass through us wherever
 // they are kept: no object store sends these headers.
-func (a *API) sendReport(x *exchange) (answer, error) {
-	body, size, err := a.Runs.Report(x.ctx(), x.r.PathValue("token"), x.r.PathValue("path"))
+func (a *API) sendReport(x *kernel.Exchange) (kernel.Answer, error) {
+	body, size, err := a.Runs.Report(x.Context(), x.Request.PathValue("token"), x.Request.PathValue("path"))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	return answer{stream: func(w http.ResponseWriter, _ *http.Request) {
+	return kernel.Answer{Stream: func(w http.ResponseWriter, _ *http.Request) {
 		defer body.Close()
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // as long as it takes
 		h := w.Header()

@@ -10,106 +10,107 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/workflows"
 )
 
-func (a *API) resultLinkOut(l sharing.ResultLink) api.ResultLink {
+func resultLinkOut(l sharing.ResultLink, now time.Time) api.ResultLink {
 	return api.ResultLink{
-		ID: string(l.ID), RunID: string(l.Run), Status: string(l.Status(a.Now())), ExpiresInHours: l.Hours, ExpiresAt: api.At(l.ExpiresAt),
+		ID: string(l.ID), RunID: string(l.Run), Status: string(l.Status(now)), ExpiresInHours: l.Hours, ExpiresAt: api.At(l.ExpiresAt),
 		Parameters: append([]string{}, l.Parameters...), AllowCopy: l.AllowCopy, TokenHint: l.TokenHint, Views: l.Views,
 		CreatedAt: api.At(l.CreatedAt), CreatedBy: api.Person{ID: string(l.CreatedBy), Name: l.CreatedByName},
-		LastUsedAt: timeOrNull(l.LastUsedAt), RevokedAt: timeOrNull(l.RevokedAt),
+		LastUsedAt: kernel.TimeOrNull(l.LastUsedAt), RevokedAt: kernel.TimeOrNull(l.RevokedAt),
 	}
 }
 
-func (x *exchange) createdResultLink(l sharing.ResultLink, token string) answer {
-	o := x.api.resultLinkOut(l)
-	return answer{status: http.StatusCreated, data: api.CreatedResultLink{
+func (a *API) createdResultLink(x *kernel.Exchange, l sharing.ResultLink, token string) kernel.Answer {
+	o := resultLinkOut(l, a.Now())
+	return kernel.Answer{Status: http.StatusCreated, Data: api.CreatedResultLink{
 		ID: o.ID, RunID: o.RunID, Status: o.Status, ExpiresInHours: o.ExpiresInHours, ExpiresAt: o.ExpiresAt, Parameters: o.Parameters,
 		AllowCopy: o.AllowCopy, TokenHint: o.TokenHint, Views: o.Views, CreatedAt: o.CreatedAt, CreatedBy: o.CreatedBy,
-		LastUsedAt: o.LastUsedAt, RevokedAt: o.RevokedAt, Token: token, Link: x.base() + "/results#" + token,
+		LastUsedAt: o.LastUsedAt, RevokedAt: o.RevokedAt, Token: token, Link: x.Base() + "/results#" + token,
 	}}
 }
 
-func (a *API) createResultLink(x *exchange) (answer, error) {
-	r, err := a.Runs.Run(x.ctx(), x.caller, x.runID())
+func (a *API) createResultLink(x *kernel.Exchange) (kernel.Answer, error) {
+	r, err := a.Runs.Run(x.Context(), x.Caller, runID(x))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	in, err := decode[api.NewResultLink](x)
+	in, err := kernel.Decode[api.NewResultLink](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(r.Parameters, &values); err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	l, token, err := a.Sharing.ShareResults(x.ctx(), x.caller, sharing.NewResultLink{
-		Run: r.ID, Known: sortedKeys(values), Hours: given0(in.ExpiresInHours), Parameters: in.Parameters, AllowCopy: in.AllowCopy != nil && *in.AllowCopy,
+	l, token, err := a.Sharing.ShareResults(x.Context(), x.Caller, sharing.NewResultLink{
+		Run: r.ID, Known: kernel.SortedKeys(values), Hours: given0(in.ExpiresInHours), Parameters: in.Parameters, AllowCopy: in.AllowCopy != nil && *in.AllowCopy,
 		Once: func(l sharing.ResultLink, token string) (*once.Record, error) {
-			return x.record(x.createdResultLink(l, token))
+			return x.Record(a.createdResultLink(x, l, token))
 		},
 	})
-	return x.createdResultLink(l, token), err
+	return a.createdResultLink(x, l, token), err
 }
 
-func (a *API) listResultLinks(x *exchange) (answer, error) {
-	if _, err := a.Runs.Run(x.ctx(), x.caller, x.runID()); err != nil {
-		return answer{}, err
+func (a *API) listResultLinks(x *kernel.Exchange) (kernel.Answer, error) {
+	if _, err := a.Runs.Run(x.Context(), x.Caller, runID(x)); err != nil {
+		return kernel.Answer{}, err
 	}
-	list, err := a.Sharing.ResultLinks(x.ctx(), x.caller, x.runID())
+	list, err := a.Sharing.ResultLinks(x.Context(), x.Caller, runID(x))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.ResultLink, len(list))
 	for i, l := range list {
-		out[i] = a.resultLinkOut(l)
+		out[i] = resultLinkOut(l, a.Now())
 	}
-	return ok(out)
+	return kernel.OK(out)
 }
 
-func (a *API) revokeResultLink(x *exchange) (answer, error) {
-	if _, err := a.Runs.Run(x.ctx(), x.caller, x.runID()); err != nil {
-		return answer{}, err
+func (a *API) revokeResultLink(x *kernel.Exchange) (kernel.Answer, error) {
+	if _, err := a.Runs.Run(x.Context(), x.Caller, runID(x)); err != nil {
+		return kernel.Answer{}, err
 	}
-	id, err := x.inQuery("linkId")
+	id, err := x.InQuery("linkId")
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	err = a.Sharing.RevokeResults(x.ctx(), x.caller, x.runID(), ids.ResultLink(id))
-	return answer{data: api.Revoked{Revoked: true, ID: id}}, err
+	err = a.Sharing.RevokeResults(x.Context(), x.Caller, runID(x), ids.ResultLink(id))
+	return kernel.Answer{Data: api.Revoked{Revoked: true, ID: id}}, err
 }
 
 // resultsLimit slows down whoever tries tokens.
-func (a *API) resultsLimit() *addressLimit {
-	return &addressLimit{name: "results", window: limits.Window{Most: 60, Per: time.Minute}}
+func (a *API) resultsLimit() *kernel.AddressLimit {
+	return &kernel.AddressLimit{Name: "results", Window: limits.Window{Most: 60, Per: time.Minute}}
 }
 
 // openedResults is the link that the request's token belongs to.
-func (x *exchange) openedResults() (sharing.ResultLink, error) {
-	in, err := decode[api.ResultsRequest](x)
+func (a *API) openedResults(x *kernel.Exchange) (sharing.ResultLink, error) {
+	in, err := kernel.Decode[api.ResultsRequest](x)
 	if err == nil {
-		err = named("token", in.Token)
+		err = kernel.Required("token", in.Token)
 	}
 	if err != nil {
 		return sharing.ResultLink{}, err
 	}
-	return x.api.Sharing.OpenResults(x.ctx(), in.Token)
+	return a.Sharing.OpenResults(x.Context(), in.Token)
 }
 
-func (a *API) openResults(x *exchange) (answer, error) {
-	l, err := x.openedResults()
+func (a *API) openResults(x *kernel.Exchange) (kernel.Answer, error) {
+	l, err := a.openedResults(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	r, err := a.Runs.Results(x.ctx(), l.Team, l.Run, l.Parameters, x.base())
+	r, err := a.Runs.Results(x.Context(), l.Team, l.Run, l.Parameters, x.Base())
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := api.SharedResults{
-		WorkflowName: r.Run.WorkflowName, Number: r.Run.Number, Name: orNull(r.Run.Name), Status: api.RunStatus(r.Run.Status),
-		CreatedAt: api.At(r.Run.CreatedAt), StartedAt: timeOrNull(r.Run.StartedAt), FinishedAt: timeOrNull(r.Run.FinishedAt), DurationMs: a.duration(r.Run),
+		WorkflowName: r.Run.WorkflowName, Number: r.Run.Number, Name: kernel.OrNull(r.Run.Name), Status: api.RunStatus(r.Run.Status),
+		CreatedAt: api.At(r.Run.CreatedAt), StartedAt: kernel.TimeOrNull(r.Run.StartedAt), FinishedAt: kernel.TimeOrNull(r.Run.FinishedAt), DurationMs: duration(r.Run, a.Now()),
 		Parameters: r.Values, Nodes: []api.SharedNode{}, Edges: []api.SharedEdge{}, Outputs: outputsOut(r.Outputs),
 		AllowCopy: l.AllowCopy, ExpiresAt: api.At(l.ExpiresAt),
 	}
@@ -120,22 +121,22 @@ func (a *API) openResults(x *exchange) (answer, error) {
 	for _, e := range r.Edges {
 		out.Edges = append(out.Edges, api.SharedEdge{Source: e[0], Target: e[1]})
 	}
-	return answer{data: out}.with("Cache-Control", "no-store"), nil
+	return kernel.Answer{Data: out}.With("Cache-Control", "no-store"), nil
 }
 
 // copyResults makes a workflow of what a shared run ran, in the caller's team.
-func (a *API) copyResults(x *exchange) (answer, error) {
-	l, err := x.openedResults()
+func (a *API) copyResults(x *kernel.Exchange) (kernel.Answer, error) {
+	l, err := a.openedResults(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	if !l.AllowCopy {
-		return answer{}, fault.Forbidden("who shared these results did not allow their workflow to be copied").WithCode("copy_not_allowed")
+		return kernel.Answer{}, fault.Forbidden("who shared these results did not allow their workflow to be copied").WithCode("copy_not_allowed")
 	}
-	r, err := a.Runs.Results(x.ctx(), l.Team, l.Run, nil, x.base())
+	r, err := a.Runs.Results(x.Context(), l.Team, l.Run, nil, x.Base())
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	w, err := a.Workflows.Create(x.ctx(), x.caller, workflows.New{Name: r.Run.WorkflowName, Definition: r.Run.Definition})
-	return answer{status: http.StatusCreated, data: api.CopiedWorkflow{ID: string(w.ID), Name: w.Name}}, err
+	w, err := a.Workflows.Create(x.Context(), x.Caller, workflows.New{Name: r.Run.WorkflowName, Definition: r.Run.Definition})
+	return kernel.Answer{Status: http.StatusCreated, Data: api.CopiedWorkflow{ID: string(w.ID), Name: w.Name}}, err
 }

@@ -3,17 +3,18 @@ package httpapi
 import (
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/retention"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
-func (a *API) getRetention(x *exchange) (answer, error) {
-	chosen, most, err := a.Retention.Of(x.ctx(), x.caller)
-	return answer{data: retentionOut(chosen, most)}, err
+func (a *API) getRetention(x *kernel.Exchange) (kernel.Answer, error) {
+	chosen, most, err := a.Retention.Of(x.Context(), x.Caller)
+	return kernel.Answer{Data: retentionOut(chosen, most)}, err
 }
 
-func (a *API) setRetention(x *exchange) (answer, error) {
-	in, err := decode[api.SetRetention](x)
+func (a *API) setRetention(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.SetRetention](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	chosen := retention.Policy{}
 	for kind, days := range map[retention.Kind]*int{
@@ -27,8 +28,8 @@ func (a *API) setRetention(x *exchange) (answer, error) {
 			chosen[kind] = retention.Days(*days)
 		}
 	}
-	if err := a.Retention.Choose(x.ctx(), x.caller, chosen); err != nil {
-		return answer{}, err
+	if err := a.Retention.Choose(x.Context(), x.Caller, chosen); err != nil {
+		return kernel.Answer{}, err
 	}
 	return a.getRetention(x)
 }

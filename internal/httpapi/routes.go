@@ -1,9 +1,6 @@
 package httpapi
 
 import (
-	"maps"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -11,271 +8,178 @@ import (
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/limits"
-)
-
-type handler func(x *exchange) (answer, error)
-
-// route is one line of the API.
-type route struct {
-	pattern string
-	who     audience
-	may     access.Action // what a member's role must allow
-	guests  bool          // takes the token of a share link, too
-	body    int64         // the largest JSON body it takes; 0: it reads none
-	once    bool          // honours Idempotency-Key
-	limit   *addressLimit
-	failsAs failureFormat
-	page    bool // fails on a page where a browser asks
-	slow    bool // may take longer than an ordinary answer: it streams, moves bytes or asks others
-	handle  handler
-}
-
-// audience is who a route is for.
-type audience int
-
-const (
-	anybody      audience = iota // no credential is looked at
-	optionalAuth                 // signed in or not, team or no team; a bad token is still 401
-	visitor                      // signed in or not; who is, is placed in a team
-	person                       // signed in, team or no team
-	self                         // signed in by a session of their own, not through a program
-	member                       // signed in and placed in a team
-)
-
-// failureFormat is the language in which a route fails.
-type failureFormat int
-
-const (
-	envelope failureFormat = iota
-	chatFailure
-	oauthFailure
-)
-
-const (
-	smallBody = 1 << 20 // bytes of an ordinary body
-	graphBody = 8 << 20 // of one with a definition
-	chatBody  = 20 << 20
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
 // routes is the API on one screen. A test holds it against the contract.
-func (a *API) routes() []route {
-	return []route{
-		{pattern: "GET /api/health", handle: a.health},
-		{pattern: "GET /api/health/ready", handle: a.ready},
-		{pattern: "GET /api/openapi.json", handle: a.openAPI},
-		{pattern: "GET /docs", handle: a.reference},
-		{pattern: "GET /docs/reference.css", handle: a.referenceCSS},
-		{pattern: "GET /help", page: true, handle: a.help},
-		{pattern: "GET /help/{page...}", page: true, handle: a.help},
-		{pattern: "GET /{$}", handle: a.home},
+func (a *API) routes() []kernel.Route {
+	return []kernel.Route{
+		{Pattern: "GET /api/health", Handle: a.health},
+		{Pattern: "GET /api/health/ready", Handle: a.ready},
+		{Pattern: "GET /api/openapi.json", Handle: a.openAPI},
+		{Pattern: "GET /docs", Handle: a.reference},
+		{Pattern: "GET /docs/reference.css", Handle: a.referenceCSS},
+		{Pattern: "GET /help", Page: true, Handle: a.help},
+		{Pattern: "GET /help/{page...}", Page: true, Handle: a.help},
+		{Pattern: "GET /{$}", Handle: a.home},
 
-		{pattern: "GET /api/me", who: member, may: access.Read, handle: a.me},
-		{pattern: "GET /api/features", who: member, may: access.Read, handle: a.features},
-		{pattern: "GET /api/account/data", who: member, may: access.ExportTeam, slow: true, handle: a.exportTeam},
-		{pattern: "DELETE /api/account/data", who: member, may: access.EraseTeam, body: smallBody, slow: true, handle: a.eraseTeam},
-		{pattern: "GET /api/team/retention", who: member, may: access.Read, handle: a.getRetention},
-		{pattern: "PUT /api/team/retention", who: member, may: access.ManageRetention, body: smallBody, handle: a.setRetention},
-		{pattern: "POST /api/team/invite", who: member, may: access.ManageMembers, body: smallBody, once: true, handle: a.inviteMember},
+		{Pattern: "GET /api/me", Who: kernel.Member, May: access.Read, Handle: a.me},
+		{Pattern: "GET /api/features", Who: kernel.Member, May: access.Read, Handle: a.features},
+		{Pattern: "GET /api/account/data", Who: kernel.Member, May: access.ExportTeam, Slow: true, Handle: a.exportTeam},
+		{Pattern: "DELETE /api/account/data", Who: kernel.Member, May: access.EraseTeam, Body: kernel.SmallBody, Slow: true, Handle: a.eraseTeam},
+		{Pattern: "GET /api/team/retention", Who: kernel.Member, May: access.Read, Handle: a.getRetention},
+		{Pattern: "PUT /api/team/retention", Who: kernel.Member, May: access.ManageRetention, Body: kernel.SmallBody, Handle: a.setRetention},
+		{Pattern: "POST /api/team/invite", Who: kernel.Member, May: access.ManageMembers, Body: kernel.SmallBody, Once: true, Handle: a.inviteMember},
 
-		{pattern: "GET /api/workflows", who: member, may: access.Read, handle: a.listWorkflows},
-		{pattern: "POST /api/workflows", who: member, may: access.EditWorkflows, body: graphBody, once: true, handle: a.createWorkflow},
-		{pattern: "POST /api/workflows/validate", who: member, may: access.Read, body: graphBody, handle: a.validateDefinition},
-		{pattern: "GET /api/workflows/{id}", who: member, may: access.Read, handle: a.getWorkflow},
-		{pattern: "PUT /api/workflows/{id}", who: member, may: access.EditWorkflows, body: graphBody, handle: a.updateWorkflow},
-		{pattern: "DELETE /api/workflows/{id}", who: member, may: access.EditWorkflows, handle: a.deleteWorkflow},
-		{pattern: "GET /api/workflows/{id}/revisions", who: member, may: access.Read, handle: a.listRevisions},
-		{pattern: "GET /api/workflows/{id}/revisions/{n}", who: member, may: access.Read, handle: a.getRevision},
-		{pattern: "POST /api/workflows/{id}/revisions/{n}/restore", who: member, may: access.EditWorkflows, handle: a.restoreRevision},
+		{Pattern: "GET /api/workflows", Who: kernel.Member, May: access.Read, Handle: a.listWorkflows},
+		{Pattern: "POST /api/workflows", Who: kernel.Member, May: access.EditWorkflows, Body: kernel.GraphBody, Once: true, Handle: a.createWorkflow},
+		{Pattern: "POST /api/workflows/validate", Who: kernel.Member, May: access.Read, Body: kernel.GraphBody, Handle: a.validateDefinition},
+		{Pattern: "GET /api/workflows/{id}", Who: kernel.Member, May: access.Read, Handle: a.getWorkflow},
+		{Pattern: "PUT /api/workflows/{id}", Who: kernel.Member, May: access.EditWorkflows, Body: kernel.GraphBody, Handle: a.updateWorkflow},
+		{Pattern: "DELETE /api/workflows/{id}", Who: kernel.Member, May: access.EditWorkflows, Handle: a.deleteWorkflow},
+		{Pattern: "GET /api/workflows/{id}/revisions", Who: kernel.Member, May: access.Read, Handle: a.listRevisions},
+		{Pattern: "GET /api/workflows/{id}/revisions/{n}", Who: kernel.Member, May: access.Read, Handle: a.getRevision},
+		{Pattern: "POST /api/workflows/{id}/revisions/{n}/restore", Who: kernel.Member, May: access.EditWorkflows, Handle: a.restoreRevision},
 
-		{pattern: "GET /api/runs", who: member, may: access.Read, handle: a.listRuns},
-		{pattern: "POST /api/runs", who: member, may: access.StartRuns, guests: true, body: smallBody, once: true, limit: a.runsLimit(), slow: true, handle: a.startRun},
-		{pattern: "GET /api/runs/compare", who: member, may: access.Read, handle: a.compareRuns},
-		{pattern: "GET /api/sweeps", who: member, may: access.Read, handle: a.listSweeps},
-		{pattern: "POST /api/sweeps", who: member, may: access.StartRuns, body: smallBody, once: true, limit: a.runsLimit(), handle: a.startSweep},
-		{pattern: "GET /api/sweeps/{id}", who: member, may: access.Read, handle: a.getSweep},
-		{pattern: "GET /api/sweeps/{id}/table.csv", who: member, may: access.Read, handle: a.getSweepTable},
-		{pattern: "GET /api/runs/{id}", who: member, may: access.Read, handle: a.getRun},
-		{pattern: "PATCH /api/runs/{id}", who: member, may: access.StartRuns, body: smallBody, handle: a.editRun},
-		{pattern: "GET /api/runs/{id}/attempts", who: member, may: access.ReadFailedFolders, handle: a.listKeptAttempts},
-		{pattern: "GET /api/runs/{id}/attempts/{nodeId}/{shard}/{attempt}/files", who: member, may: access.ReadFailedFolders, handle: a.listKeptFiles},
-		{pattern: "GET /api/runs/{id}/nodes/{nodeId}/recipe", who: member, may: access.Read, handle: a.getRecipe},
-		{pattern: "GET /api/runs/{id}/links", who: member, may: access.ManageSharing, handle: a.listResultLinks},
-		{pattern: "POST /api/runs/{id}/links", who: member, may: access.ManageSharing, body: smallBody, once: true, handle: a.createResultLink},
-		{pattern: "DELETE /api/runs/{id}/links", who: member, may: access.ManageSharing, handle: a.revokeResultLink},
-		{pattern: "POST /api/results", body: smallBody, limit: a.resultsLimit(), handle: a.openResults},
-		{pattern: "POST /api/results/copy", who: member, may: access.EditWorkflows, body: smallBody, limit: a.resultsLimit(), handle: a.copyResults},
-		{pattern: "POST /api/runs/{id}/cancel", who: member, may: access.CancelRuns, handle: a.cancelRun},
-		{pattern: "POST /api/runs/{id}/retry", who: member, may: access.StartRuns, body: smallBody, once: true, limit: a.runsLimit(), slow: true, handle: a.retryRun},
-		{pattern: "POST /api/runs/{id}/retry/preview", who: member, may: access.StartRuns, body: smallBody, handle: a.previewRetry},
-		{pattern: "GET /api/runs/{id}/events", who: member, may: access.Read, handle: a.listEvents},
-		{pattern: "GET /api/runs/{id}/logs", who: member, may: access.Read, handle: a.readLogs},
-		{pattern: "GET /api/runs/{id}/nodes/{nodeId}/shards", who: member, may: access.Read, slow: true, handle: a.listShards},
-		{pattern: "GET /api/runs/{id}/outputs", who: member, may: access.Read, slow: true, handle: a.listOutputs},
-		{pattern: "GET /api/runs/{id}/stream", who: member, may: access.Read, slow: true, handle: a.streamRun},
+		{Pattern: "GET /api/runs", Who: kernel.Member, May: access.Read, Handle: a.listRuns},
+		{Pattern: "POST /api/runs", Who: kernel.Member, May: access.StartRuns, Guests: true, Body: kernel.SmallBody, Once: true, Limit: a.runsLimit(), Slow: true, Handle: a.startRun},
+		{Pattern: "GET /api/runs/compare", Who: kernel.Member, May: access.Read, Handle: a.compareRuns},
+		{Pattern: "GET /api/sweeps", Who: kernel.Member, May: access.Read, Handle: a.listSweeps},
+		{Pattern: "POST /api/sweeps", Who: kernel.Member, May: access.StartRuns, Body: kernel.SmallBody, Once: true, Limit: a.runsLimit(), Handle: a.startSweep},
+		{Pattern: "GET /api/sweeps/{id}", Who: kernel.Member, May: access.Read, Handle: a.getSweep},
+		{Pattern: "GET /api/sweeps/{id}/table.csv", Who: kernel.Member, May: access.Read, Handle: a.getSweepTable},
+		{Pattern: "GET /api/runs/{id}", Who: kernel.Member, May: access.Read, Handle: a.getRun},
+		{Pattern: "PATCH /api/runs/{id}", Who: kernel.Member, May: access.StartRuns, Body: kernel.SmallBody, Handle: a.editRun},
+		{Pattern: "GET /api/runs/{id}/attempts", Who: kernel.Member, May: access.ReadFailedFolders, Handle: a.listKeptAttempts},
+		{Pattern: "GET /api/runs/{id}/attempts/{nodeId}/{shard}/{attempt}/files", Who: kernel.Member, May: access.ReadFailedFolders, Handle: a.listKeptFiles},
+		{Pattern: "GET /api/runs/{id}/nodes/{nodeId}/recipe", Who: kernel.Member, May: access.Read, Handle: a.getRecipe},
+		{Pattern: "GET /api/runs/{id}/links", Who: kernel.Member, May: access.ManageSharing, Handle: a.listResultLinks},
+		{Pattern: "POST /api/runs/{id}/links", Who: kernel.Member, May: access.ManageSharing, Body: kernel.SmallBody, Once: true, Handle: a.createResultLink},
+		{Pattern: "DELETE /api/runs/{id}/links", Who: kernel.Member, May: access.ManageSharing, Handle: a.revokeResultLink},
+		{Pattern: "POST /api/results", Body: kernel.SmallBody, Limit: a.resultsLimit(), Handle: a.openResults},
+		{Pattern: "POST /api/results/copy", Who: kernel.Member, May: access.EditWorkflows, Body: kernel.SmallBody, Limit: a.resultsLimit(), Handle: a.copyResults},
+		{Pattern: "POST /api/runs/{id}/cancel", Who: kernel.Member, May: access.CancelRuns, Handle: a.cancelRun},
+		{Pattern: "POST /api/runs/{id}/retry", Who: kernel.Member, May: access.StartRuns, Body: kernel.SmallBody, Once: true, Limit: a.runsLimit(), Slow: true, Handle: a.retryRun},
+		{Pattern: "POST /api/runs/{id}/retry/preview", Who: kernel.Member, May: access.StartRuns, Body: kernel.SmallBody, Handle: a.previewRetry},
+		{Pattern: "GET /api/runs/{id}/events", Who: kernel.Member, May: access.Read, Handle: a.listEvents},
+		{Pattern: "GET /api/runs/{id}/logs", Who: kernel.Member, May: access.Read, Handle: a.readLogs},
+		{Pattern: "GET /api/runs/{id}/nodes/{nodeId}/shards", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.listShards},
+		{Pattern: "GET /api/runs/{id}/outputs", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.listOutputs},
+		{Pattern: "GET /api/runs/{id}/stream", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.streamRun},
 
-		{pattern: "GET /reports/{token}/{path...}", page: true, slow: true, handle: a.sendReport},
+		{Pattern: "GET /reports/{token}/{path...}", Page: true, Slow: true, Handle: a.sendReport},
 
-		{pattern: "GET /api/files", who: member, may: access.Read, slow: true, handle: a.listFiles},
-		{pattern: "POST /api/files/presign", who: member, may: access.UploadFiles, body: smallBody, handle: a.presignUpload},
-		{pattern: "POST /api/files/delete", who: member, may: access.DeleteFiles, body: smallBody, slow: true, handle: a.deleteFile},
-		{pattern: "POST /api/files/delete-run", who: member, may: access.DeleteFiles, body: smallBody, slow: true, handle: a.deleteRunFiles},
-		{pattern: "GET /objects/{key...}", slow: true, handle: a.sendObject},
-		{pattern: "PUT /objects/{key...}", slow: true, handle: a.receiveObject},
+		{Pattern: "GET /api/files", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.listFiles},
+		{Pattern: "POST /api/files/presign", Who: kernel.Member, May: access.UploadFiles, Body: kernel.SmallBody, Handle: a.presignUpload},
+		{Pattern: "POST /api/files/delete", Who: kernel.Member, May: access.DeleteFiles, Body: kernel.SmallBody, Slow: true, Handle: a.deleteFile},
+		{Pattern: "POST /api/files/delete-run", Who: kernel.Member, May: access.DeleteFiles, Body: kernel.SmallBody, Slow: true, Handle: a.deleteRunFiles},
+		{Pattern: "GET /objects/{key...}", Slow: true, Handle: a.sendObject},
+		{Pattern: "PUT /objects/{key...}", Slow: true, Handle: a.receiveObject},
 
-		{pattern: "GET /api/service-accounts", who: member, may: access.ManagePrograms, handle: a.listServiceAccounts},
-		{pattern: "POST /api/service-accounts", who: member, may: access.ManagePrograms, body: smallBody, handle: a.createServiceAccount},
-		{pattern: "DELETE /api/service-accounts/{id}", who: member, may: access.ManagePrograms, handle: a.deleteServiceAccount},
-		{pattern: "POST /api/service-accounts/{id}/tokens", who: member, may: access.ManagePrograms, body: smallBody, handle: a.createServiceToken},
-		{pattern: "DELETE /api/service-accounts/{id}/tokens/{tokenId}", who: member, may: access.ManagePrograms, handle: a.revokeServiceToken},
-		{pattern: "POST /api/service-accounts/{id}/tokens/{tokenId}/rotate", who: member, may: access.ManagePrograms, body: smallBody, handle: a.rotateServiceToken},
-		{pattern: "GET /api/audit", who: member, may: access.ReadAudit, handle: a.listAudit},
-		{pattern: "GET /api/audit/export", who: member, may: access.ReadAudit, handle: a.exportAudit},
-		{pattern: "GET /api/secrets", who: member, may: access.UseSecrets, handle: a.listSecrets},
-		{pattern: "PUT /api/secrets/{name}", who: member, may: access.ManageSecrets, body: smallBody, handle: a.putSecret},
-		{pattern: "DELETE /api/secrets/{name}", who: member, may: access.ManageSecrets, handle: a.deleteSecret},
+		{Pattern: "GET /api/service-accounts", Who: kernel.Member, May: access.ManagePrograms, Handle: a.listServiceAccounts},
+		{Pattern: "POST /api/service-accounts", Who: kernel.Member, May: access.ManagePrograms, Body: kernel.SmallBody, Handle: a.createServiceAccount},
+		{Pattern: "DELETE /api/service-accounts/{id}", Who: kernel.Member, May: access.ManagePrograms, Handle: a.deleteServiceAccount},
+		{Pattern: "POST /api/service-accounts/{id}/tokens", Who: kernel.Member, May: access.ManagePrograms, Body: kernel.SmallBody, Handle: a.createServiceToken},
+		{Pattern: "DELETE /api/service-accounts/{id}/tokens/{tokenId}", Who: kernel.Member, May: access.ManagePrograms, Handle: a.revokeServiceToken},
+		{Pattern: "POST /api/service-accounts/{id}/tokens/{tokenId}/rotate", Who: kernel.Member, May: access.ManagePrograms, Body: kernel.SmallBody, Handle: a.rotateServiceToken},
+		{Pattern: "GET /api/audit", Who: kernel.Member, May: access.ReadAudit, Handle: a.listAudit},
+		{Pattern: "GET /api/audit/export", Who: kernel.Member, May: access.ReadAudit, Handle: a.exportAudit},
+		{Pattern: "GET /api/secrets", Who: kernel.Member, May: access.UseSecrets, Handle: a.listSecrets},
+		{Pattern: "PUT /api/secrets/{name}", Who: kernel.Member, May: access.ManageSecrets, Body: kernel.SmallBody, Handle: a.putSecret},
+		{Pattern: "DELETE /api/secrets/{name}", Who: kernel.Member, May: access.ManageSecrets, Handle: a.deleteSecret},
 
-		{pattern: "POST /api/collab/invites", who: member, may: access.ManageSharing, body: smallBody, once: true, handle: a.createInvite},
-		{pattern: "GET /api/collab/invites", who: member, may: access.ManageSharing, handle: a.listInvites},
-		{pattern: "DELETE /api/collab/invites", who: member, may: access.ManageSharing, handle: a.revokeInvite},
-		{pattern: "POST /api/collab/join", body: smallBody, limit: a.joinsLimit(), handle: a.joinWorkflow},
-		{pattern: "POST /api/collab/token", who: member, may: access.Read, body: smallBody, handle: a.createRoomToken},
-		{pattern: "GET /editor/{room}", slow: true, handle: a.openEditor},
+		{Pattern: "POST /api/collab/invites", Who: kernel.Member, May: access.ManageSharing, Body: kernel.SmallBody, Once: true, Handle: a.createInvite},
+		{Pattern: "GET /api/collab/invites", Who: kernel.Member, May: access.ManageSharing, Handle: a.listInvites},
+		{Pattern: "DELETE /api/collab/invites", Who: kernel.Member, May: access.ManageSharing, Handle: a.revokeInvite},
+		{Pattern: "POST /api/collab/join", Body: kernel.SmallBody, Limit: a.joinsLimit(), Handle: a.joinWorkflow},
+		{Pattern: "POST /api/collab/token", Who: kernel.Member, May: access.Read, Body: kernel.SmallBody, Handle: a.createRoomToken},
+		{Pattern: "GET /editor/{room}", Slow: true, Handle: a.openEditor},
 
-		{pattern: "POST /api/ai/analyze", who: visitor, may: access.Analyze, body: smallBody, limit: papersLimit, slow: true, handle: a.analyzePaper},
-		{pattern: "POST /api/ai/upload", who: visitor, may: access.Analyze, limit: papersLimit, slow: true, handle: a.uploadPaper},
-		{pattern: "GET /api/ai/status", who: member, may: access.Read, handle: a.getAnalysis},
-		{pattern: "GET /api/ai/analyses", who: member, may: access.Read, handle: a.listAnalyses},
-		{pattern: "POST /api/ai/proxy/v1/chat/completions", who: member, may: access.Chat, body: chatBody, failsAs: chatFailure, slow: true, handle: a.completeChat},
+		{Pattern: "POST /api/ai/analyze", Who: kernel.Visitor, May: access.Analyze, Body: kernel.SmallBody, Limit: papersLimit, Slow: true, Handle: a.analyzePaper},
+		{Pattern: "POST /api/ai/upload", Who: kernel.Visitor, May: access.Analyze, Limit: papersLimit, Slow: true, Handle: a.uploadPaper},
+		{Pattern: "GET /api/ai/status", Who: kernel.Member, May: access.Read, Handle: a.getAnalysis},
+		{Pattern: "GET /api/ai/analyses", Who: kernel.Member, May: access.Read, Handle: a.listAnalyses},
+		{Pattern: "POST /api/ai/proxy/v1/chat/completions", Who: kernel.Member, May: access.Chat, Body: kernel.ChatBody, FailsAs: kernel.ChatFailure, Slow: true, Handle: a.completeChat},
 
-		{pattern: "GET /api/billing/credits", who: member, may: access.Read, handle: a.getCredits},
-		{pattern: "GET /api/billing/usage", who: member, may: access.Read, handle: a.listUsage},
-		{pattern: "GET /api/dashboard/usage", who: member, may: access.Read, handle: a.dashboardUsage},
-		{pattern: "POST /api/billing/estimate", who: member, may: access.Read, body: smallBody, handle: a.estimateCost},
-		{pattern: "GET /api/billing/invoices", who: member, may: access.ManageBilling, handle: a.listInvoices},
-		{pattern: "GET /api/billing/topup", who: member, may: access.ManageBilling, handle: a.listPackages},
-		{pattern: "POST /api/billing/topup", who: member, may: access.ManageBilling, body: smallBody, once: true, slow: true, handle: a.startTopUp},
-		{pattern: "POST /api/billing/checkout", who: member, may: access.ManageBilling, body: smallBody, once: true, slow: true, handle: a.startTopUp},
-		{pattern: "POST /webhooks/stripe", handle: a.stripeWebhook},
-		{pattern: "GET /checkout/sandbox.css", handle: a.checkoutCSS},
-		{pattern: "GET /checkout/{secret}", page: true, handle: a.showCheckout},
-		{pattern: "POST /checkout/{secret}", page: true, handle: a.decideCheckout},
-		{pattern: "GET /invoices/{secret}", page: true, handle: a.showInvoice}, // and {secret}.pdf: a pattern takes whole segments
+		{Pattern: "GET /api/billing/credits", Who: kernel.Member, May: access.Read, Handle: a.getCredits},
+		{Pattern: "GET /api/billing/usage", Who: kernel.Member, May: access.Read, Handle: a.listUsage},
+		{Pattern: "GET /api/dashboard/usage", Who: kernel.Member, May: access.Read, Handle: a.dashboardUsage},
+		{Pattern: "POST /api/billing/estimate", Who: kernel.Member, May: access.Read, Body: kernel.SmallBody, Handle: a.estimateCost},
+		{Pattern: "GET /api/billing/invoices", Who: kernel.Member, May: access.ManageBilling, Handle: a.listInvoices},
+		{Pattern: "GET /api/billing/topup", Who: kernel.Member, May: access.ManageBilling, Handle: a.listPackages},
+		{Pattern: "POST /api/billing/topup", Who: kernel.Member, May: access.ManageBilling, Body: kernel.SmallBody, Once: true, Slow: true, Handle: a.startTopUp},
+		{Pattern: "POST /api/billing/checkout", Who: kernel.Member, May: access.ManageBilling, Body: kernel.SmallBody, Once: true, Slow: true, Handle: a.startTopUp},
+		{Pattern: "POST /webhooks/stripe", Handle: a.stripeWebhook},
+		{Pattern: "GET /checkout/sandbox.css", Handle: a.checkoutCSS},
+		{Pattern: "GET /checkout/{secret}", Page: true, Handle: a.showCheckout},
+		{Pattern: "POST /checkout/{secret}", Page: true, Handle: a.decideCheckout},
+		{Pattern: "GET /invoices/{secret}", Page: true, Handle: a.showInvoice}, // and {secret}.pdf: a pattern takes whole segments
 
-		{pattern: "POST /auth/sign-up", body: smallBody, handle: a.signUp},
-		{pattern: "POST /auth/sign-in", body: smallBody, handle: a.signIn},
-		{pattern: "POST /auth/sign-out", who: self, handle: a.signOut},
-		{pattern: "POST /auth/token", who: self, handle: a.createToken},
-		{pattern: "GET /auth/sessions", who: self, handle: a.listSessions},
-		{pattern: "DELETE /auth/sessions/{id}", who: self, handle: a.revokeSession},
-		{pattern: "GET /auth/apps", who: self, handle: a.listApps},
-		{pattern: "DELETE /auth/apps/{id}", who: self, handle: a.revokeApp},
-		{pattern: "GET /auth/teams", who: person, handle: a.listTeams},
-		{pattern: "POST /auth/teams", who: person, body: smallBody, handle: a.createTeam},
-		{pattern: "PATCH /auth/teams/{id}", who: person, body: smallBody, handle: a.renameTeam},
-		{pattern: "POST /auth/teams/{id}/activate", who: self, handle: a.activateTeam},
-		{pattern: "POST /auth/teams/{id}/leave", who: person, handle: a.leaveTeam},
-		{pattern: "GET /auth/teams/{id}/members", who: person, handle: a.listMembers},
-		{pattern: "PATCH /auth/teams/{id}/members/{userId}", who: person, body: smallBody, handle: a.changeRole},
-		{pattern: "DELETE /auth/teams/{id}/members/{userId}", who: person, handle: a.removeMember},
-		{pattern: "POST /auth/teams/{id}/invitations", who: person, body: smallBody, handle: a.createInvitation},
-		{pattern: "POST /auth/teams/{id}/invitations/{invId}/resend", who: person, handle: a.resendInvitation},
-		{pattern: "DELETE /auth/teams/{id}/invitations/{invId}", who: person, handle: a.revokeInvitation},
-		{pattern: "GET /auth/invitations/{token}", handle: a.getInvitation},
-		{pattern: "POST /auth/invitations/{token}/accept", who: person, handle: a.acceptInvitation},
-		{pattern: "GET /auth/oidc/{provider}/start", page: true, slow: true, handle: a.startProviderSignIn},
-		{pattern: "GET /auth/oidc/{provider}/callback", page: true, slow: true, handle: a.finishProviderSignIn},
-		{pattern: "GET /auth/jwks.json", failsAs: oauthFailure, handle: a.jwks},
+		{Pattern: "POST /auth/sign-up", Body: kernel.SmallBody, Handle: a.signUp},
+		{Pattern: "POST /auth/sign-in", Body: kernel.SmallBody, Handle: a.signIn},
+		{Pattern: "POST /auth/sign-out", Who: kernel.Self, Handle: a.signOut},
+		{Pattern: "POST /auth/token", Who: kernel.Self, Handle: a.createToken},
+		{Pattern: "GET /auth/sessions", Who: kernel.Self, Handle: a.listSessions},
+		{Pattern: "DELETE /auth/sessions/{id}", Who: kernel.Self, Handle: a.revokeSession},
+		{Pattern: "GET /auth/apps", Who: kernel.Self, Handle: a.listApps},
+		{Pattern: "DELETE /auth/apps/{id}", Who: kernel.Self, Handle: a.revokeApp},
+		{Pattern: "GET /auth/teams", Who: kernel.Person, Handle: a.listTeams},
+		{Pattern: "POST /auth/teams", Who: kernel.Person, Body: kernel.SmallBody, Handle: a.createTeam},
+		{Pattern: "PATCH /auth/teams/{id}", Who: kernel.Person, Body: kernel.SmallBody, Handle: a.renameTeam},
+		{Pattern: "POST /auth/teams/{id}/activate", Who: kernel.Self, Handle: a.activateTeam},
+		{Pattern: "POST /auth/teams/{id}/leave", Who: kernel.Person, Handle: a.leaveTeam},
+		{Pattern: "GET /auth/teams/{id}/members", Who: kernel.Person, Handle: a.listMembers},
+		{Pattern: "PATCH /auth/teams/{id}/members/{userId}", Who: kernel.Person, Body: kernel.SmallBody, Handle: a.changeRole},
+		{Pattern: "DELETE /auth/teams/{id}/members/{userId}", Who: kernel.Person, Handle: a.removeMember},
+		{Pattern: "POST /auth/teams/{id}/invitations", Who: kernel.Person, Body: kernel.SmallBody, Handle: a.createInvitation},
+		{Pattern: "POST /auth/teams/{id}/invitations/{invId}/resend", Who: kernel.Person, Handle: a.resendInvitation},
+		{Pattern: "DELETE /auth/teams/{id}/invitations/{invId}", Who: kernel.Person, Handle: a.revokeInvitation},
+		{Pattern: "GET /auth/invitations/{token}", Handle: a.getInvitation},
+		{Pattern: "POST /auth/invitations/{token}/accept", Who: kernel.Person, Handle: a.acceptInvitation},
+		{Pattern: "GET /auth/oidc/{provider}/start", Page: true, Slow: true, Handle: a.startProviderSignIn},
+		{Pattern: "GET /auth/oidc/{provider}/callback", Page: true, Slow: true, Handle: a.finishProviderSignIn},
+		{Pattern: "GET /auth/jwks.json", FailsAs: kernel.OAuthFailure, Handle: a.jwks},
 
-		{pattern: "POST /auth/verify", who: optionalAuth, body: smallBody, handle: a.verifyEmail},
-		{pattern: "POST /auth/reset", body: smallBody, handle: a.requestReset},
-		{pattern: "POST /auth/reset/{token}", body: smallBody, handle: a.resetPassword},
-		{pattern: "POST /auth/password", who: self, body: smallBody, handle: a.changePassword},
-		{pattern: "POST /auth/second-factor", who: self, body: smallBody, handle: a.changeSecondFactor},
-		{pattern: "GET /auth/api-tokens", who: self, handle: a.listAPITokens},
-		{pattern: "POST /auth/api-tokens", who: self, body: smallBody, handle: a.createAPIToken},
-		{pattern: "POST /auth/api-tokens/{id}/rotate", who: self, body: smallBody, handle: a.rotateAPIToken},
-		{pattern: "DELETE /auth/api-tokens", who: self, handle: a.revokeAPIToken},
-		{pattern: "GET /.well-known/oauth-authorization-server", failsAs: oauthFailure, handle: a.oauthMetadata},
-		{pattern: "GET /oauth/authorize", who: optionalAuth, failsAs: oauthFailure, page: true, handle: a.authorize},
-		{pattern: "POST /oauth/authorize", who: optionalAuth, failsAs: oauthFailure, page: true, handle: a.decideAuthorization},
-		{pattern: "POST /oauth/token", failsAs: oauthFailure, limit: oauthLimit, handle: a.exchangeToken},
-		{pattern: "POST /oauth/revoke", failsAs: oauthFailure, limit: oauthLimit, handle: a.revokeToken},
-		{pattern: "POST /oauth/device_authorization", failsAs: oauthFailure, handle: a.authorizeDevice},
-		{pattern: "GET /device", who: optionalAuth, page: true, handle: a.showDevice},
-		{pattern: "POST /device", who: optionalAuth, page: true, handle: a.decideDevice},
+		{Pattern: "POST /auth/verify", Who: kernel.OptionalAuth, Body: kernel.SmallBody, Handle: a.verifyEmail},
+		{Pattern: "POST /auth/reset", Body: kernel.SmallBody, Handle: a.requestReset},
+		{Pattern: "POST /auth/reset/{token}", Body: kernel.SmallBody, Handle: a.resetPassword},
+		{Pattern: "POST /auth/password", Who: kernel.Self, Body: kernel.SmallBody, Handle: a.changePassword},
+		{Pattern: "POST /auth/second-factor", Who: kernel.Self, Body: kernel.SmallBody, Handle: a.changeSecondFactor},
+		{Pattern: "GET /auth/api-tokens", Who: kernel.Self, Handle: a.listAPITokens},
+		{Pattern: "POST /auth/api-tokens", Who: kernel.Self, Body: kernel.SmallBody, Handle: a.createAPIToken},
+		{Pattern: "POST /auth/api-tokens/{id}/rotate", Who: kernel.Self, Body: kernel.SmallBody, Handle: a.rotateAPIToken},
+		{Pattern: "DELETE /auth/api-tokens", Who: kernel.Self, Handle: a.revokeAPIToken},
+		{Pattern: "GET /.well-known/oauth-authorization-server", FailsAs: kernel.OAuthFailure, Handle: a.oauthMetadata},
+		{Pattern: "GET /oauth/authorize", Who: kernel.OptionalAuth, FailsAs: kernel.OAuthFailure, Page: true, Handle: a.authorize},
+		{Pattern: "POST /oauth/authorize", Who: kernel.OptionalAuth, FailsAs: kernel.OAuthFailure, Page: true, Handle: a.decideAuthorization},
+		{Pattern: "POST /oauth/token", FailsAs: kernel.OAuthFailure, Limit: oauthLimit, Handle: a.exchangeToken},
+		{Pattern: "POST /oauth/revoke", FailsAs: kernel.OAuthFailure, Limit: oauthLimit, Handle: a.revokeToken},
+		{Pattern: "POST /oauth/device_authorization", FailsAs: kernel.OAuthFailure, Handle: a.authorizeDevice},
+		{Pattern: "GET /device", Who: kernel.OptionalAuth, Page: true, Handle: a.showDevice},
+		{Pattern: "POST /device", Who: kernel.OptionalAuth, Page: true, Handle: a.decideDevice},
 
-		{pattern: "GET /sign-in", who: optionalAuth, page: true, handle: a.showSignIn},
-		{pattern: "POST /sign-in", who: optionalAuth, page: true, handle: a.takeSignIn},
-		{pattern: "POST /sign-in/code", who: optionalAuth, page: true, handle: a.takeCode},
-		{pattern: "GET /sign-up", who: optionalAuth, page: true, handle: a.showSignUp},
-		{pattern: "POST /sign-up", who: optionalAuth, page: true, handle: a.takeSignUp},
-		{pattern: "GET /sign-out", who: optionalAuth, page: true, handle: a.showSignOut},
-		{pattern: "POST /sign-out", who: optionalAuth, page: true, handle: a.takeSignOut},
-		{pattern: "GET /reset", who: optionalAuth, page: true, handle: a.showReset},
-		{pattern: "POST /reset", who: optionalAuth, page: true, handle: a.takeReset},
-		{pattern: "GET /reset/{token}", who: optionalAuth, page: true, handle: a.showNewPassword},
-		{pattern: "POST /reset/{token}", who: optionalAuth, page: true, handle: a.takeNewPassword},
-		{pattern: "GET /verify/{token}", who: optionalAuth, page: true, handle: a.showVerify},
-		{pattern: "POST /verify/{token}", who: optionalAuth, page: true, handle: a.takeVerify},
-		{pattern: "GET /invitations", who: optionalAuth, page: true, handle: a.backToInvitation},
-		{pattern: "GET /invitations/{token}", who: optionalAuth, page: true, handle: a.showInvitation},
-		{pattern: "POST /invitations/{token}", who: optionalAuth, page: true, handle: a.takeInvitation},
-		{pattern: "GET /pages/{file}", handle: a.pageFile},
+		{Pattern: "GET /sign-in", Who: kernel.OptionalAuth, Page: true, Handle: a.showSignIn},
+		{Pattern: "POST /sign-in", Who: kernel.OptionalAuth, Page: true, Handle: a.takeSignIn},
+		{Pattern: "POST /sign-in/code", Who: kernel.OptionalAuth, Page: true, Handle: a.takeCode},
+		{Pattern: "GET /sign-up", Who: kernel.OptionalAuth, Page: true, Handle: a.showSignUp},
+		{Pattern: "POST /sign-up", Who: kernel.OptionalAuth, Page: true, Handle: a.takeSignUp},
+		{Pattern: "GET /sign-out", Who: kernel.OptionalAuth, Page: true, Handle: a.showSignOut},
+		{Pattern: "POST /sign-out", Who: kernel.OptionalAuth, Page: true, Handle: a.takeSignOut},
+		{Pattern: "GET /reset", Who: kernel.OptionalAuth, Page: true, Handle: a.showReset},
+		{Pattern: "POST /reset", Who: kernel.OptionalAuth, Page: true, Handle: a.takeReset},
+		{Pattern: "GET /reset/{token}", Who: kernel.OptionalAuth, Page: true, Handle: a.showNewPassword},
+		{Pattern: "POST /reset/{token}", Who: kernel.OptionalAuth, Page: true, Handle: a.takeNewPassword},
+		{Pattern: "GET /verify/{token}", Who: kernel.OptionalAuth, Page: true, Handle: a.showVerify},
+		{Pattern: "POST /verify/{token}", Who: kernel.OptionalAuth, Page: true, Handle: a.takeVerify},
+		{Pattern: "GET /invitations", Who: kernel.OptionalAuth, Page: true, Handle: a.backToInvitation},
+		{Pattern: "GET /invitations/{token}", Who: kernel.OptionalAuth, Page: true, Handle: a.showInvitation},
+		{Pattern: "POST /invitations/{token}", Who: kernel.OptionalAuth, Page: true, Handle: a.takeInvitation},
+		{Pattern: "GET /pages/{file}", Handle: a.pageFile},
 	}
 }
 
-func (a *API) runsLimit() *addressLimit {
-	return &addressLimit{name: "runs", window: limits.Window{Most: a.RunsPerMinute, Per: time.Minute}}
-}
-
-var knownMethods = map[string]bool{
-	http.MethodGet: true, http.MethodHead: true, http.MethodPost: true, http.MethodPut: true,
-	http.MethodPatch: true, http.MethodDelete: true, http.MethodOptions: true,
-}
-
-// shadowed are the patterns that would send a method of an address of our own
-// to a route with a wildcard: /api/workflows/validate takes POST alone, and GET
-// does not ask for a workflow of that name.
-func shadowed(mux *http.ServeMux, routes []route) map[string]bool {
-	patterns := map[string]bool{}
-	for _, rt := range routes {
-		_, path, _ := strings.Cut(rt.pattern, " ")
-		if strings.Contains(path, "{") {
-			continue
-		}
-		for method := range knownMethods {
-			probe := &http.Request{Method: method, URL: &url.URL{Path: path}}
-			if _, found := mux.Handler(probe); strings.HasPrefix(found, method+" ") && strings.Contains(found, "{") {
-				patterns[method+" "+path] = true
-			}
-		}
-	}
-	return patterns
-}
-
-// unknown answers what no route takes: 405 where another method would do,
-// else 404.
-func (a *API) unknown(mux *http.ServeMux, taken map[string]bool) handler {
-	return func(x *exchange) (answer, error) {
-		var allowed []string
-		for method := range knownMethods {
-			probe := x.r.Clone(x.ctx())
-			probe.Method = method
-			_, pattern := mux.Handler(probe)
-			if taken[pattern] {
-				continue
-			}
-			if strings.HasPrefix(pattern, method+" ") || method == http.MethodHead && strings.HasPrefix(pattern, "GET ") {
-				allowed = append(allowed, method)
-			}
-		}
-		if len(allowed) == 0 {
-			return nowhere(x)
-		}
-		slices.Sort(allowed)
-		x.w.Header().Set("Allow", strings.Join(allowed, ", "))
-		return answer{}, &fault.Error{Kind: kindMethod, Message: "this address takes " + strings.Join(allowed, ", ") + ", not " + x.r.Method}
-	}
+func (a *API) runsLimit() *kernel.AddressLimit {
+	return &kernel.AddressLimit{Name: "runs", Window: limits.Window{Most: a.RunsPerMinute, Per: time.Minute}}
 }
 
 // ofAccounts reports whether a route looks after accounts, sessions and teams
@@ -290,15 +194,6 @@ func ofAccounts(pattern string) bool {
 	}, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
 }
 
-func notBuiltIn(*exchange) (answer, error) {
-	return answer{}, fault.NotFound("accounts and teams are managed by another service: sign in and manage them there").WithCode("accounts_elsewhere")
+func notBuiltIn(*kernel.Exchange) (kernel.Answer, error) {
+	return kernel.Answer{}, fault.NotFound("accounts and teams are managed by another service: sign in and manage them there").WithCode("accounts_elsewhere")
 }
-
-func nowhere(*exchange) (answer, error) {
-	return answer{}, fault.NotFound("there is nothing at this address")
-}
-
-// kindMethod is HTTP's own failure; no room knows of it.
-const kindMethod fault.Kind = "method_not_allowed"
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -13,19 +13,20 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/runs"
 )
 
-func (x *exchange) runID() ids.Run { return ids.Run(x.r.PathValue("id")) }
+func runID(x *kernel.Exchange) ids.Run { return ids.Run(x.Request.PathValue("id")) }
 
-func (a *API) runRow(r runs.Run) api.RunRow {
+func runRow(r runs.Run, now time.Time) api.RunRow {
 	return api.RunRow{
 		ID: string(r.ID), WorkflowID: string(r.Workflow), WorkflowName: r.WorkflowName, WorkflowRevision: r.Revision, Status: api.RunStatus(r.Status),
 		ProgressPercent: float64(r.Progress), Compute: api.Compute{Vcpu: r.Size.VCPU, RAMGb: r.Size.RAMGB, Gpu: r.Size.GPU},
 		StartedBy: api.StartedBy{Type: api.StartedByType(r.Starter.Type), ID: r.Starter.ID, Name: r.Starter.Name},
-		ErrorCode: orNull(string(r.ErrorCode)), ErrorMessage: errorMessage(r), DurationMs: a.duration(r), CreditsUsed: a.creditsUsed(r).Float(),
-		CreatedAt: api.At(r.CreatedAt), StartedAt: timeOrNull(r.StartedAt), FinishedAt: timeOrNull(r.FinishedAt),
-		Waiting: waiting(r), Number: r.Number, Name: orNull(r.Name), Note: orNull(r.Note), Tags: r.Tags, SweepID: orNull(string(r.Sweep)),
+		ErrorCode: kernel.OrNull(string(r.ErrorCode)), ErrorMessage: errorMessage(r), DurationMs: duration(r, now), CreditsUsed: creditsUsed(r, now).Float(),
+		CreatedAt: api.At(r.CreatedAt), StartedAt: kernel.TimeOrNull(r.StartedAt), FinishedAt: kernel.TimeOrNull(r.FinishedAt),
+		Waiting: waiting(r), Number: r.Number, Name: kernel.OrNull(r.Name), Note: kernel.OrNull(r.Note), Tags: r.Tags, SweepID: kernel.OrNull(string(r.Sweep)),
 	}
 }
 
@@ -42,43 +43,36 @@ func errorMessage(r runs.Run) *string {
 	if r.Status == lifecycle.Completed {
 		return nil
 	}
-	return orNull(r.ErrorMessage)
+	return kernel.OrNull(r.ErrorMessage)
 }
 
-func (a *API) duration(r runs.Run) *int64 {
+func duration(r runs.Run, now time.Time) *int64 {
 	if r.StartedAt.IsZero() {
 		return nil
 	}
-	ms := r.Took(a.Now()).Milliseconds()
+	ms := r.Took(now).Milliseconds()
 	return &ms
 }
 
 // creditsUsed is live while the run goes.
-func (a *API) creditsUsed(r runs.Run) credits.Amount {
+func creditsUsed(r runs.Run, now time.Time) credits.Amount {
 	if r.Status.Terminal() {
 		return r.CreditsUsed
 	}
-	return r.Costs(a.Now())
+	return r.Costs(now)
 }
 
-func timeOrNull(t time.Time) *api.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return api.AtOrNull(&t)
-}
-
-func (a *API) getRun(x *exchange) (answer, error) {
-	d, err := a.Runs.Detailed(x.ctx(), x.caller, x.runID())
+func (a *API) getRun(x *kernel.Exchange) (kernel.Answer, error) {
+	d, err := a.Runs.Detailed(x.Context(), x.Caller, runID(x))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	out, err := a.runOut(d)
-	return answer{data: out, bare: true}, err
+	out, err := runOut(d, a.Now())
+	return kernel.Answer{Data: out, Bare: true}, err
 }
 
-func (a *API) runOut(d runs.Detailed) (api.Run, error) {
-	row := a.runRow(d.Run)
+func runOut(d runs.Detailed, now time.Time) (api.Run, error) {
+	row := runRow(d.Run, now)
 	out := api.Run{
 		ID: row.ID, WorkflowID: row.WorkflowID, WorkflowName: row.WorkflowName, WorkflowRevision: row.WorkflowRevision, Status: row.Status,
 		ProgressPercent: row.ProgressPercent, Compute: row.Compute, StartedBy: row.StartedBy, ErrorCode: row.ErrorCode, ErrorMessage: row.ErrorMessage,
@@ -94,7 +88,7 @@ func (a *API) runOut(d runs.Detailed) (api.Run, error) {
 		return out, err
 	}
 	for _, n := range d.Nodes {
-		out.Nodes = append(out.Nodes, nodeOut(n, a.Now()))
+		out.Nodes = append(out.Nodes, nodeOut(n, now))
 	}
 	return out, nil
 }
@@ -104,7 +98,7 @@ func outputLocation(r runs.Run) *string {
 	if r.Status != lifecycle.Completed {
 		return nil
 	}
-	return orNull("teams/" + string(r.Team) + "/runs/" + string(r.ID) + "/")
+	return kernel.OrNull("teams/" + string(r.Team) + "/runs/" + string(r.ID) + "/")
 }
 
 // logText is what a command wrote, as JSON can carry it.
@@ -112,8 +106,8 @@ func logText(text []byte) string { return strings.ToValidUTF8(string(text), "�
 
 func nodeOut(n runs.Node, now time.Time) api.RunNode {
 	out := api.RunNode{
-		ID: n.ID, Name: n.Name, Status: api.NodeStatus(n.State), Attempt: n.Attempt, Cached: n.Cached, CacheMiss: orNull(n.CacheMiss),
-		ExitCode: n.ExitCode, StartedAt: timeOrNull(n.StartedAt), FinishedAt: timeOrNull(n.FinishedAt),
+		ID: n.ID, Name: n.Name, Status: api.NodeStatus(n.State), Attempt: n.Attempt, Cached: n.Cached, CacheMiss: kernel.OrNull(n.CacheMiss),
+		ExitCode: n.ExitCode, StartedAt: kernel.TimeOrNull(n.StartedAt), FinishedAt: kernel.TimeOrNull(n.FinishedAt),
 	}
 	if !n.StartedAt.IsZero() {
 		end := n.FinishedAt
@@ -136,66 +130,66 @@ func nodeOut(n runs.Node, now time.Time) api.RunNode {
 	return out
 }
 
-func (a *API) startRun(x *exchange) (answer, error) {
-	in, err := decode[api.StartRun](x)
+func (a *API) startRun(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.StartRun](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	if err := named("workflowId", in.WorkflowID); err != nil {
-		return answer{}, err
+	if err := kernel.Required("workflowId", in.WorkflowID); err != nil {
+		return kernel.Answer{}, err
 	}
-	if !printable(in.WorkflowID) {
-		return answer{}, fault.NotFound("no such workflow")
+	if !kernel.Printable(in.WorkflowID) {
+		return kernel.Answer{}, fault.NotFound("no such workflow")
 	}
-	n := runs.New{Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs, Once: x.startedOnce}
-	n.Label = runs.Label{Name: orEmpty(in.Name), Note: orEmpty(in.Note), Tags: listed(in.Tags)}
+	n := runs.New{Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs, Once: startedOnce(x)}
+	n.Label = runs.Label{Name: kernel.OrEmpty(in.Name), Note: kernel.OrEmpty(in.Note), Tags: kernel.Listed(in.Tags)}
 	if in.ResourceProfile != nil {
 		n.Profile = string(*in.ResourceProfile)
 	}
 	if n.Parameters, err = parametersOf(in.Parameters); err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	r, err := a.Runs.Submit(x.ctx(), x.caller, n)
+	r, err := a.Runs.Submit(x.Context(), x.Caller, n)
 	return started(r), err
 }
 
-func (a *API) retryRun(x *exchange) (answer, error) {
+func (a *API) retryRun(x *kernel.Exchange) (kernel.Answer, error) {
 	n, err := a.retryOf(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	n.Once = x.startedOnce
-	r, err := a.Runs.Retry(x.ctx(), x.caller, x.runID(), n)
+	n.Once = startedOnce(x)
+	r, err := a.Runs.Retry(x.Context(), x.Caller, runID(x), n)
 	return started(r), err
 }
 
-func (a *API) previewRetry(x *exchange) (answer, error) {
+func (a *API) previewRetry(x *kernel.Exchange) (kernel.Answer, error) {
 	n, err := a.retryOf(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	list, err := a.Runs.PreviewRetry(x.ctx(), x.caller, x.runID(), n)
+	list, err := a.Runs.PreviewRetry(x.Context(), x.Caller, runID(x), n)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := api.RetryPreview{}
 	out.Nodes = make([]api.RetryPreviewNode, len(list))
 	for i, n := range list {
 		out.Nodes[i] = api.RetryPreviewNode{ID: n.ID, Name: n.Name, Expect: api.RetryPreviewNodeExpect(n.Expect), Reason: n.Reason}
 	}
-	return answer{data: out}, nil
+	return kernel.Answer{Data: out}, nil
 }
 
 const maxOnly = 100 // nodes that a retry may name
 
 // retryOf reads how a run of the team is to be retried.
-func (a *API) retryOf(x *exchange) (n runs.New, err error) {
-	if _, err := a.Runs.Run(x.ctx(), x.caller, x.runID()); err != nil {
+func (a *API) retryOf(x *kernel.Exchange) (n runs.New, err error) {
+	if _, err := a.Runs.Run(x.Context(), x.Caller, runID(x)); err != nil {
 		return n, err
 	}
 	var in api.RetryRun
-	if len(x.body) > 0 {
-		if in, err = decode[api.RetryRun](x); err != nil {
+	if len(x.Body) > 0 {
+		if in, err = kernel.Decode[api.RetryRun](x); err != nil {
 			return n, err
 		}
 	}
@@ -231,73 +225,80 @@ func parametersOf(p api.Parameters) ([]byte, error) {
 	return json.Marshal(p)
 }
 
-func started(r runs.Run) answer {
-	return answer{status: http.StatusAccepted, data: api.StartedRun{RunID: string(r.ID), Status: "queued"}}
+func started(r runs.Run) kernel.Answer {
+	return kernel.Answer{Status: http.StatusAccepted, Data: api.StartedRun{RunID: string(r.ID), Status: "queued"}}
 }
 
-func (x *exchange) startedOnce(r runs.Run) (*once.Record, error) { return x.record(started(r)) }
-
-func (a *API) cancelRun(x *exchange) (answer, error) {
-	status, err := a.Runs.Cancel(x.ctx(), x.caller, x.runID())
-	return answer{data: api.CancelledRun{RunID: string(x.runID()), Status: api.RunStatus(status)}}, err
+func startedOnce(x *kernel.Exchange) func(runs.Run) (*once.Record, error) {
+	return func(r runs.Run) (*once.Record, error) { return x.Record(started(r)) }
 }
 
-func (a *API) listEvents(x *exchange) (answer, error) {
-	after, err := number(x.r, "after_seq", 0, maxInteger, 0)
+func (a *API) cancelRun(x *kernel.Exchange) (kernel.Answer, error) {
+	status, err := a.Runs.Cancel(x.Context(), x.Caller, runID(x))
+	return kernel.Answer{Data: api.CancelledRun{RunID: string(runID(x)), Status: api.RunStatus(status)}}, err
+}
+
+func (a *API) listEvents(x *kernel.Exchange) (kernel.Answer, error) {
+	after, err := kernel.Number(x.Request, "after_seq", 0, kernel.MaxInteger, 0)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	limit, err := number(x.r, "limit", 1, usageMost, usageDefault)
+	limit, err := kernel.Number(x.Request, "limit", 1, eventsMost, eventsDefault)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	list, more, err := a.Runs.Events(x.ctx(), x.caller, x.runID(), int64(after), limit)
+	list, more, err := a.Runs.Events(x.Context(), x.Caller, runID(x), int64(after), limit)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := api.RunEvents{Events: []api.RunEvent{}, LastSeq: int64(after), HasMore: more}
 	for _, e := range list {
 		out.Events = append(out.Events, eventOut(e))
 		out.LastSeq = e.Seq
 	}
-	return ok(out)
+	return kernel.OK(out)
 }
 
 func eventOut(e runs.Event) api.RunEvent {
 	return api.RunEvent{
-		Seq: e.Seq, Type: string(e.Type), At: api.At(e.At), Level: string(e.Type.Level()), NodeID: orNull(e.Node), NodeName: orNull(e.NodeName),
+		Seq: e.Seq, Type: string(e.Type), At: api.At(e.At), Level: string(e.Type.Level()), NodeID: kernel.OrNull(e.Node), NodeName: kernel.OrNull(e.NodeName),
 		Shard: e.Shard, Attempt: e.Attempt, Message: e.Message, Data: json.RawMessage(e.Data),
 	}
 }
+
+const (
+	eventsDefault = 100
+	eventsMost    = 500
+)
 
 const (
 	logDefault = 256 << 10
 	logMost    = 1 << 20
 )
 
-func (a *API) readLogs(x *exchange) (answer, error) {
-	offset, err := number(x.r, "offset", 0, maxInteger, 0)
+func (a *API) readLogs(x *kernel.Exchange) (kernel.Answer, error) {
+	offset, err := kernel.Number(x.Request, "offset", 0, kernel.MaxInteger, 0)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	limit, err := number(x.r, "limit", 1, logMost, logDefault)
+	limit, err := kernel.Number(x.Request, "limit", 1, logMost, logDefault)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	shard, err := number(x.r, "shard", 0, math.MaxInt32, 0)
+	shard, err := kernel.Number(x.Request, "shard", 0, math.MaxInt32, 0)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	node := x.r.URL.Query().Get("nodeId")
-	if !printable(node) {
-		return answer{}, fault.NotFound("no such node")
+	node := x.Request.URL.Query().Get("nodeId")
+	if !kernel.Printable(node) {
+		return kernel.Answer{}, fault.NotFound("no such node")
 	}
-	p, err := a.Runs.Log(x.ctx(), x.caller, x.runID(), node, shard, int64(offset), int64(limit))
+	p, err := a.Runs.Log(x.Context(), x.Caller, runID(x), node, shard, int64(offset), int64(limit))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	next := p.Offset + int64(len(p.Text))
-	return ok(api.RunLogs{Text: logText(p.Text), Offset: p.Offset, NextOffset: next, Size: p.Size, EOF: p.Over, Marks: marksOut(p.Marks)})
+	return kernel.OK(api.RunLogs{Text: logText(p.Text), Offset: p.Offset, NextOffset: next, Size: p.Size, EOF: p.Over, Marks: marksOut(p.Marks)})
 }
 
 func marksOut(list []runs.LogMark) []api.LogMark {
@@ -314,35 +315,35 @@ func marksOut(list []runs.LogMark) []api.LogMark {
 // outputsMost bounds a page; without a limit, all outputs are listed.
 const outputsMost = 1000
 
-func (a *API) listOutputs(x *exchange) (answer, error) {
-	params := x.r.URL.Query()
-	q := runs.OutputQuery{All: params.Get("all") == "true", Node: params.Get("nodeId"), Base: x.base()}
+func (a *API) listOutputs(x *kernel.Exchange) (kernel.Answer, error) {
+	params := x.Request.URL.Query()
+	q := runs.OutputQuery{All: params.Get("all") == "true", Node: params.Get("nodeId"), Base: x.Base()}
 	if all := params.Get("all"); all != "" && all != "false" && !q.All {
-		return answer{}, fault.Invalid("all: must be true or false")
+		return kernel.Answer{}, fault.Invalid("all: must be true or false")
 	}
 	var err error
-	if q.Limit, err = number(x.r, "limit", 1, outputsMost, 0); err != nil {
-		return answer{}, err
+	if q.Limit, err = kernel.Number(x.Request, "limit", 1, outputsMost, 0); err != nil {
+		return kernel.Answer{}, err
 	}
-	if q.After, err = cursor(x.r); err != nil {
-		return answer{}, err
+	if q.After, err = kernel.Cursor(x.Request); err != nil {
+		return kernel.Answer{}, err
 	}
-	list, next, err := a.Runs.Outputs(x.ctx(), x.caller, x.runID(), q)
+	list, next, err := a.Runs.Outputs(x.Context(), x.Caller, runID(x), q)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	page := &api.Page{HasMore: next != ""}
 	if next != "" {
-		page.NextCursor = asCursor(next)
+		page.NextCursor = kernel.AsCursor(next)
 	}
-	return answer{data: outputsOut(list), page: page}, nil
+	return kernel.Answer{Data: outputsOut(list), Page: page}, nil
 }
 
 func outputsOut(list []runs.Listed) []api.Output {
 	out := make([]api.Output, len(list))
 	for i, o := range list {
 		out[i] = api.Output{
-			Key: o.Key, Name: o.Name, NodeID: o.Node, Port: o.Port, URL: o.URL, ReportURL: orNull(o.ReportURL), Sha256: o.SHA256, Size: o.Size,
+			Key: o.Key, Name: o.Name, NodeID: o.Node, Port: o.Port, URL: o.URL, ReportURL: kernel.OrNull(o.ReportURL), Sha256: o.SHA256, Size: o.Size,
 			ContentType: o.ContentType, ExpiresAt: api.At(o.ExpiresAt),
 		}
 		if o.Scattered {

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/domain/tags"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -19,32 +20,32 @@ const (
 	maxSearch = 200
 )
 
-func (a *API) listRuns(x *exchange) (answer, error) {
-	limit, err := number(x.r, "limit", 1, maxRuns, maxRuns)
+func (a *API) listRuns(x *kernel.Exchange) (kernel.Answer, error) {
+	limit, err := kernel.Number(x.Request, "limit", 1, maxRuns, maxRuns)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	before, err := cursor(x.r)
+	before, err := kernel.Cursor(x.Request)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	f, err := runFilter(x.r)
+	f, err := runFilter(x.Request)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	list, more, err := a.Runs.Runs(x.ctx(), x.caller, f, ids.Run(before), limit)
+	list, more, err := a.Runs.Runs(x.Context(), x.Caller, f, ids.Run(before), limit)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.RunRow, len(list))
 	for i, r := range list {
-		out[i] = a.runRow(r)
+		out[i] = runRow(r, a.Now())
 	}
 	page := &api.Page{HasMore: more}
 	if more {
-		page.NextCursor = asCursor(out[limit-1].ID)
+		page.NextCursor = kernel.AsCursor(out[limit-1].ID)
 	}
-	return answer{data: out, page: page}, nil
+	return kernel.Answer{Data: out, Page: page}, nil
 }
 
 func runFilter(r *http.Request) (runs.Filter, error) {
@@ -61,16 +62,16 @@ func runFilter(r *http.Request) (runs.Filter, error) {
 	if q.Has("status") && !known {
 		wrong = append(wrong, fault.Detail{Path: "status", Message: "is not the status of a run"})
 	}
-	if !printable(q.Get("workflowId")) {
+	if !kernel.Printable(q.Get("workflowId")) {
 		wrong = append(wrong, fault.Detail{Path: "workflowId", Message: "is not an id"})
 	}
-	if !printable(f.Starter) {
+	if !kernel.Printable(f.Starter) {
 		wrong = append(wrong, fault.Detail{Path: "startedBy", Message: "is not an id"})
 	}
 	if f.Tag != "" && !tags.Valid(f.Tag) {
 		wrong = append(wrong, fault.Detail{Path: "tag", Message: "is not a tag"})
 	}
-	if !printable(f.Text) || utf8.RuneCountInString(f.Text) > maxSearch {
+	if !kernel.Printable(f.Text) || utf8.RuneCountInString(f.Text) > maxSearch {
 		wrong = append(wrong, fault.Detail{Path: "q", Message: "needs at most 200 characters in one line"})
 	}
 	for name, at := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
@@ -83,28 +84,20 @@ func runFilter(r *http.Request) (runs.Filter, error) {
 		}
 	}
 	if len(wrong) > 0 {
-		return f, fault.Problems(wrong, "%s", sentence(wrong[0]))
+		return f, fault.Problems(wrong, "%s", kernel.Sentence(wrong[0]))
 	}
 	return f, nil
 }
 
-// listed is a list that may be left out: nil, where it is.
-func listed(list *[]string) []string {
-	if list == nil {
-		return nil
-	}
-	return append([]string{}, *list...)
-}
-
 // editRun changes what a run is called.
-func (a *API) editRun(x *exchange) (answer, error) {
-	if _, err := a.Runs.Run(x.ctx(), x.caller, x.runID()); err != nil {
-		return answer{}, err
+func (a *API) editRun(x *kernel.Exchange) (kernel.Answer, error) {
+	if _, err := a.Runs.Run(x.Context(), x.Caller, runID(x)); err != nil {
+		return kernel.Answer{}, err
 	}
-	in, err := decode[api.RunEdit](x)
+	in, err := kernel.Decode[api.RunEdit](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	r, err := a.Runs.SetLabel(x.ctx(), x.caller, x.runID(), runs.LabelEdit{Name: in.Name, Note: in.Note, Tags: listed(in.Tags)})
-	return answer{data: a.runRow(r)}, err
+	r, err := a.Runs.SetLabel(x.Context(), x.Caller, runID(x), runs.LabelEdit{Name: in.Name, Note: in.Note, Tags: kernel.Listed(in.Tags)})
+	return kernel.Answer{Data: runRow(r, a.Now())}, err
 }

@@ -3,42 +3,43 @@ package httpapi
 import (
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/secrets"
 )
 
 func secretOut(s secrets.Secret) api.Secret {
 	return api.Secret{
-		Name: s.Name, Hint: orNull(s.Hint), Version: s.Version,
-		CreatedAt: api.At(s.CreatedAt), UpdatedAt: api.At(s.UpdatedAt), LastUsedAt: timeOrNull(s.LastUsedAt),
+		Name: s.Name, Hint: kernel.OrNull(s.Hint), Version: s.Version,
+		CreatedAt: api.At(s.CreatedAt), UpdatedAt: api.At(s.UpdatedAt), LastUsedAt: kernel.TimeOrNull(s.LastUsedAt),
 	}
 }
 
-func (a *API) listSecrets(x *exchange) (answer, error) {
-	list, err := a.Secrets.Secrets(x.ctx(), x.caller)
+func (a *API) listSecrets(x *kernel.Exchange) (kernel.Answer, error) {
+	list, err := a.Secrets.Secrets(x.Context(), x.Caller)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.Secret, len(list))
 	for i, s := range list {
 		out[i] = secretOut(s)
 	}
-	return ok(out)
+	return kernel.OK(out)
 }
 
-func (a *API) putSecret(x *exchange) (answer, error) {
-	in, err := decode[api.NewSecret](x)
+func (a *API) putSecret(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.NewSecret](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	s, err := a.Secrets.Put(x.ctx(), x.caller, x.r.PathValue("name"), in.Value)
-	return answer{data: secretOut(s)}, err
+	s, err := a.Secrets.Put(x.Context(), x.Caller, x.Request.PathValue("name"), in.Value)
+	return kernel.Answer{Data: secretOut(s)}, err
 }
 
-func (a *API) deleteSecret(x *exchange) (answer, error) {
-	name := x.r.PathValue("name")
-	if !printable(name) {
-		return answer{}, fault.NotFound("no such secret")
+func (a *API) deleteSecret(x *kernel.Exchange) (kernel.Answer, error) {
+	name := x.Request.PathValue("name")
+	if !kernel.Printable(name) {
+		return kernel.Answer{}, fault.NotFound("no such secret")
 	}
-	err := a.Secrets.Delete(x.ctx(), x.caller, name)
-	return answer{data: api.SecretDeleted{Deleted: true, Name: name}}, err
+	err := a.Secrets.Delete(x.Context(), x.Caller, name)
+	return kernel.Answer{Data: api.SecretDeleted{Deleted: true, Name: name}}, err
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -15,26 +16,26 @@ const (
 )
 
 // listShards gives a page of the items of a node.
-func (a *API) listShards(x *exchange) (answer, error) {
-	limit, err := number(x.r, "limit", 1, shardsMost, shardsDefault)
+func (a *API) listShards(x *kernel.Exchange) (kernel.Answer, error) {
+	limit, err := kernel.Number(x.Request, "limit", 1, shardsMost, shardsDefault)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	after, err := cursor(x.r)
+	after, err := kernel.Cursor(x.Request)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	p := runs.ShardPage{Node: x.r.PathValue("nodeId"), After: after, Limit: limit, Base: x.base()}
-	if q := x.r.URL.Query(); q.Has("status") {
+	p := runs.ShardPage{Node: x.Request.PathValue("nodeId"), After: after, Limit: limit, Base: x.Base()}
+	if q := x.Request.URL.Query(); q.Has("status") {
 		p.State = lifecycle.NodeState(q.Get("status"))
 		if !api.NodeStatus(p.State).Valid() {
 			d := fault.Detail{Path: "status", Message: "is not the status of a node"}
-			return answer{}, fault.Problems([]fault.Detail{d}, "%s", sentence(d))
+			return kernel.Answer{}, fault.Problems([]fault.Detail{d}, "%s", kernel.Sentence(d))
 		}
 	}
-	list, next, err := a.Runs.Shards(x.ctx(), x.caller, x.runID(), p)
+	list, next, err := a.Runs.Shards(x.Context(), x.Caller, runID(x), p)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.Shard, len(list))
 	for i, s := range list {
@@ -42,9 +43,9 @@ func (a *API) listShards(x *exchange) (answer, error) {
 	}
 	page := &api.Page{HasMore: next != ""}
 	if next != "" {
-		page.NextCursor = asCursor(next)
+		page.NextCursor = kernel.AsCursor(next)
 	}
-	return answer{data: out, page: page}, nil
+	return kernel.Answer{Data: out, Page: page}, nil
 }
 
 func shardOut(s runs.Shard) api.Shard {
@@ -55,11 +56,11 @@ func shardOut(s runs.Shard) api.Shard {
 	out.Item, out.ItemCut = itemOut(s.Item)
 	for i, a := range s.Attempts {
 		row := api.ShardAttempt{
-			Attempt: a.Number, Status: api.ShardAttemptStatus(a.State), ExitCode: a.ExitCode, Message: orNull(a.Message),
-			StartedAt: api.At(a.StartedAt), FinishedAt: timeOrNull(a.EndedAt),
+			Attempt: a.Number, Status: api.ShardAttemptStatus(a.State), ExitCode: a.ExitCode, Message: kernel.OrNull(a.Message),
+			StartedAt: api.At(a.StartedAt), FinishedAt: kernel.TimeOrNull(a.EndedAt),
 		}
 		if !a.Reused() {
-			row.Reason = orNull(a.Reason)
+			row.Reason = kernel.OrNull(a.Reason)
 		}
 		if a.Peak > 0 {
 			row.PeakMemBytes = &a.Peak

@@ -12,15 +12,16 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/sharing"
 )
 
-func (a *API) inviteOut(i sharing.Invite) api.CollabInvite {
+func inviteOut(i sharing.Invite, now time.Time) api.CollabInvite {
 	out := api.CollabInvite{
-		ID: string(i.ID), WorkflowID: string(i.Workflow), Role: api.InviteRole(i.Role), Status: api.InviteStatus(i.Status(a.Now())),
+		ID: string(i.ID), WorkflowID: string(i.Workflow), Role: api.InviteRole(i.Role), Status: api.InviteStatus(i.Status(now)),
 		ExpiresInHours: i.Hours, ExpiresAt: api.At(i.ExpiresAt), Uses: i.Uses, TokenHint: i.TokenHint, AllowSecrets: i.AllowSecrets,
 		CreatedAt: api.At(i.CreatedAt), CreatedBy: api.Person{ID: string(i.CreatedBy), Name: i.CreatedByName},
-		LastUsedAt: timeOrNull(i.LastUsedAt), RevokedAt: timeOrNull(i.RevokedAt),
+		LastUsedAt: kernel.TimeOrNull(i.LastUsedAt), RevokedAt: kernel.TimeOrNull(i.RevokedAt),
 	}
 	if i.MaxUses > 0 {
 		out.MaxUses = &i.MaxUses
@@ -32,28 +33,30 @@ func (a *API) inviteOut(i sharing.Invite) api.CollabInvite {
 	return out
 }
 
-func (x *exchange) createdInvite(i sharing.Invite, token string) answer {
-	o := x.api.inviteOut(i)
-	return answer{status: http.StatusCreated, data: api.CreatedCollabInvite{
+func (a *API) createdInvite(x *kernel.Exchange, i sharing.Invite, token string) kernel.Answer {
+	o := inviteOut(i, a.Now())
+	return kernel.Answer{Status: http.StatusCreated, Data: api.CreatedCollabInvite{
 		ID: o.ID, WorkflowID: o.WorkflowID, Role: o.Role, Status: o.Status, ExpiresInHours: o.ExpiresInHours, ExpiresAt: o.ExpiresAt,
 		MaxUses: o.MaxUses, Uses: o.Uses, MaxCredits: o.MaxCredits, AllowSecrets: o.AllowSecrets, TokenHint: o.TokenHint, CreatedAt: o.CreatedAt, CreatedBy: o.CreatedBy,
-		LastUsedAt: o.LastUsedAt, RevokedAt: o.RevokedAt, Token: token, Link: x.base() + "/join#" + token,
+		LastUsedAt: o.LastUsedAt, RevokedAt: o.RevokedAt, Token: token, Link: x.Base() + "/join#" + token,
 	}}
 }
 
-func (a *API) createInvite(x *exchange) (answer, error) {
-	in, err := decode[api.NewCollabInvite](x)
+func (a *API) createInvite(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.NewCollabInvite](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	if in.WorkflowID != "" {
-		if err := x.mustHave(in.WorkflowID); err != nil {
-			return answer{}, err
+		if err := a.mustHave(x, in.WorkflowID); err != nil {
+			return kernel.Answer{}, err
 		}
 	}
 	n := sharing.New{
 		Workflow: ids.Workflow(in.WorkflowID), Role: sharing.Role(in.Role), Hours: given0(in.ExpiresInHours), MaxUses: given0(in.MaxUses),
-		Once: func(i sharing.Invite, token string) (*once.Record, error) { return x.record(x.createdInvite(i, token)) },
+		Once: func(i sharing.Invite, token string) (*once.Record, error) {
+			return x.Record(a.createdInvite(x, i, token))
+		},
 	}
 	if in.AllowSecrets != nil {
 		n.AllowSecrets = *in.AllowSecrets
@@ -63,8 +66,8 @@ func (a *API) createInvite(x *exchange) (answer, error) {
 			n.MaxCredits = -1
 		}
 	}
-	i, token, err := a.Sharing.Create(x.ctx(), x.caller, n)
-	return x.createdInvite(i, token), err
+	i, token, err := a.Sharing.Create(x.Context(), x.Caller, n)
+	return a.createdInvite(x, i, token), err
 }
 
 // given0 is a number that may be left out; a zero that was written is as wrong
@@ -80,50 +83,37 @@ func given0(n *int) int {
 }
 
 // mustHave is nil if the caller's team has the workflow.
-func (x *exchange) mustHave(id string) error {
-	if !printable(id) {
+func (a *API) mustHave(x *kernel.Exchange, id string) error {
+	if !kernel.Printable(id) {
 		return fault.NotFound("no such workflow")
 	}
-	_, err := x.api.Workflows.Workflow(x.ctx(), x.caller, ids.Workflow(id))
+	_, err := a.Workflows.Workflow(x.Context(), x.Caller, ids.Workflow(id))
 	return err
 }
 
-// inQuery reads what the query must name.
-func (x *exchange) inQuery(name string) (string, error) {
-	v := x.r.URL.Query().Get(name)
-	if v == "" {
-		d := fault.Detail{Path: name, Message: "is missing from the query"}
-		return "", fault.Problems([]fault.Detail{d}, "%s", sentence(d))
-	}
-	if !printable(v) {
-		return "", fault.NotFound("there is nothing with this %s", name)
-	}
-	return v, nil
-}
-
-func (a *API) listInvites(x *exchange) (answer, error) {
-	id, err := x.inQuery("workflowId")
+func (a *API) listInvites(x *kernel.Exchange) (kernel.Answer, error) {
+	id, err := x.InQuery("workflowId")
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	list, err := a.Sharing.Invites(x.ctx(), x.caller, ids.Workflow(id))
+	list, err := a.Sharing.Invites(x.Context(), x.Caller, ids.Workflow(id))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.CollabInvite, len(list))
 	for i, one := range list {
-		out[i] = a.inviteOut(one)
+		out[i] = inviteOut(one, a.Now())
 	}
-	return ok(out)
+	return kernel.OK(out)
 }
 
-func (a *API) revokeInvite(x *exchange) (answer, error) {
-	id, err := x.inQuery("id")
+func (a *API) revokeInvite(x *kernel.Exchange) (kernel.Answer, error) {
+	id, err := x.InQuery("id")
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	err = a.Sharing.Revoke(x.ctx(), x.caller, ids.Invite(id))
-	return answer{data: api.Revoked{Revoked: true, ID: id}}, err
+	err = a.Sharing.Revoke(x.Context(), x.Caller, ids.Invite(id))
+	return kernel.Answer{Data: api.Revoked{Revoked: true, ID: id}}, err
 }
 
 const (
@@ -132,95 +122,95 @@ const (
 )
 
 // joinsLimit slows down whoever tries tokens.
-func (a *API) joinsLimit() *addressLimit {
-	return &addressLimit{name: "joins", window: limits.Window{Most: 120, Per: time.Minute}}
+func (a *API) joinsLimit() *kernel.AddressLimit {
+	return &kernel.AddressLimit{Name: "joins", Window: limits.Window{Most: 120, Per: time.Minute}}
 }
 
-func (a *API) joinWorkflow(x *exchange) (answer, error) {
-	in, err := decode[api.JoinRequest](x)
+func (a *API) joinWorkflow(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.JoinRequest](x)
 	if err == nil {
-		err = named("invite", in.Invite)
+		err = kernel.Required("invite", in.Invite)
 	}
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	name := ""
 	if in.Name != nil {
 		name = *in.Name
 	}
 	cookie := ""
-	if c, err := x.r.Cookie(guestCookie); err == nil {
+	if c, err := x.Request.Cookie(guestCookie); err == nil {
 		cookie = c.Value
 	}
 	visitor, isNew := a.Sharing.Visitor(cookie)
-	j, err := a.Sharing.Join(x.ctx(), in.Invite, name, visitor, ids.NewGuest)
+	j, err := a.Sharing.Join(x.Context(), in.Invite, name, visitor, ids.NewGuest)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	w, err := a.Workflows.Shared(x.ctx(), j.Caller())
+	w, err := a.Workflows.Shared(x.Context(), j.Caller())
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	pass, err := a.Sharing.GuestPass(x.ctx(), j)
+	pass, err := a.Sharing.GuestPass(x.Context(), j)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	token, err := a.Sharing.Sign(pass)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	ans := answer{data: api.Joined{
+	ans := kernel.Answer{Data: api.Joined{
 		Workflow: api.SharedWorkflow{ID: string(w.ID), Name: w.Name, Description: w.Description, Definition: json.RawMessage(w.Definition), Revision: w.Revision},
 		Role:     api.InviteRole(j.Invite.Role), Guest: api.Guest{ID: j.Guest.ID, Name: j.Guest.Name, Color: pass.Color},
-		Room: pass.Room(), RoomToken: token, CollabURL: x.collabURL(), ExpiresAt: api.At(pass.ExpiresAt()), RunToken: orNull(j.RunToken),
+		Room: pass.Room(), RoomToken: token, CollabURL: a.collabURL(x), ExpiresAt: api.At(pass.ExpiresAt()), RunToken: kernel.OrNull(j.RunToken),
 	}}
 	if isNew {
-		ans = ans.with("Set-Cookie", x.guestCookie(visitor))
+		ans = ans.With("Set-Cookie", setGuestCookie(x, visitor))
 	}
 	return ans, nil
 }
 
-func (x *exchange) guestCookie(visitor string) string {
+func setGuestCookie(x *kernel.Exchange, visitor string) string {
 	c := http.Cookie{
 		Name: guestCookie, Value: visitor, Path: "/api/collab/", MaxAge: int(guestCookieLife.Seconds()),
-		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: !loopback(x.base()),
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: !kernel.Loopback(x.Base()),
 	}
 	return c.String()
 }
 
 // collabURL is where the editor's socket is.
-func (x *exchange) collabURL() string {
-	if x.api.CollabURL != "" {
-		return x.api.CollabURL
+func (a *API) collabURL(x *kernel.Exchange) string {
+	if a.CollabURL != "" {
+		return a.CollabURL
 	}
-	return "ws" + strings.TrimPrefix(x.base(), "http")
+	return "ws" + strings.TrimPrefix(x.Base(), "http")
 }
 
-func (a *API) createRoomToken(x *exchange) (answer, error) {
+func (a *API) createRoomToken(x *kernel.Exchange) (kernel.Answer, error) {
 	var in api.RoomTokenRequest
-	if len(x.body) > 0 {
+	if len(x.Body) > 0 {
 		var err error
-		if in, err = decode[api.RoomTokenRequest](x); err != nil {
-			return answer{}, err
+		if in, err = kernel.Decode[api.RoomTokenRequest](x); err != nil {
+			return kernel.Answer{}, err
 		}
 	}
 	if in.WorkflowID == nil || *in.WorkflowID == "" {
-		id, err := x.inQuery("workflowId")
+		id, err := x.InQuery("workflowId")
 		if err != nil {
-			return answer{}, err
+			return kernel.Answer{}, err
 		}
 		in.WorkflowID = &id
 	}
-	if !printable(*in.WorkflowID) {
-		return answer{}, fault.NotFound("no such workflow")
+	if !kernel.Printable(*in.WorkflowID) {
+		return kernel.Answer{}, fault.NotFound("no such workflow")
 	}
-	pass, err := a.Sharing.MemberPass(x.ctx(), x.caller, x.presence.By(), ids.Workflow(*in.WorkflowID))
+	pass, err := a.Sharing.MemberPass(x.Context(), x.Caller, x.Presence.By(), ids.Workflow(*in.WorkflowID))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	token, err := a.Sharing.Sign(pass)
-	return answer{data: api.RoomToken{
-		Token: token, Room: pass.Room(), CollabURL: x.collabURL(), Role: api.InviteRole(pass.Role), ExpiresAt: api.At(pass.ExpiresAt()),
+	return kernel.Answer{Data: api.RoomToken{
+		Token: token, Room: pass.Room(), CollabURL: a.collabURL(x), Role: api.InviteRole(pass.Role), ExpiresAt: api.At(pass.ExpiresAt()),
 	}}, err
 }
 
@@ -233,13 +223,13 @@ type Editor interface {
 
 // openEditor lets a socket into a room. Where it comes from is checked here,
 // what its token says by the host.
-func (a *API) openEditor(x *exchange) (answer, error) {
-	if o := x.r.Header.Get("Origin"); o != "" && !x.known(o) {
-		return answer{}, fault.Forbidden("this socket comes from a page of another site; if that site is yours, add it to --public-urls").WithCode("cross_origin")
+func (a *API) openEditor(x *kernel.Exchange) (kernel.Answer, error) {
+	if o := x.Request.Header.Get("Origin"); o != "" && !x.Known(o) {
+		return kernel.Answer{}, fault.Forbidden("this socket comes from a page of another site; if that site is yours, add it to --public-urls").WithCode("cross_origin")
 	}
-	serve, err := a.Editor.Admit(x.r, x.r.PathValue("room"))
+	serve, err := a.Editor.Admit(x.Request, x.Request.PathValue("room"))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	return answer{stream: serve}, nil
+	return kernel.Answer{Stream: serve}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/httpapi/pages"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
@@ -14,21 +15,21 @@ import (
 
 // pageVisit is where a sign-in on one of our own pages comes from. A form does
 // not always say its origin; it is ours.
-func (x *exchange) pageVisit() builtin.Visit {
-	v := x.visit()
-	v.Origin = x.base()
+func pageVisit(x *kernel.Exchange) builtin.Visit {
+	v := visit(x)
+	v.Origin = x.Base()
 	return v
 }
 
 // leadsTo is where a form that goes on to next may end: a client that waits
 // for its answer.
-func (a *API) leadsTo(x *exchange, next string) []string {
+func (a *API) leadsTo(x *kernel.Exchange, next string) []string {
 	u, err := url.Parse(next)
 	if err != nil || u.Path != "/oauth/authorize" {
 		return nil
 	}
 	r := builtin.AuthorizationRequest{ClientID: u.Query().Get("client_id"), RedirectURI: u.Query().Get("redirect_uri")}
-	if _, err := a.BuiltIn.OAuth.AskingClient(x.ctx(), r); err != nil {
+	if _, err := a.BuiltIn.OAuth.AskingClient(x.Context(), r); err != nil {
 		return nil
 	}
 	return []string{formTarget(r.RedirectURI)}
@@ -36,96 +37,96 @@ func (a *API) leadsTo(x *exchange, next string) []string {
 
 // again draws a form with what was wrong with it; what is not the person's to
 // mend stays an error.
-func again(f *pages.Form, problem error, draw func() (answer, error)) (answer, error) {
+func again(f *pages.Form, problem error, draw func() (kernel.Answer, error)) (kernel.Answer, error) {
 	e, foreseen := errors.AsType[*fault.Error](problem)
 	if !foreseen {
-		return answer{}, problem
+		return kernel.Answer{}, problem
 	}
-	f.Problem, f.Wrong = sentenceCase(e.Message), map[string]string{}
+	f.Problem, f.Wrong = kernel.SentenceCase(e.Message), map[string]string{}
 	for _, d := range e.Details {
-		f.Wrong[d.Path] = sentenceCase(sentence(d))
+		f.Wrong[d.Path] = kernel.SentenceCase(kernel.Sentence(d))
 	}
 	if len(f.Wrong) > 0 {
 		f.Problem = ""
 	}
 	ans, err := draw()
-	ans.status = statusOf[e.Kind]
+	ans.Status = kernel.StatusOf[e.Kind]
 	return ans, err
 }
 
-func (a *API) showSignIn(x *exchange) (answer, error) {
-	next := ownPath(x.r.URL.Query().Get("next"))
-	if x.presence.ByCookie {
-		return seeOther(next)
+func (a *API) showSignIn(x *kernel.Exchange) (kernel.Answer, error) {
+	next := kernel.OwnPath(x.Request.URL.Query().Get("next"))
+	if x.Presence.ByCookie {
+		return kernel.SeeOther(next)
 	}
 	return a.drawSignIn(x, pages.SignIn{Form: pages.Form{Next: next}})
 }
 
-func (a *API) drawSignIn(x *exchange, view pages.SignIn) (answer, error) {
+func (a *API) drawSignIn(x *kernel.Exchange, view pages.SignIn) (kernel.Answer, error) {
 	view.MaySign = a.BuiltIn.SignUp == builtin.SignUpOpen || view.Next == invitationsPath
 	view.Providers = a.Providers.Names()
-	return x.draw("sign-in", view, a.leadsTo(x, view.Next)...)
+	return x.DrawPage("sign-in", view, a.leadsTo(x, view.Next)...)
 }
 
-func (a *API) takeSignIn(x *exchange) (answer, error) {
-	form, err := x.form()
+func (a *API) takeSignIn(x *kernel.Exchange) (kernel.Answer, error) {
+	form, err := x.Form()
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	view := pages.SignIn{Form: pages.Form{Next: ownPath(form.Get("next"))}, Email: form.Get("email")}
-	in, oneTime, err := a.BuiltIn.Accounts.BeginSignIn(x.ctx(), view.Email, form.Get("password"), x.pageVisit())
+	view := pages.SignIn{Form: pages.Form{Next: kernel.OwnPath(form.Get("next"))}, Email: form.Get("email")}
+	in, oneTime, err := a.BuiltIn.Accounts.BeginSignIn(x.Context(), view.Email, form.Get("password"), pageVisit(x))
 	switch {
 	case err != nil:
-		return again(&view.Form, err, func() (answer, error) { return a.drawSignIn(x, view) })
+		return again(&view.Form, err, func() (kernel.Answer, error) { return a.drawSignIn(x, view) })
 	case oneTime != "":
-		return x.draw("second-factor", pages.SecondFactor{Form: view.Form, OneTimeToken: oneTime}, a.leadsTo(x, view.Next)...)
+		return x.DrawPage("second-factor", pages.SecondFactor{Form: view.Form, OneTimeToken: oneTime}, a.leadsTo(x, view.Next)...)
 	}
-	return x.enter(in, view.Next)
+	return enter(x, in, view.Next)
 }
 
 // enter goes on with a fresh session.
-func (x *exchange) enter(in builtin.SignedIn, next string) (answer, error) {
-	ans, err := seeOther(next)
-	return ans.with("Set-Cookie", x.cookie(in.Secret, in.Until)), err
+func enter(x *kernel.Exchange, in builtin.SignedIn, next string) (kernel.Answer, error) {
+	ans, err := kernel.SeeOther(next)
+	return ans.With("Set-Cookie", x.Cookie(in.Secret, in.Until)), err
 }
 
-func (a *API) takeCode(x *exchange) (answer, error) {
-	form, err := x.form()
+func (a *API) takeCode(x *kernel.Exchange) (kernel.Answer, error) {
+	form, err := x.Form()
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	view := pages.SecondFactor{Form: pages.Form{Next: ownPath(form.Get("next"))}, OneTimeToken: form.Get("token")}
-	in, err := a.BuiltIn.Accounts.FinishSignIn(x.ctx(), view.OneTimeToken, form.Get("code"), x.pageVisit())
+	view := pages.SecondFactor{Form: pages.Form{Next: kernel.OwnPath(form.Get("next"))}, OneTimeToken: form.Get("token")}
+	in, err := a.BuiltIn.Accounts.FinishSignIn(x.Context(), view.OneTimeToken, form.Get("code"), pageVisit(x))
 	if err == nil {
-		return x.enter(in, view.Next)
+		return enter(x, in, view.Next)
 	}
 	if fault.Is(err, fault.KindNotFound) {
-		return seeOther("/sign-in?next=" + url.QueryEscape(view.Next)) // took too long
+		return kernel.SeeOther("/sign-in?next=" + url.QueryEscape(view.Next)) // took too long
 	}
-	return again(&view.Form, err, func() (answer, error) { return x.draw("second-factor", view, a.leadsTo(x, view.Next)...) })
+	return again(&view.Form, err, func() (kernel.Answer, error) { return x.DrawPage("second-factor", view, a.leadsTo(x, view.Next)...) })
 }
 
 // followed is the invitation whose link this browser came by.
-func (a *API) followed(x *exchange) (token string, inv identity.Invitation, err error) {
-	c, err := x.r.Cookie(invitationCookie)
+func (a *API) followed(x *kernel.Exchange) (token string, inv identity.Invitation, err error) {
+	c, err := x.Request.Cookie(invitationCookie)
 	if err != nil {
 		return "", inv, nil //nolint:nilerr // it followed none
 	}
-	inv, err = a.BuiltIn.Invitations.Find(x.ctx(), c.Value)
+	inv, err = a.BuiltIn.Invitations.Find(x.Context(), c.Value)
 	if fault.Is(err, fault.KindNotFound) || err == nil && inv.Status(a.Now()) != identity.Pending {
 		return "", identity.Invitation{}, nil
 	}
 	return c.Value, inv, err
 }
 
-func (a *API) showSignUp(x *exchange) (answer, error) {
-	return a.drawSignUp(x, pages.SignUp{Form: pages.Form{Next: ownPath(x.r.URL.Query().Get("next"))}})
+func (a *API) showSignUp(x *kernel.Exchange) (kernel.Answer, error) {
+	return a.drawSignUp(x, pages.SignUp{Form: pages.Form{Next: kernel.OwnPath(x.Request.URL.Query().Get("next"))}})
 }
 
-func (a *API) drawSignUp(x *exchange, view pages.SignUp) (answer, error) {
+func (a *API) drawSignUp(x *kernel.Exchange, view pages.SignUp) (kernel.Answer, error) {
 	token, inv, err := a.followed(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	if token != "" && view.Next == invitationsPath {
 		view.Invited, view.Team, view.Email = true, inv.Team.Name, inv.Email
@@ -136,110 +137,112 @@ func (a *API) drawSignUp(x *exchange, view pages.SignUp) (answer, error) {
 	case policy == builtin.SignUpInvite && !view.Invited:
 		view.Closed = "Signing up here needs an invitation: ask a team for one and follow the link in its mail."
 	}
-	return x.draw("sign-up", view, a.leadsTo(x, view.Next)...)
+	return x.DrawPage("sign-up", view, a.leadsTo(x, view.Next)...)
 }
 
-func (a *API) takeSignUp(x *exchange) (answer, error) {
-	form, err := x.form()
+func (a *API) takeSignUp(x *kernel.Exchange) (kernel.Answer, error) {
+	form, err := x.Form()
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	view := pages.SignUp{Form: pages.Form{Next: ownPath(form.Get("next"))}, Name: form.Get("name"), Email: form.Get("email")}
-	in := builtin.SignUp{Email: view.Email, Password: form.Get("password"), Name: view.Name, VerifyLink: x.verifyLink}
+	view := pages.SignUp{Form: pages.Form{Next: kernel.OwnPath(form.Get("next"))}, Name: form.Get("name"), Email: form.Get("email")}
+	in := builtin.SignUp{Email: view.Email, Password: form.Get("password"), Name: view.Name, VerifyLink: verifyLink(x)}
 	if view.Next == invitationsPath {
 		if in.Invitation, _, err = a.followed(x); err != nil {
-			return answer{}, err
+			return kernel.Answer{}, err
 		}
 	}
-	made, err := a.BuiltIn.Accounts.SignUp(x.ctx(), in, x.pageVisit())
+	made, err := a.BuiltIn.Accounts.SignUp(x.Context(), in, pageVisit(x))
 	if err == nil && in.Invitation != "" {
 		view.Next = "/" // they are in the team already
 	}
 	if err == nil {
-		return x.enter(made, view.Next)
+		return enter(x, made, view.Next)
 	}
-	return again(&view.Form, err, func() (answer, error) { return a.drawSignUp(x, view) })
+	return again(&view.Form, err, func() (kernel.Answer, error) { return a.drawSignUp(x, view) })
 }
 
-func (a *API) showSignOut(x *exchange) (answer, error) {
+func (a *API) showSignOut(x *kernel.Exchange) (kernel.Answer, error) {
 	view := pages.SignOut{}
-	if next := ownPath(x.r.URL.Query().Get("next")); next != "/" {
+	if next := kernel.OwnPath(x.Request.URL.Query().Get("next")); next != "/" {
 		view.Next = next
 	}
-	if x.presence.ByCookie {
-		p := x.person()
+	if x.Presence.ByCookie {
+		p := x.Person()
 		view.Person = &p
 	}
-	return x.draw("sign-out", view)
+	return x.DrawPage("sign-out", view)
 }
 
-func (a *API) takeSignOut(x *exchange) (answer, error) {
-	form, err := x.form()
+func (a *API) takeSignOut(x *kernel.Exchange) (kernel.Answer, error) {
+	form, err := x.Form()
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	if x.presence.ByCookie {
-		if err := a.BuiltIn.Sessions.SignOut(x.ctx(), x.presence); err != nil {
-			return answer{}, err
+	if x.Presence.ByCookie {
+		if err := a.BuiltIn.Sessions.SignOut(x.Context(), x.Presence); err != nil {
+			return kernel.Answer{}, err
 		}
 	}
-	next := ownPath(form.Get("next"))
+	next := kernel.OwnPath(form.Get("next"))
 	if next == "/" {
 		next = "/sign-out" // says that it is done
 	}
-	ans, err := seeOther(next)
-	return ans.with("Set-Cookie", x.cookie("", time.Unix(1, 0))), err
+	ans, err := kernel.SeeOther(next)
+	return ans.With("Set-Cookie", x.Cookie("", time.Unix(1, 0))), err
 }
 
-func (a *API) showReset(x *exchange) (answer, error) {
-	return x.draw("reset", pages.Reset{NoMail: !a.SendsMail})
+func (a *API) showReset(x *kernel.Exchange) (kernel.Answer, error) {
+	return x.DrawPage("reset", pages.Reset{NoMail: !a.SendsMail})
 }
 
-func (a *API) takeReset(x *exchange) (answer, error) {
-	form, err := x.form()
+func (a *API) takeReset(x *kernel.Exchange) (kernel.Answer, error) {
+	form, err := x.Form()
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	view := pages.Reset{Email: form.Get("email"), NoMail: !a.SendsMail}
-	if err := a.BuiltIn.Recovery.RequestReset(x.ctx(), view.Email, x.visit(), x.resetLink); err != nil {
-		return again(&view.Form, err, func() (answer, error) { return x.draw("reset", view) })
+	if err := a.BuiltIn.Recovery.RequestReset(x.Context(), view.Email, visit(x), resetLink(x)); err != nil {
+		return again(&view.Form, err, func() (kernel.Answer, error) { return x.DrawPage("reset", view) })
 	}
 	view.Sent = true
-	return x.draw("reset", view)
+	return x.DrawPage("reset", view)
 }
 
-func (a *API) showNewPassword(x *exchange) (answer, error) {
-	if err := a.BuiltIn.Recovery.MayReset(x.ctx(), x.r.PathValue("token")); err != nil {
-		return answer{}, err
+func (a *API) showNewPassword(x *kernel.Exchange) (kernel.Answer, error) {
+	if err := a.BuiltIn.Recovery.MayReset(x.Context(), x.Request.PathValue("token")); err != nil {
+		return kernel.Answer{}, err
 	}
-	return x.draw("new-password", pages.NewPassword{})
+	return x.DrawPage("new-password", pages.NewPassword{})
 }
 
-func (a *API) takeNewPassword(x *exchange) (answer, error) {
-	form, err := x.form()
+func (a *API) takeNewPassword(x *kernel.Exchange) (kernel.Answer, error) {
+	form, err := x.Form()
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	var view pages.NewPassword
-	err = a.BuiltIn.Recovery.ResetPassword(x.ctx(), x.r.PathValue("token"), form.Get("password"))
+	err = a.BuiltIn.Recovery.ResetPassword(x.Context(), x.Request.PathValue("token"), form.Get("password"))
 	if fault.Is(err, fault.KindInvalid) {
-		return again(&view.Form, err, func() (answer, error) { return x.draw("new-password", view) })
+		return again(&view.Form, err, func() (kernel.Answer, error) { return x.DrawPage("new-password", view) })
 	}
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	view.Done = true
-	return x.draw("new-password", view)
+	return x.DrawPage("new-password", view)
 }
 
 // showVerify asks for a click: programs that look into mails follow links too.
-func (a *API) showVerify(x *exchange) (answer, error) { return x.draw("verify", pages.Verify{}) }
+func (a *API) showVerify(x *kernel.Exchange) (kernel.Answer, error) {
+	return x.DrawPage("verify", pages.Verify{})
+}
 
-func (a *API) takeVerify(x *exchange) (answer, error) {
-	if err := a.BuiltIn.Recovery.Verify(x.ctx(), x.r.PathValue("token")); err != nil {
-		return answer{}, err
+func (a *API) takeVerify(x *kernel.Exchange) (kernel.Answer, error) {
+	if err := a.BuiltIn.Recovery.Verify(x.Context(), x.Request.PathValue("token")); err != nil {
+		return kernel.Answer{}, err
 	}
-	return x.draw("verify", pages.Verify{Done: true})
+	return x.DrawPage("verify", pages.Verify{Done: true})
 }
 
 const (
@@ -249,53 +252,53 @@ const (
 
 // backToInvitation returns to the invitation that this browser followed, so
 // that its secret stands in no other address.
-func (a *API) backToInvitation(x *exchange) (answer, error) {
+func (a *API) backToInvitation(x *kernel.Exchange) (kernel.Answer, error) {
 	token, _, err := a.followed(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	if token == "" {
-		return nowhere(x)
+		return kernel.NotFound(x)
 	}
-	return seeOther(invitationsPath + "/" + token)
+	return kernel.SeeOther(invitationsPath + "/" + token)
 }
 
-func (a *API) showInvitation(x *exchange) (answer, error) {
-	token := x.r.PathValue("token")
-	inv, err := a.BuiltIn.Invitations.Find(x.ctx(), token)
+func (a *API) showInvitation(x *kernel.Exchange) (kernel.Answer, error) {
+	token := x.Request.PathValue("token")
+	inv, err := a.BuiltIn.Invitations.Find(x.Context(), token)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	ans, err := a.drawInvitation(x, inv, pages.Invitation{})
 	c := http.Cookie{
 		Name: invitationCookie, Value: token, Path: "/", MaxAge: 3600,
-		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: !loopback(x.base()),
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: !kernel.Loopback(x.Base()),
 	}
-	return ans.with("Set-Cookie", c.String()), err
+	return ans.With("Set-Cookie", c.String()), err
 }
 
-func (a *API) drawInvitation(x *exchange, inv identity.Invitation, view pages.Invitation) (answer, error) {
+func (a *API) drawInvitation(x *kernel.Exchange, inv identity.Invitation, view pages.Invitation) (kernel.Answer, error) {
 	view.Team, view.InvitedBy, view.Email, view.Role = inv.Team.Name, inv.InvitedByName, inv.Email, string(inv.Role)
 	view.Until, view.Status, view.Here = inv.ExpiresAt, string(inv.Status(a.Now())), invitationsPath
 	view.MaySign = a.BuiltIn.SignUp != builtin.SignUpClosed
-	if x.presence.ByCookie {
-		p := x.person()
+	if x.Presence.ByCookie {
+		p := x.Person()
 		view.Person = &p
 	}
-	return x.draw("invitation", view)
+	return x.DrawPage("invitation", view)
 }
 
-func (a *API) takeInvitation(x *exchange) (answer, error) {
-	if !x.presence.ByCookie {
-		return seeOther("/sign-in?next=" + url.QueryEscape(invitationsPath))
+func (a *API) takeInvitation(x *kernel.Exchange) (kernel.Answer, error) {
+	if !x.Presence.ByCookie {
+		return kernel.SeeOther("/sign-in?next=" + url.QueryEscape(invitationsPath))
 	}
-	token := x.r.PathValue("token")
-	inv, err := a.BuiltIn.Invitations.Find(x.ctx(), token)
+	token := x.Request.PathValue("token")
+	inv, err := a.BuiltIn.Invitations.Find(x.Context(), token)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	if _, err := a.BuiltIn.Invitations.Accept(x.ctx(), x.presence, token); err != nil {
-		return answer{}, err
+	if _, err := a.BuiltIn.Invitations.Accept(x.Context(), x.Presence, token); err != nil {
+		return kernel.Answer{}, err
 	}
 	return a.drawInvitation(x, inv, pages.Invitation{Joined: true})
 }

@@ -7,32 +7,22 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/httpapi/events"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/runs"
 )
 
 // streamRun follows a run until it ends, or until the caller may not watch any
 // more.
-func (a *API) streamRun(x *exchange) (answer, error) {
-	if err := a.Runs.MayWatch(x.ctx(), x.caller, x.runID()); err != nil {
-		return answer{}, err
+func (a *API) streamRun(x *kernel.Exchange) (kernel.Answer, error) {
+	if err := a.Runs.MayWatch(x.Context(), x.Caller, runID(x)); err != nil {
+		return kernel.Answer{}, err
 	}
-	who := events.Watcher{Session: x.presence.By(), May: x.rt.may}
-	s, err := a.streams.Join(x.ctx(), x.caller.Team, x.runID(), who, x.r.Header.Get("Last-Event-ID"))
+	who := events.Watcher{Session: x.Presence.By(), May: x.Route.May}
+	s, err := a.streams.Join(x.Context(), x.Caller.Team, runID(x), who, x.Request.Header.Get("Last-Event-ID"))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	return answer{stream: func(w http.ResponseWriter, r *http.Request) { s.Serve(w, r) }}, nil
-}
-
-// mayWatch asks again who is watching; a token that has run out does not end a
-// stream.
-func (a *API) mayWatch(ctx context.Context, w events.Watcher, team ids.Team) bool {
-	p, err := a.Identity.Present(ctx, w.Session)
-	if err != nil {
-		return ctx.Err() != nil
-	}
-	m, err := p.In(team)
-	return err == nil && p.Caller(m).May(w.May)
+	return kernel.Answer{Stream: func(w http.ResponseWriter, r *http.Request) { s.Serve(w, r) }}, nil
 }
 
 // messages are what watchers of a run are sent.
@@ -42,8 +32,8 @@ type messages struct{ *API }
 func (a messages) Snapshot(n runs.News) map[string]any {
 	r := n.Run
 	return map[string]any{
-		"type": "snapshot", "runId": r.ID, "status": r.Status, "logs": logText(n.Log.Text), "durationMs": a.duration(r),
-		"creditsUsed": a.creditsUsed(r).Float(), "errorMessage": errorMessage(r), "outputLocation": outputLocation(r),
+		"type": "snapshot", "runId": r.ID, "status": r.Status, "logs": logText(n.Log.Text), "durationMs": duration(r, a.Now()),
+		"creditsUsed": creditsUsed(r, a.Now()).Float(), "errorMessage": errorMessage(r), "outputLocation": outputLocation(r),
 		"progressPercent": r.Progress, "completedNodes": r.DoneNodes, "totalNodes": r.TotalNodes, "seq": r.Seq,
 		"waiting": waiting(r),
 	}
@@ -54,7 +44,7 @@ func (a messages) Progress(n runs.News, from, to events.Place, pulse runs.Pulse)
 	r := n.Run
 	m := map[string]any{
 		"type": "progress", "runId": r.ID, "status": r.Status, "progressPercent": r.Progress, "completedNodes": r.DoneNodes, "totalNodes": r.TotalNodes,
-		"durationMs": a.duration(r), "creditsUsed": a.creditsUsed(r).Float(), "logs": logText(n.Log.Text), "logOffset": from.Log, "seq": to.Seq,
+		"durationMs": duration(r, a.Now()), "creditsUsed": creditsUsed(r, a.Now()).Float(), "logs": logText(n.Log.Text), "logOffset": from.Log, "seq": to.Seq,
 		"waiting": waiting(r),
 	}
 	if pulse.Step != "" {
@@ -78,4 +68,9 @@ func (a messages) Progress(n runs.News, from, to events.Place, pulse runs.Pulse)
 var nodeStatus = map[lifecycle.EventType]lifecycle.NodeState{
 	lifecycle.NodeStarted: lifecycle.NodeRunning, lifecycle.NodeRetried: lifecycle.NodeRetrying, lifecycle.NodeDone: lifecycle.NodeSucceeded,
 	lifecycle.NodeCached: lifecycle.NodeSucceeded, lifecycle.NodeFailedEvent: lifecycle.NodeFailed, lifecycle.NodeSkippedEvent: lifecycle.NodeSkipped,
+}
+
+// mayWatch asks again who is watching.
+func (a *API) mayWatch(ctx context.Context, w events.Watcher, team ids.Team) bool {
+	return a.server.StillMay(ctx, w.Session, w.May, team)
 }

@@ -13,66 +13,67 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/runs"
 )
 
-func startedSweep(s runs.Sweep, list []runs.Run) answer {
+func startedSweep(s runs.Sweep, list []runs.Run) kernel.Answer {
 	out := api.StartedSweep{SweepID: string(s.ID), RunIds: make([]string, len(list))}
 	for i, r := range list {
 		out.RunIds[i] = string(r.ID)
 	}
-	return answer{status: http.StatusAccepted, data: out}
+	return kernel.Answer{Status: http.StatusAccepted, Data: out}
 }
 
-func (a *API) startSweep(x *exchange) (answer, error) {
-	in, err := decode[api.StartSweep](x)
+func (a *API) startSweep(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.StartSweep](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	if err := named("workflowId", in.WorkflowID); err != nil {
-		return answer{}, err
+	if err := kernel.Required("workflowId", in.WorkflowID); err != nil {
+		return kernel.Answer{}, err
 	}
-	if !printable(in.WorkflowID) {
-		return answer{}, fault.NotFound("no such workflow")
+	if !kernel.Printable(in.WorkflowID) {
+		return kernel.Answer{}, fault.NotFound("no such workflow")
 	}
 	n := runs.NewSweep{
 		New: runs.New{
 			Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs,
-			Label: runs.Label{Name: orEmpty(in.Name), Note: orEmpty(in.Note), Tags: listed(in.Tags)},
+			Label: runs.Label{Name: kernel.OrEmpty(in.Name), Note: kernel.OrEmpty(in.Note), Tags: kernel.Listed(in.Tags)},
 		},
 		Vary:    in.Vary,
-		OnceAll: func(s runs.Sweep, list []runs.Run) (*once.Record, error) { return x.record(startedSweep(s, list)) },
+		OnceAll: func(s runs.Sweep, list []runs.Run) (*once.Record, error) { return x.Record(startedSweep(s, list)) },
 	}
 	if in.ResourceProfile != nil {
 		n.Profile = string(*in.ResourceProfile)
 	}
 	if n.Parameters, err = parametersOf(in.Parameters); err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	s, list, err := a.Runs.SubmitSweep(x.ctx(), x.caller, n)
+	s, list, err := a.Runs.SubmitSweep(x.Context(), x.Caller, n)
 	return startedSweep(s, list), err
 }
 
 func sweepRow(s runs.Sweep) api.SweepRow {
 	return api.SweepRow{
-		ID: string(s.ID), Name: orNull(s.Name), Note: orNull(s.Note), WorkflowID: string(s.Workflow), WorkflowName: s.WorkflowName,
+		ID: string(s.ID), Name: kernel.OrNull(s.Name), Note: kernel.OrNull(s.Note), WorkflowID: string(s.Workflow), WorkflowName: s.WorkflowName,
 		Varied: append([]string{}, s.Varied...), RunCount: s.Runs, CreatedAt: api.At(s.CreatedAt),
 		StartedBy: api.StartedBy{Type: api.StartedByType(s.Starter.Type), ID: s.Starter.ID, Name: s.Starter.Name},
 	}
 }
 
-func (a *API) listSweeps(x *exchange) (answer, error) {
-	limit, err := number(x.r, "limit", 1, maxRuns, maxRuns)
+func (a *API) listSweeps(x *kernel.Exchange) (kernel.Answer, error) {
+	limit, err := kernel.Number(x.Request, "limit", 1, maxRuns, maxRuns)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	before, err := cursor(x.r)
+	before, err := kernel.Cursor(x.Request)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	list, more, err := a.Runs.Sweeps(x.ctx(), x.caller, ids.Sweep(before), limit)
+	list, more, err := a.Runs.Sweeps(x.Context(), x.Caller, ids.Sweep(before), limit)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.SweepRow, len(list))
 	for i, s := range list {
@@ -80,28 +81,28 @@ func (a *API) listSweeps(x *exchange) (answer, error) {
 	}
 	page := &api.Page{HasMore: more}
 	if more {
-		page.NextCursor = asCursor(out[limit-1].ID)
+		page.NextCursor = kernel.AsCursor(out[limit-1].ID)
 	}
-	return answer{data: out, page: page}, nil
+	return kernel.Answer{Data: out, Page: page}, nil
 }
 
 // sweepTable is the sweep that the request asks for, and the chosen outputs.
-func (x *exchange) sweepTable() (runs.SweepTable, []string, error) {
+func (a *API) sweepTable(x *kernel.Exchange) (runs.SweepTable, []string, error) {
 	var chosen []string
-	if text := x.r.URL.Query().Get("outputs"); text != "" {
-		if !printable(text) {
+	if text := x.Request.URL.Query().Get("outputs"); text != "" {
+		if !kernel.Printable(text) {
 			return runs.SweepTable{}, nil, fault.Invalid("outputs: must be names such as align.score, with commas between them")
 		}
 		chosen = strings.Split(text, ",")
 	}
-	t, err := x.api.Runs.SweepTable(x.ctx(), x.caller, ids.Sweep(x.r.PathValue("id")), chosen, x.base())
+	t, err := a.Runs.SweepTable(x.Context(), x.Caller, ids.Sweep(x.Request.PathValue("id")), chosen, x.Base())
 	return t, chosen, err
 }
 
-func (a *API) getSweep(x *exchange) (answer, error) {
-	t, _, err := x.sweepTable()
+func (a *API) getSweep(x *kernel.Exchange) (kernel.Answer, error) {
+	t, _, err := a.sweepTable(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	row := sweepRow(t.Sweep)
 	out := api.Sweep{
@@ -109,7 +110,7 @@ func (a *API) getSweep(x *exchange) (answer, error) {
 		CreatedAt: row.CreatedAt, StartedBy: row.StartedBy, Ports: append([]string{}, t.Ports...), Runs: []api.SweepRun{},
 	}
 	for _, r := range t.Rows {
-		one := api.SweepRun{Run: a.runRow(r.Run), Parameters: r.Values, Outputs: []api.SweepOutput{}}
+		one := api.SweepRun{Run: runRow(r.Run, a.Now()), Parameters: r.Values, Outputs: []api.SweepOutput{}}
 		for _, o := range r.Outputs {
 			one.Outputs = append(one.Outputs, api.SweepOutput{
 				Port: o.Chosen, Files: o.Files, Name: o.Name, Key: o.Key, Size: o.Size, Sha256: o.SHA256, URL: o.URL, Value: o.Value,
@@ -117,29 +118,29 @@ func (a *API) getSweep(x *exchange) (answer, error) {
 		}
 		out.Runs = append(out.Runs, one)
 	}
-	return ok(out)
+	return kernel.OK(out)
 }
 
 // getSweepTable is the table for spreadsheets and scripts.
-func (a *API) getSweepTable(x *exchange) (answer, error) {
-	t, chosen, err := x.sweepTable()
+func (a *API) getSweepTable(x *kernel.Exchange) (kernel.Answer, error) {
+	t, chosen, err := a.sweepTable(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	var text bytes.Buffer
 	w := csv.NewWriter(&text)
 	head := append([]string{"run", "number", "name", "status"}, t.Varied...)
 	if err := w.Write(cells(append(append(head, "seconds", "credits", "created"), chosen...))); err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	for _, r := range t.Rows {
 		if err := w.Write(cells(a.sweepCells(t, r, chosen))); err != nil {
-			return answer{}, err
+			return kernel.Answer{}, err
 		}
 	}
 	w.Flush()
-	return answer{media: "text/csv; charset=utf-8", raw: text.Bytes()}.
-		with("Content-Disposition", `attachment; filename="`+string(t.ID)+`.csv"`), w.Error()
+	return kernel.Answer{Media: "text/csv; charset=utf-8", Raw: text.Bytes()}.
+		With("Content-Disposition", `attachment; filename="`+string(t.ID)+`.csv"`), w.Error()
 }
 
 func (a *API) sweepCells(t runs.SweepTable, r runs.SweptRun, chosen []string) []string {
@@ -148,10 +149,10 @@ func (a *API) sweepCells(t runs.SweepTable, r runs.SweptRun, chosen []string) []
 		row = append(row, plainValue(r.Values[name]))
 	}
 	seconds := ""
-	if ms := a.duration(r.Run); ms != nil {
+	if ms := duration(r.Run, a.Now()); ms != nil {
 		seconds = strconv.FormatFloat(float64(*ms)/1000, 'f', -1, 64)
 	}
-	row = append(row, seconds, a.creditsUsed(r.Run).String(), r.Run.CreatedAt.UTC().Format(time.RFC3339))
+	row = append(row, seconds, creditsUsed(r.Run, a.Now()).String(), r.Run.CreatedAt.UTC().Format(time.RFC3339))
 	for _, port := range chosen {
 		cell := ""
 		for _, o := range r.Outputs {

@@ -8,13 +8,14 @@ import (
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/identity/builtin"
 )
 
 func apiToken(t builtin.APIToken) api.APIToken {
 	out := api.APIToken{
 		ID: t.ID, Name: t.Name, Team: api.InvitingTeam{ID: string(t.Team.ID), Name: t.Team.Name}, Role: api.Role(t.Role), Scopes: []api.Scope{},
-		TokenHint: t.Hint, CreatedAt: api.At(t.CreatedAt), ExpiresAt: api.At(t.ExpiresAt), LastUsedAt: timeOrNull(t.LastUsedAt), LastUsedFrom: orNull(t.LastUsedFrom),
+		TokenHint: t.Hint, CreatedAt: api.At(t.CreatedAt), ExpiresAt: api.At(t.ExpiresAt), LastUsedAt: kernel.TimeOrNull(t.LastUsedAt), LastUsedFrom: kernel.OrNull(t.LastUsedFrom),
 	}
 	for _, s := range t.Scopes {
 		out.Scopes = append(out.Scopes, api.Scope(s))
@@ -23,21 +24,21 @@ func apiToken(t builtin.APIToken) api.APIToken {
 }
 
 // createdToken shows a token this once.
-func createdToken(t builtin.APIToken, secret string) answer {
+func createdToken(t builtin.APIToken, secret string) kernel.Answer {
 	shown := apiToken(t)
-	return answer{status: http.StatusCreated, data: api.CreatedAPIToken{
+	return kernel.Answer{Status: http.StatusCreated, Data: api.CreatedAPIToken{
 		ID: shown.ID, Name: shown.Name, Team: shown.Team, Role: shown.Role, Scopes: shown.Scopes, TokenHint: shown.TokenHint,
 		CreatedAt: shown.CreatedAt, ExpiresAt: shown.ExpiresAt, Token: secret,
 	}}
 }
 
 // newToken reads what a token is to be.
-func newToken(x *exchange) (builtin.NewAPIToken, error) {
-	in, err := decode[api.NewAPIToken](x)
+func newToken(x *kernel.Exchange) (builtin.NewAPIToken, error) {
+	in, err := kernel.Decode[api.NewAPIToken](x)
 	if err != nil {
 		return builtin.NewAPIToken{}, err
 	}
-	n := builtin.NewAPIToken{Name: in.Name, Role: access.Role(value(in.Role)), Days: 90}
+	n := builtin.NewAPIToken{Name: in.Name, Role: access.Role(kernel.Value(in.Role)), Days: 90}
 	if in.ExpiresInDays != nil {
 		n.Days = *in.ExpiresInDays
 	}
@@ -46,14 +47,14 @@ func newToken(x *exchange) (builtin.NewAPIToken, error) {
 	}
 	if in.Scopes != nil && len(n.Scopes) == 0 { // none is no bound, which nobody means by it
 		d := fault.Detail{Path: "scopes", Message: "name at least one, or leave the field out for all of the role"}
-		return n, fault.Problems([]fault.Detail{d}, "%s", sentence(d))
+		return n, fault.Problems([]fault.Detail{d}, "%s", kernel.Sentence(d))
 	}
 	return n, nil
 }
 
 // overlap reads how long an old token works on.
-func overlap(x *exchange) (time.Duration, error) {
-	in, err := decode[api.TokenRotation](x)
+func overlap(x *kernel.Exchange) (time.Duration, error) {
+	in, err := kernel.Decode[api.TokenRotation](x)
 	hours := 24
 	if in.OverlapHours != nil {
 		hours = *in.OverlapHours
@@ -61,47 +62,47 @@ func overlap(x *exchange) (time.Duration, error) {
 	return time.Duration(min(max(hours, -1), 1<<20)) * time.Hour, err
 }
 
-func (a *API) listAPITokens(x *exchange) (answer, error) {
-	list, err := a.BuiltIn.APITokens.APITokens(x.ctx(), x.presence)
+func (a *API) listAPITokens(x *kernel.Exchange) (kernel.Answer, error) {
+	list, err := a.BuiltIn.APITokens.APITokens(x.Context(), x.Presence)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.APIToken, len(list))
 	for i, t := range list {
 		out[i] = apiToken(t)
 	}
-	return ok(out)
+	return kernel.OK(out)
 }
 
-func (a *API) createAPIToken(x *exchange) (answer, error) {
-	m, err := x.presence.Place(ids.Team(x.r.Header.Get("X-Team-Id")))
+func (a *API) createAPIToken(x *kernel.Exchange) (kernel.Answer, error) {
+	m, err := x.Presence.Place(ids.Team(x.Request.Header.Get("X-Team-Id")))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	in, err := newToken(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	t, secret, err := a.BuiltIn.APITokens.CreateAPIToken(x.ctx(), x.presence, m, in)
+	t, secret, err := a.BuiltIn.APITokens.CreateAPIToken(x.Context(), x.Presence, m, in)
 	return createdToken(t, secret), err
 }
 
-func (a *API) rotateAPIToken(x *exchange) (answer, error) {
+func (a *API) rotateAPIToken(x *kernel.Exchange) (kernel.Answer, error) {
 	still, err := overlap(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	t, secret, err := a.BuiltIn.APITokens.RotateAPIToken(x.ctx(), x.presence, x.r.PathValue("id"), still)
+	t, secret, err := a.BuiltIn.APITokens.RotateAPIToken(x.Context(), x.Presence, x.Request.PathValue("id"), still)
 	return createdToken(t, secret), err
 }
 
-func (a *API) revokeAPIToken(x *exchange) (answer, error) {
-	id, err := x.inQuery("id")
+func (a *API) revokeAPIToken(x *kernel.Exchange) (kernel.Answer, error) {
+	id, err := x.InQuery("id")
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	err = a.BuiltIn.APITokens.RevokeAPIToken(x.ctx(), x.presence, id)
-	return answer{data: api.Revoked{Revoked: true, ID: id}}, err
+	err = a.BuiltIn.APITokens.RevokeAPIToken(x.Context(), x.Presence, id)
+	return kernel.Answer{Data: api.Revoked{Revoked: true, ID: id}}, err
 }
 
 func serviceAccountOut(s builtin.ServiceAccount) api.ServiceAccount {
@@ -112,55 +113,55 @@ func serviceAccountOut(s builtin.ServiceAccount) api.ServiceAccount {
 	return out
 }
 
-func (a *API) listServiceAccounts(x *exchange) (answer, error) {
-	list, err := a.BuiltIn.Programs.ServiceAccounts(x.ctx(), x.caller)
+func (a *API) listServiceAccounts(x *kernel.Exchange) (kernel.Answer, error) {
+	list, err := a.BuiltIn.Programs.ServiceAccounts(x.Context(), x.Caller)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.ServiceAccount, len(list))
 	for i, s := range list {
 		out[i] = serviceAccountOut(s)
 	}
-	return ok(out)
+	return kernel.OK(out)
 }
 
-func (a *API) createServiceAccount(x *exchange) (answer, error) {
-	in, err := decode[api.NewServiceAccount](x)
+func (a *API) createServiceAccount(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.NewServiceAccount](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	s, err := a.BuiltIn.Programs.CreateServiceAccount(x.ctx(), x.caller, in.Name, access.Role(value(in.Role)))
-	return answer{status: http.StatusCreated, data: serviceAccountOut(s)}, err
+	s, err := a.BuiltIn.Programs.CreateServiceAccount(x.Context(), x.Caller, in.Name, access.Role(kernel.Value(in.Role)))
+	return kernel.Answer{Status: http.StatusCreated, Data: serviceAccountOut(s)}, err
 }
 
 // serviceAccount is the one that the path names.
-func (x *exchange) serviceAccount() ids.User { return ids.User(x.r.PathValue("id")) }
+func serviceAccount(x *kernel.Exchange) ids.User { return ids.User(x.Request.PathValue("id")) }
 
-func (a *API) deleteServiceAccount(x *exchange) (answer, error) {
-	err := a.BuiltIn.Programs.DeleteServiceAccount(x.ctx(), x.caller, x.serviceAccount())
-	return answer{data: api.Revoked{Revoked: true, ID: x.r.PathValue("id")}}, err
+func (a *API) deleteServiceAccount(x *kernel.Exchange) (kernel.Answer, error) {
+	err := a.BuiltIn.Programs.DeleteServiceAccount(x.Context(), x.Caller, serviceAccount(x))
+	return kernel.Answer{Data: api.Revoked{Revoked: true, ID: x.Request.PathValue("id")}}, err
 }
 
-func (a *API) createServiceToken(x *exchange) (answer, error) {
+func (a *API) createServiceToken(x *kernel.Exchange) (kernel.Answer, error) {
 	in, err := newToken(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	t, secret, err := a.BuiltIn.Programs.CreateServiceToken(x.ctx(), x.caller, x.membership.Team, x.serviceAccount(), in)
+	t, secret, err := a.BuiltIn.Programs.CreateServiceToken(x.Context(), x.Caller, x.Membership.Team, serviceAccount(x), in)
 	return createdToken(t, secret), err
 }
 
-func (a *API) revokeServiceToken(x *exchange) (answer, error) {
-	id := x.r.PathValue("tokenId")
-	err := a.BuiltIn.Programs.RevokeServiceToken(x.ctx(), x.caller, x.serviceAccount(), id)
-	return answer{data: api.Revoked{Revoked: true, ID: id}}, err
+func (a *API) revokeServiceToken(x *kernel.Exchange) (kernel.Answer, error) {
+	id := x.Request.PathValue("tokenId")
+	err := a.BuiltIn.Programs.RevokeServiceToken(x.Context(), x.Caller, serviceAccount(x), id)
+	return kernel.Answer{Data: api.Revoked{Revoked: true, ID: id}}, err
 }
 
-func (a *API) rotateServiceToken(x *exchange) (answer, error) {
+func (a *API) rotateServiceToken(x *kernel.Exchange) (kernel.Answer, error) {
 	still, err := overlap(x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	t, secret, err := a.BuiltIn.Programs.RotateServiceToken(x.ctx(), x.caller, x.serviceAccount(), x.r.PathValue("tokenId"), still)
+	t, secret, err := a.BuiltIn.Programs.RotateServiceToken(x.Context(), x.Caller, serviceAccount(x), x.Request.PathValue("tokenId"), still)
 	return createdToken(t, secret), err
 }

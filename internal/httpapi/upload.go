@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
 const (
@@ -21,16 +22,16 @@ const (
 	largestForm = largestPDF + 64<<10 // the fields and what holds them together
 )
 
-func (a *API) uploadPaper(x *exchange) (answer, error) {
+func (a *API) uploadPaper(x *kernel.Exchange) (kernel.Answer, error) {
 	u := &paperForm{}
 	defer u.remove()
-	if err := u.read(x); err != nil {
-		return answer{}, err
+	if err := u.read(x, a.Scratch); err != nil {
+		return kernel.Answer{}, err
 	}
-	owner := x.paperOwner()
-	an, err := a.AI.Upload(x.ctx(), owner, u.Upload)
+	owner := a.paperOwner(x)
+	an, err := a.AI.Upload(x.Context(), owner, u.Upload)
 	u.remove() // its text has been taken out, and waiting may be long
-	return x.deliver(owner, an, err)
+	return a.deliver(x, owner, an, err)
 }
 
 // paperForm is an upload on its way to a file of its own.
@@ -49,14 +50,14 @@ func (u *paperForm) remove() {
 var errLargePDF = fault.TooLarge("a PDF may have at most %d MB", largestPDF>>20)
 
 // read takes the form part by part, so that no upload is held in memory.
-func (u *paperForm) read(x *exchange) error {
-	if x.r.ContentLength > largestForm {
+func (u *paperForm) read(x *kernel.Exchange, scratch string) error {
+	if x.Request.ContentLength > largestForm {
 		return errLargePDF
 	}
-	conn := http.NewResponseController(x.w)
+	conn := http.NewResponseController(x.Writer)
 	defer func() { _ = conn.SetReadDeadline(time.Time{}) }() // past it, the server would take the client for gone
-	x.r.Body = http.MaxBytesReader(x.w, io.NopCloser(&moving{x.r.Body, conn}), largestForm)
-	form, err := x.r.MultipartReader()
+	x.Request.Body = http.MaxBytesReader(x.Writer, io.NopCloser(&kernel.IdleReader{Body: x.Request.Body, Conn: conn}), largestForm)
+	form, err := x.Request.MultipartReader()
 	if err != nil {
 		return fault.Unsupported("send the PDF as multipart/form-data, in a field called file")
 	}
@@ -67,7 +68,7 @@ func (u *paperForm) read(x *exchange) error {
 			break
 		}
 		if err == nil {
-			err = u.take(part, x.api.Scratch)
+			err = u.take(part, scratch)
 		}
 		if err != nil {
 			return formFailure(err)

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
 const (
@@ -16,17 +18,17 @@ const (
 )
 
 // visitor is who a cookie of ours names; anybody else becomes a new one.
-func (x *exchange) visitor() string {
-	if c, err := x.r.Cookie(visitorCookie); err == nil {
+func (a *API) visitor(x *kernel.Exchange) string {
+	if c, err := x.Request.Cookie(visitorCookie); err == nil {
 		name, mark, _ := strings.Cut(c.Value, ".")
-		if hmac.Equal([]byte(mark), []byte(x.api.visitorMark(name))) {
+		if hmac.Equal([]byte(mark), []byte(a.visitorMark(name))) {
 			return name
 		}
 	}
 	name := strings.ToLower(rand.Text())
-	http.SetCookie(x.w, &http.Cookie{
-		Name: visitorCookie, Value: name + "." + x.api.visitorMark(name), Path: "/api/ai/", MaxAge: int(visitorLife.Seconds()),
-		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: !loopback(x.base()),
+	http.SetCookie(x.Writer, &http.Cookie{
+		Name: visitorCookie, Value: name + "." + a.visitorMark(name), Path: "/api/ai/", MaxAge: int(visitorLife.Seconds()),
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: !kernel.Loopback(x.Base()),
 	})
 	return name
 }

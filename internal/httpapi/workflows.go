@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/workflows"
 )
 
@@ -26,7 +27,7 @@ func workflowRow(w workflows.Row) api.WorkflowRow {
 func lastRuns(list []workflows.LastRun) []api.RunBrief {
 	out := make([]api.RunBrief, len(list))
 	for i, r := range list {
-		out[i] = api.RunBrief{ID: string(r.ID), Status: api.RunStatus(r.Status), FinishedAt: timeOrNull(r.FinishedAt)}
+		out[i] = api.RunBrief{ID: string(r.ID), Status: api.RunStatus(r.Status), FinishedAt: kernel.TimeOrNull(r.FinishedAt)}
 		if !r.FinishedAt.IsZero() {
 			ms := r.Took.Milliseconds()
 			out[i].DurationMs = &ms
@@ -35,8 +36,8 @@ func lastRuns(list []workflows.LastRun) []api.RunBrief {
 	return out
 }
 
-func workflowOut(w workflows.Workflow) answer {
-	return answer{data: workflowOne(w)}.with("ETag", w.ETag()).with("Cache-Control", "private, no-cache")
+func workflowOut(w workflows.Workflow) kernel.Answer {
+	return kernel.Answer{Data: workflowOne(w)}.With("ETag", w.ETag()).With("Cache-Control", "private, no-cache")
 }
 
 func workflowOne(w workflows.Workflow) api.Workflow {
@@ -58,18 +59,18 @@ func problemsOut(list []graph.Problem) []api.Problem {
 
 const maxListed = 1000
 
-func (a *API) listWorkflows(x *exchange) (answer, error) {
-	limit, err := number(x.r, "limit", 1, maxListed, maxListed)
+func (a *API) listWorkflows(x *kernel.Exchange) (kernel.Answer, error) {
+	limit, err := kernel.Number(x.Request, "limit", 1, maxListed, maxListed)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	before, err := cursor(x.r)
+	before, err := kernel.Cursor(x.Request)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	rows, more, err := a.Workflows.Workflows(x.ctx(), x.caller, ids.Workflow(before), limit)
+	rows, more, err := a.Workflows.Workflows(x.Context(), x.Caller, ids.Workflow(before), limit)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.WorkflowRow, len(rows))
 	for i, w := range rows {
@@ -77,99 +78,99 @@ func (a *API) listWorkflows(x *exchange) (answer, error) {
 	}
 	page := &api.Page{HasMore: more}
 	if more {
-		page.NextCursor = asCursor(out[limit-1].ID)
+		page.NextCursor = kernel.AsCursor(out[limit-1].ID)
 	}
-	return answer{data: out, page: page}, nil
+	return kernel.Answer{Data: out, Page: page}, nil
 }
 
-func (a *API) createWorkflow(x *exchange) (answer, error) {
-	in, err := decode[api.NewWorkflow](x)
+func (a *API) createWorkflow(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.NewWorkflow](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	made := func(w workflows.Workflow) answer {
+	made := func(w workflows.Workflow) kernel.Answer {
 		ans := workflowOut(w)
-		ans.status = http.StatusCreated
+		ans.Status = http.StatusCreated
 		return ans
 	}
 	n := workflows.New{
-		Name: in.Name, Definition: in.Definition, Tags: listed(in.Tags),
-		Once: func(w workflows.Workflow) (*once.Record, error) { return x.record(made(w)) },
+		Name: in.Name, Definition: in.Definition, Tags: kernel.Listed(in.Tags),
+		Once: func(w workflows.Workflow) (*once.Record, error) { return x.Record(made(w)) },
 	}
 	if in.Description != nil {
 		n.Description = *in.Description
 	}
-	w, err := a.Workflows.Create(x.ctx(), x.caller, n)
+	w, err := a.Workflows.Create(x.Context(), x.Caller, n)
 	return made(w), err
 }
 
-func (a *API) validateDefinition(x *exchange) (answer, error) {
-	in, err := decode[api.ValidateRequest](x)
+func (a *API) validateDefinition(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.ValidateRequest](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	if in.Definition == nil {
-		return answer{}, fault.Problems([]fault.Detail{{Path: "definition", Message: "is missing"}}, "definition is missing")
+		return kernel.Answer{}, fault.Problems([]fault.Detail{{Path: "definition", Message: "is missing"}}, "definition is missing")
 	}
-	found, err := a.Workflows.Validate(x.ctx(), x.caller, in.Definition)
-	return answer{data: api.Problems{Problems: problemsOut(found)}}, err
+	found, err := a.Workflows.Validate(x.Context(), x.Caller, in.Definition)
+	return kernel.Answer{Data: api.Problems{Problems: problemsOut(found)}}, err
 }
 
-func (x *exchange) workflow() ids.Workflow { return ids.Workflow(x.r.PathValue("id")) }
+func workflow(x *kernel.Exchange) ids.Workflow { return ids.Workflow(x.Request.PathValue("id")) }
 
-func (a *API) getWorkflow(x *exchange) (answer, error) {
-	w, err := a.Workflows.Workflow(x.ctx(), x.caller, x.workflow())
+func (a *API) getWorkflow(x *kernel.Exchange) (kernel.Answer, error) {
+	w, err := a.Workflows.Workflow(x.Context(), x.Caller, workflow(x))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	ans := workflowOut(w)
-	if etags(x.r, "If-None-Match").has(w.ETag()) {
-		return answer{status: http.StatusNotModified, header: ans.header}, nil
+	if etags(x.Request, "If-None-Match").has(w.ETag()) {
+		return kernel.Answer{Status: http.StatusNotModified, Header: ans.Header}, nil
 	}
 	return ans, nil
 }
 
-func (a *API) updateWorkflow(x *exchange) (answer, error) {
-	if _, err := a.Workflows.Workflow(x.ctx(), x.caller, x.workflow()); err != nil {
-		return answer{}, err
+func (a *API) updateWorkflow(x *kernel.Exchange) (kernel.Answer, error) {
+	if _, err := a.Workflows.Workflow(x.Context(), x.Caller, workflow(x)); err != nil {
+		return kernel.Answer{}, err
 	}
-	in, err := decode[api.WorkflowEdit](x)
+	in, err := kernel.Decode[api.WorkflowEdit](x)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	w, err := a.Workflows.Update(x.ctx(), x.caller, x.workflow(), workflows.Edit{
-		Name: in.Name, Description: in.Description, Definition: in.Definition, Tags: listed(in.Tags), IfMatch: etags(x.r, "If-Match"),
+	w, err := a.Workflows.Update(x.Context(), x.Caller, workflow(x), workflows.Edit{
+		Name: in.Name, Description: in.Description, Definition: in.Definition, Tags: kernel.Listed(in.Tags), IfMatch: etags(x.Request, "If-Match"),
 	})
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	return workflowOut(w), nil
 }
 
-func (a *API) deleteWorkflow(x *exchange) (answer, error) {
-	id := x.workflow()
-	err := a.Workflows.Delete(x.ctx(), x.caller, id)
-	return answer{data: api.Deleted{Deleted: true, ID: string(id)}}, err
+func (a *API) deleteWorkflow(x *kernel.Exchange) (kernel.Answer, error) {
+	id := workflow(x)
+	err := a.Workflows.Delete(x.Context(), x.Caller, id)
+	return kernel.Answer{Data: api.Deleted{Deleted: true, ID: string(id)}}, err
 }
 
-func (a *API) listRevisions(x *exchange) (answer, error) {
-	limit, err := number(x.r, "limit", 1, maxListed, maxListed)
+func (a *API) listRevisions(x *kernel.Exchange) (kernel.Answer, error) {
+	limit, err := kernel.Number(x.Request, "limit", 1, maxListed, maxListed)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	place, err := cursor(x.r)
+	place, err := kernel.Cursor(x.Request)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	before := math.MaxInt32
 	if place != "" {
 		if before, err = revisionNumber(place); err != nil {
-			return answer{}, err
+			return kernel.Answer{}, err
 		}
 	}
-	list, more, err := a.Workflows.Revisions(x.ctx(), x.caller, x.workflow(), before, limit)
+	list, more, err := a.Workflows.Revisions(x.Context(), x.Caller, workflow(x), before, limit)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	out := make([]api.RevisionRow, len(list))
 	for i, r := range list {
@@ -177,9 +178,9 @@ func (a *API) listRevisions(x *exchange) (answer, error) {
 	}
 	page := &api.Page{HasMore: more}
 	if more {
-		page.NextCursor = asCursor(strconv.Itoa(out[limit-1].Revision))
+		page.NextCursor = kernel.AsCursor(strconv.Itoa(out[limit-1].Revision))
 	}
-	return answer{data: out, page: page}, nil
+	return kernel.Answer{Data: out, Page: page}, nil
 }
 
 func revisionRow(r workflows.Revision) api.RevisionRow {
@@ -199,30 +200,30 @@ func revisionNumber(text string) (int, error) {
 	return int(n), nil
 }
 
-func (a *API) getRevision(x *exchange) (answer, error) {
-	n, err := revisionNumber(x.r.PathValue("n"))
+func (a *API) getRevision(x *kernel.Exchange) (kernel.Answer, error) {
+	n, err := revisionNumber(x.Request.PathValue("n"))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	r, err := a.Workflows.Revision(x.ctx(), x.caller, x.workflow(), n)
+	r, err := a.Workflows.Revision(x.Context(), x.Caller, workflow(x), n)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	row := revisionRow(r)
-	return ok(api.Revision{
+	return kernel.OK(api.Revision{
 		Revision: row.Revision, Summary: row.Summary, CreatedAt: row.CreatedAt, CreatedBy: row.CreatedBy,
 		Definition: json.RawMessage(r.Definition),
 	})
 }
 
-func (a *API) restoreRevision(x *exchange) (answer, error) {
-	n, err := revisionNumber(x.r.PathValue("n"))
+func (a *API) restoreRevision(x *kernel.Exchange) (kernel.Answer, error) {
+	n, err := revisionNumber(x.Request.PathValue("n"))
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
-	w, err := a.Workflows.Restore(x.ctx(), x.caller, x.workflow(), n)
+	w, err := a.Workflows.Restore(x.Context(), x.Caller, workflow(x), n)
 	if err != nil {
-		return answer{}, err
+		return kernel.Answer{}, err
 	}
 	return workflowOut(w), nil
 }

@@ -1,4 +1,4 @@
-package httpapi
+package kernel
 
 import (
 	"encoding/base64"
@@ -18,22 +18,22 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 )
 
-// decode reads the body into a T, strictly: an unknown or repeated field, a
+// Decode reads the body into a T, strictly: an unknown or repeated field, a
 // field in another case, text that is no UTF-8 and anything after the object
 // are refused, all problems at once.
-func decode[T any](x *exchange) (T, error) {
+func Decode[T any](x *Exchange) (T, error) {
 	var v T
-	if len(x.body) == 0 {
+	if len(x.Body) == 0 {
 		return v, fault.Invalid("the body is empty; send a JSON object")
 	}
-	if strings.TrimSpace(string(x.body)) == "null" {
+	if strings.TrimSpace(string(x.Body)) == "null" {
 		return v, fault.Invalid("the body must be a JSON object, not null")
 	}
-	if err := json.Unmarshal(x.body, &v, strictly); err != nil {
-		wrong := everyProblem[T](x.body, err)
-		return v, fault.Problems(wrong, "%s", sentence(wrong[0])).WithCause(err)
+	if err := json.Unmarshal(x.Body, &v, strictly); err != nil {
+		wrong := everyProblem[T](x.Body, err)
+		return v, fault.Problems(wrong, "%s", Sentence(wrong[0])).WithCause(err)
 	}
-	return v, numbersGiven(v, x.body)
+	return v, numbersGiven(v, x.Body)
 }
 
 var strictly = json.JoinOptions(json.RejectUnknownMembers(true),
@@ -55,7 +55,7 @@ func whole[N int | int64](in *jsontext.Decoder, n *N) error {
 		return nil
 	}
 	f, err := strconv.ParseFloat(string(text), 64)
-	if err != nil || f != math.Trunc(f) || math.Abs(f) > maxInteger {
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > MaxInteger {
 		return errNotWhole
 	}
 	*n = N(f)
@@ -79,21 +79,22 @@ func numbersGiven(v any, body []byte) error {
 		}
 	}
 	if len(wrong) > 0 {
-		return fault.Problems(wrong, "%s", sentence(wrong[0]))
+		return fault.Problems(wrong, "%s", Sentence(wrong[0]))
 	}
 	return nil
 }
 
-// named refuses a body that does not say which one it is about.
-func named(field, value string) error {
+// Required refuses a body that does not say which one it is about.
+func Required(field, value string) error {
 	if value != "" {
 		return nil
 	}
 	d := fault.Detail{Path: field, Message: "is missing"}
-	return fault.Problems([]fault.Detail{d}, "%s", sentence(d))
+	return fault.Problems([]fault.Detail{d}, "%s", Sentence(d))
 }
 
-func sentence(d fault.Detail) string {
+// Sentence says a detail in words.
+func Sentence(d fault.Detail) string {
 	if d.Path == "" {
 		return d.Message
 	}
@@ -105,25 +106,25 @@ func sentence(d fault.Detail) string {
 func everyProblem[T any](body []byte, first error) (wrong []fault.Detail) {
 	var fields map[string]jsontext.Value
 	if json.Unmarshal(body, &fields) == nil {
-		for _, name := range sortedKeys(fields) {
+		for _, name := range SortedKeys(fields) {
 			one, err := json.Marshal(map[string]jsontext.Value{name: fields[name]})
 			if err != nil {
 				continue
 			}
 			var v T
 			if err := json.Unmarshal(one, &v, strictly); err != nil {
-				wrong = append(wrong, problem(err))
+				wrong = append(wrong, Problem(err))
 			}
 		}
 	}
 	if len(wrong) == 0 {
-		wrong = append(wrong, problem(first))
+		wrong = append(wrong, Problem(first))
 	}
 	return wrong
 }
 
-// problem says in plain words what the decoder did not like.
-func problem(err error) fault.Detail {
+// Problem says in plain words what the decoder did not like.
+func Problem(err error) fault.Detail {
 	if e, ok := errors.AsType[*json.SemanticError](err); ok {
 		path := dotted(e.JSONPointer)
 		switch {
@@ -198,12 +199,12 @@ func dotted(p jsontext.Pointer) string {
 	return b.String()
 }
 
-// maxInteger is the largest whole number that every JSON library keeps exact.
-const maxInteger = 1<<53 - 1
+// MaxInteger is the largest whole number that every JSON library keeps exact.
+const MaxInteger = 1<<53 - 1
 
-// number reads a whole number from the query, within its range; it is never
+// Number reads a whole number from the query, within its range; it is never
 // clamped.
-func number(r *http.Request, name string, least, most, otherwise int) (int, error) {
+func Number(r *http.Request, name string, least, most, otherwise int) (int, error) {
 	values, given := r.URL.Query()[name]
 	if !given {
 		return otherwise, nil
@@ -211,34 +212,35 @@ func number(r *http.Request, name string, least, most, otherwise int) (int, erro
 	n, err := strconv.Atoi(values[0])
 	if err != nil || n < least || n > most {
 		d := fault.Detail{Path: name, Message: "must be a whole number from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)}
-		return 0, fault.Problems([]fault.Detail{d}, "%s", sentence(d))
+		return 0, fault.Problems([]fault.Detail{d}, "%s", Sentence(d))
 	}
 	return n, nil
 }
 
-// cursor reads the opaque place where the last page ended. Without one it is
+// Cursor reads the opaque place where the last page ended. Without one it is
 // the first page; an empty one is none that a page gave, and neither is one
 // that is written in another way.
-func cursor(r *http.Request) (string, error) {
+func Cursor(r *http.Request) (string, error) {
 	values, given := r.URL.Query()["cursor"]
 	if !given {
 		return "", nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(values[0])
-	if err != nil || len(text) == 0 || len(text) > 1000 || *asCursor(string(text)) != values[0] || !printable(string(text)) {
+	if err != nil || len(text) == 0 || len(text) > 1000 || *AsCursor(string(text)) != values[0] || !Printable(string(text)) {
 		d := fault.Detail{Path: "cursor", Message: "is not one that an earlier page gave"}
-		return "", fault.Problems([]fault.Detail{d}, "%s", sentence(d))
+		return "", fault.Problems([]fault.Detail{d}, "%s", Sentence(d))
 	}
 	return string(text), nil
 }
 
-// printable reports whether text is valid and free of control characters,
+// Printable reports whether text is valid and free of control characters,
 // which no id has and no database takes.
-func printable(text string) bool {
+func Printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-func asCursor(place string) *string {
+// AsCursor is the cursor of a place.
+func AsCursor(place string) *string {
 	text := base64.RawURLEncoding.EncodeToString([]byte(place))
 	return &text
 }

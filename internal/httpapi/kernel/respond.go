@@ -1,4 +1,4 @@
-package httpapi
+package kernel
 
 import (
 	"errors"
@@ -16,26 +16,27 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 )
 
-// answer is what a handler gives back.
-type answer struct {
-	status int // 0 is 200
-	data   any
-	page   *api.Page
-	bare   bool        // data stands alone, without the envelope
-	header http.Header // what this answer adds
-	media  string      // with raw: its content type
-	raw    []byte      // sent as it is
-	stream func(w http.ResponseWriter, r *http.Request)
+// Answer is what a handler gives back.
+type Answer struct {
+	Status int // 0 is 200
+	Data   any
+	Page   *api.Page
+	Bare   bool        // data stands alone, without the envelope
+	Header http.Header // what this answer adds
+	Media  string      // with raw: its content type
+	Raw    []byte      // sent as it is
+	Stream func(w http.ResponseWriter, r *http.Request)
 }
 
-func ok(data any) (answer, error) { return answer{data: data}, nil }
+// OK answers with data, in the envelope.
+func OK(data any) (Answer, error) { return Answer{Data: data}, nil }
 
-// with adds a header.
-func (a answer) with(name, value string) answer {
-	if a.header == nil {
-		a.header = http.Header{}
+// With adds a header.
+func (a Answer) With(name, value string) Answer {
+	if a.Header == nil {
+		a.Header = http.Header{}
 	}
-	a.header.Set(name, value)
+	a.Header.Set(name, value)
 	return a
 }
 
@@ -45,24 +46,25 @@ type success struct {
 	Page    *api.Page `json:"page,omitempty"`
 }
 
-const jsonMedia = "application/json; charset=utf-8"
+// JSONMedia is the content type of JSON.
+const JSONMedia = "application/json; charset=utf-8"
 
 // encoded is the answer as it goes over the wire.
-func (a answer) encoded() (media string, body []byte, err error) {
-	if a.raw != nil || a.status == http.StatusNotModified {
-		return a.media, a.raw, nil
+func (a Answer) encoded() (media string, body []byte, err error) {
+	if a.Raw != nil || a.Status == http.StatusNotModified {
+		return a.Media, a.Raw, nil
 	}
-	var v any = success{Success: true, Data: a.data, Page: a.page}
-	if a.bare {
-		v = a.data
+	var v any = success{Success: true, Data: a.Data, Page: a.Page}
+	if a.Bare {
+		v = a.Data
 	}
 	body, err = json.Marshal(v, jsontext.EscapeForHTML(true))
-	return jsonMedia, append(body, '\n'), err
+	return JSONMedia, append(body, '\n'), err
 }
 
-func (x *exchange) write(a answer) {
-	if a.stream != nil {
-		a.stream(x.w, x.r)
+func (x *Exchange) write(a Answer) {
+	if a.Stream != nil {
+		a.Stream(x.Writer, x.Request)
 		return
 	}
 	media, body, err := a.encoded()
@@ -70,28 +72,28 @@ func (x *exchange) write(a answer) {
 		x.fail(err)
 		return
 	}
-	for name, values := range a.header {
-		x.w.Header()[name] = values
+	for name, values := range a.Header {
+		x.Writer.Header()[name] = values
 	}
-	x.send(a.status, media, body)
+	x.send(a.Status, media, body)
 }
 
-func (x *exchange) send(status int, media string, body []byte) {
+func (x *Exchange) send(status int, media string, body []byte) {
 	if status == 0 {
 		status = http.StatusOK
 	}
 	if media != "" {
-		x.w.Header().Set("Content-Type", media)
+		x.Writer.Header().Set("Content-Type", media)
 	}
 	if status != http.StatusNotModified {
-		x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		x.Writer.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	}
-	x.w.WriteHeader(status)
-	_, _ = x.w.Write(body) // the client has gone; nothing to do
+	x.Writer.WriteHeader(status)
+	_, _ = x.Writer.Write(body) // the client has gone; nothing to do
 }
 
-// statusOf is the only place where a failure becomes a number.
-var statusOf = map[fault.Kind]int{
+// StatusOf is the only place where a failure becomes a number.
+var StatusOf = map[fault.Kind]int{
 	fault.KindInvalid:         http.StatusBadRequest,
 	fault.KindUnauthenticated: http.StatusUnauthorized,
 	fault.KindPayment:         http.StatusPaymentRequired,
@@ -112,54 +114,54 @@ const retryAway = 5 * time.Second
 
 // fail answers with err. What we foresaw is the caller's business and is not
 // logged; what we did not foresee is ours and is logged here, once.
-func (x *exchange) fail(err error) {
+func (x *Exchange) fail(err error) {
 	e, foreseen := errors.AsType[*fault.Error](err)
 	if !foreseen {
-		if x.ctx().Err() == nil {
-			x.api.Log.ErrorContext(x.ctx(), "request failed", slog.String("route", x.rt.pattern),
-				slog.String("request_id", x.id), slog.Any("error", err))
+		if x.Context().Err() == nil {
+			x.server.Log.ErrorContext(x.Context(), "request failed", slog.String("route", x.Route.Pattern),
+				slog.String("request_id", x.ID), slog.Any("error", err))
 		}
 		e = &fault.Error{Kind: fault.KindInternal, Message: "something went wrong on our side; try again, and quote the request id if it stays"}
-		if x.api.Away != nil && x.api.Away(err) {
+		if x.server.Away != nil && x.server.Away(err) {
 			e = fault.Unavailable("a part of the service does not answer; try again in a moment")
 			e.RetryAfter = retryAway
 		}
 	}
 	if e.Kind == fault.KindLimited || e.RetryAfter > 0 {
-		x.w.Header().Set("Retry-After", seconds(max(time.Second, e.RetryAfter)))
+		x.Writer.Header().Set("Retry-After", seconds(max(time.Second, e.RetryAfter)))
 	}
-	if e.Kind == fault.KindUnauthenticated && x.rt.failsAs != oauthFailure {
-		x.w.Header().Set("WWW-Authenticate", `Bearer realm="millrace"`)
+	if e.Kind == fault.KindUnauthenticated && x.Route.FailsAs != OAuthFailure {
+		x.Writer.Header().Set("WWW-Authenticate", `Bearer realm="millrace"`)
 	}
-	if x.rt.page && strings.Contains(x.r.Header.Get("Accept"), "text/html") {
+	if x.Route.Page && strings.Contains(x.Request.Header.Get("Accept"), "text/html") {
 		x.failOnPage(e)
 		return
 	}
-	body, encodeErr := json.Marshal(x.failure(e))
+	body, encodeErr := json.Marshal(x.Failure(e))
 	if encodeErr != nil { // a failure holds nothing that cannot be encoded
 		panic(encodeErr)
 	}
-	x.send(statusOf[e.Kind], jsonMedia, append(body, '\n'))
+	x.send(StatusOf[e.Kind], JSONMedia, append(body, '\n'))
 }
 
-// failure is the body of a failed answer, in the language of the route.
-func (x *exchange) failure(e *fault.Error) any {
+// Failure is the body of a failed answer, in the language of the route.
+func (x *Exchange) Failure(e *fault.Error) any {
 	code := e.Code
 	if code == "" {
 		code = string(e.Kind)
 	}
-	switch x.rt.failsAs {
-	case chatFailure:
+	switch x.Route.FailsAs {
+	case ChatFailure:
 		type chatError struct {
 			Message string `json:"message"`
 			Type    string `json:"type"`
 			Code    string `json:"code"`
 		}
 		return map[string]chatError{"error": {Message: e.Message, Type: string(e.Kind), Code: code}}
-	case oauthFailure:
+	case OAuthFailure:
 		return map[string]string{"error": code, "error_description": e.Message}
 	}
-	f := api.Failure{Error: e.Message, Code: code, RequestID: x.id}
+	f := api.Failure{Error: e.Message, Code: code, RequestID: x.ID}
 	for _, d := range e.Details {
 		f.Details = append(f.Details, api.Detail{Path: d.Path, Message: d.Message})
 	}

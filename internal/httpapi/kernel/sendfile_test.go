@@ -1,4 +1,4 @@
-package httpapi
+package kernel
 
 import (
 	"io"
@@ -10,7 +10,7 @@ import (
 // copying.
 func TestTheWriterOfAnswersTakesFilesWhole(t *testing.T) {
 	t.Parallel()
-	var w http.ResponseWriter = &counted{}
+	var w http.ResponseWriter = &Writer{}
 	if _, ok := w.(io.ReaderFrom); !ok {
 		t.Error("an answer copies files through memory")
 	}

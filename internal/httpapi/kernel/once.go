@@ -1,4 +1,4 @@
-package httpapi
+package kernel
 
 import (
 	"crypto/sha256"
@@ -12,22 +12,22 @@ import (
 
 // onlyOnce lets a request with an Idempotency-Key act once, and repeats its
 // answer when it comes again.
-func (x *exchange) onlyOnce(handle handler) (answer, error) {
-	values, given := x.r.Header["Idempotency-Key"]
-	if !x.rt.once || !given {
+func (x *Exchange) onlyOnce(handle Handler) (Answer, error) {
+	values, given := x.Request.Header["Idempotency-Key"]
+	if !x.Route.Once || !given {
 		return handle(x)
 	}
 	if !visible(values[0]) || len(values[0]) > 255 {
-		return answer{}, fault.Invalid("Idempotency-Key needs 1 to 255 visible ASCII characters")
+		return Answer{}, fault.Invalid("Idempotency-Key needs 1 to 255 visible ASCII characters")
 	}
-	sum := sha256.Sum256(x.body)
+	sum := sha256.Sum256(x.Body)
 	x.key = &once.Key{
-		Scope: x.caller.Subject() + " " + string(x.caller.Team) + " " + x.rt.pattern,
+		Scope: x.Caller.Subject() + " " + string(x.Caller.Team) + " " + x.Route.Pattern,
 		Key:   values[0], Fingerprint: hex.EncodeToString(sum[:]),
 	}
-	release, free := x.api.inFlight.enter(*x.key)
+	release, free := x.server.inFlight.enter(*x.key)
 	if !free {
-		return answer{}, fault.Conflict("the same request is being carried out; try again").WithCode("idempotency_in_progress")
+		return Answer{}, fault.Conflict("the same request is being carried out; try again").WithCode("idempotency_in_progress")
 	}
 	defer release()
 	if ans, err := x.replayed(); !fault.Is(err, fault.KindNotFound) {
@@ -53,28 +53,28 @@ func visible(text string) bool {
 	return text != ""
 }
 
-func (x *exchange) replayed() (answer, error) {
-	r, err := x.api.Answers.Answer(x.ctx(), *x.key, x.api.Now())
+func (x *Exchange) replayed() (Answer, error) {
+	r, err := x.server.Answers.Answer(x.Context(), *x.key, x.server.Now())
 	if err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
 	if r.Fingerprint != x.key.Fingerprint {
-		return answer{}, fault.Conflict("this Idempotency-Key was used for another request: use a fresh one").WithCode("idempotency_conflict")
+		return Answer{}, fault.Conflict("this Idempotency-Key was used for another request: use a fresh one").WithCode("idempotency_conflict")
 	}
-	return answer{status: r.Status, media: jsonMedia, raw: r.Answer}.with("Idempotent-Replayed", "true"), nil
+	return Answer{Status: r.Status, Media: JSONMedia, Raw: r.Answer}.With("Idempotent-Replayed", "true"), nil
 }
 
-// record is the answer as it will be repeated, made before the effect so that
+// Record is the answer as it will be repeated, made before the effect so that
 // both are stored together. It is nil when the request has no key.
-func (x *exchange) record(a answer) (*once.Record, error) {
+func (x *Exchange) Record(a Answer) (*once.Record, error) {
 	if x.key == nil {
 		return nil, nil //nolint:nilnil // no key, nothing to keep
 	}
 	_, body, err := a.encoded()
-	if a.status == 0 {
-		a.status = http.StatusOK
+	if a.Status == 0 {
+		a.Status = http.StatusOK
 	}
-	return &once.Record{Key: *x.key, Status: a.status, Answer: body}, err
+	return &once.Record{Key: *x.key, Status: a.Status, Answer: body}, err
 }
 
 // inFlight are the keyed requests that this server is carrying out.

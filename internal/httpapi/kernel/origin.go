@@ -1,4 +1,4 @@
-package httpapi
+package kernel
 
 import (
 	"net"
@@ -14,15 +14,15 @@ import (
 
 const sessionCookie = "millrace_session"
 
-// base is the public URL that answers should point to: the one whose host the
+// Base is the public URL that answers should point to: the one whose host the
 // request came to, else the first. It is never an echo of what was sent.
-func (x *exchange) base() string {
-	for _, u := range x.api.PublicURLs {
-		if hostOf(u) == x.r.Host {
+func (x *Exchange) Base() string {
+	for _, u := range x.server.PublicURLs {
+		if hostOf(u) == x.Request.Host {
 			return u
 		}
 	}
-	return x.api.PublicURLs[0]
+	return x.server.PublicURLs[0]
 }
 
 func hostOf(publicURL string) string {
@@ -30,13 +30,13 @@ func hostOf(publicURL string) string {
 	return host
 }
 
-// origin is the frontend that a token is minted for.
-func (x *exchange) origin() string {
-	o := x.r.Header.Get("Origin")
+// Origin is the frontend that a token is minted for.
+func (x *Exchange) Origin() string {
+	o := x.Request.Header.Get("Origin")
 	if o == "" {
-		return x.api.PublicURLs[0]
+		return x.server.PublicURLs[0]
 	}
-	if u, err := url.Parse(o); err != nil || u.Host == "" || len(o) > 300 || !printable(o) {
+	if u, err := url.Parse(o); err != nil || u.Host == "" || len(o) > 300 || !Printable(o) {
 		return "null"
 	}
 	return o
@@ -44,14 +44,14 @@ func (x *exchange) origin() string {
 
 // sameOrigin refuses a write that another site's page makes with our cookie.
 // Browsers say where a write comes from; whoever says nothing is no browser.
-func (x *exchange) sameOrigin() error {
-	if safe(x.r.Method) {
+func (x *Exchange) sameOrigin() error {
+	if safe(x.Request.Method) {
 		return nil
 	}
 	foreign := fault.Forbidden("this request comes from a page of another site; if that site is yours, add it to --public-urls").WithCode("cross_origin")
-	origin, site := x.r.Header.Get("Origin"), x.r.Header.Get("Sec-Fetch-Site")
+	origin, site := x.Request.Header.Get("Origin"), x.Request.Header.Get("Sec-Fetch-Site")
 	switch {
-	case x.known(origin), origin == "" && (site == "" || site == "none"), site == "same-origin" && (origin == "" || origin == "null"):
+	case x.Known(origin), origin == "" && (site == "" || site == "none"), site == "same-origin" && (origin == "" || origin == "null"):
 		return nil // a form on a page without referrers says "null"
 	}
 	return foreign
@@ -61,13 +61,14 @@ func safe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-func (x *exchange) known(origin string) bool { return slices.Contains(x.api.PublicURLs, origin) }
+// Known reports whether an origin is one of ours.
+func (x *Exchange) Known(origin string) bool { return slices.Contains(x.server.PublicURLs, origin) }
 
-// cookie is the session cookie; an empty secret takes it back.
-func (x *exchange) cookie(secret string, until time.Time) string {
+// Cookie is the session cookie; an empty secret takes it back.
+func (x *Exchange) Cookie(secret string, until time.Time) string {
 	c := http.Cookie{
 		Name: sessionCookie, Value: secret, Path: "/", Expires: until,
-		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: !loopback(x.base()),
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: !Loopback(x.Base()),
 	}
 	if secret == "" {
 		c.MaxAge = -1
@@ -75,7 +76,8 @@ func (x *exchange) cookie(secret string, until time.Time) string {
 	return c.String()
 }
 
-func loopback(publicURL string) bool {
+// Loopback reports whether a URL is one of this machine.
+func Loopback(publicURL string) bool {
 	u, err := url.Parse(publicURL)
 	if err != nil {
 		return false
@@ -87,14 +89,14 @@ func loopback(publicURL string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// address is where the request comes from. What proxies say counts only from
+// Address is where the request comes from. What proxies say counts only from
 // proxies we were told to trust.
-func (x *exchange) address() string {
-	addr := remote(x.r.RemoteAddr)
+func (x *Exchange) Address() string {
+	addr := remote(x.Request.RemoteAddr)
 	if !x.trusted(addr) {
 		return addr.String()
 	}
-	hops := strings.Split(strings.Join(x.r.Header.Values("X-Forwarded-For"), ","), ",")
+	hops := strings.Split(strings.Join(x.Request.Header.Values("X-Forwarded-For"), ","), ",")
 	for _, hop := range slices.Backward(hops) {
 		next, err := netip.ParseAddr(strings.TrimSpace(hop))
 		if err != nil {
@@ -116,19 +118,19 @@ func remote(hostport string) netip.Addr {
 	return ap.Addr().Unmap()
 }
 
-func (x *exchange) trusted(addr netip.Addr) bool {
-	return slices.ContainsFunc(x.api.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+func (x *Exchange) trusted(addr netip.Addr) bool {
+	return slices.ContainsFunc(x.server.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // client prefix is the address for counting: an IPv6 customer owns a whole /64.
-func (x *exchange) clientPrefix() string {
-	addr, err := netip.ParseAddr(x.address())
+func (x *Exchange) ClientPrefix() string {
+	addr, err := netip.ParseAddr(x.Address())
 	if err != nil || addr.Is4() {
-		return x.address()
+		return x.Address()
 	}
 	p, err := addr.WithZone("").Prefix(64)
 	if err != nil {
-		return x.address()
+		return x.Address()
 	}
 	return p.String()
 }

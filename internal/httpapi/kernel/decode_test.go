@@ -1,4 +1,4 @@
-package httpapi
+package kernel
 
 import (
 	"encoding/json"
@@ -20,15 +20,15 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"name":1e999,"a/b":{"~":[1,2]}}`))
 	f.Add([]byte(`{"definition":` + strings.Repeat(`{"a":`, 5000) + `1` + strings.Repeat(`}`, 5000) + `}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		x := &exchange{body: body}
-		holds(t, body, func() (any, error) { return decode[api.NewWorkflow](x) })
-		holds(t, body, func() (any, error) { return decode[api.WorkflowEdit](x) })
-		holds(t, body, func() (any, error) { return decode[api.ValidateRequest](x) })
-		holds(t, body, func() (any, error) { return decode[api.SignUp](x) })
-		holds(t, body, func() (any, error) { return decode[api.SignIn](x) })
-		holds(t, body, func() (any, error) { return decode[api.NewTeam](x) })
-		holds(t, body, func() (any, error) { return decode[api.RoleChange](x) })
-		holds(t, body, func() (any, error) { return decode[api.NewTeamInvitation](x) })
+		x := &Exchange{Body: body}
+		holds(t, body, func() (any, error) { return Decode[api.NewWorkflow](x) })
+		holds(t, body, func() (any, error) { return Decode[api.WorkflowEdit](x) })
+		holds(t, body, func() (any, error) { return Decode[api.ValidateRequest](x) })
+		holds(t, body, func() (any, error) { return Decode[api.SignUp](x) })
+		holds(t, body, func() (any, error) { return Decode[api.SignIn](x) })
+		holds(t, body, func() (any, error) { return Decode[api.NewTeam](x) })
+		holds(t, body, func() (any, error) { return Decode[api.RoleChange](x) })
+		holds(t, body, func() (any, error) { return Decode[api.NewTeamInvitation](x) })
 	})
 }
 

@@ -1,0 +1,40 @@
+package httpapi
+
+// actions are what routes do, in the words of the audit log. A test walks all
+// routes that change something and finds one entry for each.
+var actions = map[string]string{
+	"GET /api/account/data": "team.exported", "DELETE /api/account/data": "team.erased", "PUT /api/team/retention": "team.retention_set",
+	"POST /api/team/invite": "invitation.created", "POST /auth/teams/{id}/invitations": "invitation.created",
+	"POST /auth/teams/{id}/invitations/{invId}/resend": "invitation.resent", "DELETE /auth/teams/{id}/invitations/{invId}": "invitation.revoked",
+	"POST /auth/invitations/{token}/accept": "member.joined", "POST /invitations/{token}": "member.joined",
+	"POST /auth/teams": "team.created", "PATCH /auth/teams/{id}": "team.renamed", "POST /auth/teams/{id}/activate": "session.team_chosen",
+	"POST /auth/teams/{id}/leave": "member.left", "PATCH /auth/teams/{id}/members/{userId}": "member.role_changed",
+	"DELETE /auth/teams/{id}/members/{userId}": "member.removed",
+
+	"POST /api/workflows": "workflow.created", "PUT /api/workflows/{id}": "workflow.updated", "DELETE /api/workflows/{id}": "workflow.deleted",
+	"POST /api/workflows/{id}/revisions/{n}/restore": "workflow.restored", "POST /api/results/copy": "workflow.created",
+	"POST /api/runs": "run.started", "POST /api/runs/{id}/retry": "run.started", "POST /api/sweeps": "sweep.started",
+	"POST /api/runs/{id}/cancel": "run.cancelled", "PATCH /api/runs/{id}": "run.labelled",
+	"POST /api/runs/{id}/links": "result_link.created", "DELETE /api/runs/{id}/links": "result_link.revoked",
+	"POST /api/files/presign": "file.upload_allowed", "POST /api/files/delete": "file.deleted", "POST /api/files/delete-run": "run.files_deleted",
+	"POST /api/collab/invites": "share_link.created", "DELETE /api/collab/invites": "share_link.revoked", "POST /api/collab/join": "guest.joined",
+	"POST /api/ai/analyze": "analysis.requested", "POST /api/ai/upload": "analysis.requested",
+
+	"PUT /api/secrets/{name}": "secret.set", "DELETE /api/secrets/{name}": "secret.deleted",
+	"POST /api/service-accounts": "service_account.created", "DELETE /api/service-accounts/{id}": "service_account.deleted",
+	"POST /api/service-accounts/{id}/tokens": "token.created", "DELETE /api/service-accounts/{id}/tokens/{tokenId}": "token.revoked",
+	"POST /api/service-accounts/{id}/tokens/{tokenId}/rotate": "token.rotated",
+	"POST /auth/api-tokens":                                   "token.created", "POST /auth/api-tokens/{id}/rotate": "token.rotated", "DELETE /auth/api-tokens": "token.revoked",
+
+	"POST /api/billing/topup": "topup.started", "POST /api/billing/checkout": "topup.started",
+	"POST /webhooks/stripe": "payment.reported", "POST /checkout/{secret}": "payment.reported",
+
+	"POST /auth/sign-up": "account.created", "POST /sign-up": "account.created",
+	"POST /auth/sign-in": "session.started", "POST /sign-in": "session.started", "POST /sign-in/code": "session.started",
+	"GET /auth/oidc/{provider}/callback": "session.started",
+	"POST /auth/sign-out":                "session.ended", "POST /sign-out": "session.ended", "DELETE /auth/sessions/{id}": "session.revoked",
+	"DELETE /auth/apps/{id}": "app.revoked", "POST /oauth/authorize": "app.allowed", "POST /device": "app.allowed", "POST /oauth/revoke": "app.signed_out",
+	"POST /auth/verify": "account.verification", "POST /verify/{token}": "account.verification",
+	"POST /auth/reset/{token}": "account.password_reset", "POST /reset/{token}": "account.password_reset",
+	"POST /auth/password": "account.password_changed", "POST /auth/second-factor": "account.second_factor_changed",
+}

@@ -1,0 +1,55 @@
+package kernel
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/millrace/millrace/internal/audit"
+)
+
+// putOnRecord has what the route does put on record, with what is known of who does it.
+func (x *Exchange) putOnRecord() {
+	action := x.server.Actions[x.Route.Pattern]
+	if action == "" {
+		return
+	}
+	d := &audit.Deed{Entry: audit.Entry{
+		At: x.started, Action: action, Chain: audit.ChainOf(x.Caller.Team), Target: x.target(), Via: x.via(), Address: x.Address(), RequestID: x.ID,
+	}}
+	switch {
+	case x.Caller.Guest != nil:
+		d.Actor = audit.Actor{Type: "guest", ID: x.Caller.Guest.ID, Name: x.Caller.Name}
+	case x.SignedIn():
+		d.Actor = audit.Actor{Type: "user", ID: string(x.Presence.User.ID), Name: x.Presence.User.Name}
+	}
+	if team := x.Request.PathValue("id"); strings.Contains(x.Route.Pattern, "/auth/teams/{id}") {
+		if _, ok := x.Presence.Team(team); ok {
+			d.Chain = team
+		}
+	}
+	if action == "team.erased" { // what is on record of a team goes with it
+		d.Chain, d.Target = audit.Installation, string(x.Caller.Team)
+	}
+	x.Request = x.Request.WithContext(audit.With(x.Context(), d))
+}
+
+// target is what the path or the query names; never what is secret in a path.
+func (x *Exchange) target() string {
+	for _, name := range []string{"tokenId", "userId", "invId", "name", "id"} {
+		if v := x.Request.PathValue(name); v != "" && Printable(v) {
+			return v[:min(len(v), 200)]
+		}
+	}
+	if v := x.Request.URL.Query().Get("id"); Printable(v) {
+		return v[:min(len(v), 200)]
+	}
+	return ""
+}
+
+// via is by what the actor is who they are.
+func (x *Exchange) via() string {
+	if !x.SignedIn() {
+		return ""
+	}
+	return cmp.Or(x.Presence.Grant, "session")
+}

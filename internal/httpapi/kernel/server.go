@@ -1,0 +1,130 @@
+package kernel
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/bounds"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/limits"
+	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/identity"
+)
+
+// Limiter counts requests, across all replicas.
+type Limiter interface {
+	TakeHit(ctx context.Context, bucket string, w limits.Window, now time.Time) (limits.Result, error)
+}
+
+// Answers remembers what requests with an idempotency key were answered.
+type Answers interface {
+	Answer(ctx context.Context, k once.Key, now time.Time) (once.Record, error)
+}
+
+// Identities says who is calling.
+type Identities interface {
+	Identify(ctx context.Context, c identity.Credential) (identity.Presence, error)
+	Present(ctx context.Context, by ids.Session) (identity.Presence, error)
+}
+
+// Guests says who holds the token of a share link.
+type Guests interface {
+	Caller(ctx context.Context, token string) (access.Caller, error)
+}
+
+// Options are what requests are answered with.
+type Options struct {
+	Away     func(error) bool // whether an error is that of a part that does not answer
+	Log      *slog.Logger
+	Identity Identities
+	Guests   Guests
+	Cookie   string // of sessions; empty: our own
+	Limiter  Limiter
+	Answers  Answers
+	Memory   *bounds.Memory // of the server; nil: without end
+	Metrics  *Metrics
+	// Trace begins the span of a request, and returns what ends it; nil: nobody traces.
+	Trace func(r *http.Request, route string) (*http.Request, func(status int))
+	Now   func() time.Time
+	// Actions are what routes do, by their pattern, in the words of the audit log.
+	Actions map[string]string
+
+	PublicURLs     []string // the origins we are served on, base first
+	TrustedProxies []netip.Prefix
+}
+
+// Server answers requests.
+type Server struct {
+	Options
+	inFlight inFlight
+}
+
+// New makes a server.
+func New(o Options) *Server { return &Server{Options: o} }
+
+// StillMay asks again whether somebody may do something in a team, while a long
+// answer is under way; a token that has run out meanwhile does not end it.
+func (s *Server) StillMay(ctx context.Context, by ids.Session, may access.Action, team ids.Team) bool {
+	p, err := s.Identity.Present(ctx, by)
+	if err != nil {
+		return ctx.Err() != nil
+	}
+	m, err := p.In(team)
+	return err == nil && p.Caller(m).May(may)
+}
+
+// serve carries one exchange from the request to the access log.
+func (s *Server) serve(rt Route, w http.ResponseWriter, r *http.Request) {
+	x := s.begin(rt, w, r)
+	defer x.end()
+	if x.preflight() {
+		return
+	}
+	ans, err := x.answer()
+	if err != nil {
+		x.fail(err)
+		return
+	}
+	x.write(ans)
+}
+
+// answerTime is how long a request may wait for the database or the object store
+// to answer, so that its client hears from us within ten seconds.
+const answerTime = 9 * time.Second
+
+// answer admits the request and hands it to its route. Routes that take long by
+// nature are bounded only as long as they are admitted.
+func (x *Exchange) answer() (Answer, error) {
+	whole := x.Request
+	ctx, cancel := context.WithTimeout(whole.Context(), answerTime)
+	defer cancel()
+	defer func() { x.Request = whole }()
+	x.Request = whole.WithContext(ctx)
+	if err := x.admit(); err != nil {
+		return Answer{}, err
+	}
+	if x.Route.Slow {
+		x.Request = whole
+	}
+	x.putOnRecord()
+	return x.onlyOnce(x.Route.Handle)
+}
+
+// admit runs the checks in the order of the contract: who, how often, which
+// team, which role, how large and of what type; the rest is the Handler's.
+func (x *Exchange) admit() error {
+	if err := x.identify(); err != nil {
+		return err
+	}
+	if err := x.limit(); err != nil {
+		return err
+	}
+	if err := x.place(); err != nil {
+		return err
+	}
+	return x.readBody()
+}
