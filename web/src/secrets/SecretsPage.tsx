@@ -182,7 +182,7 @@ function SetDialog({ name, onClose }: { name: string; onClose: () => void }) {
         </Field>
         {put.error && <Problem error={put.error} />}
         <Button type="submit" look="primary" busy={put.isPending}>
-          Keep it
+          Save
         </Button>
       </Form>
     </Dialog>
