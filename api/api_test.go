@@ -44,6 +44,10 @@ GET /api/audit
 GET /api/audit/export
 GET /api/secrets
 PUT DELETE /api/secrets/{name}
+GET POST /api/connections
+DELETE /api/connections/{id}
+POST /api/connections/{id}/test
+GET /api/connections/{id}/objects
 GET POST /api/service-accounts
 DELETE /api/service-accounts/{id}
 POST /api/service-accounts/{id}/tokens

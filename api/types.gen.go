@@ -56,6 +56,27 @@ func (e AuditActorType) Valid() bool {
 	}
 }
 
+// Defines values for ConnectionType.
+const (
+	ConnectionTypeGit   ConnectionType = "git"
+	ConnectionTypeHTTPS ConnectionType = "https"
+	ConnectionTypeS3    ConnectionType = "s3"
+)
+
+// Valid indicates whether the value is a known member of the ConnectionType enum.
+func (e ConnectionType) Valid() bool {
+	switch e {
+	case ConnectionTypeGit:
+		return true
+	case ConnectionTypeHTTPS:
+		return true
+	case ConnectionTypeS3:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DeviceApprovalDecision.
 const (
 	DeviceApprovalDecisionAllow DeviceApprovalDecision = "allow"
@@ -883,6 +904,76 @@ type ComputeSize struct {
 	Vcpu  int `json:"vcpu"`
 }
 
+// Connection defines model for Connection.
+type Connection struct {
+	Bucket    *string `json:"bucket"`
+	CreatedAt Time    `json:"createdAt"`
+
+	// CreatedBy Somebody, as others see them.
+	CreatedBy Person  `json:"createdBy"`
+	Endpoint  *string `json:"endpoint"`
+	Header    *string `json:"header"`
+
+	// Hint The last four characters of a secret of 12 or more.
+	Hint *string `json:"hint"`
+	Host *string `json:"host"`
+
+	// HostKey Of a Git host over SSH: its key, learnt at the first test that worked.
+	HostKey *string `json:"hostKey"`
+	ID      string  `json:"id"`
+	Name    string  `json:"name"`
+
+	// Prefix Keys outside of it cannot be reached. Ends in a slash.
+	Prefix   *string        `json:"prefix"`
+	Region   *string        `json:"region"`
+	Test     ConnectionTest `json:"test"`
+	Type     ConnectionType `json:"type"`
+	Username *string        `json:"username"`
+}
+
+// ConnectionDeleted defines model for ConnectionDeleted.
+type ConnectionDeleted struct {
+	Deleted bool   `json:"deleted"`
+	ID      string `json:"id"`
+}
+
+// ConnectionObject defines model for ConnectionObject.
+type ConnectionObject struct {
+	Etag       string `json:"etag"`
+	ModifiedAt Time   `json:"modifiedAt"`
+	Name       string `json:"name"`
+	Size       int64  `json:"size"`
+
+	// URL Its address, `s3://bucket/key`.
+	URL string `json:"url"`
+}
+
+// ConnectionObjects defines model for ConnectionObjects.
+type ConnectionObjects struct {
+	// Folders Prefixes that end in a slash.
+	Folders []string           `json:"folders"`
+	Objects []ConnectionObject `json:"objects"`
+}
+
+// ConnectionTest defines model for ConnectionTest.
+type ConnectionTest struct {
+	At Time `json:"at"`
+
+	// Message A sentence for people.
+	Message string `json:"message"`
+	Ok      bool   `json:"ok"`
+}
+
+// ConnectionTested defines model for ConnectionTested.
+type ConnectionTested struct {
+	// Message A sentence for people.
+	Message string `json:"message"`
+	Ok      bool   `json:"ok"`
+}
+
+// ConnectionType defines model for ConnectionType.
+type ConnectionType string
+
 // CopiedWorkflow defines model for CopiedWorkflow.
 type CopiedWorkflow struct {
 	ID   string `json:"id"`
@@ -1520,6 +1611,34 @@ type NewCollabInvite struct {
 	// Role `viewer` only reads; `editor` may edit and run the workflow.
 	Role       InviteRole `json:"role"`
 	WorkflowID string     `json:"workflowId"`
+}
+
+// NewConnection defines model for NewConnection.
+type NewConnection struct {
+	AccessKey *string `json:"accessKey,omitempty"`
+	Bucket    *string `json:"bucket,omitempty"`
+
+	// Endpoint Where the store is, as `https://host`; Amazon's unless told.
+	Endpoint *string `json:"endpoint,omitempty"`
+
+	// Header The header that carries the token; without it, `Authorization: Bearer`.
+	Header *string `json:"header,omitempty"`
+
+	// Host A host name, with a port where it is not the usual one.
+	Host     *string `json:"host,omitempty"`
+	Name     string  `json:"name"`
+	Password *string `json:"password,omitempty"`
+
+	// Prefix A folder of the bucket beyond which nothing is reached.
+	Prefix    *string `json:"prefix,omitempty"`
+	Region    *string `json:"region,omitempty"`
+	SecretKey *string `json:"secretKey,omitempty"`
+
+	// SSHKey A private key without a passphrase, in PEM or OpenSSH form.
+	SSHKey   *string        `json:"sshKey,omitempty"`
+	Token    *string        `json:"token,omitempty"`
+	Type     ConnectionType `json:"type"`
+	Username *string        `json:"username,omitempty"`
 }
 
 // NewInvitation defines model for NewInvitation.
@@ -2622,9 +2741,12 @@ type TeamExport struct {
 	Audit    []AuditEntry `json:"audit"`
 
 	// Complete Comes last; an export without it was cut off.
-	Complete   bool   `json:"complete"`
-	ExportedAt Time   `json:"exportedAt"`
-	Files      []File `json:"files"`
+	Complete bool `json:"complete"`
+
+	// Connections Without their credentials.
+	Connections []Connection `json:"connections"`
+	ExportedAt  Time         `json:"exportedAt"`
+	Files       []File       `json:"files"`
 
 	// Invitations Those that are pending.
 	Invitations []TeamInvitation `json:"invitations,omitempty"`
@@ -3122,6 +3244,42 @@ type CreateRoomTokenParams struct {
 	// WorkflowID The workflow, where the body does not name it.
 	WorkflowID *string `form:"workflowId,omitempty" json:"workflowId,omitempty"`
 
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ListConnectionsParams defines parameters for ListConnections.
+type ListConnectionsParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// CreateConnectionParams defines parameters for CreateConnection.
+type CreateConnectionParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// DeleteConnectionParams defines parameters for DeleteConnection.
+type DeleteConnectionParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ListConnectionObjectsParams defines parameters for ListConnectionObjects.
+type ListConnectionObjectsParams struct {
+	// Prefix The beginning of the keys, up to a slash.
+	Prefix *string `form:"prefix,omitempty" json:"prefix,omitempty"`
+
+	// Cursor Where to read on: `page.nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// TestConnectionParams defines parameters for TestConnection.
+type TestConnectionParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
@@ -3744,6 +3902,9 @@ type JoinWorkflowJSONRequestBody = JoinRequest
 
 // CreateRoomTokenJSONRequestBody defines body for CreateRoomToken for application/json ContentType.
 type CreateRoomTokenJSONRequestBody = RoomTokenRequest
+
+// CreateConnectionJSONRequestBody defines body for CreateConnection for application/json ContentType.
+type CreateConnectionJSONRequestBody = NewConnection
 
 // DeleteFileJSONRequestBody defines body for DeleteFile for application/json ContentType.
 type DeleteFileJSONRequestBody = DeleteFile

@@ -346,6 +346,52 @@ type ClientInterface interface {
 	// Corresponds with POST /api/collab/token (the `CreateRoomToken` operationId).
 	CreateRoomToken(ctx context.Context, params *CreateRoomTokenParams, body CreateRoomTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListConnections List the team's connections
+	//
+	// Gives the team's connections, newest first, with how the last test of each went. Credentials are never given.
+	//
+	// Corresponds with GET /api/connections (the `ListConnections` operationId).
+	ListConnections(ctx context.Context, params *ListConnectionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateConnectionWithBody Connect to data elsewhere
+	//
+	// Keeps how a bucket, an HTTPS host or a Git host is reached, its credentials sealed, and tests it: `test` says how that went. One that does not work yet is kept too. Of `s3`: `bucket`, and `endpoint`, `region`, `prefix`, `accessKey` with `secretKey` as needed. Of `https`: `host` and a `token` (in `header`, or as a bearer token) or `username` and `password`. Of `git`: `host` and a `token`, or `username` and `password`, or an `sshKey`. Addresses outside the public internet are refused when they are dialled. A team has at most 50.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/connections (the `CreateConnection` operationId).
+	CreateConnectionWithBody(ctx context.Context, params *CreateConnectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateConnection Connect to data elsewhere
+	//
+	// Keeps how a bucket, an HTTPS host or a Git host is reached, its credentials sealed, and tests it: `test` says how that went. One that does not work yet is kept too. Of `s3`: `bucket`, and `endpoint`, `region`, `prefix`, `accessKey` with `secretKey` as needed. Of `https`: `host` and a `token` (in `header`, or as a bearer token) or `username` and `password`. Of `git`: `host` and a `token`, or `username` and `password`, or an `sshKey`. Addresses outside the public internet are refused when they are dialled. A team has at most 50.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/connections (the `CreateConnection` operationId).
+	CreateConnection(ctx context.Context, params *CreateConnectionParams, body CreateConnectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteConnection Delete a connection
+	//
+	// Forgets a connection and its credentials. While a workflow or a schedule names it, it is 409.
+	//
+	// Corresponds with DELETE /api/connections/{id} (the `DeleteConnection` operationId).
+	DeleteConnection(ctx context.Context, id string, params *DeleteConnectionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListConnectionObjects Browse a bucket
+	//
+	// Gives what lies directly below a prefix of the bucket of an `s3` connection: folders, as prefixes that can be asked for next, and objects with the addresses that a run takes as inputs. Without `prefix` it begins at the connection's own; outside of that it is 403.
+	//
+	// Corresponds with GET /api/connections/{id}/objects (the `ListConnectionObjects` operationId).
+	ListConnectionObjects(ctx context.Context, id string, params *ListConnectionObjectsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TestConnection Test a connection
+	//
+	// Asks the other side whether it lets us in, for at most ten seconds.
+	//
+	// Corresponds with POST /api/connections/{id}/test (the `TestConnection` operationId).
+	TestConnection(ctx context.Context, id string, params *TestConnectionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetDashboardUsage Read usage by day
 	//
 	// Gives a daily series of credits and of the use of the AI gateway: exactly `days` points, today last, days without use included.
@@ -1928,6 +1974,112 @@ func (c *Client) CreateRoomTokenWithBody(ctx context.Context, params *CreateRoom
 // Corresponds with POST /api/collab/token (the `CreateRoomToken` operationId).
 func (c *Client) CreateRoomToken(ctx context.Context, params *CreateRoomTokenParams, body CreateRoomTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCreateRoomTokenRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListConnections List the team's connections
+//
+// Gives the team's connections, newest first, with how the last test of each went. Credentials are never given.
+//
+// Corresponds with GET /api/connections (the `ListConnections` operationId).
+func (c *Client) ListConnections(ctx context.Context, params *ListConnectionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListConnectionsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateConnectionWithBody Connect to data elsewhere
+//
+// Keeps how a bucket, an HTTPS host or a Git host is reached, its credentials sealed, and tests it: `test` says how that went. One that does not work yet is kept too. Of `s3`: `bucket`, and `endpoint`, `region`, `prefix`, `accessKey` with `secretKey` as needed. Of `https`: `host` and a `token` (in `header`, or as a bearer token) or `username` and `password`. Of `git`: `host` and a `token`, or `username` and `password`, or an `sshKey`. Addresses outside the public internet are refused when they are dialled. A team has at most 50.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/connections (the `CreateConnection` operationId).
+func (c *Client) CreateConnectionWithBody(ctx context.Context, params *CreateConnectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateConnectionRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateConnection Connect to data elsewhere
+//
+// Keeps how a bucket, an HTTPS host or a Git host is reached, its credentials sealed, and tests it: `test` says how that went. One that does not work yet is kept too. Of `s3`: `bucket`, and `endpoint`, `region`, `prefix`, `accessKey` with `secretKey` as needed. Of `https`: `host` and a `token` (in `header`, or as a bearer token) or `username` and `password`. Of `git`: `host` and a `token`, or `username` and `password`, or an `sshKey`. Addresses outside the public internet are refused when they are dialled. A team has at most 50.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/connections (the `CreateConnection` operationId).
+func (c *Client) CreateConnection(ctx context.Context, params *CreateConnectionParams, body CreateConnectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateConnectionRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteConnection Delete a connection
+//
+// Forgets a connection and its credentials. While a workflow or a schedule names it, it is 409.
+//
+// Corresponds with DELETE /api/connections/{id} (the `DeleteConnection` operationId).
+func (c *Client) DeleteConnection(ctx context.Context, id string, params *DeleteConnectionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteConnectionRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListConnectionObjects Browse a bucket
+//
+// Gives what lies directly below a prefix of the bucket of an `s3` connection: folders, as prefixes that can be asked for next, and objects with the addresses that a run takes as inputs. Without `prefix` it begins at the connection's own; outside of that it is 403.
+//
+// Corresponds with GET /api/connections/{id}/objects (the `ListConnectionObjects` operationId).
+func (c *Client) ListConnectionObjects(ctx context.Context, id string, params *ListConnectionObjectsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListConnectionObjectsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TestConnection Test a connection
+//
+// Asks the other side whether it lets us in, for at most ten seconds.
+//
+// Corresponds with POST /api/connections/{id}/test (the `TestConnection` operationId).
+func (c *Client) TestConnection(ctx context.Context, id string, params *TestConnectionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTestConnectionRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5642,6 +5794,289 @@ func NewCreateRoomTokenRequestWithBody(server string, params *CreateRoomTokenPar
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewListConnectionsRequest constructs an http.Request for the ListConnections method
+func NewListConnectionsRequest(server string, params *ListConnectionsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/connections")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewCreateConnectionRequest calls the generic CreateConnection builder with application/json body
+func NewCreateConnectionRequest(server string, params *CreateConnectionParams, body CreateConnectionJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateConnectionRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewCreateConnectionRequestWithBody constructs an http.Request for the CreateConnection method, with any body, and a specified content type
+func NewCreateConnectionRequestWithBody(server string, params *CreateConnectionParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/connections")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewDeleteConnectionRequest constructs an http.Request for the DeleteConnection method
+func NewDeleteConnectionRequest(server string, id string, params *DeleteConnectionParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/connections/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewListConnectionObjectsRequest constructs an http.Request for the ListConnectionObjects method
+func NewListConnectionObjectsRequest(server string, id string, params *ListConnectionObjectsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/connections/%s/objects", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Prefix != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "prefix", *params.Prefix, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewTestConnectionRequest constructs an http.Request for the TestConnection method
+func NewTestConnectionRequest(server string, id string, params *TestConnectionParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/connections/%s/test", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	if params != nil {
 
@@ -10873,6 +11308,60 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/collab/token (the `CreateRoomToken` operationId).
 	CreateRoomTokenWithResponse(ctx context.Context, params *CreateRoomTokenParams, body CreateRoomTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateRoomTokenResponse, error)
 
+	// ListConnectionsWithResponse List the team's connections
+	//
+	// Gives the team's connections, newest first, with how the last test of each went. Credentials are never given.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/connections (the `ListConnections` operationId).
+	ListConnectionsWithResponse(ctx context.Context, params *ListConnectionsParams, reqEditors ...RequestEditorFn) (*ListConnectionsResponse, error)
+
+	// CreateConnectionWithBodyWithResponse Connect to data elsewhere
+	//
+	// Keeps how a bucket, an HTTPS host or a Git host is reached, its credentials sealed, and tests it: `test` says how that went. One that does not work yet is kept too. Of `s3`: `bucket`, and `endpoint`, `region`, `prefix`, `accessKey` with `secretKey` as needed. Of `https`: `host` and a `token` (in `header`, or as a bearer token) or `username` and `password`. Of `git`: `host` and a `token`, or `username` and `password`, or an `sshKey`. Addresses outside the public internet are refused when they are dialled. A team has at most 50.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/connections (the `CreateConnection` operationId).
+	CreateConnectionWithBodyWithResponse(ctx context.Context, params *CreateConnectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateConnectionResponse, error)
+
+	// CreateConnectionWithResponse Connect to data elsewhere
+	//
+	// Keeps how a bucket, an HTTPS host or a Git host is reached, its credentials sealed, and tests it: `test` says how that went. One that does not work yet is kept too. Of `s3`: `bucket`, and `endpoint`, `region`, `prefix`, `accessKey` with `secretKey` as needed. Of `https`: `host` and a `token` (in `header`, or as a bearer token) or `username` and `password`. Of `git`: `host` and a `token`, or `username` and `password`, or an `sshKey`. Addresses outside the public internet are refused when they are dialled. A team has at most 50.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/connections (the `CreateConnection` operationId).
+	CreateConnectionWithResponse(ctx context.Context, params *CreateConnectionParams, body CreateConnectionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateConnectionResponse, error)
+
+	// DeleteConnectionWithResponse Delete a connection
+	//
+	// Forgets a connection and its credentials. While a workflow or a schedule names it, it is 409.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/connections/{id} (the `DeleteConnection` operationId).
+	DeleteConnectionWithResponse(ctx context.Context, id string, params *DeleteConnectionParams, reqEditors ...RequestEditorFn) (*DeleteConnectionResponse, error)
+
+	// ListConnectionObjectsWithResponse Browse a bucket
+	//
+	// Gives what lies directly below a prefix of the bucket of an `s3` connection: folders, as prefixes that can be asked for next, and objects with the addresses that a run takes as inputs. Without `prefix` it begins at the connection's own; outside of that it is 403.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/connections/{id}/objects (the `ListConnectionObjects` operationId).
+	ListConnectionObjectsWithResponse(ctx context.Context, id string, params *ListConnectionObjectsParams, reqEditors ...RequestEditorFn) (*ListConnectionObjectsResponse, error)
+
+	// TestConnectionWithResponse Test a connection
+	//
+	// Asks the other side whether it lets us in, for at most ten seconds.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/connections/{id}/test (the `TestConnection` operationId).
+	TestConnectionWithResponse(ctx context.Context, id string, params *TestConnectionParams, reqEditors ...RequestEditorFn) (*TestConnectionResponse, error)
+
 	// GetDashboardUsageWithResponse Read usage by day
 	//
 	// Gives a daily series of credits and of the use of the AI gateway: exactly `days` points, today last, days without use included.
@@ -12617,6 +13106,149 @@ func (r CreateRoomTokenResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r CreateRoomTokenResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListConnectionsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []Connection `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListConnectionsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListConnectionsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type CreateConnectionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *struct {
+		Data Connection `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateConnectionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateConnectionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DeleteConnectionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data ConnectionDeleted `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteConnectionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteConnectionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListConnectionObjectsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data ConnectionObjects `json:"data"`
+
+		// Page Where a paged list goes on.
+		Page Page `json:"page"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListConnectionObjectsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListConnectionObjectsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type TestConnectionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data ConnectionTested `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r TestConnectionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r TestConnectionResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -15587,6 +16219,96 @@ func (c *ClientWithResponses) CreateRoomTokenWithResponse(ctx context.Context, p
 	return ParseCreateRoomTokenResponse(rsp)
 }
 
+// ListConnectionsWithResponse List the team's connections
+//
+// Gives the team's connections, newest first, with how the last test of each went. Credentials are never given.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/connections (the `ListConnections` operationId).
+func (c *ClientWithResponses) ListConnectionsWithResponse(ctx context.Context, params *ListConnectionsParams, reqEditors ...RequestEditorFn) (*ListConnectionsResponse, error) {
+	rsp, err := c.ListConnections(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListConnectionsResponse(rsp)
+}
+
+// CreateConnectionWithBodyWithResponse Connect to data elsewhere
+//
+// Keeps how a bucket, an HTTPS host or a Git host is reached, its credentials sealed, and tests it: `test` says how that went. One that does not work yet is kept too. Of `s3`: `bucket`, and `endpoint`, `region`, `prefix`, `accessKey` with `secretKey` as needed. Of `https`: `host` and a `token` (in `header`, or as a bearer token) or `username` and `password`. Of `git`: `host` and a `token`, or `username` and `password`, or an `sshKey`. Addresses outside the public internet are refused when they are dialled. A team has at most 50.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/connections (the `CreateConnection` operationId).
+func (c *ClientWithResponses) CreateConnectionWithBodyWithResponse(ctx context.Context, params *CreateConnectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateConnectionResponse, error) {
+	rsp, err := c.CreateConnectionWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateConnectionResponse(rsp)
+}
+
+// CreateConnectionWithResponse Connect to data elsewhere
+//
+// Keeps how a bucket, an HTTPS host or a Git host is reached, its credentials sealed, and tests it: `test` says how that went. One that does not work yet is kept too. Of `s3`: `bucket`, and `endpoint`, `region`, `prefix`, `accessKey` with `secretKey` as needed. Of `https`: `host` and a `token` (in `header`, or as a bearer token) or `username` and `password`. Of `git`: `host` and a `token`, or `username` and `password`, or an `sshKey`. Addresses outside the public internet are refused when they are dialled. A team has at most 50.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/connections (the `CreateConnection` operationId).
+func (c *ClientWithResponses) CreateConnectionWithResponse(ctx context.Context, params *CreateConnectionParams, body CreateConnectionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateConnectionResponse, error) {
+	rsp, err := c.CreateConnection(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateConnectionResponse(rsp)
+}
+
+// DeleteConnectionWithResponse Delete a connection
+//
+// Forgets a connection and its credentials. While a workflow or a schedule names it, it is 409.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/connections/{id} (the `DeleteConnection` operationId).
+func (c *ClientWithResponses) DeleteConnectionWithResponse(ctx context.Context, id string, params *DeleteConnectionParams, reqEditors ...RequestEditorFn) (*DeleteConnectionResponse, error) {
+	rsp, err := c.DeleteConnection(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteConnectionResponse(rsp)
+}
+
+// ListConnectionObjectsWithResponse Browse a bucket
+//
+// Gives what lies directly below a prefix of the bucket of an `s3` connection: folders, as prefixes that can be asked for next, and objects with the addresses that a run takes as inputs. Without `prefix` it begins at the connection's own; outside of that it is 403.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/connections/{id}/objects (the `ListConnectionObjects` operationId).
+func (c *ClientWithResponses) ListConnectionObjectsWithResponse(ctx context.Context, id string, params *ListConnectionObjectsParams, reqEditors ...RequestEditorFn) (*ListConnectionObjectsResponse, error) {
+	rsp, err := c.ListConnectionObjects(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListConnectionObjectsResponse(rsp)
+}
+
+// TestConnectionWithResponse Test a connection
+//
+// Asks the other side whether it lets us in, for at most ten seconds.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/connections/{id}/test (the `TestConnection` operationId).
+func (c *ClientWithResponses) TestConnectionWithResponse(ctx context.Context, id string, params *TestConnectionParams, reqEditors ...RequestEditorFn) (*TestConnectionResponse, error) {
+	rsp, err := c.TestConnection(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTestConnectionResponse(rsp)
+}
+
 // GetDashboardUsageWithResponse Read usage by day
 //
 // Gives a daily series of credits and of the use of the AI gateway: exactly `days` points, today last, days without use included.
@@ -18155,6 +18877,164 @@ func ParseCreateRoomTokenResponse(rsp *http.Response) (*CreateRoomTokenResponse,
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data RoomToken `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListConnectionsResponse parses an HTTP response from a ListConnectionsWithResponse call
+func ParseListConnectionsResponse(rsp *http.Response) (*ListConnectionsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListConnectionsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []Connection `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCreateConnectionResponse parses an HTTP response from a CreateConnectionWithResponse call
+func ParseCreateConnectionResponse(rsp *http.Response) (*CreateConnectionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateConnectionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest struct {
+			Data Connection `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDeleteConnectionResponse parses an HTTP response from a DeleteConnectionWithResponse call
+func ParseDeleteConnectionResponse(rsp *http.Response) (*DeleteConnectionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteConnectionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data ConnectionDeleted `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListConnectionObjectsResponse parses an HTTP response from a ListConnectionObjectsWithResponse call
+func ParseListConnectionObjectsResponse(rsp *http.Response) (*ListConnectionObjectsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListConnectionObjectsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data ConnectionObjects `json:"data"`
+
+			// Page Where a paged list goes on.
+			Page Page `json:"page"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseTestConnectionResponse parses an HTTP response from a TestConnectionWithResponse call
+func ParseTestConnectionResponse(rsp *http.Response) (*TestConnectionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &TestConnectionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data ConnectionTested `json:"data"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`

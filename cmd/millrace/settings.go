@@ -65,7 +65,7 @@ type settings struct {
 	OpenAlexURL       string `name:"openalex-url" default:"https://api.openalex.org" help:"Where papers are described." group:"papers and chat"`
 	UnpaywallURL      string `name:"unpaywall-url" default:"https://api.unpaywall.org" help:"Where open copies are found." group:"papers and chat"`
 	ContactEmail      string `help:"Our address for those services." group:"papers and chat"`
-	FetchAllowPrivate bool   `help:"Let papers and images be fetched from private networks." group:"papers and chat"`
+	FetchAllowPrivate bool   `help:"Let papers, images and data of connections be fetched from private networks." group:"papers and chat"`
 
 	Payments            string `default:"" enum:",stripe,sandbox,off" help:"stripe, sandbox (mints credits!) or off. Default: sandbox on loopback, else off." group:"money"`
 	StripeSecretKey     string `help:"Stripe's secret key." group:"money"`

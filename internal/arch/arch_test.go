@@ -39,14 +39,14 @@ var floorOf = map[string]string{
 	"domain": "domain",
 
 	"workflows": "rooms", "runs": "rooms", "files": "rooms", "billing": "rooms",
-	"ai": "rooms", "sharing": "rooms", "identity": "rooms", "account": "rooms", "secrets": "rooms", "audit": "rooms",
+	"ai": "rooms", "sharing": "rooms", "identity": "rooms", "account": "rooms", "secrets": "rooms", "audit": "rooms", "connections": "rooms",
 	"upkeep": "rooms",
 
 	"engine": "engine",
 
 	"store": "adapters", "objects": "adapters", "payments": "adapters", "mail": "adapters",
 	"llm": "adapters", "papers": "adapters", "collab": "adapters", "freedisk": "adapters",
-	"metrics": "adapters", "tracing": "adapters",
+	"metrics": "adapters", "tracing": "adapters", "remote": "adapters",
 
 	"safedial": "wire", // what everybody needs who connects to strangers
 	"socket":   "wire", // what everybody needs who has news for many
@@ -78,13 +78,13 @@ var drivers = map[string]string{
 	"modernc.org/":                           "store",
 	"github.com/pressly/goose":               "store",
 	"github.com/wneessen/go-mail":            "mail",
-	"github.com/minio/":                      "objects",
+	"github.com/minio/":                      "objects remote",
 	"github.com/stripe/":                     "payments",
 	"codeberg.org/go-pdf/":                   "payments",
 	"github.com/go-fonts/":                   "payments",
 	"github.com/yuin/goldmark":               "httpapi",
 	"github.com/prometheus/":                 "httpapi metrics cmd",
-	"net/http":                               "httpapi client api cli cmd objects payments papers llm collab identity engine safedial tracing",
+	"net/http":                               "httpapi client api cli cmd objects payments papers llm collab identity engine safedial tracing remote",
 	"github.com/google/go-containerregistry": "engine",
 	"go.opentelemetry.io/":                   "tracing",
 	"github.com/alecthomas/kong":             "cmd cli",
@@ -92,7 +92,7 @@ var drivers = map[string]string{
 	"github.com/lmittmann/tint":              "cmd",
 	"github.com/oapi-codegen/":               "client api",
 	"github.com/golang-jwt/jwt":              "identity",
-	"golang.org/x/crypto":                    "identity",
+	"golang.org/x/crypto":                    "identity remote",
 	"github.com/coder/websocket":             "collab",
 	"github.com/coreos/go-oidc":              "identity",
 	"golang.org/x/oauth2":                    "identity",

@@ -4,6 +4,8 @@
 // too. Package line signs in and calls, transfer moves files, screen prints.
 package cli
 
+import "github.com/millrace/millrace/internal/cli/completion"
+
 // Commands are the client's, for the program to join to its own.
 type Commands struct {
 	Login           loginCommand           `cmd:"" group:"client" help:"Sign in to a server."`
@@ -19,8 +21,9 @@ type Commands struct {
 	Credits         creditsCommand         `cmd:"" group:"client" help:"Show the team's credits, storage and analyses."`
 	Invite          inviteCommand          `cmd:"" group:"client" help:"Invite people: member (into the team), link (to one workflow), list, revoke."`
 	Secrets         secretsCommand         `cmd:"" aliases:"secret" group:"client" help:"Values that commands get and nobody reads: list, set, delete."`
+	Connections     connectionsCommand     `cmd:"" aliases:"connection" group:"client" help:"Data elsewhere: list, add, test, browse, delete."`
 	ServiceAccounts serviceAccountsCommand `cmd:"" group:"client" help:"Programs of the team: service accounts and their tokens."`
 	Analyze         analyzeCommand         `cmd:"" group:"client" help:"Turn a paper (DOI or PDF) into a workflow."`
 	API             rawCommand             `cmd:"" name:"api" group:"client" help:"Call the API and print its answer."`
-	Completion      completionCommand      `cmd:"" group:"client" help:"Print a script that completes commands: bash, zsh, fish."`
+	Completion      completion.Command     `cmd:"" group:"client" help:"Print a script that completes commands: bash, zsh, fish."`
 }

@@ -117,6 +117,11 @@ var routeRows = map[string]rights{
 	"GET /api/secrets":                                 writers(200),
 	"PUT /api/secrets/{name}":                          admins(200).with(`{"value":"long enough"}`),
 	"DELETE /api/secrets/{name}":                       admins(200).elsewhere(404),
+	"GET /api/connections":                             writers(200),
+	"POST /api/connections":                            admins(201).with(`{"name":"lab","type":"s3","endpoint":"http://127.0.0.1:1","bucket":"lab"}`),
+	"DELETE /api/connections/{id}":                     admins(200).elsewhere(404),
+	"POST /api/connections/{id}/test":                  writers(200).elsewhere(404),
+	"GET /api/connections/{id}/objects":                writers(400).elsewhere(404), // nobody is at this address; TestABucketIsBrowsed
 	"POST /api/collab/invites":                         admins(201).with(`{"workflowId":"{wf}","role":"editor"}`).elsewhere(404),
 	"GET /api/collab/invites":                          admins(200).elsewhere(404),
 	"DELETE /api/collab/invites":                       admins(200).elsewhere(404),
@@ -242,6 +247,9 @@ func (w *world) fill(text string, host someone) string {
 		"{secret}": func() string {
 			return w.call("PUT", "/api/secrets/TOKEN", `{"value":"long enough"}`, bearer(host.token)).want(200).text("data", "name")
 		},
+		"{connection}": func() string {
+			return w.call("POST", "/api/connections", `{"name":"lab","type":"s3","endpoint":"http://127.0.0.1:1","bucket":"lab"}`, bearer(host.token)).want(201).text("data", "id")
+		},
 		"{runnable}": func() string { return w.runnable(host) },
 		"{run}":      func() string { return w.finished(host) },
 		"{file}":     func() string { return w.upload(host, "a.csv", "text/csv", "x").key },
@@ -285,6 +293,8 @@ func (w *world) request(pattern, body string, host someone) (method, path, fille
 		path = strings.Replace(path, "{id}", "tok_nobodys", 1)
 	case strings.HasPrefix(path, "/auth/teams/{id}"):
 		path = strings.Replace(path, "{id}", "{team}", 1)
+	case strings.HasPrefix(path, "/api/connections/{id}"):
+		path = strings.Replace(path, "{id}", "{connection}", 1)
 	case strings.HasPrefix(path, "/auth/sessions/{id}"):
 		path = strings.Replace(path, "{id}", "{session}", 1)
 	}

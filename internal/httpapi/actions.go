@@ -21,6 +21,7 @@ var actions = map[string]string{
 	"POST /api/ai/analyze": "analysis.requested", "POST /api/ai/upload": "analysis.requested",
 
 	"PUT /api/secrets/{name}": "secret.set", "DELETE /api/secrets/{name}": "secret.deleted",
+	"POST /api/connections": "connection.created", "POST /api/connections/{id}/test": "connection.tested", "DELETE /api/connections/{id}": "connection.deleted",
 	"POST /api/service-accounts": "service_account.created", "DELETE /api/service-accounts/{id}": "service_account.deleted",
 	"POST /api/service-accounts/{id}/tokens": "token.created", "DELETE /api/service-accounts/{id}/tokens/{tokenId}": "token.revoked",
 	"POST /api/service-accounts/{id}/tokens/{tokenId}/rotate": "token.rotated",

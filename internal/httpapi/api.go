@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/billing"
+	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi/events"
@@ -29,34 +30,35 @@ import (
 
 // Options are what the API is made of.
 type Options struct {
-	Away      func(error) bool // whether an error is that of a part that does not answer
-	Log       *slog.Logger
-	Identity  identity.System
-	BuiltIn   *builtin.System // nil where another identity system keeps them
-	Cookie    string          // of sessions; empty: our own
-	Providers Providers
-	Workflows *workflows.Service
-	Runs      *runs.Service
-	Compare   *compare.Service
-	Feed      events.Feed
-	Sharing   *sharing.Service
-	Secrets   *secrets.Service
-	Audit     *audit.Service
-	Editor    Editor
-	Files     *files.Service
-	Transfers Transfers // nil where the object store is spoken to directly
-	Billing   *billing.Service
-	Account   *account.Service
-	Retention *upkeep.Retention
-	Pages     Pages // nil without the sandbox
-	AI        *ai.Service
-	Chat      *ai.Chat
-	Limiter   kernel.Limiter
-	Answers   kernel.Answers
-	Memory    *bounds.Memory                         // of the server; nil: without end
-	Checks    map[string]func(context.Context) error // what readiness asks, by name
-	App       App
-	Metrics   *kernel.Metrics
+	Away        func(error) bool // whether an error is that of a part that does not answer
+	Log         *slog.Logger
+	Identity    identity.System
+	BuiltIn     *builtin.System // nil where another identity system keeps them
+	Cookie      string          // of sessions; empty: our own
+	Providers   Providers
+	Workflows   *workflows.Service
+	Runs        *runs.Service
+	Compare     *compare.Service
+	Feed        events.Feed
+	Sharing     *sharing.Service
+	Secrets     *secrets.Service
+	Audit       *audit.Service
+	Connections *connections.Service
+	Editor      Editor
+	Files       *files.Service
+	Transfers   Transfers // nil where the object store is spoken to directly
+	Billing     *billing.Service
+	Account     *account.Service
+	Retention   *upkeep.Retention
+	Pages       Pages // nil without the sandbox
+	AI          *ai.Service
+	Chat        *ai.Chat
+	Limiter     kernel.Limiter
+	Answers     kernel.Answers
+	Memory      *bounds.Memory                         // of the server; nil: without end
+	Checks      map[string]func(context.Context) error // what readiness asks, by name
+	App         App
+	Metrics     *kernel.Metrics
 	// Trace begins the span of a request, and returns what ends it; nil: nobody traces.
 	Trace func(r *http.Request, route string) (*http.Request, func(status int))
 	Now   func() time.Time

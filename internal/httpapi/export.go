@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/billing"
+	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/files"
@@ -222,6 +223,9 @@ func (e *export) everything() {
 		rows, _, err := a.Audit.Entries(x.Context(), x.Caller, f, exportPage)
 		return rows, err
 	}, func(n audit.Entry) error { e.item(auditOut(n)); return nil })
+	paged(e, "connections", connections.MaxConnections+1, func(*connections.Connection) ([]connections.Connection, error) {
+		return a.Connections.Connections(x.Context(), x.Caller)
+	}, func(c connections.Connection) error { e.item(connectionOut(c)); return nil })
 }
 
 // run writes a run with its events, which may be many more than fit a page.

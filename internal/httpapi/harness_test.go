@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/collab"
+	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -45,6 +46,7 @@ import (
 	"github.com/millrace/millrace/internal/papers"
 	"github.com/millrace/millrace/internal/papers/paperstest"
 	"github.com/millrace/millrace/internal/payments/sandbox"
+	"github.com/millrace/millrace/internal/remote"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/secrets"
@@ -143,7 +145,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		Files: h.filesRoom, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
 		Pages:   sandbox.Sandbox{}, VisitorKey: h.db.Key("visitors"), AnalysisWait: time.Minute, Scratch: t.TempDir(),
-		Log: log, Secrets: secrets.NewService(h.db, h.clock), Audit: audit.NewService(h.db), Workflows: workflows.NewService(h.db, h.clock), Limiter: h.db, Answers: h.db, App: builtApp(),
+		Log: log, Secrets: secrets.NewService(h.db, h.clock), Audit: audit.NewService(h.db), Connections: connections.NewService(h.db, remote.New(true), connections.Rules{PlainHTTP: true}, h.clock), Workflows: workflows.NewService(h.db, h.clock), Limiter: h.db, Answers: h.db, App: builtApp(),
 		Checks:  map[string]func(context.Context) error{"database": h.db.Ping},
 		Metrics: kernel.NewMetrics(prometheus.NewRegistry()), Now: h.clock,
 		PublicURLs: []string{base, cloud}, RunsPerMinute: 30,

@@ -87,6 +87,11 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/secrets", Who: kernel.Member, May: access.UseSecrets, Handle: a.listSecrets},
 		{Pattern: "PUT /api/secrets/{name}", Who: kernel.Member, May: access.ManageSecrets, Body: kernel.SmallBody, Handle: a.putSecret},
 		{Pattern: "DELETE /api/secrets/{name}", Who: kernel.Member, May: access.ManageSecrets, Handle: a.deleteSecret},
+		{Pattern: "GET /api/connections", Who: kernel.Member, May: access.UseConnections, Handle: a.listConnections},
+		{Pattern: "POST /api/connections", Who: kernel.Member, May: access.ManageConnections, Body: kernel.SmallBody, Slow: true, Handle: a.createConnection},
+		{Pattern: "DELETE /api/connections/{id}", Who: kernel.Member, May: access.ManageConnections, Handle: a.deleteConnection},
+		{Pattern: "POST /api/connections/{id}/test", Who: kernel.Member, May: access.UseConnections, Slow: true, Handle: a.testConnection},
+		{Pattern: "GET /api/connections/{id}/objects", Who: kernel.Member, May: access.UseConnections, Slow: true, Handle: a.listConnectionObjects},
 
 		{Pattern: "POST /api/collab/invites", Who: kernel.Member, May: access.ManageSharing, Body: kernel.SmallBody, Once: true, Handle: a.createInvite},
 		{Pattern: "GET /api/collab/invites", Who: kernel.Member, May: access.ManageSharing, Handle: a.listInvites},

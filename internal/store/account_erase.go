@@ -34,6 +34,7 @@ var everything = []belongings{
 	{"secrets", "team_id, name", ofTeam, "secrets"},
 	{"audit", "chain, seq", `chain = $1`, "audit"},
 	{"audit_chains", "chain", `chain = $1`, ""},
+	{"connections", "id", ofTeam, "connections"},
 	{"run_events", "run_id, seq", ofRun, ""},
 	{"run_logs", "run_id, start", ofRun, ""},
 	{"run_attempts", "run_id, node_id, shard, attempt", ofRun, ""},

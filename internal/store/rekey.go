@@ -28,6 +28,7 @@ var sealedColumns = []sealedColumn{
 	{"orders", []string{"id"}, "secret", joined("orders")},
 	{"second_factors", []string{"user_id"}, "sealed", joined("second_factors")},
 	{"secrets", []string{"team_id", "name", "version"}, "sealed", joined("secrets")},
+	{"connections", []string{"id"}, "sealed", joined("connections")},
 }
 
 // joined is the place of a row, as the methods that seal spell it.

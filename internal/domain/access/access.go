@@ -59,6 +59,8 @@ const (
 	UseSecrets        Action = "see and use secrets"
 	ManageSecrets     Action = "manage secrets"
 	ReadAudit         Action = "read the audit log"
+	UseConnections    Action = "see and use connections"
+	ManageConnections Action = "manage connections"
 	ManagePrograms    Action = "manage service accounts"
 	ExportTeam        Action = "export the team's data"
 	ManageRetention   Action = "choose how long things are kept"
@@ -68,10 +70,10 @@ const (
 var (
 	viewerMay = []Action{Read, Analyze, Chat}
 	memberMay = append(viewerMay[:len(viewerMay):len(viewerMay)],
-		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns, UseSecrets, ReadFailedFolders)
+		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns, UseSecrets, UseConnections, ReadFailedFolders)
 	adminMay = append(memberMay[:len(memberMay):len(memberMay)],
 		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, LabelAnyRun, ManageSharing, ManageMembers, ManageBilling, ManageRetention, ExportTeam,
-		ManageSecrets, ManagePrograms, ReadAudit)
+		ManageSecrets, ManageConnections, ManagePrograms, ReadAudit)
 	ownerMay = append(adminMay[:len(adminMay):len(adminMay)],
 		ManageOwners, EraseTeam)
 

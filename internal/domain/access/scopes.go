@@ -24,11 +24,11 @@ func Scopes() []Scope { return []Scope{ScopeRead, ScopeRun, ScopeWrite, ScopeAdm
 
 // scopeOf says which scope each action needs. A test holds it complete.
 var scopeOf = map[Action]Scope{
-	Read: ScopeRead, UseSecrets: ScopeRead, ReadFailedFolders: ScopeRead,
+	Read: ScopeRead, UseSecrets: ScopeRead, UseConnections: ScopeRead, ReadFailedFolders: ScopeRead,
 	StartRuns: ScopeRun, CancelRuns: ScopeRun, CancelAnyRun: ScopeRun, LabelAnyRun: ScopeRun, UploadFiles: ScopeRun, Analyze: ScopeRun, Chat: ScopeRun,
 	EditWorkflows: ScopeWrite, DeleteAnyWorkflow: ScopeWrite, DeleteFiles: ScopeWrite, DeleteAnyFile: ScopeWrite,
 	ManageSharing: ScopeAdmin, ManageMembers: ScopeAdmin, ManageOwners: ScopeAdmin, ManageBilling: ScopeAdmin,
-	ManageSecrets: ScopeAdmin, ManagePrograms: ScopeAdmin, ReadAudit: ScopeAdmin, ManageRetention: ScopeAdmin, ExportTeam: ScopeAdmin, EraseTeam: ScopeAdmin,
+	ManageSecrets: ScopeAdmin, ManageConnections: ScopeAdmin, ManagePrograms: ScopeAdmin, ReadAudit: ScopeAdmin, ManageRetention: ScopeAdmin, ExportTeam: ScopeAdmin, EraseTeam: ScopeAdmin,
 }
 
 // ScopeSet is the scopes of a token. None at all is no bound.

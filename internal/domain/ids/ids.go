@@ -22,6 +22,7 @@ type (
 	Analysis   string
 	Sweep      string // runs that were started together
 	ResultLink string
+	Connection string // to data elsewhere
 )
 
 // The makers, one per kind.
@@ -35,6 +36,7 @@ func NewRun() Run               { return Run(made("run_")) }
 func NewAnalysis() Analysis     { return Analysis(made("an_")) }
 func NewSweep() Sweep           { return Sweep(made("swp_")) }
 func NewResultLink() ResultLink { return ResultLink(made("lnk_")) }
+func NewConnection() Connection { return Connection(made("conn_")) }
 
 // Proper reports whether this names a session, and not a grant in its place.
 func (s Session) Proper() bool { return strings.HasPrefix(string(s), "sess_") }

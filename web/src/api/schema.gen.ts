@@ -1132,6 +1132,90 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/connections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the team's connections
+         * @description Gives the team's connections, newest first, with how the last test of each went. Credentials are never given.
+         */
+        get: operations["listConnections"];
+        put?: never;
+        /**
+         * Connect to data elsewhere
+         * @description Keeps how a bucket, an HTTPS host or a Git host is reached, its credentials sealed, and tests it: `test` says how that went. One that does not work yet is kept too. Of `s3`: `bucket`, and `endpoint`, `region`, `prefix`, `accessKey` with `secretKey` as needed. Of `https`: `host` and a `token` (in `header`, or as a bearer token) or `username` and `password`. Of `git`: `host` and a `token`, or `username` and `password`, or an `sshKey`. Addresses outside the public internet are refused when they are dialled. A team has at most 50.
+         */
+        post: operations["createConnection"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/connections/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a connection
+         * @description Forgets a connection and its credentials. While a workflow or a schedule names it, it is 409.
+         */
+        delete: operations["deleteConnection"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/connections/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test a connection
+         * @description Asks the other side whether it lets us in, for at most ten seconds.
+         */
+        post: operations["testConnection"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/connections/{id}/objects": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Browse a bucket
+         * @description Gives what lies directly below a prefix of the bucket of an `s3` connection: folders, as prefixes that can be asked for next, and objects with the addresses that a run takes as inputs. Without `prefix` it begins at the connection's own; outside of that it is 403.
+         */
+        get: operations["listConnectionObjects"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/collab/invites": {
         parameters: {
             query?: never;
@@ -3922,6 +4006,81 @@ export interface components {
             deleted: boolean;
             name: string;
         };
+        /** @enum {string} */
+        ConnectionType: "s3" | "https" | "git";
+        ConnectionTest: {
+            ok: boolean;
+            /** @description A sentence for people. */
+            message: string;
+            /** Format: date-time */
+            at: string;
+        };
+        ConnectionTested: {
+            ok: boolean;
+            /** @description A sentence for people. */
+            message: string;
+        };
+        Connection: {
+            id: string;
+            name: string;
+            type: components["schemas"]["ConnectionType"];
+            endpoint: string | null;
+            region: string | null;
+            bucket: string | null;
+            /** @description Keys outside of it cannot be reached. Ends in a slash. */
+            prefix: string | null;
+            host: string | null;
+            header: string | null;
+            username: string | null;
+            /** @description Of a Git host over SSH: its key, learnt at the first test that worked. */
+            hostKey: string | null;
+            /** @description The last four characters of a secret of 12 or more. */
+            hint: string | null;
+            createdBy: components["schemas"]["Person"];
+            /** Format: date-time */
+            createdAt: string;
+            test: components["schemas"]["ConnectionTest"];
+        };
+        NewConnection: {
+            name: string;
+            type: components["schemas"]["ConnectionType"];
+            /** @description Where the store is, as `https://host`; Amazon's unless told. */
+            endpoint?: string | null;
+            region?: string | null;
+            bucket?: string | null;
+            /** @description A folder of the bucket beyond which nothing is reached. */
+            prefix?: string | null;
+            accessKey?: string | null;
+            secretKey?: string | null;
+            /** @description A host name, with a port where it is not the usual one. */
+            host?: string | null;
+            /** @description The header that carries the token; without it, `Authorization: Bearer`. */
+            header?: string | null;
+            token?: string | null;
+            username?: string | null;
+            password?: string | null;
+            /** @description A private key without a passphrase, in PEM or OpenSSH form. */
+            sshKey?: string | null;
+        };
+        ConnectionDeleted: {
+            deleted: boolean;
+            id: string;
+        };
+        ConnectionObjects: {
+            /** @description Prefixes that end in a slash. */
+            folders: string[];
+            objects: components["schemas"]["ConnectionObject"][];
+        };
+        ConnectionObject: {
+            /** @description Its address, `s3://bucket/key`. */
+            url: string;
+            name: string;
+            /** Format: int64 */
+            size: number;
+            etag: string;
+            /** Format: date-time */
+            modifiedAt: string;
+        };
         NewCollabInvite: {
             workflowId: string;
             role: components["schemas"]["InviteRole"];
@@ -4032,6 +4191,8 @@ export interface components {
             /** @description Without their values. */
             secrets: components["schemas"]["Secret"][];
             audit: components["schemas"]["AuditEntry"][];
+            /** @description Without their credentials. */
+            connections: components["schemas"]["Connection"][];
             /**
              * @description Comes last; an export without it was cut off.
              * @constant
@@ -7323,6 +7484,201 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listConnections: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Connection"][];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createConnection: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Lab bucket",
+                 *       "type": "s3",
+                 *       "endpoint": "https://s3.eu-central-1.amazonaws.com",
+                 *       "region": "eu-central-1",
+                 *       "bucket": "lab",
+                 *       "prefix": "reads/",
+                 *       "accessKey": "AKIAIOSFODNN7EXAMPLE",
+                 *       "secretKey": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewConnection"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Connection"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteConnection: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The connection's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["ConnectionDeleted"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    testConnection: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The connection's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["ConnectionTested"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listConnectionObjects: {
+        parameters: {
+            query?: {
+                /** @description The beginning of the keys, up to a slash. */
+                prefix?: string;
+                /** @description Where to read on: `page.nextCursor` of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The connection's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["ConnectionObjects"];
+                        page: components["schemas"]["Page"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];

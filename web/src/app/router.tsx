@@ -161,6 +161,12 @@ export const secretsRoute = createRoute({
   component: lazyRouteComponent(() => import("../secrets/SecretsPage.tsx"), "SecretsPage"),
 });
 
+export const connectionsRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/connections",
+  component: lazyRouteComponent(() => import("../connections/ConnectionsPage.tsx"), "ConnectionsPage"),
+});
+
 export const accountRoute = createRoute({
   getParentRoute: () => inside,
   path: "/account",
@@ -215,6 +221,7 @@ export function makeRouter() {
         teamRoute,
         secretsRoute,
         auditRoute,
+        connectionsRoute,
         accountRoute,
         launchRoute,
       ]),

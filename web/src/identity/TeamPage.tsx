@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { KeyRound, LogOut, MailPlus, Pencil, ScrollText, UserMinus } from "lucide-react";
+import { Cable, KeyRound, LogOut, MailPlus, Pencil, ScrollText, UserMinus } from "lucide-react";
 import { useState } from "react";
 import { enterTeam } from "../api/team.ts";
 import { Answer } from "../page/Answer.tsx";
@@ -64,6 +64,14 @@ export function TeamPage() {
               onClick={() => void navigate({ to: "/secrets" })}
             >
               Secrets
+            </Button>
+          )}
+          {may(me.team.role, "use connections") && (
+            <Button
+              icon={<Cable className="size-4" aria-hidden />}
+              onClick={() => void navigate({ to: "/connections" })}
+            >
+              Connections
             </Button>
           )}
           <Button

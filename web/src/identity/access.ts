@@ -16,6 +16,8 @@ export type Action =
   | "manage owners"
   | "manage billing"
   | "choose how long things are kept"
+  | "use connections"
+  | "manage connections"
   | "use secrets"
   | "manage secrets"
   | "export the team"
@@ -25,6 +27,7 @@ const least: Record<Action, Role> = {
   "edit workflows": "member",
   "upload files": "member",
   "start runs": "member",
+  "use connections": "member",
   "use secrets": "member",
   "delete any workflow": "admin",
   "delete any file": "admin",
@@ -33,6 +36,7 @@ const least: Record<Action, Role> = {
   "manage members": "admin",
   "manage billing": "admin",
   "choose how long things are kept": "admin",
+  "manage connections": "admin",
   "manage secrets": "admin",
   "export the team": "admin",
   "manage owners": "owner",

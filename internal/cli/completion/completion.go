@@ -1,4 +1,5 @@
-package cli
+// Package completion prints scripts that complete the commands in a shell.
+package completion
 
 import (
 	"fmt"
@@ -10,7 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/cli/screen"
 )
 
-type completionCommand struct {
+// Command names the shell.
+type Command struct {
 	Shell string   `arg:"" enum:"bash,zsh,fish,words" help:"bash, zsh or fish."`
 	Words []string `arg:"" optional:"" passthrough:"" hidden:"" help:"Words typed so far; what the scripts ask with."`
 }
@@ -39,7 +41,7 @@ complete -c millrace -a '(set -l typed (commandline -opc)[2..-1] (commandline -c
 }
 
 // Run prints a script, or for a script what may come next.
-func (c *completionCommand) Run(w screen.World, parsed *kong.Context) error {
+func (c *Command) Run(w screen.World, parsed *kong.Context) error {
 	if c.Shell != "words" {
 		_, err := fmt.Fprint(w.Out, completionScripts[c.Shell])
 		return err

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"github.com/millrace/millrace/internal/cli/connect"
+	"github.com/millrace/millrace/internal/cli/screen"
+)
+
+type connectionsCommand struct {
+	List   connectionsList   `cmd:"" default:"withargs" aliases:"ls" help:"List the team's connections, without their credentials."`
+	Add    connectionsAdd    `cmd:"" help:"Connect to a bucket, an HTTPS host or a Git host; the secret is read from standard input."`
+	Test   connectionsTest   `cmd:"" help:"Ask the other side whether it lets us in."`
+	Browse connectionsBrowse `cmd:"" help:"List what lies in a bucket."`
+	Delete connectionsDelete `cmd:"" aliases:"rm" help:"Delete a connection and its credentials."`
+}
+
+// connect opens a session in the words of package connect.
+func (c common) connect(w screen.World, do func(connect.Session) error) error {
+	s, err := c.open(w)
+	if err != nil {
+		return err
+	}
+	return do(connect.Session{World: s.World, API: s.api, Emit: s.emit, Explain: s.explain})
+}
+
+type connectionsList struct {
+	common `embed:""`
+}
+
+func (c *connectionsList) Run(w screen.World) error { return c.connect(w, connect.Session.List) }
+
+type connectionsAdd struct {
+	common      `embed:""`
+	connect.New `embed:""`
+}
+
+func (c *connectionsAdd) Run(w screen.World) error {
+	return c.connect(w, func(s connect.Session) error { return s.Add(c.New) })
+}
+
+type connectionArg struct {
+	Connection string `arg:"" help:"Id or name of the connection."`
+}
+
+type connectionsTest struct {
+	common        `embed:""`
+	connectionArg `embed:""`
+}
+
+func (c *connectionsTest) Run(w screen.World) error {
+	return c.connect(w, func(s connect.Session) error { return s.Test(c.Connection) })
+}
+
+type connectionsBrowse struct {
+	common        `embed:""`
+	connectionArg `embed:""`
+	Prefix        string `arg:"" optional:"" help:"Where to look; the connection's own folder unless told."`
+}
+
+func (c *connectionsBrowse) Run(w screen.World) error {
+	return c.connect(w, func(s connect.Session) error { return s.Browse(c.Connection, c.Prefix) })
+}
+
+type connectionsDelete struct {
+	common        `embed:""`
+	connectionArg `embed:""`
+}
+
+func (c *connectionsDelete) Run(w screen.World) error {
+	return c.connect(w, func(s connect.Session) error { return s.Delete(c.Connection) })
+}

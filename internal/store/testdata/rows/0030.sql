@@ -1,0 +1,1 @@
+INSERT INTO connections (id, team_id, name, type, settings, sealed, hint, created_by, created_at, test_ok, test_message, tested_at) SELECT 'conn', id, 'lab', 's3', '{}', '\x00', 'abcd', 'u', 1, TRUE, 'it works', 1 FROM teams LIMIT 1;

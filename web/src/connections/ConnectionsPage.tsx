@@ -1,0 +1,163 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Cable, Check, Plus, X } from "lucide-react";
+import { useState } from "react";
+import { useWhyNot } from "../identity/queries.ts";
+import { Answer } from "../page/Answer.tsx";
+import { Page } from "../page/Page.tsx";
+import { Button } from "../ui/Button.tsx";
+import { ConfirmDialog } from "../ui/Dialog.tsx";
+import { Empty } from "../ui/Empty.tsx";
+import { Notice } from "../ui/Notice.tsx";
+import { Pill } from "../ui/Pill.tsx";
+import { Table, Td, Th } from "../ui/Table.tsx";
+import { Time } from "../ui/Time.tsx";
+import { toast } from "../ui/toast.ts";
+import { NewConnectionDialog } from "./NewConnectionDialog.tsx";
+import { type Connection, connectionsQuery, deleteConnection, testConnection } from "./queries.ts";
+
+/** ConnectionsPage is how the team reaches its data elsewhere. */
+export function ConnectionsPage() {
+  const may = useWhyNot();
+  const hidden = may("use connections");
+  const whyNot = may("manage connections");
+  const connections = useQuery({ ...connectionsQuery, enabled: hidden === null });
+  const [adding, setAdding] = useState(false);
+  const add = (
+    <Button
+      look="primary"
+      icon={<Plus className="size-4" aria-hidden />}
+      disabledReason={whyNot}
+      onClick={() => setAdding(true)}
+    >
+      New connection
+    </Button>
+  );
+  return (
+    <Page
+      title="Connections"
+      intro="Buckets, HTTPS hosts and Git hosts that hold the team's data and code, with what is needed to get in."
+      actions={connections.data?.length ? add : null}
+    >
+      {hidden ? (
+        <Notice>{hidden}</Notice>
+      ) : (
+        <Answer query={connections}>
+          {(list) =>
+            list.length === 0 ? (
+              <Empty icon={<Cable aria-hidden />} title="No connections yet" actions={add}>
+                Connect a bucket and browse it here. Its keys are sealed, never shown again, and sent to its own host
+                alone.
+              </Empty>
+            ) : (
+              <Connections list={list} whyNot={whyNot} />
+            )
+          }
+        </Answer>
+      )}
+      {adding && <NewConnectionDialog onClose={() => setAdding(false)} />}
+    </Page>
+  );
+}
+
+function Connections({ list, whyNot }: { list: Connection[]; whyNot: string | null }) {
+  const client = useQueryClient();
+  const [ending, setEnding] = useState<Connection | null>(null);
+  const refresh = () => client.invalidateQueries({ queryKey: connectionsQuery.queryKey });
+  const end = useMutation({
+    mutationFn: (connection: Connection) => deleteConnection(connection.id),
+    onSuccess: (_, connection) => toast.ok(`${connection.name} is deleted`),
+    onSettled: refresh,
+  });
+  return (
+    <>
+      <Table
+        label="Connections"
+        head={
+          <>
+            <Th>Name</Th>
+            <Th className="max-sm:hidden">Leads to</Th>
+            <Th>Last test</Th>
+            <Th>
+              <span className="sr-only">Actions</span>
+            </Th>
+          </>
+        }
+      >
+        {list.map((connection) => (
+          <tr key={connection.id}>
+            <Td className="break-words">
+              {connection.name}
+              {connection.hint && (
+                <span className="block text-[13px] text-muted">
+                  secret ends in <code>{connection.hint}</code>
+                </span>
+              )}
+            </Td>
+            <Td className="break-all max-sm:hidden">
+              <code>{leadsTo(connection)}</code>
+            </Td>
+            <Td>
+              {connection.test.ok ? (
+                <Pill tone="ok" icon={<Check aria-hidden />}>
+                  Works
+                </Pill>
+              ) : (
+                <Pill tone="danger" icon={<X aria-hidden />}>
+                  Fails
+                </Pill>
+              )}
+              <span className="block text-[13px] text-muted">
+                {!connection.test.ok && `${connection.test.message}, `}
+                <Time at={connection.test.at} />
+              </span>
+            </Td>
+            <Td>
+              <div className="flex justify-end gap-2 max-sm:flex-col">
+                <TestButton connection={connection} onDone={refresh} />
+                <Button
+                  size="sm"
+                  look="danger-quiet"
+                  disabledReason={whyNot}
+                  aria-label={`Delete ${connection.name}`}
+                  onClick={() => setEnding(connection)}
+                >
+                  Delete
+                </Button>
+              </div>
+            </Td>
+          </tr>
+        ))}
+      </Table>
+      <ConfirmDialog
+        open={ending !== null}
+        onOpenChange={(open) => !open && setEnding(null)}
+        title={`Delete ${ending?.name}?`}
+        action="Delete it"
+        onConfirm={() => {
+          if (ending) end.mutate(ending);
+          setEnding(null);
+        }}
+      >
+        Its credentials are forgotten. Runs that need it fail.
+      </ConfirmDialog>
+    </>
+  );
+}
+
+function TestButton({ connection, onDone }: { connection: Connection; onDone: () => void }) {
+  const test = useMutation({
+    mutationFn: () => testConnection(connection.id),
+    onSuccess: (result) =>
+      result.ok ? toast.ok(`${connection.name} works`) : toast.error(`${connection.name}: ${result.message}`),
+    onSettled: onDone,
+  });
+  return (
+    <Button size="sm" busy={test.isPending} aria-label={`Test ${connection.name}`} onClick={() => test.mutate()}>
+      Test
+    </Button>
+  );
+}
+
+function leadsTo({ bucket, prefix, host }: Connection): string {
+  return bucket ? `s3://${bucket}/${prefix ?? ""}` : (host ?? "");
+}

@@ -1,0 +1,64 @@
+// Which fields each type of connection has, in the order in which people know them.
+import type { NewConnection } from "./queries.ts";
+
+export type ConnectionType = NewConnection["type"];
+export type FieldName = Exclude<keyof NewConnection, "name" | "type">;
+
+export interface FieldRule {
+  name: FieldName;
+  label: string;
+  hint?: string;
+  placeholder?: string;
+  secret?: boolean;
+  lines?: boolean;
+  required?: boolean;
+}
+
+export const typeNames: Record<ConnectionType, string> = {
+  s3: "Bucket (S3-compatible)",
+  https: "HTTPS host",
+  git: "Git host",
+};
+
+const login: FieldRule[] = [
+  { name: "username", label: "User name", hint: "With a password in place of a token." },
+  { name: "password", label: "Password", secret: true },
+];
+
+export const fieldsOf: Record<ConnectionType, FieldRule[]> = {
+  s3: [
+    {
+      name: "endpoint",
+      label: "Endpoint",
+      placeholder: "https://s3.amazonaws.com",
+      hint: "Where the store is. Amazon's if you leave it empty.",
+    },
+    { name: "region", label: "Region", placeholder: "eu-central-1" },
+    { name: "bucket", label: "Bucket", required: true },
+    { name: "prefix", label: "Folder", placeholder: "reads/", hint: "Nothing outside of it can be reached." },
+    { name: "accessKey", label: "Access key", hint: "A key that may only read is enough for inputs." },
+    { name: "secretKey", label: "Secret key", secret: true },
+  ],
+  https: [
+    { name: "host", label: "Host", placeholder: "data.example.org", required: true },
+    { name: "token", label: "Token", secret: true },
+    { name: "header", label: "Header", placeholder: "Authorization", hint: "Which header carries the token." },
+    ...login,
+  ],
+  git: [
+    { name: "host", label: "Host", placeholder: "github.com", required: true },
+    { name: "token", label: "Token", secret: true, hint: "Or a user name and a password, or an SSH key." },
+    ...login,
+    { name: "sshKey", label: "SSH key", secret: true, lines: true, hint: "A private key without a passphrase." },
+  ],
+};
+
+/** filled is what is sent: the fields of the type that are not empty. */
+export function filled(name: string, type: ConnectionType, values: Partial<Record<FieldName, string>>): NewConnection {
+  const body: NewConnection = { name, type };
+  for (const field of fieldsOf[type]) {
+    const value = values[field.name];
+    if (value) body[field.name] = value;
+  }
+  return body;
+}
