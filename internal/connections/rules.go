@@ -169,8 +169,18 @@ func (in New) foreign(wrong *notes) {
 		S3: " endpoint region bucket prefix accessKey secretKey ", HTTPS: " host header token username password ", Git: " host token username password sshKey ",
 	}[in.Type]
 	for _, f := range []struct{ path, value string }{
-		{"endpoint", in.Endpoint}, {"region", in.Region}, {"bucket", in.Bucket}, {"prefix", in.Prefix}, {"accessKey", in.AccessKey}, {"secretKey", in.SecretKey},
-		{"host", in.Host}, {"header", in.Header}, {"token", in.Token}, {"username", in.Username}, {"password", in.Password}, {"sshKey", in.SSHKey},
+		{"endpoint", in.Endpoint},
+		{"region", in.Region},
+		{"bucket", in.Bucket},
+		{"prefix", in.Prefix},
+		{"accessKey", in.AccessKey},
+		{"secretKey", in.SecretKey},
+		{"host", in.Host},
+		{"header", in.Header},
+		{"token", in.Token},
+		{"username", in.Username},
+		{"password", in.Password},
+		{"sshKey", in.SSHKey},
 	} {
 		if f.value != "" && !strings.Contains(known, " "+f.path+" ") {
 			wrong.add(f.path, "has no meaning for a connection of type "+string(in.Type))
