@@ -42,6 +42,9 @@ test("a secret, a program's token, and both of them in the audit log", async () 
   await look(page, "audit");
   await page.getByRole("combobox", { name: "About" }).selectOption("Secrets");
   await until("only secrets are listed", async () => (await page.getByRole("row").count()) === 2);
+  await row("secret set").getByRole("button", { name: "Ada Field" }).click();
+  await page.getByText("Only what Ada Field did.").waitFor();
+  await row("secret set").waitFor();
   const waits = page.waitForEvent("download");
   await page.getByRole("button", { name: "CSV" }).click();
   expect((await waits).suggestedFilename()).toBe("audit.csv");

@@ -12,6 +12,8 @@ import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
 import { type AuditEntry, type AuditFilter, auditQuery, downloadAudit } from "./queries.ts";
 
+type Actor = AuditEntry["actor"];
+
 const subjects = {
   "": "Everything",
   "session.": "Sign-ins",
@@ -34,10 +36,15 @@ const spans = { "": "Any time", "1": "Last day", "7": "Last 7 days", "30": "Last
 /** AuditPage is what was done in the team, by whom and from where. */
 export function AuditPage() {
   const whyNot = useWhyNot()("manage members") && "Only admins and owners can read the audit log.";
+  const [actor, setActor] = useState<Actor | null>(null);
   const [action, setAction] = useState("");
   const [days, setDays] = useState("");
   const [since, setSince] = useState("");
-  const filter: AuditFilter = { ...(action && { action }), ...(since && { since }) };
+  const filter: AuditFilter = {
+    ...(actor?.id && { actor: actor.id }),
+    ...(action && { action }),
+    ...(since && { since }),
+  };
   const entries = useInfiniteQuery({ ...auditQuery(filter), enabled: whyNot === null });
   const download = useMutation({ mutationFn: (format: "csv" | "jsonl") => downloadAudit(filter, format) });
   return (
@@ -89,17 +96,25 @@ export function AuditPage() {
               </Select>
             </Field>
           </div>
+          {actor && (
+            <p className="mb-4">
+              Only what {actor.name} did.{" "}
+              <Button size="sm" onClick={() => setActor(null)}>
+                Show everybody
+              </Button>
+            </p>
+          )}
           <Answer query={entries}>
             {({ pages }) => {
               const list = pages.flatMap((page) => page.rows);
               return list.length === 0 ? (
                 <Empty icon={<ScrollText aria-hidden />} title="Nothing here">
-                  {action || since
+                  {action || since || actor
                     ? "Nothing of the kind was done."
                     : "What you and others do in this team appears here."}
                 </Empty>
               ) : (
-                <Entries list={list} />
+                <Entries list={list} onActor={setActor} />
               );
             }}
           </Answer>
@@ -114,7 +129,7 @@ export function AuditPage() {
   );
 }
 
-function Entries({ list }: { list: AuditEntry[] }) {
+function Entries({ list, onActor }: { list: AuditEntry[]; onActor: (actor: Actor) => void }) {
   return (
     <Table
       label="Audit log"
@@ -133,7 +148,18 @@ function Entries({ list }: { list: AuditEntry[] }) {
             <Time at={entry.at} />
           </Td>
           <Td>
-            {entry.actor.name ?? entry.actor.type}
+            {entry.actor.id && entry.actor.name ? (
+              <button
+                type="button"
+                className="underline-offset-2 hover:underline"
+                title={`Only what ${entry.actor.name} did`}
+                onClick={() => onActor(entry.actor)}
+              >
+                {entry.actor.name}
+              </button>
+            ) : (
+              entry.actor.type
+            )}
             {entry.actor.type !== "user" && entry.actor.name && (
               <span className="text-muted"> ({entry.actor.type})</span>
             )}

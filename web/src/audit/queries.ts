@@ -5,6 +5,7 @@ import { save } from "../ui/download.ts";
 export type AuditEntry = Schemas["AuditEntry"];
 
 export interface AuditFilter {
+  actor?: string;
   action?: string;
   since?: string;
 }
