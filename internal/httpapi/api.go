@@ -77,27 +77,18 @@ type Options struct {
 // API is the whole HTTP surface.
 type API struct {
 	Options
-	server  *kernel.Server
-	streams *events.Streams
-}
-
-// life ends when the server is told to stop.
-func (a *API) life() context.Context {
-	if a.Life == nil {
-		return context.Background()
-	}
-	return a.Life
+	rooms
+	server *kernel.Server
 }
 
 // New makes the API.
 func New(o Options) *API {
-	a := &API{Options: o, server: kernel.New(kernel.Options{
+	server := kernel.New(kernel.Options{
 		Away: o.Away, Log: o.Log, Identity: o.Identity, Guests: o.Sharing, Cookie: o.Cookie, Limiter: o.Limiter, Answers: o.Answers, Memory: o.Memory,
 		Metrics: o.Metrics, Trace: o.Trace, Now: o.Now, PublicURLs: o.PublicURLs, TrustedProxies: o.TrustedProxies,
 		Actions: actions,
-	})}
-	a.streams = events.New(events.Options{Runs: o.Runs, Feed: o.Feed, Messages: messages{a}, MayWatch: a.mayWatch, Now: o.Now, Life: a.life()})
-	return a
+	})
+	return &API{Options: o, rooms: newRooms(o, server), server: server}
 }
 
 // Handler is every route of the table, and the pages of the app.
@@ -108,5 +99,5 @@ func (a *API) Handler() *kernel.Mux {
 			table[i] = kernel.Route{Pattern: rt.Pattern, FailsAs: rt.FailsAs, Handle: notBuiltIn}
 		}
 	}
-	return a.server.Handler(table, a.appRoutes())
+	return a.server.Handler(table, a.system.AppRoutes())
 }

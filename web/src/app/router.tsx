@@ -4,7 +4,7 @@ import { Either, Inside } from "./Shell.tsx";
 import { flag, oneOf, parseSearch, stringifySearch, text } from "./search.ts";
 
 // Every view is a URL: what is selected, filtered or open lives in the search
-// parameters, read here and nowhere else. internal/httpapi/app.go names the
+// parameters, read here and nowhere else. internal/httpapi/system/app.go names the
 // same paths; a browser test holds the two together.
 
 const root = createRootRoute({ notFoundComponent: NotFoundPage });

@@ -1,0 +1,95 @@
+package files
+
+import (
+	"strings"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/files"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
+)
+
+const maxFiles = 2000
+
+// ListFiles answers GET /api/files.
+func (a *API) ListFiles(x *kernel.Exchange) (kernel.Answer, error) {
+	limit, err := kernel.Number(x.Request, "limit", 1, maxFiles, maxFiles)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	place, err := kernel.Cursor(x.Request)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	source, id, _ := strings.Cut(place, " ")
+	list, more, err := a.Files.Files(x.Context(), x.Caller, files.Place{Source: files.Source(source), ID: id}, limit, x.Base())
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	out := make([]api.File, len(list))
+	for i, f := range list {
+		out[i] = FileOut(f)
+	}
+	page := &api.Page{HasMore: more}
+	if more {
+		last := list[len(list)-1]
+		page.NextCursor = kernel.AsCursor(string(last.Source) + " " + last.ID)
+	}
+	return kernel.Answer{Data: out, Page: page}, nil
+}
+
+// FileOut is a file as the API shows it.
+func FileOut(f files.Listed) api.File {
+	return api.File{
+		Key: f.Key, Name: f.Name, Source: api.FileSource(f.Source), Size: f.Size, ContentType: f.ContentType,
+		Sha256: kernel.OrNull(f.SHA256), RunID: kernel.OrNull(string(f.Run)), CreatedAt: api.At(f.CreatedAt), URL: f.URL, ExpiresAt: api.At(f.ExpiresAt),
+	}
+}
+
+// PresignUpload answers POST /api/files/presign.
+func (a *API) PresignUpload(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.Presign](x)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	p, err := a.Files.Presign(x.Context(), x.Caller, files.Presign{Name: in.Filename, ContentType: in.ContentType, Size: in.Size, Base: x.Base()})
+	return kernel.Answer{Data: api.PresignedUpload{URL: p.URL, Key: p.Key, Method: "PUT", ExpiresAt: api.At(p.ExpiresAt)}}, err
+}
+
+// DeleteFile answers POST /api/files/delete.
+func (a *API) DeleteFile(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.DeleteFile](x)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	source := files.Source(in.Source)
+	if source != files.FromUpload && source != files.FromRun {
+		d := fault.Detail{Path: "source", Message: "is neither upload nor output"}
+		return kernel.Answer{}, fault.Problems([]fault.Detail{d}, "%s", kernel.Sentence(d))
+	}
+	if err := kernel.Required("key", in.Key); err != nil {
+		return kernel.Answer{}, err
+	}
+	if !kernel.Printable(in.Key) {
+		return kernel.Answer{}, fault.NotFound("no such file")
+	}
+	err = a.Files.Delete(x.Context(), x.Caller, source, in.Key)
+	return kernel.Answer{Data: api.FileDeleted{Deleted: true, Key: in.Key, Source: in.Source}}, err
+}
+
+// DeleteRunFiles answers POST /api/files/delete-run.
+func (a *API) DeleteRunFiles(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.DeleteRunFiles](x)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	if err := kernel.Required("runId", in.RunID); err != nil {
+		return kernel.Answer{}, err
+	}
+	if !kernel.Printable(in.RunID) {
+		return kernel.Answer{}, fault.NotFound("no such run")
+	}
+	n, bytes, err := a.Files.DeleteRun(x.Context(), x.Caller, ids.Run(in.RunID))
+	return kernel.Answer{Data: api.RunFilesDeleted{Deleted: true, RunID: in.RunID, Files: n, Bytes: bytes}}, err
+}

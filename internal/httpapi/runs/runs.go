@@ -1,0 +1,368 @@
+package runs
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// RunID is the run that the path names.
+func RunID(x *kernel.Exchange) ids.Run { return ids.Run(x.Request.PathValue("id")) }
+
+func runRow(r runs.Run, now time.Time) api.RunRow {
+	return api.RunRow{
+		ID: string(r.ID), WorkflowID: string(r.Workflow), WorkflowName: r.WorkflowName, WorkflowRevision: r.Revision, Status: api.RunStatus(r.Status),
+		ProgressPercent: float64(r.Progress), Compute: api.Compute{Vcpu: r.Size.VCPU, RAMGb: r.Size.RAMGB, Gpu: r.Size.GPU},
+		StartedBy: api.StartedBy{Type: api.StartedByType(r.Starter.Type), ID: r.Starter.ID, Name: r.Starter.Name},
+		ErrorCode: kernel.OrNull(string(r.ErrorCode)), ErrorMessage: errorMessage(r), DurationMs: Duration(r, now), CreditsUsed: creditsUsed(r, now).Float(),
+		CreatedAt: api.At(r.CreatedAt), StartedAt: kernel.TimeOrNull(r.StartedAt), FinishedAt: kernel.TimeOrNull(r.FinishedAt),
+		Waiting: waiting(r), Number: r.Number, Name: kernel.OrNull(r.Name), Note: kernel.OrNull(r.Note), Tags: r.Tags, SweepID: kernel.OrNull(string(r.Sweep)),
+	}
+}
+
+// waiting is why a queued run has not started.
+func waiting(r runs.Run) *api.Waiting {
+	if r.Waiting == nil {
+		return nil
+	}
+	return &api.Waiting{Reason: string(r.Waiting.Reason), Message: r.Waiting.Message, Ahead: r.Waiting.Ahead}
+}
+
+// errorMessage is what went wrong; a run that completed has none.
+func errorMessage(r runs.Run) *string {
+	if r.Status == lifecycle.Completed {
+		return nil
+	}
+	return kernel.OrNull(r.ErrorMessage)
+}
+
+// Duration is how long a run took so far; null before it starts.
+func Duration(r runs.Run, now time.Time) *int64 {
+	if r.StartedAt.IsZero() {
+		return nil
+	}
+	ms := r.Took(now).Milliseconds()
+	return &ms
+}
+
+// creditsUsed is live while the run goes.
+func creditsUsed(r runs.Run, now time.Time) credits.Amount {
+	if r.Status.Terminal() {
+		return r.CreditsUsed
+	}
+	return r.Costs(now)
+}
+
+// GetRun answers GET /api/runs/{id}.
+func (a *API) GetRun(x *kernel.Exchange) (kernel.Answer, error) {
+	d, err := a.Runs.Detailed(x.Context(), x.Caller, RunID(x))
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	out, err := RunOut(d, a.Now())
+	return kernel.Answer{Data: out, Bare: true}, err
+}
+
+// RunOut is a run with its nodes as the API shows it.
+func RunOut(d runs.Detailed, now time.Time) (api.Run, error) {
+	row := runRow(d.Run, now)
+	out := api.Run{
+		ID: row.ID, WorkflowID: row.WorkflowID, WorkflowName: row.WorkflowName, WorkflowRevision: row.WorkflowRevision, Status: row.Status,
+		ProgressPercent: row.ProgressPercent, Compute: row.Compute, StartedBy: row.StartedBy, ErrorCode: row.ErrorCode, ErrorMessage: row.ErrorMessage,
+		DurationMs: row.DurationMs, CreditsUsed: row.CreditsUsed, CreatedAt: row.CreatedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt, Waiting: row.Waiting,
+		Number: row.Number, Name: row.Name, Note: row.Note, Tags: row.Tags, SweepID: row.SweepID,
+		CancelRequested: !d.CancelRequested.IsZero(), Definition: json.RawMessage(d.Definition), Nodes: []api.RunNode{},
+		Logs: logText(d.Log.Text), LogsTruncated: d.Log.Offset > 0, OutputLocation: outputLocation(d.Run),
+	}
+	if err := json.Unmarshal(d.Parameters, &out.Parameters); err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(d.Inputs, &out.Inputs); err != nil {
+		return out, err
+	}
+	for _, n := range d.Nodes {
+		out.Nodes = append(out.Nodes, NodeOut(n, now))
+	}
+	return out, nil
+}
+
+// outputLocation is where a run's outputs are kept.
+func outputLocation(r runs.Run) *string {
+	if r.Status != lifecycle.Completed {
+		return nil
+	}
+	return kernel.OrNull("teams/" + string(r.Team) + "/runs/" + string(r.ID) + "/")
+}
+
+// logText is what a command wrote, as JSON can carry it.
+func logText(text []byte) string { return strings.ToValidUTF8(string(text), "�") }
+
+// NodeOut is a node of a run as the API shows it.
+func NodeOut(n runs.Node, now time.Time) api.RunNode {
+	out := api.RunNode{
+		ID: n.ID, Name: n.Name, Status: api.NodeStatus(n.State), Attempt: n.Attempt, Cached: n.Cached, CacheMiss: kernel.OrNull(n.CacheMiss),
+		ExitCode: n.ExitCode, StartedAt: kernel.TimeOrNull(n.StartedAt), FinishedAt: kernel.TimeOrNull(n.FinishedAt),
+	}
+	if !n.StartedAt.IsZero() {
+		end := n.FinishedAt
+		if end.IsZero() {
+			end = now
+		}
+		ms := end.Sub(n.StartedAt).Milliseconds()
+		out.DurationMs = &ms
+	}
+	if n.PeakMemory > 0 {
+		out.PeakMemBytes = &n.PeakMemory
+	}
+	if n.CPU > 0 {
+		seconds := n.CPU.Seconds()
+		out.CPUSeconds = &seconds
+	}
+	if n.Shards != nil {
+		out.Shards = &api.Shards{Total: *n.Shards, Done: n.ShardsDone, Failed: n.ShardsFailed}
+	}
+	return out
+}
+
+// StartRun answers POST /api/runs.
+func (a *API) StartRun(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.StartRun](x)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	if err := kernel.Required("workflowId", in.WorkflowID); err != nil {
+		return kernel.Answer{}, err
+	}
+	if !kernel.Printable(in.WorkflowID) {
+		return kernel.Answer{}, fault.NotFound("no such workflow")
+	}
+	n := runs.New{Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs, Once: startedOnce(x)}
+	n.Label = runs.Label{Name: kernel.OrEmpty(in.Name), Note: kernel.OrEmpty(in.Note), Tags: kernel.Listed(in.Tags)}
+	if in.ResourceProfile != nil {
+		n.Profile = string(*in.ResourceProfile)
+	}
+	if n.Parameters, err = parametersOf(in.Parameters); err != nil {
+		return kernel.Answer{}, err
+	}
+	r, err := a.Runs.Submit(x.Context(), x.Caller, n)
+	return started(r), err
+}
+
+// RetryRun answers POST /api/runs/{id}/retry.
+func (a *API) RetryRun(x *kernel.Exchange) (kernel.Answer, error) {
+	n, err := a.retryOf(x)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	n.Once = startedOnce(x)
+	r, err := a.Runs.Retry(x.Context(), x.Caller, RunID(x), n)
+	return started(r), err
+}
+
+// PreviewRetry answers POST /api/runs/{id}/retry/preview.
+func (a *API) PreviewRetry(x *kernel.Exchange) (kernel.Answer, error) {
+	n, err := a.retryOf(x)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	list, err := a.Runs.PreviewRetry(x.Context(), x.Caller, RunID(x), n)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	out := api.RetryPreview{}
+	out.Nodes = make([]api.RetryPreviewNode, len(list))
+	for i, n := range list {
+		out.Nodes[i] = api.RetryPreviewNode{ID: n.ID, Name: n.Name, Expect: api.RetryPreviewNodeExpect(n.Expect), Reason: n.Reason}
+	}
+	return kernel.Answer{Data: out}, nil
+}
+
+const maxOnly = 100 // nodes that a retry may name
+
+// retryOf reads how a run of the team is to be retried.
+func (a *API) retryOf(x *kernel.Exchange) (n runs.New, err error) {
+	if _, err := a.Runs.Run(x.Context(), x.Caller, RunID(x)); err != nil {
+		return n, err
+	}
+	var in api.RetryRun
+	if len(x.Body) > 0 {
+		if in, err = kernel.Decode[api.RetryRun](x); err != nil {
+			return n, err
+		}
+	}
+	n.Custom = custom(in.Compute)
+	if d := in.Definition; d != nil {
+		if !d.Valid() {
+			return n, fault.Invalid("definition: must be `same` or `current`")
+		}
+		n.Current = *d == api.RetryRunDefinitionCurrent
+	}
+	if in.Only != nil {
+		if n.Only = in.Only; len(n.Only) == 0 || len(n.Only) > maxOnly {
+			return n, fault.Invalid("only: must name 1 to %d nodes", maxOnly)
+		}
+	}
+	if in.Parameters != nil {
+		n.Parameters, err = parametersOf(in.Parameters)
+	}
+	return n, err
+}
+
+func custom(c *api.ComputeSize) *credits.Custom {
+	if c == nil {
+		return nil
+	}
+	return &credits.Custom{VCPU: c.Vcpu, RAMGB: c.RAMGb}
+}
+
+func parametersOf(p api.Parameters) ([]byte, error) {
+	if p == nil {
+		return []byte("{}"), nil
+	}
+	return json.Marshal(p)
+}
+
+func started(r runs.Run) kernel.Answer {
+	return kernel.Answer{Status: http.StatusAccepted, Data: api.StartedRun{RunID: string(r.ID), Status: "queued"}}
+}
+
+func startedOnce(x *kernel.Exchange) func(runs.Run) (*once.Record, error) {
+	return func(r runs.Run) (*once.Record, error) { return x.Record(started(r)) }
+}
+
+// CancelRun answers POST /api/runs/{id}/cancel.
+func (a *API) CancelRun(x *kernel.Exchange) (kernel.Answer, error) {
+	status, err := a.Runs.Cancel(x.Context(), x.Caller, RunID(x))
+	return kernel.Answer{Data: api.CancelledRun{RunID: string(RunID(x)), Status: api.RunStatus(status)}}, err
+}
+
+// ListEvents answers GET /api/runs/{id}/events.
+func (a *API) ListEvents(x *kernel.Exchange) (kernel.Answer, error) {
+	after, err := kernel.Number(x.Request, "after_seq", 0, kernel.MaxInteger, 0)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	limit, err := kernel.Number(x.Request, "limit", 1, EventsMost, eventsDefault)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	list, more, err := a.Runs.Events(x.Context(), x.Caller, RunID(x), int64(after), limit)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	out := api.RunEvents{Events: []api.RunEvent{}, LastSeq: int64(after), HasMore: more}
+	for _, e := range list {
+		out.Events = append(out.Events, EventOut(e))
+		out.LastSeq = e.Seq
+	}
+	return kernel.OK(out)
+}
+
+// EventOut is an event as the API shows it.
+func EventOut(e runs.Event) api.RunEvent {
+	return api.RunEvent{
+		Seq: e.Seq, Type: string(e.Type), At: api.At(e.At), Level: string(e.Type.Level()), NodeID: kernel.OrNull(e.Node), NodeName: kernel.OrNull(e.NodeName),
+		Shard: e.Shard, Attempt: e.Attempt, Message: e.Message, Data: json.RawMessage(e.Data),
+	}
+}
+
+const (
+	eventsDefault = 100
+	EventsMost    = 500
+)
+
+const (
+	logDefault = 256 << 10
+	logMost    = 1 << 20
+)
+
+// ReadLogs answers GET /api/runs/{id}/logs.
+func (a *API) ReadLogs(x *kernel.Exchange) (kernel.Answer, error) {
+	offset, err := kernel.Number(x.Request, "offset", 0, kernel.MaxInteger, 0)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	limit, err := kernel.Number(x.Request, "limit", 1, logMost, logDefault)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	shard, err := kernel.Number(x.Request, "shard", 0, math.MaxInt32, 0)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	node := x.Request.URL.Query().Get("nodeId")
+	if !kernel.Printable(node) {
+		return kernel.Answer{}, fault.NotFound("no such node")
+	}
+	p, err := a.Runs.Log(x.Context(), x.Caller, RunID(x), node, shard, int64(offset), int64(limit))
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	next := p.Offset + int64(len(p.Text))
+	return kernel.OK(api.RunLogs{Text: logText(p.Text), Offset: p.Offset, NextOffset: next, Size: p.Size, EOF: p.Over, Marks: marksOut(p.Marks)})
+}
+
+func marksOut(list []runs.LogMark) []api.LogMark {
+	out := make([]api.LogMark, len(list))
+	for i, m := range list {
+		out[i] = api.LogMark{Offset: m.Offset, At: api.At(m.At), Stream: "stdout"}
+		if m.Stderr {
+			out[i].Stream = "stderr"
+		}
+	}
+	return out
+}
+
+// outputsMost bounds a page; without a limit, all outputs are listed.
+const outputsMost = 1000
+
+// ListOutputs answers GET /api/runs/{id}/outputs.
+func (a *API) ListOutputs(x *kernel.Exchange) (kernel.Answer, error) {
+	params := x.Request.URL.Query()
+	q := runs.OutputQuery{All: params.Get("all") == "true", Node: params.Get("nodeId"), Base: x.Base()}
+	if all := params.Get("all"); all != "" && all != "false" && !q.All {
+		return kernel.Answer{}, fault.Invalid("all: must be true or false")
+	}
+	var err error
+	if q.Limit, err = kernel.Number(x.Request, "limit", 1, outputsMost, 0); err != nil {
+		return kernel.Answer{}, err
+	}
+	if q.After, err = kernel.Cursor(x.Request); err != nil {
+		return kernel.Answer{}, err
+	}
+	list, next, err := a.Runs.Outputs(x.Context(), x.Caller, RunID(x), q)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	page := &api.Page{HasMore: next != ""}
+	if next != "" {
+		page.NextCursor = kernel.AsCursor(next)
+	}
+	return kernel.Answer{Data: OutputsOut(list), Page: page}, nil
+}
+
+// OutputsOut is outputs as the API shows it.
+func OutputsOut(list []runs.Listed) []api.Output {
+	out := make([]api.Output, len(list))
+	for i, o := range list {
+		out[i] = api.Output{
+			Key: o.Key, Name: o.Name, NodeID: o.Node, Port: o.Port, URL: o.URL, ReportURL: kernel.OrNull(o.ReportURL), Sha256: o.SHA256, Size: o.Size,
+			ContentType: o.ContentType, ExpiresAt: api.At(o.ExpiresAt),
+		}
+		if o.Scattered {
+			out[i].Index = &o.Shard
+		}
+	}
+	return out
+}

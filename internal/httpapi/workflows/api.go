@@ -1,0 +1,9 @@
+// Package workflows speaks HTTP for workflows and their revisions.
+package workflows
+
+import "github.com/millrace/millrace/internal/workflows"
+
+// API is the part of the HTTP API that this room serves.
+type API struct {
+	Workflows *workflows.Service
+}
