@@ -64,7 +64,7 @@ func (c *backupCommand) copyInto(ctx context.Context) error {
 	return nil
 }
 
-// mark tells a running server that a backup is being made, until release: it
+// mark shows a running server that a backup is being made, until release: it
 // deletes no object meanwhile. The mark of one that was killed runs out.
 func (c *backupCommand) mark(ctx context.Context) (release func(), err error) {
 	const life = 5 * time.Minute

@@ -16,7 +16,7 @@ import (
 
 // newKeeper puts together what has to be done from time to time. A new chore
 // is a line here.
-func (h *house) newKeeper() *upkeep.Keeper {
+func (h *application) newKeeper() *upkeep.Keeper {
 	const often, hourly, seldom = 10 * time.Minute, time.Hour, 6 * time.Hour
 	host, _ := os.Hostname() // only to tell people who it is
 	return upkeep.New(upkeep.Options{
@@ -69,7 +69,7 @@ func onThisMachine(do func(context.Context) error) func(context.Context, int64) 
 }
 
 // cleaning is a chore of the files' room, under the fence.
-func (h *house) cleaning(do func(files.Cleaner, context.Context, string) (files.Cleaned, string, error)) func(context.Context, int64) (upkeep.Result, error) {
+func (h *application) cleaning(do func(files.Cleaner, context.Context, string) (files.Cleaned, string, error)) func(context.Context, int64) (upkeep.Result, error) {
 	return upkeep.Paged(func(ctx context.Context, fence int64, after string) (upkeep.Result, string, error) {
 		r, next, err := do(h.files.Cleaner(h.db.Fenced(fence)), ctx, after)
 		return upkeep.Result(r), next, err
@@ -78,7 +78,7 @@ func (h *house) cleaning(do func(files.Cleaner, context.Context, string) (files.
 
 // unlessBackup leaves objects alone while a backup is being made: it has the
 // rows of what it copies, and must find the bytes.
-func (h *house) unlessBackup(do func(context.Context, int64) (upkeep.Result, error)) func(context.Context, int64) (upkeep.Result, error) {
+func (h *application) unlessBackup(do func(context.Context, int64) (upkeep.Result, error)) func(context.Context, int64) (upkeep.Result, error) {
 	return func(ctx context.Context, fence int64) (upkeep.Result, error) {
 		waits, err := h.db.BackingUp(ctx, time.Now())
 		if err != nil || waits {
@@ -90,7 +90,7 @@ func (h *house) unlessBackup(do func(context.Context, int64) (upkeep.Result, err
 
 // dropFailed gives up folders of failed steps while the disk is nearly full,
 // the oldest first: they are what is missed least.
-func (h *house) dropFailed(ctx context.Context, fence int64) (upkeep.Result, error) {
+func (h *application) dropFailed(ctx context.Context, fence int64) (upkeep.Result, error) {
 	if !h.disk.Low() {
 		return upkeep.Result{}, nil
 	}

@@ -9,26 +9,26 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor/local"
 )
 
-// lateDriver is the local executor while it tries its sandbox: that takes
+// asyncDriver is the local executor while it tries its sandbox: that takes
 // longer than everything else at the start, and nobody but a run has to wait
 // for it.
-type lateDriver struct {
+type asyncDriver struct {
 	ready  chan struct{}
 	driver *local.Driver
 	err    error
 }
 
 var (
-	_ executor.Driver  = (*lateDriver)(nil)
-	_ executor.Renewer = (*lateDriver)(nil)
-	_ executor.Watcher = (*lateDriver)(nil)
-	_ executor.Meter   = (*lateDriver)(nil)
+	_ executor.Driver  = (*asyncDriver)(nil)
+	_ executor.Renewer = (*asyncDriver)(nil)
+	_ executor.Watcher = (*asyncDriver)(nil)
+	_ executor.Meter   = (*asyncDriver)(nil)
 
-	_ executor.Preparer = (*lateDriver)(nil)
+	_ executor.Preparer = (*asyncDriver)(nil)
 )
 
-func openDriver(ctx context.Context, c local.Config) *lateDriver {
-	d := &lateDriver{ready: make(chan struct{})}
+func openDriver(ctx context.Context, c local.Config) *asyncDriver {
+	d := &asyncDriver{ready: make(chan struct{})}
 	go func() {
 		defer close(d.ready)
 		d.driver, d.err = local.New(ctx, c)
@@ -36,7 +36,7 @@ func openDriver(ctx context.Context, c local.Config) *lateDriver {
 	return d
 }
 
-func (d *lateDriver) await(ctx context.Context) (*local.Driver, error) {
+func (d *asyncDriver) await(ctx context.Context) (*local.Driver, error) {
 	select {
 	case <-d.ready:
 		return d.driver, d.err
@@ -46,14 +46,14 @@ func (d *lateDriver) await(ctx context.Context) (*local.Driver, error) {
 }
 
 // Close ends the driver, if it ever began.
-func (d *lateDriver) Close() error {
+func (d *asyncDriver) Close() error {
 	if <-d.ready; d.err != nil {
 		return d.err
 	}
 	return d.driver.Close()
 }
 
-func (d *lateDriver) Capabilities(ctx context.Context) (executor.Capabilities, error) {
+func (d *asyncDriver) Capabilities(ctx context.Context) (executor.Capabilities, error) {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return executor.Capabilities{}, err
@@ -61,7 +61,7 @@ func (d *lateDriver) Capabilities(ctx context.Context) (executor.Capabilities, e
 	return driver.Capabilities(ctx)
 }
 
-func (d *lateDriver) Prepare(ctx context.Context, k executor.Key) error {
+func (d *asyncDriver) Prepare(ctx context.Context, k executor.Key) error {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (d *lateDriver) Prepare(ctx context.Context, k executor.Key) error {
 	return driver.Prepare(ctx, k)
 }
 
-func (d *lateDriver) Submit(ctx context.Context, s executor.Spec) (executor.Handle, error) {
+func (d *asyncDriver) Submit(ctx context.Context, s executor.Spec) (executor.Handle, error) {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return executor.Handle{}, err
@@ -77,7 +77,7 @@ func (d *lateDriver) Submit(ctx context.Context, s executor.Spec) (executor.Hand
 	return driver.Submit(ctx, s)
 }
 
-func (d *lateDriver) Snapshot(ctx context.Context) ([]executor.Status, error) {
+func (d *asyncDriver) Snapshot(ctx context.Context) ([]executor.Status, error) {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (d *lateDriver) Snapshot(ctx context.Context) ([]executor.Status, error) {
 	return driver.Snapshot(ctx)
 }
 
-func (d *lateDriver) Stop(ctx context.Context, h executor.Handle, grace time.Duration) error {
+func (d *asyncDriver) Stop(ctx context.Context, h executor.Handle, grace time.Duration) error {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (d *lateDriver) Stop(ctx context.Context, h executor.Handle, grace time.Dur
 	return driver.Stop(ctx, h, grace)
 }
 
-func (d *lateDriver) Logs(ctx context.Context, h executor.Handle, offset int64) (io.ReadCloser, error) {
+func (d *asyncDriver) Logs(ctx context.Context, h executor.Handle, offset int64) (io.ReadCloser, error) {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (d *lateDriver) Logs(ctx context.Context, h executor.Handle, offset int64) 
 	return driver.Logs(ctx, h, offset)
 }
 
-func (d *lateDriver) Release(ctx context.Context, h executor.Handle) error {
+func (d *asyncDriver) Release(ctx context.Context, h executor.Handle) error {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (d *lateDriver) Release(ctx context.Context, h executor.Handle) error {
 	return driver.Release(ctx, h)
 }
 
-func (d *lateDriver) Renew(ctx context.Context, handles ...executor.Handle) error {
+func (d *asyncDriver) Renew(ctx context.Context, handles ...executor.Handle) error {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (d *lateDriver) Renew(ctx context.Context, handles ...executor.Handle) erro
 	return driver.Renew(ctx, handles...)
 }
 
-func (d *lateDriver) Usage(ctx context.Context, h executor.Handle) (executor.Usage, error) {
+func (d *asyncDriver) Usage(ctx context.Context, h executor.Handle) (executor.Usage, error) {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return executor.Usage{}, err
@@ -125,7 +125,7 @@ func (d *lateDriver) Usage(ctx context.Context, h executor.Handle) (executor.Usa
 	return driver.Usage(ctx, h)
 }
 
-func (d *lateDriver) Marks(ctx context.Context, h executor.Handle, offset int64) ([]executor.LogMark, error) {
+func (d *asyncDriver) Marks(ctx context.Context, h executor.Handle, offset int64) ([]executor.LogMark, error) {
 	driver, err := d.await(ctx)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (d *lateDriver) Marks(ctx context.Context, h executor.Handle, offset int64)
 }
 
 // Watch begins when the driver does; until then there is nothing to see.
-func (d *lateDriver) Watch(ctx context.Context) <-chan executor.Status {
+func (d *asyncDriver) Watch(ctx context.Context) <-chan executor.Status {
 	hints := make(chan executor.Status)
 	go func() {
 		defer close(hints)

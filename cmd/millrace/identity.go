@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/store"
 )
 
-// people is an identity system that also tells what somebody is in a team.
+// people is an identity system that also knows what somebody is in a team.
 type people interface {
 	identity.System
 	RoleOf(ctx context.Context, by ids.Session, team ids.Team) (access.Role, error)

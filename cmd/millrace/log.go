@@ -10,7 +10,7 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// logger writes to out: for people on a terminal, for machines elsewhere.
+// logger writes to out: for people on a terminal, as JSON otherwise.
 func (s *logSettings) logger(out io.Writer) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(s.LogLevel)) // one of the flag's own words

@@ -83,17 +83,17 @@ func run(w world, args []string) int {
 		kong.ExplicitGroups(groups),
 	)
 	if err != nil {
-		return complain(w, err)
+		return printError(w, err)
 	}
 	parsed, err := parser.Parse(takenBack(args))
 	if exited >= 0 { // --help was asked for
 		return exited
 	}
 	if err != nil {
-		return complain(w, err)
+		return printError(w, err)
 	}
 	if err := parsed.Run(w, w.client()); err != nil {
-		return complain(w, err)
+		return printError(w, err)
 	}
 	return 0
 }
@@ -111,8 +111,8 @@ func configFolder() (string, error) {
 	return filepath.Join(folder, "millrace"), err
 }
 
-// complain says what went wrong and gives the exit status.
-func complain(w world, err error) int {
+// printError says what went wrong and gives the exit status.
+func printError(w world, err error) int {
 	if errors.Is(err, context.Canceled) && w.ctx.Err() != nil {
 		fmt.Fprintln(w.errOut, "millrace: stopped")
 		return 130

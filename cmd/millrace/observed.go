@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/cmd/millrace/observe"
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
-	idempotency "github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/metrics"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/tracing"
 )
 
 // observe has what the engine does counted.
-func (h *house) observe() (*observe.DB, func(part string)) {
+func (h *application) observe() (*observe.DB, func(part string)) {
 	m := metrics.NewEngine(h.metrics)
 	metrics.NewQueues(h.metrics, time.Now, func(ctx context.Context) (list []metrics.Queue, oldest time.Time, err error) {
 		queues, oldest, err := h.db.RunQueues(ctx)
@@ -38,7 +38,7 @@ func (h *house) observe() (*observe.DB, func(part string)) {
 }
 
 // trace begins to send traces, if asked.
-func (h *house) trace(ctx context.Context, s *settings) (err error) {
+func (h *application) trace(ctx context.Context, s *settings) (err error) {
 	if s.OTLPEndpoint != "" {
 		h.traces, err = tracing.Open(ctx, s.OTLPEndpoint, version, h.log, h.db.RunTraceparent)
 	}
@@ -46,7 +46,7 @@ func (h *house) trace(ctx context.Context, s *settings) (err error) {
 }
 
 // traceRequest is nil where nobody traces.
-func (h *house) traceRequest() func(*http.Request, string) (*http.Request, func(int)) {
+func (h *application) traceRequest() func(*http.Request, string) (*http.Request, func(int)) {
 	if h.traces == nil {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (h *house) traceRequest() func(*http.Request, string) (*http.Request, func(
 }
 
 // endTraces sends what is left when everything else has ended.
-func (h *house) endTraces(ctx context.Context) error {
+func (h *application) endTraces(ctx context.Context) error {
 	if h.traces == nil {
 		return nil
 	}
@@ -62,13 +62,13 @@ func (h *house) endTraces(ctx context.Context) error {
 }
 
 // SubmitRun has a run remember the request that it came of.
-func (s settled) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, record *idempotency.Record) error {
+func (s syncedStore) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, record *access.IdempotencyRecord) error {
 	r.Traceparent = tracing.Parent(ctx)
 	return s.DB.SubmitRun(ctx, r, hold, record)
 }
 
 // SubmitSweep has its runs remember the request that they came of.
-func (s settled) SubmitSweep(ctx context.Context, sweep runs.Sweep, list []runs.Run, hold credits.Amount, record *idempotency.Record) error {
+func (s syncedStore) SubmitSweep(ctx context.Context, sweep runs.Sweep, list []runs.Run, hold credits.Amount, record *access.IdempotencyRecord) error {
 	for i := range list {
 		list[i].Traceparent = tracing.Parent(ctx)
 	}

@@ -46,7 +46,7 @@ func (s *settings) checkContact() error {
 
 // buildAI makes the room of papers and chat, and the folder of PDFs on their
 // way.
-func (h *house) buildAI(s *settings, origins []string) (*ai.Chat, string, error) {
+func (h *application) buildAI(s *settings, origins []string) (*ai.Chat, string, error) {
 	scratch := filepath.Join(s.Data, "papers")
 	life := scratchLife
 	if s.embedded() { // there is no neighbour
@@ -90,7 +90,7 @@ var toolLimits = tool.Limits{CPU: 20 * time.Second, Time: 30 * time.Second, Memo
 // buildTools makes what runs programs on strangers' files, some at once: a
 // driver like that of tasks, with a folder and room of its own, so that a task
 // never waits for a paper nor a paper for a task.
-func (h *house) buildTools(s *settings, atOnce int) error {
+func (h *application) buildTools(s *settings, atOnce int) error {
 	folder, err := filepath.Abs(filepath.Join(s.Data, "tools"))
 	if err != nil {
 		return err

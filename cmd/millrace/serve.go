@@ -114,7 +114,7 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 }
 
 // serveAdmin serves metrics and profiles on their own listener, if asked.
-func (s *settings) serveAdmin(ctx context.Context, w world, g *errgroup.Group, h *house) error {
+func (s *settings) serveAdmin(ctx context.Context, w world, g *errgroup.Group, h *application) error {
 	if s.AdminListen == "" {
 		return nil
 	}

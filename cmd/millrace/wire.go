@@ -56,8 +56,8 @@ import (
 	"github.com/millrace/millrace/web"
 )
 
-// house is the running parts, put together.
-type house struct {
+// application is the parts of a server.
+type application struct {
 	log      *slog.Logger
 	db       *store.DB
 	sender   *mail.Sender
@@ -66,7 +66,7 @@ type house struct {
 	disk     *freedisk.Watch
 	engine   *engine.Engine
 	ai       *ai.Service
-	driver   *lateDriver
+	driver   *asyncDriver
 	images   *images.Store
 	tools    *tool.Runner
 	scratch  string // the folder of PDFs on their way
@@ -85,7 +85,7 @@ type house struct {
 }
 
 // build puts the parts together; origins are where we are served.
-func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, origins []string) (*house, error) {
+func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, origins []string) (*application, error) {
 	transport, mailbox, err := s.mailTransport()
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err != nil {
 		return nil, err
 	}
-	h := &house{log: log, db: db, sender: mail.NewSender(db, transport, log, time.Now), metrics: newRegistry(), memory: memory.Limit(log)}
+	h := &application{log: log, db: db, sender: mail.NewSender(db, transport, log, time.Now), metrics: newRegistry(), memory: memory.Limit(log)}
 	if err := s.checkMachines(ctx, db, log); err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	}
 	people, accounts, cookie := s.people(h.accounts, db, catalog, origins)
 	h.account = account.NewService(account.Options{
-		Store: db, Eraser: db, Runs: db, Objects: keep, Workshop: h.engine, Mailbox: mailbox, Log: log, Now: time.Now,
+		Store: db, Eraser: db, Runs: db, Objects: keep, Engine: h.engine, Mailbox: mailbox, Log: log, Now: time.Now,
 		Lifetimes: account.Lifetimes{UploadLink: files.UploadLife, Transfer: files.TransferLife},
 	})
 	drawings := workflows.NewService(db, time.Now)
@@ -148,10 +148,10 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	drawings.GoLive(h.editor)
 	countRooms(h.metrics, h.editor)
 	asked := runs.NewService(runs.Options{
-		Store: settled{db, h.editor}, Details: db, Shards: db, Reports: db.Key("reports"), Logs: db, Submit: settled{db, h.editor}, Sweeps: settled{db, h.editor}, Kept: db, Recipes: recipe.Of, Objects: keep, Workshop: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
+		Store: syncedStore{db, h.editor}, Details: db, Shards: db, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor}, Sweeps: syncedStore{db, h.editor}, Kept: db, Recipes: recipe.Of, Objects: keep, Engine: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
 	})
 	api := httpapi.New(httpapi.Options{
-		Away: store.Away,
+		Away: store.IsUnavailable,
 		Log:  log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings,
 		Life: ctx, Runs: asked, Compare: &compare.Service{Runs: asked, Details: db, Memory: h.memory},
 		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
@@ -169,15 +169,15 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	return h, nil
 }
 
-// settled is the database as a run sees it: with everything that people have
-// drawn until now.
-type settled struct {
+// syncedStore is the database as a run sees it: with everything that people have
+// edited until now.
+type syncedStore struct {
 	*store.DB
 	editor *collab.Server
 }
 
-func (s settled) RunSource(ctx context.Context, team ids.Team, id ids.Workflow) (runs.Source, error) {
-	if _, err := s.editor.Settle(ctx, team, id); err != nil {
+func (s syncedStore) RunSource(ctx context.Context, team ids.Team, id ids.Workflow) (runs.Source, error) {
+	if _, err := s.editor.SyncDefinition(ctx, team, id); err != nil {
 		return runs.Source{}, err
 	}
 	return s.DB.RunSource(ctx, team, id)
@@ -189,8 +189,8 @@ const (
 	awayShared   = time.Minute
 )
 
-// buildEngine makes what carries runs out, on this machine.
-func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept, c credits.Catalog) (err error) {
+// buildEngine makes what executes runs on this machine.
+func (h *application) buildEngine(ctx context.Context, s *settings, keep objects.Kept, c credits.Catalog) (err error) {
 	folder, err := filepath.Abs(filepath.Join(s.Data, "attempts"))
 	if err != nil {
 		return err
@@ -233,14 +233,14 @@ func (h *house) buildEngine(ctx context.Context, s *settings, keep objects.Kept,
 		Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
 		FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: time.Now},
 		Dir:           folder, Owner: host + " " + rand.Text(), Host: host, AbandonAfter: away,
-		Changed: h.feed.Changed, Ended: h.feed.Ended, Sampled: h.hub.Feel, Log: h.log, Now: time.Now,
+		Changed: h.feed.Changed, Ended: h.feed.Ended, Sampled: h.hub.SetUsage, Log: h.log, Now: time.Now,
 	})
 	h.feed.Wake, h.feed.Cancel = h.engine.Wake, h.engine.Cancel
 	return nil
 }
 
 // watchDisk has the server stop taking things on before its disk is full.
-func (h *house) watchDisk(s *settings) error {
+func (h *application) watchDisk(s *settings) error {
 	var least int64
 	var err error
 	if s.MinFreeDisk != "" {
@@ -253,7 +253,7 @@ func (h *house) watchDisk(s *settings) error {
 	return err
 }
 
-// mailTransport takes letters away; the mailbox is nil unless they stay here.
+// mailTransport sends mails; the mailbox is nil unless they stay here.
 func (s *settings) mailTransport() (mail.Transport, account.Mailbox, error) {
 	if s.SMTPURL != "" {
 		c, err := mail.NewSMTP(s.SMTPURL, time.Now)
@@ -307,12 +307,12 @@ func (s *settings) checkEnvironment(context.Context) error { return s.problems()
 
 // recover takes back what a dead server was at. Only the one owner of an
 // embedded database may think that it is dead.
-func (h *house) recover(ctx context.Context) error {
+func (h *application) recover(ctx context.Context) error {
 	return errors.Join(h.files.Recover(ctx), h.db.ReleaseErasures(ctx), h.db.ResetUpkeep(ctx))
 }
 
 // background is what runs beside the requests, on every server and worker.
-func (h *house) background(ctx context.Context, g *errgroup.Group) {
+func (h *application) background(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return h.disk.Run(ctx) })
 	g.Go(func() error { return h.feed.Run(ctx) })
 	g.Go(func() error { return h.sender.Run(ctx) })
@@ -327,7 +327,7 @@ func (h *house) background(ctx context.Context, g *errgroup.Group) {
 // shed gives back what only starting took, 8 MB of buffers for migrations among
 // it. The heap grows to twice what was last found in use, so this also bounds
 // what it grows to.
-func (h *house) shed() error {
+func (h *application) shed() error {
 	<-h.driver.ready
 	runtime.GC() // a pool lets go of what it holds at the second collection
 	debug.FreeOSMemory()

@@ -64,8 +64,8 @@ type Objects interface {
 	DeletePrefix(ctx context.Context, prefix string) (n int, err error)
 }
 
-// Workshop carries the team's runs out.
-type Workshop interface {
+// Engine carries the team's runs out.
+type Engine interface {
 	Cancel(id ids.Run)
 	// LocalRuns are the runs of which something is left on this machine.
 	LocalRuns(ctx context.Context) ([]ids.Run, error)
@@ -89,7 +89,7 @@ type Options struct {
 	Eraser    Eraser
 	Runs      RunStore
 	Objects   Objects
-	Workshop  Workshop
+	Engine    Engine
 	Mailbox   Mailbox // nil: letters leave the house
 	Lifetimes Lifetimes
 	Log       *slog.Logger

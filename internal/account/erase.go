@@ -113,7 +113,7 @@ func (s *Service) endRuns(ctx context.Context, team ids.Team) error {
 			return err
 		}
 		for _, id := range open {
-			s.Workshop.Cancel(id)
+			s.Engine.Cancel(id)
 		}
 		if len(open) == 0 {
 			left, err := s.atWork(ctx, team)
@@ -128,7 +128,7 @@ func (s *Service) endRuns(ctx context.Context, team ids.Team) error {
 }
 
 func (s *Service) atWork(ctx context.Context, team ids.Team) (bool, error) {
-	here, err := s.Workshop.LocalRuns(ctx)
+	here, err := s.Engine.LocalRuns(ctx)
 	if err != nil || len(here) == 0 {
 		return false, err
 	}

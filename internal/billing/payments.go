@@ -90,8 +90,8 @@ type PaymentEvent struct {
 	Invoice InvoiceRef
 }
 
-// Told is what the event says of its subscription.
-func (e PaymentEvent) Told() Subscription {
+// SubscriptionState is what the event says of its subscription.
+func (e PaymentEvent) SubscriptionState() Subscription {
 	return Subscription{ID: e.Subscription, Plan: e.Plan, State: e.State, Before: e.Before, Began: e.Began, Ended: e.Ended, EventAt: e.Created}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/once"
 )
 
 // OrderState is how far an order has come.
@@ -65,10 +64,10 @@ type Invoice struct {
 type OrderStore interface {
 	InsertOrder(ctx context.Context, p Purchase) error
 	// OpenedCheckout notes where an order is paid, with the answer to repeat.
-	OpenedCheckout(ctx context.Context, order, session string, r *once.Record, now time.Time) error
-	// Told takes in an event and brings the ledger in line with all that is
+	OpenedCheckout(ctx context.Context, order, session string, r *access.IdempotencyRecord, now time.Time) error
+	// ApplyPayment takes in an event and brings the ledger in line with all that is
 	// known of its order; told twice, or in another order, it ends the same.
-	Told(ctx context.Context, e PaymentEvent, now time.Time) error
+	ApplyPayment(ctx context.Context, e PaymentEvent, now time.Time) error
 	OrderBySecret(ctx context.Context, secretHash string) (Purchase, error)
 	CancelOrder(ctx context.Context, order string) error
 	InvoiceStore
@@ -95,7 +94,7 @@ type TopUp struct {
 	Base       string // the public URL the buyer came by
 
 	// Once records the answer with the effect; nil without an idempotency key.
-	Once func(url string) (*once.Record, error)
+	Once func(url string) (*access.IdempotencyRecord, error)
 }
 
 // StartTopUp opens a checkout and says where it is paid.
@@ -119,7 +118,7 @@ func (s *Service) StartTopUp(ctx context.Context, caller access.Caller, in TopUp
 	if err != nil {
 		return "", err
 	}
-	var record *once.Record
+	var record *access.IdempotencyRecord
 	if in.Once != nil {
 		if record, err = in.Once(session.URL); err != nil {
 			return "", err
@@ -154,7 +153,7 @@ func (s *Service) Webhook(ctx context.Context, payload []byte, signature string)
 	if err != nil || e.Kind == Irrelevant {
 		return err
 	}
-	return s.orders.Told(ctx, e, s.now())
+	return s.orders.ApplyPayment(ctx, e, s.now())
 }
 
 // Invoices are what was billed before one of them, or until now, newest first,
@@ -205,7 +204,7 @@ func (s *Service) PayCheckout(ctx context.Context, secret string) (Purchase, err
 		return p, err
 	}
 	p.State = OrderPaid
-	return p, s.orders.Told(ctx, PaymentEvent{
+	return p, s.orders.ApplyPayment(ctx, PaymentEvent{
 		ID: "sandbox " + p.ID, Kind: CheckoutPaid, Created: s.now(), Order: p.ID, Team: p.Team, Payment: "sandbox " + p.ID,
 		Amount: p.Package.AmountMinor, Currency: p.Package.Currency,
 	}, s.now())

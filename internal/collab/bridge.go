@@ -17,14 +17,14 @@ const bridgePause = 100 * time.Millisecond
 // maxBridged bounds a message between servers; PostgreSQL takes 8,000 bytes.
 const maxBridged = 7000
 
-// What servers tell one another of a room. Each message is the word, the
+// What servers send one another about a room. Each message is its kind, the
 // server, the workflow, and what there is to say.
 const (
-	wordWrote = "wrote" // an update was stored
-	wordHere  = "here"  // presences
-	wordWho   = "who"   // asks who has the room open, and for their presences
-	wordOpen  = "open"  // the answer
-	wordShut  = "shut"
+	messageUpdated  = "wrote" // an update was stored
+	messagePresence = "here"  // presences
+	messageWho      = "who"   // asks who has the room open, and for their presences
+	messageOpen     = "open"  // the answer
+	messageClosed   = "shut"
 )
 
 // counts are for the operator.
@@ -45,40 +45,40 @@ func (s *Server) Measure() Measure {
 	return Measure{Rooms: int64(rooms), Conns: s.counts.conns.Load(), Stored: s.counts.stored.Load(), Refused: s.counts.refused.Load(), Slow: s.counts.slow.Load()}
 }
 
-// tell sends who is where to the sockets of the room and to the other servers.
-func (r *room) tell(ctx context.Context) {
+// publishPresence sends who is where to the sockets of the room and to the other servers.
+func (r *room) publishPresence(ctx context.Context) {
 	now := r.s.Now()
 	r.mu.Lock()
-	here, elsewhere := r.gather(now)
+	here, others := r.gather(now)
 	if len(here) > 0 {
-		r.told = now
+		r.presenceSentAt = now
 	}
-	if len(elsewhere) > 0 {
+	if len(others) > 0 {
 		r.bridged = now
 	}
 	r.mu.Unlock()
 	if len(here) > 0 {
 		frame := presenceFrame(here)
-		for _, c := range r.audience(nil) {
+		for _, c := range r.recipients(nil) {
 			c.send(frame)
 		}
 	}
-	for _, e := range elsewhere {
+	for _, e := range others {
 		if !r.hasOthers() {
 			break
 		}
 		body := base64.RawStdEncoding.EncodeToString(presenceBody([]entry{e}))
 		if len(body) <= maxBridged {
-			r.send(ctx, wordHere, body)
+			r.send(ctx, messagePresence, body)
 		}
 	}
 }
 
-// announce tells the other servers in this room that there is something to
-// read. One that does not hear it looks by itself a moment later.
+// announce notifies the other servers in this room that there is something to
+// read. One that does not receive it polls a moment later.
 func (r *room) announce(ctx context.Context) {
 	if r.hasOthers() {
-		r.send(ctx, wordWrote, "")
+		r.send(ctx, messageUpdated, "")
 	}
 }
 
@@ -94,23 +94,23 @@ func (r *room) send(ctx context.Context, word, body string) {
 	}
 	if err := r.s.Bridge.Send(ctx, strings.Join([]string{word, r.s.name, string(r.id), body}, " ")); err != nil {
 		// The others look by themselves, only later.
-		r.s.Log.WarnContext(ctx, "cannot tell the other servers", slog.Any("error", err))
+		r.s.Log.WarnContext(ctx, "cannot notify the other servers", slog.Any("error", err))
 	}
 }
 
-// listen hears what other servers say, until ctx ends.
+// listen receives what other servers send, until ctx ends.
 func (s *Server) listen(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := s.Bridge.Listen(ctx, func(m string) { s.heard(ctx, m) }, func() {
+		err := s.Bridge.Listen(ctx, func(m string) { s.receive(ctx, m) }, func() {
 			for _, r := range s.all() {
-				r.wroteElsewhere()
-				r.send(ctx, wordWho, "")
+				r.noteRemoteUpdate()
+				r.send(ctx, messageWho, "")
 			}
 		})
 		if ctx.Err() != nil {
 			return
 		}
-		s.Log.WarnContext(ctx, "lost touch with the other servers; trying again", slog.Any("error", err))
+		s.Log.WarnContext(ctx, "lost the connection to the other servers; trying again", slog.Any("error", err))
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
@@ -118,7 +118,7 @@ func (s *Server) listen(ctx context.Context) {
 	}
 }
 
-func (s *Server) heard(ctx context.Context, message string) {
+func (s *Server) receive(ctx context.Context, message string) {
 	parts := strings.SplitN(message, " ", 4)
 	if len(parts) != 4 || parts[1] == s.name {
 		return
@@ -130,42 +130,42 @@ func (s *Server) heard(ctx context.Context, message string) {
 		return
 	}
 	switch parts[0] {
-	case wordWrote:
-		r.wroteElsewhere()
-	case wordHere:
+	case messageUpdated:
+		r.noteRemoteUpdate()
+	case messagePresence:
 		body, err := base64.RawStdEncoding.DecodeString(parts[3])
 		if err != nil {
 			return
 		}
 		if list, err := readEntries(body); err == nil {
-			r.hearOf(list)
+			r.mergePresence(list)
 		}
-	case wordWho:
-		r.shares(parts[1], true)
-		r.send(ctx, wordOpen, "")
-	case wordOpen:
-		r.shares(parts[1], true)
-	case wordShut:
-		r.shares(parts[1], false)
+	case messageWho:
+		r.noteServer(parts[1], true)
+		r.send(ctx, messageOpen, "")
+	case messageOpen:
+		r.noteServer(parts[1], true)
+	case messageClosed:
+		r.noteServer(parts[1], false)
 	}
 }
 
-// shares notes whether another server has this room open. One that has is told
-// who is here.
-func (r *room) shares(server string, open bool) {
+// noteServer notes whether another server has this room open. One that has gets
+// the presences of this one.
+func (r *room) noteServer(server string, open bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !open {
 		delete(r.others, server)
 		return
 	}
-	r.others[server], r.tellAll = true, true
-	r.stir()
+	r.others[server], r.sendAllPresence = true, true
+	r.wakeUp()
 }
 
-func (r *room) wroteElsewhere() {
+func (r *room) noteRemoteUpdate() {
 	r.mu.Lock()
 	r.behind = true
 	r.mu.Unlock()
-	r.stir()
+	r.wakeUp()
 }

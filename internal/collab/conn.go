@@ -20,50 +20,50 @@ const (
 
 // conn is one socket.
 type conn struct {
-	r    *room
-	ws   *websocket.Conn
-	line *line
-	pass sharing.Pass
-	user json.RawMessage // who they are, as others see them
-	acks bool            // understands our own messages
+	r     *room
+	ws    *websocket.Conn
+	queue *sendQueue
+	pass  sharing.Pass
+	user  json.RawMessage // who they are, as others see them
+	acks  bool            // understands our own messages
 
 	stored  uint64          // changes of this client that are stored; under the room's mu
-	acked   uint64          // of those, how many it was told; under the room's mu
+	acked   uint64          // of those, how many were acknowledged; under the room's mu
 	clients map[uint64]bool // presences it has introduced; under the room's mu
 
-	mu       sync.Mutex
-	answered int // bytes sent because it asked, not yet counted
-	closed   bool
-	breath   *time.Timer
-	farewell sync.WaitGroup
+	mu             sync.Mutex
+	answered       int // bytes sent because it asked, not yet counted
+	closed         bool
+	keepAliveTimer *time.Timer
+	closing        sync.WaitGroup
 }
 
-func newConn(r *room, ws *websocket.Conn, line *line, pass sharing.Pass, acks bool) *conn {
+func newConn(r *room, ws *websocket.Conn, line *sendQueue, pass sharing.Pass, acks bool) *conn {
 	user, err := json.Marshal(map[string]string{"id": pass.Subject(), "name": pass.Name, "color": pass.Color, "role": string(pass.Role)})
 	if err != nil { // strings can always be written
 		panic(err)
 	}
-	return &conn{r: r, ws: ws, line: line, pass: pass, user: user, acks: acks, clients: map[uint64]bool{}}
+	return &conn{r: r, ws: ws, queue: line, pass: pass, user: user, acks: acks, clients: map[uint64]bool{}}
 }
 
 // serve speaks with the client until one of them leaves.
 func (c *conn) serve() {
 	c.mu.Lock()
-	c.breath = time.AfterFunc(c.r.s.Times.KeepAlive, c.breathe)
+	c.keepAliveTimer = time.AfterFunc(c.r.s.Times.KeepAlive, c.keepAlive)
 	c.mu.Unlock()
 	if c.r.join(c) {
 		c.listen()
 	}
 	c.r.leave(c)
 	c.mu.Lock()
-	told := c.closed
+	was := c.closed
 	c.closed = true // nothing more is begun
-	c.breath.Stop()
+	c.keepAliveTimer.Stop()
 	c.mu.Unlock()
-	if !told {
+	if !was {
 		_ = c.ws.CloseNow() // it has left
 	}
-	c.farewell.Wait()
+	c.closing.Wait()
 }
 
 // listen reads what the client says.
@@ -72,7 +72,7 @@ func (c *conn) listen() {
 	left, seen := float64(burst), c.r.s.Now()
 	for {
 		kind, frame, err := c.ws.Read(ctx)
-		if err != nil || c.isClosed() { // who was sent away is not heard any more
+		if err != nil || c.isClosed() { // closed meanwhile
 			return
 		}
 		m, err := read(frame)
@@ -80,9 +80,9 @@ func (c *conn) listen() {
 			c.close(codeBad, "this is no message of the protocol")
 			return
 		}
-		c.hear(m)
+		c.handle(m)
 		now := c.r.s.Now()
-		left = min(burst, left+now.Sub(seen).Seconds()*perSecond) - 1 - float64(len(frame)+c.owes())/perMessage
+		left = min(burst, left+now.Sub(seen).Seconds()*perSecond) - 1 - float64(len(frame)+c.takeCharged())/perMessage
 		seen = now
 		if left < 0 {
 			time.Sleep(time.Duration(-left / perSecond * float64(time.Second))) // who wants too much at once
@@ -90,37 +90,37 @@ func (c *conn) listen() {
 	}
 }
 
-// owes is how much was sent because the client asked since it was last counted.
-func (c *conn) owes() (bytes int) {
+// takeCharged is how much was sent because the client asked since it was last counted.
+func (c *conn) takeCharged() (bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	bytes, c.answered = c.answered, 0
 	return bytes
 }
 
-func (c *conn) hear(m message) {
+func (c *conn) handle(m message) {
 	switch {
 	case m.kind == kindAwareness:
-		c.r.meet(c, m.entries)
+		c.r.updatePresence(c, m.entries)
 	case m.kind == kindAsk:
 		c.r.introduce(c)
 	case m.part == syncStep1:
 		c.r.ask(question{from: c, state: append([]byte(nil), m.body...)})
 	case c.pass.Role != sharing.Editor:
-		c.r.s.counts.refused.Add(1) // who only reads is not heard
+		c.r.s.counts.refused.Add(1) // viewers may not write
 	default:
 		c.r.take(c, m.body)
 	}
 }
 
-// send tells the client something. One that does not keep up is sent away: it
+// send queues a frame for the client. One that does not keep up is closed: it
 // comes back and asks what it lacks.
 func (c *conn) send(frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.closed && c.line.put(frame) != nil {
+	if !c.closed && c.queue.put(frame) != nil {
 		c.r.s.counts.slow.Add(1)
-		c.shut(codeSlow, "too much waits for you; come back")
+		c.closeLocked(codeSlow, "too much waits for you; come back")
 	}
 }
 
@@ -132,7 +132,7 @@ func (c *conn) reply(frame []byte) {
 	c.send(frame)
 }
 
-// acknowledge tells the client how many of its changes are stored, if it wants
+// acknowledge sends the client how many of its changes are stored, if it wants
 // to know. The room's mu is held.
 func (c *conn) acknowledge() {
 	if c.acks && c.stored > c.acked {
@@ -141,11 +141,11 @@ func (c *conn) acknowledge() {
 	}
 }
 
-// close ends the socket with a code that tells why.
+// close ends the socket with a code that says why.
 func (c *conn) close(code websocket.StatusCode, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.shut(code, reason)
+	c.closeLocked(code, reason)
 }
 
 func (c *conn) isClosed() bool {
@@ -154,24 +154,24 @@ func (c *conn) isClosed() bool {
 	return c.closed
 }
 
-// shut is close for who holds mu. The handshake may take its time.
-func (c *conn) shut(code websocket.StatusCode, reason string) {
+// closeLocked is close for who holds mu. The handshake may take its time.
+func (c *conn) closeLocked(code websocket.StatusCode, reason string) {
 	if c.closed {
 		return
 	}
 	c.closed = true
-	c.line.drop()
-	c.farewell.Go(func() { _ = c.ws.Close(code, reason) })
+	c.queue.drop()
+	c.closing.Go(func() { _ = c.ws.Close(code, reason) })
 }
 
-// breathe says something small now and then: browsers hide the protocol's own
+// keepAlive says something small now and then: browsers hide the protocol's own
 // pings from the client, which gives up after half a minute without a message.
 // The ping finds out whether anybody is still there.
-func (c *conn) breathe() {
+func (c *conn) keepAlive() {
 	c.send(framed([]byte(emptyEntries)))
 	c.mu.Lock()
 	if !c.closed {
-		c.breath.Reset(c.r.s.Times.KeepAlive)
+		c.keepAliveTimer.Reset(c.r.s.Times.KeepAlive)
 	}
 	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*sendTime)

@@ -19,9 +19,9 @@ type guard struct {
 	text    string
 }
 
-// guardWords are the fields by which something becomes guarded: an update that
+// guardedFields are the fields by which something becomes guarded: an update that
 // adds one has its name in it.
-var guardWords = [][]byte{[]byte("secrets"), []byte("connection"), []byte("source"), []byte("environment")}
+var guardedFields = [][]byte{[]byte("secrets"), []byte("connection"), []byte("source"), []byte("environment")}
 
 // takeFrom applies an update of a client, if it may make it. mu is held.
 func (r *room) takeFrom(c *conn, data []byte) ([]byte, error) {
@@ -40,7 +40,7 @@ func (r *room) takeFrom(c *conn, data []byte) ([]byte, error) {
 		if before == "" && !mentions(data) {
 			return nil
 		}
-		definition, err := drawn(r.doc, nil)
+		definition, err := readDefinition(r.doc, nil)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (r *room) takeFrom(c *conn, data []byte) ([]byte, error) {
 }
 
 func mentions(update []byte) bool {
-	for _, word := range guardWords {
+	for _, word := range guardedFields {
 		if bytes.Contains(update, word) {
 			return true
 		}
@@ -64,7 +64,7 @@ func mentions(update []byte) bool {
 // guarded is what the document has to guard. mu is held.
 func (r *room) guarded(c *conn) (string, error) {
 	if v := r.doc.Version(); !r.guard.known || r.guard.version != v {
-		definition, err := drawn(r.doc, nil)
+		definition, err := readDefinition(r.doc, nil)
 		if err != nil {
 			return "", err
 		}

@@ -17,13 +17,13 @@ const (
 	kindAwareness = 1
 	kindAsk       = 3 // for everybody's presence
 
-	kindStored  = 100 // how many of the client's changes are stored
-	kindSettled = 101 // what the definition has become, as JSON
+	kindStored = 100 // how many of the client's changes are stored
+	kindSynced = 101 // what the definition has become, as JSON
 )
 
 // The parts of a sync message.
 const (
-	syncStep1  = 0 // a state vector: tell me what I lack
+	syncStep1  = 0 // a state vector: asks for what the sender lacks
 	syncStep2  = 1 // what you lack
 	syncUpdate = 2 // what has changed
 )
@@ -108,8 +108,8 @@ func readEntries(body []byte) (list []entry, err error) {
 	return list, r.Err()
 }
 
-// wear makes a state carry who it really is, whatever the client wrote.
-func (e *entry) wear(user json.RawMessage) error {
+// setUser puts into a state who it really is, whatever the client wrote.
+func (e *entry) setUser(user json.RawMessage) error {
 	if e.state == nil {
 		return nil
 	}
@@ -175,9 +175,9 @@ func storedFrame(n uint64) []byte {
 	return framed(w.Bytes())
 }
 
-// settledFrame tells what the definition has become: its revision, and the
+// syncedFrame is what the definition has become: its revision, and the
 // problems that everybody should see.
-func settledFrame(definition workflows.Workflow) ([]byte, error) {
+func syncedFrame(definition workflows.Workflow) ([]byte, error) {
 	news := struct {
 		Revision int             `json:"revision"`
 		ETag     string          `json:"etag"`
@@ -188,7 +188,7 @@ func settledFrame(definition workflows.Workflow) ([]byte, error) {
 	}
 	text, err := json.Marshal(news)
 	var w lib0.Writer
-	w.Uint(kindSettled)
+	w.Uint(kindSynced)
 	w.String(string(text))
 	return framed(w.Bytes()), err
 }

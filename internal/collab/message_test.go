@@ -50,12 +50,12 @@ func FuzzReadingAMessage(f *testing.F) {
 			} else {
 				_ = doc.Apply(m.body)
 			}
-			if _, err := drawn(doc, nil); err != nil {
+			if _, err := readDefinition(doc, nil); err != nil {
 				t.Fatal(err)
 			}
 		case kindAwareness:
 			for i := range m.entries {
-				if err := m.entries[i].wear(user); err != nil {
+				if err := m.entries[i].setUser(user); err != nil {
 					t.Fatal(err)
 				}
 				var state struct{ User map[string]string }
@@ -81,17 +81,17 @@ const whole = `{"version":1,"parameters":{"q":{"type":"integer","default":20}},"
 // A definition becomes a document and comes back as it was, in its order.
 func TestADefinitionSurvivesTheDocument(t *testing.T) {
 	doc := ydoc.New(1, ydoc.Limits{Roots: roots})
-	if _, err := draw(doc, []byte(whole)); err != nil {
+	if _, err := writeDefinition(doc, []byte(whole)); err != nil {
 		t.Fatal(err)
 	}
-	got, err := drawn(doc, []byte(whole))
+	got, err := readDefinition(doc, []byte(whole))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a, b := generic(t, got), generic(t, []byte(whole)); !reflect.DeepEqual(a, b) {
 		t.Errorf("got %v\nwant %v", a, b)
 	}
-	update, err := draw(doc, got)
+	update, err := writeDefinition(doc, got)
 	if err != nil || update != nil {
 		t.Errorf("saying it again changed %x, %v", update, err)
 	}
@@ -103,7 +103,7 @@ func TestADefinitionSurvivesTheDocument(t *testing.T) {
 // What a script leaves alone stays as it is: two who edit two fields both win.
 func TestDrawingTouchesOnlyWhatDiffers(t *testing.T) {
 	doc := ydoc.New(1, ydoc.Limits{Roots: roots})
-	if _, err := draw(doc, []byte(whole)); err != nil {
+	if _, err := writeDefinition(doc, []byte(whole)); err != nil {
 		t.Fatal(err)
 	}
 	peer := ydoc.New(2, ydoc.Limits{})
@@ -120,7 +120,7 @@ func TestDrawingTouchesOnlyWhatDiffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, err := draw(doc, bytes.Replace([]byte(whole), []byte(`"command":"cat é"`), []byte(`"command":"zcat é","timeoutSeconds":9`), 1))
+	ours, err := writeDefinition(doc, bytes.Replace([]byte(whole), []byte(`"command":"cat é"`), []byte(`"command":"zcat é","timeoutSeconds":9`), 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestAnyDocumentSaysADefinition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := drawn(doc, []byte("nonsense"))
+	text, err := readDefinition(doc, []byte("nonsense"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,12 +16,12 @@ type person struct {
 	at   time.Time // when they last said so
 }
 
-// join lets a socket into the room, and tells it what there is.
+// join lets a socket into the room, and sends it what there is.
 func (r *room) join(c *conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.over || r.leaving:
+	case r.ended || r.leaving:
 		c.close(codeRestart, "the room was closed; come back")
 		return false
 	case c.pass.Epoch != r.head.Epoch:
@@ -50,18 +50,18 @@ func (r *room) leave(c *conn) {
 	for id := range c.clients {
 		if p := r.people[id]; p != nil && p.conn == c {
 			p.state = nil
-			r.spread(id, true)
+			r.queuePresence(id, true)
 		}
 	}
 	if len(r.conns) == 0 {
 		r.emptied = r.s.Now()
 	}
-	r.stir()
+	r.wakeUp()
 }
 
-// meet takes in what a socket says of who is where. Nobody speaks for another
+// updatePresence takes in what a socket says of who is where. Nobody speaks for another
 // socket's client, and everybody wears their own name.
-func (r *room) meet(c *conn, list []entry) {
+func (r *room) updatePresence(c *conn, list []entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.s.Now()
@@ -70,12 +70,12 @@ func (r *room) meet(c *conn, list []entry) {
 		if p != nil && p.conn != nil && p.conn != c {
 			continue
 		}
-		if !c.clients[e.client] && len(c.clients) >= maxClients || !newer(p, e) || e.wear(c.user) != nil {
+		if !c.clients[e.client] && len(c.clients) >= maxClients || !newer(p, e) || e.setUser(c.user) != nil {
 			continue
 		}
 		c.clients[e.client] = true
 		r.people[e.client] = &person{entry: e, conn: c, at: now}
-		r.spread(e.client, true)
+		r.queuePresence(e.client, true)
 	}
 }
 
@@ -87,8 +87,8 @@ func newer(p *person, e entry) bool {
 	return e.clock > p.clock || e.clock == p.clock && e.state == nil && p.state != nil
 }
 
-// hearOf takes in what another server says of the people there.
-func (r *room) hearOf(list []entry) {
+// mergePresence takes in what another server says of the people there.
+func (r *room) mergePresence(list []entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range list {
@@ -97,20 +97,20 @@ func (r *room) hearOf(list []entry) {
 			continue
 		}
 		r.people[e.client] = &person{entry: e, at: r.s.Now()}
-		r.spread(e.client, false)
+		r.queuePresence(e.client, false)
 	}
 }
 
-// spread notes that somebody's presence is to be told. mu is held.
-func (r *room) spread(client uint64, ours bool) {
-	r.news[client] = true
+// queuePresence notes that a presence is to be sent. mu is held.
+func (r *room) queuePresence(client uint64, ours bool) {
+	r.changedPresence[client] = true
 	if ours && r.s.Bridge != nil {
 		r.toBridge[client] = true
 	}
-	r.stir()
+	r.wakeUp()
 }
 
-// introduce tells a socket who is here.
+// introduce sends a socket who is here.
 func (r *room) introduce(c *conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,21 +128,21 @@ func (r *room) everybody() []byte {
 	return presenceFrame(list)
 }
 
-// gather collects what is to be told, here and to the other servers, and
+// gather collects what is to be sent, here and to the other servers, and
 // forgets who is gone. mu is held.
 func (r *room) gather(now time.Time) (here, elsewhere []entry) {
 	for id, p := range r.people {
 		if p.state != nil && now.Sub(p.at) > presenceLife {
 			p.state = nil
-			r.spread(id, p.conn != nil)
+			r.queuePresence(id, p.conn != nil)
 		}
 	}
-	if now.Sub(r.told) >= r.s.Times.Presence {
-		here = r.entries(r.news)
+	if now.Sub(r.presenceSentAt) >= r.s.Times.Presence {
+		here = r.entries(r.changedPresence)
 	}
 	if now.Sub(r.bridged) >= bridgePause {
-		if r.tellAll {
-			r.tellAll = false
+		if r.sendAllPresence {
+			r.sendAllPresence = false
 			for id, p := range r.people {
 				if p.conn != nil {
 					r.toBridge[id] = true
@@ -152,7 +152,7 @@ func (r *room) gather(now time.Time) (here, elsewhere []entry) {
 		elsewhere = r.entries(r.toBridge)
 	}
 	for id, p := range r.people {
-		if p.state == nil && !r.news[id] && !r.toBridge[id] {
+		if p.state == nil && !r.changedPresence[id] && !r.toBridge[id] {
 			delete(r.people, id)
 			if p.conn != nil {
 				delete(p.conn.clients, id)
@@ -162,7 +162,7 @@ func (r *room) gather(now time.Time) (here, elsewhere []entry) {
 	return here, elsewhere
 }
 
-// entries are those of the people named, who are then told.
+// entries are those of the people named, to be sent.
 func (r *room) entries(named map[uint64]bool) []entry {
 	list := make([]entry, 0, len(named))
 	for id := range named {

@@ -50,8 +50,8 @@ const maxConns = 500 // in a room
 // Where so many changes came at once, more are on their way: after a moment
 // they go out in one frame, not in several.
 const (
-	crowd      = 16
-	crowdPause = time.Millisecond
+	manyChanges = 16
+	manyPause   = time.Millisecond
 )
 
 // room is one document and the people at it. Everything under mu is quick:
@@ -66,43 +66,43 @@ type room struct {
 	wake    chan struct{}
 	users   int // who hold it open; under the server's mu
 
-	storing  sync.Mutex   // one stores at a time
-	atOnce   atomic.Int64 // changes in the last batch
-	settling sync.Mutex
+	storeMu sync.Mutex   // one stores at a time
+	atOnce  atomic.Int64 // changes in the last batch
+	syncMu  sync.Mutex
 
-	mu       sync.Mutex
-	doc      *ydoc.Doc
-	head     sharing.Head  // what is stored, and in doc
-	author   access.Author // of the newest update
-	prior    []byte        // the definition as it was settled
-	guard    guard
-	pending  []change // in doc, not stored
-	busy     bool     // some of doc is being stored
-	keeping  bool     // the definition or a snapshot is being written
-	asked    []question
-	behind   bool // others have written
-	rows     int  // since the snapshot
-	bytes    int
-	since    time.Time // the first unsettled update
-	latest   time.Time // the newest
-	emptied  time.Time // nobody has been here since
-	conns    map[*conn]bool
-	people   map[uint64]*person
-	news     map[uint64]bool // whose presence is to be told
-	told     time.Time       // when presence was last told
-	leaving  bool            // everybody was sent away, and whoever comes is
-	over     bool            // closed; whoever comes opens another
-	others   map[string]bool // servers that have this room open, too
-	tellAll  bool            // one of them asked who is here
-	toBridge map[uint64]bool
-	bridged  time.Time
+	mu              sync.Mutex
+	doc             *ydoc.Doc
+	head            sharing.Head  // what is stored, and in doc
+	author          access.Author // of the newest update
+	lastDefinition  []byte        // the definition as it was last synced
+	guard           guard
+	pending         []change // in doc, not stored
+	busy            bool     // some of doc is being stored
+	syncing         bool     // the definition or a snapshot is being written
+	asked           []question
+	behind          bool // others have written
+	rows            int  // since the snapshot
+	bytes           int
+	since           time.Time // the first unsettled update
+	latest          time.Time // the newest
+	emptied         time.Time // nobody has been here since
+	conns           map[*conn]bool
+	people          map[uint64]*person
+	changedPresence map[uint64]bool // whose presence is to be sent
+	presenceSentAt  time.Time       // when presence was last sent
+	leaving         bool            // all sockets were closed, and new ones are
+	ended           bool            // closed; whoever comes opens another
+	others          map[string]bool // servers that have this room open, too
+	sendAllPresence bool            // one of them asked who is here
+	toBridge        map[uint64]bool
+	bridged         time.Time
 }
 
 // change is an update that has been applied and waits to be stored.
 type change struct {
 	from   *conn // nil: the server itself
 	data   []byte
-	waits  bool // for updates still to come; nobody is told of it yet
+	waits  bool // for updates still to come; it is not sent to others yet
 	author access.Author
 }
 
@@ -115,7 +115,7 @@ type question struct {
 func newRoom(s *Server, team ids.Team, id ids.Workflow) *room {
 	return &room{
 		s: s, team: team, id: id, loaded: make(chan struct{}), wake: make(chan struct{}, 1), emptied: s.Now(),
-		conns: map[*conn]bool{}, people: map[uint64]*person{}, news: map[uint64]bool{}, toBridge: map[uint64]bool{}, others: map[string]bool{},
+		conns: map[*conn]bool{}, people: map[uint64]*person{}, changedPresence: map[uint64]bool{}, toBridge: map[uint64]bool{}, others: map[string]bool{},
 	}
 }
 
@@ -140,15 +140,15 @@ func (r *room) load(ctx context.Context) error {
 		}
 		d, err := r.s.Documents.Document(ctx, r.id, 0)
 		if err == nil {
-			r.doc, r.prior = ydoc.New(newClient(), r.s.Limits), w.Definition
-			r.head = sharing.Head{Epoch: d.Epoch, Settled: d.Settled}
+			r.doc, r.lastDefinition = ydoc.New(newClient(), r.s.Limits), w.Definition
+			r.head = sharing.Head{Epoch: d.Epoch, Synced: d.Synced}
 			_, err = r.apply(d)
 			return err
 		}
 		if !fault.Is(err, fault.KindNotFound) {
 			return err
 		}
-		seed, err := seeded(w.Definition)
+		seed, err := seedDocument(w.Definition)
 		if err != nil {
 			return err
 		}
@@ -159,9 +159,9 @@ func (r *room) load(ctx context.Context) error {
 	return errors.New("the document could not be made: the workflow is saved all the time")
 }
 
-func seeded(definition []byte) ([]byte, error) {
+func seedDocument(definition []byte) ([]byte, error) {
 	doc := ydoc.New(seedClient, ydoc.Limits{Roots: roots})
-	if _, err := draw(doc, definition); err != nil {
+	if _, err := writeDefinition(doc, definition); err != nil {
 		return nil, err
 	}
 	return doc.Encode(), nil
@@ -190,14 +190,14 @@ func (r *room) apply(d sharing.Document) (news [][]byte, err error) {
 		r.rows, r.bytes = r.rows+1, r.bytes+len(u.Data)
 	}
 	r.head.Seq = max(r.head.Seq, d.Seq)
-	if r.head.Seq > r.head.Settled {
-		r.touched()
+	if r.head.Seq > r.head.Synced {
+		r.noteUpdate()
 	}
 	return news, nil
 }
 
-// touched starts the clock for settling. mu is held, or nobody else has r.
-func (r *room) touched() {
+// noteUpdate starts the clock for the next sync. mu is held, or nobody else has r.
+func (r *room) noteUpdate() {
 	r.latest = r.s.Now()
 	if r.since.IsZero() {
 		r.since = r.latest
@@ -209,53 +209,53 @@ func (r *room) release() {
 	r.s.mu.Lock()
 	r.users--
 	r.s.mu.Unlock()
-	r.stir()
+	r.wakeUp()
 }
 
-// stir makes the room look at what there is to do.
-func (r *room) stir() {
+// wakeUp makes the room look at what there is to do.
+func (r *room) wakeUp() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// live is the room's own goroutine: it stores, tells who is here, has the
+// run is the room's own goroutine: it stores, sends who is here, has the
 // definition follow, and closes the room when nobody has been in it for a
 // while.
-func (r *room) live(ctx context.Context) {
+func (r *room) run(ctx context.Context) {
 	r.loadErr = r.load(ctx)
 	close(r.loaded)
 	if r.loadErr != nil {
 		r.drop()
 		return
 	}
-	r.send(ctx, wordWho, "")
-	defer r.send(ctx, wordShut, "")
-	timer := time.NewTimer(r.s.Times.Linger)
+	r.send(ctx, messageWho, "")
+	defer r.send(ctx, messageClosed, "")
+	timer := time.NewTimer(r.s.Times.KeepEmpty)
 	defer timer.Stop()
 	for {
 		select {
 		case <-r.wake:
 		case <-timer.C:
 		}
-		if r.atOnce.Load() >= crowd {
-			time.Sleep(crowdPause)
+		if r.atOnce.Load() >= manyChanges {
+			time.Sleep(manyPause)
 		}
 		if r.store(ctx) != nil {
-			return // everybody was sent away
+			return // all sockets are closed
 		}
-		r.tell(ctx)
-		r.keepUp(ctx)
-		if r.left(ctx) {
+		r.publishPresence(ctx)
+		r.syncIfDue(ctx)
+		if r.closeIfIdle(ctx) {
 			return
 		}
 		timer.Reset(r.pause())
 	}
 }
 
-// complain notes what went wrong with what is tried again anyway.
-func (r *room) complain(ctx context.Context, err error) {
+// logError notes what went wrong with what is tried again anyway.
+func (r *room) logError(ctx context.Context, err error) {
 	if err != nil && !fault.Is(err, fault.KindNotFound) {
 		r.s.Log.ErrorContext(ctx, "cannot keep a document in order", slog.String("workflow", string(r.id)), slog.Any("error", err))
 	}
@@ -266,18 +266,18 @@ func (r *room) pause() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, t := r.s.Now(), r.s.Times
-	until := t.Linger
-	if len(r.news) > 0 {
-		until = min(until, r.told.Add(t.Presence).Sub(now))
+	until := t.KeepEmpty
+	if len(r.changedPresence) > 0 {
+		until = min(until, r.presenceSentAt.Add(t.Presence).Sub(now))
 	}
-	if len(r.toBridge) > 0 || r.tellAll {
+	if len(r.toBridge) > 0 || r.sendAllPresence {
 		until = min(until, r.bridged.Add(bridgePause).Sub(now))
 	}
-	if !r.since.IsZero() && !r.keeping {
-		until = min(until, r.latest.Add(t.SettleQuiet).Sub(now), r.since.Add(t.SettleMost).Sub(now))
+	if !r.since.IsZero() && !r.syncing {
+		until = min(until, r.latest.Add(t.SyncQuiet).Sub(now), r.since.Add(t.SyncMax).Sub(now))
 	}
 	if !r.emptied.IsZero() {
-		until = min(until, r.emptied.Add(t.Linger).Sub(now))
+		until = min(until, r.emptied.Add(t.KeepEmpty).Sub(now))
 	}
 	return max(until, time.Millisecond)
 }
@@ -286,13 +286,13 @@ func (r *room) pause() time.Duration {
 func (r *room) closed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.over
+	return r.ended
 }
 
-// drop takes the room out of the house.
+// drop removes the room from the server.
 func (r *room) drop() {
 	r.mu.Lock()
-	r.over = true
+	r.ended = true
 	r.mu.Unlock()
 	r.s.mu.Lock()
 	if r.s.rooms[r.id] == r {
@@ -301,18 +301,18 @@ func (r *room) drop() {
 	r.s.mu.Unlock()
 }
 
-// left reports whether the room has been empty for long enough, or the server
-// is closing, and then closes it: settled, snapshot taken, history dropped
+// closeIfIdle reports whether the room has been empty for long enough, or the server
+// is closing, and then closes it: definition synced, snapshot taken, history dropped
 // where it has grown.
-func (r *room) left(ctx context.Context) bool {
+func (r *room) closeIfIdle(ctx context.Context) bool {
 	if !r.idle() {
 		return false
 	}
-	_, err := r.settle(ctx, "")
+	_, err := r.syncDefinition(ctx, "")
 	if err == nil {
-		err = r.retire(ctx)
+		err = r.compact(ctx)
 	}
-	r.complain(ctx, err)
+	r.logError(ctx, err)
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	r.mu.Lock()
@@ -320,7 +320,7 @@ func (r *room) left(ctx context.Context) bool {
 	if r.users > 0 || len(r.pending) > 0 {
 		return false
 	}
-	r.over = true
+	r.ended = true
 	if r.s.rooms[r.id] == r {
 		delete(r.s.rooms, r.id)
 	}
@@ -333,18 +333,18 @@ func (r *room) idle() bool {
 	r.s.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return users == 0 && len(r.pending) == 0 && (closing || r.s.Now().Sub(r.emptied) >= r.s.Times.Linger)
+	return users == 0 && len(r.pending) == 0 && (closing || r.s.Now().Sub(r.emptied) >= r.s.Times.KeepEmpty)
 }
 
-// sendAway closes every socket, and has no more to do with what they know.
-func (r *room) sendAway(code websocket.StatusCode, reason string) {
+// closeAll closes every socket, and has no more to do with what they know.
+func (r *room) closeAll(code websocket.StatusCode, reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leaving = true
 	for c := range r.conns {
 		c.close(code, reason)
 	}
-	r.stir()
+	r.wakeUp()
 }
 
 func (r *room) passes() []sharing.Pass {
@@ -357,8 +357,8 @@ func (r *room) passes() []sharing.Pass {
 	return list
 }
 
-// look compares the room with what the database says of it.
-func (r *room) look(head sharing.Head, there bool, gone map[sharing.Pass]bool, now time.Time) {
+// checkConns compares the room with what the database says of it.
+func (r *room) checkConns(head sharing.Head, there bool, gone map[sharing.Pass]bool, now time.Time) {
 	select {
 	case <-r.loaded:
 	default:
@@ -366,7 +366,7 @@ func (r *room) look(head sharing.Head, there bool, gone map[sharing.Pass]bool, n
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over || r.doc == nil {
+	if r.ended || r.doc == nil {
 		return
 	}
 	for c := range r.conns {
@@ -382,12 +382,12 @@ func (r *room) look(head sharing.Head, there bool, gone map[sharing.Pass]bool, n
 		}
 	}
 	if !there || head.Epoch != r.head.Epoch {
-		r.over = true // what is in memory fits nothing any more
-		r.stir()
+		r.ended = true // what is in memory fits nothing any more
+		r.wakeUp()
 		return
 	}
 	if head.Seq > r.head.Seq && !r.busy {
 		r.behind = true
-		r.stir()
+		r.wakeUp()
 	}
 }

@@ -536,7 +536,7 @@ func (h *house) empties() {
 }
 
 func TestAnEmptyRoomLeavesASnapshotAndNoGrowth(t *testing.T) {
-	h := newHouse(t, func(o *collab.Options) { o.Times.Linger = 10 * time.Millisecond })
+	h := newHouse(t, func(o *collab.Options) { o.Times.KeepEmpty = 10 * time.Millisecond })
 	old := h.token()
 	c := h.dial(old)
 	c.isSynced()
@@ -551,8 +551,8 @@ func TestAnEmptyRoomLeavesASnapshotAndNoGrowth(t *testing.T) {
 	h.empties()
 	d, err := h.db.Document(t.Context(), h.workflow, 0)
 	must(t, err)
-	if len(d.Updates) != 0 || d.Settled != d.Seq || len(d.Snapshot) > 20_000 {
-		t.Errorf("%d updates, %d of %d settled, %d bytes", len(d.Updates), d.Settled, d.Seq, len(d.Snapshot))
+	if len(d.Updates) != 0 || d.Synced != d.Seq || len(d.Snapshot) > 20_000 {
+		t.Errorf("%d updates, %d of %d settled, %d bytes", len(d.Updates), d.Synced, d.Seq, len(d.Snapshot))
 	}
 	if d.Epoch != 2 {
 		t.Fatalf("the document did not start afresh: epoch %d", d.Epoch)
@@ -607,7 +607,7 @@ type unsettled struct {
 	tried chan struct{}
 }
 
-func (u unsettled) Settle(context.Context, workflows.Drawing) (workflows.Workflow, error) {
+func (u unsettled) SaveFromDocument(context.Context, workflows.LiveDefinition) (workflows.Workflow, error) {
 	u.tried <- struct{}{}
 	return workflows.Workflow{}, errors.New("the disk is full")
 }
@@ -659,7 +659,7 @@ func TestASnapshotHoldsAllThatItReplaces(t *testing.T) {
 	c.until("settled", func() bool { return c.settled != "" })
 	h.open(func(o *collab.Options) {
 		o.Documents = early{o.Documents}
-		o.Times.Linger, o.Times.Watch = 10*time.Millisecond, time.Hour
+		o.Times.KeepEmpty, o.Times.Watch = 10*time.Millisecond, time.Hour
 	})
 	other := h.dial(h.token(asViewer))
 	other.isSynced()

@@ -1,7 +1,7 @@
 // Package collab is the host of the editor rooms: people who edit one workflow
 // together, over the protocol that y-websocket clients speak. A change is
 // stored before anybody else sees it. What a document looks like inside is
-// ydoc's business; who may enter is decided elsewhere.
+// ydoc's business; who may enter is decided in sharing.
 package collab
 
 import (
@@ -33,17 +33,17 @@ type Passes interface {
 // Definitions keeps what the documents come to.
 type Definitions interface {
 	Stored(ctx context.Context, team ids.Team, id ids.Workflow) (workflows.Workflow, error)
-	Settle(ctx context.Context, d workflows.Drawing) (workflows.Workflow, error)
+	SaveFromDocument(ctx context.Context, d workflows.LiveDefinition) (workflows.Workflow, error)
 }
 
 // Times are the rhythm of the rooms. Zero means the default.
 type Times struct {
-	KeepAlive   time.Duration // a client hears something at least this often
-	Watch       time.Duration // how often passes are looked at
-	SettleQuiet time.Duration // the definition follows after this much quiet,
-	SettleMost  time.Duration // and after this long at the latest
-	Linger      time.Duration // an empty room stays in memory
-	Presence    time.Duration // between two messages about who is where
+	KeepAlive time.Duration // a client gets a message at least this often
+	Watch     time.Duration // how often passes are looked at
+	SyncQuiet time.Duration // the definition follows after this much quiet,
+	SyncMax   time.Duration // and after this long at the latest
+	KeepEmpty time.Duration // an empty room stays in memory
+	Presence  time.Duration // between two messages about who is where
 }
 
 // Options are what the host is made of.
@@ -72,7 +72,7 @@ type Server struct {
 
 var _ workflows.Live = (*Server)(nil)
 
-// New makes the host. Run it, or nobody is ever sent away.
+// New makes the host. Run it, or access is never taken back.
 func New(o Options) *Server {
 	for _, t := range []struct {
 		set *time.Duration
@@ -81,9 +81,9 @@ func New(o Options) *Server {
 		// A y-websocket client gives up after 30 seconds of silence.
 		{&o.Times.KeepAlive, 15 * time.Second},
 		{&o.Times.Watch, 400 * time.Millisecond},
-		{&o.Times.SettleQuiet, time.Second},
-		{&o.Times.SettleMost, 5 * time.Second},
-		{&o.Times.Linger, 30 * time.Second},
+		{&o.Times.SyncQuiet, time.Second},
+		{&o.Times.SyncMax, 5 * time.Second},
+		{&o.Times.KeepEmpty, 30 * time.Second},
 		{&o.Times.Presence, 25 * time.Millisecond},
 	} {
 		if *t.set == 0 {
@@ -120,13 +120,13 @@ func (s *Server) Admit(r *http.Request, name string) (func(http.ResponseWriter, 
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		defer room.release()
-		conn := &taking{ResponseWriter: w}
+		conn := &hijacker{ResponseWriter: w}
 		ws, err := websocket.Accept(conn, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // the Origin was checked
 		if err != nil {
 			return // it has been answered
 		}
 		ws.SetReadLimit(maxFrame + 16)
-		newConn(room, ws, conn.line, pass, r.URL.Query().Get("ack") != "").serve()
+		newConn(room, ws, conn.queue, pass, r.URL.Query().Get("ack") != "").serve()
 	}, nil
 }
 
@@ -142,7 +142,7 @@ func (s *Server) enter(ctx context.Context, team ids.Team, id ids.Workflow) (*ro
 		if r == nil {
 			r = newRoom(s, team, id)
 			s.rooms[id] = r
-			s.loops.Go(func() { r.live(context.WithoutCancel(ctx)) }) // it outlives who opened it
+			s.loops.Go(func() { r.run(context.WithoutCancel(ctx)) }) // it outlives who opened it
 		}
 		r.users++
 		s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Server) enter(ctx context.Context, team ids.Team, id ids.Workflow) (*ro
 	}
 }
 
-// has tells whether a room is open here, and whether all are being closed.
+// has reports whether a room is open here, and whether all are being closed.
 func (s *Server) has(id ids.Workflow) (closing, open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,16 +181,16 @@ func (s *Server) all() []*room {
 	return list
 }
 
-// Settle brings a workflow's definition up to what its document says.
-func (s *Server) Settle(ctx context.Context, team ids.Team, id ids.Workflow) (moved bool, err error) {
+// SyncDefinition brings a workflow's definition up to what its document says.
+func (s *Server) SyncDefinition(ctx context.Context, team ids.Team, id ids.Workflow) (moved bool, err error) {
 	ctx = audit.Without(ctx) // it was drawn by others, before
 	closing, open := s.has(id)
 	if closing {
-		return false, nil // every room is being settled
+		return false, nil // every room is being synced
 	}
 	if !open {
 		heads, err := s.Documents.Heads(ctx, []ids.Workflow{id})
-		if err != nil || heads[id].Seq == heads[id].Settled {
+		if err != nil || heads[id].Seq == heads[id].Synced {
 			return false, err
 		}
 	}
@@ -198,25 +198,25 @@ func (s *Server) Settle(ctx context.Context, team ids.Team, id ids.Workflow) (mo
 		if err := r.current(ctx); err != nil {
 			return err
 		}
-		moved, err = r.settle(ctx, "")
+		moved, err = r.syncDefinition(ctx, "")
 		return err
 	})
 	return moved, err
 }
 
-// Draw makes a document say a definition, as an edit that everybody sees.
-func (s *Server) Draw(ctx context.Context, d workflows.Drawing) (done bool, err error) {
+// ApplyDefinition makes a document say a definition, as an edit that everybody sees.
+func (s *Server) ApplyDefinition(ctx context.Context, d workflows.LiveDefinition) (done bool, err error) {
 	err = s.within(ctx, d.Team, d.Workflow, func(ctx context.Context, r *room) error {
 		if err := r.current(ctx); err != nil {
 			return err
 		}
-		if done, err = r.draw(d); err != nil || !done {
+		if done, err = r.writeDefinition(d); err != nil || !done {
 			return err
 		}
 		if err := r.store(ctx); err != nil {
 			return err
 		}
-		_, err = r.settle(ctx, d.Summary)
+		_, err = r.syncDefinition(ctx, d.Summary)
 		return err
 	})
 	return done, err
@@ -233,7 +233,7 @@ func (s *Server) within(ctx context.Context, team ids.Team, id ids.Workflow, do 
 		}
 		err = do(context.WithoutCancel(ctx), r)
 		r.release()
-		if !errors.Is(err, errOver) {
+		if !errors.Is(err, errRoomClosed) {
 			return err
 		}
 	}
@@ -265,7 +265,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.closing = true
 	s.mu.Unlock()
 	for _, r := range s.all() {
-		r.sendAway(codeRestart, "the server is restarting")
+		r.closeAll(codeRestart, "the server is restarting")
 	}
 	s.loops.Wait()
 	listening.Wait()
@@ -300,12 +300,12 @@ func (s *Server) watch(ctx context.Context) error {
 	}
 	for _, r := range rooms {
 		head, there := heads[r.id]
-		r.look(head, there, gone, now)
+		r.checkConns(head, there, gone, now)
 	}
 	return nil
 }
 
-// failed says what a failed room tells the people in it.
+// failed is the code and reason with which a failed room closes its sockets.
 func failed(err error) (code websocket.StatusCode, reason string) {
 	switch {
 	case fault.Is(err, fault.KindNotFound):

@@ -14,23 +14,23 @@ import (
 	"github.com/millrace/millrace/internal/workflows"
 )
 
-var errOver = errors.New("the room was closed")
+var errRoomClosed = errors.New("the room was closed")
 
-// store writes what waits, in one piece, and only then tells the others. Who
+// store writes what waits, in one piece, and only then sends it to the others. Who
 // asked what they lack is answered after that, so that nobody ever sees what
 // could still be lost.
 func (r *room) store(ctx context.Context) error {
-	r.storing.Lock()
-	defer r.storing.Unlock()
+	r.storeMu.Lock()
+	defer r.storeMu.Unlock()
 	r.mu.Lock()
-	batch, behind, over := r.pending, r.behind, r.over
+	batch, behind, over := r.pending, r.behind, r.ended
 	r.pending, r.behind, r.busy = nil, false, len(r.pending) > 0
 	r.mu.Unlock()
 	r.atOnce.Store(int64(len(batch)))
 	var err error
 	switch {
 	case over:
-		err = errOver
+		err = errRoomClosed
 	case len(batch) > 0:
 		behind, err = r.append(ctx, batch, behind)
 	}
@@ -59,7 +59,7 @@ const (
 
 // append stores a batch as one update and fans it out.
 func (r *room) append(ctx context.Context, batch []change, behind bool) (bool, error) {
-	row, told, err := merged(batch)
+	row, toSend, err := merged(batch)
 	if err != nil {
 		return false, err
 	}
@@ -85,14 +85,14 @@ func (r *room) append(ctx context.Context, batch []change, behind bool) (bool, e
 	}
 	r.author = u.Author
 	r.rows, r.bytes = r.rows+1, r.bytes+len(row)
-	r.touched()
+	r.noteUpdate()
 	r.mu.Unlock()
-	r.fanOut(told, batch)
+	r.fanOut(toSend, batch)
 	return behind, nil
 }
 
-// merged is a batch as it is stored, and as the others are told.
-func merged(batch []change) (row, told []byte, err error) {
+// merged is a batch as it is stored, and as the others get it.
+func merged(batch []change) (row, toSend []byte, err error) {
 	var rows, news [][]byte
 	for _, c := range batch {
 		if c.waits {
@@ -102,22 +102,22 @@ func merged(batch []change) (row, told []byte, err error) {
 		}
 	}
 	if len(news) > 0 {
-		if told, err = ydoc.Merge(news...); err != nil {
+		if toSend, err = ydoc.Merge(news...); err != nil {
 			return nil, nil, err
 		}
-		rows = append(rows, told)
+		rows = append(rows, toSend)
 	}
 	row, err = ydoc.Merge(rows...)
-	return row, told, err
+	return row, toSend, err
 }
 
-// fanOut gives an update to everybody but who alone made it, and tells those
-// who made it that it is stored. Others may write meanwhile: what they write
+// fanOut gives an update to everybody but who alone made it, and acknowledges it to those
+// who made it. Others may write meanwhile: what they write
 // goes into the next batch.
 func (r *room) fanOut(update []byte, batch []change) {
 	if update != nil {
 		frame := syncFrame(syncUpdate, update)
-		for _, c := range r.audience(batch) {
+		for _, c := range r.recipients(batch) {
 			c.send(frame)
 		}
 	}
@@ -135,8 +135,8 @@ func (r *room) fanOut(update []byte, batch []change) {
 	}
 }
 
-// audience is everybody but who alone made a batch.
-func (r *room) audience(batch []change) []*conn {
+// recipients is everybody but who alone made a batch.
+func (r *room) recipients(batch []change) []*conn {
 	var only *conn
 	if len(batch) > 0 {
 		only = batch[0].from
@@ -172,9 +172,9 @@ func (r *room) catchUp(ctx context.Context) error {
 	if err != nil || len(news) == 0 {
 		return err
 	}
-	told, err := ydoc.Merge(news...)
+	toSend, err := ydoc.Merge(news...)
 	if err == nil {
-		r.fanOut(told, nil)
+		r.fanOut(toSend, nil)
 	}
 	return err
 }
@@ -197,11 +197,11 @@ func (r *room) current(ctx context.Context) error {
 // fail sends everybody away: what is in memory cannot be trusted to be stored.
 // They come back with what they have.
 func (r *room) fail(ctx context.Context, err error) {
-	if !errors.Is(err, errOver) && fault.KindOf(err) == fault.KindInternal {
+	if !errors.Is(err, errRoomClosed) && fault.KindOf(err) == fault.KindInternal {
 		r.s.Log.ErrorContext(ctx, "an editor room has failed", slog.String("workflow", string(r.id)), slog.Any("error", err))
 	}
 	code, reason := failed(err)
-	r.sendAway(code, reason)
+	r.closeAll(code, reason)
 	r.drop()
 }
 
@@ -212,13 +212,13 @@ func (r *room) ask(q question) {
 	defer r.mu.Unlock()
 	if r.busy || len(r.pending) > 0 {
 		r.asked = append(r.asked, q)
-		r.stir()
+		r.wakeUp()
 		return
 	}
 	r.answer(q)
 }
 
-// answer tells a client what it lacks. mu is held.
+// answer sends a client what it lacks. mu is held.
 func (r *room) answer(q question) {
 	diff, err := r.doc.Diff(q.state)
 	if err != nil {
@@ -228,12 +228,12 @@ func (r *room) answer(q question) {
 	q.from.reply(syncFrame(syncStep2, diff))
 }
 
-// take applies a client's update. It is stored, told to the others and
+// take applies a client's update. It is stored, sent to the others and
 // acknowledged a moment later.
 func (r *room) take(c *conn, data []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over {
+	if r.ended {
 		return
 	}
 	before := r.doc.Version()
@@ -260,17 +260,17 @@ func (r *room) take(c *conn, data []byte) {
 		taken.data, taken.waits = append([]byte(nil), data...), true
 	}
 	r.pending = append(r.pending, taken)
-	r.stir()
+	r.wakeUp()
 }
 
-// draw makes the document say a definition, unless it has moved on.
-func (r *room) draw(d workflows.Drawing) (done bool, err error) {
+// writeDefinition makes the document say a definition, unless it has moved on.
+func (r *room) writeDefinition(d workflows.LiveDefinition) (done bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if d.Seq > 0 && (r.head.Seq != d.Seq || len(r.pending) > 0) {
 		return false, nil
 	}
-	update, err := draw(r.doc, d.Definition)
+	update, err := writeDefinition(r.doc, d.Definition)
 	if err != nil {
 		if errors.Is(err, ydoc.ErrTooLarge) {
 			err = fault.TooLarge("the definition is too large to be edited together").WithCause(err)

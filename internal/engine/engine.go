@@ -114,7 +114,7 @@ type Options struct {
 	FreeDisk      diskguard.Disk            // nil: there is always space
 	Changed       func(ids.Run)             // called whenever a run has changed
 	Ended         func(ids.Run)             // called when a run is no longer executed here
-	Sampled       func(ids.Run, runs.Pulse) // called with what a running one uses
+	Sampled       func(ids.Run, runs.Usage) // called with what a running one uses
 	Log           *slog.Logger
 	Now           func() time.Time
 	Memory        *bounds.Memory // of the server; nil: without end

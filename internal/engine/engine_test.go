@@ -97,7 +97,7 @@ func (s *shop) open(owner string) (stop func()) {
 		Queue: s.db, Leases: s.db, Clock: lease.Uptime, Journal: s.db, Holds: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
 		Dir: s.dir, Owner: "here " + owner, Host: "here", AbandonAfter: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
-		Archive: s.archive, Secrets: s.db, Sampled: func(ids.Run, runs.Pulse) {}, Changed: changed, Ended: changed,
+		Archive: s.archive, Secrets: s.db, Sampled: func(ids.Run, runs.Usage) {}, Changed: changed, Ended: changed,
 	}
 	if s.ended != nil {
 		o.Ended = func(id ids.Run) { changed(id); s.ended(id) }

@@ -126,12 +126,12 @@ func (r *runner) moveToObject(ctx context.Context, t *attempt) error {
 	if n, err := readFull(log, text); err != nil || int64(n) < t.inline {
 		return nil
 	}
-	m := runs.Sealed{Node: t.node.ID, Shard: t.shard.index, From: t.shard.logged - t.inline, To: t.shard.logged}
+	m := runs.LogMove{Node: t.node.ID, Shard: t.shard.index, From: t.shard.logged - t.inline, To: t.shard.logged}
 	m.Object = r.logKey(t, m.From)
 	if err := r.putLog(ctx, m.Object, text); err != nil {
 		return err
 	}
-	r.step.Sealed = append(r.step.Sealed, m)
+	r.step.LogMoves = append(r.step.LogMoves, m)
 	t.inline = 0
 	return nil
 }

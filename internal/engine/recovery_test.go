@@ -92,8 +92,8 @@ func (f flakyDB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.
 	return knownShards(f.chance, func() ([]runs.Run, error) { return f.DB.TakeOver(ctx, t, now, until) })
 }
 
-func (f flakyDB) RenewLeases(ctx context.Context, held []runs.Held, until time.Time) ([]runs.Held, error) {
-	return knownShards(f.chance, func() ([]runs.Held, error) { return f.DB.RenewLeases(ctx, held, until) })
+func (f flakyDB) RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) ([]runs.HeldRun, error) {
+	return knownShards(f.chance, func() ([]runs.HeldRun, error) { return f.DB.RenewLeases(ctx, held, until) })
 }
 
 func (f flakyDB) RecordOf(ctx context.Context, id ids.Run) (runs.Record, error) {
@@ -112,7 +112,7 @@ func (f flakyDB) RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs
 	return done(f.chance, func() error { return f.DB.RequeueRun(ctx, id, fence, l, now) })
 }
 
-func (f flakyDB) ReleaseLease(ctx context.Context, h runs.Held, now time.Time) error {
+func (f flakyDB) ReleaseLease(ctx context.Context, h runs.HeldRun, now time.Time) error {
 	return done(f.chance, func() error { return f.DB.ReleaseLease(ctx, h, now) })
 }
 

@@ -159,7 +159,7 @@ func (r *runner) reuseOutputs(ctx context.Context, t *attempt, list []runs.Outpu
 	r.step.Attempts, r.step.Outputs = append(r.step.Attempts, t.row), list
 	r.shardDone(t, true)
 	err := r.flush(ctx)
-	if errors.Is(err, runs.ErrGone) {
+	if errors.Is(err, runs.ErrOutputsDeleted) {
 		r.undoReuse(t, n, s)
 		return false, nil
 	}

@@ -225,7 +225,7 @@ func (r *runner) requeue(ctx context.Context) error {
 	if err := r.flush(ctx); err != nil {
 		return err
 	}
-	if err := r.e.Queue.RequeueRun(ctx, r.run.ID, r.run.Fence, runs.Loss{Heard: lastSeen, Counted: r.crashCounted}, r.e.Now()); err != nil {
+	if err := r.e.Queue.RequeueRun(ctx, r.run.ID, r.run.Fence, runs.Loss{LastSeen: lastSeen, CrashCounted: r.crashCounted}, r.e.Now()); err != nil {
 		return err
 	}
 	return errEnded

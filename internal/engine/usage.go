@@ -28,7 +28,7 @@ func (r *runner) sampleUsage(ctx context.Context) {
 		return
 	}
 	r.sampledAt = now
-	sample := runs.Pulse{At: now}
+	sample := runs.Usage{At: now}
 	meter, measured := r.e.Driver.(executor.Meter)
 	for _, t := range r.live {
 		if measured {
@@ -43,7 +43,7 @@ func (r *runner) sampleUsage(ctx context.Context) {
 	r.e.Sampled(r.run.ID, sample)
 }
 
-func (r *runner) measure(ctx context.Context, m executor.Meter, t *attempt, sample *runs.Pulse) {
+func (r *runner) measure(ctx context.Context, m executor.Meter, t *attempt, sample *runs.Usage) {
 	u, err := m.Usage(ctx, t.handle)
 	if err != nil {
 		return // it has only just begun, or has ended

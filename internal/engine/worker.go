@@ -153,7 +153,7 @@ func (e *Engine) prepare(ctx context.Context, c admission.Claim, claimed runs.Cl
 
 func (e *Engine) takeOver(ctx, runCtx context.Context) {
 	began := e.leases.ClaimStart()
-	t := runs.TakeOver{Owner: e.Owner, Host: e.Host, Away: e.AbandonAfter, Held: e.leases.Held(), Started: !e.tookOver}
+	t := runs.TakeOver{Owner: e.Owner, Host: e.Host, AbandonAfter: e.AbandonAfter, Held: e.leases.Held(), Started: !e.tookOver}
 	taken, err := e.Queue.TakeOver(ctx, t, e.Now(), e.Now().Add(lease.Length))
 	e.logError(ctx, "cannot take over runs", err)
 	e.tookOver = e.tookOver || err == nil
@@ -169,7 +169,7 @@ func (e *Engine) startRunner(ctx context.Context, r runs.Run, began time.Duratio
 	c.crashCounted, c.prepared = e.crashed[r.ID], e.preparer.Take(r.ID)
 	delete(e.crashed, r.ID)
 	ctx, abandon := context.WithCancelCause(ctx)
-	c.lease = e.leases.Hold(runs.Held{Run: r.ID, Fence: r.Fence}, began, abandon)
+	c.lease = e.leases.Hold(runs.HeldRun{Run: r.ID, Fence: r.Fence}, began, abandon)
 	e.mu.Lock()
 	before := e.runners[r.ID]
 	e.runners[r.ID] = c

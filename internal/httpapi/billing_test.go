@@ -30,7 +30,7 @@ func (h *house) spend(team ids.Team, cost credits.Amount, change ...func(*billin
 	for _, c := range change {
 		c(&e)
 	}
-	if err := h.db.Settle(h.t.Context(), string(run), e, cost); err != nil {
+	if err := h.db.SettleHold(h.t.Context(), string(run), e, cost); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/letters"
+	"github.com/millrace/millrace/internal/domain/mails"
 	"github.com/millrace/millrace/internal/domain/retention"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
@@ -137,7 +137,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	h.keeper, h.filesRoom = keeper, files.NewService(h.db, objects.Kept{Store: keeper}, catalog, h.clock)
 	work := engineOf(t, h)
 	asked := runs.NewService(runs.Options{
-		Store: h.db, Details: h.db, Shards: h.db, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Kept: h.db, Recipes: recipe.Of, Objects: objects.Kept{Store: keeper}, Workshop: work, Catalog: catalog, Now: h.clock,
+		Store: h.db, Details: h.db, Shards: h.db, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Kept: h.db, Recipes: recipe.Of, Objects: objects.Kept{Store: keeper}, Engine: work, Catalog: catalog, Now: h.clock,
 	})
 	o := httpapi.Options{
 		Runs: asked, Compare: &compare.Service{Runs: asked, Details: h.db},
@@ -152,7 +152,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	}
 	h.paperRoom(&o, log)
 	o.Account = account.NewService(account.Options{
-		Store: h.db, Eraser: h.db, Runs: h.db, Objects: objects.Kept{Store: keeper}, Workshop: work, Mailbox: folder, Log: log, Now: h.clock,
+		Store: h.db, Eraser: h.db, Runs: h.db, Objects: objects.Kept{Store: keeper}, Engine: work, Mailbox: folder, Log: log, Now: h.clock,
 		Lifetimes: account.Lifetimes{UploadLink: files.UploadLife, Transfer: files.TransferLife},
 	})
 	background(t, o.Account.Run)
@@ -189,7 +189,7 @@ func engineOf(t *testing.T, h *house) *engine.Engine {
 	}
 	e := engine.New(engine.Options{
 		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Holds: h.db, Objects: objects.Kept{Store: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
-		Dir: dir, Owner: "here test", Host: "here", AbandonAfter: time.Minute, Changed: h.hub.Changed, Ended: h.hub.Ended, Sampled: h.hub.Feel,
+		Dir: dir, Owner: "here test", Host: "here", AbandonAfter: time.Minute, Changed: h.hub.Changed, Ended: h.hub.Ended, Sampled: h.hub.SetUsage,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: h.ticking,
 		FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: objects.Kept{Store: h.keeper}, KeepFor: time.Hour, Now: h.clock},
 	})
@@ -306,7 +306,7 @@ func (h *house) join(who someone, host someone, role access.Role) {
 			ID: id, Team: identity.Team{ID: host.team}, Email: who.email, Role: role,
 			InvitedBy: host.id, CreatedAt: now, ExpiresAt: now.Add(time.Hour), Proves: true,
 		},
-		TokenHash: string(id), SentAt: now, Letter: &letters.Letter{ID: string(id), To: who.email},
+		TokenHash: string(id), SentAt: now, Letter: &mails.Message{ID: string(id), To: who.email},
 	}
 	if err := h.db.InsertInvitation(h.t.Context(), sent); err != nil {
 		h.t.Fatal(err)

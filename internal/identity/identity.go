@@ -11,7 +11,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/limits"
-	"github.com/millrace/millrace/internal/domain/once"
 )
 
 // System is an identity system.
@@ -188,7 +187,7 @@ type NewInvitation struct {
 	// Link turns a secret token into the address of the invitation.
 	Link func(token string) string
 	// Once records the answer with the effect; nil without an idempotency key.
-	Once func(MadeInvitation) (*once.Record, error)
+	Once func(MadeInvitation) (*access.IdempotencyRecord, error)
 	// Counted is told where they stand with the limits; may be nil.
 	Counted limits.Report
 }

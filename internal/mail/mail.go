@@ -1,4 +1,4 @@
-// Package mail delivers letters that rooms left in the outbox: by SMTP, or as
+// Package mail delivers mails that rooms left in the outbox: by SMTP, or as
 // .eml files in a folder where no mail server is configured.
 package mail
 
@@ -7,23 +7,23 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/millrace/millrace/internal/domain/letters"
+	"github.com/millrace/millrace/internal/domain/mails"
 )
 
-// Outbox is where letters wait.
+// Outbox is where mails wait.
 type Outbox interface {
-	ClaimLetters(ctx context.Context, most int, now time.Time, lease time.Duration) ([]letters.Letter, error)
-	LetterSent(ctx context.Context, id string) error
-	LetterFailed(ctx context.Context, id, why string) error
+	ClaimMails(ctx context.Context, most int, now time.Time, lease time.Duration) ([]mails.Message, error)
+	MailSent(ctx context.Context, id string) error
+	MailFailed(ctx context.Context, id, why string) error
 }
 
-// Transport takes a letter out of the house.
+// Transport sends a mail.
 type Transport interface {
-	Send(ctx context.Context, l letters.Letter) error
+	Send(ctx context.Context, l mails.Message) error
 }
 
 // Sender empties the outbox: at once when hurried, and every few seconds in
-// any case. A letter goes out at least once.
+// any case. A mail is sent at least once.
 type Sender struct {
 	outbox    Outbox
 	transport Transport
@@ -40,9 +40,9 @@ func NewSender(outbox Outbox, transport Transport, log *slog.Logger, now func() 
 
 const (
 	round     = 15 * time.Second // between two looks
-	lease     = time.Minute      // until a letter that failed is tried again
+	lease     = time.Minute      // until a mail that failed is sent again
 	batch     = 20
-	patience  = 30 * time.Second // with one letter
+	patience  = 30 * time.Second // for one mail
 	hurryTime = 3 * time.Second  // that somebody who asked waits
 )
 
@@ -79,7 +79,7 @@ func (p *Sender) SendNow(ctx context.Context) {
 
 func (p *Sender) deliver(ctx context.Context) {
 	for ctx.Err() == nil {
-		claimed, err := p.outbox.ClaimLetters(ctx, batch, p.now(), lease)
+		claimed, err := p.outbox.ClaimMails(ctx, batch, p.now(), lease)
 		if err != nil {
 			if ctx.Err() == nil {
 				p.log.ErrorContext(ctx, "cannot read the outbox", slog.Any("error", err))
@@ -95,11 +95,11 @@ func (p *Sender) deliver(ctx context.Context) {
 	}
 }
 
-func (p *Sender) send(ctx context.Context, l letters.Letter) {
+func (p *Sender) send(ctx context.Context, l mails.Message) {
 	err := p.trySend(ctx, l)
 	if err == nil {
-		err = p.outbox.LetterSent(context.WithoutCancel(ctx), l.ID)
-	} else if noted := p.outbox.LetterFailed(context.WithoutCancel(ctx), l.ID, err.Error()); noted != nil {
+		err = p.outbox.MailSent(context.WithoutCancel(ctx), l.ID)
+	} else if noted := p.outbox.MailFailed(context.WithoutCancel(ctx), l.ID, err.Error()); noted != nil {
 		p.log.ErrorContext(ctx, "cannot note a failed letter", slog.String("letter", l.ID), slog.Any("error", noted))
 	}
 	if err != nil {
@@ -107,7 +107,7 @@ func (p *Sender) send(ctx context.Context, l letters.Letter) {
 	}
 }
 
-func (p *Sender) trySend(ctx context.Context, l letters.Letter) error {
+func (p *Sender) trySend(ctx context.Context, l mails.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if l.Void {

@@ -16,10 +16,10 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/letters"
+	"github.com/millrace/millrace/internal/domain/mails"
 )
 
-var letter = letters.Letter{
+var letter = mails.Message{
 	ID: "inv_1.a", To: "bob@example.org", Subject: "Ada invites you · Żółw",
 	Text: "Hello,\n\nhttp://127.0.0.1:8080/invitations/" + strings.Repeat("x", 90) + "?a=b\n",
 }
@@ -124,23 +124,23 @@ func (b *mailbox) serve(t *testing.T) (address string) {
 
 // drawer is an outbox in memory.
 type drawer struct {
-	waiting []letters.Letter
+	waiting []mails.Message
 	failed  []string
 	sent    []string
 }
 
-func (d *drawer) ClaimLetters(context.Context, int, time.Time, time.Duration) ([]letters.Letter, error) {
+func (d *drawer) ClaimMails(context.Context, int, time.Time, time.Duration) ([]mails.Message, error) {
 	taken := d.waiting
 	d.waiting = nil
 	return taken, nil
 }
 
-func (d *drawer) LetterSent(_ context.Context, id string) error {
+func (d *drawer) MailSent(_ context.Context, id string) error {
 	d.sent = append(d.sent, id)
 	return nil
 }
 
-func (d *drawer) LetterFailed(_ context.Context, _, why string) error {
+func (d *drawer) MailFailed(_ context.Context, _, why string) error {
 	d.failed = append(d.failed, why)
 	return nil
 }
@@ -151,14 +151,14 @@ func TestALetterThatIsRefusedStaysInTheOutbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &drawer{waiting: []letters.Letter{letter}}
+	d := &drawer{waiting: []mails.Message{letter}}
 	p := NewSender(d, transport, slog.New(slog.DiscardHandler), time.Now)
 	p.SendNow(t.Context())
 	if len(d.failed) != 1 || len(d.sent) != 0 {
 		t.Fatalf("failed %v, sent %v", d.failed, d.sent)
 	}
 	box.refuse = false
-	d.waiting = []letters.Letter{letter}
+	d.waiting = []mails.Message{letter}
 	p.SendNow(t.Context())
 	if len(d.sent) != 1 || len(box.got) != 1 || !strings.Contains(box.got[0], strings.Repeat("x", 90)+"?a=b") {
 		t.Errorf("sent %v, got %q", d.sent, box.got)
@@ -173,7 +173,7 @@ func TestAVoidLetterIsThrownAwayLikeOneThatWasSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &drawer{waiting: []letters.Letter{void}}
+	d := &drawer{waiting: []mails.Message{void}}
 	NewSender(d, f, slog.New(slog.DiscardHandler), time.Now).SendNow(t.Context())
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 || len(d.sent) != 1 || len(d.failed) != 0 {
 		t.Errorf("sent %v, failed %v, in the folder %v, %v", d.sent, d.failed, left, err)
@@ -186,7 +186,7 @@ type signalled struct {
 	looked chan struct{}
 }
 
-func (s *signalled) ClaimLetters(ctx context.Context, _ int, _ time.Time, _ time.Duration) ([]letters.Letter, error) {
+func (s *signalled) ClaimMails(ctx context.Context, _ int, _ time.Time, _ time.Duration) ([]mails.Message, error) {
 	select {
 	case s.looked <- struct{}{}:
 	case <-ctx.Done():

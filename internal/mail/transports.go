@@ -17,12 +17,12 @@ import (
 	gomail "github.com/wneessen/go-mail"
 
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/letters"
+	"github.com/millrace/millrace/internal/domain/mails"
 )
 
-// message is the letter in the mail's own format. Long links stay in one
+// message is the mail in the mail's own format. Long links stay in one
 // piece: the text is sent as it is, never folded.
-func message(l letters.Letter, from string, now time.Time) (*gomail.Msg, error) {
+func message(l mails.Message, from string, now time.Time) (*gomail.Msg, error) {
 	m := gomail.NewMsg(gomail.WithEncoding(gomail.NoEncoding), gomail.WithNoDefaultUserAgent())
 	if err := m.From(from); err != nil {
 		return nil, fmt.Errorf("the sender %q: %w", from, err)
@@ -37,18 +37,18 @@ func message(l letters.Letter, from string, now time.Time) (*gomail.Msg, error) 
 	return m, nil
 }
 
-// Folder keeps letters as .eml files, for a server without a mail server.
+// Folder keeps mails as .eml files, for a server without a mail server.
 type Folder struct {
 	dir  string
 	from string
 	now  func() time.Time
 }
 
-// unfinished begins the names of letters that are being written.
+// unfinished begins the names of mails that are being written.
 const unfinished = ".letter-"
 
 // NewFolder makes the folder if needed, and clears away what was being written
-// when the power went: such a letter is still in the outbox.
+// when the power went: such a mail is still in the outbox.
 func NewFolder(dir, from string, now func() time.Time) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -57,9 +57,9 @@ func NewFolder(dir, from string, now func() time.Time) (*Folder, error) {
 	return f, f.remove(func(name string) bool { return strings.HasPrefix(name, unfinished) })
 }
 
-// Send writes the letter under a temporary name and renames it, so that a
+// Send writes the mail under a temporary name and renames it, so that a
 // reader never sees half of one.
-func (f *Folder) Send(_ context.Context, l letters.Letter) error {
+func (f *Folder) Send(_ context.Context, l mails.Message) error {
 	now := f.now().UTC()
 	m, err := message(l, f.from, now)
 	if err != nil {
@@ -83,13 +83,13 @@ func (f *Folder) Send(_ context.Context, l letters.Letter) error {
 	return os.Rename(tmp.Name(), filepath.Join(f.dir, name+ending))
 }
 
-// The name of a letter's file ends in the team that it tells of.
+// The name of a mail's file ends in the team that it tells of.
 const (
 	teamMark = "-of-"
 	ending   = ".eml"
 )
 
-// Teams are those that letters here tell of.
+// Teams are those that mails here tell of.
 func (f *Folder) Teams(context.Context) ([]ids.Team, error) {
 	entries, err := os.ReadDir(f.dir)
 	teams := map[ids.Team]bool{}
@@ -101,7 +101,7 @@ func (f *Folder) Teams(context.Context) ([]ids.Team, error) {
 	return slices.Collect(maps.Keys(teams)), err
 }
 
-// Forget removes the letters that tell of a team.
+// Forget removes the mails that tell of a team.
 func (f *Folder) Forget(_ context.Context, team ids.Team) error {
 	return f.remove(func(name string) bool { return strings.HasSuffix(name, teamMark+string(team)+ending) })
 }
@@ -119,7 +119,7 @@ func (f *Folder) remove(chosen func(name string) bool) error {
 	return err
 }
 
-// SMTP hands letters to a mail server.
+// SMTP hands mails to a mail server.
 type SMTP struct {
 	host string
 	opts []gomail.Option
@@ -161,8 +161,8 @@ func NewSMTP(address string, now func() time.Time) (*SMTP, error) {
 	return s, nil
 }
 
-// Send sends the letter.
-func (s *SMTP) Send(ctx context.Context, l letters.Letter) error {
+// Send sends the mail.
+func (s *SMTP) Send(ctx context.Context, l mails.Message) error {
 	m, err := message(l, s.from, s.now())
 	if err != nil {
 		return err

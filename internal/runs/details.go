@@ -29,7 +29,7 @@ func (s *Service) Detailed(ctx context.Context, caller access.Caller, id ids.Run
 	if err != nil {
 		return Detailed{}, err
 	}
-	if err := s.explain(ctx, caller.Team, &r); err != nil {
+	if err := s.explainWaiting(ctx, caller.Team, &r); err != nil {
 		return Detailed{}, err
 	}
 	d := Detailed{Run: r}
@@ -38,7 +38,7 @@ func (s *Service) Detailed(ctx context.Context, caller access.Caller, id ids.Run
 		return d, err
 	}
 	d.Nodes = NodesIn(r, known)
-	now, err := s.Standing(ctx, caller.Team, id, -1)
+	now, err := s.Snapshot(ctx, caller.Team, id, -1)
 	d.Log = now.Log
 	return d, err
 }

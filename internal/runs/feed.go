@@ -11,16 +11,16 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 )
 
-// Bridge carries small messages between the servers on one database. They may
+// Bridge sends small messages between the servers on one database. They may
 // be lost: whoever must not miss something looks from time to time as well.
 type Bridge interface {
 	Send(ctx context.Context, message string) error
-	// Listen calls heard with what other servers send, and back whenever it
+	// Listen calls received with what other servers send, and reconnected when it
 	// may have missed something, until ctx ends.
-	Listen(ctx context.Context, heard func(message string), back func()) error
+	Listen(ctx context.Context, received func(message string), reconnected func()) error
 }
 
-// Feed tells the servers on one database of each other's runs: that one waits,
+// Feed notifies the servers on one database of each other's runs: that one waits,
 // that one is to be cancelled, and which have moved.
 type Feed struct {
 	Bridge Bridge // nil: there is no other server
@@ -29,54 +29,54 @@ type Feed struct {
 	Cancel func(ids.Run) // if it runs here
 	Log    *slog.Logger
 
-	mu    sync.Mutex
-	moved map[ids.Run]bool // since the last message
-	soon  chan string      // messages that do not wait
+	mu      sync.Mutex
+	changed map[ids.Run]bool // since the last message
+	urgent  chan string      // messages that do not wait
 }
 
 // NewFeed makes a feed; a nil bridge leads nowhere.
 func NewFeed(b Bridge, h *Hub, log *slog.Logger) *Feed {
-	return &Feed{Bridge: b, Hub: h, Log: log, moved: map[ids.Run]bool{}, soon: make(chan string, feedMost)}
+	return &Feed{Bridge: b, Hub: h, Log: log, changed: map[ids.Run]bool{}, urgent: make(chan string, feedMaxRuns)}
 }
 
 // The words of a message.
 const (
-	wordQueued = "queued"
-	wordCancel = "cancel"
-	wordMoved  = "moved"
+	messageQueued  = "queued"
+	messageCancel  = "cancel"
+	messageChanged = "moved"
 )
 
 const (
-	feedPause = 250 * time.Millisecond // between two messages of one server
-	feedMost  = 100                    // runs in one message; PostgreSQL takes 8,000 bytes
+	feedPause   = 250 * time.Millisecond // between two messages of one server
+	feedMaxRuns = 100                    // runs in one message; PostgreSQL takes 8,000 bytes
 )
 
 // Changed wakes everybody who watches a run, here and on other servers.
 func (f *Feed) Changed(id ids.Run) {
 	f.Hub.Changed(id)
-	f.note(id)
+	f.noteChanged(id)
 }
 
 // Ended wakes them for the last time.
 func (f *Feed) Ended(id ids.Run) {
 	f.Hub.Ended(id)
-	f.note(id)
+	f.noteChanged(id)
 }
 
-func (f *Feed) note(id ids.Run) {
+func (f *Feed) noteChanged(id ids.Run) {
 	if f.Bridge == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.moved[id] = true
+	f.changed[id] = true
 }
 
 // Queued says that a run waits for a worker.
-func (f *Feed) Queued() { f.post(wordQueued) }
+func (f *Feed) Queued() { f.post(messageQueued) }
 
 // Cancelling says that a run is to be cancelled, wherever it runs.
-func (f *Feed) Cancelling(id ids.Run) { f.post(wordCancel + " " + string(id)) }
+func (f *Feed) Cancelling(id ids.Run) { f.post(messageCancel + " " + string(id)) }
 
 // post does not wait: a message is a hint only, and what is lost is found a
 // little later.
@@ -85,14 +85,14 @@ func (f *Feed) post(message string) {
 		return
 	}
 	select {
-	case f.soon <- message:
+	case f.urgent <- message:
 	default:
 	}
 }
 
 func (f *Feed) send(ctx context.Context, message string) {
 	if err := f.Bridge.Send(ctx, message); err != nil {
-		f.Log.WarnContext(ctx, "cannot tell other servers of a run", slog.Any("error", err))
+		f.Log.WarnContext(ctx, "cannot notify other servers of a run", slog.Any("error", err))
 	}
 }
 
@@ -108,11 +108,11 @@ func (f *Feed) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-		case message := <-f.soon:
+		case message := <-f.urgent:
 			f.send(ctx, message)
 		case <-ticker.C:
-			for list := range slices.Chunk(f.take(), feedMost) {
-				f.send(ctx, wordMoved+" "+strings.Join(list, " "))
+			for list := range slices.Chunk(f.takeChanged(), feedMaxRuns) {
+				f.send(ctx, messageChanged+" "+strings.Join(list, " "))
 			}
 		}
 	}
@@ -120,24 +120,24 @@ func (f *Feed) Run(ctx context.Context) error {
 	return nil
 }
 
-func (f *Feed) take() []string {
+func (f *Feed) takeChanged() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var list []string
-	for id := range f.moved {
+	for id := range f.changed {
 		list = append(list, string(id))
 	}
-	clear(f.moved)
+	clear(f.changed)
 	return list
 }
 
 func (f *Feed) listen(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := f.Bridge.Listen(ctx, f.heard, func() { f.Hub.ChangedAll(); f.Wake() })
+		err := f.Bridge.Listen(ctx, f.receive, func() { f.Hub.ChangedAll(); f.Wake() })
 		if ctx.Err() != nil {
 			return
 		}
-		f.Log.WarnContext(ctx, "lost touch with the other servers; trying again", slog.Any("error", err))
+		f.Log.WarnContext(ctx, "lost the connection to the other servers; trying again", slog.Any("error", err))
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
@@ -145,14 +145,14 @@ func (f *Feed) listen(ctx context.Context) {
 	}
 }
 
-func (f *Feed) heard(message string) {
+func (f *Feed) receive(message string) {
 	word, rest, _ := strings.Cut(message, " ")
 	switch word {
-	case wordQueued:
+	case messageQueued:
 		f.Wake()
-	case wordCancel:
+	case messageCancel:
 		f.Cancel(ids.Run(rest))
-	case wordMoved:
+	case messageChanged:
 		for id := range strings.FieldsSeq(rest) {
 			f.Hub.Changed(ids.Run(id))
 		}

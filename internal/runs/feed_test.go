@@ -68,7 +68,7 @@ func TestAServerAloneTellsNobody(t *testing.T) {
 	f.Changed("run_a")
 	f.Queued()
 	f.Cancelling("run_a")
-	if err := f.Run(t.Context()); err != nil || len(f.moved) > 0 || len(f.soon) > 0 {
-		t.Errorf("%v, %v, %d", err, f.moved, len(f.soon))
+	if err := f.Run(t.Context()); err != nil || len(f.changed) > 0 || len(f.urgent) > 0 {
+		t.Errorf("%v, %v, %d", err, f.changed, len(f.urgent))
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 )
 
-// Pulse is what a running run uses now, and what its tasks say of themselves.
+// Usage is what a running run uses now, and what its tasks say of themselves.
 // It is news, not history: nobody keeps it.
-type Pulse struct {
+type Usage struct {
 	At         time.Time
 	CPUPercent float64 // of one core
 	MemBytes   int64
@@ -20,24 +20,24 @@ type Pulse struct {
 	Step       string
 }
 
-// Move is what a run did: it went on, or it is carried no more, which is most
+// Change is what a run did: it went on, or it is no longer executed, which is most
 // often its end.
-type Move struct{ Last bool }
+type Change struct{ Last bool }
 
-// Hub tells those who watch a run that it has moved. It carries no news
-// itself: who is told looks, and who is slow misses nothing.
+// Hub notifies those who watch a run that it has changed. It does not say how:
+// they read what is stored, so that a slow one misses nothing.
 type Hub struct {
 	mu       sync.Mutex
-	watchers map[ids.Run]map[chan Move]bool
-	pulses   map[ids.Run]Pulse // of those that somebody watches
+	watchers map[ids.Run]map[chan Change]bool
+	usages   map[ids.Run]Usage // of those that somebody watches
 }
 
-// Feel takes the pulse of a run, for those who watch it.
-func (h *Hub) Feel(id ids.Run, p Pulse) {
+// SetUsage keeps what a run uses, for those who watch it.
+func (h *Hub) SetUsage(id ids.Run, p Usage) {
 	h.mu.Lock()
 	watched := len(h.watchers[id]) > 0
 	if watched {
-		h.pulses[id] = p
+		h.usages[id] = p
 	}
 	h.mu.Unlock()
 	if watched {
@@ -45,15 +45,15 @@ func (h *Hub) Feel(id ids.Run, p Pulse) {
 	}
 }
 
-// Pulse is the last one of a run that is watched.
-func (h *Hub) Pulse(id ids.Run) Pulse {
+// Usage is the last one of a run that is watched.
+func (h *Hub) Usage(id ids.Run) Usage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.pulses[id]
+	return h.usages[id]
 }
 
 // Changed wakes everybody who watches the run.
-func (h *Hub) Changed(id ids.Run) { h.tell(id, Move{}) }
+func (h *Hub) Changed(id ids.Run) { h.publish(id, Change{}) }
 
 // ChangedAll wakes everybody who watches any run: something may have been
 // missed.
@@ -67,32 +67,32 @@ func (h *Hub) ChangedAll() {
 }
 
 // Ended wakes them for the last time.
-func (h *Hub) Ended(id ids.Run) { h.tell(id, Move{Last: true}) }
+func (h *Hub) Ended(id ids.Run) { h.publish(id, Change{Last: true}) }
 
-func (h *Hub) tell(id ids.Run, m Move) {
+func (h *Hub) publish(id ids.Run, m Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watchers[id] {
-		told := m
+		next := m
 		select {
 		case before := <-w: // it has not looked since the last time
-			told.Last = m.Last || before.Last
+			next.Last = m.Last || before.Last
 		default:
 		}
-		w <- told
+		w <- next
 	}
 }
 
-// Watch returns a channel that is told of every move, until stop.
-func (h *Hub) Watch(id ids.Run) (moved <-chan Move, stop func()) {
-	w := make(chan Move, 1)
+// Watch returns a channel that receives every change, until stop.
+func (h *Hub) Watch(id ids.Run) (moved <-chan Change, stop func()) {
+	w := make(chan Change, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.watchers == nil {
-		h.watchers, h.pulses = map[ids.Run]map[chan Move]bool{}, map[ids.Run]Pulse{}
+		h.watchers, h.usages = map[ids.Run]map[chan Change]bool{}, map[ids.Run]Usage{}
 	}
 	if h.watchers[id] == nil {
-		h.watchers[id] = map[chan Move]bool{}
+		h.watchers[id] = map[chan Change]bool{}
 	}
 	h.watchers[id][w] = true
 	return w, func() {
@@ -101,7 +101,7 @@ func (h *Hub) Watch(id ids.Run) (moved <-chan Move, stop func()) {
 		delete(h.watchers[id], w)
 		if len(h.watchers[id]) == 0 {
 			delete(h.watchers, id)
-			delete(h.pulses, id)
+			delete(h.usages, id)
 		}
 	}
 }

@@ -81,5 +81,5 @@ func (s *Service) SetLabel(ctx context.Context, caller access.Caller, id ids.Run
 	if r, err = s.details.LeanRun(ctx, caller.Team, id); err != nil {
 		return r, err
 	}
-	return r, s.explain(ctx, caller.Team, &r)
+	return r, s.explainWaiting(ctx, caller.Team, &r)
 }

@@ -36,7 +36,7 @@ func (s *Service) Log(ctx context.Context, caller access.Caller, id ids.Run, nod
 	} else {
 		p, err = s.nodeLog(ctx, caller.Team, id, node, shard, offset, most)
 	}
-	p.Over = r.Status.Terminal() && offset+int64(len(p.Text)) >= p.Size
+	p.Complete = r.Status.Terminal() && offset+int64(len(p.Text)) >= p.Size
 	return p, err
 }
 

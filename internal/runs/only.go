@@ -9,13 +9,13 @@ import (
 	"github.com/millrace/millrace/internal/domain/reuse"
 )
 
-// testTag tells runs of some nodes from those of the whole workflow.
+// testTag distinguishes runs of some nodes from those of the whole workflow.
 const testTag = "test"
 
-// takeOnly cuts the run down to some nodes and what comes before them. What
+// keepOnly cuts the run down to some nodes and what comes before them. What
 // comes before is taken as it was where it succeeded, so that it is reused
 // even when it has been edited since.
-func (s *Service) takeOnly(ctx context.Context, old Run, r *Run, in *New) error {
+func (s *Service) keepOnly(ctx context.Context, old Run, r *Run, in *New) error {
 	nodes, err := s.details.NodesOf(ctx, old.ID)
 	if err != nil {
 		return err
@@ -32,12 +32,12 @@ func (s *Service) takeOnly(ctx context.Context, old Run, r *Run, in *New) error 
 		return fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
 	}
 	r.Definition, in.Label = definition, Label{Tags: []string{testTag}}
-	return in.keepAsked(definition)
+	return in.dropUnasked(definition)
 }
 
-// keepAsked leaves out values and files that the definition does not ask for.
-func (n *New) keepAsked(definition []byte) error {
-	a, err := readAsked(definition)
+// dropUnasked leaves out values and files that the definition does not ask for.
+func (n *New) dropUnasked(definition []byte) error {
+	a, err := readRequirements(definition)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (s *Service) Recipe(ctx context.Context, caller access.Caller, id ids.Run, 
 	if err != nil {
 		return recipe, err
 	}
-	if err := s.allThere(ctx, id, recipe.Sources, made); err != nil {
+	if err := s.checkInputsExist(ctx, id, recipe.Sources, made); err != nil {
 		return recipe, err
 	}
 	keys := make([]string, len(recipe.Files))
@@ -98,9 +98,9 @@ func (s *Service) Recipe(ctx context.Context, caller access.Caller, id ids.Run, 
 	return recipe, nil
 }
 
-// allThere is a conflict if a file that one of the nodes made was deleted since:
+// checkInputsExist is a conflict if a file that one of the nodes made was deleted since:
 // without it the step would be given something else.
-func (s *Service) allThere(ctx context.Context, id ids.Run, nodes []string, made []Output) error {
+func (s *Service) checkInputsExist(ctx context.Context, id ids.Run, nodes []string, made []Output) error {
 	counts, err := s.kept.FilesMade(ctx, id)
 	if err != nil {
 		return err

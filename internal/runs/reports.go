@@ -15,9 +15,9 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 )
 
-// ticket is what a report's address allows: to read one output, as it is, for
+// reportToken is what a report's address allows: to read one output, as it is, for
 // a while.
-type ticket struct {
+type reportToken struct {
 	Blob    string `json:"b"`
 	Name    string `json:"n"`
 	Size    int64  `json:"s"`
@@ -39,26 +39,26 @@ func (s *Service) reportURL(o Output, until time.Time, base string) string {
 	if !isReport(o) {
 		return ""
 	}
-	text, err := json.Marshal(ticket{o.Blob, o.Name, o.Size, o.Mark, until.Unix()})
+	text, err := json.Marshal(reportToken{o.Blob, o.Name, o.Size, o.Mark, until.Unix()})
 	if err != nil { // texts and numbers alone
 		return ""
 	}
-	token := base64.RawURLEncoding.EncodeToString(text) + "." + base64.RawURLEncoding.EncodeToString(s.seal(text))
+	token := base64.RawURLEncoding.EncodeToString(text) + "." + base64.RawURLEncoding.EncodeToString(s.sign(text))
 	return strings.TrimSuffix(base, "/") + (&url.URL{Path: "/reports/" + token + "/" + o.Name}).String()
 }
 
-func (s *Service) seal(text []byte) []byte {
+func (s *Service) sign(text []byte) []byte {
 	mac := hmac.New(sha256.New, s.reports)
 	mac.Write(text)
 	return mac.Sum(nil)
 }
 
-// readTicket is forbidden unless we signed exactly this, and it is in time.
-func (s *Service) readTicket(token string) (t ticket, err error) {
+// readReportToken is forbidden unless we signed exactly this, and it is in time.
+func (s *Service) readReportToken(token string) (t reportToken, err error) {
 	body, seal, _ := strings.Cut(token, ".")
 	text, err := base64.RawURLEncoding.Strict().DecodeString(body)
 	sum, sumErr := base64.RawURLEncoding.Strict().DecodeString(seal)
-	if err != nil || sumErr != nil || !hmac.Equal(sum, s.seal(text)) {
+	if err != nil || sumErr != nil || !hmac.Equal(sum, s.sign(text)) {
 		return t, fault.Forbidden("this address is not one that Millrace signed")
 	}
 	if err := json.Unmarshal(text, &t); err != nil {
@@ -72,7 +72,7 @@ func (s *Service) readTicket(token string) (t ticket, err error) {
 
 // Report opens the output that a signed address names. The caller closes it.
 func (s *Service) Report(ctx context.Context, token, name string) (io.ReadCloser, int64, error) {
-	t, err := s.readTicket(token)
+	t, err := s.readReportToken(token)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -49,7 +49,7 @@ func (s *Service) prepareRetry(ctx context.Context, caller access.Caller, id ids
 		return Run{}, Run{}, err
 	}
 	if in.Current {
-		if err := s.takeCurrent(ctx, &r, in); err != nil {
+		if err := s.useCurrent(ctx, &r, in); err != nil {
 			return Run{}, Run{}, err
 		}
 	}
@@ -57,7 +57,7 @@ func (s *Service) prepareRetry(ctx context.Context, caller access.Caller, id ids
 		in.Parameters = old.Parameters
 	}
 	if len(in.Only) > 0 {
-		err = s.takeOnly(ctx, old, &r, in)
+		err = s.keepOnly(ctx, old, &r, in)
 	}
 	return old, r, err
 }
@@ -69,19 +69,19 @@ func sameSize(size credits.Size) (*credits.Custom, string) {
 	return &credits.Custom{VCPU: size.VCPU, RAMGB: size.RAMGB}, ""
 }
 
-// takeCurrent makes the run one of the workflow as it is now. What the workflow
+// useCurrent makes the run one of the workflow as it is now. What the workflow
 // does not ask for any more is left out, and a value that was only the default
 // follows the default.
-func (s *Service) takeCurrent(ctx context.Context, r *Run, in *New) error {
+func (s *Service) useCurrent(ctx context.Context, r *Run, in *New) error {
 	src, err := s.submit.RunSource(ctx, r.Team, r.Workflow)
 	if err != nil {
 		return err
 	}
-	before, err := readAsked(r.Definition)
+	before, err := readRequirements(r.Definition)
 	if err != nil {
 		return err
 	}
-	now, err := readAsked(src.Definition)
+	now, err := readRequirements(src.Definition)
 	if err != nil {
 		return err
 	}
@@ -98,21 +98,21 @@ func (s *Service) takeCurrent(ctx context.Context, r *Run, in *New) error {
 	return err
 }
 
-// asked is what a definition asks a run for.
-type asked struct {
+// requirements is what a definition asks a run for.
+type requirements struct {
 	Parameters map[string]struct {
 		Default json.RawMessage `json:"default"`
 	} `json:"parameters"`
 	Inputs map[string]json.RawMessage `json:"inputs"`
 }
 
-func readAsked(definition []byte) (a asked, err error) {
+func readRequirements(definition []byte) (a requirements, err error) {
 	return a, json.Unmarshal(definition, &a)
 }
 
 // following is an earlier run's values without those that are not asked for any
 // more, and those that were its default where there is another one.
-func (a asked) following(before asked, given []byte) ([]byte, error) {
+func (a requirements) following(before requirements, given []byte) ([]byte, error) {
 	values := map[string]json.RawMessage{}
 	if err := json.Unmarshal(given, &values); err != nil {
 		return nil, err

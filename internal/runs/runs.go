@@ -1,5 +1,5 @@
 // Package runs is what a team may ask about its runs: start one, list them,
-// follow what happens, call one off. Carrying them out is the engine's
+// follow what happens, cancel one. Executing them is the engine's
 // business.
 package runs
 
@@ -14,7 +14,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/runs/admission"
 )
 
@@ -134,7 +133,7 @@ type Filter struct {
 type Store interface {
 	// SubmitRun accepts a run: the row, its hold, its first event and the
 	// answer to repeat are one transaction.
-	SubmitRun(ctx context.Context, r Run, hold credits.Amount, record *once.Record) error
+	SubmitRun(ctx context.Context, r Run, hold credits.Amount, record *access.IdempotencyRecord) error
 	Run(ctx context.Context, team ids.Team, id ids.Run) (Run, error)
 	// Runs lists lean rows before the cursor, newest first.
 	Runs(ctx context.Context, team ids.Team, f Filter, before ids.Run, limit int) ([]Run, error)
@@ -161,43 +160,43 @@ type DetailStore interface {
 
 // Service answers a team's questions about its runs.
 type Service struct {
-	store    Store
-	details  DetailStore
-	shards   ShardStore
-	logs     LogStore
-	submit   SubmitStore
-	sweeps   SweepStore
-	kept     KeptStore
-	recipes  Reproducer
-	objects  Objects
-	workshop Workshop
-	catalog  credits.Catalog
-	memory   *bounds.Memory
-	reports  []byte
-	now      func() time.Time
+	store   Store
+	details DetailStore
+	shards  ShardStore
+	logs    LogStore
+	submit  SubmitStore
+	sweeps  SweepStore
+	kept    KeptStore
+	recipes Reproducer
+	objects Objects
+	engine  Engine
+	catalog credits.Catalog
+	memory  *bounds.Memory
+	reports []byte
+	now     func() time.Time
 }
 
 // Options are what the room is made of.
 type Options struct {
-	Store    Store
-	Details  DetailStore
-	Shards   ShardStore
-	Logs     LogStore
-	Submit   SubmitStore
-	Sweeps   SweepStore
-	Kept     KeptStore
-	Recipes  Reproducer
-	Objects  Objects
-	Workshop Workshop
-	Catalog  credits.Catalog
-	Memory   *bounds.Memory // of the server; nil: without end
-	Reports  []byte         // signs the addresses of reports
-	Now      func() time.Time
+	Store   Store
+	Details DetailStore
+	Shards  ShardStore
+	Logs    LogStore
+	Submit  SubmitStore
+	Sweeps  SweepStore
+	Kept    KeptStore
+	Recipes Reproducer
+	Objects Objects
+	Engine  Engine
+	Catalog credits.Catalog
+	Memory  *bounds.Memory // of the server; nil: without end
+	Reports []byte         // signs the addresses of reports
+	Now     func() time.Time
 }
 
 // NewService makes the room.
 func NewService(o Options) *Service {
-	return &Service{store: o.Store, details: o.Details, shards: o.Shards, logs: o.Logs, submit: o.Submit, sweeps: o.Sweeps, kept: o.Kept, recipes: o.Recipes, objects: o.Objects, workshop: o.Workshop, catalog: o.Catalog, memory: o.Memory, reports: o.Reports, now: o.Now}
+	return &Service{store: o.Store, details: o.Details, shards: o.Shards, logs: o.Logs, submit: o.Submit, sweeps: o.Sweeps, kept: o.Kept, recipes: o.Recipes, objects: o.Objects, engine: o.Engine, catalog: o.Catalog, memory: o.Memory, reports: o.Reports, now: o.Now}
 }
 
 // Runs lists the team's runs, newest first.
@@ -216,7 +215,7 @@ func (s *Service) Runs(ctx context.Context, caller access.Caller, f Filter, befo
 	for i := range list {
 		rows[i] = &list[i]
 	}
-	return list, more, s.explain(ctx, caller.Team, rows...)
+	return list, more, s.explainWaiting(ctx, caller.Team, rows...)
 }
 
 // Events are what happened to a run after a number, in order.
@@ -254,7 +253,7 @@ func (s *Service) Cancel(ctx context.Context, caller access.Caller, id ids.Run) 
 	}
 	status, err := s.store.CancelRun(ctx, caller.Team, id, starter(caller), s.now())
 	if status == lifecycle.Running {
-		s.workshop.Cancel(id)
+		s.engine.Cancel(id)
 	}
 	return status, err
 }

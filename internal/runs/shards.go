@@ -23,9 +23,9 @@ type Shard struct {
 	Outputs  []Listed
 }
 
-// MostItem is how much of an item a list shows, in characters: one may be a
+// MaxItemChars is how much of an item a list shows, in characters: one may be a
 // megabyte.
-const MostItem = 4096
+const MaxItemChars = 4096
 
 // ShardStore reads the shards of one node.
 type ShardStore interface {
@@ -129,7 +129,7 @@ func (n Node) shardCount() int {
 	return 1
 }
 
-// mustHaveNode tells a node that waits for others from one that never was.
+// mustHaveNode distinguishes a node that waits for others from one that does not exist.
 func (s *Service) mustHaveNode(ctx context.Context, team ids.Team, id ids.Run, node string) error {
 	r, err := s.store.Run(ctx, team, id)
 	if err != nil {

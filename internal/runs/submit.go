@@ -14,7 +14,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/runs/admission"
 )
 
@@ -38,8 +37,8 @@ type SubmitStore interface {
 	FilesNotUsed(ctx context.Context, team ids.Team, id ids.Workflow, keys []string) ([]string, error)
 }
 
-// Workshop carries runs out.
-type Workshop interface {
+// Engine executes runs.
+type Engine interface {
 	// Serves reports whether a size can ever be served, and if not, why.
 	Serves(ctx context.Context, s credits.Size) (reason string, ok bool)
 	Wake()
@@ -63,11 +62,11 @@ type New struct {
 	guarded bool // by a guest whose runs get no secrets
 
 	// Once records the answer with the effect; nil without an idempotency key.
-	Once func(Run) (*once.Record, error)
+	Once func(Run) (*access.IdempotencyRecord, error)
 }
 
 // Submit accepts a run, or says everything that is wrong with it. What it
-// accepts is carried out, whatever happens to this process.
+// accepts is executed, whatever happens to this process.
 func (s *Service) Submit(ctx context.Context, caller access.Caller, in New) (Run, error) {
 	if err := caller.Must(access.StartRuns); err != nil {
 		return Run{}, err
@@ -116,7 +115,7 @@ func (s *Service) accept(ctx context.Context, r *Run, in New) error {
 	if err := s.checkSize(ctx, r); err != nil {
 		return err
 	}
-	var record *once.Record
+	var record *access.IdempotencyRecord
 	if in.Once != nil {
 		if record, err = in.Once(*r); err != nil {
 			return err
@@ -125,7 +124,7 @@ func (s *Service) accept(ctx context.Context, r *Run, in New) error {
 	if err := s.store.SubmitRun(ctx, *r, credits.HoldSeconds*r.Price, record); err != nil {
 		return err
 	}
-	s.workshop.Wake()
+	s.engine.Wake()
 	return nil
 }
 
@@ -133,7 +132,7 @@ func (s *Service) accept(ctx context.Context, r *Run, in New) error {
 // or the plan does not allow.
 func (s *Service) checkSize(ctx context.Context, r *Run) error {
 	r.Price = s.catalog.Rates.PerSecond(r.Size)
-	if reason, ok := s.workshop.Serves(ctx, r.Size); !ok {
+	if reason, ok := s.engine.Serves(ctx, r.Size); !ok {
 		return fault.Conflict("%s", reason).WithCode("no_capacity")
 	}
 	plan, err := s.submit.PlanOf(ctx, r.Team)
@@ -150,7 +149,7 @@ func (s *Service) checkSize(ctx context.Context, r *Run) error {
 // OffersGPU reports whether a run can have a GPU here.
 func (s *Service) OffersGPU(ctx context.Context) bool {
 	size, _ := credits.Resolve(nil, credits.GPUProfile)
-	_, ok := s.workshop.Serves(ctx, size)
+	_, ok := s.engine.Serves(ctx, size)
 	return ok
 }
 
@@ -216,7 +215,7 @@ func (s *Service) checkFiles(ctx context.Context, r *Run, inputs map[string][]st
 	}
 	missing, err := s.submit.MissingFiles(ctx, r.Team, keys)
 	if err == nil && len(missing) == 0 && r.Invite != "" {
-		// A guest must not feel their way through the team's files.
+		// A guest must not find out the team's files by trying.
 		missing, err = s.submit.FilesNotUsed(ctx, r.Team, r.Workflow, keys)
 	}
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
-	"github.com/millrace/millrace/internal/domain/once"
 )
 
 // Sweep is several runs that were started together and differ in some
@@ -36,7 +35,7 @@ type Sweep struct {
 // SweepStore keeps sweeps.
 type SweepStore interface {
 	// SubmitSweep accepts all the runs of a sweep, each with its hold, or none.
-	SubmitSweep(ctx context.Context, s Sweep, list []Run, hold credits.Amount, record *once.Record) error
+	SubmitSweep(ctx context.Context, s Sweep, list []Run, hold credits.Amount, record *access.IdempotencyRecord) error
 	Sweep(ctx context.Context, team ids.Team, id ids.Sweep) (Sweep, error)
 	// Sweeps lists those before the cursor, newest first.
 	Sweeps(ctx context.Context, team ids.Team, before ids.Sweep, limit int) ([]Sweep, error)
@@ -56,7 +55,7 @@ type NewSweep struct {
 	Vary map[string][]json.RawMessage
 
 	// OnceAll records the answer with the effect; nil without an idempotency key.
-	OnceAll func(Sweep, []Run) (*once.Record, error)
+	OnceAll func(Sweep, []Run) (*access.IdempotencyRecord, error)
 }
 
 // SubmitSweep accepts a run for each combination of the values that vary, or
@@ -81,7 +80,7 @@ func (s *Service) SubmitSweep(ctx context.Context, caller access.Caller, in NewS
 	if err != nil {
 		return sweep, nil, err
 	}
-	var record *once.Record
+	var record *access.IdempotencyRecord
 	if in.OnceAll != nil {
 		if record, err = in.OnceAll(sweep, list); err != nil {
 			return sweep, nil, err
@@ -90,7 +89,7 @@ func (s *Service) SubmitSweep(ctx context.Context, caller access.Caller, in NewS
 	if err := s.sweeps.SubmitSweep(ctx, sweep, list, credits.HoldSeconds*list[0].Price, record); err != nil {
 		return sweep, nil, err
 	}
-	s.workshop.Wake()
+	s.engine.Wake()
 	return sweep, list, nil
 }
 
@@ -144,7 +143,7 @@ func (s *Service) sweepRuns(ctx context.Context, sweep *Sweep, src Source, in Ne
 	return list, nil
 }
 
-// sweptName tells the runs of a sweep apart: "minQuality=20, mode=fast".
+// sweptName distinguishes the runs of a sweep: "minQuality=20, mode=fast".
 func sweptName(varied []string, values map[string]json.RawMessage) string {
 	parts := make([]string, len(varied))
 	for i, name := range varied {

@@ -66,7 +66,7 @@ func (s *Service) SweepTable(ctx context.Context, caller access.Caller, id ids.S
 	for i := range list {
 		waiting[i] = &list[i]
 	}
-	if err := s.explain(ctx, caller.Team, waiting...); err != nil {
+	if err := s.explainWaiting(ctx, caller.Team, waiting...); err != nil {
 		return t, err
 	}
 	for _, r := range list {

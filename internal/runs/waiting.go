@@ -15,7 +15,7 @@ type WaitReason string
 // The reasons.
 const (
 	WaitsForTurn     WaitReason = "turn"
-	WaitsForRoom     WaitReason = "no_room"
+	WaitsForCapacity WaitReason = "no_room"
 	WaitsForTeam     WaitReason = "team_limit"
 	WaitsForDisk     WaitReason = "disk_low"
 	WaitsForExecutor WaitReason = "executor_unavailable"
@@ -32,7 +32,7 @@ type Waiting struct {
 
 // QueueState is what decides over the waiting of a team's queued runs.
 type QueueState struct {
-	Workers []Worker        // that were heard of lately
+	Workers []Worker        // that reported lately
 	Running int             // vCPUs of the team's running runs
 	Others  bool            // whether other teams have queued runs
 	Ahead   map[ids.Run]int // of each run, how many queued ones are older
@@ -69,7 +69,7 @@ func (q QueueState) waiting(r Run) *Waiting {
 	case ahead > 0:
 		return &Waiting{WaitsForTurn, fmt.Sprintf("%d %s before it.", ahead, plural(ahead, "run is", "runs are")), ahead}
 	}
-	return &Waiting{WaitsForRoom, fmt.Sprintf("It starts when %d vCPUs and %d GB are free.", r.Size.VCPU, r.Size.RAMGB), 0}
+	return &Waiting{WaitsForCapacity, fmt.Sprintf("It starts when %d vCPUs and %d GB are free.", r.Size.VCPU, r.Size.RAMGB), 0}
 }
 
 func plural(n int, one, many string) string {
@@ -79,8 +79,8 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// explain says of the queued ones among a team's runs why they wait.
-func (s *Service) explain(ctx context.Context, team ids.Team, list ...*Run) error {
+// explainWaiting says of the queued ones among a team's runs why they wait.
+func (s *Service) explainWaiting(ctx context.Context, team ids.Team, list ...*Run) error {
 	var waiting []ids.Run
 	for _, r := range list {
 		if r.Status == lifecycle.Queued {

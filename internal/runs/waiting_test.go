@@ -13,7 +13,7 @@ func TestARunSaysThatItsImageIsFetched(t *testing.T) {
 	if w := q.waiting(Run{ID: "r1"}); w.Reason != WaitsForImage {
 		t.Errorf("%+v", w)
 	}
-	if w := q.waiting(Run{ID: "r2"}); w.Reason != WaitsForRoom {
+	if w := q.waiting(Run{ID: "r2"}); w.Reason != WaitsForCapacity {
 		t.Errorf("%+v", w)
 	}
 }

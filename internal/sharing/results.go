@@ -9,7 +9,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/once"
 )
 
 // ResultPrefix begins the token of every result link.
@@ -49,7 +48,7 @@ func (l ResultLink) Status(now time.Time) Status {
 type ResultStore interface {
 	// InsertResultLink adds a link; a run that is not the team's is
 	// fault.KindNotFound.
-	InsertResultLink(ctx context.Context, l ResultLink, tokenHash string, r *once.Record) error
+	InsertResultLink(ctx context.Context, l ResultLink, tokenHash string, r *access.IdempotencyRecord) error
 	// ResultLinks are a run's, newest first.
 	ResultLinks(ctx context.Context, team ids.Team, run ids.Run) ([]ResultLink, error)
 	// ResultLinksOfTeam lists those of all runs before an id, newest first.
@@ -70,7 +69,7 @@ type NewResultLink struct {
 	AllowCopy  bool
 
 	// Once records the answer with the effect; nil without an idempotency key.
-	Once func(l ResultLink, token string) (*once.Record, error)
+	Once func(l ResultLink, token string) (*access.IdempotencyRecord, error)
 }
 
 // ShareResults makes a link to the results of a run. Its token is shown this
@@ -91,7 +90,7 @@ func (s *Service) ShareResults(ctx context.Context, caller access.Caller, in New
 		Parameters: in.Parameters, AllowCopy: in.AllowCopy, TokenHint: token[len(token)-4:],
 		CreatedBy: caller.User, CreatedByName: caller.Name, CreatedAt: now,
 	}
-	var record *once.Record
+	var record *access.IdempotencyRecord
 	if in.Once != nil {
 		var err error
 		if record, err = in.Once(l, token); err != nil {

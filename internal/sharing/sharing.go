@@ -12,7 +12,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/once"
 )
 
 // Role is what a link makes of its guests.
@@ -80,7 +79,7 @@ type Guest struct {
 type Store interface {
 	// InsertInvite adds a link; a workflow that is not the team's is
 	// fault.KindNotFound.
-	InsertInvite(ctx context.Context, i Invite, tokenHash string, r *once.Record) error
+	InsertInvite(ctx context.Context, i Invite, tokenHash string, r *access.IdempotencyRecord) error
 	// Invites are a workflow's links, newest first.
 	Invites(ctx context.Context, team ids.Team, id ids.Workflow) ([]Invite, error)
 	// InvitesOfTeam lists those of all workflows before an id, newest first.
@@ -141,7 +140,7 @@ type New struct {
 	AllowSecrets bool
 
 	// Once records the answer with the effect; nil without an idempotency key.
-	Once func(i Invite, token string) (*once.Record, error)
+	Once func(i Invite, token string) (*access.IdempotencyRecord, error)
 }
 
 const (
@@ -168,7 +167,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Inv
 		ExpiresAt: now.Add(time.Duration(in.Hours) * time.Hour), TokenHint: token[len(token)-4:],
 		CreatedBy: caller.User, CreatedByName: caller.Name, CreatedAt: now,
 	}
-	var record *once.Record
+	var record *access.IdempotencyRecord
 	if in.Once != nil {
 		var err error
 		if record, err = in.Once(i, token); err != nil {

@@ -20,7 +20,7 @@ var _ account.Store = (*DB)(nil)
 func (db *DB) mustBeOpen(ctx context.Context, team ids.Team) error {
 	var open bool
 	err := db.q.QueryRowContext(ctx, `SELECT closed_at IS NULL FROM teams WHERE id = $1 `+db.dialect.forShare, team).Scan(&open)
-	if err = db.foreseen(err, "team"); fault.Is(err, fault.KindNotFound) || err == nil && !open {
+	if err = db.asFault(err, "team"); fault.Is(err, fault.KindNotFound) || err == nil && !open {
 		return fault.Forbidden("the team is being erased").WithCode("not_a_member")
 	}
 	return err
@@ -81,7 +81,7 @@ func (db *DB) erasure(ctx context.Context, where string, args ...any) (e account
 	var closed, until int64
 	err = db.q.QueryRowContext(ctx, erasureRow+where, args...).Scan(&e.Team, &counts, &e.Erased, &closed, &until)
 	if err != nil {
-		return e, db.foreseen(err, "erasure")
+		return e, db.asFault(err, "erasure")
 	}
 	e.ClosedAt, e.SweepUntil = fromMicros(closed), fromMicros(until)
 	return e, json.Unmarshal([]byte(counts), &e.Counts)

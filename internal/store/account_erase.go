@@ -125,7 +125,7 @@ func (db *DB) countErased(ctx context.Context, team ids.Team, kind string, n int
 	return err
 }
 
-// keepInvoices keeps what the law wants of them, and nothing that tells whose
+// keepInvoices keeps what the law wants of them, and nothing that shows whose
 // they were.
 func (db *DB) keepInvoices(ctx context.Context, team ids.Team) error {
 	_, err := db.changed(ctx, `
@@ -147,7 +147,7 @@ func (db *DB) keepInvoices(ctx context.Context, team ids.Team) error {
 func (db *DB) eraseTeam(ctx context.Context, team ids.Team) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		var id string
-		err := tx.foreseen(tx.q.QueryRowContext(ctx, `SELECT id FROM teams WHERE id = $1 `+tx.dialect.forUpdate, team).Scan(&id), "team")
+		err := tx.asFault(tx.q.QueryRowContext(ctx, `SELECT id FROM teams WHERE id = $1 `+tx.dialect.forUpdate, team).Scan(&id), "team")
 		if fault.Is(err, fault.KindNotFound) {
 			return nil
 		}
@@ -189,7 +189,7 @@ func (db *DB) Scrub(ctx context.Context) error {
 	if db.writer == nil {
 		return nil
 	}
-	return db.writer.alone(ctx, func(q querier) error {
+	return db.writer.exclusive(ctx, func(q querier) error {
 		// The copy it makes on the way may be too large for the memory.
 		if _, err := q.ExecContext(ctx, `PRAGMA temp_store = FILE`); err != nil {
 			return err

@@ -62,7 +62,7 @@ func (db *DB) attach(ctx context.Context, a ai.Asked, now time.Time) (ai.Analysi
 	err := db.q.QueryRowContext(ctx, `
 		SELECT id FROM readings r WHERE subject = $1 AND reader = $2 AND `+fresh+`$3)`, a.Subject, a.Reader, micros(now)).Scan(&reading)
 	if err != nil {
-		return ai.Analysis{}, db.foreseen(err, "reading")
+		return ai.Analysis{}, db.asFault(err, "reading")
 	}
 	_, err = db.changed(ctx, `
 		INSERT INTO analyses (id, reading_id, owner, team_id, doi, title, created_by, created_at)
@@ -173,7 +173,7 @@ func (db *DB) AnalysisOf(ctx context.Context, owner string, name doi.DOI) (ai.An
 
 func (db *DB) analysis(ctx context.Context, which string, args ...any) (a ai.Analysis, err error) {
 	err = scanAnalysis(db.q.QueryRowContext(ctx, analysisRow+`r.result`+analysisFrom+which, args...), &a)
-	return a, db.foreseen(err, "analysis")
+	return a, db.asFault(err, "analysis")
 }
 
 // Analyses lists an owner's without their results, newest first.

@@ -42,7 +42,7 @@ func (db *DB) ClaimReading(ctx context.Context, worker string, c ai.Crowd, now, 
 			RETURNING id, attempt, doi, title, text, charged_to, charged_address`, worker, micros(until), micros(now), c.PerOwner, c.PerAddress).
 			Scan(&r.ID, &r.Attempt, &r.DOI, &r.Title, &text, &r.Payer.Owner, &r.Payer.Address)
 	})
-	if err = db.foreseen(err, "reading that waits"); err != nil || text == nil {
+	if err = db.asFault(err, "reading that waits"); err != nil || text == nil {
 		return r, err
 	}
 	return r, json.Unmarshal(text, &r.Text)

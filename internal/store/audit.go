@@ -124,7 +124,7 @@ func (db *DB) chainEnd(ctx context.Context, chain string) (c chainEnd, err error
 	c.chain = chain
 	err = db.q.QueryRowContext(ctx, `SELECT seq, hash, first_seq, anchor, code FROM audit_chains WHERE chain = $1 `+db.dialect.forUpdate, chain).
 		Scan(&c.seq, &c.hash, &c.first, &c.anchor, &c.code)
-	return c, db.foreseen(err, "chain")
+	return c, db.asFault(err, "chain")
 }
 
 func (db *DB) setChainEnd(ctx context.Context, c chainEnd) error {

@@ -54,7 +54,7 @@ func (db *DB) balanceRow(ctx context.Context, team ids.Team) (*teamBalance, erro
 		WHERE t.id = $1`, team).
 		Scan((*string)(&p.Plan), &period, &granted, &spent, &monthly, &topUp, &held, &stored, &p.Unverified)
 	if err != nil {
-		return p, db.foreseen(err, "team")
+		return p, db.asFault(err, "team")
 	}
 	p.known = period.Valid
 	p.Period, p.Granted, p.Spent = fromMicros(period.Int64), credits.Amount(granted.Int64), credits.Amount(spent.Int64)
@@ -98,7 +98,7 @@ func (db *DB) expire(ctx context.Context, p *teamBalance, at time.Time) error {
 	if gone == 0 {
 		return nil
 	}
-	_, err := db.book(ctx, p, billing.Entry{
+	_, err := db.appendEntry(ctx, p, billing.Entry{
 		Type: billing.ExpiryEntry, Source: "expiry", SourceID: p.Period.Format("2006-01"), CreatedAt: at,
 		Description: "monthly credits of " + p.Period.Format("January 2006") + " that were not used",
 	}, credits.Split{Monthly: -gone})
@@ -109,15 +109,15 @@ func (db *DB) expire(ctx context.Context, p *teamBalance, at time.Time) error {
 func (db *DB) grantMonthly(ctx context.Context, p *teamBalance, amount credits.Amount, source, id, why string, now time.Time) error {
 	p.Granted += amount
 	p.Credits.Monthly += amount
-	_, err := db.book(ctx, p, billing.Entry{
+	_, err := db.appendEntry(ctx, p, billing.Entry{
 		Type: billing.GrantEntry, Source: source, SourceID: id, Description: why, CreatedAt: now,
 	}, credits.Split{Monthly: amount})
 	return err
 }
 
-// book appends an entry and writes the balance that p has become. Booked is
+// appendEntry appends an entry and writes the balance that p has become. Booked is
 // false, and nothing changes, when this source stands in the ledger already.
-func (db *DB) book(ctx context.Context, p *teamBalance, e billing.Entry, parts credits.Split) (booked bool, err error) {
+func (db *DB) appendEntry(ctx context.Context, p *teamBalance, e billing.Entry, parts credits.Split) (booked bool, err error) {
 	n, err := db.changed(ctx, `
 		INSERT INTO ledger (id, team_id, type, source, source_id, monthly, top_up, run_id, workflow_id,
 			actor_type, actor_id, actor_name, quantity, unit, description, created_at)
@@ -151,22 +151,22 @@ func (db *DB) spend(ctx context.Context, p *teamBalance, e billing.Entry, cost c
 	before := *p
 	rest, split := p.Credits.Spend(cost)
 	p.Credits, p.Spent = rest, p.Spent+cost-split.Short
-	booked, err = db.book(ctx, p, e, credits.Split{Monthly: -split.Monthly, TopUp: -split.TopUp - split.Short})
+	booked, err = db.appendEntry(ctx, p, e, credits.Split{Monthly: -split.Monthly, TopUp: -split.TopUp - split.Short})
 	if err != nil || !booked {
 		*p = before
 		return false, err
 	}
-	return true, db.forgive(ctx, p, e, split.Short)
+	return true, db.bookShortfall(ctx, p, e, split.Short)
 }
 
-// forgive books what was short.
-func (db *DB) forgive(ctx context.Context, p *teamBalance, e billing.Entry, short credits.Amount) error {
+// bookShortfall books what was short.
+func (db *DB) bookShortfall(ctx context.Context, p *teamBalance, e billing.Entry, short credits.Amount) error {
 	if short == 0 {
 		return nil
 	}
 	e.Type, e.Source, e.Description = billing.AdjustmentEntry, "adjustment "+e.Source, "beyond the credits that were left: "+e.Description
 	e.Quantity, e.Unit = 0, ""
-	_, err := db.book(ctx, p, e, credits.Split{TopUp: short})
+	_, err := db.appendEntry(ctx, p, e, credits.Split{TopUp: short})
 	return err
 }
 
@@ -182,7 +182,7 @@ func (db *DB) Grant(ctx context.Context, e billing.Entry) error {
 			return tx.takeBack(ctx, p, e, -e.Credits)
 		}
 		p.Credits.TopUp += e.Credits
-		_, err = tx.book(ctx, p, e, credits.Split{TopUp: e.Credits})
+		_, err = tx.appendEntry(ctx, p, e, credits.Split{TopUp: e.Credits})
 		return err
 	})
 }
@@ -192,12 +192,12 @@ func (db *DB) takeBack(ctx context.Context, p *teamBalance, e billing.Entry, amo
 	before := *p
 	rest, split := p.Credits.TakeBack(amount)
 	p.Credits = rest
-	booked, err := db.book(ctx, p, e, credits.Split{Monthly: -split.Monthly, TopUp: -split.TopUp - split.Short})
+	booked, err := db.appendEntry(ctx, p, e, credits.Split{Monthly: -split.Monthly, TopUp: -split.TopUp - split.Short})
 	if err != nil || !booked {
 		*p = before
 		return err
 	}
-	return db.forgive(ctx, p, e, split.Short)
+	return db.bookShortfall(ctx, p, e, split.Short)
 }
 
 // Hold sets credits aside. The check and the hold are one statement, so two
@@ -252,9 +252,9 @@ func (db *DB) HeldFor(ctx context.Context, id string) (held credits.Amount, err 
 	return held, err
 }
 
-// Settle ends a hold and books what it came to. Settled before, it changes
+// SettleHold ends a hold and books what it came to. Called again, it changes
 // nothing.
-func (db *DB) Settle(ctx context.Context, id string, e billing.Entry, cost credits.Amount) error {
+func (db *DB) SettleHold(ctx context.Context, id string, e billing.Entry, cost credits.Amount) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		p, err := tx.lockBalance(ctx, e.Team, e.CreatedAt)
 		if err != nil {
@@ -262,7 +262,7 @@ func (db *DB) Settle(ctx context.Context, id string, e billing.Entry, cost credi
 		}
 		var held credits.Amount
 		err = tx.q.QueryRowContext(ctx, `DELETE FROM holds WHERE id = $1 AND team_id = $2 RETURNING amount`, id, e.Team).Scan(&held)
-		if err = tx.foreseen(err, "hold"); fault.Is(err, fault.KindNotFound) {
+		if err = tx.asFault(err, "hold"); fault.Is(err, fault.KindNotFound) {
 			return nil
 		}
 		if err != nil {

@@ -8,10 +8,10 @@ import (
 
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/billing"
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/once"
 )
 
 var _ billing.OrderStore = (*DB)(nil)
@@ -32,7 +32,7 @@ func (db *DB) InsertOrder(ctx context.Context, p billing.Purchase) error {
 }
 
 // OpenedCheckout notes where an order is paid, with the answer to repeat.
-func (db *DB) OpenedCheckout(ctx context.Context, order, session string, r *once.Record, now time.Time) error {
+func (db *DB) OpenedCheckout(ctx context.Context, order, session string, r *access.IdempotencyRecord, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.record(ctx, r, now); err != nil {
 			return err
@@ -73,7 +73,7 @@ func (db *DB) orderRow(ctx context.Context, where string, arg any) (orderRow, er
 	if paid.Valid {
 		o.PaidAt = fromMicros(paid.Int64)
 	}
-	return o, db.foreseen(err, "order")
+	return o, db.asFault(err, "order")
 }
 
 // OrderBySecret is the order that an address of ours leads to.
@@ -88,10 +88,10 @@ func (db *DB) CancelOrder(ctx context.Context, id string) error {
 	return err
 }
 
-// Told takes in what a provider says. Facts are kept on the order, the largest
+// ApplyPayment applies an event of a provider. Facts are kept on the order, the largest
 // refund and the newest word on a dispute; then the ledger is brought in line
 // with them. So events may come twice, at once and in any order.
-func (db *DB) Told(ctx context.Context, e billing.PaymentEvent, now time.Time) error {
+func (db *DB) ApplyPayment(ctx context.Context, e billing.PaymentEvent, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		switch {
 		case e.Kind == billing.PlanChanged:
@@ -194,7 +194,7 @@ func (db *DB) bookOrder(ctx context.Context, p *teamBalance, o orderRow, now tim
 		return db.takeBack(ctx, p, e, -change)
 	}
 	p.Credits.TopUp += change
-	_, err = db.book(ctx, p, e, credits.Split{TopUp: change})
+	_, err = db.appendEntry(ctx, p, e, credits.Split{TopUp: change})
 	return err
 }
 
@@ -285,5 +285,5 @@ func (db *DB) Invoices(ctx context.Context, team ids.Team, before string, limit 
 func (db *DB) InvoiceBySecret(ctx context.Context, secretHash string) (billing.Invoice, error) {
 	var i billing.Invoice
 	err := db.scanInvoice(db.q.QueryRowContext(ctx, invoice+`o.secret_hash = $1`, secretHash), &i)
-	return i, db.foreseen(err, "invoice")
+	return i, db.asFault(err, "invoice")
 }

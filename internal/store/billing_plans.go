@@ -35,8 +35,8 @@ func (db *DB) SetPlan(ctx context.Context, team ids.Team, plan credits.Plan, now
 	})
 }
 
-// endWait gives a team the monthly credits that were withheld.
-func (db *DB) endWait(ctx context.Context, team ids.Team, now time.Time) error {
+// grantWithheld gives a team the monthly credits that were withheld.
+func (db *DB) grantWithheld(ctx context.Context, team ids.Team, now time.Time) error {
 	p, err := db.lockBalance(ctx, team, now)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (db *DB) applyPlanEvent(ctx context.Context, e billing.PaymentEvent, now ti
 		return err
 	}
 	for _, s := range known {
-		if (s.ID == e.Subscription || s.ID == "") && !s.FollowedBy(e.Told()) {
+		if (s.ID == e.Subscription || s.ID == "") && !s.FollowedBy(e.SubscriptionState()) {
 			return nil
 		}
 	}
@@ -94,7 +94,7 @@ func (db *DB) subscriptions(ctx context.Context, team ids.Team) ([]billing.Subsc
 }
 
 // noteSubscription keeps an event as the newest of its subscription. It takes
-// the place of one that was heard of before each had a row.
+// the place of one that came before each had a row.
 func (db *DB) noteSubscription(ctx context.Context, e billing.PaymentEvent) error {
 	if _, err := db.changed(ctx, `DELETE FROM team_subscriptions WHERE team_id = $1 AND id = ''`, e.Team); err != nil {
 		return err

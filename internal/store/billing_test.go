@@ -181,7 +181,7 @@ func (m *ledgerModel) step(rt *rapid.T) func(*DB) error {
 		}
 		id := rapid.SampledFrom(m.holds).Draw(rt, "hold")
 		e := billing.Entry{Team: m.team, Type: billing.RunEntry, Source: "run", SourceID: id, CreatedAt: m.now, Description: "a run"}
-		return func(tx *DB) error { return tx.Settle(ctx, id, e, amount) }
+		return func(tx *DB) error { return tx.SettleHold(ctx, id, e, amount) }
 	case 3:
 		p := m.purchase()
 		m.orders = append(m.orders, p)
@@ -201,7 +201,7 @@ func (m *ledgerModel) step(rt *rapid.T) func(*DB) error {
 			}).Draw(rt, "kind"),
 			Order: p.ID, Team: m.team, Created: m.now, Amount: 1000, Currency: "usd", Refunded: rapid.Int64Range(0, 1200).Draw(rt, "refunded"),
 		}
-		return func(tx *DB) error { return tx.Told(ctx, e, m.now) }
+		return func(tx *DB) error { return tx.ApplyPayment(ctx, e, m.now) }
 	}
 }
 
@@ -241,7 +241,7 @@ func TestEventsInAnyOrderAndNumberEndTheSame(t *testing.T) {
 			for _, e := range deliveries {
 				e.Order, e.Team, e.Amount, e.Currency = p.ID, m.team, 1000, "usd"
 				wg.Go(func() {
-					if err := db.Told(t.Context(), e, august); err != nil {
+					if err := db.ApplyPayment(t.Context(), e, august); err != nil {
 						t.Error(err)
 					}
 				})
@@ -275,7 +275,7 @@ func TestAMonthLeavesNothingButTopUps(t *testing.T) {
 		}
 		run := billing.Entry{Team: team, Type: billing.RunEntry, Source: "run", SourceID: "run_1", CreatedAt: august}
 		for range 3 { // settled once
-			if err := db.Settle(ctx, "run_1", run, 120*credits.Credit); err != nil {
+			if err := db.SettleHold(ctx, "run_1", run, 120*credits.Credit); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -306,7 +306,7 @@ func TestARunThatCostsMoreThanIsLeftEndsAtZero(t *testing.T) {
 			t.Fatal(err)
 		}
 		run := billing.Entry{Team: team, Type: billing.RunEntry, Source: "run", SourceID: "run_1", CreatedAt: august}
-		if err := db.Settle(ctx, "run_1", run, 600*credits.Credit); err != nil {
+		if err := db.SettleHold(ctx, "run_1", run, 600*credits.Credit); err != nil {
 			t.Fatal(err)
 		}
 		check(t, db, team)

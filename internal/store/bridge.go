@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/sharing"
 )
 
-// Where servers on one PostgreSQL tell each other of rooms, and of runs.
+// Where servers on one PostgreSQL notify each other of editor rooms, and of runs.
 const (
 	roomsChannel = "millrace_rooms"
 	runsChannel  = "millrace_runs"
@@ -39,13 +39,13 @@ type bridge struct {
 	channel string
 }
 
-// Send tells the other servers something.
+// Send notifies the other servers.
 func (b bridge) Send(ctx context.Context, message string) error {
 	_, err := b.db.pool.ExecContext(ctx, `SELECT pg_notify($1, $2)`, b.channel, message)
 	return err
 }
 
-// Listen hears what is sent, on a connection of its own.
+// Listen receives what is sent, on a connection of its own.
 func (b bridge) Listen(ctx context.Context, heard func(string), back func()) error {
 	c, err := b.db.pool.Conn(ctx)
 	if err != nil {

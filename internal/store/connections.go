@@ -43,7 +43,7 @@ func (db *DB) OpenConnection(ctx context.Context, team ids.Team, id ids.Connecti
 	var sealed []byte
 	err = scanConnection(db.q.QueryRowContext(ctx, connectionRow+`AND c.id = $2`, team, id), &c, &sealed)
 	if err != nil {
-		return c, secret, db.foreseen(err, "connection")
+		return c, secret, db.asFault(err, "connection")
 	}
 	text, err := db.sealer.open(connectionPlace(id), sealed)
 	if err != nil {
@@ -115,7 +115,7 @@ func (db *DB) DeleteConnection(ctx context.Context, team ids.Team, id ids.Connec
 			return fault.NotFound("no such connection")
 		}
 		var user string
-		err = tx.foreseen(tx.q.QueryRowContext(ctx, namesConnection, team, `%"`+string(id)+`"%`).Scan(&user), "workflow")
+		err = tx.asFault(tx.q.QueryRowContext(ctx, namesConnection, team, `%"`+string(id)+`"%`).Scan(&user), "workflow")
 		if fault.Is(err, fault.KindNotFound) {
 			return nil
 		}

@@ -78,9 +78,9 @@ var sqliteDialect = dialect{
 	isTransient: func(error) bool { return false },
 }
 
-// Away reports whether an error says that the database does not answer, or not
+// IsUnavailable reports whether an error says that the database does not answer, or not
 // now, rather than what it thinks of a statement.
-func Away(err error) bool {
+func IsUnavailable(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
 	}

@@ -27,9 +27,9 @@ func (db *DB) Document(ctx context.Context, id ids.Workflow, after int64) (d sha
 		SELECT d.epoch, d.seq, d.settled_seq, d.snapshot_seq, s.data
 		FROM documents d LEFT JOIN document_snapshots s ON s.workflow_id = d.workflow_id AND d.snapshot_seq > $2
 		WHERE d.workflow_id = $1`, id, after).
-		Scan(&d.Epoch, &d.Seq, &d.Settled, &d.SnapshotSeq, &d.Snapshot)
+		Scan(&d.Epoch, &d.Seq, &d.Synced, &d.SnapshotSeq, &d.Snapshot)
 	if err != nil {
-		return d, db.foreseen(err, "document")
+		return d, db.asFault(err, "document")
 	}
 	d.Updates = slices.DeleteFunc(d.Updates, func(u sharing.Update) bool { return u.Seq <= d.SnapshotSeq })
 	d.Seq = max(after, d.SnapshotSeq) // what was read, not what is there by now
@@ -65,7 +65,7 @@ func (db *DB) AppendUpdate(ctx context.Context, id ids.Workflow, epoch int64, u 
 		err := tx.q.QueryRowContext(ctx, `
 			UPDATE documents SET seq = seq + 1, updated_at = $1 WHERE workflow_id = $2 AND epoch = $3 RETURNING seq`,
 			micros(now), id, epoch).Scan(&seq)
-		if err = tx.foreseen(err, "document"); fault.Is(err, fault.KindNotFound) {
+		if err = tx.asFault(err, "document"); fault.Is(err, fault.KindNotFound) {
 			return tx.goneOrStale(ctx, id)
 		}
 		if err != nil {
@@ -84,7 +84,7 @@ func (db *DB) goneOrStale(ctx context.Context, id ids.Workflow) error {
 	var epoch int64
 	err := db.q.QueryRowContext(ctx, `SELECT epoch FROM documents WHERE workflow_id = $1`, id).Scan(&epoch)
 	if err != nil {
-		return db.foreseen(err, "document")
+		return db.asFault(err, "document")
 	}
 	return fault.Stale("the document has started afresh")
 }
@@ -133,7 +133,7 @@ func (db *DB) ResetDocument(ctx context.Context, id ids.Workflow, h sharing.Head
 // headsAtOnce bounds the parameters of one query.
 const headsAtOnce = 500
 
-// Heads tells how far documents have come.
+// Heads is how far documents have come.
 func (db *DB) Heads(ctx context.Context, list []ids.Workflow) (map[ids.Workflow]sharing.Head, error) {
 	type row struct {
 		id ids.Workflow
@@ -143,7 +143,7 @@ func (db *DB) Heads(ctx context.Context, list []ids.Workflow) (map[ids.Workflow]
 	for len(list) > 0 {
 		some := list[:min(len(list), headsAtOnce)]
 		list = list[len(some):]
-		found, err := all(ctx, db, func(r *sql.Rows, h *row) error { return r.Scan((*string)(&h.id), &h.Epoch, &h.Seq, &h.Settled) },
+		found, err := all(ctx, db, func(r *sql.Rows, h *row) error { return r.Scan((*string)(&h.id), &h.Epoch, &h.Seq, &h.Synced) },
 			`SELECT workflow_id, epoch, seq, settled_seq FROM documents WHERE workflow_id IN (`+placeholders(1, len(some))+`)`, anys(some)...)
 		if err != nil {
 			return nil, err

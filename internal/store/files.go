@@ -19,7 +19,7 @@ var _ files.Store = (*DB)(nil)
 // PlanOf is the plan a team is on.
 func (db *DB) PlanOf(ctx context.Context, team ids.Team) (plan credits.Plan, err error) {
 	err = db.q.QueryRowContext(ctx, `SELECT plan FROM teams WHERE id = $1`, team).Scan(&plan)
-	return plan, db.foreseen(err, "team")
+	return plan, db.asFault(err, "team")
 }
 
 // StorageLeft is how many more bytes the team's plan lets it keep.
@@ -29,7 +29,7 @@ func (db *DB) StorageLeft(ctx context.Context, team ids.Team) (int64, error) {
 	err := db.q.QueryRowContext(ctx, `
 		SELECT t.plan, COALESCE(s.bytes, 0) FROM teams t LEFT JOIN storage s ON s.team_id = t.id WHERE t.id = $1`, team).Scan(&plan, &used)
 	if err != nil {
-		return 0, db.foreseen(err, "team")
+		return 0, db.asFault(err, "team")
 	}
 	terms, _ := db.catalog.Terms(plan)
 	if terms.StorageBytes == 0 {
@@ -57,7 +57,7 @@ func (db *DB) Reserve(ctx context.Context, r files.Reservation, limit int64) err
 			INSERT INTO reservations (key, team_id, id, name, content_type, size, created_by, created_at, expires_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 			r.Key, r.Team, r.ID, r.Name, r.ContentType, r.Size, r.CreatedBy, micros(r.CreatedAt), micros(r.ExpiresAt))
-		return tx.foreseen(err, "upload")
+		return tx.asFault(err, "upload")
 	})
 }
 
@@ -116,7 +116,7 @@ func (db *DB) Keep(ctx context.Context, key string, b files.Blob, now time.Time)
 	return db.inTx(ctx, func(tx *DB) error {
 		var r files.Reservation
 		err := scanReservation(tx.q.QueryRowContext(ctx, reservation+`key = $1 `+tx.dialect.forUpdate, key), &r)
-		if err = tx.foreseen(err, "upload"); fault.Is(err, fault.KindNotFound) {
+		if err = tx.asFault(err, "upload"); fault.Is(err, fault.KindNotFound) {
 			return tx.keptBefore(ctx, key)
 		}
 		if err != nil {
@@ -142,7 +142,7 @@ func (db *DB) Keep(ctx context.Context, key string, b files.Blob, now time.Time)
 // keptBefore is fault.KindNotFound where there is no such file.
 func (db *DB) keptBefore(ctx context.Context, key string) error {
 	var n int
-	return db.foreseen(db.q.QueryRowContext(ctx, `SELECT 1 FROM blobs WHERE key = $1`, key).Scan(&n), "upload")
+	return db.asFault(db.q.QueryRowContext(ctx, `SELECT 1 FROM blobs WHERE key = $1`, key).Scan(&n), "upload")
 }
 
 // Drop ends a reservation and what it counts.
@@ -151,7 +151,7 @@ func (db *DB) Drop(ctx context.Context, key string) error {
 		var team ids.Team
 		var size int64
 		err := tx.q.QueryRowContext(ctx, `DELETE FROM reservations WHERE key = $1 RETURNING team_id, size`, key).Scan(&team, &size)
-		if err = tx.foreseen(err, "upload"); fault.Is(err, fault.KindNotFound) {
+		if err = tx.asFault(err, "upload"); fault.Is(err, fault.KindNotFound) {
 			return nil
 		}
 		if err != nil {
@@ -207,10 +207,10 @@ func (db *DB) Files(ctx context.Context, team ids.Team, after files.Place, limit
 func (db *DB) File(ctx context.Context, team ids.Team, source files.Source, key string) (files.File, error) {
 	f := files.File{Team: team}
 	err := scanFile(db.q.QueryRowContext(ctx, file+`f.key = $2 AND f.source = $3`, team, key, source), &f)
-	return f, db.foreseen(err, "file")
+	return f, db.asFault(err, "file")
 }
 
-// DeleteFile removes a file's row, and dooms its bytes if it was the last that
+// DeleteFile removes a file's row, and marks its bytes for deletion if it was the last that
 // pointed to them.
 func (db *DB) DeleteFile(ctx context.Context, team ids.Team, key string) (pending string, err error) {
 	audit.On(ctx, key)
@@ -218,7 +218,7 @@ func (db *DB) DeleteFile(ctx context.Context, team ids.Team, key string) (pendin
 		var blob string
 		err := tx.q.QueryRowContext(ctx, `DELETE FROM files WHERE team_id = $1 AND key = $2 RETURNING blob_key`, team, key).Scan(&blob)
 		if err != nil {
-			return tx.foreseen(err, "file")
+			return tx.asFault(err, "file")
 		}
 		pending, err = tx.dropBlob(ctx, team, blob)
 		return err
@@ -226,7 +226,7 @@ func (db *DB) DeleteFile(ctx context.Context, team ids.Team, key string) (pendin
 	return pending, err
 }
 
-// dropBlob counts one file less that points to bytes. The last one dooms them.
+// dropBlob counts one file less that points to bytes. The last one marks them for deletion.
 func (db *DB) dropBlob(ctx context.Context, team ids.Team, blob string) (pending string, err error) {
 	var refs, size int64
 	err = db.q.QueryRowContext(ctx, `UPDATE blobs SET refs = refs - 1 WHERE key = $1 RETURNING refs, size`, blob).Scan(&refs, &size)
@@ -236,11 +236,11 @@ func (db *DB) dropBlob(ctx context.Context, team ids.Team, blob string) (pending
 	if _, err := db.changed(ctx, `DELETE FROM blobs WHERE key = $1`, blob); err != nil {
 		return "", err
 	}
-	return blob, db.doom(ctx, team, blob, size)
+	return blob, db.markForDeletion(ctx, team, blob, size)
 }
 
-// doom has bytes deleted, which count no more from now on.
-func (db *DB) doom(ctx context.Context, team ids.Team, key string, size int64) error {
+// markForDeletion has bytes deleted by upkeep; they do not count from now on.
+func (db *DB) markForDeletion(ctx context.Context, team ids.Team, key string, size int64) error {
 	if _, err := db.changed(ctx, `INSERT INTO doomed_blobs (key) VALUES ($1) ON CONFLICT (key) DO NOTHING`, key); err != nil {
 		return err
 	}
@@ -298,7 +298,7 @@ func (db *DB) FilesOfRun(ctx context.Context, team ids.Team, run ids.Run) (list 
 	for _, keys := range inputs {
 		for _, key := range keys {
 			f := files.File{Team: team}
-			found := db.foreseen(scanFile(db.q.QueryRowContext(ctx, file+`f.key = $2`, team, key), &f), "file")
+			found := db.asFault(scanFile(db.q.QueryRowContext(ctx, file+`f.key = $2`, team, key), &f), "file")
 			switch {
 			case found == nil && f.Run != run:
 				list = append(list, f)

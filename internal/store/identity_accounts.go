@@ -64,7 +64,7 @@ func (db *DB) insertUser(ctx context.Context, a builtin.NewAccount) error {
 		INSERT INTO users (id, email, name, password_hash, email_verified_at, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6)`,
 		a.ID, a.Email, a.Name, a.PasswordHash, microsOrNull(verified), micros(a.CreatedAt))
-	return db.foreseen(err, "account")
+	return db.asFault(err, "account")
 }
 
 // followInvitation accepts an invitation while signing up: it must be open
@@ -92,7 +92,7 @@ func (db *DB) Account(ctx context.Context, email string) (builtin.Account, error
 		FROM users
 		WHERE email = $1`, email).
 		Scan(&a.ID, &a.Name, &a.Email, &a.EmailVerified, &a.PasswordHash, &a.Disabled)
-	return a, db.foreseen(err, "account")
+	return a, db.asFault(err, "account")
 }
 
 // Accounts lists people for the operator, oldest first.

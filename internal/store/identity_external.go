@@ -18,7 +18,7 @@ func (db *DB) AccountByExternalIdentity(ctx context.Context, e builtin.ExternalI
 		FROM user_identities i JOIN users u ON u.id = i.user_id
 		WHERE i.issuer = $1 AND i.subject = $2`, e.Issuer, e.Subject).
 		Scan(&a.ID, &a.Name, &a.Email, &a.EmailVerified, &a.PasswordHash, &a.Disabled)
-	return a, db.foreseen(err, "account")
+	return a, db.asFault(err, "account")
 }
 
 // LinkExternalIdentity makes somebody at another provider the person with this
@@ -30,13 +30,13 @@ func (db *DB) LinkExternalIdentity(ctx context.Context, e builtin.ExternalIdenti
 		var id string
 		err := tx.q.QueryRowContext(ctx, `SELECT id FROM users WHERE email = $1 `+tx.dialect.forUpdate, e.Email).Scan(&id)
 		if err != nil {
-			return tx.foreseen(err, "account")
+			return tx.asFault(err, "account")
 		}
 		if a, err = tx.Account(ctx, e.Email); err != nil {
 			return err
 		}
 		if !a.EmailVerified {
-			if err := tx.dispossess(ctx, a.ID, e.Email); err != nil {
+			if err := tx.removeCredentials(ctx, a.ID, e.Email); err != nil {
 				return err
 			}
 			if err := tx.markVerified(ctx, a.ID, now); err != nil {
@@ -48,8 +48,8 @@ func (db *DB) LinkExternalIdentity(ctx context.Context, e builtin.ExternalIdenti
 	return a, err
 }
 
-// dispossess leaves an account that nobody can come into.
-func (db *DB) dispossess(ctx context.Context, user ids.User, email string) error {
+// removeCredentials leaves an account that nobody can come into.
+func (db *DB) removeCredentials(ctx context.Context, user ids.User, email string) error {
 	if _, err := db.changed(ctx, `UPDATE users SET password_hash = '' WHERE id = $1`, user); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (db *DB) dispossess(ctx context.Context, user ids.User, email string) error
 func (db *DB) insertExternalIdentity(ctx context.Context, e builtin.ExternalIdentity, user ids.User, now time.Time) error {
 	_, err := db.q.ExecContext(ctx, `INSERT INTO user_identities (issuer, subject, user_id, created_at) VALUES ($1, $2, $3, $4)`,
 		e.Issuer, e.Subject, user, micros(now))
-	if err = db.foreseen(err, "link"); fault.Is(err, fault.KindConflict) {
+	if err = db.asFault(err, "link"); fault.Is(err, fault.KindConflict) {
 		return fault.Unavailable("another sign-in is in progress: try again").WithCause(err)
 	}
 	return err

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/identity/builtin"
 )
 
-// InsertInvitation adds an invitation with its letter. Who is in the team or
+// InsertInvitation adds an invitation with its mail. Who is in the team or
 // has an open invitation is a conflict.
 func (db *DB) InsertInvitation(ctx context.Context, in builtin.SentInvitation) error {
 	audit.On(ctx, in.ID)
@@ -34,7 +34,7 @@ func (db *DB) InsertInvitation(ctx context.Context, in builtin.SentInvitation) e
 		if err := tx.insertInvitation(ctx, in); err != nil || in.Letter == nil {
 			return err
 		}
-		return tx.insertLetter(ctx, *in.Letter, in.SentAt)
+		return tx.insertMail(ctx, *in.Letter, in.SentAt)
 	})
 }
 
@@ -55,7 +55,7 @@ func (db *DB) insertInvitation(ctx context.Context, in builtin.SentInvitation) e
 		INSERT INTO invitations (id, team_id, email, role, token_hash, link_hash, mailed_at, invited_by, created_at, expires_at)
 		VALUES ($1, $2, $3, $4, $5, NULLIF($6, ''), $7, $8, $9, $10)`,
 		in.ID, in.Team.ID, in.Email, in.Role, in.TokenHash, in.LinkHash, mailedAt(in), in.InvitedBy, micros(in.CreatedAt), micros(in.ExpiresAt))
-	if err = db.foreseen(err, "invitation"); fault.Is(err, fault.KindConflict) {
+	if err = db.asFault(err, "invitation"); fault.Is(err, fault.KindConflict) {
 		return fault.Conflict("%s has an open invitation to this team: resend or revoke that one", in.Email).WithCode("already_invited").WithCause(err)
 	}
 	return err
@@ -68,7 +68,7 @@ func mailedAt(in builtin.SentInvitation) any {
 	return micros(in.SentAt)
 }
 
-// RenewInvitation gives an open invitation another token and letter.
+// RenewInvitation gives an open invitation another token and mail.
 func (db *DB) RenewInvitation(ctx context.Context, in builtin.SentInvitation) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		n, err := tx.changed(ctx, `
@@ -84,7 +84,7 @@ func (db *DB) RenewInvitation(ctx context.Context, in builtin.SentInvitation) er
 		if in.Letter == nil {
 			return nil
 		}
-		return tx.insertLetter(ctx, *in.Letter, in.SentAt)
+		return tx.insertMail(ctx, *in.Letter, in.SentAt)
 	})
 }
 
@@ -130,7 +130,7 @@ func scanInvitation(row scanner, i *identity.Invitation, tokenHash string) error
 func (db *DB) Invitation(ctx context.Context, team ids.Team, id ids.Invitation) (identity.Invitation, error) {
 	var i identity.Invitation
 	err := scanInvitation(db.q.QueryRowContext(ctx, invitation+`i.team_id = $1 AND i.id = $2`, team, id), &i, "")
-	return i, db.foreseen(err, "invitation")
+	return i, db.asFault(err, "invitation")
 }
 
 // InvitationByToken is the invitation that a link belongs to, mailed or
@@ -138,7 +138,7 @@ func (db *DB) Invitation(ctx context.Context, team ids.Team, id ids.Invitation) 
 func (db *DB) InvitationByToken(ctx context.Context, tokenHash string) (identity.Invitation, error) {
 	var i identity.Invitation
 	err := scanInvitation(db.q.QueryRowContext(ctx, invitation+`(i.token_hash = $1 OR i.link_hash = $1)`, tokenHash), &i, tokenHash)
-	return i, db.foreseen(err, "invitation")
+	return i, db.asFault(err, "invitation")
 }
 
 // PendingInvitations are a team's open ones, newest first.
@@ -148,7 +148,7 @@ func (db *DB) PendingInvitations(ctx context.Context, team ids.Team, now time.Ti
 }
 
 // AcceptInvitation makes the user a member if the invitation is still open.
-// Following the link in the letter proves that the address is theirs.
+// Following the link in the mail proves that the address is theirs.
 func (db *DB) AcceptInvitation(ctx context.Context, inv identity.Invitation, user ids.User, now time.Time) error {
 	inTeam(ctx, inv.Team.ID)
 	audit.On(ctx, user)

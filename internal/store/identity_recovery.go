@@ -8,13 +8,13 @@ import (
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/letters"
+	"github.com/millrace/millrace/internal/domain/mails"
 	"github.com/millrace/millrace/internal/identity/builtin"
 )
 
-// InsertOneTimeToken adds a oneTime in place of others for the same, with the letter that
-// carries it.
-func (db *DB) InsertOneTimeToken(ctx context.Context, s builtin.OneTimeToken, letter *letters.Letter, now time.Time) error {
+// InsertOneTimeToken adds a one-time token in place of others for the same, with the mail that
+// contains it.
+func (db *DB) InsertOneTimeToken(ctx context.Context, s builtin.OneTimeToken, letter *mails.Message, now time.Time) error {
 	if s.Purpose == builtin.ForSecondFactor {
 		ctx = audit.Without(ctx) // nobody is signed in yet
 	}
@@ -27,14 +27,14 @@ func (db *DB) InsertOneTimeToken(ctx context.Context, s builtin.OneTimeToken, le
 		if err != nil || letter == nil {
 			return err
 		}
-		return tx.insertLetter(ctx, *letter, now)
+		return tx.insertMail(ctx, *letter, now)
 	})
 }
 
-// InsertResetToken adds a oneTime and its letter for whoever has the address. The
+// InsertResetToken adds a one-time token and its mail for whoever has the address. The
 // statements are the same, and are committed, whether there is somebody or
-// not, so that the time it takes tells nothing.
-func (db *DB) InsertResetToken(ctx context.Context, s builtin.OneTimeToken, letter letters.Letter, now time.Time) error {
+// not, so that the time it takes reveals nothing.
+func (db *DB) InsertResetToken(ctx context.Context, s builtin.OneTimeToken, letter mails.Message, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		const reachable = `FROM users WHERE email = $1 AND disabled_at IS NULL`
 		_, err := tx.q.ExecContext(ctx, `DELETE FROM slips WHERE purpose = $2 AND user_id IN (SELECT id `+reachable+`)`, letter.To, s.Purpose)
@@ -48,7 +48,7 @@ func (db *DB) InsertResetToken(ctx context.Context, s builtin.OneTimeToken, lett
 			return err
 		}
 		letter.Void = n == 0
-		return tx.insertLetter(ctx, letter, now)
+		return tx.insertMail(ctx, letter, now)
 	})
 }
 
@@ -60,7 +60,7 @@ func (db *DB) OneTimeToken(ctx context.Context, hash string, purpose builtin.Pur
 		SELECT user_id, expires_at FROM slips WHERE token_hash = $1 AND purpose = $2 AND expires_at > $3`, hash, purpose, micros(now)).
 		Scan(&s.User, &expires)
 	s.ExpiresAt = fromMicros(expires)
-	return s, db.foreseen(err, "slip")
+	return s, db.asFault(err, "slip")
 }
 
 // useSlip takes a oneTime that still works out of the world.
@@ -69,7 +69,7 @@ func (db *DB) useOneTimeToken(ctx context.Context, hash string, purpose builtin.
 	err := db.q.QueryRowContext(ctx, `
 		DELETE FROM slips WHERE token_hash = $1 AND purpose = $2 AND expires_at > $3 RETURNING user_id`, hash, purpose, micros(now)).Scan(&user)
 	actor(ctx, user)
-	return user, db.foreseen(err, "slip")
+	return user, db.asFault(err, "slip")
 }
 
 // markVerified notes that an address is a person's own. Credits that waited
@@ -85,7 +85,7 @@ func (db *DB) markVerified(ctx context.Context, user ids.User, now time.Time) er
 		return err
 	}
 	for _, team := range waiting {
-		if err := db.endWait(ctx, team, now); err != nil {
+		if err := db.grantWithheld(ctx, team, now); err != nil {
 			return err
 		}
 	}
@@ -168,7 +168,7 @@ func (db *DB) SecondFactor(ctx context.Context, user ids.User) (builtin.SecondFa
 	var sealed []byte
 	err := db.q.QueryRowContext(ctx, `SELECT sealed, enabled FROM second_factors WHERE user_id = $1`, user).Scan(&sealed, &f.Enabled)
 	if err != nil {
-		return f, db.foreseen(err, "second factor")
+		return f, db.asFault(err, "second factor")
 	}
 	f.Secret, err = db.sealer.open(factorPlace(user), sealed)
 	return f, err

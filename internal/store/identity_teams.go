@@ -39,7 +39,7 @@ func (db *DB) waitFor(ctx context.Context, t builtin.NewTeam) (user ids.User, er
 	}
 	err = db.q.QueryRowContext(ctx, `
 		SELECT CASE WHEN email_verified_at IS NULL THEN id ELSE '' END FROM users WHERE id = $1 `+db.dialect.forShare, t.Owner).Scan(&user)
-	return user, db.foreseen(err, "account")
+	return user, db.asFault(err, "account")
 }
 
 // insertMember adds somebody to a team; who is in it stays what they are.
@@ -172,7 +172,7 @@ func (db *DB) asMember(ctx context.Context, team ids.Team, user ids.User, allowe
 			FROM memberships m JOIN users u ON u.id = m.user_id AND u.service_of IS NULL
 			WHERE m.team_id = $1 AND m.user_id = $2`, team, user).Scan(&role, &owners)
 		if err != nil {
-			return tx.foreseen(err, "member")
+			return tx.asFault(err, "member")
 		}
 		if err := allowed(role); err != nil {
 			return err

@@ -80,7 +80,7 @@ func (db *DB) RotateAPIToken(ctx context.Context, old string, t builtin.APIToken
 		var was builtin.APIToken
 		err := scanAPIToken(tx.q.QueryRowContext(ctx, apiTokenRow+`AND a.id = $2 AND a.user_id = $3`, micros(t.CreatedAt), old, t.User), &was)
 		if err != nil {
-			return tx.foreseen(err, "API token")
+			return tx.asFault(err, "API token")
 		}
 		t.Team, t.Role, t.Scopes, t.Name = was.Team, was.Role, was.Scopes, was.Name
 		t.ExpiresAt = t.CreatedAt.Add(was.ExpiresAt.Sub(was.CreatedAt))

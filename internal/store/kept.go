@@ -42,7 +42,7 @@ func (db *DB) MayKeep(ctx context.Context, k runs.AttemptKey) (f runs.FailedAtte
 		FROM run_attempts a JOIN runs r ON r.id = a.run_id
 		WHERE a.run_id = $1 AND a.node_id = $2 AND a.shard = $3 AND a.attempt = $4`, k.Run, k.Node, k.Shard, k.Attempt).
 		Scan((*string)(&f.Team), &f.Fence, &f.Definition, &state, &mine, &others)
-	if err = db.foreseen(err, "attempt"); fault.Is(err, fault.KindNotFound) {
+	if err = db.asFault(err, "attempt"); fault.Is(err, fault.KindNotFound) {
 		return f, false, nil
 	}
 	return f, state == string(runs.AttemptFailed) && mine == 0 && others < keptOfRun, err
@@ -63,7 +63,7 @@ func (db *DB) KeepAttempt(ctx context.Context, k runs.KeptAttempt, list []runs.K
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 			k.Run, k.Node, k.Shard, k.Attempt, k.Team, k.Bytes, k.Truncated, micros(k.KeptAt), micros(k.ExpiresAt))
 		if err != nil {
-			return tx.foreseen(err, "run")
+			return tx.asFault(err, "run")
 		}
 		for i, f := range list {
 			_, err := tx.q.ExecContext(ctx, `
@@ -156,7 +156,7 @@ func (db *DB) LastAttempt(ctx context.Context, team ids.Team, id ids.Run, node s
 		SELECT a.attempt, a.item, a.memory FROM run_attempts a JOIN runs r ON r.id = a.run_id
 		WHERE r.team_id = $1 AND a.run_id = $2 AND a.node_id = $3 AND a.shard = $4
 		ORDER BY a.attempt DESC LIMIT 1`, team, id, node, shard).Scan(&a.Number, &a.Item, &a.Memory)
-	return a, db.foreseen(err, "attempt of this step")
+	return a, db.asFault(err, "attempt of this step")
 }
 
 // FilesMade is how many files each node of a run made, whether they are there

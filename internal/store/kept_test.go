@@ -25,7 +25,7 @@ func TestFailedFoldersAreKeptWithinTheirRoom(t *testing.T) {
 			if i == 21 {
 				state = runs.AttemptSucceeded
 			}
-			step.Attempts = append(step.Attempts, runs.Attempt{Node: "a", Shard: i, Number: 1, Fence: fmt.Sprint("f", i), State: state, StartedAt: august, AwayUntil: august})
+			step.Attempts = append(step.Attempts, runs.Attempt{Node: "a", Shard: i, Number: 1, Fence: fmt.Sprint("f", i), State: state, StartedAt: august, AbandonedAt: august})
 		}
 		if err := db.Advance(ctx, r.ID, 1, step, august); err != nil {
 			t.Fatal(err)

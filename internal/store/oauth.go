@@ -16,7 +16,7 @@ import (
 func (db *DB) InsertClient(ctx context.Context, c builtin.Client) error {
 	_, err := db.changed(ctx, `INSERT INTO oauth_clients (id, name, redirect_uris, created_at) VALUES ($1, $2, $3, $4)`,
 		c.ID, c.Name, strings.Join(c.RedirectURIs, "\n"), micros(c.CreatedAt))
-	return db.foreseen(err, "client")
+	return db.asFault(err, "client")
 }
 
 // DeleteClient forgets a client; all it was ever given ends.
@@ -52,7 +52,7 @@ func scanClient(row scanner, c *builtin.Client) error {
 func (db *DB) Client(ctx context.Context, id string) (builtin.Client, error) {
 	var c builtin.Client
 	err := scanClient(db.q.QueryRowContext(ctx, client+`WHERE id = $1`, id), &c)
-	return c, db.foreseen(err, "client")
+	return c, db.asFault(err, "client")
 }
 
 // Clients are all registered ones, by name.
@@ -103,7 +103,7 @@ func (db *DB) RedeemCode(ctx context.Context, hash string, fits func(builtin.Cod
 			SELECT user_id, client_id, redirect_uri, challenge, grant_id, expires_at FROM oauth_codes WHERE code_hash = $1`, hash).
 			Scan(&c.User, &c.Client, &c.RedirectURI, &c.Challenge, &gave, &expires)
 		if err != nil {
-			return tx.foreseen(err, "code")
+			return tx.asFault(err, "code")
 		}
 		if replayed = gave != ""; replayed {
 			return tx.deleteGrant(ctx, gave)
@@ -175,7 +175,7 @@ func (db *DB) Rotate(ctx context.Context, hash, client string, t builtin.NewToke
 			WHERE r.token_hash = $1 AND g.client_id = $2 AND g.expires_at > $3 AND u.disabled_at IS NULL`, hash, client, micros(t.Now)).
 			Scan(&t.Grant, &user, &used)
 		if err != nil {
-			return tx.foreseen(err, "refresh token")
+			return tx.asFault(err, "refresh token")
 		}
 		if replayed = used; replayed {
 			return tx.deleteGrant(ctx, t.Grant)

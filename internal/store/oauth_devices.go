@@ -15,7 +15,7 @@ func (db *DB) InsertDevice(ctx context.Context, d builtin.Device) error {
 		INSERT INTO oauth_devices (device_hash, user_hash, client_id, state, pause, polled_at, expires_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		d.DeviceHash, d.UserHash, d.Client, d.State, d.Pause.Microseconds(), micros(d.PolledAt), micros(d.ExpiresAt))
-	return db.foreseen(err, "device")
+	return db.asFault(err, "device")
 }
 
 func (db *DB) device(ctx context.Context, where string, args ...any) (builtin.Device, error) {
@@ -25,7 +25,7 @@ func (db *DB) device(ctx context.Context, where string, args ...any) (builtin.De
 		SELECT device_hash, user_hash, client_id, state, user_id, pause, polled_at, expires_at FROM oauth_devices WHERE `+where, args...).
 		Scan(&d.DeviceHash, &d.UserHash, &d.Client, &d.State, &d.User, &pause, &polled, &expires)
 	d.Pause, d.PolledAt, d.ExpiresAt = time.Duration(pause)*time.Microsecond, fromMicros(polled), fromMicros(expires)
-	return d, db.foreseen(err, "device")
+	return d, db.asFault(err, "device")
 }
 
 // Device is the open request of a person's code.

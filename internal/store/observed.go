@@ -5,7 +5,7 @@ import (
 	"database/sql"
 )
 
-// observed tells of each statement before it is executed.
+// observed reports each statement before it is executed.
 type observed struct {
 	querier
 	tell func(statement string)

@@ -7,28 +7,28 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/audit"
-	"github.com/millrace/millrace/internal/domain/letters"
+	"github.com/millrace/millrace/internal/domain/mails"
 )
 
-func letterPlace(id string) string { return "outbox/" + id }
+func mailPlace(id string) string { return "outbox/" + id }
 
-// insertLetter leaves a letter for the postman, in the transaction of what it
-// tells of.
-func (db *DB) insertLetter(ctx context.Context, l letters.Letter, now time.Time) error {
+// insertMail leaves a mail for the sender, in the transaction of what it
+// is about.
+func (db *DB) insertMail(ctx context.Context, l mails.Message, now time.Time) error {
 	text, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
 	_, err = db.q.ExecContext(ctx, `INSERT INTO outbox (id, team_id, sealed, created_at, next_at) VALUES ($1, $2, $3, $4, 0)`,
-		l.ID, l.Team, db.sealer.seal(letterPlace(l.ID), text), micros(now))
+		l.ID, l.Team, db.sealer.seal(mailPlace(l.ID), text), micros(now))
 	return err
 }
 
-// ClaimLetters takes letters whose turn has come and keeps others away from
+// ClaimMails takes mails whose turn has come and keeps others away from
 // them until the lease ends.
-func (db *DB) ClaimLetters(ctx context.Context, most int, now time.Time, lease time.Duration) ([]letters.Letter, error) {
+func (db *DB) ClaimMails(ctx context.Context, most int, now time.Time, lease time.Duration) ([]mails.Message, error) {
 	ctx = audit.Without(ctx)
-	var claimed []letters.Letter
+	var claimed []mails.Message
 	err := db.inTx(ctx, func(tx *DB) error {
 		claimed = nil
 		rows, err := tx.q.QueryContext(ctx, `
@@ -40,7 +40,7 @@ func (db *DB) ClaimLetters(ctx context.Context, most int, now time.Time, lease t
 		}
 		defer rows.Close()
 		for rows.Next() {
-			l, err := tx.scanLetter(rows)
+			l, err := tx.scanMail(rows)
 			if err != nil {
 				return err
 			}
@@ -51,29 +51,29 @@ func (db *DB) ClaimLetters(ctx context.Context, most int, now time.Time, lease t
 	return claimed, err
 }
 
-func (db *DB) scanLetter(rows *sql.Rows) (l letters.Letter, err error) {
+func (db *DB) scanMail(rows *sql.Rows) (l mails.Message, err error) {
 	var id string
 	var sealed []byte
 	if err := rows.Scan(&id, &sealed); err != nil {
 		return l, err
 	}
-	text, err := db.sealer.open(letterPlace(id), sealed)
+	text, err := db.sealer.open(mailPlace(id), sealed)
 	if err != nil {
 		return l, err
 	}
 	return l, json.Unmarshal(text, &l)
 }
 
-// LetterSent forgets a delivered letter.
-func (db *DB) LetterSent(ctx context.Context, id string) error {
+// MailSent deletes a delivered mail.
+func (db *DB) MailSent(ctx context.Context, id string) error {
 	ctx = audit.Without(ctx)
 	_, err := db.changed(ctx, `DELETE FROM outbox WHERE id = $1`, id)
 	return err
 }
 
-// LetterFailed notes why a letter did not go out; its turn comes again when
+// MailFailed notes why a mail was not sent; its turn comes again when
 // the lease of its claim ends.
-func (db *DB) LetterFailed(ctx context.Context, id, why string) error {
+func (db *DB) MailFailed(ctx context.Context, id, why string) error {
 	ctx = audit.Without(ctx)
 	_, err := db.changed(ctx, `UPDATE outbox SET last_error = $1 WHERE id = $2`, why, id)
 	return err

@@ -157,7 +157,7 @@ func (db *DB) mustBeAlone(ctx context.Context, now time.Time) error {
 	}
 	var host string
 	err := db.q.QueryRowContext(ctx, `SELECT host FROM workers WHERE seen_at > $1 LIMIT 1`, micros(now.Add(-present))).Scan(&host)
-	if err = db.foreseen(err, "worker"); fault.Is(err, fault.KindNotFound) {
+	if err = db.asFault(err, "worker"); fault.Is(err, fault.KindNotFound) {
 		return nil
 	}
 	if err != nil {
@@ -168,7 +168,7 @@ func (db *DB) mustBeAlone(ctx context.Context, now time.Time) error {
 
 func (db *DB) secretCheck(ctx context.Context, id int) (sealed []byte, err error) {
 	err = db.q.QueryRowContext(ctx, `SELECT sealed FROM secret_check WHERE id = $1`, id).Scan(&sealed)
-	return sealed, db.foreseen(err, "check of the secret key")
+	return sealed, db.asFault(err, "check of the secret key")
 }
 
 // resealBatch is how many rows are sealed anew in one transaction.

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/letters"
+	"github.com/millrace/millrace/internal/domain/mails"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 )
@@ -55,17 +55,17 @@ func TestAResetTakesTheSameStatementsForWhoHasAnAccountAndWhoHasNone(t *testing.
 	if err := db.SignUp(t.Context(), ada); err != nil {
 		t.Fatal(err)
 	}
-	ask := func(email string) (heard []string, l letters.Letter) {
+	ask := func(email string) (heard []string, l mails.Message) {
 		err := db.inTx(t.Context(), func(tx *DB) error {
 			q := &listening{querier: tx.q}
 			defer func() { heard = q.heard }()
 			return tx.bound(q).InsertResetToken(t.Context(), builtin.OneTimeToken{Hash: "hash of " + email, Purpose: builtin.ForResetting, ExpiresAt: now.Add(time.Hour)},
-				letters.Letter{ID: "to " + email, To: email, Text: "a link"}, now)
+				mails.Message{ID: "to " + email, To: email, Text: "a link"}, now)
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		claimed, err := db.ClaimLetters(t.Context(), 10, now, time.Minute)
+		claimed, err := db.ClaimMails(t.Context(), 10, now, time.Minute)
 		if err != nil || len(claimed) != 1 {
 			t.Fatalf("%d letters, %v", len(claimed), err)
 		}

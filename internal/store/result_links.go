@@ -5,16 +5,16 @@ import (
 	"database/sql"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/sharing"
 )
 
 var _ sharing.ResultStore = (*DB)(nil)
 
 // InsertResultLink adds a link to the results of a team's run.
-func (db *DB) InsertResultLink(ctx context.Context, l sharing.ResultLink, tokenHash string, r *once.Record) error {
+func (db *DB) InsertResultLink(ctx context.Context, l sharing.ResultLink, tokenHash string, r *access.IdempotencyRecord) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.record(ctx, r, l.CreatedAt); err != nil {
 			return err
@@ -24,7 +24,7 @@ func (db *DB) InsertResultLink(ctx context.Context, l sharing.ResultLink, tokenH
 		}
 		var n int
 		if err := tx.q.QueryRowContext(ctx, `SELECT 1 FROM runs WHERE team_id = $1 AND id = $2`, l.Team, l.Run).Scan(&n); err != nil {
-			return tx.foreseen(err, "run")
+			return tx.asFault(err, "run")
 		}
 		_, err := tx.q.ExecContext(ctx, `
 			INSERT INTO result_links (id, team_id, run_id, token_hash, token_hint, expires_hours, expires_at, parameters, allow_copy, created_by, created_at)
@@ -83,5 +83,5 @@ func (db *DB) OpenResultLink(ctx context.Context, tokenHash string, now time.Tim
 		return l, err
 	}
 	err = scanResultLink(db.q.QueryRowContext(ctx, resultLink+`WHERE l.token_hash = $1`, tokenHash), &l)
-	return l, db.foreseen(err, "link to results")
+	return l, db.asFault(err, "link to results")
 }

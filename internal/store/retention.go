@@ -170,7 +170,7 @@ func (e *expiring) logs(ctx context.Context, id ids.Run) (gone bool, err error) 
 			return false, err
 		}
 		if others == 0 {
-			err = e.doom(ctx, e.team, key, size)
+			err = e.markForDeletion(ctx, e.team, key, size)
 		} else {
 			_, err = e.addStorage(ctx, e.team, -size, 0)
 		}

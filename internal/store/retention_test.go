@@ -295,7 +295,7 @@ func TestDeletingTenThousandOfEverythingSurvivesBeingKilled(t *testing.T) {
 func (a *archive) killSoon(ctx context.Context, cancel context.CancelFunc) {
 	left := 1 + rand.IntN(2000)
 	if w := a.db.writer; w != nil {
-		_ = w.alone(ctx, func(querier) error { w.q = breaking{w.q, &left}; return nil })
+		_ = w.exclusive(ctx, func(querier) error { w.q = breaking{w.q, &left}; return nil })
 		return
 	}
 	time.AfterFunc(time.Duration(rand.IntN(150))*time.Millisecond, cancel)
@@ -303,7 +303,7 @@ func (a *archive) killSoon(ctx context.Context, cancel context.CancelFunc) {
 
 func (a *archive) revive() {
 	if w := a.db.writer; w != nil {
-		_ = w.alone(a.t.Context(), func(querier) error {
+		_ = w.exclusive(a.t.Context(), func(querier) error {
 			if b, ok := w.q.(breaking); ok {
 				w.q = b.querier
 			}

@@ -9,7 +9,7 @@ import (
 // insertRows inserts rows with few statements. The query names the columns and ends before VALUES; rest says what becomes of rows that are
 // there already, and may be empty.
 func (db *DB) insertRows(ctx context.Context, query, rest string, rows [][]any) error {
-	return forSome(rows, func(some [][]any) error {
+	return inChunks(rows, func(some [][]any) error {
 		text := query + " VALUES " + rowPlaceholders(len(some), len(some[0])) + " " + rest
 		_, err := db.q.ExecContext(ctx, text, slices.Concat(some...)...)
 		return err
@@ -25,9 +25,9 @@ func rowPlaceholders(rows, columns int) string {
 	return strings.Join(list, ", ")
 }
 
-// forSome calls a function for some of a list at a time: 32, 16, or what is left.
+// inChunks calls a function for some of a list at a time: 32, 16, or what is left.
 // Queries with a list in them so have few texts for the databases to parse.
-func forSome[T any](list []T, call func([]T) error) error {
+func inChunks[T any](list []T, call func([]T) error) error {
 	for len(list) > 0 {
 		n := len(list)
 		if n > 8 {

@@ -9,11 +9,11 @@ import (
 
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/billing"
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -21,7 +21,7 @@ var _ runs.Store = (*DB)(nil)
 
 // SubmitRun accepts a run. What it promises is on disk before it returns: the
 // row, the credits held for it, its first event and the answer to repeat.
-func (db *DB) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, record *once.Record) error {
+func (db *DB) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, record *access.IdempotencyRecord) error {
 	audit.On(ctx, r.ID)
 	inTeam(ctx, r.Team)
 	return db.inTx(ctx, func(tx *DB) error {
@@ -80,7 +80,7 @@ func (db *DB) insertRun(ctx context.Context, r runs.Run) error {
 		r.ID, r.Team, r.Workflow, r.WorkflowName, r.Revision, string(r.Definition), string(r.Parameters), string(r.Inputs),
 		r.Size.VCPU, r.Size.RAMGB, r.Size.GPU, r.Price, r.Starter.Type, r.Starter.ID, r.Starter.Name, r.RetryOf,
 		lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite, number, r.Name, r.Note, tagsText(r.Tags), r.Sweep, r.Traceparent, writeNeeds(r.Needs))
-	return db.foreseen(err, "run")
+	return db.asFault(err, "run")
 }
 
 // tell appends events to a run's log. The row counts them, so that their
@@ -92,7 +92,7 @@ func (db *DB) tell(ctx context.Context, id ids.Run, events ...runs.Event) error 
 	var seq int64
 	err := db.q.QueryRowContext(ctx, `UPDATE runs SET seq = seq + $1 WHERE id = $2 RETURNING seq`, len(events), id).Scan(&seq)
 	if err != nil {
-		return db.foreseen(err, "run")
+		return db.asFault(err, "run")
 	}
 	return db.insertEvents(ctx, id, seq, events...)
 }
@@ -144,14 +144,14 @@ func (db *DB) Run(ctx context.Context, team ids.Team, id ids.Run) (runs.Run, err
 	var r runs.Run
 	err := scanRun(db.q.QueryRowContext(ctx, runRow+`, definition, parameters, inputs FROM runs WHERE team_id = $1 AND id = $2`, team, id),
 		&r, &r.Definition, &r.Parameters, &r.Inputs)
-	return r, db.foreseen(err, "run")
+	return r, db.asFault(err, "run")
 }
 
 // LeanRun is one run of a team without what it was given.
 func (db *DB) LeanRun(ctx context.Context, team ids.Team, id ids.Run) (runs.Run, error) {
 	var r runs.Run
 	err := scanRun(db.q.QueryRowContext(ctx, runRow+` FROM runs WHERE team_id = $1 AND id = $2`, team, id), &r)
-	return r, db.foreseen(err, "run")
+	return r, db.asFault(err, "run")
 }
 
 // Events are a run's events after a number, in order.
@@ -200,7 +200,7 @@ func (db *DB) CancelRun(ctx context.Context, team ids.Team, id ids.Run, by runs.
 func (db *DB) lockedRun(ctx context.Context, id ids.Run) (runs.Run, error) {
 	var r runs.Run
 	err := scanRun(db.q.QueryRowContext(ctx, runRow+` FROM runs WHERE id = $1 `+db.dialect.forUpdate, id), &r)
-	return r, db.foreseen(err, "run")
+	return r, db.asFault(err, "run")
 }
 
 // end writes the terminal state, its event and the settlement together.
@@ -235,7 +235,7 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 			return err
 		}
 	}
-	return db.Settle(ctx, string(r.ID), billing.Entry{
+	return db.SettleHold(ctx, string(r.ID), billing.Entry{
 		Team: r.Team, Type: billing.RunEntry, Source: "run", SourceID: string(r.ID), Run: r.ID, Workflow: r.Workflow,
 		Actor:    billing.Actor{Type: r.Starter.Type, ID: r.Starter.ID, Name: r.Starter.Name},
 		Quantity: float64(credits.StartedSeconds(r.Took(now))), Unit: "seconds", Description: "run of " + r.WorkflowName, CreatedAt: now,
@@ -249,13 +249,13 @@ func (db *DB) RunSource(ctx context.Context, team ids.Team, id ids.Workflow) (ru
 		SELECT w.name, w.revision, r.definition
 		FROM workflows w JOIN workflow_revisions r ON r.workflow_id = w.id AND r.revision = w.revision
 		WHERE w.team_id = $1 AND w.id = $2`, team, id).Scan(&s.Name, &s.Revision, &s.Definition)
-	return s, db.foreseen(err, "workflow")
+	return s, db.asFault(err, "workflow")
 }
 
 // MissingFiles are those of the keys that are not the team's files.
 func (db *DB) MissingFiles(ctx context.Context, team ids.Team, keys []string) (missing []string, err error) {
 	there := map[string]bool{}
-	err = forSome(keys, func(some []string) error {
+	err = inChunks(keys, func(some []string) error {
 		found, err := all(ctx, db, func(r *sql.Rows, key *string) error { return r.Scan(key) },
 			`SELECT key FROM files WHERE team_id = $1 AND key IN (`+placeholders(2, len(some))+`)`, append([]any{team}, anys(some)...)...)
 		for _, key := range found {

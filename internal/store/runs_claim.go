@@ -24,7 +24,7 @@ func (db *DB) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.
 		if err := tx.lock(ctx, "claim runs"); err != nil {
 			return err
 		}
-		lines, err := tx.lines(ctx, c, now)
+		lines, err := tx.teamQueues(ctx, c, now)
 		if err != nil || len(lines) == 0 {
 			return err
 		}
@@ -53,8 +53,8 @@ func (db *DB) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.
 	return claimed, err
 }
 
-// lines are the teams that wait, each with the oldest of its queued runs.
-func (db *DB) lines(ctx context.Context, c admission.Claim, now time.Time) ([]admission.Line, error) {
+// teamQueues are the teams that wait, each with the oldest of its queued runs.
+func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) ([]admission.TeamQueue, error) {
 	type waiting struct {
 		team     ids.Team
 		run      admission.Candidate
@@ -77,10 +77,10 @@ func (db *DB) lines(ctx context.Context, c admission.Claim, now time.Time) ([]ad
 		) waiting LEFT JOIN team_usage u USING (team_id)
 		WHERE place <= $1 + 0
 		ORDER BY team_id, id`, admission.LineLength, c.Owner, c.Host+" ", micros(now.Add(-present)))
-	var lines []admission.Line
+	var lines []admission.TeamQueue
 	for _, w := range list {
 		if n := len(lines); n == 0 || lines[n-1].Team != w.team {
-			lines = append(lines, admission.Line{Team: w.team, Used: faded(w.used, w.at, now) / 1000})
+			lines = append(lines, admission.TeamQueue{Team: w.team, Used: decayed(w.used, w.at, now) / 1000})
 		}
 		last := &lines[len(lines)-1]
 		last.Waiting = append(last.Waiting, w.run)
@@ -88,10 +88,10 @@ func (db *DB) lines(ctx context.Context, c admission.Claim, now time.Time) ([]ad
 	return lines, err
 }
 
-// usage tells the lines what their teams use, and returns what runs on a
+// usage fills in what the teams use, and returns what runs on a
 // worker in all.
-func (db *DB) usage(ctx context.Context, owner string, lines []admission.Line, now time.Time) (used credits.Size, err error) {
-	byTeam := map[ids.Team]*admission.Line{}
+func (db *DB) usage(ctx context.Context, owner string, lines []admission.TeamQueue, now time.Time) (used credits.Size, err error) {
+	byTeam := map[ids.Team]*admission.TeamQueue{}
 	for i := range lines {
 		byTeam[lines[i].Team] = &lines[i]
 	}
@@ -126,7 +126,7 @@ func (db *DB) usage(ctx context.Context, owner string, lines []admission.Line, n
 // halfLife is the time in which half of what a team has used is forgotten.
 const halfLife = 10 * time.Minute
 
-func faded(amount, at int64, now time.Time) float64 {
+func decayed(amount, at int64, now time.Time) float64 {
 	return float64(amount) * math.Exp2(-max(0, now.Sub(fromMicros(at)).Seconds())/halfLife.Seconds())
 }
 
@@ -144,7 +144,7 @@ func (db *DB) addUsage(ctx context.Context, r runs.Run, now time.Time) error {
 	_, err = db.changed(ctx, `
 		INSERT INTO team_usage (team_id, vcpu_ms, at) VALUES ($1, $2, $3)
 		ON CONFLICT (team_id) DO UPDATE SET vcpu_ms = excluded.vcpu_ms, at = excluded.at`,
-		r.Team, int64(faded(ms, at, now)+used), micros(now))
+		r.Team, int64(decayed(ms, at, now)+used), micros(now))
 	return err
 }
 

@@ -10,12 +10,12 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// TellRun appends events of a run that this worker carries.
-func (db *DB) TellRun(ctx context.Context, id ids.Run, fence int64, events ...runs.Event) error {
+// AppendEvents appends events of a run that this worker executes.
+func (db *DB) AppendEvents(ctx context.Context, id ids.Run, fence int64, events ...runs.Event) error {
 	return db.fenced(ctx, id, fence, func(tx *DB, _ runs.Run) error { return tx.tell(ctx, id, events...) })
 }
 
-// EndRun writes the terminal state of a run that this worker carries, its
+// EndRun writes the terminal state of a run that this worker executes, its
 // event and the settlement, all or nothing. The first ending wins.
 func (db *DB) EndRun(ctx context.Context, id ids.Run, fence int64, e runs.Ending, now time.Time) error {
 	return db.fenced(ctx, id, fence, func(tx *DB, r runs.Run) error { return tx.end(ctx, r, e, now) })
@@ -24,14 +24,14 @@ func (db *DB) EndRun(ctx context.Context, id ids.Run, fence int64, e runs.Ending
 const maxLosses = 3
 
 // RequeueRun gives a run back whose tasks died with their worker. What came
-// after that was last heard of is not billed. Lost three times, the run is
+// after that was last seen is not billed. Lost three times, the run is
 // interrupted.
 func (db *DB) RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs.Loss, now time.Time) error {
 	return db.fenced(ctx, id, fence, func(tx *DB, r runs.Run) error {
 		if !r.BilledSince.IsZero() {
-			r.Billed, r.BilledSince = r.Took(maxTime(l.Heard, r.BilledSince)), time.Time{}
+			r.Billed, r.BilledSince = r.Took(maxTime(l.LastSeen, r.BilledSince)), time.Time{}
 		}
-		if !l.Counted {
+		if !l.CrashCounted {
 			r.Losses++
 		}
 		if r.Losses >= maxLosses {

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// Advance writes a step of a run that this worker carries. The update that says
+// Advance writes a step of a run that this worker executes. The update that says
 // how far it is also asks whose it is, and gives the numbers of its events.
 func (db *DB) Advance(ctx context.Context, id ids.Run, fence int64, s runs.Step, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
@@ -78,7 +78,7 @@ func (db *DB) saveAttempts(ctx context.Context, id ids.Run, attempts []runs.Atte
 		}
 		rows = append(rows, []any{
 			id, a.Node, a.Shard, a.Number, a.Fence, a.Host, a.State, a.Reason, a.Message, a.Item, a.Memory, a.CacheKey, string(a.Parts), a.Outputs,
-			a.ExitCode, a.Peak, micros(a.AwayUntil), retry, micros(a.StartedAt), microsOrNull(a.EndedAt),
+			a.ExitCode, a.Peak, micros(a.AbandonedAt), retry, micros(a.StartedAt), microsOrNull(a.EndedAt),
 		})
 	}
 	return db.insertRows(ctx, `
@@ -148,12 +148,12 @@ func (db *DB) insertOutputs(ctx context.Context, r runs.Run, s runs.Step, now ti
 func (db *DB) referTo(ctx context.Context, team ids.Team, blob string) error {
 	found, err := db.changed(ctx, `UPDATE blobs SET refs = refs + 1 WHERE key = $1 AND team_id = $2`, blob, team)
 	if err == nil && found == 0 {
-		err = runs.ErrGone
+		err = runs.ErrOutputsDeleted
 	}
 	return err
 }
 
-// RecordOf is what is known of a run that somebody began to carry.
+// RecordOf is what is known of a run that another worker began to execute.
 func (db *DB) RecordOf(ctx context.Context, id ids.Run) (rec runs.Record, err error) {
 	if rec.Nodes, err = db.NodesOf(ctx, id); err != nil {
 		return rec, err
@@ -162,7 +162,7 @@ func (db *DB) RecordOf(ctx context.Context, id ids.Run) (rec runs.Record, err er
 		var away, retry, started int64
 		var ended sql.NullInt64
 		err := r.Scan(&a.Node, &a.Shard, &a.Number, &a.Fence, &a.Host, &a.State, &a.Reason, &a.Message, &a.Item, &a.Memory, &a.CacheKey, &a.Parts, &away, &retry, &started, &ended)
-		a.AwayUntil, a.StartedAt, a.EndedAt = fromMicros(away), fromMicros(started), fromNull(ended)
+		a.AbandonedAt, a.StartedAt, a.EndedAt = fromMicros(away), fromMicros(started), fromNull(ended)
 		a.RetryAt = retryAt(retry)
 		return err
 	}, `
@@ -221,7 +221,7 @@ func (db *DB) OutputsOf(ctx context.Context, id ids.Run) ([]runs.Output, error) 
 // FilesByKey are those of a team's files, by key.
 func (db *DB) FilesByKey(ctx context.Context, team ids.Team, keys []string) (map[string]files.File, error) {
 	found := map[string]files.File{}
-	err := forSome(keys, func(some []string) error {
+	err := inChunks(keys, func(some []string) error {
 		list, err := all(ctx, db, func(r *sql.Rows, f *files.File) error { return scanFile(r, f) },
 			file+`f.key IN (`+placeholders(2, len(some))+`)`, append([]any{team}, anys(some)...)...)
 		for _, f := range list {

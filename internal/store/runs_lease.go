@@ -13,11 +13,11 @@ import (
 )
 
 // RenewLeases extends leases and returns those that are still held.
-func (db *DB) RenewLeases(ctx context.Context, held []runs.Held, until time.Time) ([]runs.Held, error) {
-	var kept []runs.Held
+func (db *DB) RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) ([]runs.HeldRun, error) {
+	var kept []runs.HeldRun
 	err := db.inTx(ctx, func(tx *DB) error {
 		kept = nil
-		return forSome(held, func(some []runs.Held) error {
+		return inChunks(held, func(some []runs.HeldRun) error {
 			list, err := tx.renew(ctx, some, until)
 			kept = append(kept, list...)
 			return err
@@ -26,26 +26,26 @@ func (db *DB) RenewLeases(ctx context.Context, held []runs.Held, until time.Time
 	return kept, err
 }
 
-func (db *DB) renew(ctx context.Context, held []runs.Held, until time.Time) ([]runs.Held, error) {
+func (db *DB) renew(ctx context.Context, held []runs.HeldRun, until time.Time) ([]runs.HeldRun, error) {
 	which, args := make([]string, len(held)), []any{micros(until)}
 	for i, h := range held {
 		which[i] = fmt.Sprintf("(id = $%d AND fence = $%d)", len(args)+1, len(args)+2)
 		args = append(args, h.Run, h.Fence)
 	}
-	return all(ctx, db, func(r *sql.Rows, h *runs.Held) error { return r.Scan((*string)(&h.Run), &h.Fence) },
+	return all(ctx, db, func(r *sql.Rows, h *runs.HeldRun) error { return r.Scan((*string)(&h.Run), &h.Fence) },
 		`UPDATE runs SET lease_until = $1 WHERE status = 'running' AND (`+strings.Join(which, " OR ")+`) RETURNING id, fence`, args...)
 }
 
 // ReleaseLease ends a lease now. Whoever sees the run's tasks goes on with it at
 // once, others when its tasks have ended.
-func (db *DB) ReleaseLease(ctx context.Context, h runs.Held, now time.Time) error {
+func (db *DB) ReleaseLease(ctx context.Context, h runs.HeldRun, now time.Time) error {
 	_, err := db.changed(ctx, `
 		UPDATE runs SET owner = '', lease_until = $1 WHERE id = $2 AND fence = $3 AND status = 'running'`, micros(now), h.Run, h.Fence)
 	return err
 }
 
 // TakeOver hands a worker the runs that nobody holds any more: those of earlier
-// workers on its host, and its own if it did not hear that it had claimed them.
+// workers on its host, and its own if it does not know that it had claimed them.
 // They stay running until it has looked for tasks that still live. Tasks on another host go on without their worker for a while, so
 // that their own host finds them again; until then such a run is left to it.
 func (db *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Time) ([]runs.Run, error) {
@@ -56,12 +56,12 @@ func (db *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Tim
 		if t.Started {
 			whose, owner = `SUBSTR(owner, 1, LENGTH($2)) = $2`, t.Host+" "
 		}
-		list, err := all(ctx, tx, func(r *sql.Rows, u *unheld) error { return r.Scan((*string)(&u.id), &u.owner, &u.until) }, `
+		list, err := all(ctx, tx, func(r *sql.Rows, u *unleased) error { return r.Scan((*string)(&u.id), &u.owner, &u.until) }, `
 			SELECT id, owner, lease_until FROM runs
 			WHERE status = 'running' AND (lease_until <= $1 OR `+whose+`)
 				AND (lease_until <= $3 OR NOT EXISTS (
 					SELECT 1 FROM run_attempts a WHERE a.run_id = runs.id AND a.state = 'started' AND a.host <> $4))
-			`+tx.dialect.skipLocked, micros(now), owner, micros(now.Add(-t.Away)), t.Host)
+			`+tx.dialect.skipLocked, micros(now), owner, micros(now.Add(-t.AbandonAfter)), t.Host)
 		if err != nil {
 			return err
 		}
@@ -84,15 +84,15 @@ func (db *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Tim
 	return taken, err
 }
 
-// unheld is a run whose worker is gone.
-type unheld struct {
+// unleased is a run whose worker is gone.
+type unleased struct {
 	id    ids.Run
 	owner string
 	until int64
 }
 
 // lastHeld is when its lease was last renewed, or was given back.
-func (u unheld) lastHeld(length time.Duration) time.Time {
+func (u unleased) lastHeld(length time.Duration) time.Time {
 	if u.owner == "" {
 		return fromMicros(u.until)
 	}

@@ -36,7 +36,7 @@ func (db *DB) appendLogs(ctx context.Context, r runs.Run, s runs.Step) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range s.Sealed {
+	for _, m := range s.LogMoves {
 		_, err := db.changed(ctx, `
 			UPDATE run_logs SET text = $1, object = $2, object_start = node_start - $3
 			WHERE run_id = $4 AND node_id = $5 AND shard = $6 AND node_start >= $3 AND node_start < $7 AND object = ''`,
@@ -60,7 +60,7 @@ func (db *DB) logged(ctx context.Context, id ids.Run) ([]runs.Logged, error) {
 // LogSize is how long the log of a whole run is.
 func (db *DB) LogSize(ctx context.Context, team ids.Team, id ids.Run) (size int64, err error) {
 	err = db.q.QueryRowContext(ctx, `SELECT log_size FROM runs WHERE team_id = $1 AND id = $2`, team, id).Scan(&size)
-	return size, db.foreseen(err, "run")
+	return size, db.asFault(err, "run")
 }
 
 // NodeLogSize is how long the log of one shard of a node is.

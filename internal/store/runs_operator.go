@@ -27,7 +27,7 @@ func (db *DB) OpenRuns(ctx context.Context, limit int) ([]OpenRun, error) {
 
 // OpenRun is one of them; one that has ended is fault.KindConflict.
 func (db *DB) OpenRun(ctx context.Context, id ids.Run) (o OpenRun, err error) {
-	err = db.foreseen(scanRun(db.q.QueryRowContext(ctx, openRun+`id = $1`, id), &o.Run, &o.Worker), "run")
+	err = db.asFault(scanRun(db.q.QueryRowContext(ctx, openRun+`id = $1`, id), &o.Run, &o.Worker), "run")
 	if err == nil && o.Status.Terminal() {
 		err = fault.Conflict("the run has ended: it is %s", o.Status)
 	}
@@ -43,7 +43,7 @@ func (db *DB) SeizeRun(ctx context.Context, id ids.Run, by string, until time.Ti
 			UPDATE runs SET owner = $1, fence = fence + 1, lease_until = $2 WHERE id = $3 AND status = 'running' RETURNING fence`,
 			by, micros(until), id).Scan(&fence)
 	})
-	return fence, db.foreseen(err, "running run")
+	return fence, db.asFault(err, "running run")
 }
 
 // ReturnRun puts a run that the operator seized back into the queue, with what

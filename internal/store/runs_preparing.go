@@ -28,7 +28,7 @@ func readNeeds(text string, run *admission.Candidate) error {
 
 // prepare hands a worker the runs for which it is to fetch what they need, and
 // takes note of those that are ready.
-func (db *DB) prepare(ctx context.Context, c admission.Claim, lines []admission.Line, claimed *runs.Claimed) error {
+func (db *DB) prepare(ctx context.Context, c admission.Claim, lines []admission.TeamQueue, claimed *runs.Claimed) error {
 	for _, l := range lines {
 		for _, run := range l.Waiting {
 			if !c.Preparing[run.ID] || run.PreparedBy != c.Owner {

@@ -48,7 +48,7 @@ func (db *DB) AttemptStates(ctx context.Context, id ids.Run, nodeID string, from
 // AttemptsOf are all of some shards, by shard and number. Of a long item there
 // is just more than runs.MostItem.
 func (db *DB) AttemptsOf(ctx context.Context, id ids.Run, nodeID string, shards []int) ([]runs.Attempt, error) {
-	some, args := oneOf("shard", shards, id, nodeID, runs.MostItem+1)
+	some, args := oneOf("shard", shards, id, nodeID, runs.MaxItemChars+1)
 	return all(ctx, db, func(r *sql.Rows, a *runs.Attempt) error {
 		var retry, started int64
 		var ended sql.NullInt64

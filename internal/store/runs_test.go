@@ -152,27 +152,27 @@ func TestAStaleWorkerChangesNothing(t *testing.T) {
 		if _, err := db.ClaimRuns(ctx, claim("w1", 1), august, august.Add(lease)); err != nil {
 			t.Fatal(err)
 		}
-		if early, err := db.TakeOver(ctx, runs.TakeOver{Owner: "h2 w2", Host: "h2", Away: time.Minute}, august.Add(lease-time.Second), august); err != nil || len(early) != 0 {
+		if early, err := db.TakeOver(ctx, runs.TakeOver{Owner: "h2 w2", Host: "h2", AbandonAfter: time.Minute}, august.Add(lease-time.Second), august); err != nil || len(early) != 0 {
 			t.Fatalf("taken before its lease ended: %+v, %v", early, err)
 		}
 		later := august.Add(time.Minute)
-		taken, err := db.TakeOver(ctx, runs.TakeOver{Owner: "h2 w2", Host: "h2", Away: time.Minute}, later, later.Add(lease))
+		taken, err := db.TakeOver(ctx, runs.TakeOver{Owner: "h2 w2", Host: "h2", AbandonAfter: time.Minute}, later, later.Add(lease))
 		if err != nil || len(taken) != 1 || taken[0].Fence != 2 {
 			t.Fatalf("%+v, %v", taken, err)
 		}
-		if kept, err := db.RenewLeases(ctx, []runs.Held{{Run: r.ID, Fence: 1}}, later.Add(lease)); err != nil || len(kept) != 0 {
+		if kept, err := db.RenewLeases(ctx, []runs.HeldRun{{Run: r.ID, Fence: 1}}, later.Add(lease)); err != nil || len(kept) != 0 {
 			t.Errorf("the first worker keeps %v, %v", kept, err)
 		}
 		for _, err := range []error{
-			db.TellRun(ctx, r.ID, 1, runs.Event{Type: lifecycle.NodeStarted, At: later}),
+			db.AppendEvents(ctx, r.ID, 1, runs.Event{Type: lifecycle.NodeStarted, At: later}),
 			db.EndRun(ctx, r.ID, 1, runs.Ending{Status: lifecycle.Failed}, later),
-			db.RequeueRun(ctx, r.ID, 1, runs.Loss{Heard: later}, later),
+			db.RequeueRun(ctx, r.ID, 1, runs.Loss{LastSeen: later}, later),
 		} {
 			if !fault.Is(err, fault.KindConflict) {
 				t.Errorf("a stale write gives %v", err)
 			}
 		}
-		if err := db.TellRun(ctx, r.ID, 2, runs.Event{Type: lifecycle.RunResumed, At: later}); err != nil {
+		if err := db.AppendEvents(ctx, r.ID, 2, runs.Event{Type: lifecycle.RunResumed, At: later}); err != nil {
 			t.Fatal(err)
 		}
 		if got := fmt.Sprint(history(t, db, r)); got != "[run.queued run.started run.resumed]" {
@@ -201,7 +201,7 @@ func TestALostRunComesBackTwice(t *testing.T) {
 				t.Fatal(err)
 			}
 			now = now.Add(time.Hour)
-			if err := db.RequeueRun(ctx, r.ID, claimed[0].Fence, runs.Loss{Heard: heard}, now); err != nil {
+			if err := db.RequeueRun(ctx, r.ID, claimed[0].Fence, runs.Loss{LastSeen: heard}, now); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -249,7 +249,7 @@ func TestARunThatTakesItsServerDownThreeTimesIsInterrupted(t *testing.T) {
 				if lost.ID != r.ID {
 					continue
 				}
-				if err := db.RequeueRun(ctx, r.ID, lost.Fence, runs.Loss{Heard: now, Counted: true}, now); err != nil {
+				if err := db.RequeueRun(ctx, r.ID, lost.Fence, runs.Loss{LastSeen: now, CrashCounted: true}, now); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -324,7 +324,7 @@ func TestEventsOfManyWritersHaveNoGap(t *testing.T) {
 		for range 20 {
 			wg.Go(func() {
 				e := runs.Event{Type: lifecycle.NodeStarted, At: august}
-				if err := db.TellRun(ctx, r.ID, 1, e, e, e); err != nil {
+				if err := db.AppendEvents(ctx, r.ID, 1, e, e, e); err != nil {
 					t.Error(err)
 				}
 			})
@@ -372,16 +372,16 @@ func TestARunIsTakenOverByWhoSeesItsTasks(t *testing.T) {
 					}
 				}
 				if tt.given {
-					if err := db.ReleaseLease(ctx, runs.Held{Run: r.ID, Fence: 1}, august); err != nil {
+					if err := db.ReleaseLease(ctx, runs.HeldRun{Run: r.ID, Fence: 1}, august); err != nil {
 						t.Fatal(err)
 					}
 				}
 				now := august.Add(tt.after)
-				own := runs.TakeOver{Owner: "h1 old", Host: "h1", Away: away, Held: map[ids.Run]bool{r.ID: true}}
+				own := runs.TakeOver{Owner: "h1 old", Host: "h1", AbandonAfter: away, Held: map[ids.Run]bool{r.ID: true}}
 				if taken, err := db.TakeOver(ctx, own, now, now.Add(held)); err != nil || len(taken) != 0 {
 					t.Fatalf("its own worker takes it over: %+v, %v", taken, err)
 				}
-				taken, err := db.TakeOver(ctx, runs.TakeOver{Owner: tt.host + " new", Host: tt.host, Away: away, Started: true}, now, now.Add(held))
+				taken, err := db.TakeOver(ctx, runs.TakeOver{Owner: tt.host + " new", Host: tt.host, AbandonAfter: away, Started: true}, now, now.Add(held))
 				if err != nil || (len(taken) == 1) != tt.taken {
 					t.Errorf("taken: %+v, %v", taken, err)
 				}

@@ -68,9 +68,9 @@ func TestReadingAndClaimingAreCheap(t *testing.T) {
 	}
 	defer explain.Close()
 	now := time.UnixMicro(1_000_000)
-	held := make([]runs.Held, 1000)
+	held := make([]runs.HeldRun, 1000)
 	for i := range held {
-		held[i] = runs.Held{Run: ids.Run(fmt.Sprintf("r%08d", 500000+10*i)), Fence: 1}
+		held[i] = runs.HeldRun{Run: ids.Run(fmt.Sprintf("r%08d", 500000+10*i)), Fence: 1}
 	}
 	for name, call := range map[string]func(context.Context) error{
 		"claim": func(ctx context.Context) error {
@@ -82,7 +82,7 @@ func TestReadingAndClaimingAreCheap(t *testing.T) {
 			return err
 		},
 		"take over": func(ctx context.Context) error {
-			_, err := db.TakeOver(ctx, runs.TakeOver{Owner: "new w", Host: "new", Away: time.Minute}, now, now.Add(time.Minute))
+			_, err := db.TakeOver(ctx, runs.TakeOver{Owner: "new w", Host: "new", AbandonAfter: time.Minute}, now, now.Add(time.Minute))
 			return err
 		},
 		"renew 1,000 leases": func(ctx context.Context) error {

@@ -76,7 +76,7 @@ const checkPlace = "check"
 func (db *DB) checkSecretKey(ctx context.Context) error {
 	var sealed []byte
 	err := db.q.QueryRowContext(ctx, `SELECT sealed FROM secret_check WHERE id = 1`).Scan(&sealed)
-	if fault.Is(db.foreseen(err, "check"), fault.KindNotFound) {
+	if fault.Is(db.asFault(err, "check"), fault.KindNotFound) {
 		return db.writeSecretCheck(ctx)
 	}
 	if err != nil {

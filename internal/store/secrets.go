@@ -49,7 +49,7 @@ func (db *DB) PutSecret(ctx context.Context, team ids.Team, s secrets.Secret, va
 		var created int64
 		err := tx.q.QueryRowContext(ctx, `SELECT version, created_at FROM secrets WHERE team_id = $1 AND name = $2`, team, s.Name).Scan(&kept.Version, &created)
 		kept.Version++
-		if err = tx.foreseen(err, "secret"); err == nil {
+		if err = tx.asFault(err, "secret"); err == nil {
 			kept.CreatedAt = fromMicros(created)
 			_, err = tx.changed(ctx, `UPDATE secrets SET sealed = $1, hint = $2, version = $3, updated_at = $4 WHERE team_id = $5 AND name = $6`,
 				tx.sealer.seal(secretPlace(team, s.Name, kept.Version), []byte(value)), s.Hint, kept.Version, micros(s.UpdatedAt), team, s.Name)
@@ -114,7 +114,7 @@ func (db *DB) SecretsOf(ctx context.Context, id ids.Run, names []string, now tim
 		SELECT r.team_id, r.invite_id, COALESCE(i.allow_secrets, FALSE)
 		FROM runs r LEFT JOIN share_invites i ON i.id = r.invite_id WHERE r.id = $1`, id).Scan((*string)(&team), &invite, &allowed)
 	if err != nil {
-		return nil, db.foreseen(err, "run")
+		return nil, db.asFault(err, "run")
 	}
 	if invite != "" && !allowed {
 		return nil, fault.Invalid("it uses secrets, and the share link that started the run does not allow that")
@@ -128,7 +128,7 @@ func (db *DB) SecretsOf(ctx context.Context, id ids.Run, names []string, now tim
 		var used sql.NullInt64
 		err := db.q.QueryRowContext(ctx, `SELECT sealed, version, updated_at, last_used_at FROM secrets WHERE team_id = $1 AND name = $2`, team, name).
 			Scan(&sealed, &version, &updated, &used)
-		if err = db.foreseen(err, "secret"); fault.Is(err, fault.KindNotFound) {
+		if err = db.asFault(err, "secret"); fault.Is(err, fault.KindNotFound) {
 			return nil, fault.Invalid("the team has no secret %s any more", name)
 		}
 		if err != nil {

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/audit"
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/sharing"
 )
@@ -24,7 +24,7 @@ var (
 )
 
 // InsertInvite adds a share link.
-func (db *DB) InsertInvite(ctx context.Context, i sharing.Invite, tokenHash string, r *once.Record) error {
+func (db *DB) InsertInvite(ctx context.Context, i sharing.Invite, tokenHash string, r *access.IdempotencyRecord) error {
 	audit.On(ctx, i.ID)
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.record(ctx, r, i.CreatedAt); err != nil {
@@ -46,7 +46,7 @@ func (db *DB) InsertInvite(ctx context.Context, i sharing.Invite, tokenHash stri
 func (db *DB) lockWorkflow(ctx context.Context, team ids.Team, id ids.Workflow) error {
 	var n int
 	err := db.q.QueryRowContext(ctx, `SELECT 1 FROM workflows WHERE team_id = $1 AND id = $2 `+db.dialect.forUpdate, team, id).Scan(&n)
-	return db.foreseen(err, "workflow")
+	return db.asFault(err, "workflow")
 }
 
 const inviteRow = `
@@ -67,7 +67,7 @@ func scanInvite(row scanner, i *sharing.Invite) error {
 func (db *DB) Invites(ctx context.Context, team ids.Team, id ids.Workflow) ([]sharing.Invite, error) {
 	var n int
 	if err := db.q.QueryRowContext(ctx, `SELECT 1 FROM workflows WHERE team_id = $1 AND id = $2`, team, id).Scan(&n); err != nil {
-		return nil, db.foreseen(err, "workflow")
+		return nil, db.asFault(err, "workflow")
 	}
 	return all(ctx, db, func(r *sql.Rows, i *sharing.Invite) error { return scanInvite(r, i) },
 		inviteRow+`WHERE i.team_id = $1 AND i.workflow_id = $2 ORDER BY i.id DESC`, team, id)
@@ -103,7 +103,7 @@ func (db *DB) Join(ctx context.Context, j sharing.Joining, refuse func(sharing.I
 		var id string
 		err := tx.q.QueryRowContext(ctx, `SELECT id FROM share_invites WHERE token_hash = $1 `+tx.dialect.forUpdate, j.TokenHash).Scan(&id)
 		if err != nil {
-			return tx.foreseen(err, "share link")
+			return tx.asFault(err, "share link")
 		}
 		if err := scanInvite(tx.q.QueryRowContext(ctx, inviteRow+`WHERE i.id = $1`, id), &i); err != nil {
 			return err
@@ -111,7 +111,7 @@ func (db *DB) Join(ctx context.Context, j sharing.Joining, refuse func(sharing.I
 		g = sharing.Guest{}
 		err = tx.q.QueryRowContext(ctx, `SELECT id, name FROM guests WHERE invite_id = $1 AND visitor = $2`, id, j.Visitor).Scan(&g.ID, &g.Name)
 		back := err == nil
-		if err = tx.foreseen(err, "guest"); err != nil && !fault.Is(err, fault.KindNotFound) {
+		if err = tx.asFault(err, "guest"); err != nil && !fault.Is(err, fault.KindNotFound) {
 			return err
 		}
 		if err := refuse(i, back); err != nil {
@@ -161,14 +161,14 @@ func (db *DB) comeBack(ctx context.Context, g *sharing.Guest, j sharing.Joining)
 // Bearer finds whose token has this hash: a link's own, or a guest's.
 func (db *DB) Bearer(ctx context.Context, tokenHash string) (i sharing.Invite, g *sharing.Guest, err error) {
 	err = scanInvite(db.q.QueryRowContext(ctx, inviteRow+`WHERE i.token_hash = $1`, tokenHash), &i)
-	if err = db.foreseen(err, "token"); !fault.Is(err, fault.KindNotFound) {
+	if err = db.asFault(err, "token"); !fault.Is(err, fault.KindNotFound) {
 		return i, nil, err
 	}
 	g = &sharing.Guest{}
 	var invite string
 	err = db.q.QueryRowContext(ctx, `SELECT id, name, invite_id FROM guests WHERE token_hash = $1`, tokenHash).Scan(&g.ID, &g.Name, &invite)
 	if err != nil {
-		return i, nil, db.foreseen(err, "token")
+		return i, nil, db.asFault(err, "token")
 	}
 	return i, g, scanInvite(db.q.QueryRowContext(ctx, inviteRow+`WHERE i.id = $1`, invite), &i)
 }
@@ -213,7 +213,7 @@ func (db *DB) Epoch(ctx context.Context, team ids.Team, id ids.Workflow) (epoch 
 	err = db.q.QueryRowContext(ctx, `
 		SELECT COALESCE(d.epoch, 1) FROM workflows w LEFT JOIN documents d ON d.workflow_id = w.id
 		WHERE w.team_id = $1 AND w.id = $2`, team, id).Scan(&epoch)
-	return epoch, db.foreseen(err, "workflow")
+	return epoch, db.asFault(err, "workflow")
 }
 
 // withinInvite refuses what would go beyond what a link's guests may spend, or
@@ -221,7 +221,7 @@ func (db *DB) Epoch(ctx context.Context, team ids.Team, id ids.Workflow) (epoch 
 func (db *DB) withinInvite(ctx context.Context, id string, amount credits.Amount, now time.Time) error {
 	var invite, status string
 	err := db.q.QueryRowContext(ctx, `SELECT invite_id, status FROM runs WHERE id = $1`, id).Scan(&invite, &status)
-	if err = db.foreseen(err, "run"); fault.Is(err, fault.KindNotFound) || err == nil && invite == "" {
+	if err = db.asFault(err, "run"); fault.Is(err, fault.KindNotFound) || err == nil && invite == "" {
 		return nil // held for something else, or for a member
 	}
 	if err != nil {
@@ -231,7 +231,7 @@ func (db *DB) withinInvite(ctx context.Context, id string, amount credits.Amount
 	var revoked sql.NullInt64
 	err = db.q.QueryRowContext(ctx, `SELECT max_credits, expires_at, revoked_at FROM share_invites WHERE id = $1 `+db.dialect.forUpdate, invite).Scan(&most, &expires, &revoked)
 	if err != nil {
-		return db.foreseen(err, "share link")
+		return db.asFault(err, "share link")
 	}
 	if starting := status == string(lifecycle.Queued); starting && (revoked.Valid || expires <= micros(now)) {
 		return fault.Unauthenticated("the link this token belongs to has ended").WithCode(string(sharing.Revoked))

@@ -39,7 +39,7 @@ type DB struct {
 	sealer  *sealer
 	catalog credits.Catalog
 
-	statement func(string) // told of each; nil: nobody wants to know
+	statement func(string) // called with each; may be nil
 }
 
 // Options say which database to open.
@@ -53,7 +53,7 @@ type Options struct {
 	// MaxConnections bounds the PostgreSQL pool; 0 is 15, so that five processes
 	// leave room in the hundred that PostgreSQL takes by default.
 	MaxConnections int
-	// Statement is told of each statement before it is executed, BEGIN and
+	// Statement is called with each statement before it is executed, BEGIN and
 	// COMMIT too where a transaction has its own. It may be nil.
 	Statement func(statement string)
 }
@@ -242,9 +242,9 @@ func (db *DB) lock(ctx context.Context, key string) error {
 	return db.dialect.lockKey(ctx, db.q, key)
 }
 
-// foreseen turns what a driver says into the product's words. Anything it
+// asFault turns what a driver says into the product's words. Anything it
 // does not know passes through and becomes an internal error.
-func (db *DB) foreseen(err error, what string) error {
+func (db *DB) asFault(err error, what string) error {
 	switch {
 	case err == nil:
 		return nil

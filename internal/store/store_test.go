@@ -13,9 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/letters"
 	"github.com/millrace/millrace/internal/domain/limits"
-	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/domain/mails"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/store"
@@ -149,7 +148,7 @@ func invitation(host builtin.NewAccount, email string) builtin.SentInvitation {
 			InvitedByName: host.Name, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour),
 		},
 		TokenHash: string(id), SentAt: noon,
-		Letter: &letters.Letter{ID: string(id), To: email, Subject: "come", Text: "a secret link"},
+		Letter: &mails.Message{ID: string(id), To: email, Subject: "come", Text: "a secret link"},
 	}
 }
 
@@ -241,7 +240,7 @@ func TestLettersAreSealedAndClaimedOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		claims := parallel(t, 8, func(int) ([]letters.Letter, error) { return db.ClaimLetters(ctx, 5, noon, time.Minute) })
+		claims := parallel(t, 8, func(int) ([]mails.Message, error) { return db.ClaimMails(ctx, 5, noon, time.Minute) })
 		seen := map[string]bool{}
 		for _, batch := range claims {
 			for _, l := range batch {
@@ -254,14 +253,14 @@ func TestLettersAreSealedAndClaimedOnce(t *testing.T) {
 		if len(seen) != 20 {
 			t.Errorf("%d letters were claimed, want 20", len(seen))
 		}
-		again, err := db.ClaimLetters(ctx, 50, noon.Add(2*time.Minute), time.Minute)
+		again, err := db.ClaimMails(ctx, 50, noon.Add(2*time.Minute), time.Minute)
 		if err != nil || len(again) != 20 {
 			t.Errorf("after the lease %d come again (%v), want 20", len(again), err)
 		}
-		if err := db.LetterSent(ctx, again[0].ID); err != nil {
+		if err := db.MailSent(ctx, again[0].ID); err != nil {
 			t.Fatal(err)
 		}
-		again, err = db.ClaimLetters(ctx, 50, noon.Add(4*time.Minute), time.Minute)
+		again, err = db.ClaimMails(ctx, 50, noon.Add(4*time.Minute), time.Minute)
 		if err != nil || len(again) != 19 {
 			t.Errorf("a sent one comes again: %d, %v", len(again), err)
 		}
@@ -272,7 +271,7 @@ func TestAnAnswerIsKeptWithItsEffectOrNotAtAll(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
 		ada := person(t, db, "ada@example.org")
-		r := &once.Record{Key: once.Key{Scope: "ada", Key: "k", Fingerprint: "body"}, Status: 201, Answer: []byte("the token mri_1")}
+		r := &access.IdempotencyRecord{IdempotencyKey: access.IdempotencyKey{Scope: "ada", Key: "k", Fingerprint: "body"}, Status: 201, Answer: []byte("the token mri_1")}
 		results := parallel(t, 10, func(int) (bool, error) {
 			_, err := insert(t, db, ada, r)
 			if fault.Is(err, fault.KindConflict) {
@@ -290,11 +289,11 @@ func TestAnAnswerIsKeptWithItsEffectOrNotAtAll(t *testing.T) {
 		if err != nil || won != 1 || len(rows) != 1 {
 			t.Errorf("%d of 10 won and %d workflows are there (%v), want 1 and 1", won, len(rows), err)
 		}
-		got, err := db.Answer(ctx, r.Key, noon)
+		got, err := db.Answer(ctx, r.IdempotencyKey, noon)
 		if diff := cmp.Diff(*r, got); err != nil || diff != "" {
 			t.Error(err, diff)
 		}
-		if _, err := db.Answer(ctx, r.Key, noon.Add(25*time.Hour)); !fault.Is(err, fault.KindNotFound) {
+		if _, err := db.Answer(ctx, r.IdempotencyKey, noon.Add(25*time.Hour)); !fault.Is(err, fault.KindNotFound) {
 			t.Errorf("a day later: %v", err)
 		}
 	})

@@ -4,16 +4,16 @@ import (
 	"context"
 	"database/sql"
 
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/runs"
 )
 
 var _ runs.SweepStore = (*DB)(nil)
 
 // SubmitSweep accepts all the runs of a sweep, or none.
-func (db *DB) SubmitSweep(ctx context.Context, s runs.Sweep, list []runs.Run, hold credits.Amount, record *once.Record) error {
+func (db *DB) SubmitSweep(ctx context.Context, s runs.Sweep, list []runs.Run, hold credits.Amount, record *access.IdempotencyRecord) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.record(ctx, record, s.CreatedAt); err != nil {
 			return err
@@ -26,7 +26,7 @@ func (db *DB) SubmitSweep(ctx context.Context, s runs.Sweep, list []runs.Run, ho
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 			s.ID, s.Team, s.Workflow, s.WorkflowName, s.Name, s.Note, tagsText(s.Varied), s.Starter.Type, s.Starter.ID, s.Starter.Name, micros(s.CreatedAt))
 		if err != nil {
-			return tx.foreseen(err, "sweep")
+			return tx.asFault(err, "sweep")
 		}
 		for _, r := range list {
 			if err := tx.acceptRun(ctx, r, hold); err != nil {
@@ -53,7 +53,7 @@ func scanSweep(row scanner, s *runs.Sweep) error {
 // Sweep is one of a team.
 func (db *DB) Sweep(ctx context.Context, team ids.Team, id ids.Sweep) (s runs.Sweep, err error) {
 	err = scanSweep(db.q.QueryRowContext(ctx, sweepRow+`WHERE s.team_id = $1 AND s.id = $2`, team, id), &s)
-	return s, db.foreseen(err, "sweep")
+	return s, db.asFault(err, "sweep")
 }
 
 // Sweeps lists a team's, newest first.

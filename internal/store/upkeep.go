@@ -124,9 +124,9 @@ const (
 	month = 30 * 24 * time.Hour
 )
 
-// allExpired are ended sessions, old answers, counted requests, letters nobody
+// allExpired are ended sessions, old answers, counted requests, mails nobody
 // took for a week, keys long retired, what visitors asked for, papers nobody
-// asks for any more, workers and backups that were not heard of again.
+// asks for any more, workers and backups that did not report again.
 var allExpired = []expired{
 	{"sessions", "id", `expires_at <= $1`, 0},
 	{"oauth_grants", "id", `expires_at <= $1`, 0},

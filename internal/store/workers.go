@@ -25,7 +25,7 @@ func (db *DB) ForgetWorker(ctx context.Context, owner string) error {
 	return err
 }
 
-// present is how long a worker counts as there after it was last heard of.
+// present is how long a worker counts as there after it last reported.
 const present = time.Minute
 
 // WorkerHosts are where processes of this installation run now, each with its
@@ -51,7 +51,7 @@ func (db *DB) QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, 
 	if err != nil {
 		return q, err
 	}
-	err = forSome(waiting, func(some []ids.Run) error {
+	err = inChunks(waiting, func(some []ids.Run) error {
 		_, err := all(ctx, db, func(r *sql.Rows, _ *struct{}) error {
 			var id ids.Run
 			var n int

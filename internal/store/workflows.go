@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/audit"
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/workflows"
 )
@@ -18,7 +18,7 @@ import (
 var _ workflows.Store = (*DB)(nil)
 
 // InsertWorkflow adds a workflow with its first revision.
-func (db *DB) InsertWorkflow(ctx context.Context, w workflows.Workflow, rev workflows.Revision, r *once.Record) error {
+func (db *DB) InsertWorkflow(ctx context.Context, w workflows.Workflow, rev workflows.Revision, r *access.IdempotencyRecord) error {
 	audit.On(ctx, w.ID)
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.record(ctx, r, w.CreatedAt); err != nil {
@@ -29,7 +29,7 @@ func (db *DB) InsertWorkflow(ctx context.Context, w workflows.Workflow, rev work
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 			w.ID, w.Team, w.Name, w.Description, w.Revision, w.NodeCount, w.CreatedBy, micros(w.CreatedAt), micros(w.UpdatedAt), w.Version, tagsText(w.Tags))
 		if err != nil {
-			return tx.foreseen(err, "workflow")
+			return tx.asFault(err, "workflow")
 		}
 		return tx.saveRevision(ctx, w, rev)
 	})
@@ -49,9 +49,9 @@ func (db *DB) Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (wor
 		LEFT JOIN documents d ON d.workflow_id = w.id
 		WHERE w.team_id = $1 AND w.id = $2`, team, id).
 		Scan(&w.Name, &w.Description, &w.Revision, &w.NodeCount, &w.CreatedBy, &w.CreatedByName, &created, &updated, &w.Version, (*tagList)(&w.Tags),
-			&w.Definition, &w.Fingerprint, &problems, &w.Drawn, &w.Settled)
+			&w.Definition, &w.Fingerprint, &problems, &w.DocumentSeq, &w.SyncedSeq)
 	if err != nil {
-		return w, db.foreseen(err, "workflow")
+		return w, db.asFault(err, "workflow")
 	}
 	w.CreatedAt, w.UpdatedAt = fromMicros(created), fromMicros(updated)
 	if err := json.Unmarshal(problems, &w.Problems); err != nil {
@@ -110,7 +110,7 @@ func (db *DB) SaveWorkflow(ctx context.Context, w workflows.Workflow, rev *workf
 // decided by how much of the document they hold, in the same transaction.
 func (db *DB) SaveDrawn(ctx context.Context, w workflows.Workflow, rev *workflows.Revision) (saved bool, err error) {
 	err = db.inTx(ctx, func(tx *DB) error {
-		n, err := tx.changed(ctx, `UPDATE documents SET settled_seq = $1 WHERE workflow_id = $2 AND settled_seq < $1`, w.Settled, w.ID)
+		n, err := tx.changed(ctx, `UPDATE documents SET settled_seq = $1 WHERE workflow_id = $2 AND settled_seq < $1`, w.SyncedSeq, w.ID)
 		if err != nil || n == 0 || rev == nil {
 			saved = err == nil
 			return err
@@ -232,5 +232,5 @@ func (db *DB) Revision(ctx context.Context, team ids.Team, id ids.Workflow, numb
 		JOIN workflows w ON w.id = r.workflow_id
 		JOIN users u ON u.id = r.created_by
 		WHERE w.team_id = $1 AND w.id = $2 AND r.revision = $3`, team, id, number), &r, &r.Definition)
-	return r, db.foreseen(err, "revision")
+	return r, db.asFault(err, "revision")
 }

@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
@@ -24,7 +24,7 @@ func workflow(by builtin.NewAccount) workflows.Workflow {
 
 var firstRevision = workflows.Revision{Number: 1, CreatedAt: noon, UpdatedAt: noon, Summary: "created"}
 
-func insert(t *testing.T, db *store.DB, by builtin.NewAccount, r *once.Record) (workflows.Workflow, error) {
+func insert(t *testing.T, db *store.DB, by builtin.NewAccount, r *access.IdempotencyRecord) (workflows.Workflow, error) {
 	t.Helper()
 	w, rev := workflow(by), firstRevision
 	rev.CreatedBy = by.ID

@@ -25,10 +25,10 @@ type writer struct {
 }
 
 type job struct {
-	ctx   context.Context
-	fn    func(querier) error
-	alone bool // outside of any transaction
-	done  chan outcome
+	ctx       context.Context
+	fn        func(querier) error
+	exclusive bool // outside of any transaction
+	done      chan outcome
 }
 
 type outcome struct {
@@ -64,10 +64,10 @@ func (w *writer) do(ctx context.Context, fn func(querier) error) error {
 	return w.await(&job{ctx: ctx, fn: fn, done: make(chan outcome, 1)})
 }
 
-// alone runs fn between two batches, for what cannot be part of a transaction.
+// exclusive runs fn between two batches, for what cannot be part of a transaction.
 // Everybody waits.
-func (w *writer) alone(ctx context.Context, fn func(querier) error) error {
-	return w.await(&job{ctx: ctx, fn: fn, alone: true, done: make(chan outcome, 1)})
+func (w *writer) exclusive(ctx context.Context, fn func(querier) error) error {
+	return w.await(&job{ctx: ctx, fn: fn, exclusive: true, done: make(chan outcome, 1)})
 }
 
 func (w *writer) await(j *job) error {
@@ -110,7 +110,7 @@ func (w *writer) run() {
 	defer close(w.ended)
 	for first := range w.jobs {
 		for first != nil {
-			if first.alone {
+			if first.exclusive {
 				first.done <- guarded(first.fn, w.conn)
 				break
 			}
@@ -132,7 +132,7 @@ func (w *writer) commit(first *job) (loner *job) {
 	b := &batch{w: w}
 	deadline := time.Now().Add(maxBatchTime)
 	for j := first; j != nil; j = w.next(b, deadline) {
-		if j.alone {
+		if j.exclusive {
 			loner = j
 			break
 		}

@@ -162,7 +162,7 @@ func TestTheWriterLetsSomebodyBeAlone(t *testing.T) {
 	for i := range 20 {
 		wg.Go(func() {
 			if i%5 == 0 {
-				err := w.alone(t.Context(), func(q querier) error {
+				err := w.exclusive(t.Context(), func(q querier) error {
 					_, err := q.ExecContext(t.Context(), `VACUUM`) // refused inside a transaction
 					return err
 				})

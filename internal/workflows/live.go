@@ -13,17 +13,17 @@ import (
 // Live is where people edit workflows together. A workflow that was opened
 // there has a document; that is the truth, and the definition follows it.
 type Live interface {
-	// Settle brings the definition up to what the document says now, and tells
+	// SyncDefinition brings the definition up to what the document says now, and reports
 	// whether it had to.
-	Settle(ctx context.Context, team ids.Team, id ids.Workflow) (moved bool, err error)
-	// Draw makes the document say a definition, as an edit that everybody in
-	// the room sees, and settles it. Nothing is done when the document has
+	SyncDefinition(ctx context.Context, team ids.Team, id ids.Workflow) (moved bool, err error)
+	// ApplyDefinition makes the document say a definition, as an edit that everybody in
+	// the room sees, and syncs it. Nothing is done when the document has
 	// moved on from d.Seq, unless that is 0.
-	Draw(ctx context.Context, d Drawing) (done bool, err error)
+	ApplyDefinition(ctx context.Context, d LiveDefinition) (done bool, err error)
 }
 
-// Drawing is a definition that comes from, or goes to, a live document.
-type Drawing struct {
+// LiveDefinition is a definition that comes from, or goes to, a live document.
+type LiveDefinition struct {
 	Team       ids.Team
 	Workflow   ids.Workflow
 	Definition []byte
@@ -35,14 +35,14 @@ type Drawing struct {
 // GoLive says where people edit together, before the first request.
 func (s *Service) GoLive(l Live) { s.live = l }
 
-// settled is a workflow with everything that was drawn until now.
-func (s *Service) settled(ctx context.Context, team ids.Team, id ids.Workflow) (Workflow, error) {
+// synced is a workflow with everything that was edited until now.
+func (s *Service) synced(ctx context.Context, team ids.Team, id ids.Workflow) (Workflow, error) {
 	w, err := s.store.Workflow(ctx, team, id)
-	if err != nil || s.live == nil || w.Drawn == 0 {
+	if err != nil || s.live == nil || w.DocumentSeq == 0 {
 		return w, err
 	}
-	moved, err := s.live.Settle(ctx, team, id)
-	if err != nil || !moved && w.Drawn == w.Settled {
+	moved, err := s.live.SyncDefinition(ctx, team, id)
+	if err != nil || !moved && w.DocumentSeq == w.SyncedSeq {
 		return w, err
 	}
 	return s.store.Workflow(ctx, team, id)
@@ -53,24 +53,24 @@ func (s *Service) Stored(ctx context.Context, team ids.Team, id ids.Workflow) (W
 	return s.store.Workflow(ctx, team, id)
 }
 
-// Settle keeps what a document says as the workflow's definition. It is never
+// SaveFromDocument keeps what a document says as the workflow's definition. It is never
 // refused: what saving would refuse becomes a problem.
-func (s *Service) Settle(ctx context.Context, d Drawing) (Workflow, error) {
+func (s *Service) SaveFromDocument(ctx context.Context, d LiveDefinition) (Workflow, error) {
 	w, err := s.settleDrawing(ctx, d)
 	return s.looked(ctx, w, err)
 }
 
-func (s *Service) settleDrawing(ctx context.Context, d Drawing) (Workflow, error) {
+func (s *Service) settleDrawing(ctx context.Context, d LiveDefinition) (Workflow, error) {
 	g, malformed := graph.Salvage(d.Definition)
 	for {
 		before, err := s.store.Workflow(ctx, d.Team, d.Workflow)
-		if err != nil || before.Settled >= d.Seq {
+		if err != nil || before.SyncedSeq >= d.Seq {
 			return before, err
 		}
 		after := before
 		after.define(g)
 		after.Problems = append(slices.Clip(malformed), after.Problems...)
-		after.Settled = d.Seq
+		after.SyncedSeq = d.Seq
 		var rev *Revision
 		if !bytes.Equal(before.Definition, after.Definition) || !slices.Equal(before.Problems, after.Problems) {
 			if rev, err = s.revision(ctx, d.Author, before, g, d.Summary); err != nil {

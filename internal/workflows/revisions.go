@@ -37,8 +37,8 @@ type RevisionStore interface {
 	Revision(ctx context.Context, team ids.Team, id ids.Workflow, number int) (Revision, error)
 }
 
-// sitting is how long one author's edits stay one revision.
-const sitting = 5 * time.Minute
+// revisionWindow is how long one author's edits stay one revision.
+const revisionWindow = 5 * time.Minute
 
 // Edit is what to change; nil stays as it is.
 type Edit struct {
@@ -114,7 +114,7 @@ func (s *Service) Restore(ctx context.Context, caller access.Caller, id ids.Work
 func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflow, exactly bool, change func(*Workflow) (*graph.Graph, string, error)) (Workflow, error) {
 	by := access.Author{User: caller.User}
 	for {
-		before, err := s.settled(ctx, caller.Team, id)
+		before, err := s.synced(ctx, caller.Team, id)
 		if err != nil {
 			return Workflow{}, err
 		}
@@ -123,12 +123,12 @@ func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflo
 		if err != nil {
 			return Workflow{}, err
 		}
-		if g != nil && before.Drawn > 0 && s.live != nil {
-			d := Drawing{Team: caller.Team, Workflow: id, Definition: g.JSON(), Author: by, Summary: summary}
+		if g != nil && before.DocumentSeq > 0 && s.live != nil {
+			d := LiveDefinition{Team: caller.Team, Workflow: id, Definition: g.JSON(), Author: by, Summary: summary}
 			if exactly {
-				d.Seq = before.Drawn
+				d.Seq = before.DocumentSeq
 			}
-			if done, err := s.live.Draw(ctx, d); err != nil {
+			if done, err := s.live.ApplyDefinition(ctx, d); err != nil {
 				return Workflow{}, err
 			} else if !done {
 				continue
@@ -183,7 +183,7 @@ func (s *Service) revision(ctx context.Context, by access.Author, w Workflow, g 
 	}
 	rev := &Revision{Number: w.Revision + 1, CreatedBy: by.User, Guest: by.Guest, GuestName: by.GuestName, CreatedAt: now}
 	same := current.CreatedBy == by.User && current.Guest == by.Guest
-	if summary == "" && same && now.Sub(current.CreatedAt) < sitting && !current.Closed {
+	if summary == "" && same && now.Sub(current.CreatedAt) < revisionWindow && !current.Closed {
 		rev = &current
 	}
 	rev.UpdatedAt, rev.Summary = now, summary

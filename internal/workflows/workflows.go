@@ -17,7 +17,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/domain/tags"
 )
 
@@ -55,8 +54,8 @@ type Workflow struct {
 
 	// While people edit it together, the document is the truth: how far that
 	// has come, and how much of it the definition holds. 0: there is none.
-	Drawn   int64
-	Settled int64
+	DocumentSeq int64
+	SyncedSeq   int64
 }
 
 // ETag changes with the name, the description and the definition, but not
@@ -73,7 +72,7 @@ func (w Workflow) ETag() string {
 // Store is what this room asks of the database. Every method takes the team,
 // so a query across teams cannot be written by accident.
 type Store interface {
-	InsertWorkflow(ctx context.Context, w Workflow, rev Revision, r *once.Record) error
+	InsertWorkflow(ctx context.Context, w Workflow, rev Revision, r *access.IdempotencyRecord) error
 	Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (Workflow, error)
 	// Workflows lists at most limit rows older than the cursor, newest first.
 	Workflows(ctx context.Context, team ids.Team, before ids.Workflow, limit int) ([]Row, error)
@@ -112,7 +111,7 @@ type New struct {
 	Tags        []string
 
 	// Once records the answer with the effect; nil without an idempotency key.
-	Once func(Workflow) (*once.Record, error)
+	Once func(Workflow) (*access.IdempotencyRecord, error)
 }
 
 const (
@@ -143,7 +142,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 	}
 	shown := w
 	shown.Problems = append(slices.Clip(w.Problems), unknown...)
-	var record *once.Record
+	var record *access.IdempotencyRecord
 	if in.Once != nil {
 		if record, err = in.Once(shown); err != nil {
 			return Workflow{}, err
@@ -245,7 +244,7 @@ func (s *Service) Workflow(ctx context.Context, caller access.Caller, id ids.Wor
 	if err := caller.Must(access.Read); err != nil {
 		return Workflow{}, err
 	}
-	w, err := s.settled(ctx, caller.Team, id)
+	w, err := s.synced(ctx, caller.Team, id)
 	return s.looked(ctx, w, err)
 }
 
@@ -254,7 +253,7 @@ func (s *Service) Shared(ctx context.Context, guest access.Caller) (Workflow, er
 	if guest.Guest == nil {
 		return Workflow{}, fault.Forbidden("this is for the guests of a share link")
 	}
-	return s.settled(ctx, guest.Team, guest.Guest.Workflow)
+	return s.synced(ctx, guest.Team, guest.Guest.Workflow)
 }
 
 // Workflows lists the team's workflows, newest first, from the cursor on.

@@ -274,26 +274,26 @@ type editors struct {
 	b      *bench
 	seq    int64
 	missed int // so many drawings find that the document has moved on
-	drawn  []workflows.Drawing
+	drawn  []workflows.LiveDefinition
 	broken error
 }
 
-func (e *editors) Settle(ctx context.Context, team ids.Team, id ids.Workflow) (bool, error) {
+func (e *editors) SyncDefinition(ctx context.Context, team ids.Team, id ids.Workflow) (bool, error) {
 	if e.broken != nil {
 		return false, e.broken
 	}
 	w, err := e.b.Stored(ctx, team, id)
-	return false, errors.Join(err, map[bool]error{true: errors.New("settled too much")}[w.Settled > e.seq])
+	return false, errors.Join(err, map[bool]error{true: errors.New("settled too much")}[w.SyncedSeq > e.seq])
 }
 
-func (e *editors) Draw(ctx context.Context, d workflows.Drawing) (bool, error) {
+func (e *editors) ApplyDefinition(ctx context.Context, d workflows.LiveDefinition) (bool, error) {
 	e.drawn = append(e.drawn, d)
 	if e.missed--; e.missed >= 0 {
 		return false, nil
 	}
 	e.seq++
 	d.Seq = e.seq
-	_, err := e.b.Service.Settle(ctx, d)
+	_, err := e.b.Service.SaveFromDocument(ctx, d)
 	return true, err
 }
 
@@ -304,10 +304,10 @@ func (b *bench) live(w workflows.Workflow) *editors {
 		b.t.Fatal(err)
 	}
 	now, err := b.Stored(b.t.Context(), w.Team, w.ID)
-	if err != nil || now.Drawn == 0 {
-		b.t.Fatal(now.Drawn, err)
+	if err != nil || now.DocumentSeq == 0 {
+		b.t.Fatal(now.DocumentSeq, err)
 	}
-	e := &editors{b: b, seq: now.Drawn}
+	e := &editors{b: b, seq: now.DocumentSeq}
 	b.GoLive(e)
 	return e
 }
@@ -328,8 +328,8 @@ func TestADefinitionIsAnEditOfWhoEditsTogether(t *testing.T) {
 		if _, err := b.Update(t.Context(), b.owner, w.ID, workflows.Edit{Definition: steps(5), IfMatch: []string{now.ETag()}}); err != nil {
 			t.Fatal(err)
 		}
-		if last := e.drawn[len(e.drawn)-1]; last.Seq != now.Drawn {
-			t.Errorf("what must match %d is drawn at %d", now.Drawn, last.Seq)
+		if last := e.drawn[len(e.drawn)-1]; last.Seq != now.DocumentSeq {
+			t.Errorf("what must match %d is drawn at %d", now.DocumentSeq, last.Seq)
 		}
 		e.broken = fault.Unavailable("away")
 		_, err = b.Workflow(t.Context(), b.owner, w.ID)
@@ -346,15 +346,15 @@ func TestWhatADocumentSaysIsKeptWhateverItIs(t *testing.T) {
 		guest := access.Author{User: b.owner.User, Guest: "guest_1", GuestName: "Gus"}
 		settle := func(seq int64, definition string, by access.Author) workflows.Workflow {
 			t.Helper()
-			got, err := b.Settle(t.Context(), workflows.Drawing{Team: w.Team, Workflow: w.ID, Definition: []byte(definition), Seq: seq, Author: by})
+			got, err := b.SaveFromDocument(t.Context(), workflows.LiveDefinition{Team: w.Team, Workflow: w.ID, Definition: []byte(definition), Seq: seq, Author: by})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return got
 		}
 		got := settle(e.seq+1, `{"nodes":[{"id":"a","comand":"x"}]}`, guest)
-		if len(got.Problems) == 0 || got.Settled != e.seq+1 || got.Revision != 2 {
-			t.Errorf("%d problems, settled %d, revision %d", len(got.Problems), got.Settled, got.Revision)
+		if len(got.Problems) == 0 || got.SyncedSeq != e.seq+1 || got.Revision != 2 {
+			t.Errorf("%d problems, settled %d, revision %d", len(got.Problems), got.SyncedSeq, got.Revision)
 		}
 		if rev, err := b.Revision(t.Context(), b.owner, w.ID, 2); err != nil || rev.Guest != "guest_1" || rev.GuestName != "Gus" || rev.CreatedBy != b.owner.User {
 			t.Errorf("%+v %v", rev, err)

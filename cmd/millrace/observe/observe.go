@@ -1,4 +1,4 @@
-// Package observe stands between the engine and what it writes to, and tells
+// Package observe stands between the engine and what it writes to, and reports
 // metrics and traces of it.
 package observe
 
@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/store"
 )
 
-// Observer hears what becomes of runs: metrics and traces.
+// Observer is called with what becomes of runs: metrics and traces.
 type Observer interface {
 	RunClaimed(ctx context.Context, r runs.Run, now time.Time)
 	RunTakenOver(ctx context.Context, r runs.Run, now time.Time)
@@ -89,10 +89,10 @@ func (o *DB) EndRun(ctx context.Context, id ids.Run, fence int64, e runs.Ending,
 
 // RenewLeases is watched: a run that is still held here, and not by its row, is
 // lost.
-func (o *DB) RenewLeases(ctx context.Context, held []runs.Held, until time.Time) ([]runs.Held, error) {
+func (o *DB) RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) ([]runs.HeldRun, error) {
 	kept, err := o.DB.RenewLeases(ctx, held, until)
 	return kept, o.each(err, func(to Observer) {
-		still := map[runs.Held]bool{}
+		still := map[runs.HeldRun]bool{}
 		for _, h := range kept {
 			still[h] = true
 		}

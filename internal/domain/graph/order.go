@@ -86,7 +86,7 @@ func (c *checker) cycles(o order) {
 	if !o.cyclic {
 		return
 	}
-	for _, knot := range c.g.knots() {
+	for _, knot := range c.g.stronglyConnected() {
 		path := c.g.cycle(knot)
 		last, first := path[len(path)-1], path[0]
 		for _, e := range c.g.outgoing[last.ID] {

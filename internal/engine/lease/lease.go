@@ -32,9 +32,9 @@ const (
 type Store interface {
 	// RenewLeases extends leases and returns those that are still held: of the
 	// others, somebody else is the owner, or the run has ended.
-	RenewLeases(ctx context.Context, held []runs.Held, until time.Time) ([]runs.Held, error)
+	RenewLeases(ctx context.Context, held []runs.HeldRun, until time.Time) ([]runs.HeldRun, error)
 	// ReleaseLease ends a lease at once, if it is still held.
-	ReleaseLease(ctx context.Context, h runs.Held, now time.Time) error
+	ReleaseLease(ctx context.Context, h runs.HeldRun, now time.Time) error
 }
 
 // ErrLost is the end of a lease that somebody else has.
@@ -68,7 +68,7 @@ func NewKeeper(s Store, now func() time.Time, c Clock, log *slog.Logger) *Keeper
 
 // Lease is a run that this process holds.
 type Lease struct {
-	runs.Held
+	runs.HeldRun
 	keeper *Keeper
 	lost   context.CancelCauseFunc // called when another worker has it
 
@@ -82,8 +82,8 @@ func (k *Keeper) ClaimStart() time.Duration { return k.clock() }
 
 // Hold takes note of a run that was claimed. The function is called, with
 // ErrLost as the cause, when it is not ours any more.
-func (k *Keeper) Hold(h runs.Held, began time.Duration, lost context.CancelCauseFunc) *Lease {
-	l := &Lease{Held: h, keeper: k, lost: lost, until: began + Length}
+func (k *Keeper) Hold(h runs.HeldRun, began time.Duration, lost context.CancelCauseFunc) *Lease {
+	l := &Lease{HeldRun: h, keeper: k, lost: lost, until: began + Length}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.releasing, h.Run)
@@ -133,28 +133,28 @@ func (k *Keeper) renew(ctx context.Context) error {
 	return nil
 }
 
-func (k *Keeper) held() []runs.Held {
+func (k *Keeper) held() []runs.HeldRun {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	held := make([]runs.Held, 0, len(k.leases))
+	held := make([]runs.HeldRun, 0, len(k.leases))
 	for _, l := range k.leases {
-		held = append(held, l.Held)
+		held = append(held, l.HeldRun)
 	}
 	return held
 }
 
 // applyRenewal applies which leases were extended, and wakes those who wait for that.
-func (k *Keeper) applyRenewal(asked, kept []runs.Held, until time.Duration) {
+func (k *Keeper) applyRenewal(asked, kept []runs.HeldRun, until time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	still := make(map[runs.Held]bool, len(kept))
+	still := make(map[runs.HeldRun]bool, len(kept))
 	for _, h := range kept {
 		still[h] = true
 	}
 	for _, h := range asked {
 		l := k.leases[h.Run]
 		switch {
-		case l == nil || l.Held != h: // released, or claimed again, meanwhile
+		case l == nil || l.HeldRun != h: // released, or claimed again, meanwhile
 		case still[h]:
 			l.until = until
 		default:
@@ -257,7 +257,7 @@ func (k *Keeper) writeReleases(ctx context.Context) error {
 	k.mu.Unlock()
 	var failed error
 	for _, l := range list {
-		if err := k.store.ReleaseLease(ctx, l.Held, k.now()); err != nil {
+		if err := k.store.ReleaseLease(ctx, l.HeldRun, k.now()); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}

@@ -19,12 +19,12 @@ type table struct {
 	mu     sync.Mutex
 	away   bool
 	fences map[ids.Run]int64
-	given  []runs.Held
+	given  []runs.HeldRun
 }
 
 var errAway = errors.New("the database is away")
 
-func (s *table) RenewLeases(_ context.Context, held []runs.Held, _ time.Time) (kept []runs.Held, err error) {
+func (s *table) RenewLeases(_ context.Context, held []runs.HeldRun, _ time.Time) (kept []runs.HeldRun, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
@@ -38,7 +38,7 @@ func (s *table) RenewLeases(_ context.Context, held []runs.Held, _ time.Time) (k
 	return kept, nil
 }
 
-func (s *table) ReleaseLease(_ context.Context, h runs.Held, _ time.Time) error {
+func (s *table) ReleaseLease(_ context.Context, h runs.HeldRun, _ time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
@@ -83,7 +83,7 @@ func TestALeaseIsGoodWhileItIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, s, _ := start(t)
 		ctx, lost := context.WithCancelCause(t.Context())
-		l := k.Hold(runs.Held{Run: "run_a", Fence: 1}, k.ClaimStart(), lost)
+		l := k.Hold(runs.HeldRun{Run: "run_a", Fence: 1}, k.ClaimStart(), lost)
 		for range 10 {
 			time.Sleep(9 * time.Second)
 			if err := l.Check(ctx); err != nil {
@@ -110,7 +110,7 @@ func TestAProcessThatWasStoppedFindsOutBeforeItActs(t *testing.T) {
 				k, s, c := start(t)
 				_, lost := context.WithCancelCause(t.Context())
 				defer lost(nil)
-				l := k.Hold(runs.Held{Run: "run_a", Fence: 1}, k.ClaimStart(), lost)
+				l := k.Hold(runs.HeldRun{Run: "run_a", Fence: 1}, k.ClaimStart(), lost)
 				s.set(func() { s.fences["run_a"] = tt.fence })
 				c.stopped = 45 * time.Second // before any timer of ours can fire
 				if err := l.Check(t.Context()); !errors.Is(err, tt.want) {
@@ -127,7 +127,7 @@ func TestWhoeverCannotRenewWaits(t *testing.T) {
 		k, s, _ := start(t)
 		_, lost := context.WithCancelCause(t.Context())
 		defer lost(nil)
-		l := k.Hold(runs.Held{Run: "run_a", Fence: 1}, k.ClaimStart(), lost)
+		l := k.Hold(runs.HeldRun{Run: "run_a", Fence: 1}, k.ClaimStart(), lost)
 		s.set(func() { s.away = true })
 		time.Sleep(25 * time.Second)
 		if err := l.Check(t.Context()); err != nil {
@@ -157,7 +157,7 @@ func TestALeaseIsGivenBackUntilThatIsWritten(t *testing.T) {
 		k, s, _ := start(t)
 		_, lost := context.WithCancelCause(t.Context())
 		defer lost(nil)
-		l := k.Hold(runs.Held{Run: "run_a", Fence: 1}, k.ClaimStart(), lost)
+		l := k.Hold(runs.HeldRun{Run: "run_a", Fence: 1}, k.ClaimStart(), lost)
 		s.set(func() { s.away = true })
 		l.Release()
 		time.Sleep(time.Minute)

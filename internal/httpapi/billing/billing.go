@@ -7,9 +7,9 @@ import (
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/billing"
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
@@ -227,7 +227,7 @@ func (a *API) StartTopUp(x *kernel.Exchange) (kernel.Answer, error) {
 	made := func(url string) kernel.Answer { return kernel.Answer{Data: api.CheckoutSession{URL: url}} }
 	url, err := a.Billing.StartTopUp(x.Context(), x.Caller, billing.TopUp{
 		Package: in.PackageIndex, BuyerEmail: x.Presence.User.Email, Base: x.Base(),
-		Once: func(url string) (*once.Record, error) { return x.Record(made(url)) },
+		Once: func(url string) (*access.IdempotencyRecord, error) { return x.Record(made(url)) },
 	})
 	return made(url), err
 }

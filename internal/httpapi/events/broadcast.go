@@ -16,21 +16,21 @@ import (
 
 // Runs knows how a run stands, and what is new of it.
 type Runs interface {
-	News(ctx context.Context, team ids.Team, id ids.Run, seq, log, most int64) (runs.News, error)
-	Standing(ctx context.Context, team ids.Team, id ids.Run, log int64) (runs.News, error)
+	Changes(ctx context.Context, team ids.Team, id ids.Run, seq, log, most int64) (runs.Changes, error)
+	Snapshot(ctx context.Context, team ids.Team, id ids.Run, log int64) (runs.Changes, error)
 }
 
 // Feed tells when a run has moved, and what it uses.
 type Feed interface {
-	Watch(id ids.Run) (moved <-chan runs.Move, stop func())
-	Pulse(id ids.Run) runs.Pulse
+	Watch(id ids.Run) (moved <-chan runs.Change, stop func())
+	Usage(id ids.Run) runs.Usage
 }
 
 // Messages are what is sent, as clients know it.
 type Messages interface {
-	Snapshot(n runs.News) map[string]any
+	Snapshot(n runs.Changes) map[string]any
 	// Progress is what happened between two places.
-	Progress(n runs.News, from, to Place, pulse runs.Pulse) map[string]any
+	Progress(n runs.Changes, from, to Place, pulse runs.Usage) map[string]any
 }
 
 // Options are what streams are made of.
@@ -150,7 +150,7 @@ func (b *broadcast) stand(ctx context.Context) (*frame, error) {
 	if b.snapshot != nil {
 		return b.snapshot, nil
 	}
-	n, err := b.all.Runs.Standing(ctx, b.team, b.id, b.place.Log)
+	n, err := b.all.Runs.Snapshot(ctx, b.team, b.id, b.place.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (b *broadcast) follow(ctx context.Context) {
 
 // pause gives news the time to gather, and reports whether there are any. The
 // end does not wait.
-func pause(ctx context.Context, moved <-chan runs.Move) (news bool) {
+func pause(ctx context.Context, moved <-chan runs.Change) (news bool) {
 	t := time.NewTimer(framePause)
 	defer t.Stop()
 	for {
@@ -255,7 +255,7 @@ func (b *broadcast) news(ctx context.Context) (more bool) {
 	if b.over || len(b.clients) == 0 || b.place == nowhereYet {
 		return false
 	}
-	n, err := b.all.Runs.News(ctx, b.team, b.id, b.place.Seq, b.place.Log, frameLog)
+	n, err := b.all.Runs.Changes(ctx, b.team, b.id, b.place.Seq, b.place.Log, frameLog)
 	if err != nil {
 		b.over = ctx.Err() == nil // it is gone; a client that comes back hears why
 		return false
@@ -276,8 +276,8 @@ func (b *broadcast) news(ctx context.Context) (more bool) {
 }
 
 // progress passes on what is new, if anything is.
-func (b *broadcast) progress(n runs.News) error {
-	pulse := b.all.Feed.Pulse(b.id)
+func (b *broadcast) progress(n runs.Changes) error {
+	pulse := b.all.Feed.Usage(b.id)
 	if len(n.Events) == 0 && len(n.Log.Text) == 0 && !b.fresh(pulse) && !b.waitsOtherwise(n.Run) {
 		return nil
 	}
@@ -296,9 +296,9 @@ func (b *broadcast) progress(n runs.News) error {
 }
 
 // skip goes to the end of what there is, by a fresh snapshot for everybody.
-func (b *broadcast) skip(ctx context.Context, n runs.News) {
+func (b *broadcast) skip(ctx context.Context, n runs.Changes) {
 	b.place = Place{n.Run.Seq, n.Log.Size}
-	now, err := b.all.Runs.Standing(ctx, b.team, b.id, b.place.Log)
+	now, err := b.all.Runs.Snapshot(ctx, b.team, b.id, b.place.Log)
 	if err != nil {
 		return
 	}
@@ -319,7 +319,7 @@ func (b *broadcast) waitsOtherwise(r runs.Run) bool {
 }
 
 // fresh reports whether a pulse was just taken.
-func (b *broadcast) fresh(p runs.Pulse) bool {
+func (b *broadcast) fresh(p runs.Usage) bool {
 	return !p.At.IsZero() && b.all.Now().Sub(p.At) < 2*framePause
 }
 

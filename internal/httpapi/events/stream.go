@@ -232,7 +232,7 @@ func (s *Stream) begin(ctx context.Context) error {
 // replay sends what happened between two places.
 func (s *Stream) replay(ctx context.Context, from, to Place) error {
 	for from.Seq < to.Seq || from.Log < to.Log {
-		n, err := s.b.all.Runs.News(ctx, s.b.team, s.b.id, from.Seq, from.Log, min(frameLog, max(1, to.Log-from.Log)))
+		n, err := s.b.all.Runs.Changes(ctx, s.b.team, s.b.id, from.Seq, from.Log, min(frameLog, max(1, to.Log-from.Log)))
 		if err != nil {
 			return err
 		}
@@ -249,7 +249,7 @@ func (s *Stream) replay(ctx context.Context, from, to Place) error {
 		if next == from {
 			return nil
 		}
-		f, err := newFrame(next, s.b.all.Messages.Progress(n, from, next, runs.Pulse{}))
+		f, err := newFrame(next, s.b.all.Messages.Progress(n, from, next, runs.Usage{}))
 		if err != nil {
 			return err
 		}
@@ -263,7 +263,7 @@ func (s *Stream) replay(ctx context.Context, from, to Place) error {
 
 // bid ends the stream of a run that had ended before it began.
 func (s *Stream) bid(ctx context.Context, at Place) error {
-	n, err := s.b.all.Runs.Standing(ctx, s.b.team, s.b.id, 0)
+	n, err := s.b.all.Runs.Snapshot(ctx, s.b.team, s.b.id, 0)
 	if err != nil {
 		return err
 	}

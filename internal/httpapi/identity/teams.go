@@ -7,7 +7,6 @@ import (
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
@@ -126,7 +125,9 @@ func (a *API) InviteMember(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	n := newInvitation(x, string(in.Email), string(in.Role))
-	n.Once = func(i identity.MadeInvitation) (*once.Record, error) { return x.Record(a.madeInvitation(x, i)) }
+	n.Once = func(i identity.MadeInvitation) (*access.IdempotencyRecord, error) {
+		return x.Record(a.madeInvitation(x, i))
+	}
 	i, err := a.Identity.Invite(x.Context(), x.Caller, n)
 	return a.madeInvitation(x, i), err
 }

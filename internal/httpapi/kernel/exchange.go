@@ -22,7 +22,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/sharing"
 )
@@ -42,7 +41,7 @@ type Exchange struct {
 	Body       []byte
 	release    func() // the memory that reading it takes
 	traced     func(status int)
-	key        *once.Key
+	key        *access.IdempotencyKey
 }
 
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
-	"github.com/millrace/millrace/internal/domain/once"
 )
 
 // onlyOnce lets a request with an Idempotency-Key act once, and repeats its
@@ -21,7 +21,7 @@ func (x *Exchange) onlyOnce(handle Handler) (Answer, error) {
 		return Answer{}, fault.Invalid("Idempotency-Key needs 1 to 255 visible ASCII characters")
 	}
 	sum := sha256.Sum256(x.Body)
-	x.key = &once.Key{
+	x.key = &access.IdempotencyKey{
 		Scope: x.Caller.Subject() + " " + string(x.Caller.Team) + " " + x.Route.Pattern,
 		Key:   values[0], Fingerprint: hex.EncodeToString(sum[:]),
 	}
@@ -66,7 +66,7 @@ func (x *Exchange) replayed() (Answer, error) {
 
 // Record is the answer as it will be repeated, made before the effect so that
 // both are stored together. It is nil when the request has no key.
-func (x *Exchange) Record(a Answer) (*once.Record, error) {
+func (x *Exchange) Record(a Answer) (*access.IdempotencyRecord, error) {
 	if x.key == nil {
 		return nil, nil //nolint:nilnil // no key, nothing to keep
 	}
@@ -74,7 +74,7 @@ func (x *Exchange) Record(a Answer) (*once.Record, error) {
 	if a.Status == 0 {
 		a.Status = http.StatusOK
 	}
-	return &once.Record{Key: *x.key, Status: a.Status, Answer: body}, err
+	return &access.IdempotencyRecord{IdempotencyKey: *x.key, Status: a.Status, Answer: body}, err
 }
 
 // inFlight are the keyed requests that this server is carrying out.
@@ -83,7 +83,7 @@ type inFlight struct {
 	keys map[[2]string]bool
 }
 
-func (f *inFlight) enter(k once.Key) (release func(), free bool) {
+func (f *inFlight) enter(k access.IdempotencyKey) (release func(), free bool) {
 	name := [2]string{k.Scope, k.Key}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,7 +11,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/limits"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/identity"
 )
 
@@ -22,7 +21,7 @@ type Limiter interface {
 
 // Answers remembers what requests with an idempotency key were answered.
 type Answers interface {
-	Answer(ctx context.Context, k once.Key, now time.Time) (once.Record, error)
+	Answer(ctx context.Context, k access.IdempotencyKey, now time.Time) (access.IdempotencyRecord, error)
 }
 
 // Identities says who is calling.

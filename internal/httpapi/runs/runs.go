@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -237,8 +237,8 @@ func started(r runs.Run) kernel.Answer {
 	return kernel.Answer{Status: http.StatusAccepted, Data: api.StartedRun{RunID: string(r.ID), Status: "queued"}}
 }
 
-func startedOnce(x *kernel.Exchange) func(runs.Run) (*once.Record, error) {
-	return func(r runs.Run) (*once.Record, error) { return x.Record(started(r)) }
+func startedOnce(x *kernel.Exchange) func(runs.Run) (*access.IdempotencyRecord, error) {
+	return func(r runs.Run) (*access.IdempotencyRecord, error) { return x.Record(started(r)) }
 }
 
 // CancelRun answers POST /api/runs/{id}/cancel.
@@ -310,7 +310,7 @@ func (a *API) ReadLogs(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	next := p.Offset + int64(len(p.Text))
-	return kernel.OK(api.RunLogs{Text: logText(p.Text), Offset: p.Offset, NextOffset: next, Size: p.Size, EOF: p.Over, Marks: marksOut(p.Marks)})
+	return kernel.OK(api.RunLogs{Text: logText(p.Text), Offset: p.Offset, NextOffset: next, Size: p.Size, EOF: p.Complete, Marks: marksOut(p.Marks)})
 }
 
 func marksOut(list []runs.LogMark) []api.LogMark {

@@ -75,8 +75,8 @@ func itemOut(item string) (value json.RawMessage, cut bool) {
 	if item == "" {
 		return json.RawMessage("null"), false
 	}
-	if letters := []rune(item); len(letters) > runs.MostItem {
-		text, _ := json.Marshal(string(letters[:runs.MostItem])) // a string is always encoded
+	if letters := []rune(item); len(letters) > runs.MaxItemChars {
+		text, _ := json.Marshal(string(letters[:runs.MaxItemChars])) // a string is always encoded
 		return text, true
 	}
 	return json.RawMessage(item), false

@@ -29,7 +29,7 @@ func (a *API) StreamRun(x *kernel.Exchange) (kernel.Answer, error) {
 type messages struct{ *API }
 
 // Snapshot is how a run stands.
-func (a messages) Snapshot(n runs.News) map[string]any {
+func (a messages) Snapshot(n runs.Changes) map[string]any {
 	r := n.Run
 	return map[string]any{
 		"type": "snapshot", "runId": r.ID, "status": r.Status, "logs": logText(n.Log.Text), "durationMs": Duration(r, a.Now()),
@@ -40,7 +40,7 @@ func (a messages) Snapshot(n runs.News) map[string]any {
 }
 
 // Progress is what has happened between two places.
-func (a messages) Progress(n runs.News, from, to events.Place, pulse runs.Pulse) map[string]any {
+func (a messages) Progress(n runs.Changes, from, to events.Place, pulse runs.Usage) map[string]any {
 	r := n.Run
 	m := map[string]any{
 		"type": "progress", "runId": r.ID, "status": r.Status, "progressPercent": r.Progress, "completedNodes": r.DoneNodes, "totalNodes": r.TotalNodes,

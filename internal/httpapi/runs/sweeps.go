@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -42,8 +42,10 @@ func (a *API) StartSweep(x *kernel.Exchange) (kernel.Answer, error) {
 			Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs,
 			Label: runs.Label{Name: kernel.OrEmpty(in.Name), Note: kernel.OrEmpty(in.Note), Tags: kernel.Listed(in.Tags)},
 		},
-		Vary:    in.Vary,
-		OnceAll: func(s runs.Sweep, list []runs.Run) (*once.Record, error) { return x.Record(startedSweep(s, list)) },
+		Vary: in.Vary,
+		OnceAll: func(s runs.Sweep, list []runs.Run) (*access.IdempotencyRecord, error) {
+			return x.Record(startedSweep(s, list))
+		},
 	}
 	if in.ResourceProfile != nil {
 		n.Profile = string(*in.ResourceProfile)

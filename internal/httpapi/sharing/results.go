@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/limits"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/httpapi/runs"
 	"github.com/millrace/millrace/internal/sharing"
@@ -51,7 +51,7 @@ func (a *API) CreateResultLink(x *kernel.Exchange) (kernel.Answer, error) {
 	}
 	l, token, err := a.Sharing.ShareResults(x.Context(), x.Caller, sharing.NewResultLink{
 		Run: r.ID, Known: kernel.SortedKeys(values), Hours: given0(in.ExpiresInHours), Parameters: in.Parameters, AllowCopy: in.AllowCopy != nil && *in.AllowCopy,
-		Once: func(l sharing.ResultLink, token string) (*once.Record, error) {
+		Once: func(l sharing.ResultLink, token string) (*access.IdempotencyRecord, error) {
 			return x.Record(a.createdResultLink(x, l, token))
 		},
 	})

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/limits"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/sharing"
 )
@@ -56,7 +56,7 @@ func (a *API) CreateInvite(x *kernel.Exchange) (kernel.Answer, error) {
 	}
 	n := sharing.New{
 		Workflow: ids.Workflow(in.WorkflowID), Role: sharing.Role(in.Role), Hours: given0(in.ExpiresInHours), MaxUses: given0(in.MaxUses),
-		Once: func(i sharing.Invite, token string) (*once.Record, error) {
+		Once: func(i sharing.Invite, token string) (*access.IdempotencyRecord, error) {
 			return x.Record(a.createdInvite(x, i, token))
 		},
 	}

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/once"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/workflows"
 )
@@ -98,7 +98,7 @@ func (a *API) CreateWorkflow(x *kernel.Exchange) (kernel.Answer, error) {
 	}
 	n := workflows.New{
 		Name: in.Name, Definition: in.Definition, Tags: kernel.Listed(in.Tags),
-		Once: func(w workflows.Workflow) (*once.Record, error) { return x.Record(made(w)) },
+		Once: func(w workflows.Workflow) (*access.IdempotencyRecord, error) { return x.Record(made(w)) },
 	}
 	if in.Description != nil {
 		n.Description = *in.Description

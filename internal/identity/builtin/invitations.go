@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/letters"
 	"github.com/millrace/millrace/internal/domain/limits"
+	"github.com/millrace/millrace/internal/domain/mails"
 	"github.com/millrace/millrace/internal/identity"
 )
 
@@ -110,10 +110,10 @@ func (s *Invitations) sent(inv identity.Invitation, link func(token string) stri
 	made := identity.MadeInvitation{Invitation: inv, Link: link(copied)}
 	sent := SentInvitation{Invitation: inv, TokenHash: hashed(mailed), LinkHash: hashed(copied), SentAt: s.now()}
 	if inv.Mailed {
-		sent.Letter = &letters.Letter{
+		sent.Letter = &mails.Message{
 			ID: string(inv.ID) + "." + newSecret()[:8], To: inv.Email, Team: inv.Team.ID, Subject: "You're invited to a team on Millrace",
 			Text: fmt.Sprintf("Hello,\n\n%s invited you to join a team on Millrace as %s.\nTo accept, open this link before %s:\n\n%s\n\nIf you didn't expect this, you can ignore this email.\n",
-				letters.Shown(inv.InvitedByName), inv.Role, inv.ExpiresAt.UTC().Format("2 January 2006, 15:04 MST"), link(mailed)),
+				mails.QuotedName(inv.InvitedByName), inv.Role, inv.ExpiresAt.UTC().Format("2 January 2006, 15:04 MST"), link(mailed)),
 		}
 	}
 	return made, sent

@@ -7,8 +7,8 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/letters"
 	"github.com/millrace/millrace/internal/domain/limits"
+	"github.com/millrace/millrace/internal/domain/mails"
 	"github.com/millrace/millrace/internal/identity"
 )
 
@@ -95,9 +95,9 @@ func (s *Recovery) SendVerification(ctx context.Context, p identity.Presence, v 
 	return true, nil
 }
 
-func verification(u identity.User, link func(token string) string, now time.Time) (OneTimeToken, letters.Letter) {
+func verification(u identity.User, link func(token string) string, now time.Time) (OneTimeToken, mails.Message) {
 	secret, row := newOneTimeToken(u.ID, ForVerifying, now.Add(verifyLife))
-	return row, letters.Letter{
+	return row, mails.Message{
 		ID: "verify." + newSecret(), To: u.Email, Subject: "Confirm your email address",
 		// Whoever made the account chose its name, and maybe the address of
 		// somebody else.
@@ -122,7 +122,7 @@ func (s *Recovery) RequestReset(ctx context.Context, email string, v Visit, link
 		return err
 	}
 	secret, row := newOneTimeToken("", ForResetting, s.now().Add(resetLife))
-	letter := letters.Letter{
+	letter := mails.Message{
 		ID: "reset." + newSecret(), To: address, Subject: "Reset your password",
 		Text: fmt.Sprintf("Hello,\n\nto choose a new password, open this link within one hour:\n\n%s\n\nIf you didn't request this, ignore this email: your password stays the same.\n", link(secret)),
 	}

@@ -6,9 +6,8 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/letters"
 	"github.com/millrace/millrace/internal/domain/limits"
-	"github.com/millrace/millrace/internal/domain/once"
+	"github.com/millrace/millrace/internal/domain/mails"
 	"github.com/millrace/millrace/internal/identity"
 )
 
@@ -142,11 +141,11 @@ type DeviceStore interface {
 type OneTimeTokenStore interface {
 	// InsertOneTimeToken adds a oneTime in place of others for the same, with the letter
 	// that carries it.
-	InsertOneTimeToken(ctx context.Context, s OneTimeToken, letter *letters.Letter, now time.Time) error
+	InsertOneTimeToken(ctx context.Context, s OneTimeToken, letter *mails.Message, now time.Time) error
 	// InsertResetToken is InsertOneTimeToken for whoever has the address of the letter. Where
 	// that is nobody, or somebody who is shut out, the same work is done, and
 	// the letter is void.
-	InsertResetToken(ctx context.Context, s OneTimeToken, letter letters.Letter, now time.Time) error
+	InsertResetToken(ctx context.Context, s OneTimeToken, letter mails.Message, now time.Time) error
 	// OneTimeToken finds one that still works; none is fault.KindNotFound.
 	OneTimeToken(ctx context.Context, hash string, purpose Purpose, now time.Time) (OneTimeToken, error)
 	// VerifyEmail and ResetPassword use a oneTime up; none is fault.KindNotFound.
@@ -212,7 +211,7 @@ type NewAccount struct {
 	External     *ExternalIdentity
 	Invitation   string        // the hash of the token that was followed, or empty
 	OneTimeToken *OneTimeToken // with Letter: asks them to prove their address
-	Letter       letters.Letter
+	Letter       mails.Message
 	CreatedAt    time.Time
 
 	WaitVerified bool // of Team, as in NewTeam
@@ -245,9 +244,9 @@ type Member = identity.Member
 // SentInvitation is an invitation with its secret parts.
 type SentInvitation struct {
 	identity.Invitation
-	TokenHash string          // of the link in the letter
-	LinkHash  string          // of the link to copy
-	Letter    *letters.Letter // nil: it is not mailed
+	TokenHash string         // of the link in the letter
+	LinkHash  string         // of the link to copy
+	Letter    *mails.Message // nil: it is not mailed
 	SentAt    time.Time
-	Once      *once.Record
+	Once      *access.IdempotencyRecord
 }

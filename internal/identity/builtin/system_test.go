@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/domain/letters"
 	"github.com/millrace/millrace/internal/domain/limits"
+	"github.com/millrace/millrace/internal/domain/mails"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/store"
@@ -113,11 +113,11 @@ func (noLimits) TakeHit(context.Context, string, limits.Window, time.Time) (limi
 	return limits.Result{}, errAway
 }
 
-func (noTokens) InsertOneTimeToken(context.Context, builtin.OneTimeToken, *letters.Letter, time.Time) error {
+func (noTokens) InsertOneTimeToken(context.Context, builtin.OneTimeToken, *mails.Message, time.Time) error {
 	return errAway
 }
 
-func (noTokens) InsertResetToken(context.Context, builtin.OneTimeToken, letters.Letter, time.Time) error {
+func (noTokens) InsertResetToken(context.Context, builtin.OneTimeToken, mails.Message, time.Time) error {
 	return errAway
 }
 func (noInvites) InsertInvitation(context.Context, builtin.SentInvitation) error { return errAway }

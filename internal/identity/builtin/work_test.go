@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/millrace/millrace/internal/domain/letters"
 	"github.com/millrace/millrace/internal/domain/limits"
+	"github.com/millrace/millrace/internal/domain/mails"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/store"
@@ -63,7 +63,7 @@ func (w watchedAccounts) Account(ctx context.Context, email string) (builtin.Acc
 	return w.db.Account(ctx, email)
 }
 
-func (w watchedTokens) InsertResetToken(ctx context.Context, s builtin.OneTimeToken, l letters.Letter, now time.Time) error {
+func (w watchedTokens) InsertResetToken(ctx context.Context, s builtin.OneTimeToken, l mails.Message, now time.Time) error {
 	w.note(fmt.Sprintf("reset of %d", len(l.Text)))
 	return w.db.InsertResetToken(ctx, s, l, now)
 }

@@ -32,9 +32,9 @@ type Candidate struct {
 	PreparedBy string // who fetches that at the moment, if somebody does
 }
 
-// Line is what one team has waiting, oldest first, and what it has used of
+// TeamQueue is what one team has waiting, oldest first, and what it has used of
 // late.
-type Line struct {
+type TeamQueue struct {
 	Team    ids.Team
 	Used    float64      // vCPU-seconds, those of running runs too
 	Running credits.Size // of the team, on the worker that asks
@@ -57,12 +57,12 @@ const (
 // Admit chooses the runs that a worker starts: the team that has used least
 // goes first, and of its line the oldest run that fits beside what runs. It
 // also names the runs that were passed, each as often as it was.
-func Admit(c Claim, used credits.Size, lines []Line) (admitted, passed []ids.Run) {
+func Admit(c Claim, used credits.Size, lines []TeamQueue) (admitted, passed []ids.Run) {
 	for i := range lines {
 		lines[i].Waiting = slices.DeleteFunc(slices.Clone(lines[i].Waiting), c.cannotStart)
 	}
 	for len(admitted) < c.Most {
-		slices.SortStableFunc(lines, fairer)
+		slices.SortStableFunc(lines, byUsage)
 		pick, skipped, closed := next(c.Total, used, lines)
 		if closed || pick == nil {
 			return admitted, passed
@@ -86,18 +86,18 @@ func Admit(c Claim, used credits.Size, lines []Line) (admitted, passed []ids.Run
 func (c Claim) cannotStart(run Candidate) bool { return run.Size.GPU > c.Total.GPU || !c.ready(run) }
 
 type choice struct {
-	line *Line
+	line *TeamQueue
 	at   int
 }
 
 // next finds the run whose turn it is, and those before it that do not fit. It
 // is closed when one of them may not be passed any more.
-func next(total, used credits.Size, lines []Line) (pick *choice, skipped []*Candidate, closed bool) {
+func next(total, used credits.Size, lines []TeamQueue) (pick *choice, skipped []*Candidate, closed bool) {
 	for i := range lines {
 		l := &lines[i]
 		for at := range l.Waiting {
 			run := &l.Waiting[at]
-			if l.limited(total, run.Size, lines) {
+			if l.overShare(total, run.Size, lines) {
 				break // the team's own doing: it is not passed
 			}
 			if Fits(total, used, run.Size) {
@@ -124,19 +124,19 @@ func Fits(total, used, size credits.Size) bool {
 	return used.VCPU+size.VCPU <= total.VCPU && used.RAMGB+size.RAMGB <= total.RAMGB
 }
 
-// limited reports whether a team has its share: half of everything, while
+// overShare reports whether a team has its share: half of everything, while
 // others wait. Its only run is never held back.
-func (l *Line) limited(total, size credits.Size, lines []Line) bool {
+func (l *TeamQueue) overShare(total, size credits.Size, lines []TeamQueue) bool {
 	if l.Running == (credits.Size{}) {
 		return false
 	}
-	others := slices.ContainsFunc(lines, func(o Line) bool { return o.Team != l.Team && len(o.Waiting) > 0 })
+	others := slices.ContainsFunc(lines, func(o TeamQueue) bool { return o.Team != l.Team && len(o.Waiting) > 0 })
 	return others && 2*(l.Running.VCPU+size.VCPU) > total.VCPU
 }
 
-// fairer puts the team first that has used less, then the one whose oldest run
+// byUsage puts the team first that has used less, then the one whose oldest run
 // came first.
-func fairer(a, b Line) int {
+func byUsage(a, b TeamQueue) int {
 	if a.Used != b.Used || len(a.Waiting) == 0 || len(b.Waiting) == 0 {
 		return cmp.Compare(a.Used, b.Used)
 	}

@@ -12,8 +12,8 @@ import (
 
 func size(vcpu int) credits.Size { return credits.Size{VCPU: vcpu, RAMGB: 4 * vcpu} }
 
-func waiting(team string, sizes ...int) Line {
-	l := Line{Team: ids.Team(team)}
+func waiting(team string, sizes ...int) TeamQueue {
+	l := TeamQueue{Team: ids.Team(team)}
 	for i, vcpu := range sizes {
 		l.Waiting = append(l.Waiting, Candidate{ID: ids.Run(fmt.Sprintf("%s%d", team, i)), Size: size(vcpu)})
 	}
@@ -24,20 +24,20 @@ func TestARunStartsWhenItsWholeSizeFits(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		used  int
-		lines []Line
+		lines []TeamQueue
 		want  string
 	}{
-		"one at a time where each fills the machine":  {0, []Line{waiting("a", 4, 4, 4, 4, 4)}, "[a0]"},
-		"none beside one that fills it":               {4, []Line{waiting("a", 4)}, "[]"},
-		"as many as fit":                              {0, []Line{waiting("a", 2, 1, 1, 1)}, "[a0 a1 a2]"},
-		"a smaller one passes one that does not fit":  {1, []Line{waiting("a", 4, 2)}, "[a1]"},
-		"one larger than the machine runs alone":      {0, []Line{waiting("a", 9, 1)}, "[a0]"},
-		"one larger than the machine waits for that":  {1, []Line{waiting("a", 9)}, "[]"},
-		"nothing beside one larger than the machine":  {9, []Line{waiting("a", 1)}, "[]"},
-		"teams take turns":                            {0, []Line{waiting("a", 1, 1, 1, 1), waiting("b", 1, 1)}, "[a0 b0 a1 b1]"},
-		"a team may have half while others wait":      {0, []Line{waiting("a", 1, 1, 1, 1), waiting("b", 4)}, "[a0 a1]"},
-		"and everything when nobody else does":        {0, []Line{waiting("a", 1, 1, 1, 1)}, "[a0 a1 a2 a3]"},
-		"its only run is never held back by its size": {0, []Line{waiting("a", 4), waiting("b", 1)}, "[a0]"},
+		"one at a time where each fills the machine":  {0, []TeamQueue{waiting("a", 4, 4, 4, 4, 4)}, "[a0]"},
+		"none beside one that fills it":               {4, []TeamQueue{waiting("a", 4)}, "[]"},
+		"as many as fit":                              {0, []TeamQueue{waiting("a", 2, 1, 1, 1)}, "[a0 a1 a2]"},
+		"a smaller one passes one that does not fit":  {1, []TeamQueue{waiting("a", 4, 2)}, "[a1]"},
+		"one larger than the machine runs alone":      {0, []TeamQueue{waiting("a", 9, 1)}, "[a0]"},
+		"one larger than the machine waits for that":  {1, []TeamQueue{waiting("a", 9)}, "[]"},
+		"nothing beside one larger than the machine":  {9, []TeamQueue{waiting("a", 1)}, "[]"},
+		"teams take turns":                            {0, []TeamQueue{waiting("a", 1, 1, 1, 1), waiting("b", 1, 1)}, "[a0 b0 a1 b1]"},
+		"a team may have half while others wait":      {0, []TeamQueue{waiting("a", 1, 1, 1, 1), waiting("b", 4)}, "[a0 a1]"},
+		"and everything when nobody else does":        {0, []TeamQueue{waiting("a", 1, 1, 1, 1)}, "[a0 a1 a2 a3]"},
+		"its only run is never held back by its size": {0, []TeamQueue{waiting("a", 4), waiting("b", 1)}, "[a0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +53,7 @@ func TestWhoHasUsedLessGoesFirst(t *testing.T) {
 	t.Parallel()
 	a, b := waiting("a", 2, 2), waiting("b", 2, 2)
 	a.Used, b.Used = 1000, 10
-	if got, _ := Admit(Claim{Total: size(2), Most: 10}, credits.Size{}, []Line{a, b}); fmt.Sprint(got) != "[b0]" {
+	if got, _ := Admit(Claim{Total: size(2), Most: 10}, credits.Size{}, []TeamQueue{a, b}); fmt.Sprint(got) != "[b0]" {
 		t.Errorf("admitted %v", got)
 	}
 }
@@ -64,7 +64,7 @@ func TestNobodyIsPassedForEver(t *testing.T) {
 	for i := range 100 {
 		small.Waiting = append(small.Waiting, Candidate{ID: ids.Run(fmt.Sprint("small", i)), Size: size(1)})
 	}
-	lines := []Line{large, small}
+	lines := []TeamQueue{large, small}
 	started := 0
 	for range 100 { // one small run always runs, so the large one never fits
 		got, passed := Admit(Claim{Total: size(4), Most: 1}, size(1), lines)
@@ -89,18 +89,18 @@ func TestARunThatAWorkerCannotStartKeepsNobodyWaiting(t *testing.T) {
 	gpu := Candidate{ID: "gpu", Size: credits.Size{VCPU: 4, RAMGB: 16, GPU: 1}, Passed: MaxPassed}
 	other := waiting("b", 1)
 	other.Used = 10
-	lines := []Line{{Team: "a", Waiting: []Candidate{gpu}}, other}
+	lines := []TeamQueue{{Team: "a", Waiting: []Candidate{gpu}}, other}
 	admitted, passed := Admit(Claim{Total: size(4), Most: 10}, credits.Size{}, lines)
 	if fmt.Sprint(admitted) != "[b0]" || len(passed) > 0 {
 		t.Errorf("started %v past %v", admitted, passed)
 	}
 	busy := waiting("b", 1)
 	busy.Running = size(2)
-	if admitted, _ := Admit(Claim{Total: size(4), Most: 10}, size(2), []Line{{Team: "a", Waiting: []Candidate{gpu}}, busy}); len(admitted) != 1 {
+	if admitted, _ := Admit(Claim{Total: size(4), Most: 10}, size(2), []TeamQueue{{Team: "a", Waiting: []Candidate{gpu}}, busy}); len(admitted) != 1 {
 		t.Error("a team is held to its half, although nobody else has anything to start")
 	}
 	with := Claim{Total: credits.Size{VCPU: 4, RAMGB: 16, GPU: 1}, Most: 10}
-	lines = []Line{{Team: "a", Waiting: []Candidate{gpu}}, other}
+	lines = []TeamQueue{{Team: "a", Waiting: []Candidate{gpu}}, other}
 	if admitted, _ := Admit(with, credits.Size{VCPU: 1, RAMGB: 4, GPU: 1}, lines); len(admitted) > 0 {
 		t.Errorf("%v passes a run that has waited long for a GPU that is there", admitted)
 	}
@@ -112,7 +112,7 @@ func TestTeamsGetEqualShares(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		m := machine{total: size(16), lines: make([]Line, 10)}
+		m := machine{total: size(16), lines: make([]TeamQueue, 10)}
 		vcpus := make([]int, len(m.lines))
 		for i := range m.lines {
 			m.lines[i].Team = ids.Team(fmt.Sprint(i))
@@ -140,7 +140,7 @@ func TestTeamsGetEqualShares(t *testing.T) {
 // machine is a worker in simulated seconds.
 type machine struct {
 	total   credits.Size
-	lines   []Line
+	lines   []TeamQueue
 	made    int
 	running []simulated
 }
@@ -153,7 +153,7 @@ type simulated struct {
 
 func (m *machine) second(t *testing.T, length func() int) {
 	var used credits.Size
-	byTeam := map[ids.Team]*Line{}
+	byTeam := map[ids.Team]*TeamQueue{}
 	candidates := map[ids.Run]simulated{}
 	for i := range m.lines {
 		l := &m.lines[i]

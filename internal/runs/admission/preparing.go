@@ -45,7 +45,7 @@ func (c Claim) ready(run Candidate) bool {
 // ToPrepare are the runs for which a worker is to fetch what they need next, in
 // the order in which teams take turns. It does not matter whether there is room
 // for them: they take none before they are ready.
-func ToPrepare(c Claim, lines []Line) (list []Candidate) {
+func ToPrepare(c Claim, lines []TeamQueue) (list []Candidate) {
 	if !c.Prepares {
 		return nil
 	}
@@ -57,10 +57,10 @@ func ToPrepare(c Claim, lines []Line) (list []Candidate) {
 	}
 	most = min(most, maxPrepared-len(c.Preparing))
 	lines = slices.Clone(lines)
-	slices.SortStableFunc(lines, fairer)
+	slices.SortStableFunc(lines, byUsage)
 	for place := range maxPreparedTeam {
 		for _, l := range lines {
-			run, found := c.needy(l, place)
+			run, found := c.nextToPrepare(l, place)
 			if found && len(list) < most {
 				list = append(list, run)
 			}
@@ -69,9 +69,9 @@ func ToPrepare(c Claim, lines []Line) (list []Candidate) {
 	return list
 }
 
-// needy is one of the first runs of a line that need something, if nobody
+// nextToPrepare is one of the first runs of a line that need something, if nobody
 // prepares it.
-func (c Claim) needy(l Line, place int) (run Candidate, found bool) {
+func (c Claim) nextToPrepare(l TeamQueue, place int) (run Candidate, found bool) {
 	for _, run := range l.Waiting {
 		if len(run.Needs) == 0 || run.Size.GPU > c.Total.GPU {
 			continue

@@ -9,7 +9,7 @@ import (
 )
 
 // needing makes runs of a line need an image.
-func needing(l Line) Line {
+func needing(l TeamQueue) TeamQueue {
 	for i := range l.Waiting {
 		l.Waiting[i].Needs = []Need{{Image, "alpine:3"}}
 	}
@@ -32,19 +32,19 @@ func TestARunIsPreparedBeforeItTakesRoom(t *testing.T) {
 	for name, tt := range map[string]struct {
 		preparing       map[ids.Run]bool
 		used            int
-		lines           []Line
+		lines           []TeamQueue
 		admit, toFetch  string
 		withoutPreparer bool
 	}{
-		"one that needs nothing passes it":     {nil, 0, []Line{needing(waiting("a", 4)), waiting("b", 4)}, "[b0]", "[a0]", false},
-		"it starts once it is ready":           {map[ids.Run]bool{"a0": true}, 0, []Line{needing(waiting("a", 4)), waiting("b", 4)}, "[a0]", "[]", false},
-		"not before":                           {map[ids.Run]bool{"a0": false}, 0, []Line{needing(waiting("a", 4))}, "[]", "[]", false},
-		"a full machine prepares all the same": {nil, 4, []Line{needing(waiting("a", 4))}, "[]", "[a0]", false},
-		"teams take turns, four at once":       {nil, 0, []Line{needing(waiting("a", 1, 1, 1, 1, 1)), needing(waiting("b", 1, 1))}, "[]", "[a0 b0 a1 b1]", false},
-		"four of a team":                       {map[ids.Run]bool{"a0": true, "a1": true, "a2": true, "a3": true}, 4, []Line{needing(waiting("a", 1, 1, 1, 1, 1))}, "[]", "[]", false},
-		"what another worker does is left":     {nil, 0, []Line{elsewhere}, "[]", "[a1]", false},
-		"what this one forgot is begun again":  {nil, 0, []Line{forgotten}, "[]", "[a0]", false},
-		"who cannot fetch lets it start":       {nil, 0, []Line{needing(waiting("a", 1))}, "[a0]", "[]", true},
+		"one that needs nothing passes it":     {nil, 0, []TeamQueue{needing(waiting("a", 4)), waiting("b", 4)}, "[b0]", "[a0]", false},
+		"it starts once it is ready":           {map[ids.Run]bool{"a0": true}, 0, []TeamQueue{needing(waiting("a", 4)), waiting("b", 4)}, "[a0]", "[]", false},
+		"not before":                           {map[ids.Run]bool{"a0": false}, 0, []TeamQueue{needing(waiting("a", 4))}, "[]", "[]", false},
+		"a full machine prepares all the same": {nil, 4, []TeamQueue{needing(waiting("a", 4))}, "[]", "[a0]", false},
+		"teams take turns, four at once":       {nil, 0, []TeamQueue{needing(waiting("a", 1, 1, 1, 1, 1)), needing(waiting("b", 1, 1))}, "[]", "[a0 b0 a1 b1]", false},
+		"four of a team":                       {map[ids.Run]bool{"a0": true, "a1": true, "a2": true, "a3": true}, 4, []TeamQueue{needing(waiting("a", 1, 1, 1, 1, 1))}, "[]", "[]", false},
+		"what another worker does is left":     {nil, 0, []TeamQueue{elsewhere}, "[]", "[a1]", false},
+		"what this one forgot is begun again":  {nil, 0, []TeamQueue{forgotten}, "[]", "[a0]", false},
+		"who cannot fetch lets it start":       {nil, 0, []TeamQueue{needing(waiting("a", 1))}, "[a0]", "[]", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,4 +1,4 @@
-package letters
+package mails
 
 import (
 	"regexp"
@@ -22,7 +22,7 @@ func TestANameInALetterIsShortQuotedAndNoLink(t *testing.T) {
 		"***":                         "Someone",
 		strings.Repeat("long ", 60):   "“long long long long long long long long…”",
 	} {
-		if got := Shown(name); got != want {
+		if got := QuotedName(name); got != want {
 			t.Errorf("%q is shown as %s, want %s", name, got, want)
 		}
 	}
@@ -35,7 +35,7 @@ func FuzzShown(f *testing.F) {
 	}
 	linkable := regexp.MustCompile(`[^\s]\.[^\s”…]|[@:/\\<>"\x00-\x1f]`)
 	f.Fuzz(func(t *testing.T, name string) {
-		got := Shown(name)
+		got := QuotedName(name)
 		if !utf8.ValidString(got) || utf8.RuneCountInString(got) > shownRunes+2 || linkable.MatchString(got) {
 			t.Errorf("%q is shown as %q", name, got)
 		}

@@ -2,9 +2,9 @@ package graph
 
 import "slices"
 
-// knots are the sets of nodes that can all reach each other, found by Tarjan's
+// stronglyConnected are the sets of nodes that can all reach each other, found by Tarjan's
 // algorithm; nodes on no cycle are in none.
-func (g *Graph) knots() [][]*Node {
+func (g *Graph) stronglyConnected() [][]*Node {
 	t := tarjan{g: g, seen: make([]int, len(g.Nodes)), low: make([]int, len(g.Nodes)), open: make([]bool, len(g.Nodes))}
 	for _, n := range g.Nodes {
 		if t.seen[n.Index] == 0 && g.byID[n.ID] == n {

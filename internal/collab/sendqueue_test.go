@@ -16,16 +16,16 @@ import (
 )
 
 // A line between two ends, neither of which reads or writes by itself.
-func newTestLine(t *testing.T, secure bool) (client, server *websocket.Conn, l *line) {
+func newTestLine(t *testing.T, secure bool) (client, server *websocket.Conn, l *sendQueue) {
 	t.Helper()
 	ready, over := make(chan struct{}), make(chan struct{})
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn := &taking{ResponseWriter: w}
+		conn := &hijacker{ResponseWriter: w}
 		var err error
 		if server, err = websocket.Accept(conn, r, nil); err != nil {
 			t.Error(err)
 		}
-		l = conn.line
+		l = conn.queue
 		close(ready)
 		<-over
 	}))

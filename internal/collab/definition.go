@@ -30,15 +30,15 @@ const commandField, positionField = "command", "position"
 
 var mapFields = []string{"inputs", "outputs", "env"}
 
-// draw makes the document say a definition, and touches nothing that it says
+// writeDefinition makes the document say a definition, and touches nothing that it says
 // already.
-func draw(doc *ydoc.Doc, definition []byte) (update []byte, err error) {
+func writeDefinition(doc *ydoc.Doc, definition []byte) (update []byte, err error) {
 	var def map[string]any
 	if err := json.Unmarshal(definition, &def); err != nil {
 		return nil, err
 	}
 	return doc.Edit(func(tx *ydoc.Tx) error {
-		p := pen{tx}
+		p := definitionWriter{tx}
 		meta, extra := map[string]any{}, map[string]any{}
 		for name, v := range def {
 			switch {
@@ -77,11 +77,11 @@ func byID(list any) map[string]any {
 	return out
 }
 
-// pen writes what differs.
-type pen struct{ tx *ydoc.Tx }
+// definitionWriter writes what differs.
+type definitionWriter struct{ tx *ydoc.Tx }
 
 // values makes a map hold these plain values.
-func (p pen) values(m ydoc.Map, want map[string]any) {
+func (p definitionWriter) values(m ydoc.Map, want map[string]any) {
 	p.remove(m, want)
 	for key, v := range want {
 		if old, ok := m.Value(key); !ok || !reflect.DeepEqual(old, v) {
@@ -90,7 +90,7 @@ func (p pen) values(m ydoc.Map, want map[string]any) {
 	}
 }
 
-func (p pen) remove(m ydoc.Map, want map[string]any) {
+func (p definitionWriter) remove(m ydoc.Map, want map[string]any) {
 	for _, key := range m.Keys() {
 		if _, ok := want[key]; !ok {
 			p.tx.Delete(m, key)
@@ -98,7 +98,7 @@ func (p pen) remove(m ydoc.Map, want map[string]any) {
 	}
 }
 
-func (p pen) nodes(m ydoc.Map, want map[string]any) {
+func (p definitionWriter) nodes(m ydoc.Map, want map[string]any) {
 	p.remove(m, want)
 	for id, v := range want {
 		node, ok := m.Map(id)
@@ -110,7 +110,7 @@ func (p pen) nodes(m ydoc.Map, want map[string]any) {
 	}
 }
 
-func (p pen) node(m ydoc.Map, want map[string]any) {
+func (p definitionWriter) node(m ydoc.Map, want map[string]any) {
 	p.remove(m, want)
 	for name, v := range want {
 		if name == positionField {
@@ -159,9 +159,9 @@ func unpair(v any) any {
 	return v
 }
 
-// drawn is the definition that a document says. Nodes and edges that prior had
+// readDefinition is the definition that a document says. Nodes and edges that prior had
 // stay in its order, the others follow by id.
-func drawn(doc *ydoc.Doc, prior []byte) ([]byte, error) {
+func readDefinition(doc *ydoc.Doc, prior []byte) ([]byte, error) {
 	def := doc.JSON(rootExtra)
 	if version, ok := doc.Map(rootMeta).Value("version"); ok {
 		def["version"] = version

@@ -1,5 +1,5 @@
-// Package letters is what a mail is before anybody sends it.
-package letters
+// Package mails is what a mail is before anybody sends it.
+package mails
 
 import (
 	"strings"
@@ -8,23 +8,23 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 )
 
-// Letter is one plain-text mail to one person. Its subject is ours: nothing
+// Message is one plain-text mail to one person. Its subject is ours: nothing
 // that a person wrote stands in it.
-type Letter struct {
+type Message struct {
 	ID      string
 	To      string
 	Subject string
 	Text    string
-	Team    ids.Team `json:",omitempty"` // of which it tells; with the team it is forgotten
-	Void    bool     `json:",omitempty"` // to nobody: it is thrown away like a letter that was sent
+	Team    ids.Team `json:",omitempty"` // that it is about; with the team it is deleted
+	Void    bool     `json:",omitempty"` // to nobody: it is deleted like a mail that was sent
 }
 
 const shownRunes = 40
 
-// Shown is a name that somebody wrote, as it may stand in a letter to somebody
+// QuotedName is a name that somebody wrote, as it may stand in a mail to somebody
 // else: short, in quotes, in one line, and without anything that a mail
 // program would make a link of.
-func Shown(name string) string {
+func QuotedName(name string) string {
 	var b strings.Builder
 	for _, r := range name {
 		switch {

@@ -20,11 +20,11 @@ const (
 
 var errSlow = errors.New("too much waits for this client")
 
-// line is the way out of a socket. Who has something to say writes it there
+// sendQueue is what is written to a socket. Who has a frame writes it there
 // and then: nobody is woken for that. Only for what a client does not take at
 // once is there a goroutine. The library behind the socket sends its pings and
 // its farewell here, too, so that no frame breaks into another.
-type line struct {
+type sendQueue struct {
 	socket.Conn
 
 	mu      sync.Mutex
@@ -34,29 +34,29 @@ type line struct {
 	waiting bool // a goroutine waits for the client
 }
 
-// taking is a ResponseWriter whose connection becomes a line.
-type taking struct {
+// hijacker is a ResponseWriter whose connection becomes a line.
+type hijacker struct {
 	http.ResponseWriter
-	line *line
+	queue *sendQueue
 }
 
-func (t *taking) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+func (t *hijacker) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 // Hijack is for who speaks WebSocket on it. All that they write themselves are
 // control frames.
-func (t *taking) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (t *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(t.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
-	t.line = &line{Conn: socket.New(conn)}
+	t.queue = &sendQueue{Conn: socket.New(conn)}
 	const controlFrame = 256 // and some more
-	return t.line, bufio.NewReadWriter(rw.Reader, bufio.NewWriterSize(t.line, controlFrame)), nil
+	return t.queue, bufio.NewReadWriter(rw.Reader, bufio.NewWriterSize(t.queue, controlFrame)), nil
 }
 
 // put sends a frame, or has it sent as soon as the client takes it. It fails
 // when too much waits already.
-func (l *line) put(frame []byte) error {
+func (l *sendQueue) put(frame []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.waiting {
@@ -74,7 +74,7 @@ func (l *line) put(frame []byte) error {
 }
 
 // Write is put for what the caller goes on to use.
-func (l *line) Write(frame []byte) (int, error) {
+func (l *sendQueue) Write(frame []byte) (int, error) {
 	if err := l.put(append([]byte(nil), frame...)); err != nil {
 		return 0, err
 	}
@@ -82,24 +82,24 @@ func (l *line) Write(frame []byte) (int, error) {
 }
 
 // drop forgets what waits, but for what was begun.
-func (l *line) drop() {
+func (l *sendQueue) drop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queue, l.size = nil, 0
 }
 
 // try writes as much as the client takes, and returns the rest.
-func (l *line) try(frame []byte) []byte {
+func (l *sendQueue) try(frame []byte) []byte {
 	rest, err := l.Try(frame)
 	if err != nil {
-		_ = l.Close() // who reads from it is told
+		_ = l.Close() // reading from it fails then
 		return nil
 	}
 	return rest
 }
 
 // wait writes what waits, in the time that a client has for it.
-func (l *line) wait() {
+func (l *sendQueue) wait() {
 	for {
 		l.mu.Lock()
 		frames := l.queue
@@ -116,7 +116,7 @@ func (l *line) wait() {
 			_ = l.SetWriteDeadline(time.Now().Add(sendTime))
 			if _, err := l.Conn.Write(frame); err != nil {
 				_ = l.Close()
-				return // and waits for ever: there is nobody to write to
+				return // stays marked waiting: the connection is dead
 			}
 		}
 		if len(frames) == 0 {

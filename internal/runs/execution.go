@@ -10,18 +10,18 @@ import (
 	"github.com/millrace/millrace/internal/runs/admission"
 )
 
-// ErrFenced is what a worker hears that has lost a run: nothing was written.
-var ErrFenced = fault.Conflict("another worker carries this run").WithCode("fenced")
+// ErrFenced is what a worker gets that has lost a run: nothing was written.
+var ErrFenced = fault.Conflict("another worker executes this run").WithCode("fenced")
 
-// Secret is a value that a command gets, and what tells it from the one that
+// Secret is a value that a command gets, and what distinguishes it from the one that
 // the name had before.
 type Secret struct {
 	Value   string
 	Version string
 }
 
-// Held names a run and the fence under which a worker holds it.
-type Held struct {
+// HeldRun names a run and the fence under which a worker holds it.
+type HeldRun struct {
 	Run   ids.Run
 	Fence int64
 }
@@ -44,10 +44,10 @@ type Claimed struct {
 
 // TakeOver is a worker that looks for runs which nobody holds.
 type TakeOver struct {
-	Owner string        // begins with Host and a space
-	Host  string        // whose tasks it sees; earlier workers on it are gone
-	Away  time.Duration // after which tasks have ended that nobody renewed
-	Held  map[ids.Run]bool
+	Owner        string        // begins with Host and a space
+	Host         string        // whose tasks it sees; earlier workers on it are gone
+	AbandonAfter time.Duration // after which tasks have ended that nobody renewed
+	Held         map[ids.Run]bool
 
 	Started bool // just now: runs of earlier workers on its host are to be found
 }
@@ -78,10 +78,10 @@ type Node struct {
 	FinishedAt   time.Time
 }
 
-// AttemptState is what became of a try.
+// AttemptState is what became of an attempt.
 type AttemptState string
 
-// The states of a try.
+// The states of an attempt.
 const (
 	AttemptStarted   AttemptState = "started"
 	AttemptSucceeded AttemptState = "succeeded"
@@ -90,27 +90,27 @@ const (
 	AttemptCancelled AttemptState = "cancelled"
 )
 
-// Attempt is one try of one shard of a node.
+// Attempt is one execution of one shard of a node.
 type Attempt struct {
-	Node      string
-	Shard     int
-	Number    int
-	Fence     string
-	Host      string
-	State     AttemptState
-	Reason    string
-	Message   string // why it failed, for people
-	Item      string // a shard's value, as JSON
-	Memory    int64  // bytes that it was given
-	CacheKey  string // what it computes, and from what; empty: nobody asks
-	Parts     []byte // of the key, a JSON object
-	Outputs   int    // files that it made
-	ExitCode  *int   // nil while it runs, and where nothing ran
-	Peak      int64  // bytes of memory that it had at most
-	AwayUntil time.Time
-	RetryAt   time.Time
-	StartedAt time.Time
-	EndedAt   time.Time
+	Node        string
+	Shard       int
+	Number      int
+	Fence       string
+	Host        string
+	State       AttemptState
+	Reason      string
+	Message     string // why it failed, for people
+	Item        string // a shard's value, as JSON
+	Memory      int64  // bytes that it was given
+	CacheKey    string // what it computes, and from what; empty: nobody asks
+	Parts       []byte // of the key, a JSON object
+	Outputs     int    // files that it made
+	ExitCode    *int   // nil while it runs, and where nothing ran
+	Peak        int64  // bytes of memory that it had at most
+	AbandonedAt time.Time
+	RetryAt     time.Time
+	StartedAt   time.Time
+	EndedAt     time.Time
 }
 
 // Output is a file that a node has produced.
@@ -134,7 +134,7 @@ type Step struct {
 	Attempts []Attempt
 	Outputs  []Output
 	Logs     []LogPiece
-	Sealed   []Sealed
+	LogMoves []LogMove
 	Events   []Event
 	Done     int // nodes that have ended
 	Progress int // percent
@@ -145,7 +145,7 @@ type Step struct {
 
 // Empty reports whether there is nothing to write.
 func (s Step) Empty() bool {
-	return len(s.Nodes)+len(s.Attempts)+len(s.Outputs)+len(s.Logs)+len(s.Sealed)+len(s.Events) == 0
+	return len(s.Nodes)+len(s.Attempts)+len(s.Outputs)+len(s.Logs)+len(s.LogMoves)+len(s.Events) == 0
 }
 
 // LogSize is how much text is added to the run's log.
@@ -164,7 +164,7 @@ func (s Step) LogObjects() (size int64) {
 			size += p.Size
 		}
 	}
-	for _, m := range s.Sealed {
+	for _, m := range s.LogMoves {
 		size += m.To - m.From
 	}
 	return size
@@ -172,15 +172,15 @@ func (s Step) LogObjects() (size int64) {
 
 // Loss is how a run was lost with its worker.
 type Loss struct {
-	Heard   time.Time // when it was last known to be at work
-	Counted bool      // it was, when its server went down
+	LastSeen     time.Time // when it was last known to be at work
+	CrashCounted bool      // it was, when its server went down
 }
 
-// ErrGone is what a worker hears that wants to reuse files which somebody has
+// ErrOutputsDeleted is what a worker gets that wants to reuse files which somebody has
 // deleted meanwhile: nothing was written.
-var ErrGone = fault.Conflict("results to be reused were deleted").WithCode("gone")
+var ErrOutputsDeleted = fault.Conflict("results to be reused were deleted").WithCode("gone")
 
-// Record is what is known of a run that somebody else began to carry.
+// Record is what is known of a run that another worker began to execute.
 type Record struct {
 	Nodes    []Node
 	Attempts []Attempt
@@ -214,8 +214,8 @@ type LogPiece struct {
 	Marks       []LogMark
 }
 
-// Sealed is a stretch of a shard's log that was moved into an object.
-type Sealed struct {
+// LogMove is a stretch of a shard's log that was moved into an object.
+type LogMove struct {
 	Node     string
 	Shard    int
 	From, To int64 // in the log of this shard of the node
@@ -232,9 +232,9 @@ type LogMark struct {
 
 // LogPage is a stretch of a log.
 type LogPage struct {
-	Text   []byte
-	Offset int64
-	Size   int64 // of the whole log, so far
-	Over   bool  // nothing will follow
-	Marks  []LogMark
+	Text     []byte
+	Offset   int64
+	Size     int64 // of the whole log, so far
+	Complete bool  // nothing will follow
+	Marks    []LogMark
 }

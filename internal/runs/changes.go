@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 )
 
-// News is what has happened to a run since somebody last looked.
-type News struct {
+// Changes is what has happened to a run since somebody last looked.
+type Changes struct {
 	Run    Run // without what it was given
 	Events []Event
 	Log    LogPage
@@ -26,15 +26,15 @@ func (s *Service) MayWatch(ctx context.Context, caller access.Caller, id ids.Run
 	return err
 }
 
-// News is what has happened to a run of a team after an event, and from an
+// Changes is what has happened to a run of a team after an event, and from an
 // offset of its log on. Who may know is decided before anybody watches.
-func (s *Service) News(ctx context.Context, team ids.Team, id ids.Run, seq, offset, most int64) (News, error) {
-	var n News
+func (s *Service) Changes(ctx context.Context, team ids.Team, id ids.Run, seq, offset, most int64) (Changes, error) {
+	var n Changes
 	var err error
 	if n.Run, err = s.details.LeanRun(ctx, team, id); err != nil {
 		return n, err
 	}
-	if err := s.explain(ctx, team, &n.Run); err != nil {
+	if err := s.explainWaiting(ctx, team, &n.Run); err != nil {
 		return n, err
 	}
 	if n.Run.Seq > seq {
@@ -53,22 +53,22 @@ func (s *Service) News(ctx context.Context, team ids.Team, id ids.Run, seq, offs
 	return n, err
 }
 
-// Standing is how a run stands, with the newest of its log: up to an offset,
+// Snapshot is how a run stands, with the newest of its log: up to an offset,
 // or all of it if that is negative.
-func (s *Service) Standing(ctx context.Context, team ids.Team, id ids.Run, end int64) (News, error) {
+func (s *Service) Snapshot(ctx context.Context, team ids.Team, id ids.Run, end int64) (Changes, error) {
 	r, err := s.details.LeanRun(ctx, team, id)
 	if err != nil {
-		return News{}, err
+		return Changes{}, err
 	}
-	if err := s.explain(ctx, team, &r); err != nil {
-		return News{}, err
+	if err := s.explainWaiting(ctx, team, &r); err != nil {
+		return Changes{}, err
 	}
 	if end < 0 {
 		if end, err = s.logs.LogSize(ctx, team, id); err != nil {
-			return News{}, err
+			return Changes{}, err
 		}
 	}
 	start := max(0, end-tailSize)
 	page, err := s.page(ctx, team, id, end, start, end-start)
-	return News{Run: r, Log: page}, err
+	return Changes{Run: r, Log: page}, err
 }

@@ -1,0 +1,123 @@
+package collab
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace/millrace/internal/workflows"
+)
+
+// syncIfDue has the definition and the snapshot follow the document, where that is
+// due. Nobody who types waits for it.
+func (r *room) syncIfDue(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.s.Now()
+	settle := !r.since.IsZero() && (now.Sub(r.latest) >= r.s.Times.SyncQuiet || now.Sub(r.since) >= r.s.Times.SyncMax)
+	snapshot := r.rows >= snapshotRows || r.bytes >= snapshotBytes
+	if r.syncing || !settle && !snapshot {
+		return
+	}
+	r.syncing = true
+	r.s.loops.Go(func() {
+		_, err := r.syncDefinition(ctx, "")
+		if err == nil && snapshot {
+			err = r.snapshot(ctx)
+		}
+		r.logError(ctx, err)
+		r.mu.Lock()
+		if r.syncing = false; err != nil {
+			r.rows, r.bytes = 1, 0 // a snapshot after as much more
+		}
+		r.mu.Unlock()
+		r.wakeUp()
+	})
+}
+
+// syncDefinition makes the definition say what is stored of the document.
+func (r *room) syncDefinition(ctx context.Context, summary string) (moved bool, err error) {
+	r.syncMu.Lock()
+	defer r.syncMu.Unlock()
+	began := r.s.Now()
+	d, err := r.unsynced(summary)
+	if err != nil || d.Seq == 0 {
+		return false, err
+	}
+	w, err := r.s.Definitions.SaveFromDocument(ctx, d)
+	r.noteSynced(began, d.Seq, w.Definition, err)
+	if err != nil {
+		return false, err
+	}
+	frame, err := syncedFrame(w)
+	for _, c := range r.recipients(nil) {
+		if c.acks {
+			c.send(frame)
+		}
+	}
+	return true, err
+}
+
+// noteSynced decides when the next time is due.
+func (r *room) noteSynced(began time.Time, seq int64, definition []byte, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.latest, r.since = r.s.Now(), r.s.Now() // again, after a while
+		return
+	}
+	r.lastDefinition = definition
+	r.head.Synced = max(r.head.Synced, seq)
+	r.since = began // somebody has written meanwhile
+	if r.head.Synced == r.head.Seq {
+		r.since = time.Time{}
+	}
+}
+
+// unsynced is what there is to sync; its number is 0 when there is nothing.
+func (r *room) unsynced(summary string) (workflows.LiveDefinition, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended || r.head.Seq <= r.head.Synced {
+		return workflows.LiveDefinition{}, nil
+	}
+	definition, err := readDefinition(r.doc, r.lastDefinition)
+	return workflows.LiveDefinition{Team: r.team, Workflow: r.id, Definition: definition, Seq: r.head.Seq, Author: r.author, Summary: summary}, err
+}
+
+// snapshot replaces many updates by what they came to, as far as they are
+// synced: they name who wrote them. Another server may have synced more than
+// has come here, so it is as far as we know them, too. What came later may be
+// in it: to take in an update twice changes nothing.
+func (r *room) snapshot(ctx context.Context) error {
+	r.mu.Lock()
+	if r.rows == 0 || r.ended {
+		r.mu.Unlock()
+		return nil
+	}
+	r.doc.Compact()
+	epoch, seq, data := r.head.Epoch, min(r.head.Seq, r.head.Synced), r.doc.Encode()
+	r.rows, r.bytes = int(r.head.Seq-seq), 0
+	r.mu.Unlock()
+	return r.s.Documents.SaveSnapshot(ctx, r.id, epoch, seq, data)
+}
+
+// compact leaves a document behind in few bytes: as a snapshot, or afresh where
+// the traces of what was deleted outweigh what is there.
+func (r *room) compact(ctx context.Context) error {
+	if err := r.snapshot(ctx); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	head, size := r.head, len(r.doc.Encode())
+	stays := size < growthFrom || r.doc.Pending() || head.Seq != head.Synced || len(r.others) > 0
+	definition, err := readDefinition(r.doc, r.lastDefinition)
+	r.mu.Unlock()
+	if err != nil || stays {
+		return err
+	}
+	fresh, err := seedDocument(definition)
+	if err != nil || size < growth*len(fresh) {
+		return err
+	}
+	return r.s.Documents.ResetDocument(ctx, r.id, head, fresh, r.s.Now())
+}
