@@ -27,6 +27,8 @@ const runsOf = async (person: Person): Promise<Json[]> => (await person.api("GET
 test("a sweep from the run dialog, as a table, two of its runs compared, and one shared", async () => {
   const ada = await house.person("Ada Field");
   const { page } = ada;
+  await page.goto(`${house.url}/runs/sweeps`);
+  await page.getByText("No sweeps yet").waitFor();
   const made = await ada.api("POST", "/api/workflows", { name: "Doubling", definition });
   await page.goto(`${house.url}/launch?workflow=${made.body.data.id}`);
   const dialog = page.getByRole("dialog");
@@ -53,6 +55,15 @@ test("a sweep from the run dialog, as a table, two of its runs compared, and one
     (await values.allTextContents()).join(" ") === "4 6 20" ? true : null,
   );
   await look(page, "sweep-table");
+
+  await page.goto(`${house.url}/runs`);
+  await page.getByRole("link", { name: "Sweeps" }).click();
+  await page.waitForURL(/\/runs\/sweeps$/);
+  await page.getByRole("row", { name: /Three factors.* factor 3/ }).waitFor();
+  expect(await page.getByRole("link", { name: "Help on this page" }).getAttribute("href")).toBe("/help/runs#several-at-once");
+  await look(page, "sweeps");
+  await page.getByRole("link", { name: "Three factors" }).click();
+  await page.waitForURL(/\/runs\/sweeps\/swp_/);
 
   await page.goto(`${house.url}/runs`);
   for (const name of ["factor=2", "factor=10"]) {

@@ -78,7 +78,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // startScript sets the variables and runs the command, wherever it is.
 func startScript(r api.Recipe) (string, error) {
 	var b strings.Builder
-	b.WriteString("# Sets the variables of the step and runs its command.\nhere=$(cd \"$(dirname \"$0\")\" && pwd)\n")
+	b.WriteString("# Sets the variables of the step and runs its command. An image need not\n# have any program but its shell.\nhere=${0%/*}\n")
 	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
 		if !variableName.MatchString(name) {
 			return "", fmt.Errorf("%q is no name of a variable", name)

@@ -1,0 +1,63 @@
+package reproduce_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/reproduce"
+)
+
+// tinyImage is an image with a shell, cat and what they are linked to, taken
+// from this machine; no registry is asked.
+const tinyImage = `set -euo pipefail
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+for program in bash cat; do
+  file=$(command -v "$program")
+  mkdir -p "$root/bin" && cp -L "$file" "$root/bin/$program"
+  ldd "$file" | grep -oE '/[^ )]+' | while read -r library; do
+    mkdir -p "$root$(dirname "$library")" && cp -L "$library" "$root$library"
+  done
+done
+ln -s bash "$root/bin/sh"
+tar -C "$root" -c . | podman import - "$1"
+podman run --rm --network none "$1" /bin/sh -c true`
+
+// What run.sh does with a container tool, where one works.
+func TestAStepWithAnImageIsDoneAgainByPodman(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("podman"); err != nil {
+		t.Skip("there is no podman")
+	}
+	image := "localhost/millrace-reproduce:" + strings.ToLower(t.Name())
+	if out, err := exec.Command("bash", "-c", tinyImage, "bash", image).CombinedOutput(); err != nil {
+		t.Skipf("podman does not work here: %v %s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("podman", "rmi", "--force", image).Run() })
+	folder := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(folder, "in", "a", "0"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "in", "a", "0", "a.txt"), []byte("given\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err := reproduce.Write(folder, reproduce.Step{Run: "run_1", Node: "n", Recipe: api.Recipe{
+		Image: &image, Interpreter: "sh", Folder: "/elsewhere", Command: `cat "$INPUT_a"; echo "$PARAM_x" > out.txt; exit 3`,
+		Env: map[string]string{"INPUT_a": "/elsewhere/in/a/0/a.txt", "PARAM_x": "it's $HOME"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := exec.Command(filepath.Join(folder, "run.sh"))
+	out, err := run.CombinedOutput()
+	if run.ProcessState.ExitCode() != 3 || string(out) != "given\n" {
+		t.Errorf("%v %s", err, out)
+	}
+	if text, err := os.ReadFile(filepath.Join(folder, "work", "out.txt")); string(text) != "it's $HOME\n" {
+		t.Errorf("%q %v", text, err)
+	}
+}
