@@ -7,9 +7,12 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/millrace/millrace/internal/domain/retention"
 )
 
 // The page names each metric that a server has, and no other.
@@ -39,6 +42,33 @@ func TestThePageOfMetricsIsTheRegistry(t *testing.T) {
 	}
 	if diff := cmp.Diff(names(text, `(?m)^# HELP (millrace_\w+)`), names(string(page), "(?m)^\\| `(millrace_\\w+)` \\|")); diff != "" {
 		t.Errorf("registered (-) and described (+) differ:\n%s", diff)
+	}
+}
+
+// Every chore is in the table of the page on retention.
+func TestEveryChoreIsDescribed(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("chores.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/operating/retention.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "## Chores")
+	chores := names(string(source), `Name: "([a-z-]+)"`)
+	for _, kind := range retention.Kinds {
+		chores = append(chores, "old-"+string(kind))
+	}
+	slices.Sort(chores)
+	var described []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*) \\|").FindAllStringSubmatch(table, -1) {
+		described = append(described, names(row[1], "`([a-z-]+)`")...)
+	}
+	slices.Sort(described)
+	if diff := cmp.Diff(chores, described); diff != "" {
+		t.Errorf("done (-) and described (+) differ:\n%s", diff)
 	}
 }
 

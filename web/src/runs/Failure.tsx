@@ -70,7 +70,12 @@ export function Failure({
           ))}
         </pre>
       )}
-      <p className="mt-3 text-sm">{nextStep(run.errorCode)}</p>
+      <p className="mt-3 text-sm">
+        {nextStep(run.errorCode)}{" "}
+        <a href="/help/errors#a-run-that-did-not-complete" className="underline">
+          Errors and what to do
+        </a>
+      </p>
       <div className="mt-3 flex flex-wrap gap-2">
         {node && (
           <Link
