@@ -16,8 +16,11 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/client"
+	"github.com/millrace/millrace/internal/cli/definitions"
 	"github.com/millrace/millrace/internal/cli/line"
+	"github.com/millrace/millrace/internal/cli/runs"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
 const (
@@ -27,21 +30,21 @@ const (
 )
 
 type analyzeCommand struct {
-	common `embed:""`
-	Paper  string `arg:"" help:"A DOI, such as 10.1038/s41586-020-2649-2, or a PDF."`
-	DOI    string `env:"-" name:"doi" help:"With a PDF: the paper's DOI."`
-	Title  string `env:"-" help:"With a PDF: its title."`
-	Save   string `env:"-" placeholder:"FILE" help:"Write the suggested workflow to this file, for millrace run or workflows apply."`
+	session.Flags `embed:""`
+	Paper         string `arg:"" help:"A DOI, such as 10.1038/s41586-020-2649-2, or a PDF."`
+	DOI           string `env:"-" name:"doi" help:"With a PDF: the paper's DOI."`
+	Title         string `env:"-" help:"With a PDF: its title."`
+	Save          string `env:"-" placeholder:"FILE" help:"Write the suggested workflow to this file, for millrace run or workflows apply."`
 }
 
 // Run works without an account, too.
 func (c *analyzeCommand) Run(w screen.World) error {
-	s, err := c.visit(w)
+	s, err := c.Visit(w)
 	if err != nil {
 		return err
 	}
 	// A visitor is known by a cookie, and found again by it while the analysis goes.
-	if s.calls.HTTP.Jar, err = cookiejar.New(nil); err != nil {
+	if s.Calls.HTTP.Jar, err = cookiejar.New(nil); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(w.Ctx, analyzeTime)
@@ -49,27 +52,27 @@ func (c *analyzeCommand) Run(w screen.World) error {
 	s.Ctx = ctx
 	var a api.Analysis
 	if info, statErr := os.Stat(c.Paper); statErr == nil && info.Mode().IsRegular() {
-		a, err = s.analyzePDF(c.Paper, c.DOI, c.Title)
+		a, err = analyzePDF(s, c.Paper, c.DOI, c.Title)
 	} else if strings.HasSuffix(strings.ToLower(c.Paper), ".pdf") {
 		return fmt.Errorf("there is no file %s", c.Paper)
 	} else {
-		a, err = s.analyzeDOI(c.Paper)
+		a, err = analyzeDOI(s, c.Paper)
 	}
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	if a.Status == api.AnalysisStatusFailed || a.Result == nil {
 		return fmt.Errorf("the analysis failed: %s", screen.Clean(screen.OrDash(a.Error)))
 	}
-	if err := s.emit(a, func() { s.showAnalysis(*a.Result) }); err != nil {
+	if err := s.Emit(a, func() { showAnalysis(s, *a.Result) }); err != nil {
 		return err
 	}
 	return c.keep(s, a.Result.WorkflowSuggestion)
 }
 
-func (c *analyzeCommand) keep(s *session, suggestion *api.WorkflowSuggestion) error {
+func (c *analyzeCommand) keep(s *session.Session, suggestion *api.WorkflowSuggestion) error {
 	if c.Save == "" {
-		if suggestion != nil && !s.json {
+		if suggestion != nil && !s.JSON {
 			s.Note("\nKeep the suggestion with: millrace analyze %s --save workflow.json", c.Paper)
 		}
 		return nil
@@ -77,7 +80,7 @@ func (c *analyzeCommand) keep(s *session, suggestion *api.WorkflowSuggestion) er
 	if suggestion == nil {
 		return errors.New("the analysis suggests no workflow: nothing was saved")
 	}
-	text, err := json.MarshalIndent(exported{suggestion.Name, suggestion.Description, suggestion.Definition}, "", "  ")
+	text, err := json.MarshalIndent(definitions.Exported{Name: suggestion.Name, Description: suggestion.Description, Definition: suggestion.Definition}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -89,8 +92,8 @@ func (c *analyzeCommand) keep(s *session, suggestion *api.WorkflowSuggestion) er
 }
 
 // analyzeDOI listens to the analysis as it goes.
-func (s *session) analyzeDOI(doi string) (api.Analysis, error) {
-	resp, err := s.api.AnalyzePaper(s.Ctx, nil, api.AnalyzePaper{Doi: doi}, func(_ context.Context, r *http.Request) error {
+func analyzeDOI(s *session.Session, doi string) (api.Analysis, error) {
+	resp, err := s.API.AnalyzePaper(s.Ctx, nil, api.AnalyzePaper{Doi: doi}, func(_ context.Context, r *http.Request) error {
 		r.Header.Set("Accept", "text/event-stream")
 		return nil
 	})
@@ -113,7 +116,7 @@ func (s *session) analyzeDOI(doi string) (api.Analysis, error) {
 		}
 		switch m.Type {
 		case "result":
-			return errors.Join(json.Unmarshal(f.Data, &result), errDone)
+			return errors.Join(json.Unmarshal(f.Data, &result), runs.ErrDone)
 		case "error":
 			e := &client.Error{Message: screen.OrDash(m.Error)}
 			if m.Code != nil {
@@ -128,7 +131,7 @@ func (s *session) analyzeDOI(doi string) (api.Analysis, error) {
 		}
 	})
 	switch {
-	case errors.Is(err, errDone):
+	case errors.Is(err, runs.ErrDone):
 		return result, nil
 	case err == nil:
 		return result, errors.New("the server broke off; ask again, it goes on where it was")
@@ -138,8 +141,8 @@ func (s *session) analyzeDOI(doi string) (api.Analysis, error) {
 }
 
 // analyzePDF sends the file and waits for the answer.
-func (s *session) analyzePDF(path, doi, title string) (api.Analysis, error) {
-	text, err := readSmall(s.World, path, maxPDF)
+func analyzePDF(s *session.Session, path, doi, title string) (api.Analysis, error) {
+	text, err := definitions.ReadSmall(s.World, path, maxPDF)
 	if err != nil {
 		return api.Analysis{}, err
 	}
@@ -148,15 +151,15 @@ func (s *session) analyzePDF(path, doi, title string) (api.Analysis, error) {
 		return api.Analysis{}, err
 	}
 	for {
-		r, err := s.api.UploadPaperWithBodyWithResponse(s.Ctx, nil, contentType, bytes.NewReader(body))
+		r, err := s.API.UploadPaperWithBodyWithResponse(s.Ctx, nil, contentType, bytes.NewReader(body))
 		if err != nil {
 			return api.Analysis{}, err
 		}
 		if r.JSON200 != nil {
 			return r.JSON200.Data, nil
 		}
-		if s.calls.As != nil {
-			return s.analysis(r.JSON202.Data.AnalysisID)
+		if s.Calls.As != nil {
+			return analysis(s, r.JSON202.Data.AnalysisID)
 		}
 		// A visitor has no list to look in; asking again joins what goes on.
 		if err := s.Sleep(s.Ctx, lookPause); err != nil {
@@ -166,9 +169,9 @@ func (s *session) analyzePDF(path, doi, title string) (api.Analysis, error) {
 }
 
 // analysis waits until it has ended.
-func (s *session) analysis(id string) (api.Analysis, error) {
+func analysis(s *session.Session, id string) (api.Analysis, error) {
 	for {
-		r, err := s.api.GetAnalysisWithResponse(s.Ctx, &api.GetAnalysisParams{ID: &id})
+		r, err := s.API.GetAnalysisWithResponse(s.Ctx, &api.GetAnalysisParams{ID: &id})
 		if err != nil {
 			return api.Analysis{}, err
 		}
@@ -200,7 +203,7 @@ func form(name string, file []byte, fields ...string) (body []byte, contentType 
 	return out.Bytes(), w.FormDataContentType(), err
 }
 
-func (s *session) showAnalysis(r api.AnalysisResult) {
+func showAnalysis(s *session.Session, r api.AnalysisResult) {
 	year := ""
 	if r.Paper.Year != nil {
 		year = fmt.Sprint(*r.Paper.Year)
@@ -221,6 +224,6 @@ func (s *session) showAnalysis(r api.AnalysisResult) {
 	}
 	if f := r.WorkflowSuggestion; f != nil {
 		s.Say("\nSuggested workflow: %s (%.0f %% sure)", screen.Clean(f.Name), 100*f.Confidence)
-		describe(s.World, f.Definition)
+		definitions.Describe(s.World, f.Definition)
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/clitest"
 	"github.com/millrace/millrace/internal/cli/line"
+	"github.com/millrace/millrace/internal/cli/runs"
 )
 
 // script answers one request after the other, and the last for ever.
@@ -37,12 +37,12 @@ func status(code int, header ...string) func(http.ResponseWriter) {
 		for i := 0; i < len(header); i += 2 {
 			w.Header().Set(header[i], header[i+1])
 		}
-		answer(w, code, fmt.Sprintf(`{"success":false,"error":"no","code":"c%d","requestId":"r"}`, code))
+		clitest.Answer(w, code, fmt.Sprintf(`{"success":false,"error":"no","code":"c%d","requestId":"r"}`, code))
 	}
 }
 
 func says(code int, text string) func(http.ResponseWriter) {
-	return func(w http.ResponseWriter) { answer(w, code, text) }
+	return func(w http.ResponseWriter) { clitest.Answer(w, code, text) }
 }
 
 // hangUp ends the connection without a word.
@@ -77,16 +77,16 @@ func TestCallsAreRepeatedWhereThatIsSafe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, server := newDesk(t), &script{steps: tt.steps}
-			s := d.session(t, serve(t, server.ServeHTTP))
-			r, err := http.NewRequestWithContext(t.Context(), tt.method, s.server+"/api/x", strings.NewReader("body"))
+			d, server := clitest.New(t), &script{steps: tt.steps}
+			s := d.Session(t, clitest.Serve(t, server.ServeHTTP))
+			r, err := http.NewRequestWithContext(t.Context(), tt.method, s.Server+"/api/x", strings.NewReader("body"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if tt.key != "" {
 				r.Header.Set("Idempotency-Key", tt.key)
 			}
-			resp, err := s.calls.Do(r)
+			resp, err := s.Calls.Do(r)
 			if err == nil {
 				resp.Body.Close()
 			}
@@ -101,7 +101,7 @@ func TestCallsAreRepeatedWhereThatIsSafe(t *testing.T) {
 				}
 			}
 			waited := time.Duration(0)
-			for _, pause := range d.slept {
+			for _, pause := range d.Slept {
 				waited += pause
 			}
 			if waited < tt.atLeast {
@@ -117,9 +117,9 @@ func TestASubmitKeepsItsKeyAcrossTries(t *testing.T) {
 		says(200, `{"success":true,"data":{"id":"wf_1","name":"w","definition":{"nodes":[]}}}`),
 		hangUp, status(502), says(202, `{"success":true,"data":{"runId":"run_1","status":"queued"}}`),
 	}}
-	d := newDesk(t)
-	d.signedIn(t, serve(t, server.ServeHTTP), line.Grant{Token: "oat_1"})
-	if err := (&runCommand{Workflow: "wf_1"}).Run(d.World); err != nil {
+	d := clitest.New(t)
+	d.SignedIn(t, clitest.Serve(t, server.ServeHTTP), line.Grant{Token: "oat_1"})
+	if err := (&runs.Start{Workflow: "wf_1"}).Run(d.World); err != nil {
 		t.Fatal(err)
 	}
 	server.mu.Lock()
@@ -130,26 +130,8 @@ func TestASubmitKeepsItsKeyAcrossTries(t *testing.T) {
 			t.Errorf("%s with key %q", r.URL, r.Header.Get("Idempotency-Key"))
 		}
 	}
-	if d.out.String() != "run_1\n" || d.errOut.Len() > 0 {
-		t.Errorf("%q %q", d.out, d.errOut)
-	}
-}
-
-func TestEndingsAreExitStatuses(t *testing.T) {
-	t.Parallel()
-	for status, want := range map[api.RunStatus]int{"completed": 0, "failed": 1, "cancelled": 2, "interrupted": 2} {
-		reason := "because"
-		err := outcome(api.Run{ID: "run_1", Status: status, ErrorMessage: &reason})
-		got := 0
-		if e, ok := errors.AsType[Ended](err); ok {
-			got = e.ExitCode()
-		}
-		if got != want || err != nil && !strings.HasPrefix(err.Error(), "run_1 ") {
-			t.Errorf("%s: %d %v", status, got, err)
-		}
-	}
-	if (Left{"run_1"}).ExitCode() != 130 {
-		t.Error("Ctrl-C")
+	if d.Printed.String() != "run_1\n" || d.Errors.Len() > 0 {
+		t.Errorf("%q %q", d.Printed, d.Errors)
 	}
 }
 
@@ -168,18 +150,18 @@ func (f *family) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/oauth/token" {
 		if got := r.FormValue("refresh_token"); f.ended || got != fmt.Sprintf("ort_%d", f.n) || r.FormValue("client_id") != "millrace-cli" {
 			f.ended, f.refused = true, append(f.refused, got)
-			answer(w, 400, `{"error":"invalid_grant"}`)
+			clitest.Answer(w, 400, `{"error":"invalid_grant"}`)
 			return
 		}
 		f.n++
-		answer(w, 200, fmt.Sprintf(`{"access_token":"oat_%d","token_type":"Bearer","expires_in":3600,"refresh_token":"ort_%d"}`, f.n, f.n))
+		clitest.Answer(w, 200, fmt.Sprintf(`{"access_token":"oat_%d","token_type":"Bearer","expires_in":3600,"refresh_token":"ort_%d"}`, f.n, f.n))
 		return
 	}
 	if f.ended || r.Header.Get("Authorization") != fmt.Sprintf("Bearer oat_%d", f.n) {
 		status(401)(w)
 		return
 	}
-	answer(w, 200, me)
+	clitest.Answer(w, 200, me)
 }
 
 func (f *family) state() (n int, ended bool) {
@@ -196,9 +178,9 @@ func (f *family) end() {
 
 func TestARefreshTokenIsSpentOnce(t *testing.T) {
 	t.Parallel()
-	d, f := newDesk(t), &family{n: 1}
-	server := serve(t, f.ServeHTTP)
-	d.signedIn(t, server, line.Grant{Token: "oat_0", Refresh: "ort_1", Expires: d.now().Add(time.Hour)})
+	d, f := clitest.New(t), &family{n: 1}
+	server := clitest.Serve(t, f.ServeHTTP)
+	d.SignedIn(t, server, line.Grant{Token: "oat_0", Refresh: "ort_1", Expires: d.Time().Add(time.Hour)})
 	failed := make(chan error, 8)
 	var wg sync.WaitGroup
 	for range 8 { // as many programs at once, all with the token that was refused
@@ -218,7 +200,7 @@ func TestARefreshTokenIsSpentOnce(t *testing.T) {
 	if n, ended := f.state(); n != 2 || ended {
 		t.Errorf("%d refreshed, ended %v by %v", n-1, ended, f.refused)
 	}
-	d.clock = d.clock.Add(2 * time.Hour) // expired: renewed before it is refused
+	d.Clock = d.Clock.Add(2 * time.Hour) // expired: renewed before it is refused
 	if err := (&whoamiCommand{}).Run(d.World); err != nil {
 		t.Error(err)
 	}
@@ -226,7 +208,7 @@ func TestARefreshTokenIsSpentOnce(t *testing.T) {
 		t.Errorf("%d refreshed, ended %v", n-1, ended)
 	}
 	f.end()
-	d.clock = d.clock.Add(2 * time.Hour)
+	d.Clock = d.Clock.Add(2 * time.Hour)
 	if err := (&whoamiCommand{}).Run(d.World); err == nil || !strings.Contains(err.Error(), "sign-in has ended: run millrace login") {
 		t.Errorf("got %v", err)
 	}
@@ -234,20 +216,20 @@ func TestARefreshTokenIsSpentOnce(t *testing.T) {
 
 func TestASessionMintsFreshTokens(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := clitest.New(t)
 	var mu sync.Mutex
 	var seen []string
-	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	server := clitest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen = append(seen, r.URL.Path+" "+r.Header.Get("Cookie")+r.Header.Get("Authorization"))
 		if r.URL.Path == "/auth/token" {
-			answer(w, 200, `{"success":true,"data":{"token":"fresh","expiresAt":"`+d.now().Add(5*time.Minute).UTC().Format(time.RFC3339)+`"}}`)
+			clitest.Answer(w, 200, `{"success":true,"data":{"token":"fresh","expiresAt":"`+d.Time().Add(5*time.Minute).UTC().Format(time.RFC3339)+`"}}`)
 			return
 		}
-		answer(w, 200, me)
+		clitest.Answer(w, 200, me)
 	})
-	d.signedIn(t, server, line.Grant{Token: "old", Cookie: "millrace_session=s", Expires: d.now().Add(10 * time.Second)})
+	d.SignedIn(t, server, line.Grant{Token: "old", Cookie: "millrace_session=s", Expires: d.Time().Add(10 * time.Second)})
 	for range 2 {
 		if err := (&whoamiCommand{}).Run(d.World); err != nil {
 			t.Fatal(err)

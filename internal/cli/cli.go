@@ -1,10 +1,15 @@
 // Package cli is the command line for those who use a server: it turns the
 // API's answers into tables, progress and exit statuses. It speaks to the
 // server through package client alone, so whatever it can do, a script can do
-// too. Package line signs in and calls, transfer moves files, screen prints.
+// too. Package session is a command at work, runs has the commands for runs,
+// definitions reads workflows and values; line signs in and calls, transfer moves
+// files, screen prints.
 package cli
 
-import "github.com/millrace/millrace/internal/cli/completion"
+import (
+	"github.com/millrace/millrace/internal/cli/completion"
+	"github.com/millrace/millrace/internal/cli/runs"
+)
 
 // Commands are the client's, for the program to join to its own.
 type Commands struct {
@@ -13,9 +18,9 @@ type Commands struct {
 	Whoami          whoamiCommand          `cmd:"" group:"client" help:"Show who you are, where, and in which team."`
 	Teams           teamsCommand           `cmd:"" group:"client" help:"Your teams: list, use."`
 	Workflows       workflowsCommand       `cmd:"" aliases:"workflow,wf" group:"client" help:"Workflows: list, get, apply, export, delete."`
-	Run             runCommand             `cmd:"" group:"client" help:"Start a run of a workflow; --watch follows it."`
-	Runs            runsCommand            `cmd:"" group:"client" help:"Runs: list, view, watch, logs, events, cancel, retry, outputs."`
-	Logs            logsCommand            `cmd:"" group:"client" help:"Print what a run wrote (the same as runs logs)."`
+	Run             runs.Start             `cmd:"" group:"client" help:"Start a run of a workflow; --watch follows it."`
+	Runs            runs.Command           `cmd:"" group:"client" help:"Runs: list, view, watch, logs, events, cancel, retry, outputs."`
+	Logs            runs.Logs              `cmd:"" group:"client" help:"Print what a run wrote (the same as runs logs)."`
 	Files           filesCommand           `cmd:"" group:"client" help:"Files: upload, ls, download, rm."`
 	Estimate        estimateCommand        `cmd:"" group:"client" help:"Say what a size costs, and whether your plan allows it."`
 	Credits         creditsCommand         `cmd:"" group:"client" help:"Show the team's credits, storage and analyses."`

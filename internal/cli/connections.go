@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/millrace/millrace/internal/cli/connect"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
 type connectionsCommand struct {
@@ -13,28 +14,30 @@ type connectionsCommand struct {
 	Delete connectionsDelete `cmd:"" aliases:"rm" help:"Delete a connection and its credentials."`
 }
 
-// connect opens a session in the words of package connect.
-func (c common) connect(w screen.World, do func(connect.Session) error) error {
-	s, err := c.open(w)
+// connectAs opens a session in the words of package connect.
+func connectAs(c session.Flags, w screen.World, do func(connect.Session) error) error {
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	return do(connect.Session{World: s.World, API: s.api, Emit: s.emit, Explain: s.explain})
+	return do(connect.Session{World: s.World, API: s.API, Emit: s.Emit, Explain: s.Explain})
 }
 
 type connectionsList struct {
-	common `embed:""`
+	session.Flags `embed:""`
 }
 
-func (c *connectionsList) Run(w screen.World) error { return c.connect(w, connect.Session.List) }
+func (c *connectionsList) Run(w screen.World) error {
+	return connectAs(c.Flags, w, connect.Session.List)
+}
 
 type connectionsAdd struct {
-	common      `embed:""`
-	connect.New `embed:""`
+	session.Flags `embed:""`
+	connect.New   `embed:""`
 }
 
 func (c *connectionsAdd) Run(w screen.World) error {
-	return c.connect(w, func(s connect.Session) error { return s.Add(c.New) })
+	return connectAs(c.Flags, w, func(s connect.Session) error { return s.Add(c.New) })
 }
 
 type connectionArg struct {
@@ -42,29 +45,29 @@ type connectionArg struct {
 }
 
 type connectionsTest struct {
-	common        `embed:""`
+	session.Flags `embed:""`
 	connectionArg `embed:""`
 }
 
 func (c *connectionsTest) Run(w screen.World) error {
-	return c.connect(w, func(s connect.Session) error { return s.Test(c.Connection) })
+	return connectAs(c.Flags, w, func(s connect.Session) error { return s.Test(c.Connection) })
 }
 
 type connectionsBrowse struct {
-	common        `embed:""`
+	session.Flags `embed:""`
 	connectionArg `embed:""`
 	Prefix        string `arg:"" optional:"" help:"Where to look; the connection's own folder unless told."`
 }
 
 func (c *connectionsBrowse) Run(w screen.World) error {
-	return c.connect(w, func(s connect.Session) error { return s.Browse(c.Connection, c.Prefix) })
+	return connectAs(c.Flags, w, func(s connect.Session) error { return s.Browse(c.Connection, c.Prefix) })
 }
 
 type connectionsDelete struct {
-	common        `embed:""`
+	session.Flags `embed:""`
 	connectionArg `embed:""`
 }
 
 func (c *connectionsDelete) Run(w screen.World) error {
-	return c.connect(w, func(s connect.Session) error { return s.Delete(c.Connection) })
+	return connectAs(c.Flags, w, func(s connect.Session) error { return s.Delete(c.Connection) })
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
 type inviteCommand struct {
@@ -16,25 +17,25 @@ type inviteCommand struct {
 }
 
 type inviteMember struct {
-	common `embed:""`
-	Email  string `arg:"" help:"Email address."`
-	Role   string `env:"-" enum:"member,admin" default:"member" help:"member or admin."`
+	session.Flags `embed:""`
+	Email         string `arg:"" help:"Email address."`
+	Role          string `env:"-" enum:"member,admin" default:"member" help:"member or admin."`
 }
 
 // Run has the server send the mail, once however often it is asked.
 func (c *inviteMember) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
 	key := rand.Text()
 	in := api.NewTeamInvitation{Email: c.Email, Role: api.NewTeamInvitationRole(c.Role)}
-	r, err := s.api.InviteMemberWithResponse(s.Ctx, &api.InviteMemberParams{IdempotencyKey: &key}, in)
+	r, err := s.API.InviteMemberWithResponse(s.Ctx, &api.InviteMemberParams{IdempotencyKey: &key}, in)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	i := r.JSON201.Data
-	return s.emit(i, func() {
+	return s.Emit(i, func() {
 		s.Say("invited %s as %s; the invitation expires %s", screen.Clean(i.Email), i.Role, s.Ago(i.ExpiresAt.Time))
 		if !i.Mailed && i.Link != nil {
 			s.Say("no email was sent, since your own email address is not confirmed: send them this link, %s", screen.Clean(*i.Link))
@@ -43,59 +44,59 @@ func (c *inviteMember) Run(w screen.World) error {
 }
 
 type inviteLink struct {
-	common     `embed:""`
-	Workflow   string   `arg:"" help:"Id or name of the workflow."`
-	Role       string   `env:"-" enum:"viewer,editor" default:"viewer" help:"viewer reads; editor edits and runs it, at your team's expense."`
-	Hours      *int     `env:"-" help:"Hours until it expires, 1 to 720. Default: a week."`
-	Uses       *int     `env:"-" help:"How many may join, 1 to 1000. Default: unlimited."`
-	MaxCredits *float64 `env:"-" placeholder:"CREDITS" help:"What its guests may spend in total. Default: unlimited."`
-	Secrets    bool     `env:"-" name:"allow-secrets" help:"Let editors change and run steps that use the team's secrets. They can then read them."`
+	session.Flags `embed:""`
+	Workflow      string   `arg:"" help:"Id or name of the workflow."`
+	Role          string   `env:"-" enum:"viewer,editor" default:"viewer" help:"viewer reads; editor edits and runs it, at your team's expense."`
+	Hours         *int     `env:"-" help:"Hours until it expires, 1 to 720. Default: a week."`
+	Uses          *int     `env:"-" help:"How many may join, 1 to 1000. Default: unlimited."`
+	MaxCredits    *float64 `env:"-" placeholder:"CREDITS" help:"What its guests may spend in total. Default: unlimited."`
+	Secrets       bool     `env:"-" name:"allow-secrets" help:"Let editors change and run steps that use the team's secrets. They can then read them."`
 }
 
 // Run prints the link; it is shown this once.
 func (c *inviteLink) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	id, err := s.workflowID(c.Workflow)
+	id, err := s.WorkflowID(c.Workflow)
 	if err != nil {
 		return err
 	}
 	key := rand.Text()
 	in := api.NewCollabInvite{WorkflowID: id, Role: api.InviteRole(c.Role), ExpiresInHours: c.Hours, MaxUses: c.Uses, MaxCredits: c.MaxCredits, AllowSecrets: &c.Secrets}
-	r, err := s.api.CreateInviteWithResponse(s.Ctx, &api.CreateInviteParams{IdempotencyKey: &key}, in)
+	r, err := s.API.CreateInviteWithResponse(s.Ctx, &api.CreateInviteParams{IdempotencyKey: &key}, in)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	i := r.JSON201.Data
-	return s.emit(i, func() {
+	return s.Emit(i, func() {
 		s.Say("%s", i.Link)
 		s.Note("It is shown only once, opens the workflow as %s and expires %s. Revoke it with: millrace invite revoke %s", i.Role, s.Ago(i.ExpiresAt.Time), i.ID)
 	})
 }
 
 type inviteList struct {
-	common   `embed:""`
-	Workflow string `arg:"" help:"Id or name of the workflow."`
+	session.Flags `embed:""`
+	Workflow      string `arg:"" help:"Id or name of the workflow."`
 }
 
 // Run lists ended ones, too.
 func (c *inviteList) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	id, err := s.workflowID(c.Workflow)
+	id, err := s.WorkflowID(c.Workflow)
 	if err != nil {
 		return err
 	}
-	r, err := s.api.ListInvitesWithResponse(s.Ctx, &api.ListInvitesParams{WorkflowID: id})
+	r, err := s.API.ListInvitesWithResponse(s.Ctx, &api.ListInvitesParams{WorkflowID: id})
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	list := r.JSON200.Data
-	return s.emit(list, func() {
+	return s.Emit(list, func() {
 		rows := [][]string{{"ID", "ROLE", "STATUS", "USES", "ENDS", "TOKEN"}}
 		for _, i := range list {
 			uses := strconv.Itoa(i.Uses)
@@ -109,19 +110,19 @@ func (c *inviteList) Run(w screen.World) error {
 }
 
 type inviteRevoke struct {
-	common `embed:""`
-	ID     string `arg:"" help:"Id of the link, from invite list."`
+	session.Flags `embed:""`
+	ID            string `arg:"" help:"Id of the link, from invite list."`
 }
 
 // Run works at once, for guests who are there, too.
 func (c *inviteRevoke) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	r, err := s.api.RevokeInviteWithResponse(s.Ctx, &api.RevokeInviteParams{ID: c.ID})
+	r, err := s.API.RevokeInviteWithResponse(s.Ctx, &api.RevokeInviteParams{ID: c.ID})
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
-	return s.emit(r.JSON200.Data, func() { s.Say("revoked %s", c.ID) })
+	return s.Emit(r.JSON200.Data, func() { s.Say("revoked %s", c.ID) })
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/client"
 	"github.com/millrace/millrace/internal/cli/line"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
 type loginCommand struct {
@@ -35,8 +36,8 @@ func (c *loginCommand) Run(w screen.World) error {
 	if err != nil {
 		return err
 	}
-	s := &session{World: w, server: server, calls: &line.Calls{World: w, HTTP: line.HTTPClient()}}
-	if s.api, err = client.New(server, client.WithHTTPClient(line.Checked{Next: s.calls})); err != nil {
+	s := &session.Session{World: w, Server: server, Calls: &line.Calls{World: w, HTTP: line.HTTPClient()}}
+	if s.API, err = client.New(server, client.WithHTTPClient(line.Checked{Next: s.Calls})); err != nil {
 		return err
 	}
 	if u, err := url.Parse(server); err == nil && u.Scheme == "http" && u.Hostname() != "127.0.0.1" && u.Hostname() != "localhost" {
@@ -47,12 +48,12 @@ func (c *loginCommand) Run(w screen.World) error {
 		return err // what was given is wrong; to sign in would be no news
 	}
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
-	s.calls.As = line.GivenToken(g.Token)
-	me, err := s.api.GetMeWithResponse(w.Ctx, nil)
+	s.Calls.As = line.GivenToken(g.Token)
+	me, err := s.API.GetMeWithResponse(w.Ctx, nil)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	who := me.JSON200.Data
 	g.Email = who.Email
@@ -67,7 +68,7 @@ func (c *loginCommand) Run(w screen.World) error {
 	return nil
 }
 
-func (c *loginCommand) ask(s *session) (line.Grant, error) {
+func (c *loginCommand) ask(s *session.Session) (line.Grant, error) {
 	if c.SignUp && c.Email == "" {
 		return line.Grant{}, errors.New("--sign-up needs --email")
 	}
@@ -78,13 +79,13 @@ func (c *loginCommand) ask(s *session) (line.Grant, error) {
 	case c.Email != "":
 		return c.byPassword(s)
 	case c.Device:
-		return line.OnDevice(s.World, s.server)
+		return line.OnDevice(s.World, s.Server)
 	default:
-		return line.InBrowser(s.World, s.server)
+		return line.InBrowser(s.World, s.Server)
 	}
 }
 
-func (c *loginCommand) byPassword(s *session) (line.Grant, error) {
+func (c *loginCommand) byPassword(s *session.Session) (line.Grant, error) {
 	password, err := s.Secret("Password: ")
 	if err != nil {
 		return line.Grant{}, err
@@ -96,7 +97,7 @@ func (c *loginCommand) byPassword(s *session) (line.Grant, error) {
 	}
 	if c.SignUp {
 		name := cmp.Or(c.Name, strings.Split(c.Email, "@")[0])
-		r, err := s.api.SignUpWithResponse(s.Ctx, api.SignUp{Email: c.Email, Password: password, Name: name})
+		r, err := s.API.SignUpWithResponse(s.Ctx, api.SignUp{Email: c.Email, Password: password, Name: name})
 		if err != nil {
 			return line.Grant{}, err
 		}
@@ -106,14 +107,14 @@ func (c *loginCommand) byPassword(s *session) (line.Grant, error) {
 	if c.Code != "" {
 		in.Code = &c.Code
 	}
-	r, err := s.api.SignInWithResponse(s.Ctx, in)
+	r, err := s.API.SignInWithResponse(s.Ctx, in)
 	if e, refused := errors.AsType[*client.Error](err); refused && e.Code == "second_factor_required" && in.Code == nil && s.Interactive() {
 		code, askErr := s.Secret("Code of your second factor: ")
 		if askErr != nil {
 			return line.Grant{}, askErr
 		}
 		in.Code = &code
-		r, err = s.api.SignInWithResponse(s.Ctx, in)
+		r, err = s.API.SignInWithResponse(s.Ctx, in)
 	}
 	if err != nil {
 		return line.Grant{}, err
@@ -167,24 +168,24 @@ func (c *logoutCommand) Run(w screen.World) error {
 }
 
 type whoamiCommand struct {
-	common `embed:""`
+	session.Flags `embed:""`
 }
 
 // Run asks the server, so that it also tells whether the sign-in still works.
 func (c *whoamiCommand) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	r, err := s.api.GetMeWithResponse(w.Ctx, nil)
+	r, err := s.API.GetMeWithResponse(w.Ctx, nil)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	me := r.JSON200.Data
-	return s.emit(me, func() {
+	return s.Emit(me, func() {
 		s.Facts(
 			"name", me.Name, "email", me.Email, "id", me.ID,
-			"team", fmt.Sprintf("%s (%s)", me.Team.Name, me.Team.ID), "role", string(me.Team.Role), "plan", me.Team.Plan, "server", s.server,
+			"team", fmt.Sprintf("%s (%s)", me.Team.Name, me.Team.ID), "role", string(me.Team.Role), "plan", me.Team.Plan, "server", s.Server,
 		)
 	})
 }

@@ -6,38 +6,41 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/definitions"
+	"github.com/millrace/millrace/internal/cli/runs"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
 type estimateCommand struct {
-	common       `embed:""`
-	computeFlags `embed:""`
-	Workflow     string `arg:"" optional:"" help:"Id or name of a workflow: says what its runs took, too."`
+	session.Flags            `embed:""`
+	definitions.ComputeFlags `embed:""`
+	Workflow                 string `arg:"" optional:"" help:"Id or name of a workflow: says what its runs took, too."`
 }
 
 // Run asks for the price; a size the plan does not allow is an answer, too.
 func (c *estimateCommand) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
 	in := api.EstimateRequest{}
-	if in.Compute, in.ResourceProfile, err = c.size(); err != nil {
+	if in.Compute, in.ResourceProfile, err = c.Size(); err != nil {
 		return err
 	}
 	if c.Workflow != "" {
-		id, err := s.workflowID(c.Workflow)
+		id, err := s.WorkflowID(c.Workflow)
 		if err != nil {
 			return err
 		}
 		in.WorkflowID = &id
 	}
-	r, err := s.api.EstimateCostWithResponse(s.Ctx, nil, in)
+	r, err := s.API.EstimateCostWithResponse(s.Ctx, nil, in)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	e := r.JSON200
-	return s.emit(e, func() {
+	return s.Emit(e, func() {
 		allowed, typical := "yes", ""
 		if !e.Allowed {
 			allowed = "no"
@@ -50,7 +53,7 @@ func (c *estimateCommand) Run(w screen.World) error {
 			typical = fmt.Sprintf("%s (9 of 10 within %s), %s credits", screen.Duration(seconds(t.P50Seconds)), screen.Duration(seconds(t.P90Seconds)), screen.Amount(t.Credits))
 		}
 		s.Facts(
-			"size", computeText(e.Compute), "allowed", allowed, "reason", reason,
+			"size", runs.ComputeText(e.Compute), "allowed", allowed, "reason", reason,
 			"price", screen.Amount(e.CreditsPerHour)+" credits an hour", "a minute", screen.Amount(60*e.CreditPerSecond)+" credits",
 			"affordable", screen.Duration(time.Duration(e.AffordableSeconds)*time.Second), "typical run", typical, "plan", e.Plan,
 		)
@@ -60,21 +63,21 @@ func (c *estimateCommand) Run(w screen.World) error {
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
 type creditsCommand struct {
-	common `embed:""`
+	session.Flags `embed:""`
 }
 
 // Run shows what is left, of everything that runs out.
 func (c *creditsCommand) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	r, err := s.api.GetCreditsWithResponse(s.Ctx, nil)
+	r, err := s.API.GetCreditsWithResponse(s.Ctx, nil)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	b := r.JSON200
-	return s.emit(b, func() {
+	return s.Emit(b, func() {
 		storage := screen.Size(b.Storage.UsedBytes)
 		if b.Storage.LimitBytes != nil {
 			storage += " of " + screen.Size(*b.Storage.LimitBytes)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/cli/clitest"
 	"github.com/millrace/millrace/internal/cli/line"
 )
 
@@ -31,7 +32,7 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.mu.Unlock()
 	switch r.URL.Path {
 	case "/.well-known/oauth-authorization-server":
-		answer(w, 200, `{"issuer":"x"}`)
+		clitest.Answer(w, 200, `{"issuer":"x"}`)
 	case "/oauth/authorize":
 		q := r.URL.Query()
 		a.challenge, a.back = q.Get("code_challenge"), q.Get("redirect_uri")
@@ -45,7 +46,7 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		http.Redirect(w, r, a.back+"?"+to.Encode(), http.StatusSeeOther)
 	case "/oauth/device_authorization":
-		answer(w, 200, `{"device_code":"dev","user_code":"WDJB-MJHT","verification_uri":"http://x/device","verification_uri_complete":"","expires_in":60,"interval":5}`)
+		clitest.Answer(w, 200, `{"device_code":"dev","user_code":"WDJB-MJHT","verification_uri":"http://x/device","verification_uri_complete":"","expires_in":60,"interval":5}`)
 	case "/oauth/token":
 		a.token(w, r)
 	case "/oauth/revoke":
@@ -55,7 +56,7 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			status(401)(w)
 			return
 		}
-		answer(w, 200, me)
+		clitest.Answer(w, 200, me)
 	}
 }
 
@@ -73,10 +74,10 @@ func (a *authority) token(w http.ResponseWriter, r *http.Request) {
 		refused = "unsupported_grant_type"
 	}
 	if refused != "" {
-		answer(w, 400, fmt.Sprintf(`{"error":%q}`, refused))
+		clitest.Answer(w, 400, fmt.Sprintf(`{"error":%q}`, refused))
 		return
 	}
-	answer(w, 200, `{"access_token":"oat_1","token_type":"Bearer","expires_in":3600,"refresh_token":"ort_1"}`)
+	clitest.Answer(w, 200, `{"access_token":"oat_1","token_type":"Bearer","expires_in":3600,"refresh_token":"ort_1"}`)
 }
 
 // visit is a browser that follows wherever it is sent.
@@ -92,9 +93,9 @@ func visit(address string) (status int, text string, err error) {
 
 func TestLoginInTheBrowser(t *testing.T) {
 	t.Parallel()
-	d, a := newDesk(t), &authority{}
-	server := serve(t, a.ServeHTTP)
-	d.browse = func(address string) error {
+	d, a := clitest.New(t), &authority{}
+	server := clitest.Serve(t, a.ServeHTTP)
+	d.OnBrowse = func(address string) error {
 		u, err := url.Parse(address)
 		if err != nil {
 			return err
@@ -112,12 +113,12 @@ func TestLoginInTheBrowser(t *testing.T) {
 	if err := (&loginCommand{Address: server}).Run(d.World); err != nil {
 		t.Fatal(err)
 	}
-	ring, err := line.Credentials{Folder: d.folder}.Read()
-	if g := ring.Servers[server]; err != nil || g.Token != "oat_1" || g.Refresh != "ort_1" || g.Email != "ada@example.org" || !g.Expires.Equal(d.now().Add(time.Hour)) {
+	ring, err := line.Credentials{Folder: d.Folder}.Read()
+	if g := ring.Servers[server]; err != nil || g.Token != "oat_1" || g.Refresh != "ort_1" || g.Email != "ada@example.org" || !g.Expires.Equal(d.Time().Add(time.Hour)) {
 		t.Errorf("%+v %v", g, err)
 	}
-	if strings.Contains(d.errOut.String(), "oat_") || d.out.Len() > 0 {
-		t.Errorf("%q %q", d.out, d.errOut)
+	if strings.Contains(d.Errors.String(), "oat_") || d.Printed.Len() > 0 {
+		t.Errorf("%q %q", d.Printed, d.Errors)
 	}
 	if err := (&logoutCommand{}).Run(d.World); err != nil {
 		t.Error(err)
@@ -127,16 +128,16 @@ func TestLoginInTheBrowser(t *testing.T) {
 	if a.revoked != "ort_1" {
 		t.Errorf("revoked %q", a.revoked)
 	}
-	if ring, err := (line.Credentials{Folder: d.folder}).Read(); err != nil || len(ring.Servers) > 0 {
+	if ring, err := (line.Credentials{Folder: d.Folder}).Read(); err != nil || len(ring.Servers) > 0 {
 		t.Errorf("%v %v", ring, err)
 	}
 }
 
 func TestLoginThatIsDeniedInTheBrowser(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	server := serve(t, (&authority{decision: "access_denied"}).ServeHTTP)
-	d.browse = func(address string) error { _, _, err := visit(address); return err }
+	d := clitest.New(t)
+	server := clitest.Serve(t, (&authority{decision: "access_denied"}).ServeHTTP)
+	d.OnBrowse = func(address string) error { _, _, err := visit(address); return err }
 	if err := (&loginCommand{Address: server}).Run(d.World); err == nil || !strings.Contains(err.Error(), "denied") {
 		t.Errorf("got %v", err)
 	}
@@ -156,18 +157,18 @@ func TestLoginOnAnotherDevice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t)
-			server := serve(t, (&authority{device: tt.polls}).ServeHTTP)
-			began := d.now()
+			d := clitest.New(t)
+			server := clitest.Serve(t, (&authority{device: tt.polls}).ServeHTTP)
+			began := d.Time()
 			err := (&loginCommand{Address: server, Device: true}).Run(d.World)
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v", err)
 			}
-			if waited := d.now().Sub(began); waited != tt.waits {
+			if waited := d.Time().Sub(began); waited != tt.waits {
 				t.Errorf("waited %v", waited)
 			}
-			if !strings.Contains(d.errOut.String(), "WDJB-MJHT") {
-				t.Errorf("%q", d.errOut)
+			if !strings.Contains(d.Errors.String(), "WDJB-MJHT") {
+				t.Errorf("%q", d.Errors)
 			}
 		})
 	}
@@ -175,13 +176,13 @@ func TestLoginOnAnotherDevice(t *testing.T) {
 
 func TestLoginWithoutABrowserOrAServerThatCan(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	server := serve(t, (&authority{}).ServeHTTP)
-	d.browse = func(string) error { return io.EOF }
+	d := clitest.New(t)
+	server := clitest.Serve(t, (&authority{}).ServeHTTP)
+	d.OnBrowse = func(string) error { return io.EOF }
 	if err := (&loginCommand{Address: server}).Run(d.World); err == nil || !strings.Contains(err.Error(), "millrace login --device") {
 		t.Errorf("got %v", err)
 	}
-	old := serve(t, func(w http.ResponseWriter, r *http.Request) { status(501)(w) })
+	old := clitest.Serve(t, func(w http.ResponseWriter, r *http.Request) { status(501)(w) })
 	if err := (&loginCommand{Address: old}).Run(d.World); err == nil || !strings.Contains(err.Error(), "--email") {
 		t.Errorf("got %v", err)
 	}

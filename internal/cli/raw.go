@@ -9,23 +9,25 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/millrace/millrace/internal/cli/definitions"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
 type rawCommand struct {
-	common  `embed:""`
-	Method  string   `arg:"" help:"GET, POST, PUT, PATCH or DELETE."`
-	Path    string   `arg:"" help:"Path, such as /api/me; without a leading slash it is below /api/."`
-	Field   []string `short:"f" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Field of the JSON body: JSON where it reads as such, else text."`
-	Text    []string `short:"t" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Field of the JSON body, always text."`
-	Input   string   `env:"-" placeholder:"FILE" help:"Send this file as the body; - is standard input."`
-	Header  []string `short:"H" env:"-" sep:"none" placeholder:"NAME:VALUE" help:"Header to send."`
-	Include bool     `short:"I" env:"-" help:"Print the status and headers, too."`
+	session.Flags `embed:""`
+	Method        string   `arg:"" help:"GET, POST, PUT, PATCH or DELETE."`
+	Path          string   `arg:"" help:"Path, such as /api/me; without a leading slash it is below /api/."`
+	Field         []string `short:"f" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Field of the JSON body: JSON where it reads as such, else text."`
+	Text          []string `short:"t" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Field of the JSON body, always text."`
+	Input         string   `env:"-" placeholder:"FILE" help:"Send this file as the body; - is standard input."`
+	Header        []string `short:"H" env:"-" sep:"none" placeholder:"NAME:VALUE" help:"Header to send."`
+	Include       bool     `short:"I" env:"-" help:"Print the status and headers, too."`
 }
 
 // Run prints the answer as it is, and fails when the server refused.
 func (c *rawCommand) Run(w screen.World) error {
-	s, err := c.visit(w)
+	s, err := c.Visit(w)
 	if err != nil {
 		return err
 	}
@@ -33,9 +35,9 @@ func (c *rawCommand) Run(w screen.World) error {
 	if err != nil {
 		return err
 	}
-	resp, err := s.calls.Do(r)
+	resp, err := s.Calls.Do(r)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	defer resp.Body.Close()
 	if c.Include {
@@ -43,7 +45,7 @@ func (c *rawCommand) Run(w screen.World) error {
 		_ = resp.Header.Write(s.Out) // as say: a reader that left is no failure of ours
 		s.Say("")
 	}
-	if err := s.printBody(resp); err != nil {
+	if err := printBody(s, resp); err != nil {
 		return err
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
@@ -52,8 +54,8 @@ func (c *rawCommand) Run(w screen.World) error {
 	return nil
 }
 
-func (c *rawCommand) request(s *session) (*http.Request, error) {
-	address, err := apiURL(s.server, c.Path)
+func (c *rawCommand) request(s *session.Session) (*http.Request, error) {
+	address, err := apiURL(s.Server, c.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -91,12 +93,12 @@ func apiURL(server, path string) (string, error) {
 	return u.String(), nil
 }
 
-func (c *rawCommand) body(s *session) ([]byte, error) {
+func (c *rawCommand) body(s *session.Session) ([]byte, error) {
 	if c.Input != "" {
 		if len(c.Field)+len(c.Text) > 0 {
 			return nil, fmt.Errorf("--input and fields exclude each other")
 		}
-		return readSmall(s.World, c.Input, maxPDF)
+		return definitions.ReadSmall(s.World, c.Input, maxPDF)
 	}
 	if len(c.Field)+len(c.Text) == 0 {
 		return nil, nil
@@ -107,11 +109,11 @@ func (c *rawCommand) body(s *session) ([]byte, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s: write name=value", f)
 		}
-		typed := schema{}
+		typed := definitions.Schema{}
 		if i >= len(c.Field) {
 			typed.Type = "string"
 		}
-		text, err := typed.value(value)
+		text, err := typed.Value(value)
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +123,7 @@ func (c *rawCommand) body(s *session) ([]byte, error) {
 }
 
 // printBody indents JSON for a person; a script gets the bytes.
-func (s *session) printBody(resp *http.Response) error {
+func printBody(s *session.Session, resp *http.Response) error {
 	if !s.ForPerson() || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		_, err := io.Copy(s.Out, resp.Body)
 		return err

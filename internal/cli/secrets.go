@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
 type secretsCommand struct {
@@ -14,21 +15,21 @@ type secretsCommand struct {
 }
 
 type secretsList struct {
-	common `embed:""`
+	session.Flags `embed:""`
 }
 
 // Run shows what may be known.
 func (c *secretsList) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	r, err := s.api.ListSecretsWithResponse(s.Ctx, nil)
+	r, err := s.API.ListSecretsWithResponse(s.Ctx, nil)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	list := r.JSON200.Data
-	return s.emit(list, func() {
+	return s.Emit(list, func() {
 		rows := [][]string{{"NAME", "VERSION", "CHANGED", "LAST USED", "ENDS IN"}}
 		for _, x := range list {
 			used, hint := "never", ""
@@ -45,8 +46,8 @@ func (c *secretsList) Run(w screen.World) error {
 }
 
 type secretsSet struct {
-	common `embed:""`
-	Name   string `arg:"" help:"Name of the secret. A node that lists it under secrets finds it as SECRET_<name>."`
+	session.Flags `embed:""`
+	Name          string `arg:"" help:"Name of the secret. A node that lists it under secrets finds it as SECRET_<name>."`
 }
 
 // maxSecret is a little more than the server takes, which has the last word.
@@ -56,7 +57,7 @@ const maxSecret = 65 << 10
 // machine, and kept by shells. The line end after the last line is not part of
 // it.
 func (c *secretsSet) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
@@ -64,28 +65,28 @@ func (c *secretsSet) Run(w screen.World) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.api.PutSecretWithResponse(s.Ctx, c.Name, nil, api.NewSecret{Value: value})
+	r, err := s.API.PutSecretWithResponse(s.Ctx, c.Name, nil, api.NewSecret{Value: value})
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	x := r.JSON200.Data
-	return s.emit(x, func() { s.Say("set %s, version %d", x.Name, x.Version) })
+	return s.Emit(x, func() { s.Say("set %s, version %d", x.Name, x.Version) })
 }
 
 type secretsDelete struct {
-	common `embed:""`
-	Name   string `arg:"" help:"Name of the secret."`
+	session.Flags `embed:""`
+	Name          string `arg:"" help:"Name of the secret."`
 }
 
 // Run forgets it at once.
 func (c *secretsDelete) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	r, err := s.api.DeleteSecretWithResponse(s.Ctx, c.Name, nil)
+	r, err := s.API.DeleteSecretWithResponse(s.Ctx, c.Name, nil)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
-	return s.emit(r.JSON200.Data, func() { s.Say("deleted %s", c.Name) })
+	return s.Emit(r.JSON200.Data, func() { s.Say("deleted %s", c.Name) })
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
 type serviceAccountsCommand struct {
@@ -17,20 +18,20 @@ type serviceAccountsCommand struct {
 }
 
 type serviceAccountsList struct {
-	common `embed:""`
+	session.Flags `embed:""`
 }
 
 // Run shows tokens without what makes them tokens.
 func (c *serviceAccountsList) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	r, err := s.api.ListServiceAccountsWithResponse(s.Ctx, nil)
+	r, err := s.API.ListServiceAccountsWithResponse(s.Ctx, nil)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
-	return s.emit(r.JSON200.Data, func() {
+	return s.Emit(r.JSON200.Data, func() {
 		rows := [][]string{{"ACCOUNT", "ROLE", "TOKEN", "SCOPES", "EXPIRES", "LAST USED", "ENDS IN"}}
 		for _, a := range r.JSON200.Data {
 			rows = append(rows, []string{a.Name + "  " + a.ID, string(a.Role), "", "", "", "", ""})
@@ -58,58 +59,58 @@ func scopeWords(list []api.Scope) string {
 }
 
 type serviceAccountsCreate struct {
-	common `embed:""`
-	Name   string `arg:"" help:"Name, such as the program that uses it."`
-	Role   string `env:"-" enum:"viewer,member,admin" default:"member" help:"viewer, member or admin."`
+	session.Flags `embed:""`
+	Name          string `arg:"" help:"Name, such as the program that uses it."`
+	Role          string `env:"-" enum:"viewer,member,admin" default:"member" help:"viewer, member or admin."`
 }
 
 // Run prints the id that the other commands take.
 func (c *serviceAccountsCreate) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
 	role := api.Role(c.Role)
-	r, err := s.api.CreateServiceAccountWithResponse(s.Ctx, nil, api.NewServiceAccount{Name: c.Name, Role: &role})
+	r, err := s.API.CreateServiceAccountWithResponse(s.Ctx, nil, api.NewServiceAccount{Name: c.Name, Role: &role})
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	a := r.JSON201.Data
-	return s.emit(a, func() {
+	return s.Emit(a, func() {
 		s.Say("%s", a.ID)
 		s.Note("Create a token for it with: millrace service-accounts token %s NAME", a.ID)
 	})
 }
 
 type serviceAccountsDelete struct {
-	common `embed:""`
-	ID     string `arg:"" help:"Id of the service account."`
+	session.Flags `embed:""`
+	ID            string `arg:"" help:"Id of the service account."`
 }
 
 // Run ends its tokens, too.
 func (c *serviceAccountsDelete) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	r, err := s.api.DeleteServiceAccountWithResponse(s.Ctx, c.ID, nil)
+	r, err := s.API.DeleteServiceAccountWithResponse(s.Ctx, c.ID, nil)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
-	return s.emit(r.JSON200.Data, func() { s.Say("deleted %s", c.ID) })
+	return s.Emit(r.JSON200.Data, func() { s.Say("deleted %s", c.ID) })
 }
 
 type serviceAccountsToken struct {
-	common `embed:""`
-	ID     string   `arg:"" help:"Id of the service account."`
-	Name   string   `arg:"" help:"What the token is for."`
-	Scopes []string `env:"-" help:"read, run, write, admin. Default: all of its role."`
-	Days   *int     `env:"-" help:"Days until it expires, 1 to 366. Default: 90."`
+	session.Flags `embed:""`
+	ID            string   `arg:"" help:"Id of the service account."`
+	Name          string   `arg:"" help:"What the token is for."`
+	Scopes        []string `env:"-" help:"read, run, write, admin. Default: all of its role."`
+	Days          *int     `env:"-" help:"Days until it expires, 1 to 366. Default: 90."`
 }
 
 // Run prints the token alone, for a pipe into another program's secrets.
 func (c *serviceAccountsToken) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
@@ -117,15 +118,15 @@ func (c *serviceAccountsToken) Run(w screen.World) error {
 	for _, scope := range c.Scopes {
 		in.Scopes = append(in.Scopes, api.Scope(scope))
 	}
-	r, err := s.api.CreateServiceTokenWithResponse(s.Ctx, c.ID, nil, in)
+	r, err := s.API.CreateServiceTokenWithResponse(s.Ctx, c.ID, nil, in)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
-	return s.emitToken(r.JSON201.Data)
+	return emitToken(s, r.JSON201.Data)
 }
 
-func (s *session) emitToken(t api.CreatedAPIToken) error {
-	return s.emit(t, func() {
+func emitToken(s *session.Session, t api.CreatedAPIToken) error {
+	return s.Emit(t, func() {
 		s.Say("%s", t.Token)
 		s.Note("It is shown only now, and expires %s.", s.Ago(t.ExpiresAt.Time))
 	})
@@ -138,38 +139,38 @@ type serviceToken struct {
 }
 
 type serviceAccountsRotate struct {
-	common       `embed:""`
-	serviceToken `embed:""`
-	Overlap      int `env:"-" default:"24" help:"Hours for which the old token works on, 0 to 720."`
+	session.Flags `embed:""`
+	serviceToken  `embed:""`
+	Overlap       int `env:"-" default:"24" help:"Hours for which the old token works on, 0 to 720."`
 }
 
 // Run prints the new token.
 func (c *serviceAccountsRotate) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	r, err := s.api.RotateServiceTokenWithResponse(s.Ctx, c.ID, c.Token, nil, api.TokenRotation{OverlapHours: &c.Overlap})
+	r, err := s.API.RotateServiceTokenWithResponse(s.Ctx, c.ID, c.Token, nil, api.TokenRotation{OverlapHours: &c.Overlap})
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
-	return s.emitToken(r.JSON201.Data)
+	return emitToken(s, r.JSON201.Data)
 }
 
 type serviceAccountsRevoke struct {
-	common       `embed:""`
-	serviceToken `embed:""`
+	session.Flags `embed:""`
+	serviceToken  `embed:""`
 }
 
 // Run works at once.
 func (c *serviceAccountsRevoke) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	r, err := s.api.RevokeServiceTokenWithResponse(s.Ctx, c.ID, c.Token, nil)
+	r, err := s.API.RevokeServiceTokenWithResponse(s.Ctx, c.ID, c.Token, nil)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
-	return s.emit(r.JSON200.Data, func() { s.Say("revoked %s", c.Token) })
+	return s.Emit(r.JSON200.Data, func() { s.Say("revoked %s", c.Token) })
 }

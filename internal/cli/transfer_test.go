@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/clitest"
 	"github.com/millrace/millrace/internal/cli/transfer"
 )
 
@@ -25,8 +25,8 @@ func sumOf(text string) string {
 // TestADownloadStaysInItsFolder tries what a run could call its outputs.
 func TestADownloadStaysInItsFolder(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	s := d.session(t, serve(t, func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("evil")) }))
+	d := clitest.New(t)
+	s := d.Session(t, clitest.Serve(t, func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("evil")) }))
 	parent := t.TempDir()
 	folder := filepath.Join(parent, "to")
 	outside := filepath.Join(parent, "outside")
@@ -38,13 +38,13 @@ func TestADownloadStaysInItsFolder(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(folder, "link")); err != nil {
 		t.Fatal(err)
 	}
-	to, err := s.folder(folder, true)
+	to, err := s.Folder(folder, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer to.Close()
 	for _, name := range []string{"../evil", "/evil", "a/../../evil", "..", ".", "", "a\x00b", `..\evil`, "link/evil", "a//b", "new\nline"} {
-		if err := to.Fetch(transfer.File{Path: name, URL: s.server, Sum: sumOf("evil"), Size: 4}); err == nil {
+		if err := to.Fetch(transfer.File{Path: name, URL: s.Server, Sum: sumOf("evil"), Size: 4}); err == nil {
 			t.Errorf("%q was written", name)
 		}
 	}
@@ -54,24 +54,8 @@ func TestADownloadStaysInItsFolder(t *testing.T) {
 	if got, _ := os.ReadDir(parent); len(got) != 2 {
 		t.Errorf("beside: %v", got)
 	}
-	if err := to.Fetch(transfer.File{Path: "sub/fine", URL: s.server, Sum: sumOf("evil"), Size: 4}); err != nil {
+	if err := to.Fetch(transfer.File{Path: "sub/fine", URL: s.Server, Sum: sumOf("evil"), Size: 4}); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestEveryOutputHasAPlaceOfItsOwn(t *testing.T) {
-	t.Parallel()
-	zero, one := 0, 1
-	got := places([]api.Output{
-		{Name: "a.txt", NodeID: "x", Port: "o", Index: &zero},
-		{Name: "b.txt", NodeID: "x", Port: "o", Index: &zero},
-		{Name: "B.txt", NodeID: "x", Port: "o", Index: &one},
-		{Name: "b.txt", NodeID: "y", Port: "o"},
-		{Name: "b.txt", NodeID: "y", Port: "o"},
-	})
-	want := "a.txt x/o/0/b.txt x/o/1/B.txt y/o/b.txt y/o/2-b.txt"
-	if strings.Join(got, " ") != want {
-		t.Errorf("got %q", got)
 	}
 }
 
@@ -109,10 +93,10 @@ func TestDownloadsAreWholeOrNotThere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, folder := newDesk(t), t.TempDir()
+			d, folder := clitest.New(t), t.TempDir()
 			var mu sync.Mutex
 			var ranges []string
-			s := d.session(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+			s := d.Session(t, clitest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 				mu.Lock()
 				ranges = append(ranges, r.Header.Get("Range"))
 				n := len(ranges)
@@ -122,7 +106,7 @@ func TestDownloadsAreWholeOrNotThere(t *testing.T) {
 				}
 				tt.handle(n, w, r)
 			}))
-			f := transfer.File{Path: "f", URL: s.server + "/f", Sum: sumOf(text), Size: int64(len(text))}
+			f := transfer.File{Path: "f", URL: s.Server + "/f", Sum: sumOf(text), Size: int64(len(text))}
 			for name, content := range map[string]string{"." + "f." + f.Sum[:12] + ".part": tt.part, "f": tt.there} {
 				if content != "" {
 					if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil {
@@ -130,7 +114,7 @@ func TestDownloadsAreWholeOrNotThere(t *testing.T) {
 					}
 				}
 			}
-			to, err := s.folder(folder, false)
+			to, err := s.Folder(folder, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +146,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	switch r.URL.Path {
 	case "/api/files/presign":
-		answer(w, 200, fmt.Sprintf(`{"success":true,"data":{"url":"http://%s/put","key":"teams/t/uploads/1/f","method":"PUT","expiresAt":"2099-01-01T00:00:00.000Z"}}`, r.Host))
+		clitest.Answer(w, 200, fmt.Sprintf(`{"success":true,"data":{"url":"http://%s/put","key":"teams/t/uploads/1/f","method":"PUT","expiresAt":"2099-01-01T00:00:00.000Z"}}`, r.Host))
 	case "/put":
 		var body bytes.Buffer
 		_, _ = body.ReadFrom(r.Body)
@@ -181,7 +165,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if s.kept != nil {
 			list = fmt.Sprintf(`{"key":"teams/t/uploads/1/f","name":"f","source":"upload","size":%d,"sha256":%q}`, len(s.kept), sumOf(string(s.kept)))
 		}
-		answer(w, 200, `{"success":true,"data":[`+list+`],"page":{"hasMore":false,"nextCursor":null}}`)
+		clitest.Answer(w, 200, `{"success":true,"data":[`+list+`],"page":{"hasMore":false,"nextCursor":null}}`)
 	}
 }
 
@@ -215,13 +199,13 @@ func TestUploadsAreCompared(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, keep := newDesk(t), &shelf{store: tt.store}
-			s := d.session(t, serve(t, keep.ServeHTTP))
+			d, keep := clitest.New(t), &shelf{store: tt.store}
+			s := d.Session(t, clitest.Serve(t, keep.ServeHTTP))
 			path := filepath.Join(t.TempDir(), "f")
 			if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := s.upload(path, "")
+			_, err := s.Upload(path, "")
 			if (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
 				t.Errorf("got %v", err)
 			}

@@ -2,15 +2,15 @@ package cli
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/definitions"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
 type workflowsCommand struct {
@@ -22,20 +22,20 @@ type workflowsCommand struct {
 }
 
 type workflowsList struct {
-	common `embed:""`
+	session.Flags `embed:""`
 }
 
 // Run lists them all.
 func (c *workflowsList) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	list, err := s.workflows()
+	list, err := s.Workflows()
 	if err != nil {
 		return err
 	}
-	return s.emit(list, func() {
+	return s.Emit(list, func() {
 		if len(list) == 0 {
 			s.Note("The team has no workflows yet: create one with millrace workflows apply workflow.json")
 			return
@@ -52,107 +52,40 @@ func (c *workflowsList) Run(w screen.World) error {
 	})
 }
 
-func (s *session) workflows() ([]api.WorkflowRow, error) {
-	return pages(0, func(cursor *string) ([]api.WorkflowRow, api.Page, error) {
-		r, err := s.api.ListWorkflowsWithResponse(s.Ctx, &api.ListWorkflowsParams{Cursor: cursor})
-		if err != nil {
-			return nil, api.Page{}, s.explain(err)
-		}
-		return r.JSON200.Data, r.JSON200.Page, nil
-	})
-}
-
-// pages reads a list until its end, or until it has most rows.
-func pages[T any](most int, page func(cursor *string) ([]T, api.Page, error)) ([]T, error) {
-	all := []T{}
-	var cursor *string
-	for {
-		rows, p, err := page(cursor)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, rows...)
-		if most > 0 && len(all) >= most {
-			return all[:most], nil
-		}
-		if !p.HasMore || p.NextCursor == nil {
-			return all, nil
-		}
-		cursor = p.NextCursor
-	}
-}
-
-// workflowID finds a workflow by its id or name.
-func (s *session) workflowID(name string) (string, error) {
-	if strings.HasPrefix(name, "wf_") {
-		return name, nil
-	}
-	list, err := s.workflows()
-	if err != nil {
-		return "", err
-	}
-	var found []string
-	for _, f := range list {
-		if f.Name == name {
-			found = append(found, f.ID)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return "", fmt.Errorf("the team has no workflow %q: see millrace workflows list", name)
-	case 1:
-		return found[0], nil
-	default:
-		return "", fmt.Errorf("%d workflows are called %q: name one by its id (%s)", len(found), name, strings.Join(found, ", "))
-	}
-}
-
-func (s *session) workflow(name string) (api.Workflow, error) {
-	id, err := s.workflowID(name)
-	if err != nil {
-		return api.Workflow{}, err
-	}
-	r, err := s.api.GetWorkflowWithResponse(s.Ctx, id, nil)
-	if err != nil {
-		return api.Workflow{}, s.explain(err)
-	}
-	return r.JSON200.Data, nil
-}
-
 // workflowArg names a workflow.
 type workflowArg struct {
 	Name string `arg:"" name:"workflow" help:"Id or name."`
 }
 
 // at opens a session and finds the workflow.
-func (a workflowArg) at(c common, w screen.World) (*session, api.Workflow, error) {
-	s, err := c.open(w)
+func (a workflowArg) at(c session.Flags, w screen.World) (*session.Session, api.Workflow, error) {
+	s, err := c.Open(w)
 	if err != nil {
 		return nil, api.Workflow{}, err
 	}
-	f, err := s.workflow(a.Name)
+	f, err := s.Workflow(a.Name)
 	return s, f, err
 }
 
 type workflowsGet struct {
-	common      `embed:""`
-	workflowArg `embed:""`
+	session.Flags `embed:""`
+	workflowArg   `embed:""`
 }
 
 // Run shows what a person needs to run it.
 func (c *workflowsGet) Run(w screen.World) error {
-	s, f, err := c.at(c.common, w)
+	s, f, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
 	}
-	return s.emit(f, func() {
+	return s.Emit(f, func() {
 		s.Facts("name", f.Name, "id", f.ID, "description", f.Description, "revision", strconv.Itoa(f.Revision), "by", f.CreatedBy.Name, "updated", s.Ago(f.UpdatedAt.Time))
-		describe(s.World, f.Definition)
-		s.problems(f.Problems)
+		definitions.Describe(s.World, f.Definition)
+		problems(s, f.Problems)
 	})
 }
 
-func (s *session) problems(list []api.Problem) {
+func problems(s *session.Session, list []api.Problem) {
 	if len(list) == 0 {
 		return
 	}
@@ -163,83 +96,40 @@ func (s *session) problems(list []api.Problem) {
 }
 
 type workflowsApply struct {
-	common `embed:""`
-	File   string `arg:"" help:"A definition, or what export printed; - is standard input."`
-	Name   string `env:"-" help:"Name of the workflow. Default: the one in the file, else the file's own name."`
+	session.Flags `embed:""`
+	File          string `arg:"" help:"A definition, or what export printed; - is standard input."`
+	Name          string `env:"-" help:"Name of the workflow. Default: the one in the file, else the file's own name."`
 }
 
 // Run tells what became of it.
 func (c *workflowsApply) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	f, made, err := s.apply(c.File, c.Name)
+	f, made, err := s.Apply(c.File, c.Name)
 	if err != nil {
 		return err
 	}
-	return s.emit(f, func() {
+	return s.Emit(f, func() {
 		verb := "updated"
 		if made {
 			verb = "created"
 		}
 		s.Say("%s %s %s (revision %d)", verb, f.ID, screen.Clean(f.Name), f.Revision)
-		s.problems(f.Problems)
+		problems(s, f.Problems)
 	})
 }
 
-// apply makes the workflow of this name, or changes it to what the file says.
-func (s *session) apply(path, name string) (f api.Workflow, made bool, err error) {
-	in, err := readWorkflow(s.World, path, name)
-	if err != nil {
-		return f, false, err
-	}
-	list, err := s.workflows()
-	if err != nil {
-		return f, false, err
-	}
-	var ids []string
-	for _, row := range list {
-		if row.Name == in.Name {
-			ids = append(ids, row.ID)
-		}
-	}
-	switch len(ids) {
-	case 0:
-		key := rand.Text()
-		r, err := s.api.CreateWorkflowWithResponse(s.Ctx, &api.CreateWorkflowParams{IdempotencyKey: &key}, in)
-		if err != nil {
-			return f, false, s.explain(err)
-		}
-		return r.JSON201.Data, true, nil
-	case 1:
-		edit := api.WorkflowEdit{Definition: in.Definition, Description: in.Description}
-		r, err := s.api.UpdateWorkflowWithResponse(s.Ctx, ids[0], nil, edit)
-		if err != nil {
-			return f, false, s.explain(err)
-		}
-		return r.JSON200.Data, false, nil
-	default:
-		return f, false, fmt.Errorf("%d workflows are called %q (%s): rename or delete all but one", len(ids), in.Name, strings.Join(ids, ", "))
-	}
-}
-
 type workflowsExport struct {
-	common      `embed:""`
-	workflowArg `embed:""`
-	Output      string `short:"o" env:"-" placeholder:"FILE" help:"Write to this file."`
-}
-
-// exported is a workflow as a file.
-type exported struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Definition  json.RawMessage `json:"definition"`
+	session.Flags `embed:""`
+	workflowArg   `embed:""`
+	Output        string `short:"o" env:"-" placeholder:"FILE" help:"Write to this file."`
 }
 
 // Run prints what apply takes; it is JSON either way.
 func (c *workflowsExport) Run(w screen.World) error {
-	_, f, err := c.at(c.common, w)
+	_, f, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
 	}
@@ -247,7 +137,7 @@ func (c *workflowsExport) Run(w screen.World) error {
 	out := json.NewEncoder(&text)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", "  ")
-	if err := out.Encode(exported{f.Name, f.Description, f.Definition}); err != nil {
+	if err := out.Encode(definitions.Exported{Name: f.Name, Description: f.Description, Definition: f.Definition}); err != nil {
 		return err
 	}
 	if c.Output == "" || c.Output == "-" {
@@ -262,23 +152,23 @@ func (c *workflowsExport) Run(w screen.World) error {
 }
 
 type workflowsDelete struct {
-	common      `embed:""`
-	workflowArg `embed:""`
-	Yes         bool `short:"y" env:"-" help:"Do not ask."`
+	session.Flags `embed:""`
+	workflowArg   `embed:""`
+	Yes           bool `short:"y" env:"-" help:"Do not ask."`
 }
 
 // Run asks first: a deleted workflow is gone.
 func (c *workflowsDelete) Run(w screen.World) error {
-	s, f, err := c.at(c.common, w)
+	s, f, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
 	}
 	if err := s.Sure(c.Yes, fmt.Sprintf("Delete the workflow %s (%s) and cancel its runs?", screen.Clean(f.Name), f.ID)); err != nil {
 		return err
 	}
-	r, err := s.api.DeleteWorkflowWithResponse(s.Ctx, f.ID, nil)
+	r, err := s.API.DeleteWorkflowWithResponse(s.Ctx, f.ID, nil)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
-	return s.emit(r.JSON200.Data, func() { s.Say("deleted %s", f.ID) })
+	return s.Emit(r.JSON200.Data, func() { s.Say("deleted %s", f.ID) })
 }

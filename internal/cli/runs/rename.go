@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
 // labelFlags say what a run is called.
@@ -16,17 +17,17 @@ type labelFlags struct {
 }
 
 type runsRename struct {
-	common `embed:""`
-	Run_   string   `arg:"" name:"run" help:"Id of the run."`
-	Name   *string  `arg:"" optional:"" help:"The name; an empty one removes it."`
-	Note   *string  `env:"-" help:"The note; an empty one removes it."`
-	Tag    []string `env:"-" sep:"none" help:"A tag, in place of those there are; may be given again."`
-	NoTags bool     `env:"-" help:"Remove all tags."`
+	session.Flags `embed:""`
+	Run_          string   `arg:"" name:"run" help:"Id of the run."`
+	Name          *string  `arg:"" optional:"" help:"The name; an empty one removes it."`
+	Note          *string  `env:"-" help:"The note; an empty one removes it."`
+	Tag           []string `env:"-" sep:"none" help:"A tag, in place of those there are; may be given again."`
+	NoTags        bool     `env:"-" help:"Remove all tags."`
 }
 
 // Run changes what is named and leaves the rest.
 func (c *runsRename) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
@@ -38,12 +39,12 @@ func (c *runsRename) Run(w screen.World) error {
 	if in.Name == nil && in.Note == nil && in.Tags == nil {
 		return errors.New("nothing to change: give a name, --note, --tag or --no-tags")
 	}
-	r, err := s.api.EditRunWithResponse(s.Ctx, c.Run_, nil, in)
+	r, err := s.API.EditRunWithResponse(s.Ctx, c.Run_, nil, in)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	row := r.JSON200.Data
-	return s.emit(row, func() { s.Say("%s is %s", row.ID, nameText(row.Name, row.Tags)) })
+	return s.Emit(row, func() { s.Say("%s is %s", row.ID, nameText(row.Name, row.Tags)) })
 }
 
 func text(value *string) string {

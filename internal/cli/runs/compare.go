@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"encoding/json"
@@ -7,30 +7,31 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
 type runsCompare struct {
-	common `embed:""`
-	A      string `arg:"" help:"Id of a run."`
-	B      string `arg:"" help:"Id of another run."`
-	All    bool   `env:"-" help:"Show what is the same, too."`
+	session.Flags `embed:""`
+	A             string `arg:"" help:"Id of a run."`
+	B             string `arg:"" help:"Id of another run."`
+	All           bool   `env:"-" help:"Show what is the same, too."`
 }
 
 // Run prints what is different, and what that did.
 func (c *runsCompare) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	got, err := s.api.CompareRunsWithResponse(s.Ctx, &api.CompareRunsParams{A: c.A, B: c.B})
+	got, err := s.API.CompareRunsWithResponse(s.Ctx, &api.CompareRunsParams{A: c.A, B: c.B})
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	both := got.JSON200.Data
-	return s.emit(both, func() { c.show(s, both) })
+	return s.Emit(both, func() { c.show(s, both) })
 }
 
-func (c *runsCompare) show(s *session, both api.RunComparison) {
+func (c *runsCompare) show(s *session.Session, both api.RunComparison) {
 	rows := [][]string{{"", "A", "B"}}
 	add := func(name, a, b string, same bool) {
 		if !same || c.All {
@@ -41,7 +42,7 @@ func (c *runsCompare) show(s *session, both api.RunComparison) {
 	add("status", string(both.A.Status), string(both.B.Status), false)
 	add("took", screen.Milliseconds(both.A.DurationMs), screen.Milliseconds(both.B.DurationMs), false)
 	add("credits", screen.Amount(both.A.CreditsUsed), screen.Amount(both.B.CreditsUsed), false)
-	add("size", computeText(both.A.Compute), computeText(both.B.Compute), both.A.Compute == both.B.Compute)
+	add("size", ComputeText(both.A.Compute), ComputeText(both.B.Compute), both.A.Compute == both.B.Compute)
 	for _, p := range both.Parameters {
 		add("parameter "+p.Name, jsonText(p.A), jsonText(p.B), p.Same)
 	}

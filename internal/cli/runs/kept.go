@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"errors"
@@ -7,28 +7,29 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 	"github.com/millrace/millrace/internal/cli/transfer"
 )
 
 type runsKept struct {
-	common  `embed:""`
-	Run_    string `arg:"" name:"run" help:"Id of the run."`
-	Node    string `arg:"" optional:"" help:"Id of the step. Without it: list what is kept of the run."`
-	Shard   int    `env:"-" help:"Which item of a scattered step, from 0."`
-	Attempt int    `env:"-" help:"Which attempt, from 1. Default: the newest that is kept."`
-	To      string `env:"-" help:"Fetch the files into this folder."`
-	Force   bool   `env:"-" help:"Replace files that are there and differ."`
+	session.Flags `embed:""`
+	Run_          string `arg:"" name:"run" help:"Id of the run."`
+	Node          string `arg:"" optional:"" help:"Id of the step. Without it: list what is kept of the run."`
+	Shard         int    `env:"-" help:"Which item of a scattered step, from 0."`
+	Attempt       int    `env:"-" help:"Which attempt, from 1. Default: the newest that is kept."`
+	To            string `env:"-" help:"Fetch the files into this folder."`
+	Force         bool   `env:"-" help:"Replace files that are there and differ."`
 }
 
 // Run lists what is kept, or fetches it.
 func (c *runsKept) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	got, err := s.api.ListKeptAttemptsWithResponse(s.Ctx, c.Run_, nil)
+	got, err := s.API.ListKeptAttemptsWithResponse(s.Ctx, c.Run_, nil)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	if c.Node == "" {
 		return c.attempts(s, got.JSON200.Data)
@@ -45,8 +46,8 @@ func (c *runsKept) Run(w screen.World) error {
 	return c.files(s, attempt)
 }
 
-func (c *runsKept) attempts(s *session, list []api.KeptAttempt) error {
-	return s.emit(list, func() {
+func (c *runsKept) attempts(s *session.Session, list []api.KeptAttempt) error {
+	return s.Emit(list, func() {
 		if len(list) == 0 {
 			s.Note("Nothing is kept of this run: no step failed, its folder has had its time, or there was no room.")
 			return
@@ -61,14 +62,14 @@ func (c *runsKept) attempts(s *session, list []api.KeptAttempt) error {
 	})
 }
 
-func (c *runsKept) files(s *session, attempt int) error {
-	got, err := s.api.ListKeptFilesWithResponse(s.Ctx, c.Run_, c.Node, c.Shard, attempt, nil)
+func (c *runsKept) files(s *session.Session, attempt int) error {
+	got, err := s.API.ListKeptFilesWithResponse(s.Ctx, c.Run_, c.Node, c.Shard, attempt, nil)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	list := got.JSON200.Data
 	if c.To == "" {
-		return s.emit(list, func() {
+		return s.Emit(list, func() {
 			rows := [][]string{{"PATH", "KIND", "SIZE", "KEPT"}}
 			for _, f := range list {
 				rows = append(rows, []string{f.Path, f.Kind, screen.Size(f.Size), map[bool]string{true: "yes", false: "–"}[f.URL != nil]})
@@ -76,7 +77,7 @@ func (c *runsKept) files(s *session, attempt int) error {
 			s.Table(rows)
 		})
 	}
-	folder, err := s.folder(c.To, c.Force)
+	folder, err := s.Folder(c.To, c.Force)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (c *runsKept) files(s *session, attempt int) error {
 			continue
 		}
 		if err := folder.Fetch(transfer.File{Path: f.Path, URL: *f.URL, Size: f.Size}); err != nil {
-			return s.explain(err)
+			return s.Explain(err)
 		}
 		s.Say("%s", filepath.Join(c.To, filepath.FromSlash(f.Path)))
 	}

@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"path/filepath"
@@ -7,43 +7,44 @@ import (
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/reproduce"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 	"github.com/millrace/millrace/internal/cli/transfer"
 )
 
 type runsReproduce struct {
-	common `embed:""`
-	Run_   string `arg:"" name:"run" help:"Id of the run."`
-	Node   string `arg:"" help:"Id of the step."`
-	Shard  int    `env:"-" help:"Which item of a scattered step, from 0."`
-	To     string `env:"-" required:"" help:"Folder to write to."`
-	Force  bool   `env:"-" help:"Replace files that are there and differ."`
+	session.Flags `embed:""`
+	Run_          string `arg:"" name:"run" help:"Id of the run."`
+	Node          string `arg:"" help:"Id of the step."`
+	Shard         int    `env:"-" help:"Which item of a scattered step, from 0."`
+	To            string `env:"-" required:"" help:"Folder to write to."`
+	Force         bool   `env:"-" help:"Replace files that are there and differ."`
 }
 
 // Run fetches what a step was given, and writes how to do it again.
 func (c *runsReproduce) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	got, err := s.api.GetRecipeWithResponse(s.Ctx, c.Run_, c.Node, &api.GetRecipeParams{Shard: &c.Shard})
+	got, err := s.API.GetRecipeWithResponse(s.Ctx, c.Run_, c.Node, &api.GetRecipeParams{Shard: &c.Shard})
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	r := got.JSON200.Data
-	folder, err := s.folder(c.To, c.Force)
+	folder, err := s.Folder(c.To, c.Force)
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
 	for _, f := range r.Files {
 		if err := folder.Fetch(transfer.File{Path: f.Path, URL: f.URL, Sum: text(f.Sha256), Size: f.Size}); err != nil {
-			return s.explain(err)
+			return s.Explain(err)
 		}
 	}
 	if err := reproduce.Write(c.To, reproduce.Step{Run: c.Run_, Node: c.Node, Recipe: r}); err != nil {
 		return err
 	}
-	return s.emit(r, func() {
+	return s.Emit(r, func() {
 		s.Say("%s", filepath.Join(c.To, "run.sh"))
 		s.Note("It does step %s again, as attempt %d did: %s/run.sh", c.Node, r.Attempt, strings.TrimSuffix(c.To, "/"))
 	})

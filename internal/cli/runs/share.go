@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"crypto/rand"
@@ -7,30 +7,31 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
 type runsShare struct {
-	common    `embed:""`
-	Run_      string   `arg:"" name:"run" help:"Id of the run."`
-	Hours     int      `env:"-" default:"168" help:"How long the link works, 1 to 720 hours."`
-	Param     []string `short:"p" env:"-" sep:"none" placeholder:"NAME" help:"A parameter to show; may be given again."`
-	AllowCopy bool     `env:"-" help:"Let people copy the workflow to a team of theirs."`
+	session.Flags `embed:""`
+	Run_          string   `arg:"" name:"run" help:"Id of the run."`
+	Hours         int      `env:"-" default:"168" help:"How long the link works, 1 to 720 hours."`
+	Param         []string `short:"p" env:"-" sep:"none" placeholder:"NAME" help:"A parameter to show; may be given again."`
+	AllowCopy     bool     `env:"-" help:"Let people copy the workflow to a team of theirs."`
 }
 
 // Run makes a link; its token is shown this once.
 func (c *runsShare) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
 	key := rand.Text()
-	r, err := s.api.CreateResultLinkWithResponse(s.Ctx, c.Run_, &api.CreateResultLinkParams{IdempotencyKey: &key},
+	r, err := s.API.CreateResultLinkWithResponse(s.Ctx, c.Run_, &api.CreateResultLinkParams{IdempotencyKey: &key},
 		api.NewResultLink{ExpiresInHours: &c.Hours, Parameters: c.Param, AllowCopy: &c.AllowCopy})
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	made := r.JSON201.Data
-	return s.emit(made, func() {
+	return s.Emit(made, func() {
 		s.Say("%s", made.Link)
 		s.Note("Whoever has the link sees the graph and the outputs until %s. It is shown this once; end it with: millrace runs unshare %s %s",
 			made.ExpiresAt.Local().Format("2006-01-02 15:04"), made.RunID, made.ID)
@@ -38,22 +39,22 @@ func (c *runsShare) Run(w screen.World) error {
 }
 
 type runsLinks struct {
-	common `embed:""`
-	Run_   string `arg:"" name:"run" help:"Id of the run."`
+	session.Flags `embed:""`
+	Run_          string `arg:"" name:"run" help:"Id of the run."`
 }
 
 // Run lists the links to a run's results.
 func (c *runsLinks) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	r, err := s.api.ListResultLinksWithResponse(s.Ctx, c.Run_, nil)
+	r, err := s.API.ListResultLinksWithResponse(s.Ctx, c.Run_, nil)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	list := r.JSON200.Data
-	return s.emit(list, func() {
+	return s.Emit(list, func() {
 		rows := [][]string{{"ID", "STATUS", "VIEWS", "SHOWS", "ENDS", "BY"}}
 		for _, l := range list {
 			rows = append(rows, []string{l.ID, l.Status, strconv.Itoa(l.Views), strings.Join(l.Parameters, " "), l.ExpiresAt.Local().Format("2006-01-02 15:04"), l.CreatedBy.Name})
@@ -63,20 +64,20 @@ func (c *runsLinks) Run(w screen.World) error {
 }
 
 type runsUnshare struct {
-	common `embed:""`
-	Run_   string `arg:"" name:"run" help:"Id of the run."`
-	Link   string `arg:"" help:"Id of the link, as runs links shows it."`
+	session.Flags `embed:""`
+	Run_          string `arg:"" name:"run" help:"Id of the run."`
+	Link          string `arg:"" help:"Id of the link, as runs links shows it."`
 }
 
 // Run ends a link at once.
 func (c *runsUnshare) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	r, err := s.api.RevokeResultLinkWithResponse(s.Ctx, c.Run_, &api.RevokeResultLinkParams{LinkID: c.Link})
+	r, err := s.API.RevokeResultLinkWithResponse(s.Ctx, c.Run_, &api.RevokeResultLinkParams{LinkID: c.Link})
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
-	return s.emit(r.JSON200.Data, func() { s.Say("%s is revoked", c.Link) })
+	return s.Emit(r.JSON200.Data, func() { s.Say("%s is revoked", c.Link) })
 }

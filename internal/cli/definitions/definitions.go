@@ -1,4 +1,6 @@
-package cli
+// Package definitions reads workflows from files, and the parameters and inputs
+// that a run is given on the command line.
+package definitions
 
 import (
 	"bytes"
@@ -17,13 +19,13 @@ import (
 
 const maxDefinition = 8 << 20 // bytes; the server takes no more
 
-// readWorkflow reads a bare definition or an exported workflow.
-func readWorkflow(w screen.World, path, name string) (api.NewWorkflow, error) {
+// ReadWorkflow reads a bare definition or an exported workflow.
+func ReadWorkflow(w screen.World, path, name string) (api.NewWorkflow, error) {
 	var file struct {
-		exported
+		Exported
 		Nodes json.RawMessage `json:"nodes"`
 	}
-	text, err := readSmall(w, path, maxDefinition)
+	text, err := ReadSmall(w, path, maxDefinition)
 	if err != nil {
 		return api.NewWorkflow{}, err
 	}
@@ -51,7 +53,8 @@ func readWorkflow(w screen.World, path, name string) (api.NewWorkflow, error) {
 	return in, nil
 }
 
-func readSmall(w screen.World, path string, most int64) ([]byte, error) {
+// ReadSmall reads a file, or standard input for -, of at most so many bytes.
+func ReadSmall(w screen.World, path string, most int64) ([]byte, error) {
 	in := w.In
 	if path != "-" {
 		f, err := os.Open(path)
@@ -76,9 +79,9 @@ func at(text []byte, err error) error {
 	return err
 }
 
-// graph is as much of a definition as the command line looks at.
-type graph struct {
-	Parameters map[string]schema `json:"parameters"`
+// Graph is as much of a definition as the command line looks at.
+type Graph struct {
+	Parameters map[string]Schema `json:"parameters"`
 	Inputs     map[string]struct {
 		Type        string `json:"type"`
 		Required    *bool  `json:"required"`
@@ -91,15 +94,15 @@ type graph struct {
 	} `json:"nodes"`
 }
 
-// schema is a parameter's, as far as it decides how a value is written.
-type schema struct {
+// Schema is a parameter's, as far as it decides how a value is written.
+type Schema struct {
 	Type        any             `json:"type"` // a word, or several
 	Default     json.RawMessage `json:"default"`
 	Title       string          `json:"title"`
 	Description string          `json:"description"`
 }
 
-func (s schema) types() []string {
+func (s Schema) types() []string {
 	switch t := s.Type.(type) {
 	case string:
 		return []string{t}
@@ -114,17 +117,18 @@ func (s schema) types() []string {
 	}
 }
 
-func readGraph(definition json.RawMessage) (graph, error) {
-	var g graph
+// ReadGraph reads what of a definition a command line needs.
+func ReadGraph(definition json.RawMessage) (Graph, error) {
+	var g Graph
 	if err := json.Unmarshal(definition, &g); err != nil {
 		return g, fmt.Errorf("the workflow's definition cannot be read: %w", err)
 	}
 	return g, nil
 }
 
-// describe shows a definition's parameters, inputs and nodes.
-func describe(w screen.World, definition json.RawMessage) {
-	g, err := readGraph(definition)
+// Describe shows a definition's parameters, inputs and nodes.
+func Describe(w screen.World, definition json.RawMessage) {
+	g, err := ReadGraph(definition)
 	if err != nil {
 		w.Say("\n%v", err)
 		return
@@ -160,4 +164,11 @@ func describe(w screen.World, definition json.RawMessage) {
 	section([]string{"PARAMETER", "TYPE", "DEFAULT", "MEANING"}, parameters)
 	section([]string{"INPUT", "TYPE", "", "MEANING"}, inputs)
 	section([]string{"NODE", "NAME"}, nodes)
+}
+
+// Exported is a workflow as a file.
+type Exported struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Definition  json.RawMessage `json:"definition"`
 }

@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"context"
@@ -11,6 +11,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/clitest"
 )
 
 // broadcast is a run's stream that breaks off, and its events and log.
@@ -39,13 +42,13 @@ func (b *broadcast) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for n := after + 1; n <= b.events; n++ {
 			list = append(list, fmt.Sprintf(`{"seq":%d,"type":"node.started","at":"2026-03-02T09:15:00.000Z","message":"event %d","data":{}}`, n, n))
 		}
-		answer(w, 200, fmt.Sprintf(`{"success":true,"data":{"events":[%s],"lastSeq":%d,"hasMore":false}}`, strings.Join(list, ","), b.events))
+		clitest.Answer(w, 200, fmt.Sprintf(`{"success":true,"data":{"events":[%s],"lastSeq":%d,"hasMore":false}}`, strings.Join(list, ","), b.events))
 	case strings.HasSuffix(r.URL.Path, "/logs"):
 		var offset int
 		fmt.Sscan(r.FormValue("offset"), &offset)
-		answer(w, 200, fmt.Sprintf(`{"success":true,"data":{"text":%q,"offset":%d,"nextOffset":%d,"size":%d,"eof":true}}`, b.log[offset:], offset, len(b.log), len(b.log)))
+		clitest.Answer(w, 200, fmt.Sprintf(`{"success":true,"data":{"text":%q,"offset":%d,"nextOffset":%d,"size":%d,"eof":true}}`, b.log[offset:], offset, len(b.log), len(b.log)))
 	default:
-		answer(w, 200, `{"id":"run_1","status":"completed","creditsUsed":0,"nodes":[]}`)
+		clitest.Answer(w, 200, `{"id":"run_1","status":"completed","creditsUsed":0,"nodes":[]}`)
 	}
 }
 
@@ -75,9 +78,9 @@ func TestABrokenStreamLeavesNoGapAndSaysNothingTwice(t *testing.T) {
 			fmt.Fprint(w, "id: 4:22\ndata: {\"type\":\"done\",\"runId\":\"run_1\",\"status\":\"completed\"}\n\n")
 		},
 	}
-	d := newDesk(t)
-	s := d.session(t, serve(t, b.ServeHTTP))
-	if err := s.watch("run_1", true); err != nil {
+	d := clitest.New(t)
+	s := d.Session(t, clitest.Serve(t, b.ServeHTTP))
+	if err := watch(s, "run_1", true); err != nil {
 		t.Fatal(err)
 	}
 	b.mu.Lock()
@@ -85,11 +88,11 @@ func TestABrokenStreamLeavesNoGapAndSaysNothingTwice(t *testing.T) {
 	if want := []string{"", "2:8", "2:8"}; !slices.Equal(b.last, want) {
 		t.Errorf("connected after %q, want %q", b.last, want)
 	}
-	if want := []time.Duration{50 * time.Millisecond, 50 * time.Millisecond}; !slices.Equal(d.slept, want) {
-		t.Errorf("paused %v", d.slept)
+	if want := []time.Duration{50 * time.Millisecond, 50 * time.Millisecond}; !slices.Equal(d.Slept, want) {
+		t.Errorf("paused %v", d.Slept)
 	}
 	var events, log string
-	for line := range strings.Lines(d.out.String()) {
+	for line := range strings.Lines(d.Printed.String()) {
 		if _, event, ok := strings.Cut(line, "  event "); ok {
 			events += event
 		} else {
@@ -121,12 +124,12 @@ func TestWhyARunWaitsIsSaidOnceForEachReason(t *testing.T) {
 			waits(w, "done", "completed", "null")
 		},
 	}
-	d := newDesk(t)
-	if err := d.session(t, serve(t, b.ServeHTTP)).watch("run_1", false); err != nil {
+	d := clitest.New(t)
+	if err := watch(d.Session(t, clitest.Serve(t, b.ServeHTTP)), "run_1", false); err != nil {
 		t.Fatal(err)
 	}
 	var said []string
-	for line := range strings.Lines(d.out.String()) {
+	for line := range strings.Lines(d.Printed.String()) {
 		if _, why, ok := strings.Cut(line, "  Waiting: "); ok {
 			said = append(said, strings.TrimSpace(why))
 		}
@@ -140,34 +143,68 @@ func TestWatchingEnds(t *testing.T) {
 	t.Parallel()
 	t.Run("when the server refuses", func(t *testing.T) {
 		t.Parallel()
-		d := newDesk(t)
-		s := d.session(t, serve(t, func(w http.ResponseWriter, r *http.Request) { status(404)(w) }))
-		if err := s.watch("run_1", false); err == nil || len(d.slept) > 0 {
-			t.Errorf("%v after %v", err, d.slept)
+		d := clitest.New(t)
+		s := d.Session(t, clitest.Serve(t, func(w http.ResponseWriter, r *http.Request) { clitest.Answer(w, 404, "") }))
+		if err := watch(s, "run_1", false); err == nil || len(d.Slept) > 0 {
+			t.Errorf("%v after %v", err, d.Slept)
 		}
 	})
 	t.Run("when the server stays away", func(t *testing.T) {
 		t.Parallel()
-		d := newDesk(t)
-		s := d.session(t, serve(t, func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Type", "text/event-stream") }))
-		if err := s.watch("run_1", false); err == nil || !strings.Contains(err.Error(), "lost contact") || len(d.slept) != maxLost {
-			t.Errorf("%v after %d tries", err, len(d.slept))
+		d := clitest.New(t)
+		s := d.Session(t, clitest.Serve(t, func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Type", "text/event-stream") }))
+		if err := watch(s, "run_1", false); err == nil || !strings.Contains(err.Error(), "lost contact") || len(d.Slept) != maxLost {
+			t.Errorf("%v after %d tries", err, len(d.Slept))
 		}
 	})
 	t.Run("when the person leaves", func(t *testing.T) {
 		t.Parallel()
-		d := newDesk(t)
+		d := clitest.New(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		d.Ctx = ctx
-		s := d.session(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		s := d.Session(t, clitest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_ = http.NewResponseController(w).Flush()
 			cancel()
 			<-r.Context().Done()
 		}))
-		err := s.watch("run_1", false)
+		err := watch(s, "run_1", false)
 		if left, ok := errors.AsType[Left](err); !ok || left.ExitCode() != 130 {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+func TestEndingsAreExitStatuses(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[api.RunStatus]int{"completed": 0, "failed": 1, "cancelled": 2, "interrupted": 2} {
+		reason := "because"
+		err := outcome(api.Run{ID: "run_1", Status: status, ErrorMessage: &reason})
+		got := 0
+		if e, ok := errors.AsType[Ended](err); ok {
+			got = e.ExitCode()
+		}
+		if got != want || err != nil && !strings.HasPrefix(err.Error(), "run_1 ") {
+			t.Errorf("%s: %d %v", status, got, err)
+		}
+	}
+	if (Left{"run_1"}).ExitCode() != 130 {
+		t.Error("Ctrl-C")
+	}
+}
+
+func TestEveryOutputHasAPlaceOfItsOwn(t *testing.T) {
+	t.Parallel()
+	zero, one := 0, 1
+	got := places([]api.Output{
+		{Name: "a.txt", NodeID: "x", Port: "o", Index: &zero},
+		{Name: "b.txt", NodeID: "x", Port: "o", Index: &zero},
+		{Name: "B.txt", NodeID: "x", Port: "o", Index: &one},
+		{Name: "b.txt", NodeID: "y", Port: "o"},
+		{Name: "b.txt", NodeID: "y", Port: "o"},
+	})
+	want := "a.txt x/o/0/b.txt x/o/1/B.txt y/o/b.txt y/o/2-b.txt"
+	if strings.Join(got, " ") != want {
+		t.Errorf("got %q", got)
+	}
 }

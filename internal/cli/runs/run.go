@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"crypto/rand"
@@ -7,19 +7,22 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/definitions"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
-type runCommand struct {
-	common       `embed:""`
-	computeFlags `embed:""`
-	Workflow     string   `arg:"" help:"Id or name of a workflow, or a file with a definition, which is applied first."`
-	Param        []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter; may be given again."`
-	Vary         []string `env:"-" sep:"none" placeholder:"NAME=A,B" help:"Start a run for each of these values; given again, for each combination."`
-	Input        []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern, which is uploaded first, or the key of a file; may be given again."`
-	WorkflowName string   `env:"-" placeholder:"NAME" help:"With a file: name of the workflow."`
-	labelFlags   `embed:""`
-	watchFlags   `embed:""`
+// Start starts a run of a workflow.
+type Start struct {
+	session.Flags            `embed:""`
+	definitions.ComputeFlags `embed:""`
+	Workflow                 string   `arg:"" help:"Id or name of a workflow, or a file with a definition, which is applied first."`
+	Param                    []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter; may be given again."`
+	Vary                     []string `env:"-" sep:"none" placeholder:"NAME=A,B" help:"Start a run for each of these values; given again, for each combination."`
+	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern, which is uploaded first, or the key of a file; may be given again."`
+	WorkflowName             string   `env:"-" placeholder:"NAME" help:"With a file: name of the workflow."`
+	labelFlags               `embed:""`
+	watchFlags               `embed:""`
 }
 
 // watchFlags say how a run is followed.
@@ -30,20 +33,20 @@ type watchFlags struct {
 
 // Run submits under one key, so that however often the call is repeated, one
 // run is started.
-func (c *runCommand) Run(w screen.World) error {
-	s, err := c.open(w)
+func (c *Start) Run(w screen.World) error {
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	size, profile, err := c.size()
+	size, profile, err := c.Size()
 	if err != nil {
 		return err
 	}
-	f, err := s.workflowOrFile(c.Workflow, c.WorkflowName)
+	f, err := workflowOrFile(s, c.Workflow, c.WorkflowName)
 	if err != nil {
 		return err
 	}
-	g, err := readGraph(f.Definition)
+	g, err := definitions.ReadGraph(f.Definition)
 	if err != nil {
 		return err
 	}
@@ -51,38 +54,38 @@ func (c *runCommand) Run(w screen.World) error {
 	if len(c.Tag) > 0 {
 		in.Tags = &c.Tag
 	}
-	if in.Parameters, err = g.parameters(c.Param); err != nil {
+	if in.Parameters, err = g.ReadParameters(c.Param); err != nil {
 		return err
 	}
-	if in.Inputs, err = g.inputs(c.Input, s.uploadKey); err != nil {
+	if in.Inputs, err = g.ReadInputs(c.Input, s.UploadKey); err != nil {
 		return err
 	}
 	if len(c.Vary) > 0 {
 		return c.sweep(s, g, in)
 	}
 	key := rand.Text()
-	r, err := s.api.StartRunWithResponse(s.Ctx, &api.StartRunParams{IdempotencyKey: &key}, in)
+	r, err := s.API.StartRunWithResponse(s.Ctx, &api.StartRunParams{IdempotencyKey: &key}, in)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
-	return s.started(r.JSON202.Data, c.watchFlags)
+	return started(s, r.JSON202.Data, c.watchFlags)
 }
 
 // workflowOrFile takes whatever a person points at: a file is applied first.
-func (s *session) workflowOrFile(name, as string) (api.Workflow, error) {
+func workflowOrFile(s *session.Session, name, as string) (api.Workflow, error) {
 	if name == "-" || strings.HasSuffix(name, ".json") || strings.ContainsRune(name, os.PathSeparator) {
-		f, _, err := s.apply(name, as)
+		f, _, err := s.Apply(name, as)
 		return f, err
 	}
-	return s.workflow(name)
+	return s.Workflow(name)
 }
 
 // started tells of a run that was accepted, and follows it if asked.
-func (s *session) started(r api.StartedRun, watch watchFlags) error {
-	if watch.Watch {
-		return s.watch(r.RunID, watch.Logs)
+func started(s *session.Session, r api.StartedRun, flags watchFlags) error {
+	if flags.Watch {
+		return watch(s, r.RunID, flags.Logs)
 	}
-	return s.emit(r, func() {
+	return s.Emit(r, func() {
 		s.Say("%s", r.RunID)
 		s.Note("Follow it with: millrace runs watch %s", r.RunID)
 	})

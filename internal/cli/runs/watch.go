@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"encoding/json"
@@ -9,25 +9,26 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
 // watch follows a run to its end and returns how it ended: nil only when it
 // completed.
-func (s *session) watch(run string, logs bool) error {
-	v := &view{session: s, run: run, bar: screen.NewBar(s.World), logs: logs}
-	if !s.json {
+func watch(s *session.Session, run string, logs bool) error {
+	v := &view{Session: s, run: run, bar: screen.NewBar(s.World), logs: logs}
+	if !s.JSON {
 		s.Note("Watching %s; Ctrl-C stops watching, not the run.", run)
 	}
-	err := s.follow(run, v.see)
+	err := follow(s, run, v.see)
 	v.bar.Close()
 	if err != nil {
 		return err
 	}
-	r, err := s.api.GetRunWithResponse(s.Ctx, run, nil)
+	r, err := s.API.GetRunWithResponse(s.Ctx, run, nil)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
-	if err := s.emit(r.JSON200, func() { s.summary(*r.JSON200) }); err != nil {
+	if err := s.Emit(r.JSON200, func() { summary(s, *r.JSON200) }); err != nil {
 		return err
 	}
 	return outcome(*r.JSON200)
@@ -44,7 +45,7 @@ func outcome(r api.Run) error {
 	return e
 }
 
-func (s *session) summary(r api.Run) {
+func summary(s *session.Session, r api.Run) {
 	s.Say("%s %s  %s  %s credits", s.Coloured(string(r.Status)), r.ID, screen.Milliseconds(r.DurationMs), screen.Amount(r.CreditsUsed))
 	if r.Status == api.RunStatusCompleted {
 		s.Note("Fetch its outputs with: millrace runs outputs download %s", r.ID)
@@ -55,7 +56,7 @@ func (s *session) summary(r api.Run) {
 
 // view is what a person sees of a run while it goes.
 type view struct {
-	*session
+	*session.Session
 	run    string
 	bar    *screen.Bar
 	logs   bool
@@ -68,7 +69,7 @@ type view struct {
 // stands rather than taken from the message alone, so that a connection that
 // broke leaves no gap and says nothing twice.
 func (v *view) see(m message) error {
-	if v.json {
+	if v.JSON {
 		return nil
 	}
 	show := []func(message) error{v.showEvents, v.showLogs}
@@ -138,18 +139,18 @@ func (v *view) showEvents(m message) error {
 	if m.Seq == nil || *m.Seq <= v.seq {
 		return nil
 	}
-	return v.events(v.run, v.seq, func(e api.RunEvent) {
+	return events(v.Session, v.run, v.seq, func(e api.RunEvent) {
 		v.seq = e.Seq
 		v.bar.Above(func() { v.showEvent(e) })
 	})
 }
 
 // events gives a run's events after seq, page by page.
-func (s *session) events(run string, after int64, each func(api.RunEvent)) error {
+func events(s *session.Session, run string, after int64, each func(api.RunEvent)) error {
 	for limit := 500; ; {
-		r, err := s.api.ListRunEventsWithResponse(s.Ctx, run, &api.ListRunEventsParams{AfterSeq: &after, Limit: &limit})
+		r, err := s.API.ListRunEventsWithResponse(s.Ctx, run, &api.ListRunEventsParams{AfterSeq: &after, Limit: &limit})
 		if err != nil {
-			return s.explain(err)
+			return s.Explain(err)
 		}
 		for _, e := range r.JSON200.Data.Events {
 			each(e)
@@ -190,7 +191,7 @@ func (v *view) showLogs(m message) error {
 		v.bar.Above(func() { fmt.Fprint(v.Out, v.LogText(*m.Logs)) })
 		return nil
 	}
-	next, err := v.readLogs(logPlace{run: v.run, offset: v.offset}, func(text string) {
+	next, err := readLogs(v.Session, logPlace{run: v.run, offset: v.offset}, func(text string) {
 		v.bar.Above(func() { fmt.Fprint(v.Out, v.LogText(text)) })
 	})
 	v.offset = next

@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"errors"
@@ -6,14 +6,16 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
-type logsCommand struct {
-	common `embed:""`
-	runArg `embed:""`
-	Follow bool   `short:"f" env:"-" help:"Keep printing until the run ends."`
-	Node   string `env:"-" help:"Only what this node wrote."`
-	Shard  int    `env:"-" help:"With --node: only this shard."`
+// Logs prints what a run wrote.
+type Logs struct {
+	session.Flags `embed:""`
+	runArg        `embed:""`
+	Follow        bool   `short:"f" env:"-" help:"Keep printing until the run ends."`
+	Node          string `env:"-" help:"Only what this node wrote."`
+	Shard         int    `env:"-" help:"With --node: only this shard."`
 }
 
 // logPlace is a point in what a run wrote.
@@ -25,33 +27,33 @@ type logPlace struct {
 }
 
 // Run prints the log from its beginning. With --json it is one object a page.
-func (c *logsCommand) Run(w screen.World) error {
+func (c *Logs) Run(w screen.World) error {
 	if c.Shard != 0 && c.Node == "" {
 		return errors.New("--shard needs --node")
 	}
 	if c.JSON && c.Follow {
 		return errors.New("--json prints what is there; --follow needs text")
 	}
-	s, id, err := c.at(c.common, w)
+	s, id, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
 	}
 	at := logPlace{run: id, node: c.Node, shard: c.Shard}
 	print := func(text string) { fmt.Fprint(s.Out, s.LogText(text)) }
-	if s.json {
-		return s.jsonLogs(at)
+	if s.JSON {
+		return jsonLogs(s, at)
 	}
 	read := func() error {
-		next, err := s.readLogs(at, print)
+		next, err := readLogs(s, at, print)
 		at.offset = next
 		return err
 	}
 	if err := read(); err != nil || !c.Follow {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	// Every message of the stream is a reason to look; the last one comes after
 	// the last line.
-	return s.follow(id, func(m message) error {
+	return follow(s, id, func(m message) error {
 		if at.node == "" && m.logEnd == at.offset {
 			return nil
 		}
@@ -60,9 +62,9 @@ func (c *logsCommand) Run(w screen.World) error {
 }
 
 // readLogs prints what was written from a point on, and returns where it ended.
-func (s *session) readLogs(at logPlace, print func(string)) (next int64, err error) {
+func readLogs(s *session.Session, at logPlace, print func(string)) (next int64, err error) {
 	for {
-		page, err := s.logPage(at)
+		page, err := logPage(s, at)
 		if err != nil {
 			return at.offset, err
 		}
@@ -76,26 +78,26 @@ func (s *session) readLogs(at logPlace, print func(string)) (next int64, err err
 	}
 }
 
-func (s *session) logPage(at logPlace) (api.RunLogs, error) {
+func logPage(s *session.Session, at logPlace) (api.RunLogs, error) {
 	params := &api.ReadRunLogsParams{Offset: &at.offset}
 	if at.node != "" {
 		params.NodeID, params.Shard = &at.node, &at.shard
 	}
-	r, err := s.api.ReadRunLogsWithResponse(s.Ctx, at.run, params)
+	r, err := s.API.ReadRunLogsWithResponse(s.Ctx, at.run, params)
 	if err != nil {
-		return api.RunLogs{}, s.explain(err)
+		return api.RunLogs{}, s.Explain(err)
 	}
 	return r.JSON200.Data, nil
 }
 
 // jsonLogs prints the pages as the API gives them.
-func (s *session) jsonLogs(at logPlace) error {
+func jsonLogs(s *session.Session, at logPlace) error {
 	for {
-		page, err := s.logPage(at)
+		page, err := logPage(s, at)
 		if err != nil {
 			return err
 		}
-		if err := s.emit(page, nil); err != nil {
+		if err := s.Emit(page, nil); err != nil {
 			return err
 		}
 		if page.EOF || page.NextOffset == page.Offset {

@@ -1,70 +1,51 @@
-package cli
+package runs
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/definitions"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
-// varied turns name=a,b,c into the values that a parameter takes.
-func (g graph) varied(given []string) (map[string][]json.RawMessage, error) {
-	vary := map[string][]json.RawMessage{}
-	for _, text := range given {
-		name, list, ok := strings.Cut(text, "=")
-		if !ok || list == "" {
-			return nil, fmt.Errorf("--vary %s: write name=value,value", text)
-		}
-		for value := range strings.SplitSeq(list, ",") {
-			typed, err := g.parameters([]string{name + "=" + value})
-			if err != nil {
-				return nil, err
-			}
-			vary[name] = append(vary[name], typed[name])
-		}
-	}
-	return vary, nil
-}
-
 // sweep starts a run for each combination.
-func (c *runCommand) sweep(s *session, g graph, in api.StartRun) error {
+func (c *Start) sweep(s *session.Session, g definitions.Graph, in api.StartRun) error {
 	if c.Watch {
 		return errors.New("--watch follows one run: see a sweep with millrace runs sweep")
 	}
-	vary, err := g.varied(c.Vary)
+	vary, err := g.Varied(c.Vary)
 	if err != nil {
 		return err
 	}
 	key := rand.Text()
-	r, err := s.api.StartSweepWithResponse(s.Ctx, &api.StartSweepParams{IdempotencyKey: &key}, api.StartSweep{
+	r, err := s.API.StartSweepWithResponse(s.Ctx, &api.StartSweepParams{IdempotencyKey: &key}, api.StartSweep{
 		WorkflowID: in.WorkflowID, Compute: in.Compute, ResourceProfile: in.ResourceProfile, Parameters: in.Parameters, Inputs: in.Inputs,
 		Name: in.Name, Note: in.Note, Tags: in.Tags, Vary: vary,
 	})
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	started := r.JSON202.Data
-	return s.emit(started, func() {
+	return s.Emit(started, func() {
 		s.Say("%s", started.SweepID)
 		s.Note("%d runs were started. See them with: millrace runs sweep %s", len(started.RunIds), started.SweepID)
 	})
 }
 
 type runsSweep struct {
-	common `embed:""`
-	Sweep  string   `arg:"" optional:"" help:"Id of the sweep. Without it: list the newest."`
-	Output []string `short:"o" env:"-" sep:"none" placeholder:"NODE.PORT" help:"An output to show; may be given again."`
-	CSV    bool     `env:"-" name:"csv" help:"Print the table as comma-separated values."`
+	session.Flags `embed:""`
+	Sweep         string   `arg:"" optional:"" help:"Id of the sweep. Without it: list the newest."`
+	Output        []string `short:"o" env:"-" sep:"none" placeholder:"NODE.PORT" help:"An output to show; may be given again."`
+	CSV           bool     `env:"-" name:"csv" help:"Print the table as comma-separated values."`
 }
 
 // Run prints a sweep's runs as a table.
 func (c *runsSweep) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
@@ -75,21 +56,21 @@ func (c *runsSweep) Run(w screen.World) error {
 		return c.csv(s)
 	}
 	chosen := strings.Join(c.Output, ",")
-	got, err := s.api.GetSweepWithResponse(s.Ctx, c.Sweep, &api.GetSweepParams{Outputs: &chosen})
+	got, err := s.API.GetSweepWithResponse(s.Ctx, c.Sweep, &api.GetSweepParams{Outputs: &chosen})
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	sweep := got.JSON200.Data
-	return s.emit(sweep, func() { c.show(s, sweep) })
+	return s.Emit(sweep, func() { c.show(s, sweep) })
 }
 
-func (c *runsSweep) list(s *session) error {
-	got, err := s.api.ListSweepsWithResponse(s.Ctx, &api.ListSweepsParams{})
+func (c *runsSweep) list(s *session.Session) error {
+	got, err := s.API.ListSweepsWithResponse(s.Ctx, &api.ListSweepsParams{})
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	list := got.JSON200.Data
-	return s.emit(list, func() {
+	return s.Emit(list, func() {
 		if len(list) == 0 {
 			s.Note("No sweeps: start one with millrace run <workflow> --vary name=value,value")
 			return
@@ -102,7 +83,7 @@ func (c *runsSweep) list(s *session) error {
 	})
 }
 
-func (c *runsSweep) show(s *session, sweep api.Sweep) {
+func (c *runsSweep) show(s *session.Session, sweep api.Sweep) {
 	head := append([]string{"RUN", "#"}, sweep.Varied...)
 	rows := [][]string{append(append(head, "STATUS", "TOOK", "CREDITS"), c.Output...)}
 	for _, r := range sweep.Runs {
@@ -136,11 +117,11 @@ func outputCell(list []api.SweepOutput, port string) string {
 }
 
 // csv passes the server's table on.
-func (c *runsSweep) csv(s *session) error {
+func (c *runsSweep) csv(s *session.Session) error {
 	chosen := strings.Join(c.Output, ",")
-	got, err := s.api.GetSweepTableWithResponse(s.Ctx, c.Sweep, &api.GetSweepTableParams{Outputs: &chosen})
+	got, err := s.API.GetSweepTableWithResponse(s.Ctx, c.Sweep, &api.GetSweepTableParams{Outputs: &chosen})
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	_, err = s.Out.Write(got.Body)
 	return err

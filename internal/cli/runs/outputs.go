@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 	"github.com/millrace/millrace/internal/cli/transfer"
 )
 
@@ -19,21 +20,21 @@ type outputsCommand struct {
 }
 
 type outputsList struct {
-	common `embed:""`
-	runArg `embed:""`
+	session.Flags `embed:""`
+	runArg        `embed:""`
 }
 
 // Run lists what is verified so far.
 func (c *outputsList) Run(w screen.World) error {
-	s, id, err := c.at(c.common, w)
+	s, id, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
 	}
-	list, err := s.outputs(id)
+	list, err := outputs(s, id)
 	if err != nil {
 		return err
 	}
-	return s.emit(list, func() {
+	return s.Emit(list, func() {
 		rows := [][]string{{"NAME", "NODE", "PORT", "SIZE", "SHA-256"}}
 		for _, o := range list {
 			rows = append(rows, []string{o.Name, o.NodeID, o.Port, screen.Size(o.Size), o.Sha256})
@@ -44,13 +45,13 @@ func (c *outputsList) Run(w screen.World) error {
 
 // outputs are all of a run's, read page by page: each page is checked before
 // it is answered, which takes its time where there are thousands.
-func (s *session) outputs(run string) ([]api.Output, error) {
+func outputs(s *session.Session, run string) ([]api.Output, error) {
 	all, limit := []api.Output{}, 500
 	params := api.ListRunOutputsParams{Limit: &limit}
 	for {
-		r, err := s.api.ListRunOutputsWithResponse(s.Ctx, run, &params)
+		r, err := s.API.ListRunOutputsWithResponse(s.Ctx, run, &params)
 		if err != nil {
-			return nil, s.explain(err)
+			return nil, s.Explain(err)
 		}
 		all = append(all, r.JSON200.Data...)
 		if params.Cursor = r.JSON200.Page.NextCursor; params.Cursor == nil {
@@ -60,27 +61,27 @@ func (s *session) outputs(run string) ([]api.Output, error) {
 }
 
 type outputsDownload struct {
-	common `embed:""`
-	runArg `embed:""`
-	To     string `env:"-" default:"." help:"Folder to write to."`
-	Name   string `env:"-" placeholder:"PATTERN" help:"Only files whose name matches, such as *.csv."`
-	Force  bool   `env:"-" help:"Replace files that are there and differ."`
+	session.Flags `embed:""`
+	runArg        `embed:""`
+	To            string `env:"-" default:"." help:"Folder to write to."`
+	Name          string `env:"-" placeholder:"PATTERN" help:"Only files whose name matches, such as *.csv."`
+	Force         bool   `env:"-" help:"Replace files that are there and differ."`
 }
 
 // Run prints the path of each file that is there, whole and checked.
 func (c *outputsDownload) Run(w screen.World) error {
-	s, id, err := c.at(c.common, w)
+	s, id, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
 	}
 	if _, err := path.Match(c.Name, ""); err != nil {
 		return fmt.Errorf("--name %s is no pattern", c.Name)
 	}
-	list, err := s.outputs(id)
+	list, err := outputs(s, id)
 	if err != nil {
 		return err
 	}
-	folder, err := s.folder(c.To, c.Force)
+	folder, err := s.Folder(c.To, c.Force)
 	if err != nil {
 		return err
 	}
@@ -90,20 +91,20 @@ func (c *outputsDownload) Run(w screen.World) error {
 		if match, _ := path.Match(c.Name, list[i].Name); c.Name != "" && !match {
 			continue
 		}
-		o, err := s.fresh(id, list[i])
+		o, err := fresh(s, id, list[i])
 		if err != nil {
 			return err
 		}
 		if err := folder.Fetch(transfer.File{Path: place, URL: o.URL, Sum: o.Sha256, Size: o.Size}); err != nil {
-			return s.explain(err)
+			return s.Explain(err)
 		}
 		fetched = append(fetched, o)
-		if !s.json {
+		if !s.JSON {
 			s.Say("%s", filepath.Join(c.To, filepath.FromSlash(place)))
 		}
 	}
-	if s.json {
-		return s.emit(fetched, nil)
+	if s.JSON {
+		return s.Emit(fetched, nil)
 	}
 	if len(fetched) == 0 {
 		s.Note("There is nothing to download.")
@@ -113,11 +114,11 @@ func (c *outputsDownload) Run(w screen.World) error {
 
 // fresh is the output with an address that lives: a long download can outlast
 // the addresses of those behind it.
-func (s *session) fresh(run string, o api.Output) (api.Output, error) {
+func fresh(s *session.Session, run string, o api.Output) (api.Output, error) {
 	if s.Now().Add(time.Minute).Before(o.ExpiresAt.Time) {
 		return o, nil
 	}
-	list, err := s.outputs(run)
+	list, err := outputs(s, run)
 	if err != nil {
 		return o, err
 	}

@@ -1,4 +1,4 @@
-package cli
+package definitions
 
 import (
 	"encoding/json"
@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/api"
 )
 
-// parameters turns name=value into JSON, as the workflow's schema wants it.
-func (g graph) parameters(given []string) (api.Parameters, error) {
+// ReadParameters turns name=value into JSON, as the workflow's schema wants it.
+func (g Graph) ReadParameters(given []string) (api.Parameters, error) {
 	if len(given) == 0 {
 		return nil, nil //nolint:nilnil // no parameters is a value here
 	}
@@ -29,7 +29,7 @@ func (g graph) parameters(given []string) (api.Parameters, error) {
 		if !known {
 			return nil, fmt.Errorf("the workflow has no parameter %q; %s", name, choices("it takes", slices.Sorted(maps.Keys(g.Parameters))))
 		}
-		typed, err := s.value(value)
+		typed, err := s.Value(value)
 		if err != nil {
 			return nil, fmt.Errorf("-p %s: %w", name, err)
 		}
@@ -45,9 +45,9 @@ func choices(verb string, names []string) string {
 	return verb + " " + strings.Join(names, ", ")
 }
 
-// value writes text as JSON of one of the schema's types; where several fit,
+// Value writes text as JSON of one of the schema's types; where several fit,
 // text is the last.
-func (s schema) value(text string) (json.RawMessage, error) {
+func (s Schema) Value(text string) (json.RawMessage, error) {
 	types := s.types()
 	if len(types) == 0 {
 		types = []string{"number", "boolean", "null", "array", "object", "string"}
@@ -85,9 +85,9 @@ func fits(t, text string) bool {
 	}
 }
 
-// inputs turns name=file or name=key into the run's inputs. upload sends a
+// ReadInputs turns name=file or name=key into the run's inputs. upload sends a
 // local file and gives its key.
-func (g graph) inputs(given []string, upload func(path string) (key string, err error)) (api.RunInputs, error) {
+func (g Graph) ReadInputs(given []string, upload func(path string) (key string, err error)) (api.RunInputs, error) {
 	keys := map[string][]string{}
 	for _, text := range given {
 		name, value, ok := strings.Cut(text, "=")
@@ -119,7 +119,7 @@ func (g graph) inputs(given []string, upload func(path string) (key string, err 
 	return g.inputValues(keys)
 }
 
-func (g graph) inputValues(keys map[string][]string) (api.RunInputs, error) {
+func (g Graph) inputValues(keys map[string][]string) (api.RunInputs, error) {
 	out := api.RunInputs{}
 	for name, list := range keys {
 		var value any = list
@@ -154,13 +154,14 @@ func localFiles(value string) ([]string, error) {
 	return nil, nil
 }
 
-// computeFlags choose a size.
-type computeFlags struct {
+// ComputeFlags choose a size.
+type ComputeFlags struct {
 	Compute string `env:"-" placeholder:"VCPUxGB" help:"Size, such as 4x16: vCPUs and GB of memory, at least 4 GB a vCPU."`
 	GPU     bool   `env:"-" name:"gpu" help:"The gpu preset: a T4, 4 vCPU, 16 GB."`
 }
 
-func (c computeFlags) size() (*api.ComputeSize, *api.ResourceProfile, error) {
+// Size is the size that was asked for: of its own, or by a name.
+func (c ComputeFlags) Size() (*api.ComputeSize, *api.ResourceProfile, error) {
 	var size *api.ComputeSize
 	var profile *api.ResourceProfile
 	if c.Compute != "" {
@@ -180,4 +181,23 @@ func (c computeFlags) size() (*api.ComputeSize, *api.ResourceProfile, error) {
 		return nil, nil, fmt.Errorf("--compute and --gpu exclude each other: the preset is 4x16")
 	}
 	return size, profile, nil
+}
+
+// Varied turns name=a,b,c into the values that a parameter takes.
+func (g Graph) Varied(given []string) (map[string][]json.RawMessage, error) {
+	vary := map[string][]json.RawMessage{}
+	for _, text := range given {
+		name, list, ok := strings.Cut(text, "=")
+		if !ok || list == "" {
+			return nil, fmt.Errorf("--vary %s: write name=value,value", text)
+		}
+		for value := range strings.SplitSeq(list, ",") {
+			typed, err := g.ReadParameters([]string{name + "=" + value})
+			if err != nil {
+				return nil, err
+			}
+			vary[name] = append(vary[name], typed[name])
+		}
+	}
+	return vary, nil
 }

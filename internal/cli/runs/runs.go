@@ -1,4 +1,5 @@
-package cli
+// Package runs is the commands for runs: start, follow, compare, share, fetch.
+package runs
 
 import (
 	"crypto/rand"
@@ -9,14 +10,17 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/definitions"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
-type runsCommand struct {
+// Command is what one does with runs.
+type Command struct {
 	List      runsList       `cmd:"" default:"withargs" aliases:"ls" help:"List the newest runs."`
 	View      runsView       `cmd:"" help:"Show a run with its nodes."`
 	Watch     runsWatch      `cmd:"" help:"Follow a run until it ends, and exit as it did."`
-	Logs      logsCommand    `cmd:"" help:"Print what a run wrote."`
+	Logs      Logs           `cmd:"" help:"Print what a run wrote."`
 	Items     runsItems      `cmd:"" help:"List the items of a scattered node, failed ones first."`
 	Events    runsEvents     `cmd:"" help:"List what happened in a run."`
 	Rename    runsRename     `cmd:"" help:"Give a run a name, a note or tags."`
@@ -33,20 +37,20 @@ type runsCommand struct {
 }
 
 type runsList struct {
-	common   `embed:""`
-	Status   string        `env:"-" help:"Only runs of this status."`
-	Workflow string        `env:"-" help:"Only runs of this workflow, by id or name."`
-	Since    time.Duration `env:"-" help:"Only runs started within, such as 24h."`
-	Until    time.Duration `env:"-" help:"Only runs older than this, such as 24h."`
-	Tag      string        `env:"-" help:"Only runs with this tag."`
-	By       string        `env:"-" placeholder:"ID" help:"Only runs that this person started; me: your own."`
-	Search   string        `short:"s" env:"-" placeholder:"TEXT" help:"Only runs with this text in their name, note, tags, error or parameters; #12: those of that number."`
-	Limit    int           `short:"n" env:"-" default:"20" help:"Maximum number to list."`
+	session.Flags `embed:""`
+	Status        string        `env:"-" help:"Only runs of this status."`
+	Workflow      string        `env:"-" help:"Only runs of this workflow, by id or name."`
+	Since         time.Duration `env:"-" help:"Only runs started within, such as 24h."`
+	Until         time.Duration `env:"-" help:"Only runs older than this, such as 24h."`
+	Tag           string        `env:"-" help:"Only runs with this tag."`
+	By            string        `env:"-" placeholder:"ID" help:"Only runs that this person started; me: your own."`
+	Search        string        `short:"s" env:"-" placeholder:"TEXT" help:"Only runs with this text in their name, note, tags, error or parameters; #12: those of that number."`
+	Limit         int           `short:"n" env:"-" default:"20" help:"Maximum number to list."`
 }
 
 // Run lists the newest first.
 func (c *runsList) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
@@ -59,7 +63,7 @@ func (c *runsList) Run(w screen.World) error {
 		params.Status = &status
 	}
 	if c.Workflow != "" {
-		id, err := s.workflowID(c.Workflow)
+		id, err := s.WorkflowID(c.Workflow)
 		if err != nil {
 			return err
 		}
@@ -68,15 +72,15 @@ func (c *runsList) Run(w screen.World) error {
 	if err := c.narrow(s, &params); err != nil {
 		return err
 	}
-	list, err := s.runs(params, c.Limit)
+	list, err := runs(s, params, c.Limit)
 	if err != nil {
 		return err
 	}
-	return s.emit(list, func() { s.showRuns(list) })
+	return s.Emit(list, func() { showRuns(s, list) })
 }
 
 // narrow adds what the flags ask for.
-func (c *runsList) narrow(s *session, params *api.ListRunsParams) error {
+func (c *runsList) narrow(s *session.Session, params *api.ListRunsParams) error {
 	if c.Since > 0 {
 		since := s.Now().Add(-c.Since).UTC()
 		params.Since = &since
@@ -86,9 +90,9 @@ func (c *runsList) narrow(s *session, params *api.ListRunsParams) error {
 		params.Until = &until
 	}
 	if c.By == "me" {
-		me, err := s.api.GetMeWithResponse(s.Ctx, nil)
+		me, err := s.API.GetMeWithResponse(s.Ctx, nil)
 		if err != nil {
-			return s.explain(err)
+			return s.Explain(err)
 		}
 		c.By = me.JSON200.Data.ID
 	}
@@ -100,18 +104,18 @@ func (c *runsList) narrow(s *session, params *api.ListRunsParams) error {
 	return nil
 }
 
-func (s *session) runs(params api.ListRunsParams, most int) ([]api.RunRow, error) {
-	return pages(most, func(cursor *string) ([]api.RunRow, api.Page, error) {
+func runs(s *session.Session, params api.ListRunsParams, most int) ([]api.RunRow, error) {
+	return session.Pages(most, func(cursor *string) ([]api.RunRow, api.Page, error) {
 		params.Cursor = cursor
-		r, err := s.api.ListRunsWithResponse(s.Ctx, &params)
+		r, err := s.API.ListRunsWithResponse(s.Ctx, &params)
 		if err != nil {
-			return nil, api.Page{}, s.explain(err)
+			return nil, api.Page{}, s.Explain(err)
 		}
 		return r.JSON200.Data, r.JSON200.Page, nil
 	})
 }
 
-func (s *session) showRuns(list []api.RunRow) {
+func showRuns(s *session.Session, list []api.RunRow) {
 	if len(list) == 0 {
 		s.Note("No runs: start one with millrace run <workflow> --watch")
 		return
@@ -119,14 +123,15 @@ func (s *session) showRuns(list []api.RunRow) {
 	rows := [][]string{{"ID", "WORKFLOW", "NAME", "STATUS", "PROGRESS", "SIZE", "TOOK", "CREDITS", "STARTED"}}
 	for _, r := range list {
 		rows = append(rows, []string{
-			r.ID, fmt.Sprintf("%s #%d", r.WorkflowName, r.Number), nameText(r.Name, r.Tags), string(r.Status), fmt.Sprintf("%.0f %%", r.ProgressPercent), computeText(r.Compute),
+			r.ID, fmt.Sprintf("%s #%d", r.WorkflowName, r.Number), nameText(r.Name, r.Tags), string(r.Status), fmt.Sprintf("%.0f %%", r.ProgressPercent), ComputeText(r.Compute),
 			screen.Milliseconds(r.DurationMs), screen.Amount(r.CreditsUsed), s.Ago(r.CreatedAt.Time),
 		})
 	}
 	s.Table(rows)
 }
 
-func computeText(c api.Compute) string {
+// ComputeText is a size in words.
+func ComputeText(c api.Compute) string {
 	text := fmt.Sprintf("%dx%d", c.Vcpu, c.RAMGb)
 	if c.Gpu > 0 {
 		text += " gpu"
@@ -140,11 +145,11 @@ type runArg struct {
 }
 
 // id is the run that was named, or the team's newest.
-func (a runArg) id(s *session) (string, error) {
+func (a runArg) id(s *session.Session) (string, error) {
 	if a.Run != "" {
 		return a.Run, nil
 	}
-	list, err := s.runs(api.ListRunsParams{}, 1)
+	list, err := runs(s, api.ListRunsParams{}, 1)
 	if err != nil {
 		return "", err
 	}
@@ -155,8 +160,8 @@ func (a runArg) id(s *session) (string, error) {
 }
 
 // at opens a session and finds the run.
-func (a runArg) at(c common, w screen.World) (*session, string, error) {
-	s, err := c.open(w)
+func (a runArg) at(c session.Flags, w screen.World) (*session.Session, string, error) {
+	s, err := c.Open(w)
 	if err != nil {
 		return nil, "", err
 	}
@@ -165,25 +170,25 @@ func (a runArg) at(c common, w screen.World) (*session, string, error) {
 }
 
 type runsView struct {
-	common `embed:""`
-	runArg `embed:""`
+	session.Flags `embed:""`
+	runArg        `embed:""`
 }
 
 // Run shows the run as it is now.
 func (c *runsView) Run(w screen.World) error {
-	s, id, err := c.at(c.common, w)
+	s, id, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
 	}
-	got, err := s.api.GetRunWithResponse(s.Ctx, id, nil)
+	got, err := s.API.GetRunWithResponse(s.Ctx, id, nil)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	r := got.JSON200
-	return s.emit(r, func() { s.showRun(*r) })
+	return s.Emit(r, func() { showRun(s, *r) })
 }
 
-func (s *session) showRun(r api.Run) {
+func showRun(s *session.Session, r api.Run) {
 	failed := ""
 	if r.ErrorMessage != nil {
 		failed = *r.ErrorMessage
@@ -192,7 +197,7 @@ func (s *session) showRun(r api.Run) {
 		"run", r.ID, "number", strconv.FormatInt(r.Number, 10), "name", text(r.Name), "tags", strings.Join(r.Tags, " "), "note", text(r.Note),
 		"workflow", fmt.Sprintf("%s (%s, revision %d)", r.WorkflowName, r.WorkflowID, r.WorkflowRevision),
 		"status", string(r.Status), "waiting", waitingText(r.Waiting), "reason", failed, "progress", fmt.Sprintf("%.0f %%", r.ProgressPercent),
-		"size", computeText(r.Compute), "started by", r.StartedBy.Name, "created", s.Ago(r.CreatedAt.Time),
+		"size", ComputeText(r.Compute), "started by", r.StartedBy.Name, "created", s.Ago(r.CreatedAt.Time),
 		"took", screen.Milliseconds(r.DurationMs), "credits", screen.Amount(r.CreditsUsed),
 	)
 	rows := [][]string{{"NODE", "NAME", "STATUS", "TRY", "SHARDS", "TOOK", "MEMORY", "EXIT"}}
@@ -217,37 +222,37 @@ func (s *session) showRun(r api.Run) {
 }
 
 type runsWatch struct {
-	common `embed:""`
-	runArg `embed:""`
-	Logs   bool `short:"l" env:"-" help:"Print what the commands write, too."`
+	session.Flags `embed:""`
+	runArg        `embed:""`
+	Logs          bool `short:"l" env:"-" help:"Print what the commands write, too."`
 }
 
 // Run exits as run --watch does.
 func (c *runsWatch) Run(w screen.World) error {
-	s, id, err := c.at(c.common, w)
+	s, id, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
 	}
-	return s.watch(id, c.Logs)
+	return watch(s, id, c.Logs)
 }
 
 type runsEvents struct {
-	common `embed:""`
-	runArg `embed:""`
-	After  int64 `env:"-" placeholder:"SEQ" help:"Only events after this number."`
+	session.Flags `embed:""`
+	runArg        `embed:""`
+	After         int64 `env:"-" placeholder:"SEQ" help:"Only events after this number."`
 }
 
 // Run lists the durable events, all of them.
 func (c *runsEvents) Run(w screen.World) error {
-	s, id, err := c.at(c.common, w)
+	s, id, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
 	}
 	all := []api.RunEvent{}
-	if err := s.events(id, c.After, func(e api.RunEvent) { all = append(all, e) }); err != nil {
+	if err := events(s, id, c.After, func(e api.RunEvent) { all = append(all, e) }); err != nil {
 		return err
 	}
-	return s.emit(all, func() {
+	return s.Emit(all, func() {
 		rows := [][]string{{"SEQ", "TIME", "TYPE", "NODE", "MESSAGE"}}
 		for _, e := range all {
 			rows = append(rows, []string{strconv.FormatInt(e.Seq, 10), e.At.Local().Format(time.DateTime), e.Type, screen.OrDash(e.NodeID), e.Message})
@@ -257,25 +262,25 @@ func (c *runsEvents) Run(w screen.World) error {
 }
 
 type runsCancel struct {
-	common `embed:""`
-	Run_   []string `arg:"" name:"run" help:"Ids of the runs."`
+	session.Flags `embed:""`
+	Run_          []string `arg:"" name:"run" help:"Ids of the runs."`
 }
 
 // Run asks for the end of each; a run that has ended stays as it is.
 func (c *runsCancel) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
 	done := []api.CancelledRun{}
 	for _, id := range c.Run_ {
-		r, err := s.api.CancelRunWithResponse(s.Ctx, id, nil)
+		r, err := s.API.CancelRunWithResponse(s.Ctx, id, nil)
 		if err != nil {
-			return s.explain(err)
+			return s.Explain(err)
 		}
 		done = append(done, r.JSON200.Data)
 	}
-	return s.emit(done, func() {
+	return s.Emit(done, func() {
 		for _, d := range done {
 			verb := "is being cancelled"
 			switch d.Status {
@@ -291,23 +296,23 @@ func (c *runsCancel) Run(w screen.World) error {
 }
 
 type runsRetry struct {
-	common     `embed:""`
-	Run_       string   `arg:"" name:"run" help:"Id of the run."`
-	Param      []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Another value of a parameter."`
-	Compute    string   `env:"-" placeholder:"VCPUxGB" help:"Another size, such as 4x16."`
-	Current    bool     `env:"-" help:"Run the workflow as it is now, not as it was."`
-	Only       []string `env:"-" sep:"none" placeholder:"NODE" help:"Run this node alone, with what the run made for it; may be given again."`
-	Preview    bool     `env:"-" help:"Start nothing: say what would be reused, and why not the rest."`
-	watchFlags `embed:""`
+	session.Flags `embed:""`
+	Run_          string   `arg:"" name:"run" help:"Id of the run."`
+	Param         []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Another value of a parameter."`
+	Compute       string   `env:"-" placeholder:"VCPUxGB" help:"Another size, such as 4x16."`
+	Current       bool     `env:"-" help:"Run the workflow as it is now, not as it was."`
+	Only          []string `env:"-" sep:"none" placeholder:"NODE" help:"Run this node alone, with what the run made for it; may be given again."`
+	Preview       bool     `env:"-" help:"Start nothing: say what would be reused, and why not the rest."`
+	watchFlags    `embed:""`
 }
 
 // Run starts a new run; parameters that are not named stay as they were.
 func (c *runsRetry) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	size, _, err := computeFlags{Compute: c.Compute}.size()
+	size, _, err := definitions.ComputeFlags{Compute: c.Compute}.Size()
 	if err != nil {
 		return err
 	}
@@ -316,27 +321,27 @@ func (c *runsRetry) Run(w screen.World) error {
 		in.Definition = new(api.RetryRunDefinitionCurrent)
 	}
 	if len(c.Param) > 0 {
-		if in.Parameters, err = s.changed(c.Run_, c.Param); err != nil {
+		if in.Parameters, err = changed(s, c.Run_, c.Param); err != nil {
 			return err
 		}
 	}
 	if c.Preview {
-		return s.previewRetry(c.Run_, in)
+		return previewRetry(s, c.Run_, in)
 	}
 	key := rand.Text()
-	r, err := s.api.RetryRunWithResponse(s.Ctx, c.Run_, &api.RetryRunParams{IdempotencyKey: &key}, in)
+	r, err := s.API.RetryRunWithResponse(s.Ctx, c.Run_, &api.RetryRunParams{IdempotencyKey: &key}, in)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
-	return s.started(r.JSON202.Data, c.watchFlags)
+	return started(s, r.JSON202.Data, c.watchFlags)
 }
 
-func (s *session) previewRetry(run string, in api.RetryRun) error {
-	r, err := s.api.PreviewRetryWithResponse(s.Ctx, run, nil, in)
+func previewRetry(s *session.Session, run string, in api.RetryRun) error {
+	r, err := s.API.PreviewRetryWithResponse(s.Ctx, run, nil, in)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
-	return s.emit(r.JSON200.Data, func() {
+	return s.Emit(r.JSON200.Data, func() {
 		rows := [][]string{{"NODE", "NAME", "EXPECTED", "WHY"}}
 		for _, n := range r.JSON200.Data.Nodes {
 			rows = append(rows, []string{n.ID, n.Name, string(n.Expect), n.Reason})
@@ -346,16 +351,16 @@ func (s *session) previewRetry(run string, in api.RetryRun) error {
 }
 
 // changed is an earlier run's parameters with some others in their place.
-func (s *session) changed(run string, given []string) (api.Parameters, error) {
-	old, err := s.api.GetRunWithResponse(s.Ctx, run, nil)
+func changed(s *session.Session, run string, given []string) (api.Parameters, error) {
+	old, err := s.API.GetRunWithResponse(s.Ctx, run, nil)
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.Explain(err)
 	}
-	g, err := readGraph(old.JSON200.Definition)
+	g, err := definitions.ReadGraph(old.JSON200.Definition)
 	if err != nil {
 		return nil, err
 	}
-	fresh, err := g.parameters(given)
+	fresh, err := g.ReadParameters(given)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,6 @@
-package cli
+// Package session is a command at work: somebody, at one server, in one team, and
+// how things are found there by their names.
+package session
 
 import (
 	"cmp"
@@ -14,36 +16,36 @@ import (
 	"github.com/millrace/millrace/internal/cli/screen"
 )
 
-// common is what every client command takes.
-type common struct {
+// Flags is what every client command takes.
+type Flags struct {
 	Server string `placeholder:"URL" help:"The server. Default: where you signed in last, else http://127.0.0.1:8080."`
 	Team   string `placeholder:"TEAM" help:"Act in this team, by id or name."`
 	JSON   bool   `env:"-" help:"Print the API's data as JSON."`
 }
 
-// session is a command at work: somebody, at one server, in one team.
-type session struct {
+// Session is a command at work: somebody, at one server, in one team.
+type Session struct {
 	screen.World
-	api    *client.ClientWithResponses
-	calls  *line.Calls
-	server string
-	json   bool
+	API    *client.ClientWithResponses
+	Calls  *line.Calls
+	Server string
+	JSON   bool
 }
 
-// open is for commands that need somebody to be signed in.
-func (c common) open(w screen.World) (*session, error) {
-	s, err := c.visit(w)
+// Open is for commands that need somebody to be signed in.
+func (c Flags) Open(w screen.World) (*Session, error) {
+	s, err := c.Visit(w)
 	if err != nil {
 		return nil, err
 	}
-	if s.calls.As == nil {
-		return nil, fmt.Errorf("not signed in to %s: run millrace login", s.server)
+	if s.Calls.As == nil {
+		return nil, fmt.Errorf("not signed in to %s: run millrace login", s.Server)
 	}
 	return s, nil
 }
 
-// visit is for commands that work without an account, too.
-func (c common) visit(w screen.World) (*session, error) {
+// Visit is for commands that work without an account, too.
+func (c Flags) Visit(w screen.World) (*Session, error) {
 	ring, keep, err := line.Kept(w)
 	if err != nil {
 		return nil, err
@@ -59,32 +61,32 @@ func (c common) visit(w screen.World) (*session, error) {
 		who.As = &line.KeptToken{World: w, Keep: keep, Server: server, Grant: *g}
 		who.Team = cmp.Or(c.Team, g.Team)
 	}
-	s := &session{World: w, calls: who, server: server, json: c.JSON}
-	if s.api, err = client.New(server, client.WithHTTPClient(line.Checked{Next: who})); err != nil {
+	s := &Session{World: w, Calls: who, Server: server, JSON: c.JSON}
+	if s.API, err = client.New(server, client.WithHTTPClient(line.Checked{Next: who})); err != nil {
 		return nil, err
 	}
 	return s, s.nameTeam()
 }
 
 // nameTeam turns a team's name, as --team takes it, into its id.
-func (s *session) nameTeam() error {
-	name := s.calls.Team
-	if name == "" || strings.HasPrefix(name, "team_") || s.calls.As == nil {
+func (s *Session) nameTeam() error {
+	name := s.Calls.Team
+	if name == "" || strings.HasPrefix(name, "team_") || s.Calls.As == nil {
 		return nil
 	}
-	s.calls.Team = ""
-	t, err := s.team(name)
-	s.calls.Team = t.ID
+	s.Calls.Team = ""
+	t, err := s.Team(name)
+	s.Calls.Team = t.ID
 	return err
 }
 
-// explain adds to a failure what to do about it.
-func (s *session) explain(err error) error {
+// Explain adds to a failure what to do about it.
+func (s *Session) Explain(err error) error {
 	if _, done := errors.AsType[line.Explained](err); err == nil || done {
 		return err
 	}
 	if e, isNet := errors.AsType[*net.OpError](err); isNet && e.Op == "dial" {
-		return fmt.Errorf("cannot reach %s: is the server running? Another one is named by --server or MILLRACE_SERVER", s.server)
+		return fmt.Errorf("cannot reach %s: is the server running? Another one is named by --server or MILLRACE_SERVER", s.Server)
 	}
 	e, refused := errors.AsType[*client.Error](err)
 	if !refused {
@@ -115,9 +117,9 @@ func (s *session) explain(err error) error {
 	return line.Explained{Err: err, Hint: hint}
 }
 
-// emit prints data as JSON when that was asked for, else in a form for people.
-func (s *session) emit(data any, people func()) error {
-	if !s.json {
+// Emit prints data as JSON when that was asked for, else in a form for people.
+func (s *Session) Emit(data any, people func()) error {
+	if !s.JSON {
 		people()
 		return nil
 	}

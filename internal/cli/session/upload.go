@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/cli/transfer"
 )
 
-// upload sends one file and checks that what the server has is what was sent.
-func (s *session) upload(path, contentType string) (api.File, error) {
+// Upload sends one file and checks that what the server has is what was sent.
+func (s *Session) Upload(path, contentType string) (api.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return api.File{}, err
@@ -26,27 +26,27 @@ func (s *session) upload(path, contentType string) (api.File, error) {
 		return api.File{}, fmt.Errorf("%s is no ordinary file", path)
 	}
 	kind, _, _ := mime.ParseMediaType(cmp.Or(contentType, mime.TypeByExtension(filepath.Ext(path)), "application/octet-stream"))
-	r, err := s.api.PresignUploadWithResponse(s.Ctx, nil, api.Presign{Filename: filepath.Base(path), ContentType: kind, Size: info.Size()})
+	r, err := s.API.PresignUploadWithResponse(s.Ctx, nil, api.Presign{Filename: filepath.Base(path), ContentType: kind, Size: info.Size()})
 	if err != nil {
-		return api.File{}, fmt.Errorf("%s: %w", path, s.explain(err))
+		return api.File{}, fmt.Errorf("%s: %w", path, s.Explain(err))
 	}
-	sum, err := transfer.Upload{World: s.World, HTTP: s.calls.HTTP, To: r.JSON200.Data, ContentType: kind}.Put(f, info.Size())
+	sum, err := transfer.Upload{World: s.World, HTTP: s.Calls.HTTP, To: r.JSON200.Data, ContentType: kind}.Put(f, info.Size())
 	if err != nil {
-		return api.File{}, fmt.Errorf("%s: %w", path, s.explain(err))
+		return api.File{}, fmt.Errorf("%s: %w", path, s.Explain(err))
 	}
 	return s.verify(path, r.JSON200.Data.Key, sum)
 }
 
-// uploadKey is upload for whoever only needs the key.
-func (s *session) uploadKey(path string) (string, error) {
-	f, err := s.upload(path, "")
+// UploadKey is upload for whoever only needs the key.
+func (s *Session) UploadKey(path string) (string, error) {
+	f, err := s.Upload(path, "")
 	return f.Key, err
 }
 
 // verify compares hashes. A bucket's may not be known yet; then the store's
 // own checks have to do, and verify says so.
-func (s *session) verify(path, key, sum string) (api.File, error) {
-	f, err := s.file(key)
+func (s *Session) verify(path, key, sum string) (api.File, error) {
+	f, err := s.File(key)
 	if err != nil {
 		return f, fmt.Errorf("%s did not arrive: %w", path, err)
 	}

@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"encoding/json"
@@ -9,19 +9,20 @@ import (
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
 type runsItems struct {
-	common `embed:""`
-	Run_   string `arg:"" name:"run" help:"Id of the run."`
-	Node   string `arg:"" help:"Id of the scattered node."`
-	Status string `env:"-" help:"Only items of this status, such as failed."`
-	Limit  int    `short:"n" env:"-" default:"0" help:"At most so many; 0 is all."`
+	session.Flags `embed:""`
+	Run_          string `arg:"" name:"run" help:"Id of the run."`
+	Node          string `arg:"" help:"Id of the scattered node."`
+	Status        string `env:"-" help:"Only items of this status, such as failed."`
+	Limit         int    `short:"n" env:"-" default:"0" help:"At most so many; 0 is all."`
 }
 
 // Run lists the items of a scatter, failed ones first.
 func (c *runsItems) Run(w screen.World) error {
-	s, err := c.open(w)
+	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
@@ -34,21 +35,21 @@ func (c *runsItems) Run(w screen.World) error {
 		status := api.NodeStatus(c.Status)
 		params.Status = &status
 	}
-	list, err := pages(c.Limit, func(cursor *string) ([]api.Shard, api.Page, error) {
+	list, err := session.Pages(c.Limit, func(cursor *string) ([]api.Shard, api.Page, error) {
 		params.Cursor = cursor
-		r, err := s.api.ListRunShardsWithResponse(s.Ctx, c.Run_, c.Node, &params)
+		r, err := s.API.ListRunShardsWithResponse(s.Ctx, c.Run_, c.Node, &params)
 		if err != nil {
-			return nil, api.Page{}, s.explain(err)
+			return nil, api.Page{}, s.Explain(err)
 		}
 		return r.JSON200.Data, r.JSON200.Page, nil
 	})
 	if err != nil {
 		return err
 	}
-	return s.emit(list, func() { s.showItems(list) })
+	return s.Emit(list, func() { showItems(s, list) })
 }
 
-func (s *session) showItems(list []api.Shard) {
+func showItems(s *session.Session, list []api.Shard) {
 	if len(list) == 0 {
 		s.Note("No items: the node has not begun, or none has this status")
 		return

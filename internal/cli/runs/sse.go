@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/client"
 	"github.com/millrace/millrace/internal/cli/line"
+	"github.com/millrace/millrace/internal/cli/session"
 )
 
 // How a stream is kept alive.
@@ -22,8 +23,8 @@ const (
 	maxLost    = 40               // tries in a row without a frame: some minutes
 )
 
-// errDone ends a stream that has said everything.
-var errDone = errors.New("done")
+// ErrDone ends a stream that has said everything.
+var ErrDone = errors.New("done")
 
 // message is what a run's stream says, and where it stands.
 type message struct {
@@ -33,24 +34,24 @@ type message struct {
 
 // follow gives each message of a run's stream, over as many connections as it
 // takes, until the run has ended.
-func (s *session) follow(run string, each func(message) error) error {
+func follow(s *session.Session, run string, each func(message) error) error {
 	last, pause := "", firstPause
 	for lost := 0; ; lost++ {
-		err := s.stream(run, last, func(d time.Duration) { pause = d }, func(f line.Frame) error {
+		err := stream(s, run, last, func(d time.Duration) { pause = d }, func(f line.Frame) error {
 			lost, last = 0, f.ID
-			return s.deliver(f, each)
+			return deliver(s, f, each)
 		})
-		if errors.Is(err, errDone) {
+		if errors.Is(err, ErrDone) {
 			return nil
 		}
 		if s.Ctx.Err() != nil {
 			return Left{run}
 		}
 		if refusal, final := errors.AsType[*client.Error](err); final && (refusal.Status < http.StatusInternalServerError || refusal.Status == http.StatusNotImplemented) {
-			return s.explain(err)
+			return s.Explain(err)
 		}
 		if lost >= maxLost {
-			return fmt.Errorf("lost contact with %s; the run goes on there, see millrace runs view %s", s.server, run)
+			return fmt.Errorf("lost contact with %s; the run goes on there, see millrace runs view %s", s.Server, run)
 		}
 		if s.Sleep(s.Ctx, pause) != nil {
 			return Left{run}
@@ -58,7 +59,7 @@ func (s *session) follow(run string, each func(message) error) error {
 	}
 }
 
-func (s *session) deliver(f line.Frame, each func(message) error) error {
+func deliver(s *session.Session, f line.Frame, each func(message) error) error {
 	var m message
 	if err := json.Unmarshal(f.Data, &m.RunMessage); err != nil {
 		return fmt.Errorf("the server sent a frame that is no JSON: %w", err)
@@ -70,21 +71,21 @@ func (s *session) deliver(f line.Frame, each func(message) error) error {
 		return err
 	}
 	if m.Type == "done" {
-		return errDone
+		return ErrDone
 	}
 	return nil
 }
 
 // stream is one connection. It is given up when nothing comes for longer than
 // heartbeats take: a connection can die without a word.
-func (s *session) stream(run, last string, retry func(time.Duration), each func(line.Frame) error) error {
+func stream(s *session.Session, run, last string, retry func(time.Duration), each func(line.Frame) error) error {
 	ctx, cancel := context.WithCancel(s.Ctx)
 	defer cancel()
 	params := &api.StreamRunParams{}
 	if last != "" {
 		params.LastEventID = &last
 	}
-	resp, err := s.api.StreamRun(ctx, run, params)
+	resp, err := s.API.StreamRun(ctx, run, params)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,99 @@
+// Package clitest is a person's end of the line for the tests of commands.
+package clitest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/cli/line"
+	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
+)
+
+// Desk is a person's end of the line: a world whose waits take no time.
+type Desk struct {
+	screen.World
+	Printed, Errors *bytes.Buffer
+	Folder          string
+	Vars            map[string]string
+
+	mu       sync.Mutex
+	Slept    []time.Duration
+	Clock    time.Time
+	OnBrowse func(url string) error
+}
+
+// New is a desk in a folder of its own.
+func New(t *testing.T) *Desk {
+	t.Helper()
+	d := &Desk{Printed: &bytes.Buffer{}, Errors: &bytes.Buffer{}, Folder: filepath.Join(t.TempDir(), "millrace"), Vars: map[string]string{}, Clock: time.Now()}
+	d.World = screen.World{
+		Ctx: t.Context(), In: strings.NewReader(""), Out: d.Printed, Err: d.Errors, Version: "test",
+		Env: func(name string) string { return d.Vars[name] }, Now: d.Time, Sleep: d.sleep,
+		Browse: func(url string) error { return d.OnBrowse(url) },
+		Config: func() (string, error) { return d.Folder, nil },
+	}
+	return d
+}
+
+// Time is what the clock says.
+func (d *Desk) Time() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.Clock
+}
+
+// sleep moves the clock.
+func (d *Desk) sleep(ctx context.Context, pause time.Duration) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Slept = append(d.Slept, pause)
+	d.Clock = d.Clock.Add(pause)
+	return ctx.Err()
+}
+
+// SignedIn keeps a grant for the server.
+func (d *Desk) SignedIn(t *testing.T, server string, g line.Grant) {
+	t.Helper()
+	err := line.Credentials{Folder: d.Folder}.Update(func(ring *line.Keyring) error {
+		ring.Current, ring.Servers[server] = server, &g
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Session opens one on the server, with a token that is never renewed.
+func (d *Desk) Session(t *testing.T, server string) *session.Session {
+	t.Helper()
+	d.SignedIn(t, server, line.Grant{Token: "oat_1"})
+	s, err := session.Flags{}.Open(d.World)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Serve is a server for as long as a test lasts.
+func Serve(t *testing.T, handle http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(handle)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// Answer writes JSON, as the API does.
+func Answer(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text)
+}
