@@ -57,6 +57,14 @@ type Payer struct {
 	Address string // of a visitor, else empty
 }
 
+// CountedAs are the names under which a payer's PDFs are counted.
+func (p Payer) CountedAs() []string {
+	if p.Address == "" {
+		return []string{p.Owner}
+	}
+	return []string{p.Owner, "address " + p.Address}
+}
+
 // Payer is the owner, as readings know them.
 func (o Owner) Payer() Payer { return Payer{Owner: o.Key(), Address: o.Address} }
 

@@ -61,22 +61,22 @@ func (l *Library) PDFText(ctx context.Context, p ai.Payer, path string) (ai.Text
 		return ai.Text{}, err
 	}
 	defer done()
-	within, cancel := context.WithTimeoutCause(ctx, readingTime, errTooSlow)
+	within, cancel := context.WithTimeoutCause(ctx, readingTime, errPDFTooSlow)
 	defer cancel()
 	text, err := l.text(within, path)
 	if err != nil && !fault.Is(err, fault.KindUnavailable) {
-		err = unreadable(within, err)
+		err = unreadablePDF(within, err)
 	}
 	return text, err
 }
 
-var errTooSlow = errors.New("the PDF takes too long to read")
+var errPDFTooSlow = errors.New("the PDF takes too long to read")
 
-// unreadable is a PDF that cost us our work. Whoever left before it was done is
+// unreadablePDF is one that cost us our work. Whoever left before it was done is
 // told nothing, but has caused it all the same.
-func unreadable(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), errTooSlow) {
-		err = tooSlow()
+func unreadablePDF(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errPDFTooSlow) {
+		err = pdfTooSlow()
 	}
 	if e, foreseen := errors.AsType[*fault.Error](err); foreseen {
 		return e.WithCause(errors.Join(ai.ErrUnreadable, e.Cause))
@@ -87,7 +87,7 @@ func unreadable(ctx context.Context, err error) error {
 	return err
 }
 
-func tooSlow() *fault.Error {
+func pdfTooSlow() *fault.Error {
 	return fault.Invalid("this PDF takes too long to read").WithCode("pdf_unreadable")
 }
 
@@ -136,7 +136,7 @@ func (l *Library) poppler(ctx context.Context, path string, argv ...string) ([]b
 	case status == notInstalled:
 		return nil, fault.Unavailable("PDFs cannot be read on this server until its operator installs %s (apt-get install poppler-utils)", argv[0]).WithCode("pdftotext_missing")
 	case status == timedOut || status == outOfCPU:
-		return nil, tooSlow()
+		return nil, pdfTooSlow()
 	case status == outOfMemory:
 		return nil, fault.Invalid("this PDF needs too much memory to read").WithCode("pdf_unreadable")
 	case status == outOfDisk:

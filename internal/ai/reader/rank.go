@@ -73,7 +73,7 @@ func quotable(text string) bool {
 func ranks(all []candidate) []float64 {
 	const rounds, damping = 30, 0.85
 	n := len(all)
-	links, sums := similarities(all)
+	similarity, totals := similarities(all)
 	bias, total := make([]float64, n), 0.0
 	for _, c := range all {
 		total += c.weight
@@ -87,8 +87,8 @@ func ranks(all []candidate) []float64 {
 		for i := range n {
 			next[i] = (1 - damping) * bias[i]
 			for j := range n {
-				if links[i][j] > 0 {
-					next[i] += damping * bias[i] * float64(n) * rank[j] * links[i][j] / sums[j]
+				if similarity[i][j] > 0 {
+					next[i] += damping * bias[i] * float64(n) * rank[j] * similarity[i][j] / totals[j]
 				}
 			}
 		}
@@ -98,11 +98,11 @@ func ranks(all []candidate) []float64 {
 }
 
 // similarities compares each sentence with each other by the words they share.
-func similarities(all []candidate) (links [][]float64, sums []float64) {
+func similarities(all []candidate) (similarity [][]float64, totals []float64) {
 	bags := make([]map[string]bool, len(all))
-	links, sums = make([][]float64, len(all)), make([]float64, len(all))
+	similarity, totals = make([][]float64, len(all)), make([]float64, len(all))
 	for i, c := range all {
-		bags[i], links[i] = bag(c.text), make([]float64, len(all))
+		bags[i], similarity[i] = bag(c.text), make([]float64, len(all))
 	}
 	for i := range all {
 		for j := range i {
@@ -116,12 +116,12 @@ func similarities(all []candidate) (links [][]float64, sums []float64) {
 				continue
 			}
 			s := float64(shared) / (math.Log(float64(1+len(bags[i]))) + math.Log(float64(1+len(bags[j]))))
-			links[i][j], links[j][i] = s, s
-			sums[i] += s
-			sums[j] += s
+			similarity[i][j], similarity[j][i] = s, s
+			totals[i] += s
+			totals[j] += s
 		}
 	}
-	return links, sums
+	return similarity, totals
 }
 
 // bag is the words of a sentence that carry meaning, without their endings.
