@@ -44,6 +44,10 @@ GET /api/audit
 GET /api/audit/export
 GET /api/secrets
 PUT DELETE /api/secrets/{name}
+POST /api/files/uploads
+GET DELETE /api/files/uploads/{id}
+POST /api/files/uploads/{id}/parts
+POST /api/files/uploads/{id}/complete
 GET POST /api/connections
 DELETE /api/connections/{id}
 POST /api/connections/{id}/test

@@ -752,6 +752,13 @@ type App struct {
 	Name       string `json:"name"`
 }
 
+// ArrivedPart defines model for ArrivedPart.
+type ArrivedPart struct {
+	Etag   string `json:"etag"`
+	Number int    `json:"number"`
+	Size   int64  `json:"size"`
+}
+
 // AuditActor defines model for AuditActor.
 type AuditActor struct {
 	ID   *string        `json:"id"`
@@ -1358,6 +1365,15 @@ type FileDeleted struct {
 // FileSource defines model for FileSource.
 type FileSource string
 
+// FinishUpload defines model for FinishUpload.
+type FinishUpload struct {
+	// Parts Every part, as it was sent; left out, whatever has arrived.
+	Parts []SentPart `json:"parts,omitempty"`
+
+	// Sha256 Of the whole file.
+	Sha256 *string `json:"sha256,omitempty"`
+}
+
 // GivenFile defines model for GivenFile.
 type GivenFile struct {
 	Key    string  `json:"key"`
@@ -1504,6 +1520,35 @@ type KeptFile struct {
 
 	// URL Null where its bytes are not kept.
 	URL *string `json:"url"`
+}
+
+// LargeUpload defines model for LargeUpload.
+type LargeUpload struct {
+	// ExpiresAt When it goes, unless something is done with it before.
+	ExpiresAt Time `json:"expiresAt"`
+
+	// Key The key of the file that it becomes.
+	Key       string `json:"key"`
+	PartCount int    `json:"partCount"`
+	PartSize  int64  `json:"partSize"`
+	UploadID  string `json:"uploadId"`
+}
+
+// LargeUploadState defines model for LargeUploadState.
+type LargeUploadState struct {
+	ContentType string `json:"contentType"`
+
+	// ExpiresAt When it goes, unless something is done with it before.
+	ExpiresAt Time   `json:"expiresAt"`
+	Filename  string `json:"filename"`
+
+	// Key The key of the file that it becomes.
+	Key       string        `json:"key"`
+	PartCount int           `json:"partCount"`
+	PartSize  int64         `json:"partSize"`
+	Parts     []ArrivedPart `json:"parts"`
+	Size      int64         `json:"size"`
+	UploadID  string        `json:"uploadId"`
 }
 
 // Left defines model for Left.
@@ -1689,6 +1734,15 @@ type NewTeamInvitation struct {
 // NewTeamInvitationRole defines model for NewTeamInvitation.Role.
 type NewTeamInvitationRole string
 
+// NewUpload defines model for NewUpload.
+type NewUpload struct {
+	ContentType string `json:"contentType"`
+	Filename    string `json:"filename"`
+
+	// Size Bytes; at most 5 TB.
+	Size int64 `json:"size"`
+}
+
 // NewWorkflow defines model for NewWorkflow.
 type NewWorkflow struct {
 	// Definition The graph that a workflow runs. Fields whose names start with `x-`, and `ui`, are kept as they are at every level.
@@ -1850,6 +1904,11 @@ type Parameter = json.RawMessage
 
 // Parameters Values of the workflow's parameters by name.
 type Parameters = map[string]json.RawMessage
+
+// PartNumbers defines model for PartNumbers.
+type PartNumbers struct {
+	Numbers []int `json:"numbers"`
+}
 
 // Password At least 10 characters.
 type Password = string
@@ -2418,6 +2477,12 @@ type SecretDeleted struct {
 	Name    string `json:"name"`
 }
 
+// SentPart defines model for SentPart.
+type SentPart struct {
+	Etag   string `json:"etag"`
+	Number int    `json:"number"`
+}
+
 // ServiceAccount defines model for ServiceAccount.
 type ServiceAccount struct {
 	CreatedAt Time `json:"createdAt"`
@@ -2601,6 +2666,15 @@ type SignedIn struct {
 // SignedOut defines model for SignedOut.
 type SignedOut struct {
 	SignedOut bool `json:"signedOut"`
+}
+
+// SignedPart defines model for SignedPart.
+type SignedPart struct {
+	ExpiresAt Time   `json:"expiresAt"`
+	Method    string `json:"method"`
+	Number    int    `json:"number"`
+	Size      int64  `json:"size"`
+	URL       string `json:"url"`
 }
 
 // StartRun defines model for StartRun.
@@ -2841,6 +2915,12 @@ type TypicalRun struct {
 	Credits    float64 `json:"credits"`
 	P50Seconds float64 `json:"p50Seconds"`
 	P90Seconds float64 `json:"p90Seconds"`
+}
+
+// UploadAborted defines model for UploadAborted.
+type UploadAborted struct {
+	Aborted  bool   `json:"aborted"`
+	UploadID string `json:"uploadId"`
 }
 
 // UploadPaper defines model for UploadPaper.
@@ -3328,6 +3408,36 @@ type DeleteRunFilesParams struct {
 
 // PresignUploadParams defines parameters for PresignUpload.
 type PresignUploadParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// BeginUploadParams defines parameters for BeginUpload.
+type BeginUploadParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// AbortUploadParams defines parameters for AbortUpload.
+type AbortUploadParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// GetUploadParams defines parameters for GetUpload.
+type GetUploadParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// CompleteUploadParams defines parameters for CompleteUpload.
+type CompleteUploadParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// SignPartsParams defines parameters for SignParts.
+type SignPartsParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
@@ -3914,6 +4024,15 @@ type DeleteRunFilesJSONRequestBody = DeleteRunFiles
 
 // PresignUploadJSONRequestBody defines body for PresignUpload for application/json ContentType.
 type PresignUploadJSONRequestBody = Presign
+
+// BeginUploadJSONRequestBody defines body for BeginUpload for application/json ContentType.
+type BeginUploadJSONRequestBody = NewUpload
+
+// CompleteUploadJSONRequestBody defines body for CompleteUpload for application/json ContentType.
+type CompleteUploadJSONRequestBody = FinishUpload
+
+// SignPartsJSONRequestBody defines body for SignParts for application/json ContentType.
+type SignPartsJSONRequestBody = PartNumbers
 
 // OpenResultsJSONRequestBody defines body for OpenResults for application/json ContentType.
 type OpenResultsJSONRequestBody = ResultsRequest

@@ -467,6 +467,74 @@ type ClientInterface interface {
 	// Corresponds with POST /api/files/presign (the `PresignUpload` operationId).
 	PresignUpload(ctx context.Context, params *PresignUploadParams, body PresignUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// BeginUploadWithBody Begin a large upload
+	//
+	// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/files/uploads (the `BeginUpload` operationId).
+	BeginUploadWithBody(ctx context.Context, params *BeginUploadParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// BeginUpload Begin a large upload
+	//
+	// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/files/uploads (the `BeginUpload` operationId).
+	BeginUpload(ctx context.Context, params *BeginUploadParams, body BeginUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AbortUpload Call a large upload off
+	//
+	// Forgets what has arrived and gives its room back. Members may do that for their own.
+	//
+	// Corresponds with DELETE /api/files/uploads/{id} (the `AbortUpload` operationId).
+	AbortUpload(ctx context.Context, id string, params *AbortUploadParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetUpload What of a large upload has arrived
+	//
+	// Gives the parts that have arrived, with their etags, so that whoever lost the connection sends only the others.
+	//
+	// Corresponds with GET /api/files/uploads/{id} (the `GetUpload` operationId).
+	GetUpload(ctx context.Context, id string, params *GetUploadParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CompleteUploadWithBody Complete a large upload
+	//
+	// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/files/uploads/{id}/complete (the `CompleteUpload` operationId).
+	CompleteUploadWithBody(ctx context.Context, id string, params *CompleteUploadParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CompleteUpload Complete a large upload
+	//
+	// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/files/uploads/{id}/complete (the `CompleteUpload` operationId).
+	CompleteUpload(ctx context.Context, id string, params *CompleteUploadParams, body CompleteUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SignPartsWithBody Addresses for the parts of a large upload
+	//
+	// Gives an address for each number, which takes a PUT of exactly `size` bytes for an hour. A part that is sent again is replaced. The answer to the PUT has the `ETag` of the part.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/files/uploads/{id}/parts (the `SignParts` operationId).
+	SignPartsWithBody(ctx context.Context, id string, params *SignPartsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SignParts Addresses for the parts of a large upload
+	//
+	// Gives an address for each number, which takes a PUT of exactly `size` bytes for an hour. A part that is sent again is replaced. The answer to the PUT has the `ETag` of the part.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/files/uploads/{id}/parts (the `SignParts` operationId).
+	SignParts(ctx context.Context, id string, params *SignPartsParams, body SignPartsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetHealth Is it alive
 	//
 	// Liveness: answers as long as the process does.
@@ -2245,6 +2313,154 @@ func (c *Client) PresignUploadWithBody(ctx context.Context, params *PresignUploa
 // Corresponds with POST /api/files/presign (the `PresignUpload` operationId).
 func (c *Client) PresignUpload(ctx context.Context, params *PresignUploadParams, body PresignUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewPresignUploadRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BeginUploadWithBody Begin a large upload
+//
+// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/files/uploads (the `BeginUpload` operationId).
+func (c *Client) BeginUploadWithBody(ctx context.Context, params *BeginUploadParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBeginUploadRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BeginUpload Begin a large upload
+//
+// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/files/uploads (the `BeginUpload` operationId).
+func (c *Client) BeginUpload(ctx context.Context, params *BeginUploadParams, body BeginUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBeginUploadRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AbortUpload Call a large upload off
+//
+// Forgets what has arrived and gives its room back. Members may do that for their own.
+//
+// Corresponds with DELETE /api/files/uploads/{id} (the `AbortUpload` operationId).
+func (c *Client) AbortUpload(ctx context.Context, id string, params *AbortUploadParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAbortUploadRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetUpload What of a large upload has arrived
+//
+// Gives the parts that have arrived, with their etags, so that whoever lost the connection sends only the others.
+//
+// Corresponds with GET /api/files/uploads/{id} (the `GetUpload` operationId).
+func (c *Client) GetUpload(ctx context.Context, id string, params *GetUploadParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetUploadRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CompleteUploadWithBody Complete a large upload
+//
+// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/files/uploads/{id}/complete (the `CompleteUpload` operationId).
+func (c *Client) CompleteUploadWithBody(ctx context.Context, id string, params *CompleteUploadParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCompleteUploadRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CompleteUpload Complete a large upload
+//
+// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/files/uploads/{id}/complete (the `CompleteUpload` operationId).
+func (c *Client) CompleteUpload(ctx context.Context, id string, params *CompleteUploadParams, body CompleteUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCompleteUploadRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SignPartsWithBody Addresses for the parts of a large upload
+//
+// Gives an address for each number, which takes a PUT of exactly `size` bytes for an hour. A part that is sent again is replaced. The answer to the PUT has the `ETag` of the part.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/files/uploads/{id}/parts (the `SignParts` operationId).
+func (c *Client) SignPartsWithBody(ctx context.Context, id string, params *SignPartsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSignPartsRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SignParts Addresses for the parts of a large upload
+//
+// Gives an address for each number, which takes a PUT of exactly `size` bytes for an hour. A part that is sent again is replaced. The answer to the PUT has the `ETag` of the part.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/files/uploads/{id}/parts (the `SignParts` operationId).
+func (c *Client) SignParts(ctx context.Context, id string, params *SignPartsParams, body SignPartsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSignPartsRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -6419,6 +6635,283 @@ func NewPresignUploadRequestWithBody(server string, params *PresignUploadParams,
 	}
 
 	operationPath := fmt.Sprintf("/api/files/presign")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewBeginUploadRequest calls the generic BeginUpload builder with application/json body
+func NewBeginUploadRequest(server string, params *BeginUploadParams, body BeginUploadJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewBeginUploadRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewBeginUploadRequestWithBody constructs an http.Request for the BeginUpload method, with any body, and a specified content type
+func NewBeginUploadRequestWithBody(server string, params *BeginUploadParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/files/uploads")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewAbortUploadRequest constructs an http.Request for the AbortUpload method
+func NewAbortUploadRequest(server string, id string, params *AbortUploadParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/files/uploads/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetUploadRequest constructs an http.Request for the GetUpload method
+func NewGetUploadRequest(server string, id string, params *GetUploadParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/files/uploads/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewCompleteUploadRequest calls the generic CompleteUpload builder with application/json body
+func NewCompleteUploadRequest(server string, id string, params *CompleteUploadParams, body CompleteUploadJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCompleteUploadRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewCompleteUploadRequestWithBody constructs an http.Request for the CompleteUpload method, with any body, and a specified content type
+func NewCompleteUploadRequestWithBody(server string, id string, params *CompleteUploadParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/files/uploads/%s/complete", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewSignPartsRequest calls the generic SignParts builder with application/json body
+func NewSignPartsRequest(server string, id string, params *SignPartsParams, body SignPartsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSignPartsRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewSignPartsRequestWithBody constructs an http.Request for the SignParts method, with any body, and a specified content type
+func NewSignPartsRequestWithBody(server string, id string, params *SignPartsParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/files/uploads/%s/parts", pathParam0)
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -11443,6 +11936,78 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/files/presign (the `PresignUpload` operationId).
 	PresignUploadWithResponse(ctx context.Context, params *PresignUploadParams, body PresignUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*PresignUploadResponse, error)
 
+	// BeginUploadWithBodyWithResponse Begin a large upload
+	//
+	// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/files/uploads (the `BeginUpload` operationId).
+	BeginUploadWithBodyWithResponse(ctx context.Context, params *BeginUploadParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*BeginUploadResponse, error)
+
+	// BeginUploadWithResponse Begin a large upload
+	//
+	// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/files/uploads (the `BeginUpload` operationId).
+	BeginUploadWithResponse(ctx context.Context, params *BeginUploadParams, body BeginUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*BeginUploadResponse, error)
+
+	// AbortUploadWithResponse Call a large upload off
+	//
+	// Forgets what has arrived and gives its room back. Members may do that for their own.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/files/uploads/{id} (the `AbortUpload` operationId).
+	AbortUploadWithResponse(ctx context.Context, id string, params *AbortUploadParams, reqEditors ...RequestEditorFn) (*AbortUploadResponse, error)
+
+	// GetUploadWithResponse What of a large upload has arrived
+	//
+	// Gives the parts that have arrived, with their etags, so that whoever lost the connection sends only the others.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/files/uploads/{id} (the `GetUpload` operationId).
+	GetUploadWithResponse(ctx context.Context, id string, params *GetUploadParams, reqEditors ...RequestEditorFn) (*GetUploadResponse, error)
+
+	// CompleteUploadWithBodyWithResponse Complete a large upload
+	//
+	// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/files/uploads/{id}/complete (the `CompleteUpload` operationId).
+	CompleteUploadWithBodyWithResponse(ctx context.Context, id string, params *CompleteUploadParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CompleteUploadResponse, error)
+
+	// CompleteUploadWithResponse Complete a large upload
+	//
+	// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/files/uploads/{id}/complete (the `CompleteUpload` operationId).
+	CompleteUploadWithResponse(ctx context.Context, id string, params *CompleteUploadParams, body CompleteUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*CompleteUploadResponse, error)
+
+	// SignPartsWithBodyWithResponse Addresses for the parts of a large upload
+	//
+	// Gives an address for each number, which takes a PUT of exactly `size` bytes for an hour. A part that is sent again is replaced. The answer to the PUT has the `ETag` of the part.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/files/uploads/{id}/parts (the `SignParts` operationId).
+	SignPartsWithBodyWithResponse(ctx context.Context, id string, params *SignPartsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SignPartsResponse, error)
+
+	// SignPartsWithResponse Addresses for the parts of a large upload
+	//
+	// Gives an address for each number, which takes a PUT of exactly `size` bytes for an hour. A part that is sent again is replaced. The answer to the PUT has the `ETag` of the part.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/files/uploads/{id}/parts (the `SignParts` operationId).
+	SignPartsWithResponse(ctx context.Context, id string, params *SignPartsParams, body SignPartsJSONRequestBody, reqEditors ...RequestEditorFn) (*SignPartsResponse, error)
+
 	// GetHealthWithResponse Is it alive
 	//
 	// Liveness: answers as long as the process does.
@@ -13420,6 +13985,146 @@ func (r PresignUploadResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r PresignUploadResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type BeginUploadResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *struct {
+		Data LargeUpload `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r BeginUploadResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r BeginUploadResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type AbortUploadResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data UploadAborted `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r AbortUploadResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AbortUploadResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetUploadResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data LargeUploadState `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r GetUploadResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetUploadResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type CompleteUploadResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data File `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r CompleteUploadResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CompleteUploadResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type SignPartsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []SignedPart `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r SignPartsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SignPartsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -16444,6 +17149,126 @@ func (c *ClientWithResponses) PresignUploadWithResponse(ctx context.Context, par
 	return ParsePresignUploadResponse(rsp)
 }
 
+// BeginUploadWithBodyWithResponse Begin a large upload
+//
+// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/files/uploads (the `BeginUpload` operationId).
+func (c *ClientWithResponses) BeginUploadWithBodyWithResponse(ctx context.Context, params *BeginUploadParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*BeginUploadResponse, error) {
+	rsp, err := c.BeginUploadWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBeginUploadResponse(rsp)
+}
+
+// BeginUploadWithResponse Begin a large upload
+//
+// For files up to 5 TB, sent in parts, in any order, several at once, and gone on with after hours or from another process. Type, size and room are checked now, as at `presign`, and the room is taken. Every part has `partSize` bytes, the last one what is left. A team has at most 20 open ones; one that nobody touches for 7 days goes by itself.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/files/uploads (the `BeginUpload` operationId).
+func (c *ClientWithResponses) BeginUploadWithResponse(ctx context.Context, params *BeginUploadParams, body BeginUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*BeginUploadResponse, error) {
+	rsp, err := c.BeginUpload(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBeginUploadResponse(rsp)
+}
+
+// AbortUploadWithResponse Call a large upload off
+//
+// Forgets what has arrived and gives its room back. Members may do that for their own.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/files/uploads/{id} (the `AbortUpload` operationId).
+func (c *ClientWithResponses) AbortUploadWithResponse(ctx context.Context, id string, params *AbortUploadParams, reqEditors ...RequestEditorFn) (*AbortUploadResponse, error) {
+	rsp, err := c.AbortUpload(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAbortUploadResponse(rsp)
+}
+
+// GetUploadWithResponse What of a large upload has arrived
+//
+// Gives the parts that have arrived, with their etags, so that whoever lost the connection sends only the others.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/files/uploads/{id} (the `GetUpload` operationId).
+func (c *ClientWithResponses) GetUploadWithResponse(ctx context.Context, id string, params *GetUploadParams, reqEditors ...RequestEditorFn) (*GetUploadResponse, error) {
+	rsp, err := c.GetUpload(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetUploadResponse(rsp)
+}
+
+// CompleteUploadWithBodyWithResponse Complete a large upload
+//
+// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/files/uploads/{id}/complete (the `CompleteUpload` operationId).
+func (c *ClientWithResponses) CompleteUploadWithBodyWithResponse(ctx context.Context, id string, params *CompleteUploadParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CompleteUploadResponse, error) {
+	rsp, err := c.CompleteUploadWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCompleteUploadResponse(rsp)
+}
+
+// CompleteUploadWithResponse Complete a large upload
+//
+// Makes the parts a file, when all have arrived and, where `parts` names them, are those that were sent. With `sha256` the whole is checked first. What is no file after all is refused as at `presign`. Whoever lost the answer may ask again.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/files/uploads/{id}/complete (the `CompleteUpload` operationId).
+func (c *ClientWithResponses) CompleteUploadWithResponse(ctx context.Context, id string, params *CompleteUploadParams, body CompleteUploadJSONRequestBody, reqEditors ...RequestEditorFn) (*CompleteUploadResponse, error) {
+	rsp, err := c.CompleteUpload(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCompleteUploadResponse(rsp)
+}
+
+// SignPartsWithBodyWithResponse Addresses for the parts of a large upload
+//
+// Gives an address for each number, which takes a PUT of exactly `size` bytes for an hour. A part that is sent again is replaced. The answer to the PUT has the `ETag` of the part.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/files/uploads/{id}/parts (the `SignParts` operationId).
+func (c *ClientWithResponses) SignPartsWithBodyWithResponse(ctx context.Context, id string, params *SignPartsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SignPartsResponse, error) {
+	rsp, err := c.SignPartsWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSignPartsResponse(rsp)
+}
+
+// SignPartsWithResponse Addresses for the parts of a large upload
+//
+// Gives an address for each number, which takes a PUT of exactly `size` bytes for an hour. A part that is sent again is replaced. The answer to the PUT has the `ETag` of the part.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/files/uploads/{id}/parts (the `SignParts` operationId).
+func (c *ClientWithResponses) SignPartsWithResponse(ctx context.Context, id string, params *SignPartsParams, body SignPartsJSONRequestBody, reqEditors ...RequestEditorFn) (*SignPartsResponse, error) {
+	rsp, err := c.SignParts(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSignPartsResponse(rsp)
+}
+
 // GetHealthWithResponse Is it alive
 //
 // Liveness: answers as long as the process does.
@@ -19224,6 +20049,161 @@ func ParsePresignUploadResponse(rsp *http.Response) (*PresignUploadResponse, err
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data PresignedUpload `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseBeginUploadResponse parses an HTTP response from a BeginUploadWithResponse call
+func ParseBeginUploadResponse(rsp *http.Response) (*BeginUploadResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &BeginUploadResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest struct {
+			Data LargeUpload `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAbortUploadResponse parses an HTTP response from a AbortUploadWithResponse call
+func ParseAbortUploadResponse(rsp *http.Response) (*AbortUploadResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AbortUploadResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data UploadAborted `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetUploadResponse parses an HTTP response from a GetUploadWithResponse call
+func ParseGetUploadResponse(rsp *http.Response) (*GetUploadResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetUploadResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data LargeUploadState `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCompleteUploadResponse parses an HTTP response from a CompleteUploadWithResponse call
+func ParseCompleteUploadResponse(rsp *http.Response) (*CompleteUploadResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CompleteUploadResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data File `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSignPartsResponse parses an HTTP response from a SignPartsWithResponse call
+func ParseSignPartsResponse(rsp *http.Response) (*SignPartsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SignPartsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []SignedPart `json:"data"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`

@@ -29,6 +29,10 @@ func (h *application) newKeeper() *upkeep.Keeper {
 				return upkeep.Result{}, h.accounts.Keys.Rotate(ctx)
 			}},
 			{Name: "expired-uploads", Every: often, Batch: h.cleaning(files.Cleaner.EndUploads)},
+			{Name: "stale-large-uploads", Every: hourly, Batch: upkeep.Paged(func(ctx context.Context, fence int64, after string) (upkeep.Result, string, error) {
+				r, next, err := h.uploads.EndStale(ctx, h.db.Fenced(fence), after)
+				return upkeep.Result(r), next, err
+			})},
 			{Name: "file-hashes", Every: often, Batch: h.cleaning(files.Cleaner.Hash)},
 			{Name: "deleted-files", Every: often, Batch: h.unlessBackup(h.cleaning(files.Cleaner.DeletePending))},
 			{Name: "unfinished-uploads", Every: hourly, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/objects/disk"
@@ -17,17 +18,17 @@ import (
 
 // openObjects opens the store that the settings name. Transfers is nil where
 // clients speak to it directly.
-func (s *settings) openObjects(ctx context.Context, signingKey []byte) (objects.Kept, httpapi.Transfers, error) {
+func (s *settings) openObjects(ctx context.Context, signingKey []byte) (objects.Kept, files.PartObjects, httpapi.Transfers, error) {
 	if s.StorageURL != "" {
 		store, err := s3.Open(ctx, s.StorageURL, time.Now)
-		return objects.Kept{Store: store}, nil, err
+		return objects.Kept{Store: store}, store, nil, err
 	}
 	signer := disk.NewSigner(signingKey)
 	store, err := disk.Open(ctx, s.objectsFolder(), signer, time.Now)
 	if err == nil && s.embedded() { // whoever was writing to it is dead
 		_, err = store.Sweep(ctx, time.Now())
 	}
-	return objects.Kept{Store: store}, signer, err
+	return objects.Kept{Store: store}, store, signer, err
 }
 
 func (s *settings) objectsFolder() string { return filepath.Join(s.Data, "objects") }

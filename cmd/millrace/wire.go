@@ -63,6 +63,7 @@ type application struct {
 	sender   *mail.Sender
 	accounts *builtin.System
 	files    *files.Service
+	uploads  *files.Uploads
 	disk     *freedisk.Watch
 	engine   *engine.Engine
 	ai       *ai.Service
@@ -98,7 +99,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err := s.checkMachines(ctx, db, log); err != nil {
 		return nil, err
 	}
-	keep, doors, err := s.openObjects(ctx, db.Key("object addresses"))
+	keep, parts, doors, err := s.openObjects(ctx, db.Key("object addresses"))
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +114,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	h.retention = upkeep.NewRetention(db, keeping, time.Now)
 	h.keepAudit, _ = retention.Parse(s.KeepAudit) // which the policy has checked
 	h.files = files.NewService(db, keep, catalog, time.Now)
+	h.uploads = files.NewUploads(db, parts, h.files)
 	if err := h.trace(ctx, s); err != nil {
 		return nil, err
 	}
@@ -138,7 +140,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	people, accounts, cookie := s.people(h.accounts, db, catalog, origins)
 	h.account = account.NewService(account.Options{
 		Store: db, Eraser: db, Runs: db, Objects: keep, Engine: h.engine, Mailbox: mailbox, Log: log, Now: time.Now,
-		Lifetimes: account.Lifetimes{UploadLink: files.UploadLife, Transfer: files.TransferLife},
+		Lifetimes: account.Lifetimes{UploadLink: files.PartLife, Transfer: files.TransferLife},
 	})
 	drawings := workflows.NewService(db, time.Now)
 	shares := sharing.NewService(sharing.Options{Store: db, Results: db, Rooms: db, Members: people, Key: db.Key("share links and rooms"), Now: time.Now})
@@ -154,7 +156,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Away: store.IsUnavailable,
 		Log:  log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings,
 		Life: ctx, Runs: asked, Compare: &compare.Service{Runs: asked, Details: db, Memory: h.memory},
-		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Transfers: doors, Billing: money, Pages: pages,
+		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Uploads: h.uploads, Transfers: doors, Billing: money, Pages: pages,
 		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
 		Limiter: db, Answers: db, Memory: h.memory, Metrics: kernel.NewMetrics(h.metrics), Trace: h.traceRequest(), Now: time.Now,

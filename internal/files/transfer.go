@@ -19,6 +19,7 @@ type Transfer struct {
 	Key         string
 	ContentType string
 	Size        int64  // of an upload
+	Part        int    // of an upload in parts; 0: it is whole
 	Disposition string // of a download
 }
 

@@ -45,7 +45,9 @@ const (
 
 // check refuses what may not be uploaded: all that is malformed at once, then
 // size and type.
-func check(in Presign) error {
+func check(in Presign) error { return checkUpTo(in, maxSize, "5 GB") }
+
+func checkUpTo(in Presign, most int64, mostText string) error {
 	var wrong []fault.Detail
 	if !goodName(in.Name) {
 		wrong = append(wrong, fault.Detail{Path: "filename", Message: "needs 1 to 200 bytes without slashes or control characters"})
@@ -60,8 +62,8 @@ func check(in Presign) error {
 	switch {
 	case len(wrong) > 0:
 		return fault.Problems(wrong, "%s %s", wrong[0].Path, wrong[0].Message)
-	case in.Size > maxSize:
-		return fault.TooLarge("a file may have at most 5 GB")
+	case in.Size > most:
+		return fault.TooLarge("a file may have at most %s", mostText)
 	case refusedExtensions[extension(in.Name)] || refusedTypes[strings.ToLower(media)]:
 		return errProgram
 	}

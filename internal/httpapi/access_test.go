@@ -104,6 +104,11 @@ var routeRows = map[string]rights{
 	"GET /api/runs/{id}/stream":                        everybody(200).elsewhere(404),
 	"GET /api/files":                                   everybody(200),
 	"POST /api/files/presign":                          writers(200).with(`{"filename":"a.csv","contentType":"text/csv","size":1}`),
+	"POST /api/files/uploads":                          writers(201).with(`{"filename":"a.csv","contentType":"text/csv","size":1}`),
+	"GET /api/files/uploads/{id}":                      writers(200).elsewhere(404),
+	"DELETE /api/files/uploads/{id}":                   admins(200).elsewhere(404), // a member's own: TestALargeFileArrivesInParts
+	"POST /api/files/uploads/{id}/parts":               writers(200).with(`{"numbers":[1]}`).elsewhere(404),
+	"POST /api/files/uploads/{id}/complete":            writers(409).with(`{}`).elsewhere(404), // nothing has arrived
 	"POST /api/files/delete":                           admins(200).with(`{"key":"{file}","source":"upload"}`).elsewhere(404),
 	"POST /api/files/delete-run":                       admins(200).with(`{"runId":"{run}"}`).elsewhere(404),
 	"POST /api/billing/estimate":                       everybody(200).with(`{}`),
@@ -247,6 +252,9 @@ func (w *world) fill(text string, host someone) string {
 		"{secret}": func() string {
 			return w.call("PUT", "/api/secrets/TOKEN", `{"value":"long enough"}`, bearer(host.token)).want(200).text("data", "name")
 		},
+		"{upload}": func() string {
+			return w.call("POST", "/api/files/uploads", `{"filename":"a.csv","contentType":"text/csv","size":1}`, bearer(host.token)).want(201).text("data", "uploadId")
+		},
 		"{connection}": func() string {
 			return w.call("POST", "/api/connections", `{"name":"lab","type":"s3","endpoint":"http://127.0.0.1:1","bucket":"lab"}`, bearer(host.token)).want(201).text("data", "id")
 		},
@@ -293,6 +301,8 @@ func (w *world) request(pattern, body string, host someone) (method, path, fille
 		path = strings.Replace(path, "{id}", "tok_nobodys", 1)
 	case strings.HasPrefix(path, "/auth/teams/{id}"):
 		path = strings.Replace(path, "{id}", "{team}", 1)
+	case strings.HasPrefix(path, "/api/files/uploads/{id}"):
+		path = strings.Replace(path, "{id}", "{upload}", 1)
 	case strings.HasPrefix(path, "/api/connections/{id}"):
 		path = strings.Replace(path, "{id}", "{connection}", 1)
 	case strings.HasPrefix(path, "/auth/sessions/{id}"):

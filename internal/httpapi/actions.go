@@ -16,7 +16,8 @@ var actions = map[string]string{
 	"POST /api/runs": "run.started", "POST /api/runs/{id}/retry": "run.started", "POST /api/sweeps": "sweep.started",
 	"POST /api/runs/{id}/cancel": "run.cancelled", "PATCH /api/runs/{id}": "run.labelled",
 	"POST /api/runs/{id}/links": "result_link.created", "DELETE /api/runs/{id}/links": "result_link.revoked",
-	"POST /api/files/presign": "file.upload_allowed", "POST /api/files/delete": "file.deleted", "POST /api/files/delete-run": "run.files_deleted",
+	"POST /api/files/presign": "file.upload_allowed", "POST /api/files/uploads": "file.upload_allowed", "POST /api/files/uploads/{id}/complete": "file.uploaded",
+	"POST /api/files/delete": "file.deleted", "POST /api/files/delete-run": "run.files_deleted",
 	"POST /api/collab/invites": "share_link.created", "DELETE /api/collab/invites": "share_link.revoked", "POST /api/collab/join": "guest.joined",
 	"POST /api/ai/analyze": "analysis.requested", "POST /api/ai/upload": "analysis.requested",
 

@@ -46,6 +46,7 @@ type Options struct {
 	Connections *connections.Service
 	Editor      Editor
 	Files       *files.Service
+	Uploads     *files.Uploads
 	Transfers   Transfers // nil where the object store is spoken to directly
 	Billing     *billing.Service
 	Account     *account.Service

@@ -21,6 +21,8 @@ var notOnRecord = map[string]string{
 	"POST /api/collab/token":                 "a pass for an hour, of which nothing is stored",
 	"POST /auth/token":                       "a token of five minutes, of which nothing is stored",
 	"POST /api/ai/proxy/v1/chat/completions": "only counted",
+	"POST /api/files/uploads/{id}/parts":     "allowed by POST /api/files/uploads",
+	"DELETE /api/files/uploads/{id}":         "nothing has come of it",
 	"PUT /objects/{key...}":                  "allowed by POST /api/files/presign",
 	"POST /auth/reset":                       "anybody may ask for a letter; the reset itself is on record",
 	"POST /reset":                            "the same",

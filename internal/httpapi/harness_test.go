@@ -80,6 +80,7 @@ type house struct {
 	editor    *collab.Server
 	keeper    *disk.Store
 	filesRoom *files.Service
+	uploads   *files.Uploads
 	attempts  string // the executor's folder
 
 	opened time.Time
@@ -135,6 +136,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	}
 	catalog := credits.DefaultCatalog()
 	h.keeper, h.filesRoom = keeper, files.NewService(h.db, objects.Kept{Store: keeper}, catalog, h.clock)
+	h.uploads = files.NewUploads(h.db, keeper, h.filesRoom)
 	work := engineOf(t, h)
 	asked := runs.NewService(runs.Options{
 		Store: h.db, Details: h.db, Shards: h.db, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Kept: h.db, Recipes: recipe.Of, Objects: objects.Kept{Store: keeper}, Engine: work, Catalog: catalog, Now: h.clock,
@@ -142,7 +144,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	o := httpapi.Options{
 		Runs: asked, Compare: &compare.Service{Runs: asked, Details: h.db},
 		Feed: &h.hub, Life: t.Context(),
-		Files: h.filesRoom, Transfers: signer,
+		Files: h.filesRoom, Uploads: h.uploads, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
 		Pages:   sandbox.Sandbox{}, VisitorKey: h.db.Key("visitors"), AnalysisWait: time.Minute, Scratch: t.TempDir(),
 		Log: log, Secrets: secrets.NewService(h.db, h.clock), Audit: audit.NewService(h.db), Connections: connections.NewService(h.db, remote.New(true), connections.Rules{PlainHTTP: true}, h.clock), Workflows: workflows.NewService(h.db, h.clock), Limiter: h.db, Answers: h.db, App: builtApp(),

@@ -58,7 +58,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 		audit:       &audit.API{Audit: o.Audit, Log: o.Log},
 		billing:     &billing.API{Billing: o.Billing, Workflows: o.Workflows, AI: o.AI, Pages: o.Pages},
 		connections: &connections.API{Connections: o.Connections},
-		files:       &files.API{Files: o.Files, Transfers: o.Transfers, Now: o.Now},
+		files:       &files.API{Files: o.Files, Uploads: o.Uploads, Transfers: o.Transfers, Now: o.Now},
 		identity:    &identity.API{Identity: o.Identity, BuiltIn: o.BuiltIn, Providers: o.Providers, SendsMail: o.SendsMail, Now: o.Now},
 		runs:        runs.New(runs.Options{Runs: o.Runs, Compare: o.Compare, Feed: o.Feed, Server: server, Now: o.Now, Life: life}),
 		secrets:     &secrets.API{Secrets: o.Secrets},

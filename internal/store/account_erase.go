@@ -52,6 +52,7 @@ var everything = []belongings{
 	{"blobs", "key", ofTeam, ""},
 	{"doomed_blobs", "key", `key LIKE 'teams/' || $1 || '/%'`, ""},
 	{"reservations", "key", ofTeam, ""},
+	{"large_uploads", "id", ofTeam, ""},
 	{"storage", "team_id", ofTeam, ""},
 	{"storage_hours", "team_id, hour", ofTeam, ""},
 	{"storage_carry", "team_id", ofTeam, ""},

@@ -125,18 +125,23 @@ func (db *DB) Keep(ctx context.Context, key string, b files.Blob, now time.Time)
 		if _, err := tx.changed(ctx, `DELETE FROM reservations WHERE key = $1`, key); err != nil {
 			return err
 		}
-		_, err = tx.changed(ctx, `
-			INSERT INTO blobs (key, team_id, size, sha256, mark, refs, created_at) VALUES ($1, $2, $3, $4, $5, 1, $6)`,
-			key, r.Team, b.Size, b.SHA256, b.Mark, micros(now))
-		if err != nil {
-			return err
-		}
-		_, err = tx.changed(ctx, `
-			INSERT INTO files (key, team_id, source, rank, id, name, content_type, size, blob_key, created_by, created_at)
-			VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $1, $8, $9)`,
-			key, r.Team, files.FromUpload, r.ID, r.Name, r.ContentType, b.Size, r.CreatedBy, micros(now))
-		return err
+		return tx.keepFile(ctx, r, b, now)
 	})
+}
+
+// keepFile adds the rows of an upload that has arrived.
+func (db *DB) keepFile(ctx context.Context, r files.Reservation, b files.Blob, now time.Time) error {
+	_, err := db.changed(ctx, `
+		INSERT INTO blobs (key, team_id, size, sha256, mark, refs, created_at) VALUES ($1, $2, $3, $4, $5, 1, $6)`,
+		r.Key, r.Team, b.Size, b.SHA256, b.Mark, micros(now))
+	if err != nil {
+		return err
+	}
+	_, err = db.changed(ctx, `
+		INSERT INTO files (key, team_id, source, rank, id, name, content_type, size, blob_key, created_by, created_at)
+		VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $1, $8, $9)`,
+		r.Key, r.Team, files.FromUpload, r.ID, r.Name, r.ContentType, b.Size, r.CreatedBy, micros(now))
+	return err
 }
 
 // keptBefore is fault.KindNotFound where there is no such file.

@@ -189,6 +189,7 @@ func (db *DB) Unknown(ctx context.Context, keys []string) (unknown []string, err
 		known, err := all(ctx, db, func(r *sql.Rows, key *string) error { return r.Scan(key) }, fmt.Sprintf(`
 			SELECT key FROM blobs WHERE key IN (%[1]s)
 			UNION SELECT key FROM reservations WHERE key IN (%[1]s)
+			UNION SELECT key FROM large_uploads WHERE key IN (%[1]s) AND NOT done
 			UNION SELECT object FROM run_logs WHERE object IN (%[1]s) AND object <> ''
 			UNION SELECT object FROM kept_files WHERE object IN (%[1]s) AND object <> ''`, in), anys(some)...)
 		if err != nil {

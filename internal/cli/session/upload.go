@@ -26,6 +26,13 @@ func (s *Session) Upload(path, contentType string) (api.File, error) {
 		return api.File{}, fmt.Errorf("%s is no ordinary file", path)
 	}
 	kind, _, _ := mime.ParseMediaType(cmp.Or(contentType, mime.TypeByExtension(filepath.Ext(path)), "application/octet-stream"))
+	if info.Size() > transfer.LargeFrom {
+		sent, err := transfer.Large{World: s.World, HTTP: s.Calls.HTTP, API: s.API, Server: s.Server + " " + s.Calls.Team, ContentType: kind}.Put(f, info)
+		if err != nil {
+			return sent, fmt.Errorf("%s: %w", path, s.Explain(err))
+		}
+		return sent, nil
+	}
 	r, err := s.API.PresignUploadWithResponse(s.Ctx, nil, api.Presign{Filename: filepath.Base(path), ContentType: kind, Size: info.Size()})
 	if err != nil {
 		return api.File{}, fmt.Errorf("%s: %w", path, s.Explain(err))

@@ -23,19 +23,28 @@ func newMeter(w screen.World, name string, done, total int64) *meter {
 }
 
 func (t *meter) Write(p []byte) (int, error) {
-	t.done += int64(len(p))
+	t.add(int64(len(p)))
+	return len(p), nil
+}
+
+// add shows that so many more bytes have moved.
+func (t *meter) add(n int64) {
+	t.done += n
 	share := 1.0
 	if t.total > 0 {
 		share = float64(t.done) / float64(t.total)
 	}
 	speed := ""
 	if seconds := t.bar.Now().Sub(t.began).Seconds(); seconds > 0.5 {
-		speed = "  " + screen.Size(int64(float64(t.done-t.before)/seconds)) + "/s"
+		rate := float64(t.done-t.before) / seconds
+		speed = "  " + screen.Size(int64(rate)) + "/s"
+		if left := float64(t.total-t.done) / rate; rate > 0 && left >= 1 {
+			speed += "  " + screen.Duration(time.Duration(left)*time.Second) + " left"
+		}
 	}
 	name := t.name
 	if utf8.RuneCountInString(name) > 18 {
 		name = string([]rune(name)[:17]) + "…"
 	}
 	t.bar.Show(fmt.Sprintf("%-18s %s %3.0f %%  %s of %s%s", name, screen.Gauge(share), 100*share, screen.Size(t.done), screen.Size(t.total), speed))
-	return len(p), nil
 }

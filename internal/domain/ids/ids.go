@@ -45,6 +45,7 @@ func (s Session) Proper() bool { return strings.HasPrefix(string(s), "sess_") }
 func NewEntry() string   { return made("le_") } // of a ledger
 func NewOrder() string   { return made("ord_") }
 func NewFile() string    { return made("file_") }
+func NewUpload() string  { return made("up_") }
 func NewGuest() string   { return made("guest_") }
 func NewInvoice() string { return made("in_") }
 func NewReading() string { return made("rd_") } // of a paper

@@ -29,6 +29,9 @@ func (a *API) ReceiveObject(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
+	if t.Part > 0 {
+		return a.receivePart(x, t)
+	}
 	if x.Request.Header.Get("Content-Type") != t.ContentType || x.Request.ContentLength != t.Size {
 		return kernel.Answer{}, fault.Forbidden("this address takes exactly %d bytes of %s", t.Size, t.ContentType)
 	}

@@ -24,6 +24,7 @@ import (
 // Below the root: what is whole, and what is being written.
 const (
 	whole     = "objects"
+	inParts   = "parts"
 	temporary = "tmp"
 )
 
@@ -47,7 +48,7 @@ func Open(ctx context.Context, dir string, signer *Signer, now func() time.Time)
 		return nil, err
 	}
 	s := &Store{root: root, signer: signer}
-	for _, sub := range []string{whole, temporary} {
+	for _, sub := range []string{whole, temporary, inParts} {
 		err = errors.Join(err, root.MkdirAll(sub, 0o700))
 	}
 	if err == nil {

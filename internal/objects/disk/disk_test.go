@@ -100,7 +100,7 @@ func TestFilesAreForTheServerAlone(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || seen != 8 {
+	if err != nil || seen != 9 {
 		t.Errorf("%d files and folders, %v", seen, err)
 	}
 }

@@ -11,5 +11,5 @@ import (
 // Transfer says what an address of ours allows, in the words of the rooms.
 func (s *Signer) Transfer(method string, u *url.URL, now time.Time) (files.Transfer, error) {
 	v, err := s.Verify(method, u, now)
-	return files.Transfer{Key: v.Key, ContentType: v.ContentType, Size: v.Size, Disposition: objects.Attachment(v.Name)}, err
+	return files.Transfer{Key: v.Key, ContentType: v.ContentType, Size: v.Size, Part: v.Part, Disposition: objects.Attachment(v.Name)}, err
 }

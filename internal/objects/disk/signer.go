@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/objects"
 )
 
@@ -23,6 +24,7 @@ const (
 	paramMethod    = "m"
 	paramType      = "t"
 	paramLength    = "l" // of a PUT
+	paramPart      = "p" // of a PUT of a part
 	paramName      = "n" // of a GET
 	paramExpires   = "e" // seconds since 1970
 	paramSignature = "s"
@@ -42,6 +44,7 @@ type Signed struct {
 	Key         string
 	ContentType string
 	Size        int64  // of a PUT
+	Part        int    // of a PUT of a part
 	Name        string // of a GET
 	Expires     time.Time
 }
@@ -56,6 +59,19 @@ func (s *Signer) PresignPut(u objects.Upload) (string, error) {
 		paramType:    {u.ContentType},
 		paramLength:  {strconv.FormatInt(u.Size, 10)},
 		paramExpires: {strconv.FormatInt(u.Expires.Unix(), 10)},
+	}), nil
+}
+
+// PresignPart signs the upload of a part.
+func (s *Signer) PresignPart(p files.PartAddress) (string, error) {
+	if err := objects.CheckKey(p.Key); err != nil {
+		return "", err
+	}
+	return s.address(p.Base, p.Key, url.Values{
+		paramMethod:  {http.MethodPut},
+		paramPart:    {strconv.Itoa(p.Number)},
+		paramLength:  {strconv.FormatInt(p.Size, 10)},
+		paramExpires: {strconv.FormatInt(p.Expires.Unix(), 10)},
 	}), nil
 }
 
@@ -117,6 +133,9 @@ func read(key string, q url.Values) (Signed, error) {
 	expires, err := strconv.ParseInt(q.Get(paramExpires), 10, 64)
 	if err == nil && signed.Method == http.MethodPut {
 		signed.Size, err = strconv.ParseInt(q.Get(paramLength), 10, 64)
+	}
+	if err == nil && q.Has(paramPart) {
+		signed.Part, err = strconv.Atoi(q.Get(paramPart))
 	}
 	if err != nil {
 		return Signed{}, fault.Forbidden("this link is not one that Millrace signed")

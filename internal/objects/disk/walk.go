@@ -56,6 +56,9 @@ func (s *Store) DeletePrefix(ctx context.Context, prefix string) (n int, err err
 		return 0, err
 	}
 	s.prune(path.Join(temporary, prefix))
+	if err := s.root.RemoveAll(path.Join(inParts, strings.TrimSuffix(prefix, "/"))); err != nil {
+		return 0, err
+	}
 	err = s.walk(ctx, whole, prefix, "", func(o objects.Object) error {
 		n++
 		return s.remove(whole, o.Key)
@@ -72,8 +75,20 @@ func (s *Store) Sweep(ctx context.Context, before time.Time) (n int, err error) 
 		n++
 		return s.remove(temporary, o.Key)
 	})
-	return n, err
+	if err != nil {
+		return n, err
+	}
+	return n, s.walk(ctx, inParts, "", "", func(o objects.Object) error {
+		if !o.ModifiedAt.Before(before.Add(-partsLife)) {
+			return nil
+		}
+		return s.remove(inParts, o.Key)
+	})
 }
+
+// partsLife is longer than anybody waits for the parts of an object. What is
+// called off is removed at once; this is for what arrived in that moment.
+const partsLife = 60 * 24 * time.Hour
 
 // remove may meet others on the same way: what is gone is gone.
 func (s *Store) remove(area, key string) error {

@@ -236,3 +236,7 @@ func TestALinkThatHasExpiredIsNotMade(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestABucketTakesObjectsInParts(t *testing.T) {
+	objectstest.RunParts(t, func(t *testing.T) objectstest.PartStore { return fresh(t) }, objectstest.SendPart)
+}

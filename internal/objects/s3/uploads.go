@@ -5,11 +5,13 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/minio/minio-go/v7"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/objects"
 )
 
@@ -108,19 +110,20 @@ func (s *Store) Sweep(ctx context.Context, before time.Time) (n int, err error) 
 	if err != nil {
 		return n, err
 	}
-	aborted, err := s.abortAll(ctx, s.prefix, before)
+	aborted, err := s.abortAll(ctx, s.prefix, before, false)
 	return n + aborted, err
 }
 
-// abortAll calls off uploads by parts below a name that began before a time.
-func (s *Store) abortAll(ctx context.Context, below string, before time.Time) (n int, err error) {
+// abortAll calls off uploads by parts below a name that began before a time. Those
+// that clients send over days are not meant, unless all are.
+func (s *Store) abortAll(ctx context.Context, below string, before time.Time, all bool) (n int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the listing if we leave early
 	for u := range s.client.ListIncompleteUploads(ctx, s.bucket, below, true) {
 		if u.Err != nil {
 			return n, foreseen(u.Err)
 		}
-		if !u.Initiated.Before(before) {
+		if !u.Initiated.Before(before) || !all && strings.Contains(u.Key, "/"+files.ByParts+"/") {
 			continue
 		}
 		if err := s.client.AbortMultipartUpload(ctx, s.bucket, u.Key, u.UploadID); err != nil {

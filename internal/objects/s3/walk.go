@@ -56,7 +56,7 @@ func (s *Store) DeletePrefix(ctx context.Context, prefix string) (n int, err err
 	all := func(minio.ObjectInfo) bool { return true }
 	for _, area := range []string{settled, staging} {
 		// Of whatever age: an hour is what the server's clock may be ahead.
-		if _, err := s.abortAll(ctx, s.prefix+area+prefix, s.now().Add(time.Hour)); err != nil {
+		if _, err := s.abortAll(ctx, s.prefix+area+prefix, s.now().Add(time.Hour), true); err != nil {
 			return 0, err
 		}
 	}

@@ -1,0 +1,234 @@
+package transfer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/client"
+	"github.com/millrace/millrace/internal/cli/screen"
+)
+
+// LargeFrom is the length from which files are sent in parts.
+const LargeFrom = 64 << 20
+
+// sending is how many parts are on their way at once.
+const sending = 4
+
+// Large is a file that is sent in parts. What has arrived stays when the line
+// breaks or the program ends, and the next one goes on from there.
+type Large struct {
+	screen.World
+	HTTP        *http.Client
+	API         *client.ClientWithResponses
+	Server      string
+	ContentType string
+}
+
+// Put sends what is missing of f, and returns the file that the server has made
+// of it after comparing its SHA-256 with ours.
+func (u Large) Put(f *os.File, info os.FileInfo) (api.File, error) {
+	note, err := u.note(f.Name(), info)
+	if err != nil {
+		return api.File{}, err
+	}
+	state, err := u.resume(note, f.Name(), info)
+	if err != nil {
+		return api.File{}, err
+	}
+	var sum string
+	group, ctx := errgroup.WithContext(u.Ctx)
+	group.Go(func() (err error) {
+		sum, err = sumOf(ctx, f, info.Size())
+		return err
+	})
+	group.Go(func() error { return u.within(ctx).sendMissing(f, state) })
+	if err := group.Wait(); err != nil {
+		return api.File{}, fmt.Errorf("%w. What has arrived is kept for 7 days: run the same command again to go on", err)
+	}
+	done, err := u.complete(state.UploadID, sum)
+	if e, refused := errors.AsType[*client.Error](err); err == nil || refused && e.Status < http.StatusInternalServerError {
+		_ = os.Remove(note) // there is nothing left to go on with
+	}
+	return done, err
+}
+
+func (u Large) within(ctx context.Context) Large {
+	u.Ctx = ctx
+	return u
+}
+
+// note is where the id of an upload is kept for the next program. Another file, or
+// the same one after it was changed, has another.
+func (u Large) note(path string, info os.FileInfo) (string, error) {
+	folder, err := u.Config()
+	if err != nil {
+		return "", err
+	}
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	name := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d\n%d", u.Server, whole, info.Size(), info.ModTime().UnixNano()))
+	folder = filepath.Join(folder, "uploads")
+	return filepath.Join(folder, hex.EncodeToString(name[:16])), os.MkdirAll(folder, 0o700)
+}
+
+// resume is the upload that an earlier program began, or a new one.
+func (u Large) resume(note, path string, info os.FileInfo) (api.LargeUploadState, error) {
+	if id, err := os.ReadFile(note); err == nil {
+		r, err := u.API.GetUploadWithResponse(u.Ctx, string(id), nil)
+		if err == nil && r.JSON200.Data.Size == info.Size() {
+			u.Note("%s: going on with what has arrived before.", filepath.Base(path))
+			return r.JSON200.Data, nil
+		}
+		if e, refused := errors.AsType[*client.Error](err); err != nil && (!refused || e.Status >= http.StatusInternalServerError || e.Status == http.StatusUnauthorized) {
+			return api.LargeUploadState{}, err // it may well be there
+		}
+	}
+	r, err := u.API.BeginUploadWithResponse(u.Ctx, nil, api.NewUpload{Filename: filepath.Base(path), ContentType: u.ContentType, Size: info.Size()})
+	if err != nil {
+		return api.LargeUploadState{}, err
+	}
+	b := r.JSON201.Data
+	return api.LargeUploadState{UploadID: b.UploadID, PartSize: b.PartSize, PartCount: b.PartCount, Size: info.Size()}, os.WriteFile(note, []byte(b.UploadID), 0o600)
+}
+
+// sendMissing sends the parts that have not arrived, several at once.
+func (u Large) sendMissing(f *os.File, state api.LargeUploadState) error {
+	arrived, there := map[int]bool{}, int64(0)
+	for _, p := range state.Parts {
+		arrived[p.Number] = true
+		there += p.Size
+	}
+	shown := &sharedMeter{meter: newMeter(u.World, filepath.Base(f.Name()), there, state.Size)}
+	defer shown.meter.bar.Close()
+	group, ctx := errgroup.WithContext(u.Ctx)
+	group.SetLimit(sending)
+	for number := 1; number <= state.PartCount && ctx.Err() == nil; number++ {
+		if arrived[number] {
+			continue
+		}
+		offset := int64(number-1) * state.PartSize
+		part := io.NewSectionReader(f, offset, min(state.PartSize, state.Size-offset))
+		group.Go(func() error { return u.within(ctx).sendPart(state.UploadID, number, part, shown) })
+	}
+	return group.Wait()
+}
+
+// sendPart sends a part until it has arrived.
+func (u Large) sendPart(id string, number int, part *io.SectionReader, shown *sharedMeter) error {
+	for try := 1; ; try++ {
+		again, err := u.partOnce(id, number, part, shown)
+		if err == nil {
+			return nil
+		}
+		if !again || try >= maxTries || u.Ctx.Err() != nil {
+			return err
+		}
+		if err := u.Sleep(u.Ctx, time.Duration(try)*time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+func (u Large) partOnce(id string, number int, part *io.SectionReader, shown *sharedMeter) (again bool, err error) {
+	signed, err := u.API.SignPartsWithResponse(u.Ctx, id, nil, api.PartNumbers{Numbers: []int{number}})
+	if err != nil {
+		e, refused := errors.AsType[*client.Error](err)
+		return !refused || e.Status >= http.StatusInternalServerError, err
+	}
+	to := signed.JSON200.Data[0]
+	sent := &counted{to: shown}
+	body := &source{in: io.TeeReader(io.NewSectionReader(part, 0, part.Size()), sent)}
+	r, err := http.NewRequestWithContext(u.Ctx, to.Method, to.URL, body)
+	if err != nil {
+		return false, err
+	}
+	r.ContentLength = part.Size()
+	resp, err := u.HTTP.Do(r)
+	body.end()
+	if err != nil {
+		sent.takeBack()
+		return true, unsigned(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode < http.StatusMultipleChoices {
+		return false, nil
+	}
+	sent.takeBack()
+	// An earlier try of this part may still hold it.
+	return resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusConflict, refusal(resp)
+}
+
+// complete asks until there is an answer: hashing a large file takes its time, and
+// who asks again gets the same.
+func (u Large) complete(id, sum string) (api.File, error) {
+	for try := 1; ; try++ {
+		r, err := u.API.CompleteUploadWithResponse(u.Ctx, id, nil, api.FinishUpload{Sha256: &sum})
+		if err == nil {
+			return r.JSON200.Data, nil
+		}
+		e, refused := errors.AsType[*client.Error](err)
+		if refused && e.Status < http.StatusInternalServerError && e.Code != "upload_busy" || try >= 2*maxTries {
+			return api.File{}, err
+		}
+		if err := u.Sleep(u.Ctx, time.Duration(try)*time.Second); err != nil {
+			return api.File{}, err
+		}
+	}
+}
+
+func sumOf(ctx context.Context, f *os.File, size int64) (string, error) {
+	h, in, piece := sha256.New(), io.NewSectionReader(f, 0, size), make([]byte, 1<<20)
+	for {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		n, err := in.Read(piece)
+		h.Write(piece[:n])
+		if errors.Is(err, io.EOF) {
+			return hex.EncodeToString(h.Sum(nil)), nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+// sharedMeter is a meter for several who send at once.
+type sharedMeter struct {
+	mu    sync.Mutex
+	meter *meter
+}
+
+func (m *sharedMeter) add(n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.meter.add(n)
+}
+
+// counted remembers what one try has shown.
+type counted struct {
+	to *sharedMeter
+	n  int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	c.to.add(int64(len(p)))
+	return len(p), nil
+}
+
+func (c *counted) takeBack() { c.to.add(-c.n) }

@@ -1,0 +1,130 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/millrace/millrace/internal/audit"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/files"
+)
+
+var _ files.LargeStore = (*DB)(nil)
+
+const largeUpload = `
+	SELECT id, key, team_id, file_id, name, content_type, size, part_size, storage_id, done, created_by, created_at, touched_at FROM large_uploads WHERE `
+
+func scanLargeUpload(row scanner, u *files.LargeUpload) error {
+	var created, touched int64
+	err := row.Scan(&u.ID, &u.Key, (*string)(&u.Team), &u.FileID, &u.Name, &u.ContentType, &u.Size, &u.PartSize, &u.StorageID, &u.Done, (*string)(&u.CreatedBy), &created, &touched)
+	u.CreatedAt, u.TouchedAt = fromMicros(created), fromMicros(touched)
+	return err
+}
+
+// OpenUpload counts an upload in parts against the quota and remembers it.
+func (db *DB) OpenUpload(ctx context.Context, u files.LargeUpload, limit int64, most int) error {
+	audit.On(ctx, u.Key)
+	return db.inTx(ctx, func(tx *DB) error {
+		if err := tx.lock(ctx, "large uploads "+string(u.Team)); err != nil { // two new ones count each other
+			return err
+		}
+		if err := tx.mustBeOpen(ctx, u.Team); err != nil {
+			return err
+		}
+		var n int
+		if err := tx.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM large_uploads WHERE team_id = $1 AND NOT done`, u.Team).Scan(&n); err != nil {
+			return err
+		}
+		if n >= most {
+			return fault.Conflict("the team has %d uploads that are not complete: finish or call off one of them first", n).WithCode("too_many_uploads")
+		}
+		fits, err := tx.addStorage(ctx, u.Team, u.Size, limit)
+		if err != nil {
+			return err
+		}
+		if !fits {
+			return fault.Payment("this file does not fit into the %d GB of storage that the team's plan includes: delete files, or change to a larger plan", limit/credits.GB).WithCode("storage_limit")
+		}
+		_, err = tx.q.ExecContext(ctx, `
+			INSERT INTO large_uploads (id, key, team_id, file_id, name, content_type, size, part_size, storage_id, created_by, created_at, touched_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, '', $9, $10, $11)`,
+			u.ID, u.Key, u.Team, u.FileID, u.Name, u.ContentType, u.Size, u.PartSize, u.CreatedBy, micros(u.CreatedAt), micros(u.TouchedAt))
+		return err
+	})
+}
+
+// SetStorageID notes what the object store calls an upload.
+func (db *DB) SetStorageID(ctx context.Context, id, storageID string) error {
+	n, err := db.changed(audit.Without(ctx), `UPDATE large_uploads SET storage_id = $1 WHERE id = $2 AND storage_id = ''`, storageID, id)
+	if err == nil && n == 0 {
+		return fault.Conflict("somebody else has just begun this upload, or called it off: ask again").WithCode("upload_busy")
+	}
+	return err
+}
+
+// LargeUpload is one of a team's.
+func (db *DB) LargeUpload(ctx context.Context, team ids.Team, id string) (u files.LargeUpload, err error) {
+	err = scanLargeUpload(db.q.QueryRowContext(ctx, largeUpload+`team_id = $1 AND id = $2`, team, id), &u)
+	return u, db.asFault(err, "upload")
+}
+
+// TouchUpload notes that something happens to an open upload.
+func (db *DB) TouchUpload(ctx context.Context, key string, now time.Time) (u files.LargeUpload, err error) {
+	ctx = audit.Without(ctx)
+	err = db.inTx(ctx, func(tx *DB) error {
+		if _, err := tx.changed(ctx, `UPDATE large_uploads SET touched_at = $1 WHERE key = $2 AND NOT done`, micros(now), key); err != nil {
+			return err
+		}
+		return tx.asFault(scanLargeUpload(tx.q.QueryRowContext(ctx, largeUpload+`key = $1 AND NOT done`, key), &u), "upload")
+	})
+	return u, err
+}
+
+// KeepUpload turns an upload into a file; what it counts stays counted.
+func (db *DB) KeepUpload(ctx context.Context, key string, b files.Blob, now time.Time) error {
+	audit.On(ctx, key)
+	return db.inTx(ctx, func(tx *DB) error {
+		var u files.LargeUpload
+		err := scanLargeUpload(tx.q.QueryRowContext(ctx, largeUpload+`key = $1 `+tx.dialect.forUpdate, key), &u)
+		if err != nil {
+			return tx.asFault(err, "upload")
+		}
+		if u.Done {
+			return nil
+		}
+		if _, err := tx.changed(ctx, `UPDATE large_uploads SET done = TRUE, touched_at = $1 WHERE key = $2`, micros(now), key); err != nil {
+			return err
+		}
+		return tx.keepFile(ctx, files.Reservation{
+			Key: u.Key, Team: u.Team, ID: u.FileID, Name: u.Name, ContentType: u.ContentType, CreatedBy: u.CreatedBy,
+		}, b, now)
+	})
+}
+
+// DropUpload ends an upload and what it counts.
+func (db *DB) DropUpload(ctx context.Context, key string) error {
+	ctx = audit.Without(ctx)
+	return db.inTx(ctx, func(tx *DB) error {
+		var team ids.Team
+		var size int64
+		var done bool
+		err := tx.q.QueryRowContext(ctx, `DELETE FROM large_uploads WHERE key = $1 RETURNING team_id, size, done`, key).Scan((*string)(&team), &size, &done)
+		if err = tx.asFault(err, "upload"); fault.Is(err, fault.KindNotFound) {
+			return nil
+		}
+		if err != nil || done {
+			return err
+		}
+		_, err = tx.addStorage(ctx, team, -size, 0)
+		return err
+	})
+}
+
+// StaleUploads are those that nobody has touched since.
+func (db *DB) StaleUploads(ctx context.Context, touchedBy time.Time, after string, limit int) ([]files.LargeUpload, error) {
+	return all(ctx, db, func(r *sql.Rows, u *files.LargeUpload) error { return scanLargeUpload(r, u) },
+		largeUpload+`touched_at <= $1 AND key > $2 ORDER BY key LIMIT $3 + 0`, micros(touchedBy), after, limit)
+}

@@ -1,0 +1,1 @@
+INSERT INTO large_uploads (id, key, team_id, file_id, name, content_type, size, part_size, storage_id, created_by, created_at, touched_at) SELECT 'up', 'teams/t/by-parts/f/n', id, 'f', 'n', 'text/csv', 1, 1, '', 'u', 1, 1 FROM teams LIMIT 1;
