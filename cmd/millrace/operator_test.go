@@ -135,14 +135,46 @@ func TestSettingsAreFlagsVariablesAndHelp(t *testing.T) {
 			t.Errorf("--%s and %s are not both in the help", name, variable)
 		}
 	}
-	for _, flag := range regexp.MustCompile(`(?m)^ +--([a-z-]+)`).FindAllStringSubmatch(string(out), -1) {
-		if !strings.Contains(string(page), "| `--"+flag[1]+"` |") {
-			t.Errorf("--%s is not in docs/operating/settings.md", flag[1])
+	for _, flag := range regexp.MustCompile(`(?m)^ +--([a-z-]+)=?(?:"([^"]*)"|([0-9]\S*))?`).FindAllStringSubmatch(string(out), -1) {
+		row := "| `--" + flag[1] + "` |"
+		if standard := flag[2] + flag[3]; standard != "" {
+			row += " `" + standard + "` |"
+		}
+		if !strings.Contains(string(page), row) {
+			t.Errorf("%s … is not in docs/operating/settings.md", row)
 		}
 	}
 	c := millrace(t, "serve")
 	c.Env = append(c.Env, "MILLRACE_LISTEN=127.0.0.1:0", "MILLRACE_RUNS_PER_MINUTE=0")
 	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "--runs-per-minute") {
 		t.Errorf("%v %s", err, out)
+	}
+}
+
+// Every command of the client is on its page.
+func TestEveryCommandIsOnItsPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, parent := range []string{"", "runs"} {
+		out, err := millrace(t, append(strings.Fields(parent), "--help")...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+		_, list, _ := strings.Cut(string(out), "\nClient:\n")
+		list, _, _ = strings.Cut(list, "\n\n")
+		commands := regexp.MustCompile(`(?m)^  ([a-z][a-z -]*[a-z])`).FindAllStringSubmatch(list, -1)
+		if len(commands) < 10 {
+			t.Errorf("%q has %d commands: %s", parent, len(commands), out)
+		}
+		for _, command := range commands {
+			// What a group does by itself need not be said.
+			name := strings.TrimSuffix(command[1], " list")
+			if !strings.Contains(string(page), name) {
+				t.Errorf("%s is not in docs/cli.md", name)
+			}
+		}
 	}
 }
