@@ -436,14 +436,20 @@ func (e ShardAttemptStatus) Valid() bool {
 
 // Defines values for StartedByType.
 const (
-	StartedByTypeGuest StartedByType = "guest"
-	StartedByTypeUser  StartedByType = "user"
+	StartedByTypeGuest    StartedByType = "guest"
+	StartedByTypeSchedule StartedByType = "schedule"
+	StartedByTypeTrigger  StartedByType = "trigger"
+	StartedByTypeUser     StartedByType = "user"
 )
 
 // Valid indicates whether the value is a known member of the StartedByType enum.
 func (e StartedByType) Valid() bool {
 	switch e {
 	case StartedByTypeGuest:
+		return true
+	case StartedByTypeSchedule:
+		return true
+	case StartedByTypeTrigger:
 		return true
 	case StartedByTypeUser:
 		return true
@@ -1071,6 +1077,37 @@ type CreatedResultLink struct {
 
 	// Views How often it was opened.
 	Views int `json:"views"`
+}
+
+// CreatedTrigger defines model for CreatedTrigger.
+type CreatedTrigger struct {
+	Action    string  `json:"action"`
+	Compute   Compute `json:"compute"`
+	CreatedAt Time    `json:"createdAt"`
+
+	// CreatedBy Somebody, as others see them.
+	CreatedBy  Person                     `json:"createdBy"`
+	ID         string                     `json:"id"`
+	Inputs     map[string]json.RawMessage `json:"inputs"`
+	LastRunID  *string                    `json:"lastRunId"`
+	LastUsedAt *Time                      `json:"lastUsedAt"`
+	Map        map[string]string          `json:"map"`
+
+	// Parameters Values of the workflow's parameters by name.
+	Parameters Parameters `json:"parameters"`
+
+	// Signed Whether calls must be signed.
+	Signed bool `json:"signed"`
+
+	// Token Shown this once.
+	Token string `json:"token"`
+
+	// TokenHint The address's last four characters.
+	TokenHint string `json:"tokenHint"`
+
+	// URL The address to call.
+	URL        string `json:"url"`
+	WorkflowID string `json:"workflowId"`
 }
 
 // Credits defines model for Credits.
@@ -1705,6 +1742,28 @@ type NewResultLink struct {
 	Parameters []string `json:"parameters,omitempty"`
 }
 
+// NewSchedule defines model for NewSchedule.
+type NewSchedule struct {
+	// CatchUp Whether times at which no server ran are made up for, by one run. False unless told.
+	CatchUp *bool        `json:"catchUp,omitempty"`
+	Compute *ComputeSize `json:"compute,omitempty"`
+
+	// Cron Minute, hour, day of the month, month and day of the week; or `@hourly`, `@daily`, `@weekly`, `@monthly`.
+	Cron string `json:"cron"`
+
+	// Enabled True unless told.
+	Enabled *bool     `json:"enabled,omitempty"`
+	Inputs  RunInputs `json:"inputs,omitempty"`
+
+	// Overlap What happens to a time that comes while an earlier run of the schedule has not ended. `skip` unless told; with `queue` up to ten times wait.
+	Overlap         *string          `json:"overlap,omitempty"`
+	Parameters      Parameters       `json:"parameters,omitempty"`
+	ResourceProfile *ResourceProfile `json:"resourceProfile,omitempty"`
+
+	// TimeZone Such as Europe/Berlin. UTC unless told.
+	TimeZone *string `json:"timeZone,omitempty"`
+}
+
 // NewSecret defines model for NewSecret.
 type NewSecret struct {
 	// Value 8 bytes to 64 KB of text, without NUL.
@@ -1733,6 +1792,24 @@ type NewTeamInvitation struct {
 
 // NewTeamInvitationRole defines model for NewTeamInvitation.Role.
 type NewTeamInvitationRole string
+
+// NewTrigger defines model for NewTrigger.
+type NewTrigger struct {
+	// Action `run` unless told. `refresh` is for workflows that follow a Git repository.
+	Action  *string      `json:"action,omitempty"`
+	Compute *ComputeSize `json:"compute,omitempty"`
+	Inputs  RunInputs    `json:"inputs,omitempty"`
+
+	// Map Parameters by JSON pointers into the body; what is not there is left to its default. Without a map the body's members are the parameters.
+	Map map[string]string `json:"map,omitempty"`
+
+	// Parameters For every run; those of a call count before them.
+	Parameters      Parameters       `json:"parameters,omitempty"`
+	ResourceProfile *ResourceProfile `json:"resourceProfile,omitempty"`
+
+	// Secret With it, `X-Hub-Signature-256` must sign the body of each call.
+	Secret *string `json:"secret,omitempty"`
+}
 
 // NewUpload defines model for NewUpload.
 type NewUpload struct {
@@ -2109,6 +2186,8 @@ type RetryRunDefinition string
 
 // Revision defines model for Revision.
 type Revision struct {
+	// Confirmed Whether a member stands behind it: schedules and triggers run the newest that is confirmed.
+	Confirmed bool `json:"confirmed"`
 	CreatedAt Time `json:"createdAt"`
 
 	// CreatedBy Somebody, as others see them.
@@ -2124,6 +2203,8 @@ type Revision struct {
 
 // RevisionRow defines model for RevisionRow.
 type RevisionRow struct {
+	// Confirmed Whether a member stands behind it: schedules and triggers run the newest that is confirmed.
+	Confirmed bool `json:"confirmed"`
 	CreatedAt Time `json:"createdAt"`
 
 	// CreatedBy Somebody, as others see them.
@@ -2423,6 +2504,65 @@ type RunStatus string
 
 // Scatter defines model for Scatter.
 type Scatter = json.RawMessage
+
+// Schedule defines model for Schedule.
+type Schedule struct {
+	CatchUp   bool    `json:"catchUp"`
+	Compute   Compute `json:"compute"`
+	CreatedAt Time    `json:"createdAt"`
+
+	// CreatedBy Somebody, as others see them.
+	CreatedBy Person `json:"createdBy"`
+	Cron      string `json:"cron"`
+	Enabled   bool   `json:"enabled"`
+
+	// Firings What became of the last due times, newest first.
+	Firings []ScheduleFiring           `json:"firings"`
+	ID      string                     `json:"id"`
+	Inputs  map[string]json.RawMessage `json:"inputs"`
+
+	// NextTimes When it is due next; none while it is not enabled.
+	NextTimes []Time `json:"nextTimes"`
+	Overlap   string `json:"overlap"`
+
+	// Parameters Values of the workflow's parameters by name.
+	Parameters Parameters     `json:"parameters"`
+	Paused     *SchedulePause `json:"paused"`
+	TimeZone   string         `json:"timeZone"`
+	UpdatedAt  Time           `json:"updatedAt"`
+	WorkflowID string         `json:"workflowId"`
+}
+
+// ScheduleEdit What is absent stays as it is. Parameters, inputs and size are one thing; given one of them, all three are replaced.
+type ScheduleEdit struct {
+	CatchUp         *bool            `json:"catchUp,omitempty"`
+	Compute         *ComputeSize     `json:"compute,omitempty"`
+	Cron            *string          `json:"cron,omitempty"`
+	Enabled         *bool            `json:"enabled,omitempty"`
+	Inputs          RunInputs        `json:"inputs,omitempty"`
+	Overlap         *string          `json:"overlap,omitempty"`
+	Parameters      Parameters       `json:"parameters,omitempty"`
+	ResourceProfile *ResourceProfile `json:"resourceProfile,omitempty"`
+	TimeZone        *string          `json:"timeZone,omitempty"`
+}
+
+// ScheduleFiring defines model for ScheduleFiring.
+type ScheduleFiring struct {
+	DueAt   Time    `json:"dueAt"`
+	Message *string `json:"message"`
+	Outcome string  `json:"outcome"`
+	RunID   *string `json:"runId"`
+
+	// Times How many due times it stands for.
+	Times int `json:"times"`
+}
+
+// SchedulePause Why it was paused although nobody asked for it.
+type SchedulePause struct {
+	At      Time   `json:"at"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
 
 // Scope `read` reads; `run` starts and cancels runs, uploads, analyzes and chats; `write` edits and deletes workflows and files; `admin` does what admins do. A scope narrows the role and never widens it.
 type Scope string
@@ -2829,11 +2969,15 @@ type TeamExport struct {
 	Members     []Member         `json:"members"`
 	ResultLinks []ResultLink     `json:"resultLinks"`
 	Runs        []ExportedRun    `json:"runs"`
+	Schedules   []Schedule       `json:"schedules"`
 
 	// Secrets Without their values.
-	Secrets   []Secret     `json:"secrets"`
-	Sweeps    []SweepRow   `json:"sweeps"`
-	Team      InvitingTeam `json:"team"`
+	Secrets []Secret     `json:"secrets"`
+	Sweeps  []SweepRow   `json:"sweeps"`
+	Team    InvitingTeam `json:"team"`
+
+	// Triggers Without their addresses.
+	Triggers  []Trigger    `json:"triggers"`
 	Usage     []UsageEvent `json:"usage"`
 	Workflows []Workflow   `json:"workflows"`
 }
@@ -2908,6 +3052,36 @@ type TopUpPackage struct {
 	Currency string  `json:"currency"`
 	Index    int     `json:"index"`
 	Name     string  `json:"name"`
+}
+
+// Trigger defines model for Trigger.
+type Trigger struct {
+	Action    string  `json:"action"`
+	Compute   Compute `json:"compute"`
+	CreatedAt Time    `json:"createdAt"`
+
+	// CreatedBy Somebody, as others see them.
+	CreatedBy  Person                     `json:"createdBy"`
+	ID         string                     `json:"id"`
+	Inputs     map[string]json.RawMessage `json:"inputs"`
+	LastRunID  *string                    `json:"lastRunId"`
+	LastUsedAt *Time                      `json:"lastUsedAt"`
+	Map        map[string]string          `json:"map"`
+
+	// Parameters Values of the workflow's parameters by name.
+	Parameters Parameters `json:"parameters"`
+
+	// Signed Whether calls must be signed.
+	Signed bool `json:"signed"`
+
+	// TokenHint The address's last four characters.
+	TokenHint  string `json:"tokenHint"`
+	WorkflowID string `json:"workflowId"`
+}
+
+// TriggeredRun defines model for TriggeredRun.
+type TriggeredRun struct {
+	RunID string `json:"runId"`
 }
 
 // TypicalRun defines model for TypicalRun.
@@ -3841,11 +4015,62 @@ type GetRevisionParams struct {
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
 
+// ConfirmRevisionParams defines parameters for ConfirmRevision.
+type ConfirmRevisionParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // RestoreRevisionParams defines parameters for RestoreRevision.
 type RestoreRevisionParams struct {
 	// IfMatch Only if this is still the ETag.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ListSchedulesParams defines parameters for ListSchedules.
+type ListSchedulesParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// CreateScheduleParams defines parameters for CreateSchedule.
+type CreateScheduleParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// DeleteScheduleParams defines parameters for DeleteSchedule.
+type DeleteScheduleParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ChangeScheduleParams defines parameters for ChangeSchedule.
+type ChangeScheduleParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ListTriggersParams defines parameters for ListTriggers.
+type ListTriggersParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// CreateTriggerParams defines parameters for CreateTrigger.
+type CreateTriggerParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+
+	// IdempotencyKey A key of the caller, for safe repeats within 24 hours: the same request gives the same answer, another body 409.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// DeleteTriggerParams defines parameters for DeleteTrigger.
+type DeleteTriggerParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
@@ -3904,6 +4129,21 @@ type OpenEditorParams struct {
 
 	// Ack Set to anything, the server tells after each change how many of the client's changes on this socket are stored, by messages of type 100 with a number, and by messages of type 101 what the definition has become.
 	Ack *string `form:"ack,omitempty" json:"ack,omitempty"`
+}
+
+// CallTriggerJSONBody defines parameters for CallTrigger.
+type CallTriggerJSONBody = interface{}
+
+// CallTriggerParams defines parameters for CallTrigger.
+type CallTriggerParams struct {
+	// IdempotencyKey A key of the caller, for safe repeats within 24 hours: the same request gives the same answer, another body 409.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+
+	// WebhookID The same for senders of Standard Webhooks.
+	WebhookID *string `json:"webhook-id,omitempty"`
+
+	// XHubSignature256 `sha256=` and the HMAC of the body in hex.
+	XHubSignature256 *string `json:"X-Hub-Signature-256,omitempty"`
 }
 
 // AuthorizeParams defines parameters for Authorize.
@@ -4085,6 +4325,15 @@ type ValidateDefinitionJSONRequestBody = ValidateRequest
 // UpdateWorkflowJSONRequestBody defines body for UpdateWorkflow for application/json ContentType.
 type UpdateWorkflowJSONRequestBody = WorkflowEdit
 
+// CreateScheduleJSONRequestBody defines body for CreateSchedule for application/json ContentType.
+type CreateScheduleJSONRequestBody = NewSchedule
+
+// ChangeScheduleJSONRequestBody defines body for ChangeSchedule for application/json ContentType.
+type ChangeScheduleJSONRequestBody = ScheduleEdit
+
+// CreateTriggerJSONRequestBody defines body for CreateTrigger for application/json ContentType.
+type CreateTriggerJSONRequestBody = NewTrigger
+
 // CreateAPITokenJSONRequestBody defines body for CreateAPIToken for application/json ContentType.
 type CreateAPITokenJSONRequestBody = NewAPIToken
 
@@ -4129,6 +4378,9 @@ type PayCheckoutFormdataRequestBody PayCheckoutFormdataBody
 
 // DecideDeviceFormdataRequestBody defines body for DecideDevice for application/x-www-form-urlencoded ContentType.
 type DecideDeviceFormdataRequestBody = DeviceApproval
+
+// CallTriggerJSONRequestBody defines body for CallTrigger for application/json ContentType.
+type CallTriggerJSONRequestBody = CallTriggerJSONBody
 
 // DecideAuthorizationFormdataRequestBody defines body for DecideAuthorization for application/x-www-form-urlencoded ContentType.
 type DecideAuthorizationFormdataRequestBody DecideAuthorizationFormdataBody

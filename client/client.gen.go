@@ -1065,12 +1065,101 @@ type ClientInterface interface {
 	// Corresponds with GET /api/workflows/{id}/revisions/{n} (the `GetRevision` operationId).
 	GetRevision(ctx context.Context, id WorkflowID, n int, params *GetRevisionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ConfirmRevision Confirm the current revision
+	//
+	// Says that the caller stands behind the current revision, of which guests may have drawn parts: schedules and triggers run it from now on. A definition that a member sends or restores as a whole is confirmed by that.
+	//
+	// Corresponds with POST /api/workflows/{id}/revisions/{n}/confirm (the `ConfirmRevision` operationId).
+	ConfirmRevision(ctx context.Context, id WorkflowID, n int, params *ConfirmRevisionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// RestoreRevision Restore a revision
 	//
 	// Makes the revision's definition the current one, as a revision of its own. Nothing is lost: the one it replaces stays in the list.
 	//
 	// Corresponds with POST /api/workflows/{id}/revisions/{n}/restore (the `RestoreRevision` operationId).
 	RestoreRevision(ctx context.Context, id WorkflowID, n int, params *RestoreRevisionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListSchedules List a workflow's schedules
+	//
+	// Gives the schedules of one workflow, newest first, each with its next five times and what became of the last ten.
+	//
+	// Corresponds with GET /api/workflows/{id}/schedules (the `ListSchedules` operationId).
+	ListSchedules(ctx context.Context, id WorkflowID, params *ListSchedulesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateScheduleWithBody Make a schedule
+	//
+	// Starts runs of the workflow at the times of five cron fields, by the clock of a time zone (UTC unless told), in the caller's name. Runs use the revision that a member last confirmed. A workflow has at most 20 schedules. Where the clocks change, each time on the clock is met once: one that is skipped, at once when they have gone forward; one that comes twice, the first time. A schedule of every hour follows the hours that pass.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/workflows/{id}/schedules (the `CreateSchedule` operationId).
+	CreateScheduleWithBody(ctx context.Context, id WorkflowID, params *CreateScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateSchedule Make a schedule
+	//
+	// Starts runs of the workflow at the times of five cron fields, by the clock of a time zone (UTC unless told), in the caller's name. Runs use the revision that a member last confirmed. A workflow has at most 20 schedules. Where the clocks change, each time on the clock is met once: one that is skipped, at once when they have gone forward; one that comes twice, the first time. A schedule of every hour follows the hours that pass.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/workflows/{id}/schedules (the `CreateSchedule` operationId).
+	CreateSchedule(ctx context.Context, id WorkflowID, params *CreateScheduleParams, body CreateScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteSchedule Delete a schedule
+	//
+	// Starts no more runs. Those that it started go on.
+	//
+	// Corresponds with DELETE /api/workflows/{id}/schedules/{scheduleId} (the `DeleteSchedule` operationId).
+	DeleteSchedule(ctx context.Context, id WorkflowID, scheduleID string, params *DeleteScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangeScheduleWithBody Change, pause or resume a schedule
+	//
+	// Changes what is given; what is absent stays as it is. With `enabled` it is paused or resumed. Who resumes a schedule whose maker may not start runs any more takes it over.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /api/workflows/{id}/schedules/{scheduleId} (the `ChangeSchedule` operationId).
+	ChangeScheduleWithBody(ctx context.Context, id WorkflowID, scheduleID string, params *ChangeScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangeSchedule Change, pause or resume a schedule
+	//
+	// Changes what is given; what is absent stays as it is. With `enabled` it is paused or resumed. Who resumes a schedule whose maker may not start runs any more takes it over.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /api/workflows/{id}/schedules/{scheduleId} (the `ChangeSchedule` operationId).
+	ChangeSchedule(ctx context.Context, id WorkflowID, scheduleID string, params *ChangeScheduleParams, body ChangeScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListTriggers List a workflow's triggers
+	//
+	// Gives the triggers of one workflow, newest first, without their addresses.
+	//
+	// Corresponds with GET /api/workflows/{id}/triggers (the `ListTriggers` operationId).
+	ListTriggers(ctx context.Context, id WorkflowID, params *ListTriggersParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateTriggerWithBody Make a trigger
+	//
+	// Makes a secret address that starts a run of the workflow whenever it is called, in the caller's name. The address is shown this once. A workflow has at most 20 triggers.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/workflows/{id}/triggers (the `CreateTrigger` operationId).
+	CreateTriggerWithBody(ctx context.Context, id WorkflowID, params *CreateTriggerParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateTrigger Make a trigger
+	//
+	// Makes a secret address that starts a run of the workflow whenever it is called, in the caller's name. The address is shown this once. A workflow has at most 20 triggers.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/workflows/{id}/triggers (the `CreateTrigger` operationId).
+	CreateTrigger(ctx context.Context, id WorkflowID, params *CreateTriggerParams, body CreateTriggerJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteTrigger Delete a trigger
+	//
+	// Ends a trigger at once: its address is not found any more.
+	//
+	// Corresponds with DELETE /api/workflows/{id}/triggers/{triggerId} (the `DeleteTrigger` operationId).
+	DeleteTrigger(ctx context.Context, id WorkflowID, triggerID string, params *DeleteTriggerParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RevokeAPIToken Revoke an API token
 	//
@@ -1431,6 +1520,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /auth/verify (the `VerifyEmail` operationId).
 	VerifyEmail(ctx context.Context, body VerifyEmailJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CallTriggerWithBody Call a trigger
+	//
+	// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /hooks/{token} (the `CallTrigger` operationId).
+	CallTriggerWithBody(ctx context.Context, token string, params *CallTriggerParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CallTrigger Call a trigger
+	//
+	// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /hooks/{token} (the `CallTrigger` operationId).
+	CallTrigger(ctx context.Context, token string, params *CallTriggerParams, body CallTriggerJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AuthorizeDeviceWithBody Start on a device
 	//
@@ -3661,6 +3768,23 @@ func (c *Client) GetRevision(ctx context.Context, id WorkflowID, n int, params *
 	return c.Client.Do(req)
 }
 
+// ConfirmRevision Confirm the current revision
+//
+// Says that the caller stands behind the current revision, of which guests may have drawn parts: schedules and triggers run it from now on. A definition that a member sends or restores as a whole is confirmed by that.
+//
+// Corresponds with POST /api/workflows/{id}/revisions/{n}/confirm (the `ConfirmRevision` operationId).
+func (c *Client) ConfirmRevision(ctx context.Context, id WorkflowID, n int, params *ConfirmRevisionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConfirmRevisionRequest(c.Server, id, n, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // RestoreRevision Restore a revision
 //
 // Makes the revision's definition the current one, as a revision of its own. Nothing is lost: the one it replaces stays in the list.
@@ -3668,6 +3792,188 @@ func (c *Client) GetRevision(ctx context.Context, id WorkflowID, n int, params *
 // Corresponds with POST /api/workflows/{id}/revisions/{n}/restore (the `RestoreRevision` operationId).
 func (c *Client) RestoreRevision(ctx context.Context, id WorkflowID, n int, params *RestoreRevisionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRestoreRevisionRequest(c.Server, id, n, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListSchedules List a workflow's schedules
+//
+// Gives the schedules of one workflow, newest first, each with its next five times and what became of the last ten.
+//
+// Corresponds with GET /api/workflows/{id}/schedules (the `ListSchedules` operationId).
+func (c *Client) ListSchedules(ctx context.Context, id WorkflowID, params *ListSchedulesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSchedulesRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateScheduleWithBody Make a schedule
+//
+// Starts runs of the workflow at the times of five cron fields, by the clock of a time zone (UTC unless told), in the caller's name. Runs use the revision that a member last confirmed. A workflow has at most 20 schedules. Where the clocks change, each time on the clock is met once: one that is skipped, at once when they have gone forward; one that comes twice, the first time. A schedule of every hour follows the hours that pass.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/workflows/{id}/schedules (the `CreateSchedule` operationId).
+func (c *Client) CreateScheduleWithBody(ctx context.Context, id WorkflowID, params *CreateScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateScheduleRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateSchedule Make a schedule
+//
+// Starts runs of the workflow at the times of five cron fields, by the clock of a time zone (UTC unless told), in the caller's name. Runs use the revision that a member last confirmed. A workflow has at most 20 schedules. Where the clocks change, each time on the clock is met once: one that is skipped, at once when they have gone forward; one that comes twice, the first time. A schedule of every hour follows the hours that pass.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/workflows/{id}/schedules (the `CreateSchedule` operationId).
+func (c *Client) CreateSchedule(ctx context.Context, id WorkflowID, params *CreateScheduleParams, body CreateScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateScheduleRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteSchedule Delete a schedule
+//
+// Starts no more runs. Those that it started go on.
+//
+// Corresponds with DELETE /api/workflows/{id}/schedules/{scheduleId} (the `DeleteSchedule` operationId).
+func (c *Client) DeleteSchedule(ctx context.Context, id WorkflowID, scheduleID string, params *DeleteScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteScheduleRequest(c.Server, id, scheduleID, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangeScheduleWithBody Change, pause or resume a schedule
+//
+// Changes what is given; what is absent stays as it is. With `enabled` it is paused or resumed. Who resumes a schedule whose maker may not start runs any more takes it over.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /api/workflows/{id}/schedules/{scheduleId} (the `ChangeSchedule` operationId).
+func (c *Client) ChangeScheduleWithBody(ctx context.Context, id WorkflowID, scheduleID string, params *ChangeScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeScheduleRequestWithBody(c.Server, id, scheduleID, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangeSchedule Change, pause or resume a schedule
+//
+// Changes what is given; what is absent stays as it is. With `enabled` it is paused or resumed. Who resumes a schedule whose maker may not start runs any more takes it over.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /api/workflows/{id}/schedules/{scheduleId} (the `ChangeSchedule` operationId).
+func (c *Client) ChangeSchedule(ctx context.Context, id WorkflowID, scheduleID string, params *ChangeScheduleParams, body ChangeScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeScheduleRequest(c.Server, id, scheduleID, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListTriggers List a workflow's triggers
+//
+// Gives the triggers of one workflow, newest first, without their addresses.
+//
+// Corresponds with GET /api/workflows/{id}/triggers (the `ListTriggers` operationId).
+func (c *Client) ListTriggers(ctx context.Context, id WorkflowID, params *ListTriggersParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListTriggersRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateTriggerWithBody Make a trigger
+//
+// Makes a secret address that starts a run of the workflow whenever it is called, in the caller's name. The address is shown this once. A workflow has at most 20 triggers.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/workflows/{id}/triggers (the `CreateTrigger` operationId).
+func (c *Client) CreateTriggerWithBody(ctx context.Context, id WorkflowID, params *CreateTriggerParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateTriggerRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateTrigger Make a trigger
+//
+// Makes a secret address that starts a run of the workflow whenever it is called, in the caller's name. The address is shown this once. A workflow has at most 20 triggers.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/workflows/{id}/triggers (the `CreateTrigger` operationId).
+func (c *Client) CreateTrigger(ctx context.Context, id WorkflowID, params *CreateTriggerParams, body CreateTriggerJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateTriggerRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteTrigger Delete a trigger
+//
+// Ends a trigger at once: its address is not found any more.
+//
+// Corresponds with DELETE /api/workflows/{id}/triggers/{triggerId} (the `DeleteTrigger` operationId).
+func (c *Client) DeleteTrigger(ctx context.Context, id WorkflowID, triggerID string, params *DeleteTriggerParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteTriggerRequest(c.Server, id, triggerID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4468,6 +4774,44 @@ func (c *Client) VerifyEmailWithBody(ctx context.Context, contentType string, bo
 // Corresponds with POST /auth/verify (the `VerifyEmail` operationId).
 func (c *Client) VerifyEmail(ctx context.Context, body VerifyEmailJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewVerifyEmailRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CallTriggerWithBody Call a trigger
+//
+// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /hooks/{token} (the `CallTrigger` operationId).
+func (c *Client) CallTriggerWithBody(ctx context.Context, token string, params *CallTriggerParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCallTriggerRequestWithBody(c.Server, token, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CallTrigger Call a trigger
+//
+// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /hooks/{token} (the `CallTrigger` operationId).
+func (c *Client) CallTrigger(ctx context.Context, token string, params *CallTriggerParams, body CallTriggerJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCallTriggerRequest(c.Server, token, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -10114,6 +10458,62 @@ func NewGetRevisionRequest(server string, id WorkflowID, n int, params *GetRevis
 	return req, nil
 }
 
+// NewConfirmRevisionRequest constructs an http.Request for the ConfirmRevision method
+func NewConfirmRevisionRequest(server string, id WorkflowID, n int, params *ConfirmRevisionParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "n", n, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "integer", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/workflows/%s/revisions/%s/confirm", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewRestoreRevisionRequest constructs an http.Request for the RestoreRevision method
 func NewRestoreRevisionRequest(server string, id WorkflowID, n int, params *RestoreRevisionParams) (*http.Request, error) {
 	var err error
@@ -10174,6 +10574,420 @@ func NewRestoreRevisionRequest(server string, id WorkflowID, n int, params *Rest
 			}
 
 			req.Header.Set("X-Team-Id", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewListSchedulesRequest constructs an http.Request for the ListSchedules method
+func NewListSchedulesRequest(server string, id WorkflowID, params *ListSchedulesParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/workflows/%s/schedules", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewCreateScheduleRequest calls the generic CreateSchedule builder with application/json body
+func NewCreateScheduleRequest(server string, id WorkflowID, params *CreateScheduleParams, body CreateScheduleJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateScheduleRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewCreateScheduleRequestWithBody constructs an http.Request for the CreateSchedule method, with any body, and a specified content type
+func NewCreateScheduleRequestWithBody(server string, id WorkflowID, params *CreateScheduleParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/workflows/%s/schedules", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewDeleteScheduleRequest constructs an http.Request for the DeleteSchedule method
+func NewDeleteScheduleRequest(server string, id WorkflowID, scheduleID string, params *DeleteScheduleParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "scheduleId", scheduleID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/workflows/%s/schedules/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewChangeScheduleRequest calls the generic ChangeSchedule builder with application/json body
+func NewChangeScheduleRequest(server string, id WorkflowID, scheduleID string, params *ChangeScheduleParams, body ChangeScheduleJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewChangeScheduleRequestWithBody(server, id, scheduleID, params, "application/json", bodyReader)
+}
+
+// NewChangeScheduleRequestWithBody constructs an http.Request for the ChangeSchedule method, with any body, and a specified content type
+func NewChangeScheduleRequestWithBody(server string, id WorkflowID, scheduleID string, params *ChangeScheduleParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "scheduleId", scheduleID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/workflows/%s/schedules/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewListTriggersRequest constructs an http.Request for the ListTriggers method
+func NewListTriggersRequest(server string, id WorkflowID, params *ListTriggersParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/workflows/%s/triggers", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewCreateTriggerRequest calls the generic CreateTrigger builder with application/json body
+func NewCreateTriggerRequest(server string, id WorkflowID, params *CreateTriggerParams, body CreateTriggerJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateTriggerRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewCreateTriggerRequestWithBody constructs an http.Request for the CreateTrigger method, with any body, and a specified content type
+func NewCreateTriggerRequestWithBody(server string, id WorkflowID, params *CreateTriggerParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/workflows/%s/triggers", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewDeleteTriggerRequest constructs an http.Request for the DeleteTrigger method
+func NewDeleteTriggerRequest(server string, id WorkflowID, triggerID string, params *DeleteTriggerParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "triggerId", triggerID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/workflows/%s/triggers/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
 		}
 
 	}
@@ -11354,6 +12168,90 @@ func NewVerifyEmailRequestWithBody(server string, contentType string, body io.Re
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewCallTriggerRequest calls the generic CallTrigger builder with application/json body
+func NewCallTriggerRequest(server string, token string, params *CallTriggerParams, body CallTriggerJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCallTriggerRequestWithBody(server, token, params, "application/json", bodyReader)
+}
+
+// NewCallTriggerRequestWithBody constructs an http.Request for the CallTrigger method, with any body, and a specified content type
+func NewCallTriggerRequestWithBody(server string, token string, params *CallTriggerParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "token", token, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/hooks/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+		if params.WebhookID != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "webhook-id", *params.WebhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("webhook-id", headerParam1)
+		}
+
+		if params.XHubSignature256 != nil {
+			var headerParam2 string
+
+			headerParam2, err = runtime.StyleParamWithOptions("simple", false, "X-Hub-Signature-256", *params.XHubSignature256, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Hub-Signature-256", headerParam2)
+		}
+
+	}
 
 	return req, nil
 }
@@ -12602,6 +13500,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/workflows/{id}/revisions/{n} (the `GetRevision` operationId).
 	GetRevisionWithResponse(ctx context.Context, id WorkflowID, n int, params *GetRevisionParams, reqEditors ...RequestEditorFn) (*GetRevisionResponse, error)
 
+	// ConfirmRevisionWithResponse Confirm the current revision
+	//
+	// Says that the caller stands behind the current revision, of which guests may have drawn parts: schedules and triggers run it from now on. A definition that a member sends or restores as a whole is confirmed by that.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/workflows/{id}/revisions/{n}/confirm (the `ConfirmRevision` operationId).
+	ConfirmRevisionWithResponse(ctx context.Context, id WorkflowID, n int, params *ConfirmRevisionParams, reqEditors ...RequestEditorFn) (*ConfirmRevisionResponse, error)
+
 	// RestoreRevisionWithResponse Restore a revision
 	//
 	// Makes the revision's definition the current one, as a revision of its own. Nothing is lost: the one it replaces stays in the list.
@@ -12610,6 +13517,96 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/workflows/{id}/revisions/{n}/restore (the `RestoreRevision` operationId).
 	RestoreRevisionWithResponse(ctx context.Context, id WorkflowID, n int, params *RestoreRevisionParams, reqEditors ...RequestEditorFn) (*RestoreRevisionResponse, error)
+
+	// ListSchedulesWithResponse List a workflow's schedules
+	//
+	// Gives the schedules of one workflow, newest first, each with its next five times and what became of the last ten.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/workflows/{id}/schedules (the `ListSchedules` operationId).
+	ListSchedulesWithResponse(ctx context.Context, id WorkflowID, params *ListSchedulesParams, reqEditors ...RequestEditorFn) (*ListSchedulesResponse, error)
+
+	// CreateScheduleWithBodyWithResponse Make a schedule
+	//
+	// Starts runs of the workflow at the times of five cron fields, by the clock of a time zone (UTC unless told), in the caller's name. Runs use the revision that a member last confirmed. A workflow has at most 20 schedules. Where the clocks change, each time on the clock is met once: one that is skipped, at once when they have gone forward; one that comes twice, the first time. A schedule of every hour follows the hours that pass.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/workflows/{id}/schedules (the `CreateSchedule` operationId).
+	CreateScheduleWithBodyWithResponse(ctx context.Context, id WorkflowID, params *CreateScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateScheduleResponse, error)
+
+	// CreateScheduleWithResponse Make a schedule
+	//
+	// Starts runs of the workflow at the times of five cron fields, by the clock of a time zone (UTC unless told), in the caller's name. Runs use the revision that a member last confirmed. A workflow has at most 20 schedules. Where the clocks change, each time on the clock is met once: one that is skipped, at once when they have gone forward; one that comes twice, the first time. A schedule of every hour follows the hours that pass.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/workflows/{id}/schedules (the `CreateSchedule` operationId).
+	CreateScheduleWithResponse(ctx context.Context, id WorkflowID, params *CreateScheduleParams, body CreateScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateScheduleResponse, error)
+
+	// DeleteScheduleWithResponse Delete a schedule
+	//
+	// Starts no more runs. Those that it started go on.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/workflows/{id}/schedules/{scheduleId} (the `DeleteSchedule` operationId).
+	DeleteScheduleWithResponse(ctx context.Context, id WorkflowID, scheduleID string, params *DeleteScheduleParams, reqEditors ...RequestEditorFn) (*DeleteScheduleResponse, error)
+
+	// ChangeScheduleWithBodyWithResponse Change, pause or resume a schedule
+	//
+	// Changes what is given; what is absent stays as it is. With `enabled` it is paused or resumed. Who resumes a schedule whose maker may not start runs any more takes it over.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /api/workflows/{id}/schedules/{scheduleId} (the `ChangeSchedule` operationId).
+	ChangeScheduleWithBodyWithResponse(ctx context.Context, id WorkflowID, scheduleID string, params *ChangeScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeScheduleResponse, error)
+
+	// ChangeScheduleWithResponse Change, pause or resume a schedule
+	//
+	// Changes what is given; what is absent stays as it is. With `enabled` it is paused or resumed. Who resumes a schedule whose maker may not start runs any more takes it over.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /api/workflows/{id}/schedules/{scheduleId} (the `ChangeSchedule` operationId).
+	ChangeScheduleWithResponse(ctx context.Context, id WorkflowID, scheduleID string, params *ChangeScheduleParams, body ChangeScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeScheduleResponse, error)
+
+	// ListTriggersWithResponse List a workflow's triggers
+	//
+	// Gives the triggers of one workflow, newest first, without their addresses.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/workflows/{id}/triggers (the `ListTriggers` operationId).
+	ListTriggersWithResponse(ctx context.Context, id WorkflowID, params *ListTriggersParams, reqEditors ...RequestEditorFn) (*ListTriggersResponse, error)
+
+	// CreateTriggerWithBodyWithResponse Make a trigger
+	//
+	// Makes a secret address that starts a run of the workflow whenever it is called, in the caller's name. The address is shown this once. A workflow has at most 20 triggers.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/workflows/{id}/triggers (the `CreateTrigger` operationId).
+	CreateTriggerWithBodyWithResponse(ctx context.Context, id WorkflowID, params *CreateTriggerParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateTriggerResponse, error)
+
+	// CreateTriggerWithResponse Make a trigger
+	//
+	// Makes a secret address that starts a run of the workflow whenever it is called, in the caller's name. The address is shown this once. A workflow has at most 20 triggers.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/workflows/{id}/triggers (the `CreateTrigger` operationId).
+	CreateTriggerWithResponse(ctx context.Context, id WorkflowID, params *CreateTriggerParams, body CreateTriggerJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateTriggerResponse, error)
+
+	// DeleteTriggerWithResponse Delete a trigger
+	//
+	// Ends a trigger at once: its address is not found any more.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/workflows/{id}/triggers/{triggerId} (the `DeleteTrigger` operationId).
+	DeleteTriggerWithResponse(ctx context.Context, id WorkflowID, triggerID string, params *DeleteTriggerParams, reqEditors ...RequestEditorFn) (*DeleteTriggerResponse, error)
 
 	// RevokeAPITokenWithResponse Revoke an API token
 	//
@@ -13006,6 +14003,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /auth/verify (the `VerifyEmail` operationId).
 	VerifyEmailWithResponse(ctx context.Context, body VerifyEmailJSONRequestBody, reqEditors ...RequestEditorFn) (*VerifyEmailResponse, error)
+
+	// CallTriggerWithBodyWithResponse Call a trigger
+	//
+	// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /hooks/{token} (the `CallTrigger` operationId).
+	CallTriggerWithBodyWithResponse(ctx context.Context, token string, params *CallTriggerParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CallTriggerResponse, error)
+
+	// CallTriggerWithResponse Call a trigger
+	//
+	// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /hooks/{token} (the `CallTrigger` operationId).
+	CallTriggerWithResponse(ctx context.Context, token string, params *CallTriggerParams, body CallTriggerJSONRequestBody, reqEditors ...RequestEditorFn) (*CallTriggerResponse, error)
 
 	// AuthorizeDeviceWithBodyWithResponse Start on a device
 	//
@@ -15498,6 +16513,34 @@ func (r GetRevisionResponse) StatusCode() int {
 	return 0
 }
 
+type ConfirmRevisionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data RevisionRow `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ConfirmRevisionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ConfirmRevisionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type RestoreRevisionResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -15520,6 +16563,202 @@ func (r RestoreRevisionResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r RestoreRevisionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListSchedulesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []Schedule `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListSchedulesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListSchedulesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type CreateScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *struct {
+		Data Schedule `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DeleteScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Deleted `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ChangeScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Schedule `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ChangeScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ChangeScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListTriggersResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []Trigger `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListTriggersResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListTriggersResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type CreateTriggerResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *struct {
+		Data CreatedTrigger `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateTriggerResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateTriggerResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DeleteTriggerResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Deleted `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteTriggerResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteTriggerResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -16386,6 +17625,34 @@ func (r VerifyEmailResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r VerifyEmailResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type CallTriggerResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *struct {
+		Data TriggeredRun `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r CallTriggerResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CallTriggerResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -18259,6 +19526,21 @@ func (c *ClientWithResponses) GetRevisionWithResponse(ctx context.Context, id Wo
 	return ParseGetRevisionResponse(rsp)
 }
 
+// ConfirmRevisionWithResponse Confirm the current revision
+//
+// Says that the caller stands behind the current revision, of which guests may have drawn parts: schedules and triggers run it from now on. A definition that a member sends or restores as a whole is confirmed by that.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/workflows/{id}/revisions/{n}/confirm (the `ConfirmRevision` operationId).
+func (c *ClientWithResponses) ConfirmRevisionWithResponse(ctx context.Context, id WorkflowID, n int, params *ConfirmRevisionParams, reqEditors ...RequestEditorFn) (*ConfirmRevisionResponse, error) {
+	rsp, err := c.ConfirmRevision(ctx, id, n, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseConfirmRevisionResponse(rsp)
+}
+
 // RestoreRevisionWithResponse Restore a revision
 //
 // Makes the revision's definition the current one, as a revision of its own. Nothing is lost: the one it replaces stays in the list.
@@ -18272,6 +19554,156 @@ func (c *ClientWithResponses) RestoreRevisionWithResponse(ctx context.Context, i
 		return nil, err
 	}
 	return ParseRestoreRevisionResponse(rsp)
+}
+
+// ListSchedulesWithResponse List a workflow's schedules
+//
+// Gives the schedules of one workflow, newest first, each with its next five times and what became of the last ten.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/workflows/{id}/schedules (the `ListSchedules` operationId).
+func (c *ClientWithResponses) ListSchedulesWithResponse(ctx context.Context, id WorkflowID, params *ListSchedulesParams, reqEditors ...RequestEditorFn) (*ListSchedulesResponse, error) {
+	rsp, err := c.ListSchedules(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListSchedulesResponse(rsp)
+}
+
+// CreateScheduleWithBodyWithResponse Make a schedule
+//
+// Starts runs of the workflow at the times of five cron fields, by the clock of a time zone (UTC unless told), in the caller's name. Runs use the revision that a member last confirmed. A workflow has at most 20 schedules. Where the clocks change, each time on the clock is met once: one that is skipped, at once when they have gone forward; one that comes twice, the first time. A schedule of every hour follows the hours that pass.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/workflows/{id}/schedules (the `CreateSchedule` operationId).
+func (c *ClientWithResponses) CreateScheduleWithBodyWithResponse(ctx context.Context, id WorkflowID, params *CreateScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateScheduleResponse, error) {
+	rsp, err := c.CreateScheduleWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateScheduleResponse(rsp)
+}
+
+// CreateScheduleWithResponse Make a schedule
+//
+// Starts runs of the workflow at the times of five cron fields, by the clock of a time zone (UTC unless told), in the caller's name. Runs use the revision that a member last confirmed. A workflow has at most 20 schedules. Where the clocks change, each time on the clock is met once: one that is skipped, at once when they have gone forward; one that comes twice, the first time. A schedule of every hour follows the hours that pass.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/workflows/{id}/schedules (the `CreateSchedule` operationId).
+func (c *ClientWithResponses) CreateScheduleWithResponse(ctx context.Context, id WorkflowID, params *CreateScheduleParams, body CreateScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateScheduleResponse, error) {
+	rsp, err := c.CreateSchedule(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateScheduleResponse(rsp)
+}
+
+// DeleteScheduleWithResponse Delete a schedule
+//
+// Starts no more runs. Those that it started go on.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/workflows/{id}/schedules/{scheduleId} (the `DeleteSchedule` operationId).
+func (c *ClientWithResponses) DeleteScheduleWithResponse(ctx context.Context, id WorkflowID, scheduleID string, params *DeleteScheduleParams, reqEditors ...RequestEditorFn) (*DeleteScheduleResponse, error) {
+	rsp, err := c.DeleteSchedule(ctx, id, scheduleID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteScheduleResponse(rsp)
+}
+
+// ChangeScheduleWithBodyWithResponse Change, pause or resume a schedule
+//
+// Changes what is given; what is absent stays as it is. With `enabled` it is paused or resumed. Who resumes a schedule whose maker may not start runs any more takes it over.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /api/workflows/{id}/schedules/{scheduleId} (the `ChangeSchedule` operationId).
+func (c *ClientWithResponses) ChangeScheduleWithBodyWithResponse(ctx context.Context, id WorkflowID, scheduleID string, params *ChangeScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeScheduleResponse, error) {
+	rsp, err := c.ChangeScheduleWithBody(ctx, id, scheduleID, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangeScheduleResponse(rsp)
+}
+
+// ChangeScheduleWithResponse Change, pause or resume a schedule
+//
+// Changes what is given; what is absent stays as it is. With `enabled` it is paused or resumed. Who resumes a schedule whose maker may not start runs any more takes it over.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /api/workflows/{id}/schedules/{scheduleId} (the `ChangeSchedule` operationId).
+func (c *ClientWithResponses) ChangeScheduleWithResponse(ctx context.Context, id WorkflowID, scheduleID string, params *ChangeScheduleParams, body ChangeScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeScheduleResponse, error) {
+	rsp, err := c.ChangeSchedule(ctx, id, scheduleID, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangeScheduleResponse(rsp)
+}
+
+// ListTriggersWithResponse List a workflow's triggers
+//
+// Gives the triggers of one workflow, newest first, without their addresses.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/workflows/{id}/triggers (the `ListTriggers` operationId).
+func (c *ClientWithResponses) ListTriggersWithResponse(ctx context.Context, id WorkflowID, params *ListTriggersParams, reqEditors ...RequestEditorFn) (*ListTriggersResponse, error) {
+	rsp, err := c.ListTriggers(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListTriggersResponse(rsp)
+}
+
+// CreateTriggerWithBodyWithResponse Make a trigger
+//
+// Makes a secret address that starts a run of the workflow whenever it is called, in the caller's name. The address is shown this once. A workflow has at most 20 triggers.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/workflows/{id}/triggers (the `CreateTrigger` operationId).
+func (c *ClientWithResponses) CreateTriggerWithBodyWithResponse(ctx context.Context, id WorkflowID, params *CreateTriggerParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateTriggerResponse, error) {
+	rsp, err := c.CreateTriggerWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateTriggerResponse(rsp)
+}
+
+// CreateTriggerWithResponse Make a trigger
+//
+// Makes a secret address that starts a run of the workflow whenever it is called, in the caller's name. The address is shown this once. A workflow has at most 20 triggers.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/workflows/{id}/triggers (the `CreateTrigger` operationId).
+func (c *ClientWithResponses) CreateTriggerWithResponse(ctx context.Context, id WorkflowID, params *CreateTriggerParams, body CreateTriggerJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateTriggerResponse, error) {
+	rsp, err := c.CreateTrigger(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateTriggerResponse(rsp)
+}
+
+// DeleteTriggerWithResponse Delete a trigger
+//
+// Ends a trigger at once: its address is not found any more.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/workflows/{id}/triggers/{triggerId} (the `DeleteTrigger` operationId).
+func (c *ClientWithResponses) DeleteTriggerWithResponse(ctx context.Context, id WorkflowID, triggerID string, params *DeleteTriggerParams, reqEditors ...RequestEditorFn) (*DeleteTriggerResponse, error) {
+	rsp, err := c.DeleteTrigger(ctx, id, triggerID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteTriggerResponse(rsp)
 }
 
 // RevokeAPITokenWithResponse Revoke an API token
@@ -18932,6 +20364,36 @@ func (c *ClientWithResponses) VerifyEmailWithResponse(ctx context.Context, body 
 		return nil, err
 	}
 	return ParseVerifyEmailResponse(rsp)
+}
+
+// CallTriggerWithBodyWithResponse Call a trigger
+//
+// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /hooks/{token} (the `CallTrigger` operationId).
+func (c *ClientWithResponses) CallTriggerWithBodyWithResponse(ctx context.Context, token string, params *CallTriggerParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CallTriggerResponse, error) {
+	rsp, err := c.CallTriggerWithBody(ctx, token, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCallTriggerResponse(rsp)
+}
+
+// CallTriggerWithResponse Call a trigger
+//
+// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /hooks/{token} (the `CallTrigger` operationId).
+func (c *ClientWithResponses) CallTriggerWithResponse(ctx context.Context, token string, params *CallTriggerParams, body CallTriggerJSONRequestBody, reqEditors ...RequestEditorFn) (*CallTriggerResponse, error) {
+	rsp, err := c.CallTrigger(ctx, token, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCallTriggerResponse(rsp)
 }
 
 // AuthorizeDeviceWithBodyWithResponse Start on a device
@@ -21719,6 +23181,37 @@ func ParseGetRevisionResponse(rsp *http.Response) (*GetRevisionResponse, error) 
 	return response, nil
 }
 
+// ParseConfirmRevisionResponse parses an HTTP response from a ConfirmRevisionWithResponse call
+func ParseConfirmRevisionResponse(rsp *http.Response) (*ConfirmRevisionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ConfirmRevisionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data RevisionRow `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseRestoreRevisionResponse parses an HTTP response from a RestoreRevisionWithResponse call
 func ParseRestoreRevisionResponse(rsp *http.Response) (*RestoreRevisionResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -21736,6 +23229,223 @@ func ParseRestoreRevisionResponse(rsp *http.Response) (*RestoreRevisionResponse,
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data Workflow `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListSchedulesResponse parses an HTTP response from a ListSchedulesWithResponse call
+func ParseListSchedulesResponse(rsp *http.Response) (*ListSchedulesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListSchedulesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []Schedule `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCreateScheduleResponse parses an HTTP response from a CreateScheduleWithResponse call
+func ParseCreateScheduleResponse(rsp *http.Response) (*CreateScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest struct {
+			Data Schedule `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDeleteScheduleResponse parses an HTTP response from a DeleteScheduleWithResponse call
+func ParseDeleteScheduleResponse(rsp *http.Response) (*DeleteScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Deleted `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseChangeScheduleResponse parses an HTTP response from a ChangeScheduleWithResponse call
+func ParseChangeScheduleResponse(rsp *http.Response) (*ChangeScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ChangeScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Schedule `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListTriggersResponse parses an HTTP response from a ListTriggersWithResponse call
+func ParseListTriggersResponse(rsp *http.Response) (*ListTriggersResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListTriggersResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []Trigger `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCreateTriggerResponse parses an HTTP response from a CreateTriggerWithResponse call
+func ParseCreateTriggerResponse(rsp *http.Response) (*CreateTriggerResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateTriggerResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest struct {
+			Data CreatedTrigger `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDeleteTriggerResponse parses an HTTP response from a DeleteTriggerWithResponse call
+func ParseDeleteTriggerResponse(rsp *http.Response) (*DeleteTriggerResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteTriggerResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Deleted `json:"data"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`
@@ -22703,6 +24413,37 @@ func ParseVerifyEmailResponse(rsp *http.Response) (*VerifyEmailResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCallTriggerResponse parses an HTTP response from a CallTriggerWithResponse call
+func ParseCallTriggerResponse(rsp *http.Response) (*CallTriggerResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CallTriggerResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest struct {
+			Data TriggeredRun `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
 
 	}
 

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+	_ "time/tzdata" // schedules know every time zone, whatever the machine has
 
 	"github.com/alecthomas/kong"
 

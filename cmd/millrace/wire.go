@@ -47,6 +47,7 @@ import (
 	"github.com/millrace/millrace/internal/remote"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
+	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
@@ -76,6 +77,7 @@ type application struct {
 	feed     *runs.Feed
 	editor   *collab.Server
 	upkeep   *upkeep.Keeper
+	schedule *schedules.Runner
 
 	retention *upkeep.Retention
 	traces    *tracing.Tracer // nil: nobody traces
@@ -152,6 +154,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	asked := runs.NewService(runs.Options{
 		Store: syncedStore{db, h.editor}, Details: db, Shards: db, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor}, Sweeps: syncedStore{db, h.editor}, Kept: db, Recipes: recipe.Of, Objects: keep, Engine: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
 	})
+	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: time.Now}
 	api := httpapi.New(httpapi.Options{
 		Away: store.IsUnavailable,
 		Log:  log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings,
@@ -161,6 +164,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
 		Limiter: db, Answers: db, Memory: h.memory, Metrics: kernel.NewMetrics(h.metrics), Trace: h.traceRequest(), Now: time.Now,
 		Secrets: secrets.NewService(db, time.Now), Audit: audit.NewService(db),
+		Schedules:   schedules.NewService(db, db, asked, time.Now),
 		Connections: connections.NewService(db, remote.New(s.FetchAllowPrivate), connections.Rules{PlainHTTP: s.FetchAllowPrivate}, time.Now),
 		App:         httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
 		Checks:      map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},
@@ -183,6 +187,13 @@ func (s syncedStore) RunSource(ctx context.Context, team ids.Team, id ids.Workfl
 		return runs.Source{}, err
 	}
 	return s.DB.RunSource(ctx, team, id)
+}
+
+func (s syncedStore) ConfirmedSource(ctx context.Context, team ids.Team, id ids.Workflow) (runs.Source, error) {
+	if _, err := s.editor.SyncDefinition(ctx, team, id); err != nil {
+		return runs.Source{}, err
+	}
+	return s.DB.ConfirmedSource(ctx, team, id)
 }
 
 // How long a task may go on without its server: contract and shim agree on it.
@@ -323,6 +334,7 @@ func (h *application) background(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return h.ai.Run(ctx) })
 	g.Go(func() error { return h.account.Run(ctx) })
 	g.Go(func() error { return h.upkeep.Run(ctx) })
+	g.Go(func() error { return h.schedule.Run(ctx) })
 	g.Go(h.shed)
 }
 

@@ -27,6 +27,8 @@ type Commands struct {
 	Invite          inviteCommand          `cmd:"" group:"client" help:"Invite people: member (into the team), link (to one workflow), list, revoke."`
 	Secrets         secretsCommand         `cmd:"" aliases:"secret" group:"client" help:"Values that commands get and nobody reads: list, set, delete."`
 	Connections     connectionsCommand     `cmd:"" aliases:"connection" group:"client" help:"Data elsewhere: list, add, test, browse, delete."`
+	Schedules       schedulesCommand       `cmd:"" aliases:"schedule" group:"client" help:"Runs at certain times: list, create, pause, resume, delete."`
+	Triggers        triggersCommand        `cmd:"" aliases:"trigger" group:"client" help:"Secret addresses that start runs: list, create, delete."`
 	ServiceAccounts serviceAccountsCommand `cmd:"" group:"client" help:"Programs of the team: service accounts and their tokens."`
 	Analyze         analyzeCommand         `cmd:"" group:"client" help:"Turn a paper (DOI or PDF) into a workflow."`
 	API             rawCommand             `cmd:"" name:"api" group:"client" help:"Call the API and print its answer."`

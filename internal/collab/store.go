@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/collab/ydoc"
@@ -63,7 +64,7 @@ func (r *room) append(ctx context.Context, batch []change, behind bool) (bool, e
 	if err != nil {
 		return false, err
 	}
-	u := sharing.Update{Data: row, Author: batch[len(batch)-1].author}
+	u := sharing.Update{Data: row, Author: batch[len(batch)-1].author, Guests: slices.ContainsFunc(batch, change.byGuest)}
 	var seq int64
 	for i := range tries {
 		if seq, err = r.s.Documents.AppendUpdate(ctx, r.id, r.head.Epoch, u, r.s.Now()); err == nil || fault.KindOf(err) != fault.KindInternal {
@@ -90,6 +91,8 @@ func (r *room) append(ctx context.Context, batch []change, behind bool) (bool, e
 	r.fanOut(toSend, batch)
 	return behind, nil
 }
+
+func (c change) byGuest() bool { return c.author.Guest != "" }
 
 // merged is a batch as it is stored, and as the others get it.
 func merged(batch []change) (row, toSend []byte, err error) {

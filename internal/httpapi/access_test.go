@@ -80,6 +80,7 @@ var routeRows = map[string]rights{
 	"GET /api/workflows/{id}/revisions":                everybody(200).elsewhere(404),
 	"GET /api/workflows/{id}/revisions/{n}":            everybody(200).elsewhere(404),
 	"POST /api/workflows/{id}/revisions/{n}/restore":   writers(200).elsewhere(404),
+	"POST /api/workflows/{id}/revisions/{n}/confirm":   writers(200).elsewhere(404),
 	"GET /api/runs":                                    everybody(200),
 	"POST /api/runs":                                   writers(202).with(`{"workflowId":"{runnable}"}`).elsewhere(404),
 	"GET /api/runs/{id}":                               everybody(200).elsewhere(404),
@@ -203,6 +204,15 @@ var routeRows = map[string]rights{
 	"POST /api/service-accounts/{id}/tokens/{tokenId}/rotate": admins(201).with(`{}`).elsewhere(404),
 	"POST /auth/api-tokens/{id}/rotate":                       everybody(404).with(`{}`).elsewhere(404), // somebody else's; one's own: TestARotatedTokenOverlapsTheOldOne
 
+	"GET /api/workflows/{id}/schedules":                 everybody(200).elsewhere(404),
+	"POST /api/workflows/{id}/schedules":                writers(201).with(`{"cron":"0 6 * * *"}`).elsewhere(404),
+	"PATCH /api/workflows/{id}/schedules/{scheduleId}":  admins(200).with(`{"enabled":false}`).elsewhere(404), // a member's own: TestMembersKeepTheirOwnSchedules
+	"DELETE /api/workflows/{id}/schedules/{scheduleId}": admins(200).elsewhere(404),
+	"GET /api/workflows/{id}/triggers":                  everybody(200).elsewhere(404),
+	"POST /api/workflows/{id}/triggers":                 writers(201).with(`{}`).elsewhere(404),
+	"DELETE /api/workflows/{id}/triggers/{triggerId}":   admins(200).elsewhere(404),
+	"POST /hooks/{token}":                               open(404), // TestATriggerStartsARun
+
 	"GET /auth/apps":         everybody(200),
 	"DELETE /auth/apps/{id}": everybody(404),
 
@@ -287,6 +297,11 @@ func (w *world) fill(text string, host someone) string {
 func (w *world) request(pattern, body string, host someone) (method, path, filled string) {
 	method, path, _ = strings.Cut(pattern, " ")
 	switch {
+	case strings.HasPrefix(path, "/api/workflows/{id}/schedules/"), strings.HasPrefix(path, "/api/workflows/{id}/triggers/"):
+		under := "/api/workflows/" + w.fill("{wf}", host)
+		schedule := w.call("POST", under+"/schedules", `{"cron":"0 6 * * *"}`, bearer(host.token)).want(201).text("data", "id")
+		trigger := w.call("POST", under+"/triggers", `{}`, bearer(host.token)).want(201).text("data", "id")
+		path = strings.NewReplacer("/api/workflows/{id}", under, "{scheduleId}", schedule, "{triggerId}", trigger).Replace(path)
 	case strings.HasPrefix(path, "/api/workflows/{id}"):
 		path = strings.Replace(path, "{id}", "{wf}", 1)
 	case strings.HasPrefix(path, "/api/runs/{id}"):

@@ -13,6 +13,10 @@ var actions = map[string]string{
 
 	"POST /api/workflows": "workflow.created", "PUT /api/workflows/{id}": "workflow.updated", "DELETE /api/workflows/{id}": "workflow.deleted",
 	"POST /api/workflows/{id}/revisions/{n}/restore": "workflow.restored", "POST /api/results/copy": "workflow.created",
+	"POST /api/workflows/{id}/revisions/{n}/confirm": "workflow.confirmed",
+	"POST /api/workflows/{id}/schedules":             "schedule.created", "PATCH /api/workflows/{id}/schedules/{scheduleId}": "schedule.changed",
+	"DELETE /api/workflows/{id}/schedules/{scheduleId}": "schedule.deleted", "POST /api/workflows/{id}/triggers": "trigger.created",
+	"DELETE /api/workflows/{id}/triggers/{triggerId}": "trigger.deleted", "POST /hooks/{token}": "run.started",
 	"POST /api/runs": "run.started", "POST /api/runs/{id}/retry": "run.started", "POST /api/sweeps": "sweep.started",
 	"POST /api/runs/{id}/cancel": "run.cancelled", "PATCH /api/runs/{id}": "run.labelled",
 	"POST /api/runs/{id}/links": "result_link.created", "DELETE /api/runs/{id}/links": "result_link.revoked",

@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
+	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/upkeep"
@@ -39,6 +40,7 @@ type Options struct {
 	Workflows   *workflows.Service
 	Runs        *runs.Service
 	Compare     *compare.Service
+	Schedules   *schedules.Service
 	Feed        events.Feed
 	Sharing     *sharing.Service
 	Secrets     *secrets.Service

@@ -49,6 +49,7 @@ import (
 	"github.com/millrace/millrace/internal/remote"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
+	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
@@ -79,6 +80,7 @@ type house struct {
 	hub       runs.Hub
 	editor    *collab.Server
 	keeper    *disk.Store
+	schedules *schedules.Runner
 	filesRoom *files.Service
 	uploads   *files.Uploads
 	attempts  string // the executor's folder
@@ -141,8 +143,9 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	asked := runs.NewService(runs.Options{
 		Store: h.db, Details: h.db, Shards: h.db, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Kept: h.db, Recipes: recipe.Of, Objects: objects.Kept{Store: keeper}, Engine: work, Catalog: catalog, Now: h.clock,
 	})
+	h.schedules = &schedules.Runner{Store: h.db, Runs: asked, Base: base, Log: log, Now: h.clock}
 	o := httpapi.Options{
-		Runs: asked, Compare: &compare.Service{Runs: asked, Details: h.db},
+		Runs: asked, Schedules: schedules.NewService(h.db, h.db, asked, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db},
 		Feed: &h.hub, Life: t.Context(),
 		Files: h.filesRoom, Uploads: h.uploads, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/identity"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/httpapi/runs"
+	"github.com/millrace/millrace/internal/httpapi/schedules"
 	"github.com/millrace/millrace/internal/httpapi/secrets"
 	"github.com/millrace/millrace/internal/httpapi/sharing"
 	"github.com/millrace/millrace/internal/httpapi/system"
@@ -37,6 +38,7 @@ type rooms struct {
 	files       *files.API
 	identity    *identity.API
 	runs        *runs.API
+	schedules   *schedules.API
 	secrets     *secrets.API
 	sharing     *sharing.API
 	system      *system.API
@@ -52,7 +54,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 	return rooms{
 		account: &account.API{
 			Account: o.Account, Retention: o.Retention, Identity: o.Identity, Workflows: o.Workflows, Runs: o.Runs, Files: o.Files, Billing: o.Billing,
-			AI: o.AI, Sharing: o.Sharing, Secrets: o.Secrets, Audit: o.Audit, Connections: o.Connections, Server: server, Log: o.Log, Now: o.Now,
+			AI: o.AI, Sharing: o.Sharing, Secrets: o.Secrets, Schedules: o.Schedules, Audit: o.Audit, Connections: o.Connections, Server: server, Log: o.Log, Now: o.Now,
 		},
 		ai:          &ai.API{AI: o.AI, Chat: o.Chat, VisitorKey: o.VisitorKey, AnalysisWait: o.AnalysisWait, Scratch: o.Scratch, Now: o.Now},
 		audit:       &audit.API{Audit: o.Audit, Log: o.Log},
@@ -61,6 +63,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 		files:       &files.API{Files: o.Files, Uploads: o.Uploads, Transfers: o.Transfers, Now: o.Now},
 		identity:    &identity.API{Identity: o.Identity, BuiltIn: o.BuiltIn, Providers: o.Providers, SendsMail: o.SendsMail, Now: o.Now},
 		runs:        runs.New(runs.Options{Runs: o.Runs, Compare: o.Compare, Feed: o.Feed, Server: server, Now: o.Now, Life: life}),
+		schedules:   &schedules.API{Schedules: o.Schedules, Workflows: o.Workflows, Limiter: o.Limiter, Now: o.Now},
 		secrets:     &secrets.API{Secrets: o.Secrets},
 		sharing:     &sharing.API{Sharing: o.Sharing, Workflows: o.Workflows, Runs: o.Runs, Editor: o.Editor, CollabURL: o.CollabURL, Now: o.Now},
 		system:      &system.API{Log: o.Log, Checks: o.Checks, Runs: o.Runs, Chat: o.Chat, SendsMail: o.SendsMail, App: o.App},

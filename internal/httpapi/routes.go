@@ -43,6 +43,16 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/workflows/{id}/revisions/{n}", Who: kernel.Member, May: access.Read, Handle: a.workflows.GetRevision},
 		{Pattern: "POST /api/workflows/{id}/revisions/{n}/restore", Who: kernel.Member, May: access.EditWorkflows, Handle: a.workflows.RestoreRevision},
 
+		{Pattern: "POST /api/workflows/{id}/revisions/{n}/confirm", Who: kernel.Member, May: access.EditWorkflows, Handle: a.workflows.ConfirmRevision},
+		{Pattern: "GET /api/workflows/{id}/schedules", Who: kernel.Member, May: access.Read, Handle: a.schedules.ListSchedules},
+		{Pattern: "POST /api/workflows/{id}/schedules", Who: kernel.Member, May: access.ManageSchedules, Body: kernel.SmallBody, Handle: a.schedules.CreateSchedule},
+		{Pattern: "PATCH /api/workflows/{id}/schedules/{scheduleId}", Who: kernel.Member, May: access.ManageSchedules, Body: kernel.SmallBody, Handle: a.schedules.ChangeSchedule},
+		{Pattern: "DELETE /api/workflows/{id}/schedules/{scheduleId}", Who: kernel.Member, May: access.ManageSchedules, Handle: a.schedules.DeleteSchedule},
+		{Pattern: "GET /api/workflows/{id}/triggers", Who: kernel.Member, May: access.Read, Handle: a.schedules.ListTriggers},
+		{Pattern: "POST /api/workflows/{id}/triggers", Who: kernel.Member, May: access.ManageSchedules, Body: kernel.SmallBody, Once: true, Handle: a.schedules.CreateTrigger},
+		{Pattern: "DELETE /api/workflows/{id}/triggers/{triggerId}", Who: kernel.Member, May: access.ManageSchedules, Handle: a.schedules.DeleteTrigger},
+		{Pattern: "POST /hooks/{token}", Body: kernel.SmallBody, Slow: true, Handle: a.schedules.CallTrigger},
+
 		{Pattern: "GET /api/runs", Who: kernel.Member, May: access.Read, Handle: a.runs.ListRuns},
 		{Pattern: "POST /api/runs", Who: kernel.Member, May: access.StartRuns, Guests: true, Body: kernel.SmallBody, Once: true, Limit: a.runsLimit(), Slow: true, Handle: a.runs.StartRun},
 		{Pattern: "GET /api/runs/compare", Who: kernel.Member, May: access.Read, Handle: a.runs.CompareRuns},

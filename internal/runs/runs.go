@@ -15,11 +15,12 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs/admission"
+	"github.com/millrace/millrace/internal/runs/firing"
 )
 
 // Starter is who started a run.
 type Starter struct {
-	Type string // user or guest
+	Type string // user, guest, schedule or trigger
 	ID   string
 	Name string
 }
@@ -59,6 +60,7 @@ type Run struct {
 	Size            credits.Size
 	Price           credits.Amount // a second
 	Starter         Starter
+	For             ids.User   // in whose name a schedule or trigger started it
 	Invite          ids.Invite // the link that a guest came by
 	Traceparent     string     // the span of the request that it came of; empty without tracing
 	RetryOf         ids.Run
@@ -80,6 +82,9 @@ type Run struct {
 	FinishedAt      time.Time
 
 	Label // what somebody called it
+
+	Firing  *firing.Firing // of a schedule, when it is submitted
+	Trigger ids.Trigger    // the same
 
 	Waiting *Waiting // why a queued one waits, where somebody asked
 
@@ -248,7 +253,7 @@ func (s *Service) Cancel(ctx context.Context, caller access.Caller, id ids.Run) 
 	if err != nil {
 		return "", err
 	}
-	if r.Starter.ID != string(caller.User) && !caller.May(access.CancelAnyRun) {
+	if !r.own(caller) && !caller.May(access.CancelAnyRun) {
 		return "", fault.Forbidden("only an admin or owner may cancel someone else's run")
 	}
 	status, err := s.store.CancelRun(ctx, caller.Team, id, starter(caller), s.now())

@@ -27,6 +27,8 @@ type Source struct {
 // SubmitStore is what starting a run asks of the database.
 type SubmitStore interface {
 	RunSource(ctx context.Context, team ids.Team, id ids.Workflow) (Source, error)
+	// ConfirmedSource is what a member last confirmed of it.
+	ConfirmedSource(ctx context.Context, team ids.Team, id ids.Workflow) (Source, error)
 	PlanOf(ctx context.Context, team ids.Team) (credits.Plan, error)
 	// MissingFiles are those of the keys that are not the team's files.
 	MissingFiles(ctx context.Context, team ids.Team, keys []string) ([]string, error)

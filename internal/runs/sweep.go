@@ -3,18 +3,16 @@ package runs
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs/combine"
 )
 
 // Sweep is several runs that were started together and differ in some
@@ -68,7 +66,7 @@ func (s *Service) SubmitSweep(ctx context.Context, caller access.Caller, in NewS
 	if err != nil {
 		return Sweep{}, nil, err
 	}
-	combinations, err := combined(in.Parameters, in.Vary)
+	combinations, err := combine.All(in.Parameters, in.Vary, maxSweep)
 	if err != nil {
 		return Sweep{}, nil, err
 	}
@@ -134,74 +132,11 @@ func (s *Service) sweepRuns(ctx context.Context, sweep *Sweep, src Source, in Ne
 		} else {
 			r.Inputs, r.Price = list[0].Inputs, list[0].Price
 		}
-		r.Name, r.Note = sweptName(sweep.Varied, values), ""
+		r.Name, r.Note = combine.Name(sweep.Varied, values, maxName), ""
 		list = append(list, r)
 		if size += len(r.Definition) + len(r.Parameters) + len(r.Inputs); size > maxSweepBytes {
 			return nil, fault.Invalid("these %d runs would take up more than 64 MB: start fewer at once", len(combinations)).WithCode("sweep_too_large")
 		}
-	}
-	return list, nil
-}
-
-// sweptName distinguishes the runs of a sweep: "minQuality=20, mode=fast".
-func sweptName(varied []string, values map[string]json.RawMessage) string {
-	parts := make([]string, len(varied))
-	for i, name := range varied {
-		text := string(values[name])
-		var word string
-		if json.Unmarshal(values[name], &word) == nil {
-			text = strings.Join(strings.Fields(word), " ")
-		}
-		parts[i] = name + "=" + text
-	}
-	name := strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return ' '
-		}
-		return r
-	}, strings.Join(parts, ", "))
-	if utf8.RuneCountInString(name) > maxName {
-		name = string([]rune(name)[:maxName-1]) + "…"
-	}
-	return name
-}
-
-// combined are the parameters of each run: those that are common, and one
-// combination of those that vary. The last name varies fastest.
-func combined(common []byte, vary map[string][]json.RawMessage) ([]map[string]json.RawMessage, error) {
-	base := map[string]json.RawMessage{}
-	if common != nil {
-		if err := json.Unmarshal(common, &base); err != nil {
-			return nil, err
-		}
-	}
-	if len(vary) == 0 {
-		return nil, fault.Problems([]fault.Detail{{Path: "vary", Message: "names no parameter"}}, "vary names no parameter: say which takes which values")
-	}
-	list := []map[string]json.RawMessage{base}
-	for _, name := range slices.Sorted(maps.Keys(vary)) {
-		values := vary[name]
-		d := fault.Detail{Path: "vary." + name}
-		switch _, both := base[name]; {
-		case both:
-			d.Message = "is among the common parameters, too"
-		case len(values) == 0:
-			d.Message = "has no values"
-		case len(values)*len(list) > maxSweep:
-			d = fault.Detail{Path: "vary", Message: fmt.Sprintf("makes more than %d runs", maxSweep)}
-		}
-		if d.Message != "" {
-			return nil, fault.Problems([]fault.Detail{d}, "%s %s", d.Path, d.Message)
-		}
-		var next []map[string]json.RawMessage
-		for _, before := range list {
-			for _, value := range values {
-				one := maps.Clone(before)
-				one[name] = value
-				next = append(next, one)
-			}
-		}
-		list = next
 	}
 	return list, nil
 }

@@ -28,7 +28,8 @@ type Document struct {
 type Update struct {
 	Seq    int64
 	Data   []byte
-	Author access.Author
+	Author access.Author // of the newest edit in it
+	Guests bool          // a guest had a part in it
 }
 
 // Documents is what the editor rooms ask of the database. A document whose

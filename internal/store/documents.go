@@ -63,8 +63,8 @@ func (db *DB) SeedDocument(ctx context.Context, team ids.Team, id ids.Workflow, 
 func (db *DB) AppendUpdate(ctx context.Context, id ids.Workflow, epoch int64, u sharing.Update, now time.Time) (seq int64, err error) {
 	err = db.inTx(ctx, func(tx *DB) error {
 		err := tx.q.QueryRowContext(ctx, `
-			UPDATE documents SET seq = seq + 1, updated_at = $1 WHERE workflow_id = $2 AND epoch = $3 RETURNING seq`,
-			micros(now), id, epoch).Scan(&seq)
+			UPDATE documents SET seq = seq + 1, updated_at = $1, guest_seq = CASE WHEN $4 THEN seq + 1 ELSE guest_seq END
+			WHERE workflow_id = $2 AND epoch = $3 RETURNING seq`, micros(now), id, epoch, u.Guests).Scan(&seq)
 		if err = tx.asFault(err, "document"); fault.Is(err, fault.KindNotFound) {
 			return tx.goneOrStale(ctx, id)
 		}

@@ -145,6 +145,11 @@ func (db *DB) ChangeRole(ctx context.Context, team ids.Team, user ids.User, role
 		if _, err := tx.changed(ctx, `UPDATE memberships SET role = $1 WHERE team_id = $2 AND user_id = $3`, role, team, user); err != nil {
 			return err
 		}
+		if !role.May(access.StartRuns) {
+			if err := tx.pauseSchedulesOf(ctx, team, user); err != nil {
+				return err
+			}
+		}
 		return scanMember(tx.q.QueryRowContext(ctx, members+`AND m.user_id = $2`, team, user), &m)
 	})
 	return m, err
@@ -153,8 +158,10 @@ func (db *DB) ChangeRole(ctx context.Context, team ids.Team, user ids.User, role
 // RemoveMember ends a membership.
 func (db *DB) RemoveMember(ctx context.Context, team ids.Team, user ids.User, allowed func(access.Role) error) error {
 	return db.asMember(ctx, team, user, allowed, false, func(tx *DB) error {
-		_, err := tx.changed(ctx, `DELETE FROM memberships WHERE team_id = $1 AND user_id = $2`, team, user)
-		return err
+		if _, err := tx.changed(ctx, `DELETE FROM memberships WHERE team_id = $1 AND user_id = $2`, team, user); err != nil {
+			return err
+		}
+		return tx.pauseSchedulesOf(ctx, team, user)
 	})
 }
 

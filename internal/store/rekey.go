@@ -29,6 +29,7 @@ var sealedColumns = []sealedColumn{
 	{"second_factors", []string{"user_id"}, "sealed", joined("second_factors")},
 	{"secrets", []string{"team_id", "name", "version"}, "sealed", joined("secrets")},
 	{"connections", []string{"id"}, "sealed", joined("connections")},
+	{"triggers", []string{"id"}, "sealed", joined("triggers")},
 }
 
 // joined is the place of a row, as the methods that seal spell it.

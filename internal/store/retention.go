@@ -271,6 +271,7 @@ func (e *expiring) revisions(ctx context.Context) (n int, more bool, err error) 
 					AND r.revision < (SELECT MAX(n.revision) FROM workflow_revisions n WHERE n.workflow_id = $1 AND n.created_at < $2)
 					AND r.revision < (SELECT revision FROM workflows WHERE id = $1)
 					AND r.revision NOT IN (SELECT workflow_revision FROM runs WHERE workflow_id = $1)
+					AND r.revision <> COALESCE((SELECT MAX(c.revision) FROM workflow_revisions c WHERE c.workflow_id = $1 AND c.confirmed), 0)
 				ORDER BY r.revision LIMIT $3 + 0)`, id, e.before)
 		if err != nil || !gone {
 			return upkeepBatch - e.left, true, err

@@ -31,6 +31,11 @@ func (db *DB) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, re
 		if err := tx.mayRun(ctx, r); err != nil {
 			return err
 		}
+		if r.For != "" {
+			if err := tx.takeAutomatic(ctx, r); err != nil {
+				return err
+			}
+		}
 		return tx.acceptRun(ctx, r, hold)
 	})
 }
@@ -75,11 +80,11 @@ func (db *DB) insertRun(ctx context.Context, r runs.Run) error {
 	}
 	_, err = db.q.ExecContext(ctx, `
 		INSERT INTO runs (id, team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, inputs, vcpu, ram_gb, gpu,
-			price, starter_type, starter_id, starter_name, retry_of, status, total_nodes, seq, created_at, invite_id, number, name, note, tags, sweep_id, traceparent, needs)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 1, $19, $20, $21, $22, $23, $24, $25, $26, $27)`,
+			price, starter_type, starter_id, starter_name, retry_of, status, total_nodes, seq, created_at, invite_id, number, name, note, tags, sweep_id, traceparent, needs, for_user)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 1, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)`,
 		r.ID, r.Team, r.Workflow, r.WorkflowName, r.Revision, string(r.Definition), string(r.Parameters), string(r.Inputs),
 		r.Size.VCPU, r.Size.RAMGB, r.Size.GPU, r.Price, r.Starter.Type, r.Starter.ID, r.Starter.Name, r.RetryOf,
-		lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite, number, r.Name, r.Note, tagsText(r.Tags), r.Sweep, r.Traceparent, writeNeeds(r.Needs))
+		lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite, number, r.Name, r.Note, tagsText(r.Tags), r.Sweep, r.Traceparent, writeNeeds(r.Needs), r.For)
 	return db.asFault(err, "run")
 }
 
@@ -116,7 +121,7 @@ const runRow = `SELECT ` + runColumns
 const runColumns = `
 	       id, team_id, workflow_id, workflow_name, workflow_revision, vcpu, ram_gb, gpu, price, starter_type, starter_id, starter_name,
 	       retry_of, status, error_code, error_message, cancel_requested, total_nodes, done_nodes, progress, seq, fence, losses,
-	       billed_since, billed, credits_used, created_at, started_at, finished_at, number, name, note, tags, sweep_id`
+	       billed_since, billed, credits_used, created_at, started_at, finished_at, number, name, note, tags, sweep_id, for_user`
 
 func scanRun(row scanner, r *runs.Run, more ...any) error {
 	var cancel, since, started, finished sql.NullInt64
@@ -125,7 +130,7 @@ func scanRun(row scanner, r *runs.Run, more ...any) error {
 		(*string)(&r.ID), (*string)(&r.Team), (*string)(&r.Workflow), &r.WorkflowName, &r.Revision, &r.Size.VCPU, &r.Size.RAMGB, &r.Size.GPU,
 		&r.Price, &r.Starter.Type, &r.Starter.ID, &r.Starter.Name, (*string)(&r.RetryOf), (*string)(&r.Status), (*string)(&r.ErrorCode),
 		&r.ErrorMessage, &cancel, &r.TotalNodes, &r.DoneNodes, &r.Progress, &r.Seq, &r.Fence, &r.Losses,
-		&since, &billed, &r.CreditsUsed, &created, &started, &finished, &r.Number, &r.Name, &r.Note, (*tagList)(&r.Tags), (*string)(&r.Sweep),
+		&since, &billed, &r.CreditsUsed, &created, &started, &finished, &r.Number, &r.Name, &r.Note, (*tagList)(&r.Tags), (*string)(&r.Sweep), (*string)(&r.For),
 	}, more...)...)
 	r.CancelRequested, r.BilledSince, r.StartedAt, r.FinishedAt = fromNull(cancel), fromNull(since), fromNull(started), fromNull(finished)
 	r.Billed, r.CreatedAt = time.Duration(billed)*time.Microsecond, fromMicros(created)
@@ -249,6 +254,17 @@ func (db *DB) RunSource(ctx context.Context, team ids.Team, id ids.Workflow) (ru
 		SELECT w.name, w.revision, r.definition
 		FROM workflows w JOIN workflow_revisions r ON r.workflow_id = w.id AND r.revision = w.revision
 		WHERE w.team_id = $1 AND w.id = $2`, team, id).Scan(&s.Name, &s.Revision, &s.Definition)
+	return s, db.asFault(err, "workflow")
+}
+
+// ConfirmedSource is what a member last confirmed of a workflow.
+func (db *DB) ConfirmedSource(ctx context.Context, team ids.Team, id ids.Workflow) (runs.Source, error) {
+	var s runs.Source
+	err := db.q.QueryRowContext(ctx, `
+		SELECT w.name, r.revision, r.definition
+		FROM workflows w JOIN workflow_revisions r ON r.workflow_id = w.id AND r.confirmed
+		WHERE w.team_id = $1 AND w.id = $2
+		ORDER BY r.revision DESC LIMIT 1`, team, id).Scan(&s.Name, &s.Revision, &s.Definition)
 	return s, db.asFault(err, "workflow")
 }
 

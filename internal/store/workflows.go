@@ -31,7 +31,7 @@ func (db *DB) InsertWorkflow(ctx context.Context, w workflows.Workflow, rev work
 		if err != nil {
 			return tx.asFault(err, "workflow")
 		}
-		return tx.saveRevision(ctx, w, rev)
+		return tx.saveRevision(ctx, w, rev, true)
 	})
 }
 
@@ -42,14 +42,14 @@ func (db *DB) Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (wor
 	var problems []byte
 	err := db.q.QueryRowContext(ctx, `
 		SELECT w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.version, w.tags,
-		       r.definition, r.fingerprint, r.problems, COALESCE(d.seq, 0), COALESCE(d.settled_seq, 0)
+		       r.definition, r.fingerprint, r.problems, r.confirmed, COALESCE(d.seq, 0), COALESCE(d.settled_seq, 0)
 		FROM workflows w
 		JOIN users u ON u.id = w.created_by
 		JOIN workflow_revisions r ON r.workflow_id = w.id AND r.revision = w.revision
 		LEFT JOIN documents d ON d.workflow_id = w.id
 		WHERE w.team_id = $1 AND w.id = $2`, team, id).
 		Scan(&w.Name, &w.Description, &w.Revision, &w.NodeCount, &w.CreatedBy, &w.CreatedByName, &created, &updated, &w.Version, (*tagList)(&w.Tags),
-			&w.Definition, &w.Fingerprint, &problems, &w.DocumentSeq, &w.SyncedSeq)
+			&w.Definition, &w.Fingerprint, &problems, &w.Confirmed, &w.DocumentSeq, &w.SyncedSeq)
 	if err != nil {
 		return w, db.asFault(err, "workflow")
 	}
@@ -92,6 +92,10 @@ func (db *DB) Workflows(ctx context.Context, team ids.Team, before ids.Workflow,
 
 // SaveWorkflow writes what was changed, unless somebody saved in between.
 func (db *DB) SaveWorkflow(ctx context.Context, w workflows.Workflow, rev *workflows.Revision) (saved bool, err error) {
+	return db.saveWorkflow(ctx, w, rev, true)
+}
+
+func (db *DB) saveWorkflow(ctx context.Context, w workflows.Workflow, rev *workflows.Revision, confirmed bool) (saved bool, err error) {
 	err = db.inTx(ctx, func(tx *DB) error {
 		n, err := tx.changed(ctx, `
 			UPDATE workflows SET name = $1, description = $2, revision = $3, node_count = $4, updated_at = $5, tags = $6, version = version + 1
@@ -101,7 +105,7 @@ func (db *DB) SaveWorkflow(ctx context.Context, w workflows.Workflow, rev *workf
 		if err != nil || !saved || rev == nil {
 			return err
 		}
-		return tx.saveRevision(ctx, w, *rev)
+		return tx.saveRevision(ctx, w, *rev, confirmed)
 	})
 	return saved, err
 }
@@ -115,7 +119,11 @@ func (db *DB) SaveDrawn(ctx context.Context, w workflows.Workflow, rev *workflow
 			saved = err == nil
 			return err
 		}
-		if saved, err = tx.SaveWorkflow(ctx, w, rev); err == nil && !saved {
+		var confirmed bool // no guest has drawn in it since a member confirmed it
+		if err := tx.q.QueryRowContext(ctx, `SELECT guest_seq = 0 FROM documents WHERE workflow_id = $1`, w.ID).Scan(&confirmed); err != nil {
+			return err
+		}
+		if saved, err = tx.saveWorkflow(ctx, w, rev, confirmed); err == nil && !saved {
 			return errOutrun
 		}
 		return err
@@ -129,20 +137,37 @@ func (db *DB) SaveDrawn(ctx context.Context, w workflows.Workflow, rev *workflow
 // errOutrun takes a transaction back because somebody was faster.
 var errOutrun = errors.New("somebody was faster")
 
-func (db *DB) saveRevision(ctx context.Context, w workflows.Workflow, rev workflows.Revision) error {
+func (db *DB) saveRevision(ctx context.Context, w workflows.Workflow, rev workflows.Revision, confirmed bool) error {
 	problems, err := json.Marshal(w.Problems)
 	if err != nil {
 		return err
 	}
 	_, err = db.q.ExecContext(ctx, `
-		INSERT INTO workflow_revisions (workflow_id, revision, definition, fingerprint, problems, summary, created_by, created_at, updated_at, guest_id, guest_name)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		INSERT INTO workflow_revisions (workflow_id, revision, definition, fingerprint, problems, summary, created_by, created_at, updated_at, guest_id, guest_name, confirmed)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (workflow_id, revision) DO UPDATE SET
 			definition = excluded.definition, fingerprint = excluded.fingerprint, problems = excluded.problems,
-			summary = excluded.summary, updated_at = excluded.updated_at`,
+			summary = excluded.summary, updated_at = excluded.updated_at, confirmed = excluded.confirmed`,
 		w.ID, rev.Number, string(w.Definition), w.Fingerprint, string(problems), rev.Summary, rev.CreatedBy, micros(rev.CreatedAt), micros(rev.UpdatedAt),
-		rev.Guest, rev.GuestName)
+		rev.Guest, rev.GuestName, confirmed)
 	return err
+}
+
+// ConfirmRevision says that a member stands behind the current definition, if it
+// is still the one that they have seen.
+func (db *DB) ConfirmRevision(ctx context.Context, team ids.Team, id ids.Workflow, number int, fingerprint string, closes bool) (confirmed bool, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
+		n, err := tx.changed(ctx, `
+			UPDATE workflow_revisions SET confirmed = TRUE, closed = closed OR $5
+			WHERE workflow_id = $2 AND revision = $3 AND fingerprint = $4
+				AND EXISTS (SELECT 1 FROM workflows w WHERE w.team_id = $1 AND w.id = $2 AND w.revision = $3)`, team, id, number, fingerprint, closes)
+		if confirmed = n == 1; err != nil || !confirmed {
+			return err
+		}
+		_, err = tx.changed(ctx, `UPDATE documents SET guest_seq = 0 WHERE workflow_id = $1 AND guest_seq <= settled_seq`, id)
+		return err
+	})
+	return confirmed, err
 }
 
 // DeleteWorkflow removes a workflow with its revisions and its live document,
@@ -203,11 +228,11 @@ func (db *DB) lastRuns(ctx context.Context, team ids.Team, list []workflows.Row)
 }
 
 const revision = `
-	SELECT r.revision, r.created_by, u.name, r.created_at, r.updated_at, r.summary, r.closed, r.guest_id, r.guest_name`
+	SELECT r.revision, r.created_by, u.name, r.created_at, r.updated_at, r.summary, r.closed, r.guest_id, r.guest_name, r.confirmed`
 
 func scanRevision(row scanner, r *workflows.Revision, more ...any) error {
 	var created, updated int64
-	into := append([]any{&r.Number, &r.CreatedBy, &r.CreatedByName, &created, &updated, &r.Summary, &r.Closed, &r.Guest, &r.GuestName}, more...)
+	into := append([]any{&r.Number, &r.CreatedBy, &r.CreatedByName, &created, &updated, &r.Summary, &r.Closed, &r.Guest, &r.GuestName, &r.Confirmed}, more...)
 	err := row.Scan(into...)
 	r.CreatedAt, r.UpdatedAt = fromMicros(created), fromMicros(updated)
 	return err

@@ -27,6 +27,7 @@ type Revision struct {
 	Summary       string
 	Definition    []byte // only when one is read
 	Closed        bool   // a run used it: the next edit opens another
+	Confirmed     bool   // a member stands behind it
 }
 
 // RevisionStore keeps revisions.
@@ -133,6 +134,9 @@ func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflo
 			} else if !done {
 				continue
 			}
+			if err := s.standBehind(ctx, caller.Team, id, g); err != nil {
+				return Workflow{}, err
+			}
 			if calledAlike(before, after) {
 				return s.store.Workflow(ctx, caller.Team, id)
 			}
@@ -159,6 +163,42 @@ func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflo
 			return after, err
 		}
 	}
+}
+
+// standBehind confirms a definition that a member has just sent as a whole,
+// whoever drew parts of it before.
+func (s *Service) standBehind(ctx context.Context, team ids.Team, id ids.Workflow, g *graph.Graph) error {
+	w, err := s.store.Workflow(ctx, team, id)
+	if err != nil || w.Confirmed || w.Fingerprint != g.Fingerprint() {
+		return err
+	}
+	_, err = s.store.ConfirmRevision(ctx, team, id, w.Revision, w.Fingerprint, false)
+	return err
+}
+
+// Confirm says that the caller stands behind the current revision, of which
+// guests may have drawn parts: from now on schedules and triggers run it.
+func (s *Service) Confirm(ctx context.Context, caller access.Caller, id ids.Workflow, number int) (Revision, error) {
+	if err := caller.Must(access.EditWorkflows); err != nil {
+		return Revision{}, err
+	}
+	w, err := s.synced(ctx, caller.Team, id)
+	if err != nil {
+		return Revision{}, err
+	}
+	confirmed := false
+	if w.Revision == number {
+		if confirmed, err = s.store.ConfirmRevision(ctx, caller.Team, id, number, w.Fingerprint, true); err != nil {
+			return Revision{}, err
+		}
+	}
+	if _, err := s.store.Revision(ctx, caller.Team, id, number); err != nil {
+		return Revision{}, err
+	}
+	if !confirmed {
+		return Revision{}, fault.Conflict("the workflow has changed since: look at revision %d and confirm that", w.Revision).WithCode("not_current")
+	}
+	return s.store.Revision(ctx, caller.Team, id, number)
 }
 
 // named changes how a workflow is called, and nothing else.

@@ -50,7 +50,8 @@ type Workflow struct {
 	Definition  []byte // JSON
 	Fingerprint string // of the definition, without positions and looks
 	Problems    []graph.Problem
-	Version     int // counts saves
+	Version     int  // counts saves
+	Confirmed   bool // a member stands behind the definition: schedules and triggers may run it
 
 	// While people edit it together, the document is the truth: how far that
 	// has come, and how much of it the definition holds. 0: there is none.
@@ -83,6 +84,9 @@ type Store interface {
 	// SaveDrawn does the same with what the document came to by w.Settled,
 	// unless the definition holds more of it already.
 	SaveDrawn(ctx context.Context, w Workflow, rev *Revision) (saved bool, err error)
+	// ConfirmRevision says that a member stands behind the current definition,
+	// unless it is another by now; closes ends the revision.
+	ConfirmRevision(ctx context.Context, team ids.Team, id ids.Workflow, number int, fingerprint string, closes bool) (confirmed bool, err error)
 	// DeleteWorkflow removes a workflow and calls its runs off; they stay
 	// listed.
 	DeleteWorkflow(ctx context.Context, team ids.Team, id ids.Workflow, by string, now time.Time) error

@@ -49,6 +49,8 @@ const (
 	CancelRuns        Action = "cancel runs"
 	CancelAnyRun      Action = "cancel anybody's run"
 	LabelAnyRun       Action = "name anybody's run"
+	ManageSchedules   Action = "make schedules and triggers"
+	ManageAnySchedule Action = "change anybody's schedules and triggers"
 	ReadFailedFolders Action = "read the kept folders of failed steps"
 	Analyze           Action = "analyze papers"
 	Chat              Action = "use the chat"
@@ -70,10 +72,10 @@ const (
 var (
 	viewerMay = []Action{Read, Analyze, Chat}
 	memberMay = append(viewerMay[:len(viewerMay):len(viewerMay)],
-		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns, UseSecrets, UseConnections, ReadFailedFolders)
+		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns, UseSecrets, UseConnections, ReadFailedFolders, ManageSchedules)
 	adminMay = append(memberMay[:len(memberMay):len(memberMay)],
 		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, LabelAnyRun, ManageSharing, ManageMembers, ManageBilling, ManageRetention, ExportTeam,
-		ManageSecrets, ManageConnections, ManagePrograms, ReadAudit)
+		ManageSecrets, ManageConnections, ManagePrograms, ReadAudit, ManageAnySchedule)
 	ownerMay = append(adminMay[:len(adminMay):len(adminMay)],
 		ManageOwners, EraseTeam)
 

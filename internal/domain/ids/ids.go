@@ -23,6 +23,8 @@ type (
 	Sweep      string // runs that were started together
 	ResultLink string
 	Connection string // to data elsewhere
+	Schedule   string
+	Trigger    string // a secret address that starts runs
 )
 
 // The makers, one per kind.
@@ -37,6 +39,8 @@ func NewAnalysis() Analysis     { return Analysis(made("an_")) }
 func NewSweep() Sweep           { return Sweep(made("swp_")) }
 func NewResultLink() ResultLink { return ResultLink(made("lnk_")) }
 func NewConnection() Connection { return Connection(made("conn_")) }
+func NewSchedule() Schedule     { return Schedule(made("sch_")) }
+func NewTrigger() Trigger       { return Trigger(made("trg_")) }
 
 // Proper reports whether this names a session, and not a grant in its place.
 func (s Session) Proper() bool { return strings.HasPrefix(string(s), "sess_") }
@@ -49,6 +53,7 @@ func NewUpload() string  { return made("up_") }
 func NewGuest() string   { return made("guest_") }
 func NewInvoice() string { return made("in_") }
 func NewReading() string { return made("rd_") } // of a paper
+func NewMail() string    { return made("mail_") }
 
 func NewGrant() string       { return made("grant_") } // what a person gave a program
 func NewAccessToken() string { return made("tok_") }

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/upkeep"
@@ -34,6 +35,7 @@ type API struct {
 	AI          *ai.Service
 	Sharing     *sharing.Service
 	Secrets     *secrets.Service
+	Schedules   *schedules.Service
 	Audit       *audit.Service
 	Connections *connections.Service
 	Server      *kernel.Server

@@ -26,11 +26,13 @@ import (
 	identityapi "github.com/millrace/millrace/internal/httpapi/identity"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	runsapi "github.com/millrace/millrace/internal/httpapi/runs"
+	schedulesapi "github.com/millrace/millrace/internal/httpapi/schedules"
 	secretsapi "github.com/millrace/millrace/internal/httpapi/secrets"
 	sharingapi "github.com/millrace/millrace/internal/httpapi/sharing"
 	workflowsapi "github.com/millrace/millrace/internal/httpapi/workflows"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/workflows"
@@ -236,6 +238,12 @@ func (e *export) everything() {
 	paged(e, "connections", connections.MaxConnections+1, func(*connections.Connection) ([]connections.Connection, error) {
 		return a.Connections.Connections(x.Context(), x.Caller)
 	}, func(c connections.Connection) error { e.item(connectionsapi.ConnectionOut(c)); return nil })
+	paged(e, "schedules", exportPage, func(last *schedules.Schedule) ([]schedules.Schedule, error) {
+		return a.Schedules.AllSchedules(x.Context(), x.Caller, after(last, func(s *schedules.Schedule) ids.Schedule { return s.ID }), exportPage)
+	}, func(s schedules.Schedule) error { e.item(schedulesapi.ScheduleOut(s)); return nil })
+	paged(e, "triggers", exportPage, func(last *schedules.Trigger) ([]schedules.Trigger, error) {
+		return a.Schedules.AllTriggers(x.Context(), x.Caller, after(last, func(t *schedules.Trigger) ids.Trigger { return t.ID }), exportPage)
+	}, func(t schedules.Trigger) error { e.item(schedulesapi.TriggerOut(t)); return nil })
 }
 
 // run writes a run with its events, which may be many more than fit a page.

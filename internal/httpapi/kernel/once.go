@@ -17,14 +17,17 @@ func (x *Exchange) onlyOnce(handle Handler) (Answer, error) {
 	if !x.Route.Once || !given {
 		return handle(x)
 	}
-	if !visible(values[0]) || len(values[0]) > 255 {
-		return Answer{}, fault.Invalid("Idempotency-Key needs 1 to 255 visible ASCII characters")
+	return x.OnceFor(x.Caller.Subject()+" "+string(x.Caller.Team), "Idempotency-Key", values[0], handle)
+}
+
+// OnceFor lets a request act once for a key that a header of somebody gave, and
+// repeats its answer.
+func (x *Exchange) OnceFor(who, header, key string, handle Handler) (Answer, error) {
+	if !visible(key) || len(key) > 255 {
+		return Answer{}, fault.Invalid("%s needs 1 to 255 visible ASCII characters", header)
 	}
 	sum := sha256.Sum256(x.Body)
-	x.key = &access.IdempotencyKey{
-		Scope: x.Caller.Subject() + " " + string(x.Caller.Team) + " " + x.Route.Pattern,
-		Key:   values[0], Fingerprint: hex.EncodeToString(sum[:]),
-	}
+	x.key = &access.IdempotencyKey{Scope: who + " " + x.Route.Pattern, Key: key, Fingerprint: hex.EncodeToString(sum[:])}
 	release, free := x.server.inFlight.enter(*x.key)
 	if !free {
 		return Answer{}, fault.Conflict("the same request is being carried out; try again").WithCode("idempotency_in_progress")

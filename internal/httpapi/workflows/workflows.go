@@ -196,7 +196,7 @@ func revisionRow(r workflows.Revision) api.RevisionRow {
 	if r.Guest != "" {
 		by = api.Person{ID: r.Guest, Name: r.GuestName}
 	}
-	return api.RevisionRow{Revision: r.Number, Summary: r.Summary, CreatedAt: api.At(r.CreatedAt), CreatedBy: by}
+	return api.RevisionRow{Revision: r.Number, Summary: r.Summary, CreatedAt: api.At(r.CreatedAt), CreatedBy: by, Confirmed: r.Confirmed}
 }
 
 // revisionNumber reads a number; what is none names no revision.
@@ -220,9 +220,19 @@ func (a *API) GetRevision(x *kernel.Exchange) (kernel.Answer, error) {
 	}
 	row := revisionRow(r)
 	return kernel.OK(api.Revision{
-		Revision: row.Revision, Summary: row.Summary, CreatedAt: row.CreatedAt, CreatedBy: row.CreatedBy,
+		Revision: row.Revision, Summary: row.Summary, CreatedAt: row.CreatedAt, CreatedBy: row.CreatedBy, Confirmed: row.Confirmed,
 		Definition: json.RawMessage(r.Definition),
 	})
+}
+
+// ConfirmRevision answers POST /api/workflows/{id}/revisions/{n}/confirm.
+func (a *API) ConfirmRevision(x *kernel.Exchange) (kernel.Answer, error) {
+	n, err := revisionNumber(x.Request.PathValue("n"))
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	r, err := a.Workflows.Confirm(x.Context(), x.Caller, workflow(x), n)
+	return kernel.Answer{Data: revisionRow(r)}, err
 }
 
 // RestoreRevision answers POST /api/workflows/{id}/revisions/{n}/restore.

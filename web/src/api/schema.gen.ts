@@ -136,6 +136,118 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/workflows/{id}/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a workflow's schedules
+         * @description Gives the schedules of one workflow, newest first, each with its next five times and what became of the last ten.
+         */
+        get: operations["listSchedules"];
+        put?: never;
+        /**
+         * Make a schedule
+         * @description Starts runs of the workflow at the times of five cron fields, by the clock of a time zone (UTC unless told), in the caller's name. Runs use the revision that a member last confirmed. A workflow has at most 20 schedules. Where the clocks change, each time on the clock is met once: one that is skipped, at once when they have gone forward; one that comes twice, the first time. A schedule of every hour follows the hours that pass.
+         */
+        post: operations["createSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/schedules/{scheduleId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a schedule
+         * @description Starts no more runs. Those that it started go on.
+         */
+        delete: operations["deleteSchedule"];
+        options?: never;
+        head?: never;
+        /**
+         * Change, pause or resume a schedule
+         * @description Changes what is given; what is absent stays as it is. With `enabled` it is paused or resumed. Who resumes a schedule whose maker may not start runs any more takes it over.
+         */
+        patch: operations["changeSchedule"];
+        trace?: never;
+    };
+    "/api/workflows/{id}/triggers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a workflow's triggers
+         * @description Gives the triggers of one workflow, newest first, without their addresses.
+         */
+        get: operations["listTriggers"];
+        put?: never;
+        /**
+         * Make a trigger
+         * @description Makes a secret address that starts a run of the workflow whenever it is called, in the caller's name. The address is shown this once. A workflow has at most 20 triggers.
+         */
+        post: operations["createTrigger"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/triggers/{triggerId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a trigger
+         * @description Ends a trigger at once: its address is not found any more.
+         */
+        delete: operations["deleteTrigger"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/revisions/{n}/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Confirm the current revision
+         * @description Says that the caller stands behind the current revision, of which guests may have drawn parts: schedules and triggers run it from now on. A definition that a member sends or restores as a whole is confirmed by that.
+         */
+        post: operations["confirmRevision"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs": {
         parameters: {
             query?: never;
@@ -818,6 +930,26 @@ export interface paths {
          * @description Opens a hosted checkout for one package and gives its address. The credits arrive once it is paid; they do not expire. Where payments are off, the answer is 503. It is the same as POST /api/billing/topup.
          */
         post: operations["startCheckout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/hooks/{token}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Call a trigger
+         * @description Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+         */
+        post: operations["callTrigger"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3068,6 +3200,8 @@ export interface components {
             createdAt: string;
             /** @description What changed. */
             summary: string;
+            /** @description Whether a member stands behind it: schedules and triggers run the newest that is confirmed. */
+            confirmed: boolean;
         };
         Revision: components["schemas"]["RevisionRow"] & {
             definition: components["schemas"]["Definition"];
@@ -3165,7 +3299,7 @@ export interface components {
         };
         StartedBy: {
             /** @enum {string} */
-            type: "user" | "guest";
+            type: "user" | "guest" | "schedule" | "trigger";
             id: string;
             name: string;
         };
@@ -3397,6 +3531,134 @@ export interface components {
             url: string;
             /** @description What a text file of up to 200 bytes says. */
             value: string | null;
+        };
+        NewSchedule: {
+            /** @description Minute, hour, day of the month, month and day of the week; or `@hourly`, `@daily`, `@weekly`, `@monthly`. */
+            cron: string;
+            /** @description Such as Europe/Berlin. UTC unless told. */
+            timeZone?: string | null;
+            parameters?: components["schemas"]["Parameters"] | null;
+            inputs?: components["schemas"]["RunInputs"] | null;
+            compute?: components["schemas"]["ComputeSize"] | null;
+            resourceProfile?: components["schemas"]["ResourceProfile"] | null;
+            /** @description True unless told. */
+            enabled?: boolean | null;
+            /**
+             * @description What happens to a time that comes while an earlier run of the schedule has not ended. `skip` unless told; with `queue` up to ten times wait.
+             * @enum {string|null}
+             */
+            overlap?: "skip" | "queue" | null;
+            /** @description Whether times at which no server ran are made up for, by one run. False unless told. */
+            catchUp?: boolean | null;
+        };
+        /** @description What is absent stays as it is. Parameters, inputs and size are one thing; given one of them, all three are replaced. */
+        ScheduleEdit: {
+            cron?: string | null;
+            timeZone?: string | null;
+            parameters?: components["schemas"]["Parameters"] | null;
+            inputs?: components["schemas"]["RunInputs"] | null;
+            compute?: components["schemas"]["ComputeSize"] | null;
+            resourceProfile?: components["schemas"]["ResourceProfile"] | null;
+            enabled?: boolean | null;
+            /** @enum {string|null} */
+            overlap?: "skip" | "queue" | null;
+            catchUp?: boolean | null;
+        };
+        Schedule: {
+            id: string;
+            workflowId: string;
+            cron: string;
+            timeZone: string;
+            parameters: components["schemas"]["Parameters"];
+            inputs: {
+                [key: string]: unknown;
+            };
+            compute: components["schemas"]["Compute"];
+            enabled: boolean;
+            /** @enum {string} */
+            overlap: "skip" | "queue";
+            catchUp: boolean;
+            /** @description When it is due next; none while it is not enabled. */
+            nextTimes: string[];
+            paused: components["schemas"]["SchedulePause"] | null;
+            createdBy: components["schemas"]["Person"];
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+            /** @description What became of the last due times, newest first. */
+            firings: components["schemas"]["ScheduleFiring"][];
+        };
+        /** @description Why it was paused although nobody asked for it. */
+        SchedulePause: {
+            code: string;
+            message: string;
+            /** Format: date-time */
+            at: string;
+        };
+        ScheduleFiring: {
+            /** Format: date-time */
+            dueAt: string;
+            /** @enum {string} */
+            outcome: "started" | "waiting" | "skipped" | "missed" | "refused";
+            runId: string | null;
+            message: string | null;
+            /** @description How many due times it stands for. */
+            times: number;
+        };
+        NewTrigger: {
+            /**
+             * @description `run` unless told. `refresh` is for workflows that follow a Git repository.
+             * @enum {string|null}
+             */
+            action?: "run" | "refresh" | null;
+            /** @description For every run; those of a call count before them. */
+            parameters?: components["schemas"]["Parameters"] | null;
+            inputs?: components["schemas"]["RunInputs"] | null;
+            compute?: components["schemas"]["ComputeSize"] | null;
+            resourceProfile?: components["schemas"]["ResourceProfile"] | null;
+            /** @description Parameters by JSON pointers into the body; what is not there is left to its default. Without a map the body's members are the parameters. */
+            map?: {
+                [key: string]: string;
+            } | null;
+            /** @description With it, `X-Hub-Signature-256` must sign the body of each call. */
+            secret?: string | null;
+        };
+        Trigger: {
+            id: string;
+            workflowId: string;
+            /** @enum {string} */
+            action: "run" | "refresh";
+            parameters: components["schemas"]["Parameters"];
+            inputs: {
+                [key: string]: unknown;
+            };
+            compute: components["schemas"]["Compute"];
+            map: {
+                [key: string]: string;
+            } | null;
+            /** @description Whether calls must be signed. */
+            signed: boolean;
+            /** @description The address's last four characters. */
+            tokenHint: string;
+            createdBy: components["schemas"]["Person"];
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            lastUsedAt: string | null;
+            lastRunId: string | null;
+        };
+        CreatedTrigger: components["schemas"]["Trigger"] & {
+            /** @description Shown this once. */
+            token: string;
+            /**
+             * Format: uri
+             * @description The address to call.
+             */
+            url: string;
+        };
+        TriggeredRun: {
+            runId: string;
         };
         NewResultLink: {
             /** @default 168 */
@@ -4339,6 +4601,9 @@ export interface components {
             audit: components["schemas"]["AuditEntry"][];
             /** @description Without their credentials. */
             connections: components["schemas"]["Connection"][];
+            schedules: components["schemas"]["Schedule"][];
+            /** @description Without their addresses. */
+            triggers: components["schemas"]["Trigger"][];
             /**
              * @description Comes last; an export without it was cut off.
              * @constant
@@ -5178,6 +5443,346 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listSchedules: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The workflow's id. */
+                id: components["parameters"]["WorkflowID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Schedule"][];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createSchedule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The workflow's id. */
+                id: components["parameters"]["WorkflowID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "cron": "0 6 * * 1-5",
+                 *       "timeZone": "Europe/Berlin",
+                 *       "parameters": {
+                 *         "minQuality": 20
+                 *       },
+                 *       "overlap": "skip",
+                 *       "catchUp": false
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewSchedule"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Schedule"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteSchedule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The workflow's id. */
+                id: components["parameters"]["WorkflowID"];
+                /** @description The schedule's id. */
+                scheduleId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Deleted"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    changeSchedule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The workflow's id. */
+                id: components["parameters"]["WorkflowID"];
+                /** @description The schedule's id. */
+                scheduleId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "enabled": false
+                 *     }
+                 */
+                "application/json": components["schemas"]["ScheduleEdit"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Schedule"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listTriggers: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The workflow's id. */
+                id: components["parameters"]["WorkflowID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Trigger"][];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createTrigger: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+                /** @description A key of the caller, for safe repeats within 24 hours: the same request gives the same answer, another body 409. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The workflow's id. */
+                id: components["parameters"]["WorkflowID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "map": {
+                 *         "version": "/release/tag_name"
+                 *       },
+                 *       "secret": "a long shared secret"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewTrigger"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["CreatedTrigger"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteTrigger: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The workflow's id. */
+                id: components["parameters"]["WorkflowID"];
+                /** @description The trigger's id. */
+                triggerId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Deleted"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    confirmRevision: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The workflow's id. */
+                id: components["parameters"]["WorkflowID"];
+                /** @description Its number. */
+                n: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["RevisionRow"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -6927,6 +7532,63 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    callTrigger: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A key of the caller, for safe repeats within 24 hours: the same request gives the same answer, another body 409. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description The same for senders of Standard Webhooks. */
+                "webhook-id"?: string;
+                /** @description `sha256=` and the HMAC of the body in hex. */
+                "X-Hub-Signature-256"?: string;
+            };
+            path: {
+                /** @description The secret part of the address. */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "minQuality": 25
+                 *     }
+                 */
+                "application/json": unknown;
+            };
+        };
+        responses: {
+            /** @description Accepted. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["TriggeredRun"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["PaymentRequired"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

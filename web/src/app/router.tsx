@@ -50,6 +50,12 @@ export const editorRoute = createRoute({
   component: lazyRouteComponent(() => import("../editor/EditorPage.tsx"), "EditorPage"),
 });
 
+export const schedulesRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/workflows/$workflowId/schedules",
+  component: lazyRouteComponent(() => import("../schedules/SchedulesPage.tsx"), "SchedulesPage"),
+});
+
 export const runsRoute = createRoute({
   getParentRoute: () => inside,
   path: "/runs",
@@ -208,6 +214,7 @@ export function makeRouter() {
         workflowsRoute,
         templatesRoute,
         editorRoute,
+        schedulesRoute,
         runsRoute,
         runRoute,
         reportRoute,

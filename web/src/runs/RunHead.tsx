@@ -52,7 +52,7 @@ export function RunHead({ store, away, error }: { store: RunStore; away: boolean
           <p className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-sm text-muted">
             <span>
               {run.startedBy.name}
-              {run.startedBy.type === "guest" && " (guest)"}, <Time at={run.createdAt} />
+              {run.startedBy.type !== "user" && ` (${run.startedBy.type})`}, <Time at={run.createdAt} />
             </span>
             <span>version {run.workflowRevision}</span>
             <span>

@@ -291,7 +291,7 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
             </Td>
             <Td className="whitespace-nowrap max-md:hidden">
               {run.startedBy.name}
-              {run.startedBy.type === "guest" && <span className="text-muted"> (guest)</span>}
+              {run.startedBy.type !== "user" && <span className="text-muted"> ({run.startedBy.type})</span>}
             </Td>
             <Td className="text-muted max-md:hidden">
               <Time at={run.createdAt} />

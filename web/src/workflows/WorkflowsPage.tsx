@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import {
+  CalendarClock,
   Copy,
   Download,
   EllipsisVertical,
@@ -275,6 +276,14 @@ function Row({ row }: { row: WorkflowRow }) {
               onSelect={() => setTagging(true)}
             >
               Tags…
+            </MenuItem>
+            <MenuItem
+              icon={<CalendarClock className="size-4" aria-hidden />}
+              onSelect={() =>
+                void navigate({ to: "/workflows/$workflowId/schedules", params: { workflowId: row.id }, search: {} })
+              }
+            >
+              Schedules and triggers
             </MenuItem>
             <MenuItem icon={<Download className="size-4" aria-hidden />} onSelect={() => download.mutate()}>
               Export as JSON

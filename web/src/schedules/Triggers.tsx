@@ -1,0 +1,159 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Plus } from "lucide-react";
+import { useState } from "react";
+import { useMe, useWhyNot } from "../identity/queries.ts";
+import { Answer } from "../page/Answer.tsx";
+import { Section } from "../page/Page.tsx";
+import { Problem } from "../page/Problem.tsx";
+import { Button } from "../ui/Button.tsx";
+import { Copy } from "../ui/Copy.tsx";
+import { Dialog } from "../ui/Dialog.tsx";
+import { Field, Input, Textarea } from "../ui/Field.tsx";
+import { Form } from "../ui/Form.tsx";
+import { Notice } from "../ui/Notice.tsx";
+import { Time } from "../ui/Time.tsx";
+import { toast } from "../ui/toast.ts";
+import { readMap } from "./map.ts";
+import { createTrigger, deleteTrigger, type Trigger, triggersQuery } from "./queries.ts";
+
+/** Triggers are the secret addresses that start runs of a workflow. */
+export function Triggers({ workflowId }: { workflowId: string }) {
+  const triggers = useQuery(triggersQuery(workflowId));
+  const whyNot = useWhyNot()("start runs");
+  const [making, setMaking] = useState(false);
+  return (
+    <Section
+      title="Triggers"
+      actions={
+        <Button
+          size="sm"
+          icon={<Plus className="size-4" aria-hidden />}
+          disabledReason={whyNot}
+          onClick={() => setMaking(true)}
+        >
+          New trigger
+        </Button>
+      }
+    >
+      <Answer query={triggers} rows={2}>
+        {(list) =>
+          list.length === 0 ? (
+            <p className="text-sm text-muted">
+              None yet. A trigger is a secret address: another program calls it when there is something to do, and a run
+              starts.
+            </p>
+          ) : (
+            <ul className="divide-y rounded-lg border bg-surface">
+              {list.map((trigger) => (
+                <TriggerRow key={trigger.id} trigger={trigger} />
+              ))}
+            </ul>
+          )
+        }
+      </Answer>
+      {making && <NewTrigger workflowId={workflowId} onClose={() => setMaking(false)} />}
+    </Section>
+  );
+}
+
+function TriggerRow({ trigger }: { trigger: Trigger }) {
+  const me = useMe();
+  const may = useWhyNot();
+  const client = useQueryClient();
+  const end = useMutation({
+    mutationFn: () => deleteTrigger(trigger),
+    onSuccess: () => toast.ok("The trigger is deleted"),
+    onSettled: () => client.invalidateQueries({ queryKey: triggersQuery(trigger.workflowId).queryKey }),
+  });
+  const whyNot =
+    trigger.createdBy.id === me.id
+      ? may("start runs")
+      : may("cancel any run") && "Only an admin or owner may delete someone else's trigger.";
+  return (
+    <li className="flex flex-wrap items-center justify-between gap-2 px-3 py-2 text-sm">
+      <span>
+        <code>…{trigger.tokenHint}</code>, by {trigger.createdBy.name}
+        {trigger.signed && ", signed"}, called {trigger.lastUsedAt ? <Time at={trigger.lastUsedAt} /> : "never"}
+      </span>
+      <Button
+        size="sm"
+        look="danger-quiet"
+        busy={end.isPending}
+        disabledReason={whyNot}
+        aria-label={`Delete the trigger that ends in ${trigger.tokenHint}`}
+        onClick={() => end.mutate()}
+      >
+        Delete
+      </Button>
+    </li>
+  );
+}
+
+function NewTrigger({ workflowId, onClose }: { workflowId: string; onClose: () => void }) {
+  const [map, setMap] = useState("");
+  const [secret, setSecret] = useState("");
+  const client = useQueryClient();
+  const read = readMap(map);
+  const make = useMutation({
+    mutationFn: () => createTrigger(workflowId, { ...(read.map && { map: read.map }), ...(secret && { secret }) }),
+    onSuccess: () => client.invalidateQueries({ queryKey: triggersQuery(workflowId).queryKey }),
+    meta: { shown: true },
+  });
+  return (
+    <Dialog
+      open
+      onOpenChange={(open) => !open && onClose()}
+      title="New trigger"
+      description="Whoever has the address starts runs of this workflow, in your name."
+    >
+      {make.data ? (
+        <div className="space-y-3">
+          <Notice tone="ok" title="The address is ready">
+            It is shown only now. Send a POST request with a JSON body to it.
+          </Notice>
+          <div className="flex items-center gap-2 rounded-lg border bg-sunken py-1 pr-1 pl-3">
+            <code className="min-w-0 flex-1 break-all">{make.data.url}</code>
+            <Copy text={make.data.url} label="Copy the address" />
+          </div>
+          <Button onClick={onClose}>Done</Button>
+        </div>
+      ) : (
+        <Form onSubmit={() => read.error === null && make.mutate()}>
+          <Field
+            label="Parameters from the body"
+            optional
+            error={read.error}
+            hint="One a line, such as version = /release/tag_name. Without any, the members of the body are the parameters."
+          >
+            <Textarea
+              value={map}
+              onChange={(event) => setMap(event.target.value)}
+              className="font-mono"
+              spellCheck={false}
+              autoComplete="off"
+            />
+          </Field>
+          <Field
+            label="Secret"
+            optional
+            hint="With one, calls must be signed by the header X-Hub-Signature-256, as GitHub does."
+          >
+            <Input
+              value={secret}
+              onChange={(event) => setSecret(event.target.value)}
+              className="font-mono"
+              autoComplete="off"
+              spellCheck={false}
+              minLength={8}
+              maxLength={255}
+            />
+          </Field>
+          {make.error && <Problem error={make.error} />}
+          <Button type="submit" look="primary" busy={make.isPending}>
+            Create
+          </Button>
+        </Form>
+      )}
+    </Dialog>
+  );
+}
