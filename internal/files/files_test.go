@@ -120,6 +120,11 @@ func TestWhatMayNotBeUploadedIsRefusedBeforeAnyByteMoves(t *testing.T) {
 			"more than 5 GB":       {files.Presign{Name: "a.csv", ContentType: "text/csv", Size: 5*credits.GB + 1}, fault.KindTooLarge},
 			"a program":            {files.Presign{Name: "a.EXE", ContentType: "text/csv", Size: 1}, fault.KindUnsupported},
 			"one behind dots":      {files.Presign{Name: "a.sh...", ContentType: "text/csv", Size: 1}, fault.KindUnsupported},
+			"a program of Java":    {files.Presign{Name: "a.tar.jar", ContentType: "text/csv", Size: 1}, fault.KindUnsupported},
+			"a library":            {files.Presign{Name: "lib.so", ContentType: "text/csv", Size: 1}, fault.KindUnsupported},
+			"a script of R":        {files.Presign{Name: "a.R", ContentType: "text/csv", Size: 1}, fault.KindUnsupported},
+			"a type with more":     {files.Presign{Name: "a.txt", ContentType: "application/x-msdownload; charset=binary", Size: 1}, fault.KindUnsupported},
+			"a second line":        {files.Presign{Name: "a.txt", ContentType: "text/plain\r\nX: y", Size: 1}, fault.KindInvalid},
 			"a script by its type": {files.Presign{Name: "a.txt", ContentType: "Text/X-Python", Size: 1}, fault.KindUnsupported},
 		} {
 			_, err := b.Presign(t.Context(), b.owner, tt.in)
@@ -163,6 +168,11 @@ func TestReservationsCountAgainstTheQuotaUntilTheyEnd(t *testing.T) {
 		}
 		_, err = b.presign(b.owner, "a.csv", 5*credits.GB)
 		storetest.Refused(t, "when they have ended", err, "")
+		if err := b.db.SetPlan(t.Context(), b.owner.Team, credits.Pro, b.clock.Now()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = b.presign(b.owner, "b.csv", 1)
+		storetest.Refused(t, "where the plan keeps more", err, "")
 	})
 }
 
@@ -203,7 +213,7 @@ func TestBytesBecomeAFileWhenTheyAreWhole(t *testing.T) {
 
 func TestAProgramIsRefusedByItsFirstBytes(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
-		for _, head := range []string{"#!/bin/sh\n", "\x7fELF\x02", "MZ\x90", "\xef\xbb\xbf#!/x", "\xcf\xfa\xed\xfe"} {
+		for _, head := range []string{"#!/bin/sh\n", "\x7fELF\x02", "MZ\x90", "\xef\xbb\xbf#!/x", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe"} {
 			p, err := b.presign(b.owner, "data.csv", int64(len(head)))
 			if err != nil {
 				t.Fatal(err)

@@ -1,10 +1,8 @@
 package httpapi_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
-	"github.com/millrace/millrace/internal/files"
 )
 
 // uploaded is a file that went all the way.
@@ -176,17 +173,10 @@ func TestWhatMayBeUploaded(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
-	for _, name := range []string{"a.exe", "A.EXE", "a.sh", "a.py", "a.js", "a.tar.jar", "a.R", "a.sh.", "lib.so", "x.ps1"} {
-		h.presign(ada, name, "application/octet-stream", 1).wantCode(415, "unsupported_type")
-	}
-	for _, media := range []string{"application/x-sh", "text/javascript", "application/x-msdownload; charset=binary", "APPLICATION/JAVASCRIPT"} {
-		h.presign(ada, "a.txt", media, 1).want(415)
-	}
-	for _, name := range []string{"", ".", "..", "../a", "a/b", `a\b`, "a\x00b", "a\nb", " a", strings.Repeat("x", 201)} {
-		body := fmt.Sprintf(`{"filename":%s,"contentType":"text/plain","size":1}`, jsonText(name))
-		h.call("POST", "/api/files/presign", body, bearer(ada.token)).want(400)
-	}
+	h.presign(ada, "a.tar.jar", "application/octet-stream", 1).wantCode(415, "unsupported_type")
+	h.presign(ada, "a.txt", "application/x-msdownload; charset=binary", 1).want(415)
 	for _, body := range []string{
+		`{"filename":"a\u0000b","contentType":"text/plain","size":1}`, `{"filename":"../a","contentType":"text/plain","size":1}`,
 		`{"filename":"a","contentType":"nonsense","size":1}`, `{"filename":"a","contentType":"text/plain","size":-1}`,
 		`{"filename":"a","contentType":"text/plain","size":1.5}`, `{"filename":"a","contentType":"text/plain","size":1e99}`,
 		`{"filename":"a","contentType":"text/plain\r\nX: y","size":1}`, `{"contentType":"text/plain","size":1}`,
@@ -197,42 +187,18 @@ func TestWhatMayBeUploaded(t *testing.T) {
 	h.presign(ada, "big", "text/plain", int(5*credits.GB)+1).want(413)
 	h.presign(ada, "big", "text/plain", int(5*credits.GB)).want(200)
 	h.presign(ada, "one more", "text/plain", 1).wantCode(402, "storage_limit")
-	h.presign(ada, "nothing", "text/plain", 0).want(200)
-	if err := h.db.SetPlan(t.Context(), ada.team, credits.Pro, h.clock()); err != nil {
-		t.Fatal(err)
-	}
-	h.presign(ada, "one more", "text/plain", 1).want(200)
-}
-
-func jsonText(text string) string {
-	b := []byte{'"'}
-	for _, c := range []byte(text) {
-		switch {
-		case c < 0x20:
-			b = append(b, fmt.Sprintf(`\u%04x`, c)...)
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		default:
-			b = append(b, c)
-		}
-	}
-	return string(append(b, '"'))
 }
 
 func TestProgramsInDisguiseAreRefusedOnArrival(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	ada := h.signUp("Ada")
-	for _, body := range []string{"\x7fELF\x02\x01\x01", "MZ\x90\x00", "#!/bin/sh\n", "\xef\xbb\xbf#!/bin/sh", "\xcf\xfa\xed\xfe\x07", "\xca\xfe\xba\xbe"} {
-		p := h.presign(ada, "data.csv", "text/csv", len(body)).want(200)
-		h.put(p.text("data", "url"), "text/csv", body).want(415)
-		h.put(p.text("data", "url"), "text/csv", strings.Repeat("x", len(body))).want(409)
-	}
+	p := h.presign(ada, "data.csv", "text/csv", 10).want(200)
+	h.put(p.text("data", "url"), "text/csv", "#!/bin/sh\n").want(415)
+	h.put(p.text("data", "url"), "text/csv", strings.Repeat("x", 10)).want(409)
 	if n := len(h.files(ada)); n != 0 || h.stored(ada) != 0 {
 		t.Errorf("%d files are there, %v bytes counted", n, h.stored(ada))
 	}
-	h.upload(ada, "empty.txt", "text/plain", "")
-	h.upload(ada, "M.txt", "text/plain", "M")
 }
 
 func TestHTMLFromAUserNeverRunsHere(t *testing.T) {
@@ -275,41 +241,6 @@ func TestAnUploadThatBreaksOffMayBeTriedAgain(t *testing.T) {
 	if n := len(h.files(ada)); n != 1 || h.stored(ada) != 2000 {
 		t.Errorf("%d files, %v bytes", n, h.stored(ada))
 	}
-}
-
-// cleanFiles does the chores of the room once.
-func (h *house) cleanFiles() error {
-	c, ctx := h.filesRoom.Cleaner(h.db), h.t.Context()
-	for _, do := range []func(context.Context, string) (files.Cleaned, string, error){c.EndUploads, c.Hash, c.DeletePending, c.RemoveOrphans} {
-		if r, _, err := do(ctx, ""); err != nil || r.Skipped > 0 {
-			return errors.Join(err, r.Why)
-		}
-	}
-	return c.SweepUploads(ctx)
-}
-
-func TestReservationsExpireAndOrphansGo(t *testing.T) {
-	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
-		ada := h.signUp("Ada")
-		h.presign(ada, "never.txt", "text/plain", 1000).want(200)
-		kept := h.upload(ada, "kept.txt", "text/plain", "kept")
-		if _, err := h.keeper.Put(t.Context(), "teams/"+string(ada.team)+"/uploads/file_x/orphan", "text/plain", strings.NewReader("orphan"), 6); err != nil {
-			t.Fatal(err)
-		}
-		if err := h.cleanFiles(); err != nil || h.stored(ada) != 1004 {
-			t.Errorf("too early: %v, %v", err, h.stored(ada))
-		}
-		h.pass(72 * time.Hour)
-		ada = h.signIn(ada)
-		if err := h.cleanFiles(); err != nil || h.stored(ada) != 4 {
-			t.Errorf("%v, %v bytes counted, want 4", err, h.stored(ada))
-		}
-		left, err := h.keeper.List(t.Context(), "teams/", "", 100)
-		if err != nil || len(left) != 1 || left[0].Key != kept.key {
-			t.Errorf("%+v, %v", left, err)
-		}
-	})
 }
 
 func TestFilesPageUploadsFirst(t *testing.T) {

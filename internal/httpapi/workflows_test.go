@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/millrace/millrace/internal/domain/access"
 )
 
 // pipeline is a definition that could run.
@@ -144,65 +142,37 @@ func TestIfMatchGuardsAndFieldsMerge(t *testing.T) {
 
 func TestRevisions(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
-		ada, bob := h.signUp("Ada"), h.signUp("Bob")
-		h.join(bob, ada, access.Member)
-		in := header("X-Team-Id", string(ada.team))
-		at := "/api/workflows/" + h.call("POST", "/api/workflows", `{"name":"a"}`, bearer(ada.token)).want(201).text("data", "id")
-		define := func(who someone, node string) float64 {
-			body := fmt.Sprintf(`{"definition":{"nodes":[{"id":%q,"command":"true"}]}}`, node)
-			return h.call("PUT", at, body, bearer(who.token), in).want(200).at("data", "revision").(float64)
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	at := "/api/workflows/" + h.call("POST", "/api/workflows", `{"name":"a"}`, bearer(ada.token)).want(201).text("data", "id")
+	for i, node := range []string{"one", "two", "three"} {
+		h.pass(6 * time.Minute)
+		ada = h.signIn(ada)
+		r := h.call("PUT", at, fmt.Sprintf(`{"definition":{"nodes":[{"id":%q,"command":"true"}]}}`, node), bearer(ada.token)).want(200)
+		if r.at("data", "revision") != float64(i+2) {
+			t.Fatalf("%s", r.body)
 		}
-		steps := []struct {
-			who  someone
-			node string
-			wait time.Duration
-			want float64
-		}{
-			{ada, "one", 0, 1},               // the sitting in which it was made
-			{ada, "two", time.Minute, 1},     // still the same
-			{bob, "three", time.Minute, 2},   // another author
-			{bob, "four", time.Minute, 2},    // goes on
-			{ada, "five", time.Minute, 3},    // back again
-			{ada, "six", 6 * time.Minute, 4}, // a new sitting
-		}
-		for _, s := range steps {
-			h.pass(s.wait)
-			ada, bob = h.signIn(ada), h.signIn(bob)
-			if s.who.id == ada.id {
-				s.who = ada
-			} else {
-				s.who = bob
-			}
-			if got := define(s.who, s.node); got != s.want {
-				t.Fatalf("%s by %s is revision %v, want %v", s.node, s.who.email, got, s.want)
-			}
-		}
-		if got := define(ada, "six"); got != 4 {
-			t.Errorf("saving the same again opened revision %v", got)
-		}
-		list := h.call("GET", at+"/revisions", "", bearer(ada.token)).want(200).at("data").([]any)
-		if len(list) != 4 || list[0].(map[string]any)["revision"] != 4.0 || list[0].(map[string]any)["summary"] == "" {
-			t.Errorf("%v", list)
-		}
-		page := h.call("GET", at+"/revisions?limit=3", "", bearer(ada.token)).want(200)
-		rest := h.call("GET", at+"/revisions?limit=3&cursor="+page.text("page", "nextCursor"), "", bearer(ada.token)).want(200)
-		if n := len(rest.at("data").([]any)); n != 1 || rest.at("page", "hasMore") != false {
-			t.Errorf("the second page: %s", rest.body)
-		}
-		old := h.call("GET", at+"/revisions/2", "", bearer(ada.token)).want(200)
-		if !strings.Contains(old.body, `"four"`) {
-			t.Errorf("revision 2 holds %s", old.body)
-		}
-		restored := h.call("POST", at+"/revisions/2/restore", "", bearer(ada.token)).want(200)
-		if restored.at("data", "revision") != 5.0 || !strings.Contains(restored.body, `"four"`) {
-			t.Errorf("%s", restored.body)
-		}
-		for _, n := range []string{"0", "99", "-1", "x", "99999999999999999999"} {
-			h.call("GET", at+"/revisions/"+n, "", bearer(ada.token)).want(404)
-			h.call("POST", at+"/revisions/"+n+"/restore", "", bearer(ada.token)).want(404)
-		}
-	})
+	}
+	page := h.call("GET", at+"/revisions?limit=3", "", bearer(ada.token)).want(200)
+	if first := page.at("data").([]any)[0].(map[string]any); first["revision"] != 4.0 || first["summary"] == "" {
+		t.Errorf("%s", page.body)
+	}
+	rest := h.call("GET", at+"/revisions?limit=3&cursor="+page.text("page", "nextCursor"), "", bearer(ada.token)).want(200)
+	if n := len(rest.at("data").([]any)); n != 1 || rest.at("page", "hasMore") != false {
+		t.Errorf("the second page: %s", rest.body)
+	}
+	old := h.call("GET", at+"/revisions/2", "", bearer(ada.token)).want(200)
+	if !strings.Contains(old.body, `"one"`) {
+		t.Errorf("revision 2 holds %s", old.body)
+	}
+	restored := h.call("POST", at+"/revisions/2/restore", "", bearer(ada.token)).want(200)
+	if restored.at("data", "revision") != 5.0 || !strings.Contains(restored.body, `"one"`) {
+		t.Errorf("%s", restored.body)
+	}
+	for _, n := range []string{"0", "99", "-1", "x", "99999999999999999999"} {
+		h.call("GET", at+"/revisions/"+n, "", bearer(ada.token)).want(404)
+		h.call("POST", at+"/revisions/"+n+"/restore", "", bearer(ada.token)).want(404)
+	}
 }
 
 func TestTheListPages(t *testing.T) {
