@@ -5,16 +5,15 @@ import (
 	"errors"
 	"hash/fnv"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/command"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/stage"
 )
@@ -37,10 +36,8 @@ type box struct {
 const (
 	workdir = shim.WorkPath
 	inputs  = "/inputs"
-	path    = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	// inlineCommand is what fits on any command line.
-	inlineCommand = 100 << 10
-	commandFile   = "command"
+	// commandFile is where a command is that has to be a file, without a sandbox.
+	commandFile = "command"
 )
 
 func newBox(c Config, folder string, s shim.Program, idle bool) (box, error) {
@@ -117,7 +114,7 @@ func (b box) fill(l *shim.Launch, s executor.Spec, slot int, devices []int) erro
 	}
 	b.enclose(l, s, devices)
 	l.Sandbox.Command, l.Sandbox.Script = sandboxedCommand(s, env)
-	l.Sandbox.Env = variables(env)
+	l.Sandbox.Env = command.Variables(env)
 	return nil
 }
 
@@ -143,7 +140,7 @@ func (b box) bare(l *shim.Launch, s executor.Spec, env map[string]string) error 
 	if err != nil {
 		return err
 	}
-	l.Argv, l.Env, l.Dir = argv, variables(env), s.Work()
+	l.Argv, l.Env, l.Dir = argv, command.Variables(env), s.Work()
 	l.NotEnforced = append(l.NotEnforced, "isolation")
 	if !s.Network {
 		l.NotEnforced = append(l.NotEnforced, "network")
@@ -157,7 +154,7 @@ func bareCommand(s executor.Spec, env map[string]string) ([]string, error) {
 		return argv, nil
 	}
 	file := filepath.Join(s.Dir, commandFile)
-	argv, script := commandLine(s, file)
+	argv, script := command.Line(s, file)
 	if script {
 		if err := os.WriteFile(file, []byte(s.Command), 0o600); err != nil {
 			return nil, err
@@ -175,7 +172,7 @@ func sandboxedCommand(s executor.Spec, env map[string]string) (argv []string, sc
 		env["PWD"] = workdir // as a shell does
 		return argv, ""
 	}
-	argv, isScript := commandLine(s, shim.ScriptPath)
+	argv, isScript := command.Line(s, shim.ScriptPath)
 	if isScript {
 		script = s.Command
 	}
@@ -192,30 +189,16 @@ func lookPath(name, path string) (string, error) {
 	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
 }
 
-// commandLine is how an interpreter is given its command, and whether that has
-// to be in a file.
-func commandLine(s executor.Spec, file string) (argv []string, script bool) {
-	argv = []string{s.Interpreter}
-	if s.Interpreter == "bash" {
-		argv = append(argv, "-euo", "pipefail")
-	}
-	if shell := s.Interpreter == "bash" || s.Interpreter == "sh"; shell && len(s.Command) < inlineCommand {
-		return append(argv, "-c", s.Command), false
-	}
-	return append(argv, file), true
-}
-
 // environment is all that the command gets.
 func environment(s executor.Spec, devices []int) map[string]string {
-	env := map[string]string{"PATH": path, "HOME": "/tmp", "TMPDIR": "/tmp", "USER": taskUser}
-	if s.GPU > 0 {
+	env := command.Environment(s)
+	if _, given := s.Env["CUDA_VISIBLE_DEVICES"]; s.GPU > 0 && !given {
 		list := make([]string, len(devices))
 		for i, device := range devices {
 			list[i] = strconv.Itoa(device)
 		}
 		env["CUDA_VISIBLE_DEVICES"] = strings.Join(list, ",")
 	}
-	maps.Copy(env, s.Env)
 	return env
 }
 
@@ -241,12 +224,4 @@ func handOver(dir string, user int) error {
 		}
 	}
 	return nil
-}
-
-func variables(env map[string]string) []string {
-	var list []string
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		list = append(list, name+"="+env[name])
-	}
-	return list
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/millrace/millrace/internal/engine/executor/command"
 )
 
 // shared are the files and folders of /etc that programs under /usr need. What
@@ -17,8 +19,8 @@ var shared = []string{
 
 // made are the files of /etc that must say nothing about the host.
 var made = map[string]string{
-	"passwd":      "root:x:0:0:root:/root:/bin/sh\n" + taskUser + ":x:1000:1000::/tmp:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
-	"group":       "root:x:0:\n" + taskUser + ":x:1000:\nnogroup:x:65534:\n",
+	"passwd":      "root:x:0:0:root:/root:/bin/sh\n" + command.User + ":x:1000:1000::/tmp:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
+	"group":       "root:x:0:\n" + command.User + ":x:1000:\nnogroup:x:65534:\n",
 	"hosts":       "127.0.0.1 localhost\n::1 localhost\n127.0.1.1 millrace\n",
 	"hostname":    "millrace\n",
 	"resolv.conf": "",

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
@@ -208,7 +209,7 @@ func (d *Driver) adopt() error {
 	for _, entry := range entries {
 		name := entry.Name()
 		if spare := strings.HasPrefix(name, sparePrefix); entry.IsDir() && (name[0] != '.' || spare) && d.find(name) == nil {
-			err = errors.Join(err, removeAll(d.dir(name)))
+			err = errors.Join(err, folder.RemoveAll(d.dir(name)))
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {

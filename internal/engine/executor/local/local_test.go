@@ -143,6 +143,7 @@ func TestTheLocalDriverIsADriver(t *testing.T) {
 	t.Run("in a sandbox", func(t *testing.T) {
 		t.Parallel()
 		drivertest.Run(t, boxed)
+		drivertest.RunReal(t, boxed)
 	})
 	t.Run("without a sandbox", func(t *testing.T) {
 		t.Parallel()

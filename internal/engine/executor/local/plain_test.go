@@ -8,26 +8,27 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/command"
 )
 
 func TestAPlainCommandNeedsNoShell(t *testing.T) {
 	t.Parallel()
-	for command, want := range map[string]bool{
+	for text, want := range map[string]bool{
 		"true": true, "sleep 0.1": true, "sort  -k2,2 in/a.txt": true, "env A=b cat": true,
 		"echo a": false, "cd x": false, "A=b cat": false, "cat $INPUT_x": false, "cat a > b": false, "cat *": false,
 		"cat a; cat b": false, "cat a\ncat b": false, "cat 'a'": false, "cat ~": false, "cat {a,b}": false, "cat a # b": false,
 		"./run": false, "no-such-program a": false, "! true": false, "[ a ]": false, "": false, "time true": false,
 	} {
-		argv, ok := program(executor.Spec{Interpreter: "bash", Command: command}, map[string]string{"PATH": path})
+		argv, ok := program(executor.Spec{Interpreter: "bash", Command: text}, map[string]string{"PATH": command.Path})
 		if ok != want {
-			t.Errorf("%q: %v", command, argv)
+			t.Errorf("%q: %v", text, argv)
 		}
 	}
 	for name, s := range map[string]executor.Spec{
 		"another interpreter": {Interpreter: "python3", Command: "true"},
 		"prepared by a file":  {Interpreter: "bash", Command: "true", Env: map[string]string{"BASH_ENV": "x"}},
 	} {
-		env := map[string]string{"PATH": path, "BASH_ENV": s.Env["BASH_ENV"]}
+		env := map[string]string{"PATH": command.Path, "BASH_ENV": s.Env["BASH_ENV"]}
 		if argv, ok := program(s, env); ok {
 			t.Errorf("%s: %v", name, argv)
 		}
@@ -54,7 +55,7 @@ func TestTheShellsOwnWordsAreKnown(t *testing.T) {
 		t.Skip("there is no bash")
 	}
 	for word := range strings.FieldsSeq(string(out)) {
-		if _, ok := program(executor.Spec{Interpreter: "bash", Command: word}, map[string]string{"PATH": path}); ok && word != "true" && word != "false" {
+		if _, ok := program(executor.Spec{Interpreter: "bash", Command: word}, map[string]string{"PATH": command.Path}); ok && word != "true" && word != "false" {
 			t.Errorf("%s is run without a shell", word)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
@@ -44,12 +45,12 @@ func (d *Driver) takeSpare() (spare string) {
 // removeFolder removes an attempt's folder, or puts it aside.
 func (d *Driver) removeFolder(dir string) error {
 	if d.box.isSandbox() || !empty(dir) {
-		return removeAll(dir)
+		return folder.RemoveAll(dir)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.spares) >= maxSpares {
-		return removeAll(dir)
+		return folder.RemoveAll(dir)
 	}
 	d.spareCount++
 	spare := d.dir(sparePrefix + strconv.Itoa(d.spareCount))
@@ -70,7 +71,7 @@ func empty(dir string) bool {
 			kept++
 			err = errors.Join(err, emptyFolder(path))
 		} else {
-			err = errors.Join(err, removeAll(path))
+			err = errors.Join(err, folder.RemoveAll(path))
 		}
 	}
 	return err == nil && kept > 1
@@ -89,7 +90,7 @@ func emptyFolder(dir string) error {
 	}
 	entries, err := os.ReadDir(dir)
 	for _, entry := range entries {
-		err = errors.Join(err, removeAll(filepath.Join(dir, entry.Name())))
+		err = errors.Join(err, folder.RemoveAll(filepath.Join(dir, entry.Name())))
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/command"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
@@ -37,7 +38,7 @@ func (d *Driver) check(s executor.Spec) error {
 	case s.Root != "" && !d.box.isSandbox():
 		return fault.Unavailable("without a sandbox a task cannot run in an image").WithCode("no_sandbox")
 	}
-	if err := checkValues(s); err != nil {
+	if err := command.Check(s); err != nil {
 		return err
 	}
 	info, err := os.Lstat(s.Work())

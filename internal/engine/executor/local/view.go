@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	taskUser = "task"
-	taskUID  = "1000"
+	taskUID = "1000"
 
 	smallTmpfs = 16 << 20 // bytes of /run
 	sharedMem  = 1 << 30  // bytes of /dev/shm where no memory is set

@@ -1,4 +1,4 @@
-package local
+package command
 
 import (
 	"strings"
@@ -15,8 +15,8 @@ const (
 	maxEnvironment = 1536 << 10
 )
 
-// checkValues refuses what could not reach the command byte for byte.
-func checkValues(s executor.Spec) error {
+// Check refuses what could not reach the command byte for byte.
+func Check(s executor.Spec) error {
 	texts := map[string]string{"the command": s.Command, "the interpreter": s.Interpreter}
 	sum := 0
 	for name, value := range s.Env {

@@ -1,4 +1,4 @@
-package local
+package folder
 
 import (
 	"os"
@@ -44,13 +44,13 @@ func TestFoldersInFoldersAreRemoved(t *testing.T) {
 		at = next
 	}
 	unix.Close(at)
-	if err := removeAll(dir); err != nil {
+	if err := RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("it is still there: %v", err)
 	}
-	if err := removeAll(dir); err != nil {
+	if err := RemoveAll(dir); err != nil {
 		t.Errorf("a second time: %v", err)
 	}
 }
@@ -70,7 +70,7 @@ func TestWhatALinkLeadsToStays(t *testing.T) {
 		if err := os.Symlink(filepath.Dir(kept), link); err != nil {
 			t.Fatal(err)
 		}
-		if err := removeAll(path); err != nil {
+		if err := RemoveAll(path); err != nil {
 			t.Error(err)
 		}
 		if _, err := os.Lstat(path); !os.IsNotExist(err) {

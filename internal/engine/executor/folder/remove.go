@@ -1,4 +1,6 @@
-package local
+// Package folder keeps the files of attempts whose folders worker and task both
+// see: those on this machine, and those on a file system that a cluster shares.
+package folder
 
 import (
 	"os"
@@ -7,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeAll removes what a command may have made to be hard to remove: folders
+// RemoveAll removes what a command may have made to be hard to remove: folders
 // that are closed to their owner, and folders in folders beyond any path.
-func removeAll(dir string) error {
+func RemoveAll(dir string) error {
 	r := remover{}
 	fd, err := openDir(unix.AT_FDCWD, dir)
 	if err != nil { // not there, or no folder: never what a link leads to
