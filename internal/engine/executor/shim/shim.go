@@ -50,6 +50,7 @@ type shim struct {
 	prepared map[string]*prepared
 	server   *net.UnixConn // nil while none is there
 	shutdown bool          // the machine goes down
+	alone    func(Report)  // in place of a server; nil where there may be one
 }
 
 // serve executes the orders of one server after the other, and returns when
@@ -148,6 +149,9 @@ func (s *shim) serveOne(conn *net.UnixConn) (leave bool) {
 // report sends to the server, if there is one. One that does not read is
 // disconnected: it will connect again. The lock is held.
 func (s *shim) report(r Report) {
+	if s.alone != nil {
+		s.alone(r)
+	}
 	if s.server == nil {
 		return
 	}

@@ -7,6 +7,12 @@ import (
 	"os"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 )
 
-func main() { os.Exit(shim.Main(os.Args)) }
+func main() {
+	if job.Asked(os.Args) {
+		os.Exit(job.Main(os.Args))
+	}
+	os.Exit(shim.Main(os.Args))
+}

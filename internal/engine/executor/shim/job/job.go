@@ -1,0 +1,155 @@
+// Package job is the shim's other mode: one attempt that a cluster starts on
+// one of its machines, in a folder that the server sees as well. They speak
+// through files there, each written by one side and replaced as a whole, since
+// a compute node often reaches nothing else.
+package job
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim"
+)
+
+// Job is what is to be done. The server writes it before it asks the cluster.
+type Job struct {
+	Launch shim.Launch `json:"launch"` // the first of Argv is looked for on the machine; secrets are not in it
+	// Inherit are variables of the machine that the command gets, such as those
+	// that name its GPUs.
+	Inherit []string `json:"inherit,omitempty"`
+	// Sealed are the attempt's secrets, which only servers can open. If there are
+	// any, the job asks for them.
+	Sealed []byte `json:"sealed,omitempty"`
+}
+
+// Control is what the server wants of a job.
+type Control struct {
+	Renewals int64         `json:"renewals"`          // counts
+	Until    time.Time     `json:"until,omitzero"`    // a job that begins later does nothing
+	Stop     bool          `json:"stop,omitempty"`    // it is to end
+	Grace    time.Duration `json:"grace,omitempty"`   // between TERM and KILL
+	Secrets  []byte        `json:"secrets,omitempty"` // for State.Key
+}
+
+// State is what a job says of itself.
+type State struct {
+	Fence string      `json:"fence,omitempty"`
+	Host  string      `json:"host,omitempty"`
+	Beats int64       `json:"beats,omitempty"` // counts, as long as it lives
+	Usage *shim.Usage `json:"usage,omitempty"`
+	Key   []byte      `json:"key,omitempty"` // to seal its secrets with
+	Exit  *shim.Exit  `json:"exit,omitempty"`
+}
+
+// Secrets are the variables of a command that nobody else may see, and the
+// values in them.
+type Secrets struct {
+	Env    []string `json:"env"`
+	Values []string `json:"values"`
+}
+
+// Folder is the folder of an attempt.
+type Folder string
+
+// The files. All but the claim are there before the job begins: of a file that
+// was missing, a network file system may say so for a minute.
+const (
+	jobFile     = "job.json"
+	controlFile = "control.json"
+	stateFile   = "state.json"
+	claimFile   = "claim"
+)
+
+func (f Folder) path(name string) string { return filepath.Join(string(f), name) }
+
+// Create writes a job's files. The job itself comes last: without it there is
+// none.
+func (f Folder) Create(j Job, c Control) error {
+	return errors.Join(f.WriteControl(c), f.WriteState(State{}), write(f.path(jobFile), j, true))
+}
+
+// Job reads what is to be done.
+func (f Folder) Job() (j Job, err error) { return j, read(f.path(jobFile), &j) }
+
+// Control reads what the server wants.
+func (f Folder) Control() (c Control, err error) { return c, read(f.path(controlFile), &c) }
+
+// WriteControl is for the server alone.
+func (f Folder) WriteControl(c Control) error { return write(f.path(controlFile), c, false) }
+
+// State reads what a job says of itself.
+func (f Folder) State() (s State, err error) { return s, read(f.path(stateFile), &s) }
+
+// WriteState is for the job alone, once it has its claim.
+func (f Folder) WriteState(s State) error { return write(f.path(stateFile), s, s.Exit != nil) }
+
+// Claim makes the attempt the caller's: a cluster may start the same job twice,
+// and fs.ErrExist is the second one's answer. An exclusive create is atomic on
+// every shared file system; locks are not.
+func (f Folder) Claim(fence string) error {
+	file, err := os.OpenFile(f.path(claimFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(fence + "\n")
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+// Claimed reports whether some job has begun with the attempt.
+func (f Folder) Claimed() bool {
+	_, err := os.Stat(f.path(claimFile))
+	return err == nil
+}
+
+func read(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// write replaces a file as a whole. What must outlast a loss of power is synced.
+func write(path string, what any, durable bool) (err error) {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err == nil && durable {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, ignoreMissing(os.Remove(file.Name())))
+	}
+	if durable {
+		return syncFolder(filepath.Dir(path))
+	}
+	return nil
+}
+
+func syncFolder(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

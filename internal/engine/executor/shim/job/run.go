@@ -1,0 +1,291 @@
+package job
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
+)
+
+// runFlag asks a shim for one attempt, whose folder follows.
+const runFlag = "-run"
+
+// Command is the command line of a job.
+func Command(p shim.Program, f Folder) []string {
+	return append(append([]string{}, p...), runFlag, string(f))
+}
+
+// Asked reports whether a program was started as a job. It then calls Main and
+// exits with what that returns, before it does anything else.
+func Asked(args []string) bool {
+	return len(args) > 2 && args[len(args)-2] == runFlag && (len(args) == 3 || shim.Asked(args))
+}
+
+const (
+	// beatEvery is how often a job says that it lives, and brings its log to where
+	// the server can read it.
+	beatEvery = 2 * time.Second
+	// listenEvery is how often a job looks what the server wants. A signal comes
+	// sooner, where the cluster can send one.
+	listenEvery = 2 * time.Second
+	// askEvery is how often it looks for its secrets.
+	askEvery = 100 * time.Millisecond
+	// deliverFor is how long it tries to write down how the command ended, which
+	// is all that the server believes.
+	deliverFor = time.Hour
+)
+
+// Main carries an attempt out, and returns the status to exit with: the
+// command's own, or one of the shim's.
+func Main(args []string) int {
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // the command runs as the same user
+	rawfile.KeepDescriptors()
+	runtime.LockOSThread() // so that no command's thread is the first of the process
+	folder := Folder(filepath.Clean(args[len(args)-1]))
+	j, err := folder.Job()
+	if err != nil {
+		return shim.Unusable
+	}
+	switch err := folder.Claim(j.Launch.Fence); {
+	case errors.Is(err, fs.ErrExist):
+		return shim.Doubled
+	case err != nil:
+		return shim.Broken
+	}
+	r := &runner{folder: folder, job: j, signals: make(chan os.Signal, 8), done: make(chan struct{})}
+	signal.Notify(r.signals, unix.SIGUSR1, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	exit := r.carryOut(program(args))
+	r.deliver(exit)
+	return exit.Code
+}
+
+// program is this one, as it was started.
+func program(args []string) shim.Program {
+	self, _ := os.Executable()
+	if shim.Asked(args) {
+		return shim.Self(self)
+	}
+	return shim.Small(self)
+}
+
+// runner is a job that runs.
+type runner struct {
+	folder  Folder
+	job     Job
+	signals chan os.Signal
+	done    chan struct{} // closed when the command has ended
+	logged  func()        // brings the log to where others can read it
+	ended   bool          // by the cluster, as it said itself
+	state   State
+	beat    time.Time
+}
+
+func (r *runner) carryOut(p shim.Program) shim.Exit {
+	host, _ := os.Hostname()
+	r.state = State{Fence: r.job.Launch.Fence, Host: host}
+	l := &r.job.Launch
+	why := r.prepare(l, p)
+	a := shim.NewAlone(*l, r.sampled)
+	switch {
+	case errors.Is(why, errStopped):
+		a.Stop(0)
+	case errors.Is(why, errLate):
+		e := a.Never(why, false)
+		e.StartFailed, e.Abandoned = "", true
+		return e
+	case why != nil:
+		return a.Never(why, errors.Is(why, exec.ErrNotFound))
+	}
+	r.logged = a.SyncLog
+	var listening sync.WaitGroup
+	listening.Go(func() { r.listen(a) })
+	exit := a.Run()
+	close(r.done)
+	listening.Wait()
+	r.attribute(&exit)
+	return exit
+}
+
+// attribute finds out who ended a command that failed. A cluster sends its TERM
+// to all processes of a job at once, and the command may have ended before the
+// shim has heard of it.
+func (r *runner) attribute(e *shim.Exit) {
+	if e.Code == 0 || e.Stopped || e.TimedOut || e.OOM || e.OutOfDisk || e.Abandoned || e.Preempted || e.StartFailed != "" {
+		return
+	}
+	if e.Signal == int(unix.SIGTERM) && !r.ended {
+		select {
+		case <-r.signals:
+			r.ended = true
+		case <-time.After(hearsay):
+		}
+	}
+	if !r.ended {
+		return
+	}
+	c, _ := r.folder.Control()
+	e.Stopped, e.Preempted = c.Stop, !c.Stop
+}
+
+// hearsay is how much later than the command the shim may hear of a signal that
+// was sent to both.
+const hearsay = 300 * time.Millisecond
+
+var (
+	errStopped = errors.New("it was stopped before it began")
+	errLate    = errors.New("nobody wants it any more")
+)
+
+// prepare makes a launch what it has to be on this machine.
+func (r *runner) prepare(l *shim.Launch, p shim.Program) error {
+	c, err := r.folder.Control()
+	switch {
+	case err != nil:
+		return err
+	case c.Stop:
+		return errStopped
+	case !c.Until.IsZero() && time.Now().After(c.Until):
+		return errLate
+	}
+	for _, name := range r.job.Inherit {
+		if value, ok := os.LookupEnv(name); ok {
+			l.Env = append(l.Env, name+"="+value)
+		}
+	}
+	if err := r.askSecrets(l); err != nil {
+		return err
+	}
+	if l.Argv[0], err = lookPath(l.Argv[0], l.Env); err != nil {
+		return err
+	}
+	p.Reap(l)
+	return r.say(func(s *State) { s.Key = nil })
+}
+
+// lookPath finds a program in the command's own path.
+func lookPath(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	for _, variable := range env {
+		path, _ := strings.CutPrefix(variable, "PATH=")
+		for _, dir := range filepath.SplitList(path) {
+			if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil && path != variable {
+				return found, nil
+			}
+		}
+	}
+	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
+}
+
+// askSecrets waits for what the server has sealed for this job alone. While no
+// server is there the command does not begin.
+func (r *runner) askSecrets(l *shim.Launch) error {
+	if len(r.job.Sealed) == 0 {
+		return nil
+	}
+	key, err := newKey()
+	if err != nil {
+		return err
+	}
+	if err := r.say(func(s *State) { s.Key = key.PublicKey().Bytes() }); err != nil {
+		return err
+	}
+	for {
+		c, err := r.folder.Control()
+		switch {
+		case err != nil:
+			return err
+		case c.Stop:
+			return errStopped
+		case !c.Until.IsZero() && time.Now().After(c.Until):
+			return errLate
+		case len(c.Secrets) > 0:
+			s, err := key.open(l.Fence, c.Secrets)
+			l.Env, l.Secrets = append(l.Env, s.Env...), s.Values
+			return err
+		}
+		select {
+		case s := <-r.signals:
+			if s == unix.SIGUSR1 {
+				return errStopped
+			}
+			return errors.New("the machine ended the job before its secrets came")
+		case <-time.After(askEvery):
+		}
+	}
+}
+
+// listen heeds the server and the cluster while the command runs.
+func (r *runner) listen(a *shim.Alone) {
+	every := listenEvery
+	if away := r.job.Launch.Away; away > 0 {
+		every = min(every, max(away/10, 10*time.Millisecond))
+	}
+	look := time.NewTicker(every)
+	defer look.Stop()
+	for {
+		var told os.Signal
+		select {
+		case <-r.done:
+			return
+		case told = <-r.signals:
+			r.ended = true
+		case <-look.C:
+		}
+		c, err := r.folder.Control()
+		switch {
+		case err == nil && c.Stop:
+			a.Stop(c.Grace)
+		case told == unix.SIGUSR1:
+			a.Stop(r.job.Launch.Grace)
+		case told != nil:
+			a.Preempt()
+		}
+		if err == nil {
+			a.Renewed(c.Renewals)
+		}
+	}
+}
+
+// sampled says that the job lives, and what it uses.
+func (r *runner) sampled(u shim.Usage) {
+	now := time.Now()
+	if now.Sub(r.beat) < beatEvery {
+		return
+	}
+	r.beat = now
+	r.logged()
+	_ = r.say(func(s *State) { s.Usage = &u }) // the next one tells as much
+}
+
+// say changes what is known of the job.
+func (r *runner) say(change func(*State)) error {
+	r.state.Beats++
+	change(&r.state)
+	return r.folder.WriteState(r.state)
+}
+
+// deliver writes down how the command ended, and does not give up soon: the
+// folder may be full or away for a while.
+func (r *runner) deliver(e shim.Exit) {
+	until := time.Now().Add(deliverFor)
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
+		err := r.say(func(s *State) { s.Exit, s.Key = &e, nil })
+		if err == nil || time.Now().After(until) {
+			return
+		}
+		time.Sleep(wait)
+	}
+}
