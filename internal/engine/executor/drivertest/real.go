@@ -1,0 +1,123 @@
+package drivertest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+)
+
+// RunReal holds a driver to the promises that only real processes can keep.
+func RunReal(t *testing.T, make Maker) {
+	for name, promise := range map[string]func(*testing.T, *Bench){
+		"a task that needs too much memory is told apart": memory,
+		"what a task uses is known while it runs":         usage,
+		"five thousand outputs are hashed":                manyOutputs,
+		"an output of two gigabytes is hashed":            largeOutput,
+		"a task that nobody renews ends":                  abandoned,
+		"a renewed task goes on":                          renewed,
+		"a program that is not there is named":            noProgram,
+		"a command may be longer than a command line":     longCommand,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			promise(t, NewBench(t, make))
+		})
+	}
+}
+
+func memory(t *testing.T, b *Bench) {
+	s := b.Spec(t, `held=$(head -c 120000000 /dev/zero | tr '\0' x); sleep 60; echo ${#held}`)
+	s.MemoryBytes = 100 << 20
+	b.want(t, b.Do(t, s), executor.OutOfMemory)
+}
+
+func usage(t *testing.T, b *Bench) {
+	meter, ok := b.Driver.(executor.Meter)
+	if !ok {
+		t.Fatal("the driver measures nothing")
+	}
+	s := b.Spec(t, "while [ ! -e go ]; do :; done")
+	h := b.Submit(t, s)
+	Eventually(t, func() bool {
+		u, err := meter.Usage(t.Context(), h)
+		return err == nil && u.CPU > 0 && u.Memory > 0
+	}, func() string { return "nothing was measured" })
+	letGo(t, s)
+	seen := b.End(t, h)
+	b.want(t, seen, executor.ExitedZero)
+	if seen.Exit.MaxRSS == 0 || seen.Exit.CPUTime == 0 {
+		t.Errorf("the record knows of %d bytes and %s", seen.Exit.MaxRSS, seen.Exit.CPUTime)
+	}
+}
+
+func manyOutputs(t *testing.T, b *Bench) {
+	s := b.Spec(t, "mkdir p; cd p; for i in {1..5000}; do echo $i > $i.txt; done")
+	s.Outputs = []executor.OutputPattern{{Port: "all", Path: "p/*.txt", Many: true}}
+	seen := b.Do(t, s)
+	b.want(t, seen, executor.ExitedZero)
+	if n := len(seen.Exit.Outputs); n != 5000 {
+		t.Fatalf("%d outputs", n)
+	}
+	for _, o := range seen.Exit.Outputs {
+		if number := strings.TrimSuffix(strings.TrimPrefix(o.Path, "p/"), ".txt"); o.SHA256 != sum(number+"\n") {
+			t.Fatalf("%s has another hash", o.Path)
+		}
+	}
+}
+
+// twoGB is the SHA-256 of 2 GB of zeros.
+const twoGB = "a7c744c13cc101ed66c29f672f92455547889cc586ce6d44fe76ae824958ea51"
+
+func largeOutput(t *testing.T, b *Bench) {
+	s := b.Spec(t, "truncate -s 2G large")
+	s.Outputs = []executor.OutputPattern{{Port: "large", Path: "large"}}
+	seen := b.Do(t, s)
+	b.want(t, seen, executor.ExitedZero)
+	if o := seen.Exit.Outputs[0]; o.Size != 2<<30 || o.SHA256 != twoGB {
+		t.Errorf("it is %+v", o)
+	}
+}
+
+func abandoned(t *testing.T, b *Bench) {
+	s := b.Spec(t, "sleep 600")
+	s.Away = 10 * time.Second
+	b.want(t, b.Do(t, s), executor.Abandoned)
+}
+
+func renewed(t *testing.T, b *Bench) {
+	keeper, ok := b.Driver.(executor.Keeper)
+	if !ok {
+		t.Fatal("the driver renews nothing")
+	}
+	s := b.Spec(t, "sleep 20")
+	s.Away = 10 * time.Second
+	h := b.Submit(t, s)
+	b.want(t, b.Await(t, h, func(seen executor.Seen) bool {
+		if err := keeper.Renew(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+		return seen.Phase.Final()
+	}), executor.ExitedZero)
+}
+
+func noProgram(t *testing.T, b *Bench) {
+	s := b.Spec(t, "1 + 1")
+	s.Interpreter = "no-such-interpreter"
+	seen := b.Do(t, s)
+	b.want(t, seen, executor.StartFailed)
+	if !seen.Exit.NoProgram || seen.Detail == "" {
+		t.Errorf("it says %q, %+v", seen.Detail, seen.Exit)
+	}
+}
+
+func longCommand(t *testing.T, b *Bench) {
+	s := b.Spec(t, fmt.Sprintf("echo begin\n# %s\necho end", strings.Repeat("long ", 100_000)))
+	h := b.Submit(t, s)
+	b.want(t, b.End(t, h), executor.ExitedZero)
+	if log := b.Log(t, h, 0); log != "begin\nend\n" {
+		t.Errorf("the log is %q", log)
+	}
+}

@@ -1,0 +1,95 @@
+package slurm
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim/job"
+)
+
+// attempt is an attempt that was submitted and not released. The driver's lock
+// guards it.
+type attempt struct {
+	about  about
+	folder job.Folder
+	name   string // of its job
+	sealed []byte
+
+	phase    executor.Phase
+	reason   executor.Reason
+	detail   string
+	node     string
+	exit     *executor.Exit
+	usage    *executor.Usage
+	at       time.Time
+	recorded bool // the job itself told how it ended
+
+	control  job.Control
+	renewed  time.Time
+	stopAt   time.Time // when it was asked to end; zero if it was not
+	stopSent time.Time // when Slurm was last told
+
+	tries     int       // to submit it
+	handed    time.Time // to Slurm; zero if this server has not
+	receipt   string    // the number of the job, for people
+	inQueue   bool      // waits to be handed over, or is being so
+	claimed   bool
+	beats     int64
+	heard     time.Time // when its job was last seen to live
+	missing   time.Time // since when Slurm says nothing of it, or that it has ended
+	slurm     slurmJob  // what Slurm last said
+	asked     bool      // sacct was asked
+	startedAt time.Time // as this server saw it
+}
+
+func newAttempt(installation string, s executor.Spec, f job.Folder, now time.Time) *attempt {
+	a := attemptOf(installation, aboutOf(s, now), f)
+	a.at = now
+	if s.Away > 0 {
+		a.control.Until, a.renewed = now.Add(s.Away), now
+	}
+	return a
+}
+
+func attemptOf(installation string, known about, f job.Folder) *attempt {
+	return &attempt{about: known, folder: f, name: jobName(installation, known), phase: executor.Pending, reason: executor.Starting, at: known.At}
+}
+
+// namePrefix begins the names of all jobs of an installation.
+func namePrefix(installation string) string { return "millrace-" + installation + "-" }
+
+// jobName is an attempt's alone, also among those of the same key.
+func jobName(installation string, known about) string {
+	sum := sha256.Sum256([]byte(known.Key.Folder() + "\x00" + known.Fence))
+	return namePrefix(installation) + hex.EncodeToString(sum[:8])
+}
+
+// sealer closes secrets for servers.
+type sealer struct{ aead cipher.AEAD }
+
+func newSealer(key []byte) (*sealer, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	return &sealer{aead}, err
+}
+
+func (s *sealer) seal(fence string, secrets job.Secrets) ([]byte, error) {
+	text, err := json.Marshal(secrets)
+	return s.aead.Seal(nil, nil, text, []byte(fence)), err
+}
+
+func (s *sealer) open(fence string, sealed []byte) (secrets job.Secrets, err error) {
+	text, err := s.aead.Open(nil, nil, sealed, []byte(fence))
+	if err != nil {
+		return secrets, err
+	}
+	return secrets, json.Unmarshal(text, &secrets)
+}

@@ -1,0 +1,197 @@
+package slurm_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/drivertest"
+	"github.com/millrace/millrace/internal/engine/executor/slurm"
+)
+
+// waits prints, waits for a file and ends with a status.
+const waits = "echo ran; while [ ! -e go ]; do sleep 0.02; done; exit 4"
+
+func letGo(t *testing.T, s executor.Spec) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(s.Work(), "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ranOnce(t *testing.T, b *drivertest.Bench, h executor.Handle) {
+	t.Helper()
+	seen := b.End(t, h)
+	if seen.Reason != executor.ExitedNonZero || seen.Exit.Code != 4 {
+		t.Errorf("ended as %s (%s), %+v", seen.Reason, seen.Detail, seen.Exit)
+	}
+	if log := b.Log(t, h, 0); log != "ran\n" {
+		t.Errorf("the log of one run is %q", log)
+	}
+}
+
+func shownToNobody(t *testing.T) {
+	b := drivertest.NewBench(t, maker)
+	s := b.Spec(t, waits)
+	s.Env = map[string]string{"SECRET_A": "correct-horse-battery", "PLAIN": "plain-value-of-a-variable"}
+	s.Secrets = []string{"correct-horse-battery"}
+	h := b.Submit(t, s)
+	b.AwaitLog(t, h, "ran\n")
+	shown := command(t, "scontrol", "--details", "--details", "show", "job") + command(t, "squeue", "--all", "--format=%all")
+	for _, id := range strings.Fields(command(t, "squeue", "--noheader", "--format=%A")) {
+		shown += command(t, "scontrol", "write", "batch_script", id, "-")
+	}
+	for _, secret := range []string{"correct-horse", "plain-value"} {
+		if strings.Contains(shown, secret) {
+			t.Errorf("Slurm shows %s", secret)
+		}
+	}
+	letGo(t, s)
+	ranOnce(t, b, h)
+}
+
+func impossible(t *testing.T) {
+	b := drivertest.NewBench(t, maker)
+	s := b.Spec(t, "true")
+	s.VCPU = 1000
+	seen := b.Do(t, s)
+	if seen.Reason != executor.StartFailed || !strings.Contains(seen.Detail, "Slurm refused the task") {
+		t.Errorf("%s: %s", seen.Reason, seen.Detail)
+	}
+	s = b.Spec(t, "true")
+	s.GPU = 3
+	if _, err := b.Driver.Submit(t.Context(), s); !fault.Is(err, fault.KindConflict) {
+		t.Errorf("three of two GPUs: %v", err)
+	}
+}
+
+func gpus(t *testing.T) {
+	b := drivertest.NewBench(t, maker)
+	s := b.Spec(t, `echo "${CUDA_VISIBLE_DEVICES:-none}"`)
+	s.GPU = 2
+	h := b.Submit(t, s)
+	b.End(t, h)
+	if log := b.Log(t, h, 0); log != "0,1\n" {
+		t.Errorf("the task sees %q", log)
+	}
+}
+
+func orphan(t *testing.T) {
+	b := drivertest.NewBench(t, maker)
+	s := b.Spec(t, waits)
+	h := b.Submit(t, s)
+	b.AwaitLog(t, h, "ran\n")
+	job := strings.TrimSpace(command(t, "cat", filepath.Join(s.Dir, "slurm-job")))
+	b.Leave()
+	if err := os.RemoveAll(s.Dir); err != nil {
+		t.Fatal(err)
+	}
+	b.Subject = maker(t, b.Folder)
+	drivertest.Eventually(t, func() bool {
+		return !strings.Contains(command(t, "squeue", "--noheader", "--format=%A.", "--states=PENDING,RUNNING"), job+".")
+	}, func() string { return "job " + job + " goes on" })
+}
+
+func startedTwice(t *testing.T) {
+	b := drivertest.NewBench(t, maker)
+	s := b.Spec(t, waits)
+	h := b.Submit(t, s)
+	b.AwaitLog(t, h, "ran\n")
+	job := strings.TrimSpace(command(t, "cat", filepath.Join(s.Dir, "slurm-job")))
+	script := filepath.Join(t.TempDir(), "script")
+	command(t, "scontrol", "write", "batch_script", job, script)
+	command(t, "sbatch", "--wait", "--output=/dev/null", "--wrap=sh "+script+"; [ $? = 75 ]")
+	letGo(t, s)
+	ranOnce(t, b, h)
+}
+
+func contained(t *testing.T) {
+	container := strings.Fields("bwrap --ro-bind {root} / --dev /dev --proc /proc --tmpfs /tmp --bind {work} {work} --bind {temp} {temp} --chdir {work}")
+	b := drivertest.NewBench(t, func(t testing.TB, folder string) drivertest.Subject {
+		return subject(t, slurm.Config{Folder: folder, Container: container})
+	})
+	s := b.Spec(t, "ls ..; touch /usr/x 2>/dev/null || echo sealed; echo made > out")
+	s.Outputs = []executor.OutputPattern{{Port: "out", Path: "out"}}
+	h := b.Submit(t, s)
+	if seen := b.End(t, h); seen.Reason != executor.ExitedZero {
+		t.Errorf("ended as %s (%s)", seen.Reason, seen.Detail)
+	}
+	if log := b.Log(t, h, 0); log != "tmp\nwork\nsealed\n" {
+		t.Errorf("the command sees %q", log)
+	}
+}
+
+func TestSettingsOfSbatchCannotBecomeAnythingElse(t *testing.T) {
+	t.Parallel()
+	fine := slurm.Config{Folder: "/shared/millrace", Partition: "cpu", Constraint: "[skylake|icelake]&ib", Options: []string{"--exclusive", "--reservation=course"}}
+	if err := fine.Check(); err != nil {
+		t.Error(err)
+	}
+	for name, c := range map[string]slurm.Config{
+		"no folder":            {},
+		"a relative folder":    {Folder: "millrace"},
+		"a quote":              {Folder: "/shared/it's"},
+		"a line":               {Folder: "/shared", Partition: "cpu\n#SBATCH --uid=0"},
+		"an option as a value": {Folder: "/shared", Account: "--uid=0"},
+		"two words":            {Folder: "/shared", QOS: "high --uid=0"},
+		"no option":            {Folder: "/shared", Options: []string{"script"}},
+		"one of ours":          {Folder: "/shared", Options: []string{"--requeue"}},
+		"one of ours, set":     {Folder: "/shared", Options: []string{"--export=ALL"}},
+	} {
+		if c.Check() == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+// killedController is felt by all that the cluster runs. What the controller has
+// written down goes on; a job that it forgets it may also have killed, and then
+// the attempt is lost. None runs twice, and none is given a wrong end.
+func killedController(t *testing.T) {
+	dir := cluster(t)
+	control := func(what, daemon string) { command(t, filepath.Join(dir, "control"), what, daemon) }
+	b := drivertest.NewBench(t, maker)
+	begin := func() (executor.Spec, executor.Handle) {
+		s := b.Spec(t, waits)
+		h := b.Submit(t, s)
+		b.AwaitLog(t, h, "ran\n")
+		return s, h
+	}
+	first, firstHandle := begin()
+	second, secondHandle := begin()
+	third, thirdHandle := begin()
+	for _, s := range []executor.Spec{first, second, third} {
+		drivertest.Eventually(t, func() bool {
+			state, _ := os.ReadFile(filepath.Join(dir, "state", "job_state"))
+			return strings.Contains(string(state), s.Key.Folder())
+		}, func() string { return "the controller writes nothing down" })
+	}
+	unsaved, unsavedHandle := begin()
+	control("kill", "slurmctld")
+	letGo(t, first) // nobody but the files can tell
+	ranOnce(t, b, firstHandle)
+	b.Leave()
+	b.Subject = maker(t, b.Folder) // a new server meanwhile
+	late := b.Spec(t, waits)
+	lateHandle := b.Submit(t, late)
+	letGo(t, second)
+	ranOnce(t, b, secondHandle)
+	control("start", "slurmctld")
+	drivertest.Eventually(t, func() bool {
+		// What Slurm makes of its machines meanwhile is its own affair.
+		command(t, "sh", "-c", "scontrol update nodename=n1,n2 state=resume || true")
+		seen, _ := b.See(t, lateHandle)
+		return seen.Phase == executor.Running
+	}, func() string { return command(t, "squeue", "--all") + command(t, "sinfo") })
+	for _, s := range []executor.Spec{third, unsaved, late} {
+		letGo(t, s)
+	}
+	ranOnce(t, b, thirdHandle)
+	ranOnce(t, b, lateHandle)
+	if seen := b.End(t, unsavedHandle); seen.Reason != executor.Lost && seen.Reason != executor.Preempted {
+		ranOnce(t, b, unsavedHandle)
+	}
+}

@@ -1,0 +1,209 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim/job"
+)
+
+const (
+	submitters = 4 // calls of sbatch at the same time
+	maxTries   = 3 // of an attempt that Slurm loses before it begins
+
+	// A complaint of sbatch's that we do not know is taken for passing trouble
+	// for so long.
+	patient = 10 * time.Minute
+
+	leastMemory = 64 << 20        // without any, Slurm takes a machine's whole memory
+	slackMemory = 64 << 20        // for the shim, so that it can tell of a command that needs too much
+	slackTime   = 2 * time.Minute // beyond what the shim itself holds
+)
+
+// submitLater puts an attempt into the line. The lock is held.
+func (d *Driver) submitLater(a *attempt) {
+	a.inQueue = true
+	d.waiting = append(d.waiting, a)
+	signalOn(d.queue)
+}
+
+func signalOn(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// submitAll hands attempts to Slurm, one after the other.
+func (d *Driver) submitAll(ctx context.Context) {
+	for {
+		a := d.nextWaiting()
+		if a == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-d.queue:
+			}
+			continue
+		}
+		d.submit(ctx, a)
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+func (d *Driver) nextWaiting() *attempt {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.waiting) == 0 {
+		return nil
+	}
+	a := d.waiting[0]
+	d.waiting = slices.Delete(d.waiting, 0, 1)
+	if len(d.waiting) > 0 {
+		signalOn(d.queue) // for the next submitter
+	}
+	return a
+}
+
+// submit hands an attempt to Slurm. It tries again until Slurm has it, refuses
+// it for good, or nobody wants it any more.
+func (d *Driver) submit(ctx context.Context, a *attempt) {
+	began := d.config.Now()
+	for wait := time.Second; ; wait = min(2*wait, 30*time.Second) {
+		id, err := d.client.submit(ctx, d.script(a), d.options(a))
+		if err != nil && ctx.Err() == nil {
+			id = d.accepted(ctx, a) // it may have heard us all the same
+		}
+		switch {
+		case id != "":
+			d.handedOver(a, id)
+			return
+		case ctx.Err() != nil:
+			return
+		case final(err) || d.config.Now().Sub(began) > patient && isRefusal(err):
+			d.refused(a, err)
+			return
+		}
+		if gone := d.waitFor(a, err); gone {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// accepted is the number of a job that Slurm has of an attempt.
+func (d *Driver) accepted(ctx context.Context, a *attempt) string {
+	all, err := d.client.jobs(ctx, a.name)
+	if err != nil || len(all[a.name]) == 0 {
+		return ""
+	}
+	return all[a.name][0].id
+}
+
+func (d *Driver) handedOver(a *attempt, id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a.inQueue, a.handed, a.receipt, a.missing, a.asked = false, d.config.Now(), id, time.Time{}, false
+	a.tries++
+	_ = os.WriteFile(string(a.folder)+receiptFile, []byte(id+"\n"), 0o600) // for people alone
+	if a.phase == executor.Pending {
+		d.move(a, executor.Pending, executor.Queued, "")
+	}
+	if !a.stopAt.IsZero() {
+		a.stopSent = time.Time{}
+	}
+	signalOn(d.wake)
+}
+
+func (d *Driver) refused(a *attempt, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a.inQueue = false
+	d.conclude(a, executor.Ended, executor.StartFailed, "Slurm refused the task: "+err.Error())
+}
+
+// waitFor says why an attempt waits, and reports whether it was stopped.
+func (d *Driver) waitFor(a *attempt, err error) (gone bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !a.stopAt.IsZero() {
+		a.inQueue = false
+		d.conclude(a, executor.Ended, executor.Cancelled, "")
+		return true
+	}
+	d.move(a, executor.Pending, executor.Queued, "Slurm does not take it at the moment: "+err.Error())
+	return false
+}
+
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[*refusal](err)
+	return ok
+}
+
+// impossible are complaints of sbatch's that do not pass by themselves.
+var impossible = []string{
+	"requested node configuration is not available", "memory specification can not be satisfied", "more processors requested than permitted",
+	"requested time limit is invalid", "node count specification invalid", "invalid partition", "invalid account", "invalid qos", "invalid feature",
+	"invalid generic resource", "invalid constraint", "unrecognized option", "invalid option", "group not permitted", "access/permission denied",
+	"invalid trackable resource", "invalid --",
+}
+
+func final(err error) bool {
+	r, ok := errors.AsType[*refusal](err)
+	if !ok {
+		return false
+	}
+	said := strings.ToLower(r.said)
+	return slices.ContainsFunc(impossible, func(words string) bool { return strings.Contains(said, words) })
+}
+
+// options are what sbatch is told of an attempt. Nothing of them was written by
+// people, but what a definition may call its nodes. NIL exports nothing, as NONE
+// does, and has no login shell read the user's files before every task, which
+// takes eight times as long as starting it; an older Slurm takes it for the name
+// of a variable that is not there.
+func (d *Driver) options(a *attempt) []string {
+	s := a.about
+	list := []string{
+		"--job-name=" + a.name, "--comment=" + s.Key.Folder(), "--no-requeue", "--export=NIL", "--nodes=1", "--ntasks=1",
+		"--cpus-per-task=" + strconv.Itoa(max(1, int(math.Ceil(s.VCPU)))),
+		"--mem=" + strconv.FormatInt((max(s.Memory, leastMemory)+slackMemory)>>20, 10) + "M",
+		"--chdir=" + string(a.folder), "--output=" + string(a.folder) + "/slurm.out", "--open-mode=append",
+	}
+	if s.Limit > 0 {
+		list = append(list, "--time="+strconv.Itoa(int(math.Ceil((s.Limit+slackTime).Minutes()))))
+	}
+	if s.GPU > 0 {
+		list = append(list, "--gres=gpu:"+strconv.Itoa(s.GPU))
+	}
+	return list
+}
+
+// script is what Slurm runs: the site's options, and the shim in its own place.
+func (d *Driver) script(a *attempt) string {
+	var b strings.Builder
+	b.WriteString("#!/bin/sh\n")
+	for _, option := range d.config.site() {
+		fmt.Fprintf(&b, "#SBATCH %s\n", option)
+	}
+	b.WriteString("exec")
+	for _, word := range job.Command(d.shim, a.folder) {
+		fmt.Fprintf(&b, " '%s'", word)
+	}
+	b.WriteString("\n")
+	return b.String()
+}
