@@ -46,7 +46,8 @@ func TestTheExamples(t *testing.T) {
 	}
 }
 
-func (s *server) example(cookie, dir string) {
+// example runs one and returns its run.
+func (s *server) example(cookie, dir string) (id string) {
 	var want expectation
 	if err := json.Unmarshal(s.file(dir, "expect.json"), &want); err != nil {
 		s.t.Fatal(err)
@@ -73,9 +74,10 @@ func (s *server) example(cookie, dir string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	id := s.want(202, "POST", "/api/runs", string(body), "Cookie", cookie)["runId"].(string)
+	id = s.want(202, "POST", "/api/runs", string(body), "Cookie", cookie)["runId"].(string)
 	s.compare(s.endedFor(cookie, id), want)
 	s.outputsAre(cookie, id, want)
+	return id
 }
 
 func (s *server) file(dir, name string) []byte {

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor/images"
 	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/executor/slurm"
 )
 
 // imageSettings say which container images tasks may use.
@@ -19,14 +19,23 @@ type imageSettings struct {
 	ImageCache      string   `default:"50GB" help:"Disk space for unpacked images; the ones not used for longest make room." group:"tasks"`
 }
 
-// openImages opens the cache of images, for the attempts in a folder.
-func (s *settings) openImages(attempts string, log *slog.Logger) (*images.Store, error) {
+// rootsInUse lists the images that attempts in a folder see, whichever server
+// started them.
+func (s *settings) rootsInUse(attempts string) func() ([]string, error) {
+	if s.Executor == "slurm" {
+		return func() ([]string, error) { return slurm.Roots(attempts) }
+	}
+	return func() ([]string, error) { return local.Roots(attempts) }
+}
+
+// openImages opens the cache of images in a folder.
+func (s *settings) openImages(folder string, inUse func() ([]string, error), log *slog.Logger) (*images.Store, error) {
 	most, err := parseSize(s.ImageCache)
 	if err != nil {
 		return nil, err
 	}
 	return images.Open(images.Config{
-		Folder: filepath.Join(s.Data, "images"), InUse: func() ([]string, error) { return local.Roots(attempts) }, Log: log, Now: time.Now,
+		Folder: folder, InUse: inUse, Log: log, Now: time.Now,
 		Registries: s.ImageRegistries, AuthFile: s.ImageAuthFile, AllowPrivate: s.FetchAllowPrivate, MaxTotal: most,
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/internal/cli"
 	"github.com/millrace/millrace/internal/cli/screen"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/job"
 )
 
 // version is set when the binary is built for release.
@@ -53,6 +54,9 @@ type world struct {
 func main() {
 	// Beside each task runs a shim; without the small one that the build embeds
 	// this program is its own.
+	if job.IsJobCall(os.Args) {
+		os.Exit(job.Main(os.Args))
+	}
 	if shim.IsShimCall(os.Args) {
 		os.Exit(shim.Main(os.Args))
 	}

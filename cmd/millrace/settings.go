@@ -23,6 +23,7 @@ type settings struct {
 	imageSettings    `embed:""`
 
 	retentionSettings `embed:""`
+	slurmSettings     `embed:""`
 
 	Listen      string   `default:"127.0.0.1:8080" help:"Address to listen on." group:"serving"`
 	TLSCert     string   `name:"tls-cert" help:"Certificate file, to end TLS here." group:"serving"`
@@ -142,8 +143,11 @@ func (s *settings) problems() error {
 	if err := s.paperProblems(); err != nil {
 		note(err)
 	}
-	if s.Executor != "local" {
-		note(fmt.Errorf("--executor %s is announced, but not built yet; use local", s.Executor))
+	if s.Executor == "kubernetes" {
+		note(errors.New("--executor kubernetes is announced, but not built yet; use local or slurm"))
+	}
+	if err := s.slurmProblems(); err != nil {
+		note(err)
 	}
 	if s.Identity == "clerk" && (s.ClerkSecretKey == "" || checkOrigin(s.ClerkFrontendURL) != nil) {
 		note(errors.New("--identity clerk needs --clerk-secret-key, and --clerk-frontend-url as an origin such as https://clerk.example.org"))

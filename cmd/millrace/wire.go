@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/millrace/millrace/cmd/millrace/executors"
 	"github.com/millrace/millrace/cmd/millrace/memory"
 	"github.com/millrace/millrace/cmd/millrace/observe"
 	"github.com/millrace/millrace/internal/account"
@@ -30,8 +31,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/retention"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/images"
-	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/tool"
 	"github.com/millrace/millrace/internal/engine/failedfolders"
 	"github.com/millrace/millrace/internal/engine/lease"
@@ -68,7 +69,7 @@ type application struct {
 	disk     *freedisk.Watch
 	engine   *engine.Engine
 	ai       *ai.Service
-	driver   *asyncDriver
+	driver   *executors.Late
 	images   *images.Store
 	tools    *tool.Runner
 	scratch  string // the folder of PDFs on their way
@@ -196,36 +197,11 @@ func (s syncedStore) ConfirmedSource(ctx context.Context, team ids.Team, id ids.
 	return s.DB.ConfirmedSource(ctx, team, id)
 }
 
-// How long a task may go on without its server: contract and shim agree on it.
-const (
-	awayEmbedded = 10 * time.Minute
-	awayShared   = time.Minute
-)
-
-// buildEngine makes what executes runs on this machine.
+// buildEngine makes what executes runs.
 func (h *application) buildEngine(ctx context.Context, s *settings, keep objects.Kept, c credits.Catalog) (err error) {
-	folder, err := filepath.Abs(filepath.Join(s.Data, "attempts"))
+	place, err := h.openExecutor(ctx, s)
 	if err != nil {
 		return err
-	}
-	capacity, err := s.capacity()
-	if err != nil {
-		return err
-	}
-	h.driver = openDriver(ctx, local.Config{
-		Folder: folder, Log: h.log, Now: time.Now, Sandbox: local.Sandbox(s.Sandbox),
-		VCPU: float64(capacity.VCPU), MemoryBytes: int64(capacity.RAMGB) << 30,
-	})
-	if h.images, err = s.openImages(folder, h.log); err != nil {
-		return err
-	}
-	host, err := s.host()
-	if err != nil {
-		return err
-	}
-	away := awayShared
-	if s.embedded() { // there is no other, whatever this machine is called
-		host, away = "embedded", awayEmbedded
 	}
 	space, err := parseSize(s.TaskDisk)
 	if err != nil {
@@ -242,10 +218,10 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 	h.feed = runs.NewFeed(h.db.RunsBridge(), &h.hub, h.log)
 	watched, trouble := h.observe()
 	h.engine = engine.New(engine.Options{
-		Network: s.TaskNetwork, Disk: space, TaskLog: log, FreeDisk: h.disk, Memory: h.memory,
+		Network: s.TaskNetwork, Disk: space, TaskLog: log, FreeDisk: place.disk, Memory: h.memory,
 		Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
 		FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: time.Now},
-		Dir:           folder, Owner: host + " " + rand.Text(), Host: host, AbandonAfter: away,
+		Bytes:         folder.New(place.folder, h.driver), Dir: place.marks, Owner: place.host + " " + rand.Text(), Host: place.host, Scope: place.scope, AbandonAfter: place.away,
 		Changed: h.feed.Changed, Ended: h.feed.Ended, Sampled: h.hub.SetUsage, Log: h.log, Now: time.Now,
 	})
 	h.feed.Wake, h.feed.Cancel = h.engine.Wake, h.engine.Cancel
@@ -342,7 +318,7 @@ func (h *application) background(ctx context.Context, g *errgroup.Group) {
 // it. The heap grows to twice what was last found in use, so this also bounds
 // what it grows to.
 func (h *application) shed() error {
-	<-h.driver.ready
+	<-h.driver.Ready()
 	runtime.GC() // a pool lets go of what it holds at the second collection
 	debug.FreeOSMemory()
 	return nil

@@ -28,12 +28,13 @@ func (r *runner) applySnapshot(ctx context.Context, now snapshot) error {
 	}
 	for key, t := range r.live {
 		s, ok := byKey[key]
-		if t.ended || !ok && !now.at.After(t.submittedAt) {
+		if t.ended || !ok && !r.forgotten(ctx, t, now.at) {
 			continue
 		}
 		if !ok {
 			s = executor.Status{Phase: executor.Gone, Reason: executor.EngineForgot}
 		}
+		t.missingSince, t.queued = time.Time{}, s.Phase == executor.Pending && now.at.Sub(t.submittedAt) >= queuedAfter
 		if s.Fence != "" && s.Fence != t.row.Fence {
 			continue // another worker's attempt
 		}
@@ -52,8 +53,43 @@ func (r *runner) applySnapshot(ctx context.Context, now snapshot) error {
 			}
 		}
 	}
+	r.showQueued()
 	r.sampleUsage(ctx)
 	return nil
+}
+
+// forgotten reports whether an attempt that a snapshot leaves out is gone: not
+// if the snapshot is older, nor before its driver would have forgotten it.
+func (r *runner) forgotten(ctx context.Context, t *attempt, at time.Time) bool {
+	if !at.After(t.submittedAt) {
+		return false
+	}
+	if t.missingSince.IsZero() {
+		t.missingSince = at
+	}
+	caps, err := r.e.Driver.Capabilities(ctx)
+	return err == nil && at.Sub(t.missingSince) >= caps.ForgetsAfter
+}
+
+// queuedAfter is how long an attempt waits on the executor before that shows:
+// every attempt does for a moment.
+const queuedAfter = time.Second
+
+// showQueued shows nodes as queued of which nothing is at work, since the
+// executor has no place for it yet, and as running again when it has.
+func (r *runner) showQueued() {
+	atWork := map[*node]bool{}
+	for _, t := range r.live {
+		atWork[t.node] = atWork[t.node] || !t.queued
+	}
+	for n, works := range atWork {
+		switch {
+		case works && n.row.State == lifecycle.NodeQueued:
+			r.setState(n, lifecycle.NodeRunning)
+		case !works && n.row.State == lifecycle.NodeRunning:
+			r.setState(n, lifecycle.NodeQueued)
+		}
+	}
 }
 
 // endedAttempt is an attempt that has succeeded and whose outputs are not stored yet.

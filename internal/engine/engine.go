@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/diskguard"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/failedfolders"
 	"github.com/millrace/millrace/internal/engine/inputcache"
 	"github.com/millrace/millrace/internal/engine/lease"
@@ -46,8 +47,8 @@ type Journal interface {
 	Advance(ctx context.Context, id ids.Run, fence int64, s runs.Step, now time.Time) error
 	EndRun(ctx context.Context, id ids.Run, fence int64, e runs.Ending, now time.Time) error
 	Cancelling(ctx context.Context, owner string) ([]ids.Run, error)
-	// LiveFences are those of the attempts that should be at work on a host.
-	LiveFences(ctx context.Context, host string) (map[string]bool, error)
+	// LiveFences are those of the attempts that should be at work in a scope.
+	LiveFences(ctx context.Context, scope string) (map[string]bool, error)
 }
 
 // Archive knows what was computed before, and from what.
@@ -103,9 +104,11 @@ type Options struct {
 	Images        Images                // nil: no node can have one
 	FailedFolders *failedfolders.Keeper // of the folders of failed attempts; nil: nothing is kept
 	Catalog       credits.Catalog
-	Dir           string // holds the folders of attempts
-	Owner         string // this worker, unique for its life; it begins with Host and a space
-	Host          string // this machine and folder: who finds its attempts again
+	Dir           string         // what this worker leaves for the next one on its machine
+	Bytes         executor.Files // of the driver's attempts; nil: they are folders in Dir
+	Owner         string         // this worker, unique for its life; it begins with Host and a space
+	Host          string         // this machine and folder, which no other worker has at the same time
+	Scope         string         // where its attempts can be seen: who has the same one adopts them; empty: Host
 	AbandonAfter  time.Duration
 	RetryPause    time.Duration             // the first after an error of the platform; 0: the default
 	Network       bool                      // whether tasks may use it
@@ -147,7 +150,10 @@ const (
 
 // New makes an engine.
 func New(o Options) *Engine {
-	o.RetryPause = cmp.Or(o.RetryPause, defaultPause)
+	o.RetryPause, o.Scope = cmp.Or(o.RetryPause, defaultPause), cmp.Or(o.Scope, o.Host)
+	if o.Bytes == nil {
+		o.Bytes = folder.New(o.Dir, o.Driver)
+	}
 	e := &Engine{
 		Options: o, wake: make(chan struct{}, 1), runners: map[ids.Run]*runner{}, crashed: map[ids.Run]bool{},
 		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log), disk: diskguard.New(o.FreeDisk, o.Driver, o.Log, o.Now),

@@ -22,26 +22,34 @@ type node struct {
 
 // attempt is an attempt that has not ended.
 type attempt struct {
-	node           *node
-	shard          *shard
-	row            runs.Attempt
-	handle         executor.Handle
-	submittedAt    time.Time // when it was submitted
-	logged         int64     // bytes of its log that are in the journal
-	inline         int64     // those at the end of them that are not in an object
-	vcpu           float64
-	ramGB          float64
-	gpu            int
-	stopped        bool
-	ended          bool        // uses no CPU or memory any more
-	lastUsage      usageSample // the last sample
-	cpuPercent     float64     // percent of one core, between the last two
-	progress       float64     // the part of its work that it reports as done
-	startErr       error       // why it cannot start
-	inputsReadOnly bool        // its command cannot change its inputs
+	node         *node
+	shard        *shard
+	row          runs.Attempt
+	handle       executor.Handle
+	submittedAt  time.Time // when it was submitted
+	logged       int64     // bytes of its log that are in the journal
+	inline       int64     // those at the end of them that are not in an object
+	vcpu         float64
+	ramGB        float64
+	gpu          int
+	stopped      bool
+	ended        bool        // uses no CPU or memory any more
+	queued       bool        // waits for a place on the executor
+	missingSince time.Time   // when snapshots began to leave it out; zero while they do not
+	lastUsage    usageSample // the last sample
+	cpuPercent   float64     // percent of one core, between the last two
+	progress     float64     // the part of its work that it reports as done
+	startErr     error       // why it cannot start
 
 	files   map[string]files.File // that come into it, by key
 	secrets map[string]runs.Secret
+}
+
+// handle finds an attempt also where it was not submitted by this worker.
+func (r *runner) handle(t *attempt) executor.Handle {
+	h := t.handle
+	h.Key = r.key(t)
+	return h
 }
 
 // addOpen adds a node to the open ones.

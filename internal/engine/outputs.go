@@ -9,13 +9,10 @@ import (
 	"io"
 	"mime"
 	"path"
-	"path/filepath"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/executor/shim"
-	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
 	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
@@ -71,9 +68,9 @@ func (r *runner) overStorage(ctx context.Context, t *attempt, exit *executor.Exi
 // storeOutput stores one output under a key that contains attempt and fence, so that
 // nobody else can write it.
 func (r *runner) storeOutput(ctx context.Context, t *attempt, i int, o executor.Output) (runs.Output, error) {
-	f, err := outputs.Open(filepath.Join(r.e.Dir, r.key(t).Folder(), shim.WorkFolder), o.Path)
+	f, err := r.e.Bytes.Collect(ctx, r.handle(t), o)
 	if err != nil {
-		return runs.Output{}, fault.Invalid("%s is not there any more", o.Path).WithCause(err)
+		return runs.Output{}, err
 	}
 	defer f.Close()
 	name := path.Base(o.Path)

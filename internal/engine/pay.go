@@ -39,10 +39,10 @@ func (r *runner) pay(ctx context.Context) error {
 }
 
 // pauseClock stops the run's time, unless a task is at work. One that has ended
-// is not, even if nothing of it is kept yet.
+// is not, even if nothing of it is kept yet, nor is one that waits for a place.
 func (r *runner) pauseClock() {
 	for _, t := range r.live {
-		if !t.ended {
+		if !t.ended && !t.queued {
 			return
 		}
 	}
@@ -52,5 +52,10 @@ func (r *runner) pauseClock() {
 // waitsForPlatform reports whether nothing runs although something could: what it waits for
 // is the platform's to bring. A pause before a retry is the workflow's own.
 func (r *runner) waitsForPlatform() bool {
-	return len(r.live) == 0 && len(r.retrying) == 0 && len(r.open) > 0 && len(r.collecting) == 0
+	for _, t := range r.live {
+		if !t.queued {
+			return false
+		}
+	}
+	return len(r.retrying) == 0 && len(r.open) > 0 && len(r.collecting) == 0
 }

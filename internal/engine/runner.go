@@ -188,7 +188,7 @@ func (r *runner) resume(ctx context.Context) error {
 		case ok && s.Fence == t.row.Fence && s.Phase != executor.Gone:
 			t.handle = s.Handle
 			adopted++
-		case t.row.Host == r.e.Host && (!ok || s.Reason == executor.NeverStarted):
+		case t.row.Host == r.e.Scope && (!ok || s.Reason == executor.NeverStarted):
 			r.undoStart(t, s)
 		}
 	}

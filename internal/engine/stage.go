@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -31,7 +29,7 @@ func (r *runner) buildSpec(ctx context.Context, t *attempt) (executor.Spec, erro
 		return executor.Spec{}, err
 	}
 	spec := executor.Spec{
-		Key: r.key(t), Fence: t.row.Fence, Dir: filepath.Join(r.e.Dir, r.key(t).Folder()), Interpreter: n.Interpreter, Command: n.Command,
+		Key: r.key(t), Fence: t.row.Fence, Dir: r.e.Bytes.Folder(r.key(t)), Interpreter: n.Interpreter, Command: n.Command,
 		VCPU: t.vcpu, MemoryBytes: int64(t.ramGB * (1 << 30)), GPU: t.gpu, Timeout: n.Timeout, Grace: stopGrace, AbandonAfter: r.e.AbandonAfter,
 		Network: r.e.Network, DiskBytes: r.e.Disk, LogBytes: r.e.TaskLog,
 	}
@@ -50,11 +48,10 @@ func (r *runner) buildSpec(ctx context.Context, t *attempt) (executor.Spec, erro
 	if seen == (executor.Places{}) {
 		seen = spec.Places()
 	}
-	if err := r.makeFolder(ctx, spec); err != nil {
-		return spec, err
-	}
-	t.inputsReadOnly = caps.InputsReadOnly
-	task, err := r.stageInputs(ctx, t, spec.Places().Inputs, seen)
+	task := r.task(t, seen, &spec)
+	err = r.e.Bytes.Stage(ctx, spec, func(ctx context.Context, object, file string) error {
+		return r.inputCache.Link(ctx, file, caps.InputsReadOnly, object, r.e.openObject)
+	})
 	if err != nil {
 		return spec, err
 	}
@@ -62,7 +59,7 @@ func (r *runner) buildSpec(ctx context.Context, t *attempt) (executor.Spec, erro
 	for name, s := range t.secrets {
 		task.Secrets[name], spec.Secrets = s.Value, append(spec.Secrets, s.Value)
 	}
-	spec.Env, spec.Staged = task.Environment(), task.Staged
+	spec.Env = task.Environment()
 	if err := taskenv.Check(spec.Env); err != nil {
 		return spec, err
 	}
@@ -79,51 +76,40 @@ func (r *runner) secrets(ctx context.Context, n *node) (map[string]runs.Secret, 
 	return r.e.Secrets.SecretsOf(ctx, r.run.ID, n.Secrets, r.e.Now())
 }
 
-func (r *runner) makeFolder(ctx context.Context, spec executor.Spec) error {
-	if p, ok := r.e.Driver.(executor.Preparer); ok {
-		return p.Prepare(ctx, spec.Key)
-	}
-	return os.MkdirAll(spec.Work(), 0o755)
-}
-
-// stageInputs puts a task's inputs into a folder; seen is where the command finds
-// its folders.
-func (r *runner) stageInputs(ctx context.Context, t *attempt, dir string, seen executor.Places) (taskenv.Task, error) {
+// task is what a command sees, whose folders are at places; what it reads is
+// added to the specification.
+func (r *runner) task(t *attempt, places executor.Places, spec *executor.Spec) taskenv.Task {
 	task := taskenv.Task{
 		Run: r.run.ID, Node: t.node.Node, Attempt: t.row.Number, Values: r.values, VCPU: t.vcpu, RAMGB: t.ramGB,
-		Inputs: map[string][]string{}, Lists: map[string]string{}, Progress: path.Join(seen.Temp, taskenv.ProgressFile),
+		Inputs: map[string][]string{}, Lists: map[string]string{}, Progress: path.Join(places.Temp, taskenv.ProgressFile),
 		Shard: t.node.Scatter != nil, Index: t.shard.index,
 	}
 	for port, keys := range r.inputKeys(t.node) {
-		paths, err := r.stageFiles(ctx, t, keys, filepath.Join(dir, port), path.Join(seen.Inputs, port))
-		if err != nil {
-			return task, err
-		}
-		if err := os.WriteFile(filepath.Join(dir, port+".list"), taskenv.Lines(paths), 0o644); err != nil {
-			return task, err
-		}
-		task.Inputs[port], task.Lists[port], task.Staged = paths, path.Join(seen.Inputs, port+".list"), true
+		task.Inputs[port], task.Lists[port] = addInputs(spec, t, keys, places.Inputs, port), path.Join(places.Inputs, port+".list")
+		spec.Inputs = append(spec.Inputs, executor.Input{Path: port + ".list", Text: taskenv.Lines(task.Inputs[port])})
 	}
-	return task, r.stageItem(ctx, t, &task, dir, seen)
+	if task.Shard {
+		item, isFile := r.item(t.shard)
+		task.Item = item
+		if isFile {
+			task.Item = addInputs(spec, t, []string{item}, places.Inputs, ".item")[0] // no port is called that
+		}
+	}
+	spec.Staged = len(spec.Inputs) > 0
+	return task
 }
 
-// stageItem gives a shard its value; one that is a file of the team is brought
-// along.
-func (r *runner) stageItem(ctx context.Context, t *attempt, task *taskenv.Task, dir string, seen executor.Places) error {
-	if !task.Shard {
-		return nil
+// addInputs adds files to a folder as <index>/<name> and returns their paths as
+// the command sees them.
+func addInputs(spec *executor.Spec, t *attempt, keys []string, inputs, folder string) []string {
+	paths := make([]string, len(keys))
+	for i, key := range keys {
+		f := t.files[key]
+		place := path.Join(folder, strconv.Itoa(i), taskenv.StagedName(f.Name))
+		spec.Inputs = append(spec.Inputs, executor.Input{Path: place, Object: f.Blob})
+		paths[i] = path.Join(inputs, place)
 	}
-	item, isFile := r.item(t.shard)
-	task.Item = item
-	if !isFile {
-		return nil
-	}
-	const folder = ".item" // no port is called that
-	paths, err := r.stageFiles(ctx, t, []string{item}, filepath.Join(dir, folder), path.Join(seen.Inputs, folder))
-	if err == nil {
-		task.Item, task.Staged = paths[0], true
-	}
-	return err
+	return paths
 }
 
 // item is a shard's value as text, and whether it is the key of one of the
@@ -162,28 +148,6 @@ func (r *runner) inputKeys(n *node) map[string][]string {
 		ports[e.TargetHandle] = append(ports[e.TargetHandle], r.produced.Keys(e.Source, e.SourceHandle)...)
 	}
 	return ports
-}
-
-// stageFiles puts files into a folder as <index>/<name> and returns their paths as
-// the command sees them.
-func (r *runner) stageFiles(ctx context.Context, t *attempt, keys []string, dir, seen string) ([]string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	paths := make([]string, len(keys))
-	for i, key := range keys {
-		f := t.files[key]
-		name := taskenv.StagedName(f.Name)
-		place := filepath.Join(dir, strconv.Itoa(i))
-		if err := os.Mkdir(place, 0o755); err != nil {
-			return nil, err
-		}
-		if err := r.inputCache.Link(ctx, filepath.Join(place, name), t.inputsReadOnly, f.Blob, r.e.openObject); err != nil {
-			return nil, err
-		}
-		paths[i] = path.Join(seen, strconv.Itoa(i), name)
-	}
-	return paths, nil
 }
 
 func (e *Engine) openObject(ctx context.Context, key string) (io.ReadCloser, error) {

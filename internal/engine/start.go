@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -104,7 +102,7 @@ func (r *runner) newAttempt(n *node, s *shard) *attempt {
 	t.vcpu, t.ramGB, t.gpu = r.resources(n, s)
 	t.row = runs.Attempt{
 		Node: n.ID, Shard: s.index, Number: s.attempt + 1, Fence: fmt.Sprintf("%d-%s", r.run.Fence, strings.ToLower(rand.Text()[:12])),
-		Host: r.e.Host, State: runs.AttemptStarted, Item: s.item, Memory: int64(t.ramGB * (1 << 30)), StartedAt: now, AbandonedAt: now.Add(r.e.AbandonAfter),
+		Host: r.e.Scope, State: runs.AttemptStarted, Item: s.item, Memory: int64(t.ramGB * (1 << 30)), StartedAt: now, AbandonedAt: now.Add(r.e.AbandonAfter),
 	}
 	return t
 }
@@ -160,7 +158,7 @@ func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 	if kind == fault.KindInternal || kind == fault.KindUnavailable && t.node.Image == "" {
 		return err
 	}
-	r.e.logError(ctx, "cannot remove an attempt's folder", os.RemoveAll(filepath.Join(r.e.Dir, r.key(t).Folder())))
+	r.e.logError(ctx, "cannot remove an attempt's folder", r.e.Bytes.Discard(ctx, r.key(t)))
 	code := lifecycle.NodeFailedCode
 	switch {
 	case fault.Is(err, fault.KindNotFound):

@@ -2,12 +2,10 @@ package engine
 
 import (
 	"context"
-	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/taskenv"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -34,7 +32,7 @@ func (r *runner) sampleUsage(ctx context.Context) {
 		if measured {
 			r.measure(ctx, meter, t, &sample)
 		}
-		if done, total, ok := taskenv.ProgressOf(filepath.Join(r.e.Dir, r.key(t).Folder())); ok {
+		if done, total, ok := r.e.Bytes.Progress(ctx, r.handle(t)); ok {
 			t.progress = max(t.progress, done/total)
 			sample.Node, sample.NodeName = t.node.ID, t.node.Name
 			sample.Step = t.node.Name + ": " + strconv.FormatFloat(done, 'f', -1, 64) + "/" + strconv.FormatFloat(total, 'f', -1, 64)

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/inputcache"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/suspects"
@@ -153,7 +151,7 @@ func (e *Engine) prepare(ctx context.Context, c admission.Claim, claimed runs.Cl
 
 func (e *Engine) takeOver(ctx, runCtx context.Context) {
 	began := e.leases.ClaimStart()
-	t := runs.TakeOver{Owner: e.Owner, Host: e.Host, AbandonAfter: e.AbandonAfter, Held: e.leases.Held(), Started: !e.tookOver}
+	t := runs.TakeOver{Owner: e.Owner, Host: e.Host, Scope: e.Scope, AbandonAfter: e.AbandonAfter, Held: e.leases.Held(), Started: !e.tookOver}
 	taken, err := e.Queue.TakeOver(ctx, t, e.Now(), e.Now().Add(lease.Length))
 	e.logError(ctx, "cannot take over runs", err)
 	e.tookOver = e.tookOver || err == nil
@@ -284,7 +282,9 @@ func (e *Engine) renewAttempts(ctx context.Context) {
 
 // keepFailedFolder keeps the working folder of an attempt, if it failed.
 func (e *Engine) keepFailedFolder(ctx context.Context, h executor.Handle) {
-	e.logError(ctx, "cannot keep a failed folder", e.FailedFolders.Keep(ctx, h.Key, filepath.Join(e.Dir, h.Key.Folder(), shim.WorkFolder)))
+	if dir := e.Bytes.Folder(h.Key); dir != "" {
+		e.logError(ctx, "cannot keep a failed folder", e.FailedFolders.Keep(ctx, h.Key, executor.Spec{Dir: dir}.Work()))
+	}
 }
 
 // removeOrphans ends attempts of runs that have ended or moved to another
@@ -296,7 +296,7 @@ func (e *Engine) removeOrphans(ctx context.Context) {
 		e.logError(ctx, "cannot look at attempts", err)
 		return
 	}
-	wanted, err := e.Journal.LiveFences(ctx, e.Host)
+	wanted, err := e.Journal.LiveFences(ctx, e.Scope)
 	if err != nil {
 		e.logError(ctx, "cannot read which attempts are wanted", err)
 		return

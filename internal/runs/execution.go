@@ -45,7 +45,8 @@ type Claimed struct {
 // TakeOver is a worker that looks for runs which nobody holds.
 type TakeOver struct {
 	Owner        string        // begins with Host and a space
-	Host         string        // whose tasks it sees; earlier workers on it are gone
+	Host         string        // earlier workers on it are gone
+	Scope        string        // whose tasks it sees; empty: those of Host
 	AbandonAfter time.Duration // after which tasks have ended that nobody renewed
 	Held         map[ids.Run]bool
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -61,7 +62,7 @@ func (db *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Tim
 			WHERE status = 'running' AND (lease_until <= $1 OR `+whose+`)
 				AND (lease_until <= $3 OR NOT EXISTS (
 					SELECT 1 FROM run_attempts a WHERE a.run_id = runs.id AND a.state = 'started' AND a.host <> $4))
-			`+tx.dialect.skipLocked, micros(now), owner, micros(now.Add(-t.AbandonAfter)), t.Host)
+			`+tx.dialect.skipLocked, micros(now), owner, micros(now.Add(-t.AbandonAfter)), cmp.Or(t.Scope, t.Host))
 		if err != nil {
 			return err
 		}

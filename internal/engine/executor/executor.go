@@ -52,6 +52,8 @@ type Spec struct {
 	// Staged says that the engine has put files under in/, too. A sandboxed
 	// command can read them and not change them.
 	Staged bool `json:"staged,omitempty"`
+	// Inputs are what Files.Stage brings there.
+	Inputs []Input `json:"inputs,omitempty"`
 	// Root is an unpacked image, or empty for the executor's own programs.
 	Root string `json:"root,omitempty"`
 
@@ -118,7 +120,8 @@ type Capabilities struct {
 	VCPU           float64
 	MemoryBytes    int64
 	GPU            int
-	NotEnforced    []string // limits that are asked for but not held, as words: "cpu", "memory", "disk", "network"
+	ForgetsAfter   time.Duration // how long a snapshot may leave an attempt out that is there
+	NotEnforced    []string      // limits that are asked for but not held, as words: "cpu", "memory", "disk", "network"
 }
 
 // Driver executes attempts. All methods may be called at the same time.

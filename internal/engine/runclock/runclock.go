@@ -128,6 +128,7 @@ func timeAtWork(from, to time.Time, list []executor.Status) (worked time.Duratio
 	var exits []executor.Exit
 	for _, s := range list {
 		switch {
+		case s.Phase == executor.Pending: // waits for a place
 		case !s.Phase.Final() && !s.At.After(from):
 			busy = true // all the while, as far as is known
 		case !s.Phase.Final():

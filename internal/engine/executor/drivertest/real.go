@@ -11,7 +11,7 @@ import (
 
 // RunReal holds a driver to the promises that only real processes can keep.
 func RunReal(t *testing.T, make Maker) {
-	for name, promise := range map[string]func(*testing.T, *Bench){
+	for name, promise := range map[string]func(*testing.T, *Fixture){
 		"a task that needs too much memory is told apart": memory,
 		"what a task uses is known while it runs":         usage,
 		"five thousand outputs are hashed":                manyOutputs,
@@ -23,18 +23,18 @@ func RunReal(t *testing.T, make Maker) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			promise(t, NewBench(t, make))
+			promise(t, NewFixture(t, make))
 		})
 	}
 }
 
-func memory(t *testing.T, b *Bench) {
+func memory(t *testing.T, b *Fixture) {
 	s := b.Spec(t, `held=$(head -c 120000000 /dev/zero | tr '\0' x); sleep 60; echo ${#held}`)
 	s.MemoryBytes = 100 << 20
 	b.want(t, b.Do(t, s), executor.OutOfMemory)
 }
 
-func usage(t *testing.T, b *Bench) {
+func usage(t *testing.T, b *Fixture) {
 	meter, ok := b.Driver.(executor.Meter)
 	if !ok {
 		t.Fatal("the driver measures nothing")
@@ -53,7 +53,7 @@ func usage(t *testing.T, b *Bench) {
 	}
 }
 
-func manyOutputs(t *testing.T, b *Bench) {
+func manyOutputs(t *testing.T, b *Fixture) {
 	s := b.Spec(t, "mkdir p; cd p; for i in {1..5000}; do echo $i > $i.txt; done")
 	s.Outputs = []executor.OutputPattern{{Port: "all", Path: "p/*.txt", Many: true}}
 	seen := b.Do(t, s)
@@ -71,7 +71,7 @@ func manyOutputs(t *testing.T, b *Bench) {
 // twoGB is the SHA-256 of 2 GB of zeros.
 const twoGB = "a7c744c13cc101ed66c29f672f92455547889cc586ce6d44fe76ae824958ea51"
 
-func largeOutput(t *testing.T, b *Bench) {
+func largeOutput(t *testing.T, b *Fixture) {
 	s := b.Spec(t, "truncate -s 2G large")
 	s.Outputs = []executor.OutputPattern{{Port: "large", Path: "large"}}
 	seen := b.Do(t, s)
@@ -81,21 +81,21 @@ func largeOutput(t *testing.T, b *Bench) {
 	}
 }
 
-func abandoned(t *testing.T, b *Bench) {
+func abandoned(t *testing.T, b *Fixture) {
 	s := b.Spec(t, "sleep 600")
-	s.Away = 10 * time.Second
+	s.AbandonAfter = 10 * time.Second
 	b.want(t, b.Do(t, s), executor.Abandoned)
 }
 
-func renewed(t *testing.T, b *Bench) {
-	keeper, ok := b.Driver.(executor.Keeper)
+func renewed(t *testing.T, b *Fixture) {
+	keeper, ok := b.Driver.(executor.Renewer)
 	if !ok {
 		t.Fatal("the driver renews nothing")
 	}
 	s := b.Spec(t, "sleep 20")
-	s.Away = 10 * time.Second
+	s.AbandonAfter = 10 * time.Second
 	h := b.Submit(t, s)
-	b.want(t, b.Await(t, h, func(seen executor.Seen) bool {
+	b.want(t, b.Await(t, h, func(seen executor.Status) bool {
 		if err := keeper.Renew(t.Context(), h); err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func renewed(t *testing.T, b *Bench) {
 	}), executor.ExitedZero)
 }
 
-func noProgram(t *testing.T, b *Bench) {
+func noProgram(t *testing.T, b *Fixture) {
 	s := b.Spec(t, "1 + 1")
 	s.Interpreter = "no-such-interpreter"
 	seen := b.Do(t, s)
@@ -113,7 +113,7 @@ func noProgram(t *testing.T, b *Bench) {
 	}
 }
 
-func longCommand(t *testing.T, b *Bench) {
+func longCommand(t *testing.T, b *Fixture) {
 	s := b.Spec(t, fmt.Sprintf("echo begin\n# %s\necho end", strings.Repeat("long ", 100_000)))
 	h := b.Submit(t, s)
 	b.want(t, b.End(t, h), executor.ExitedZero)

@@ -1,5 +1,3 @@
-// Package folder keeps the files of attempts whose folders worker and task both
-// see: those on this machine, and those on a file system that a cluster shares.
 package folder
 
 import (

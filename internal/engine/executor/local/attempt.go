@@ -40,7 +40,7 @@ type metadata struct {
 
 func (a *attempt) metadata() (json.RawMessage, error) {
 	s := a.spec
-	s.Command, s.Env, s.Secrets, s.Outputs = "", nil, nil, nil
+	s.Command, s.Env, s.Secrets, s.Inputs, s.Outputs = "", nil, nil, nil, nil
 	return json.Marshal(metadata{Spec: s, Slot: a.slot, Devices: a.devices})
 }
 

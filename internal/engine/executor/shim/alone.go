@@ -6,51 +6,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Alone carries out one attempt in this process, without a server to talk to.
+// Alone executes one attempt in this process, without a server to talk to.
 type Alone struct{ task *task }
 
-// NewAlone makes one. What the attempt uses is told from time to time, on the
+// NewAlone makes one. What the attempt uses is reported from time to time, on the
 // goroutine that also keeps its log.
 func NewAlone(l Launch, sampled func(Usage)) *Alone {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
-	s := &shim{commands: commands{born: map[int]*command{}}}
-	s.alone = func(r Report) {
-		if r.Sample != nil {
-			sampled(r.Sample.Usage)
-		}
-	}
-	return &Alone{task: newTask(l, s)}
+	return &Alone{newTask(l, &shim{commands: commands{running: map[int]*command{}}, alone: sampled})}
 }
 
 // Run returns when nothing of the attempt is left.
-func (a *Alone) Run() Exit { return a.task.carryOut() }
+func (a *Alone) Run() Exit { return a.task.execute() }
 
-// Never is the end of an attempt that could not even begin.
-func (a *Alone) Never(why error, noProgram bool) Exit {
-	e := a.task.never(why)
-	e.NoProgram = noProgram
-	return e
-}
+// NeverStarted is the end of an attempt that could not even begin.
+func (a *Alone) NeverStarted(why error) Exit { return a.task.neverStarted(why) }
 
 // Stop ends the command as its server wishes, Preempt as the machine does.
 func (a *Alone) Stop(grace time.Duration) { a.task.stop(grace) }
 
 // Preempt ends the command because the machine asks for it.
 func (a *Alone) Preempt() {
-	s := a.task.shim
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.shutdown = true
+	a.task.shim.mu.Lock()
+	defer a.task.shim.mu.Unlock()
+	a.task.shim.shutdown = true
 }
 
 // Renewed says how often the server has said that it wants the attempt.
 func (a *Alone) Renewed(times int64) { a.task.renewals.Store(times) }
 
-// SyncLog brings the log to where others can read it. It is called with a
-// sample.
-func (a *Alone) SyncLog() {
-	if a.task.log.file >= 0 {
-		_ = unix.Fdatasync(a.task.log.file)
-	}
-}
+// SyncLog brings the log to where others can read it. It is called with a sample.
+func (a *Alone) SyncLog() { _ = unix.Fdatasync(a.task.log.file) }

@@ -50,7 +50,7 @@ type shim struct {
 	prepared map[string]*prepared
 	server   *net.UnixConn // nil while none is there
 	shutdown bool          // the machine goes down
-	alone    func(Report)  // in place of a server; nil where there may be one
+	alone    func(Usage)   // in place of a server; nil where there may be one
 }
 
 // serve executes the orders of one server after the other, and returns when
@@ -149,8 +149,8 @@ func (s *shim) serveOne(conn *net.UnixConn) (leave bool) {
 // report sends to the server, if there is one. One that does not read is
 // disconnected: it will connect again. The lock is held.
 func (s *shim) report(r Report) {
-	if s.alone != nil {
-		s.alone(r)
+	if s.alone != nil && r.Sample != nil {
+		s.alone(r.Sample.Usage)
 	}
 	if s.server == nil {
 		return

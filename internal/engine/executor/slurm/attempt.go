@@ -50,8 +50,8 @@ type attempt struct {
 func newAttempt(installation string, s executor.Spec, f job.Folder, now time.Time) *attempt {
 	a := attemptOf(installation, aboutOf(s, now), f)
 	a.at = now
-	if s.Away > 0 {
-		a.control.Until, a.renewed = now.Add(s.Away), now
+	if s.AbandonAfter > 0 {
+		a.control.Until, a.renewed = now.Add(s.AbandonAfter), now
 	}
 	return a
 }

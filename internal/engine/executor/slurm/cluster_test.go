@@ -22,7 +22,7 @@ func letGo(t *testing.T, s executor.Spec) {
 	}
 }
 
-func ranOnce(t *testing.T, b *drivertest.Bench, h executor.Handle) {
+func ranOnce(t *testing.T, b *drivertest.Fixture, h executor.Handle) {
 	t.Helper()
 	seen := b.End(t, h)
 	if seen.Reason != executor.ExitedNonZero || seen.Exit.Code != 4 {
@@ -34,7 +34,7 @@ func ranOnce(t *testing.T, b *drivertest.Bench, h executor.Handle) {
 }
 
 func shownToNobody(t *testing.T) {
-	b := drivertest.NewBench(t, maker)
+	b := drivertest.NewFixture(t, maker)
 	s := b.Spec(t, waits)
 	s.Env = map[string]string{"SECRET_A": "correct-horse-battery", "PLAIN": "plain-value-of-a-variable"}
 	s.Secrets = []string{"correct-horse-battery"}
@@ -54,7 +54,7 @@ func shownToNobody(t *testing.T) {
 }
 
 func impossible(t *testing.T) {
-	b := drivertest.NewBench(t, maker)
+	b := drivertest.NewFixture(t, maker)
 	s := b.Spec(t, "true")
 	s.VCPU = 1000
 	seen := b.Do(t, s)
@@ -69,7 +69,7 @@ func impossible(t *testing.T) {
 }
 
 func gpus(t *testing.T) {
-	b := drivertest.NewBench(t, maker)
+	b := drivertest.NewFixture(t, maker)
 	s := b.Spec(t, `echo "${CUDA_VISIBLE_DEVICES:-none}"`)
 	s.GPU = 2
 	h := b.Submit(t, s)
@@ -80,7 +80,7 @@ func gpus(t *testing.T) {
 }
 
 func orphan(t *testing.T) {
-	b := drivertest.NewBench(t, maker)
+	b := drivertest.NewFixture(t, maker)
 	s := b.Spec(t, waits)
 	h := b.Submit(t, s)
 	b.AwaitLog(t, h, "ran\n")
@@ -96,7 +96,7 @@ func orphan(t *testing.T) {
 }
 
 func startedTwice(t *testing.T) {
-	b := drivertest.NewBench(t, maker)
+	b := drivertest.NewFixture(t, maker)
 	s := b.Spec(t, waits)
 	h := b.Submit(t, s)
 	b.AwaitLog(t, h, "ran\n")
@@ -110,7 +110,7 @@ func startedTwice(t *testing.T) {
 
 func contained(t *testing.T) {
 	container := strings.Fields("bwrap --ro-bind {root} / --dev /dev --proc /proc --tmpfs /tmp --bind {work} {work} --bind {temp} {temp} --chdir {work}")
-	b := drivertest.NewBench(t, func(t testing.TB, folder string) drivertest.Subject {
+	b := drivertest.NewFixture(t, func(t testing.TB, folder string) drivertest.Subject {
 		return subject(t, slurm.Config{Folder: folder, Container: container})
 	})
 	s := b.Spec(t, "ls ..; touch /usr/x 2>/dev/null || echo sealed; echo made > out")
@@ -153,7 +153,7 @@ func TestSettingsOfSbatchCannotBecomeAnythingElse(t *testing.T) {
 func killedController(t *testing.T) {
 	dir := cluster(t)
 	control := func(what, daemon string) { command(t, filepath.Join(dir, "control"), what, daemon) }
-	b := drivertest.NewBench(t, maker)
+	b := drivertest.NewFixture(t, maker)
 	begin := func() (executor.Spec, executor.Handle) {
 		s := b.Spec(t, waits)
 		h := b.Submit(t, s)
@@ -183,7 +183,7 @@ func killedController(t *testing.T) {
 	drivertest.Eventually(t, func() bool {
 		// What Slurm makes of its machines meanwhile is its own affair.
 		command(t, "sh", "-c", "scontrol update nodename=n1,n2 state=resume || true")
-		seen, _ := b.See(t, lateHandle)
+		seen, _ := b.Find(t, lateHandle)
 		return seen.Phase == executor.Running
 	}, func() string { return command(t, "squeue", "--all") + command(t, "sinfo") })
 	for _, s := range []executor.Spec{third, unsaved, late} {

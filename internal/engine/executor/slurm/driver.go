@@ -38,7 +38,7 @@ type Driver struct {
 
 	mu       sync.Mutex
 	closed   bool
-	caps     executor.Caps
+	caps     executor.Capabilities
 	attempts map[string]*attempt // by the names of their folders
 	waiting  []*attempt          // to be submitted, in order of arrival
 	scanned  time.Time
@@ -49,7 +49,7 @@ var (
 	_ executor.Driver   = (*Driver)(nil)
 	_ executor.Preparer = (*Driver)(nil)
 	_ executor.Watcher  = (*Driver)(nil)
-	_ executor.Keeper   = (*Driver)(nil)
+	_ executor.Renewer  = (*Driver)(nil)
 	_ executor.Meter    = (*Driver)(nil)
 )
 
@@ -65,7 +65,7 @@ func (d *Driver) Close() error {
 }
 
 // Capabilities tells what the cluster has, as it was last asked.
-func (d *Driver) Capabilities(context.Context) (executor.Caps, error) {
+func (d *Driver) Capabilities(context.Context) (executor.Capabilities, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.caps, nil
@@ -168,7 +168,7 @@ func (d *Driver) jobOf(s executor.Spec) (job.Job, error) {
 	}
 	l := shim.Launch{
 		ID: s.Key.Folder(), Fence: s.Fence, Folder: s.Dir, Env: command.Variables(env), Dir: places.Work,
-		Memory: s.MemoryBytes, Disk: s.DiskBytes, Log: s.LogBytes, Timeout: s.Timeout, Grace: s.Grace, Away: s.Away, Outputs: s.Outputs,
+		Memory: s.MemoryBytes, Disk: s.DiskBytes, Log: s.LogBytes, Timeout: s.Timeout, Grace: s.Grace, AbandonAfter: s.AbandonAfter, Outputs: s.Outputs,
 		NotEnforced: d.notEnforced(),
 	}
 	script := filepath.Join(places.Temp, ".millrace-command") // a container shows this folder
@@ -186,7 +186,7 @@ func (d *Driver) jobOf(s executor.Spec) (job.Job, error) {
 		j.Sealed, err = d.sealer.seal(s.Fence, secret)
 	}
 	if err == nil {
-		l.About, err = json.Marshal(aboutOf(s, d.config.Now()))
+		l.Metadata, err = json.Marshal(aboutOf(s, d.config.Now()))
 	}
 	j.Launch = l
 	return j, err
@@ -200,7 +200,7 @@ func makeFolder(path string) error {
 }
 
 func aboutOf(s executor.Spec, now time.Time) about {
-	known := about{Key: s.Key, Fence: s.Fence, VCPU: s.VCPU, Memory: s.MemoryBytes, GPU: s.GPU, Away: s.Away, Root: s.Root, At: now}
+	known := about{Key: s.Key, Fence: s.Fence, VCPU: s.VCPU, Memory: s.MemoryBytes, GPU: s.GPU, Away: s.AbandonAfter, Root: s.Root, At: now}
 	if s.Timeout > 0 {
 		known.Limit = s.Timeout + s.Grace
 	}
@@ -238,28 +238,28 @@ func (d *Driver) handle(k executor.Key) executor.Handle {
 
 // Snapshot lists what was submitted and not released, by whichever server on
 // the folder.
-func (d *Driver) Snapshot(context.Context) ([]executor.Seen, error) {
+func (d *Driver) Snapshot(context.Context) ([]executor.Status, error) {
 	if err := d.rescan(); err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	seen := make([]executor.Seen, 0, len(d.attempts))
+	seen := make([]executor.Status, 0, len(d.attempts))
 	for _, a := range d.attempts {
 		seen = append(seen, d.seen(a))
 	}
 	return seen, nil
 }
 
-func (d *Driver) seen(a *attempt) executor.Seen {
-	return executor.Seen{
+func (d *Driver) seen(a *attempt) executor.Status {
+	return executor.Status{
 		Handle: d.handle(a.about.Key), Fence: a.about.Fence,
 		Phase: a.phase, Reason: a.reason, Detail: a.detail, Host: a.node, Exit: a.exit, At: a.at,
 	}
 }
 
 // Watch tells of every change that it can.
-func (d *Driver) Watch(ctx context.Context) <-chan executor.Seen {
+func (d *Driver) Watch(ctx context.Context) <-chan executor.Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	w := d.watchers.add(d.closed)
@@ -328,7 +328,7 @@ func (d *Driver) Usage(_ context.Context, h executor.Handle) (executor.Usage, er
 }
 
 // Marks tell when the log was written.
-func (d *Driver) Marks(_ context.Context, h executor.Handle, offset int64) ([]executor.Mark, error) {
+func (d *Driver) Marks(_ context.Context, h executor.Handle, offset int64) ([]executor.LogMark, error) {
 	a := d.find(h)
 	if a == nil {
 		return nil, unknown(h)

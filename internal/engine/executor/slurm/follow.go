@@ -142,7 +142,7 @@ func (d *Driver) record(a *attempt, e *executor.Exit, now time.Time) {
 		exit.Start = a.startedAt
 	}
 	a.exit, a.recorded = &exit, true
-	phase, reason := executor.Verdict(a.about.Fence, &exit, executor.Word{})
+	phase, reason := executor.Outcome(a.about.Fence, &exit, executor.DriverStatus{})
 	detail := exit.StartFailed
 	if exit.NoProgram {
 		detail = "the machines of the cluster have no program of that name: set `interpreter` to one that they have, such as sh"

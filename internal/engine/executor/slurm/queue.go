@@ -53,7 +53,7 @@ func (d *Driver) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	vcpu, memory, gpus, err := d.client.machines(ctx, d.config.Partition)
-	c := executor.Caps{Ready: true, Images: d.images(), Root: "slurm", NotEnforced: d.notEnforced(), VCPU: vcpu, MemoryBytes: memory, GPU: gpus}
+	c := executor.Capabilities{Ready: true, Images: d.images(), System: "slurm", ForgetsAfter: d.config.Lag, NotEnforced: d.notEnforced(), VCPU: vcpu, MemoryBytes: memory, GPU: gpus}
 	switch {
 	case err != nil:
 		c.Ready, c.Problem = false, "Slurm does not answer: "+err.Error()
@@ -233,7 +233,7 @@ func (d *Driver) over(a *attempt, j slurmJob) {
 	}
 	switch {
 	case a.folder.Claimed():
-		phase, reason := executor.Verdict(a.about.Fence, nil, wordOf(reason))
+		phase, reason := executor.Outcome(a.about.Fence, nil, wordOf(reason))
 		d.conclude(a, phase, reason, "Slurm says "+j.state)
 	case stopped:
 		d.conclude(a, executor.Ended, executor.Cancelled, "")
@@ -244,11 +244,11 @@ func (d *Driver) over(a *attempt, j slurmJob) {
 	}
 }
 
-func wordOf(r executor.Reason) executor.Word {
+func wordOf(r executor.Reason) executor.DriverStatus {
 	if r == executor.NodeLost || r == executor.Lost {
-		return executor.Word{Phase: executor.Gone, Reason: r}
+		return executor.DriverStatus{Phase: executor.Gone, Reason: r}
 	}
-	return executor.Word{Phase: executor.Ended, Reason: r}
+	return executor.DriverStatus{Phase: executor.Ended, Reason: r}
 }
 
 // forgotten is the end of waiting for a job that nobody knows.

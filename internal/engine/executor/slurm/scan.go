@@ -66,7 +66,7 @@ func (d *Driver) adopt(id string) {
 	}
 	var told about
 	if err == nil {
-		err = json.Unmarshal(j.Launch.About, &told)
+		err = json.Unmarshal(j.Launch.Metadata, &told)
 	}
 	if err != nil || told.Key.Folder() != id {
 		d.config.Log.Error("cannot read what an earlier server submitted", slog.String("attempt", id), slog.Any("error", err))
@@ -97,7 +97,7 @@ func Roots(folder string) (roots []string, err error) {
 		j, jobErr := job.Folder(folder + "/" + e.Name()).Job()
 		var told about
 		if jobErr == nil {
-			jobErr = json.Unmarshal(j.Launch.About, &told)
+			jobErr = json.Unmarshal(j.Launch.Metadata, &told)
 		}
 		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !errors.Is(jobErr, fs.ErrNotExist) {
 			err = errors.Join(err, jobErr)

@@ -24,9 +24,9 @@ import (
 // Where the small shim was not built, the test program is its own.
 func TestMain(m *testing.M) {
 	switch {
-	case job.Asked(os.Args):
+	case job.IsJobCall(os.Args):
 		syscall.Exit(job.Main(os.Args))
-	case shim.Asked(os.Args):
+	case shim.IsShimCall(os.Args):
 		syscall.Exit(shim.Main(os.Args))
 	}
 	os.Exit(m.Run())

@@ -3,15 +3,15 @@ package slurm
 import "github.com/millrace/millrace/internal/engine/executor"
 
 // watchers are told of changes. The driver's lock guards them.
-type watchers struct{ all map[chan executor.Seen]bool }
+type watchers struct{ all map[chan executor.Status]bool }
 
-func newWatchers() *watchers { return &watchers{map[chan executor.Seen]bool{}} }
+func newWatchers() *watchers { return &watchers{map[chan executor.Status]bool{}} }
 
 // watchBuffer is how far a watcher may lag before it misses something.
 const watchBuffer = 1024
 
-func (w *watchers) add(closed bool) chan executor.Seen {
-	c := make(chan executor.Seen, watchBuffer)
+func (w *watchers) add(closed bool) chan executor.Status {
+	c := make(chan executor.Status, watchBuffer)
 	if closed {
 		close(c)
 		return c
@@ -20,7 +20,7 @@ func (w *watchers) add(closed bool) chan executor.Seen {
 	return c
 }
 
-func (w *watchers) remove(c chan executor.Seen) {
+func (w *watchers) remove(c chan executor.Status) {
 	if w.all[c] {
 		delete(w.all, c)
 		close(c)
@@ -33,7 +33,7 @@ func (w *watchers) close() {
 	}
 }
 
-func (w *watchers) tell(s executor.Seen) {
+func (w *watchers) tell(s executor.Status) {
 	for c := range w.all {
 		select {
 		case c <- s:

@@ -26,10 +26,10 @@ func Command(p shim.Program, f Folder) []string {
 	return append(append([]string{}, p...), runFlag, string(f))
 }
 
-// Asked reports whether a program was started as a job. It then calls Main and
+// IsJobCall reports whether a program was started as a job. It then calls Main and
 // exits with what that returns, before it does anything else.
-func Asked(args []string) bool {
-	return len(args) > 2 && args[len(args)-2] == runFlag && (len(args) == 3 || shim.Asked(args))
+func IsJobCall(args []string) bool {
+	return len(args) > 2 && args[len(args)-2] == runFlag && (len(args) == 3 || shim.IsShimCall(args))
 }
 
 const (
@@ -55,13 +55,13 @@ func Main(args []string) int {
 	folder := Folder(filepath.Clean(args[len(args)-1]))
 	j, err := folder.Job()
 	if err != nil {
-		return shim.Unusable
+		return shim.BadArguments
 	}
 	switch err := folder.Claim(j.Launch.Fence); {
 	case errors.Is(err, fs.ErrExist):
-		return shim.Doubled
+		return shim.AlreadyRunning
 	case err != nil:
-		return shim.Broken
+		return shim.Failed
 	}
 	r := &runner{folder: folder, job: j, signals: make(chan os.Signal, 8), done: make(chan struct{})}
 	signal.Notify(r.signals, unix.SIGUSR1, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
@@ -73,7 +73,7 @@ func Main(args []string) int {
 // program is this one, as it was started.
 func program(args []string) shim.Program {
 	self, _ := os.Executable()
-	if shim.Asked(args) {
+	if shim.IsShimCall(args) {
 		return shim.Self(self)
 	}
 	return shim.Small(self)
@@ -101,11 +101,13 @@ func (r *runner) carryOut(p shim.Program) shim.Exit {
 	case errors.Is(why, errStopped):
 		a.Stop(0)
 	case errors.Is(why, errLate):
-		e := a.Never(why, false)
+		e := a.NeverStarted(why)
 		e.StartFailed, e.Abandoned = "", true
 		return e
 	case why != nil:
-		return a.Never(why, errors.Is(why, exec.ErrNotFound))
+		e := a.NeverStarted(why)
+		e.NoProgram = errors.Is(why, exec.ErrNotFound)
+		return e
 	}
 	r.logged = a.SyncLog
 	var listening sync.WaitGroup
@@ -230,7 +232,7 @@ func (r *runner) askSecrets(l *shim.Launch) error {
 // listen heeds the server and the cluster while the command runs.
 func (r *runner) listen(a *shim.Alone) {
 	every := listenEvery
-	if away := r.job.Launch.Away; away > 0 {
+	if away := r.job.Launch.AbandonAfter; away > 0 {
 		every = min(every, max(away/10, 10*time.Millisecond))
 	}
 	look := time.NewTicker(every)

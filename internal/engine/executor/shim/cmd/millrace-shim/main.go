@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	if job.Asked(os.Args) {
+	if job.IsJobCall(os.Args) {
 		os.Exit(job.Main(os.Args))
 	}
 	os.Exit(shim.Main(os.Args))

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/millrace/millrace/cmd/millrace/executors"
+	"github.com/millrace/millrace/internal/engine/diskguard"
+	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/executor/slurm"
+	"github.com/millrace/millrace/internal/freedisk"
+)
+
+// How long a task may go on without its server: contract and shim agree on it.
+// On a cluster the word that it is wanted goes through files, so it comes less
+// often.
+const (
+	awayEmbedded = 10 * time.Minute
+	awayShared   = time.Minute
+	awayCluster  = 10 * time.Minute
+)
+
+// workplace is where tasks run, and who else sees them.
+type workplace struct {
+	folder string // of the attempts
+	marks  string // of this machine alone
+	host   string // this server, whatever it was called before
+	scope  string // who has the same one finds its attempts
+	away   time.Duration
+	disk   diskguard.Disk
+}
+
+// serversDisk is one that tasks take up nothing of, so that ending them would
+// not help.
+type serversDisk struct{ *freedisk.Watch }
+
+func (serversDisk) NearlyNone() bool { return false }
+
+// openExecutor begins with the executor that was asked for.
+func (h *application) openExecutor(ctx context.Context, s *settings) (w workplace, err error) {
+	if w.marks, err = filepath.Abs(filepath.Join(s.Data, "attempts")); err != nil {
+		return w, err
+	}
+	if err := os.MkdirAll(w.marks, 0o700); err != nil {
+		return w, err
+	}
+	capacity, err := s.capacity()
+	if err != nil {
+		return w, err
+	}
+	w.away = awayShared
+	if w.host, err = s.host(); err != nil {
+		return w, err
+	}
+	if s.embedded() { // there is no other, whatever this machine is called
+		w.host, w.away = "embedded", awayEmbedded
+	}
+	w.folder, w.scope, w.disk = w.marks, w.host, h.disk
+	images := filepath.Join(s.Data, "images")
+	if s.Executor == "slurm" {
+		c := s.slurmConfig(h.db.Key("secrets of attempts"), capacity, h.log)
+		w.folder, w.scope, w.away, w.disk = c.Folder, "slurm:"+c.Folder, awayCluster, serversDisk{h.disk}
+		images = filepath.Join(s.SlurmFolder, "images")
+		h.driver = executors.Open(ctx, func(ctx context.Context) (executors.Driver, error) { return slurm.New(ctx, c) })
+	} else {
+		h.driver = executors.Open(ctx, func(ctx context.Context) (executors.Driver, error) {
+			return local.New(ctx, local.Config{
+				Folder: w.folder, Log: h.log, Now: time.Now, Sandbox: local.Sandbox(s.Sandbox),
+				VCPU: float64(capacity.VCPU), MemoryBytes: int64(capacity.RAMGB) << 30,
+			})
+		})
+	}
+	h.images, err = s.openImages(images, s.rootsInUse(w.folder), h.log)
+	return w, err
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// onSlurm starts a server whose tasks run on a real cluster, which sees the
+// folder.
+func onSlurm(t *testing.T, folder string, args ...string) *server {
+	t.Helper()
+	if os.Getenv("MILLRACE_TEST_SLURM") == "" {
+		if os.Getenv("CI") != "" {
+			t.Fatal("MILLRACE_TEST_SLURM is not set: use `make test`")
+		}
+		t.Skip("MILLRACE_TEST_SLURM is not set: scripts/with-slurm starts a cluster")
+	}
+	cmd := millrace(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--executor", "slurm", "--slurm-folder", folder, "--runs-per-minute", "1000"}, args...)...)
+	cmd.Env = append(cmd.Env, "SLURM_CONF="+os.Getenv("SLURM_CONF"))
+	return launch(t, cmd)
+}
+
+// made are the hashes of what a run has made, by name.
+func (s *server) made(cookie, id string) map[string]string {
+	s.t.Helper()
+	hashes := map[string]string{}
+	for _, raw := range s.want(200, "GET", "/api/runs/"+id+"/outputs?all=true", "", "Cookie", cookie)["data"].([]any) {
+		o := raw.(map[string]any)
+		hashes[fmt.Sprint(o["nodeId"], o["port"], o["index"], o["name"])] = o["sha256"].(string)
+	}
+	return hashes
+}
+
+func TestTheExamplesMakeTheSameOnSlurm(t *testing.T) {
+	t.Parallel()
+	there := onSlurm(t, t.TempDir(), "--data", t.TempDir())
+	here := start(t, "--data", t.TempDir(), "--runs-per-minute", "1000")
+	_, thereCookie, _ := there.signUp("ada")
+	_, hereCookie, _ := here.signUp("ada")
+	folders, err := filepath.Glob("../../examples/*/workflow.json")
+	if err != nil || len(folders) < 8 {
+		t.Fatalf("%d examples, %v", len(folders), err)
+	}
+	for _, path := range folders {
+		dir := filepath.Dir(path)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
+			there, here := *there, *here
+			there.t, here.t = t, t
+			got, want := there.made(thereCookie, there.example(thereCookie, dir)), here.made(hereCookie, here.example(hereCookie, dir))
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A server is killed while its tasks run on the cluster. They go on, the next
+// one adopts them, and each has run once.
+func TestTasksOnSlurmOutliveTheirServer(t *testing.T) {
+	t.Parallel()
+	folder, data, shared := t.TempDir(), t.TempDir(), t.TempDir()
+	s := onSlurm(t, folder, "--data", data)
+	_, cookie, _ := s.signUp("ada")
+	mark := fmt.Sprintf(once, shared)
+	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[
+		{"id":"a","command":%q,"scatter":{"over":"[1,2,3]"},"outputs":{"o":{"path":"o"}}},{"id":"b","command":%q}],
+		"edges":[{"id":"e1","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}}`,
+		mark+fmt.Sprintf("while [ ! -e %s/go ]; do sleep 0.05; done; echo $ITEM > o", shared), mark+"cat $INPUT_in"), "Cookie", cookie)["id"].(string)
+	id := s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q,"compute":{"vcpu":3,"ramGb":12}}`, w), "Cookie", cookie)["runId"].(string)
+	ran := func(task string) int {
+		text, _ := os.ReadFile(filepath.Join(shared, id+"."+task))
+		return strings.Count(string(text), "\n")
+	}
+	for range 3 { // before, while and after they begin
+		s.kill()
+		s = onSlurm(t, folder, "--data", data, "--public-urls", s.base)
+	}
+	await(t, "the tasks", func() bool { return ran("a.0")+ran("a.1")+ran("a.2") == 3 })
+	s.kill()
+	if err := os.WriteFile(filepath.Join(shared, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = onSlurm(t, folder, "--data", data, "--public-urls", s.base)
+	if r := s.endedFor(cookie, id); r["status"] != "completed" || !strings.Contains(r["logs"].(string), "1\n2\n3\n") {
+		t.Errorf("%v: %v\n%v", r["status"], r["errorMessage"], r["logs"])
+	}
+	for _, task := range []string{"a.0", "a.1", "a.2", "b.0"} {
+		if n := ran(task); n != 1 {
+			t.Errorf("%s ran %d times", task, n)
+		}
+	}
+	s.billedOnce(cookie, []string{id})
+	await(t, "nothing to be left", func() bool {
+		left, err := filepath.Glob(filepath.Join(folder, "attempts", "run_*"))
+		return err == nil && len(left) == 0
+	})
+}
+
+// A partition that is closed stands for one that is full.
+func TestATaskInSlurmsQueueIsQueuedAndFree(t *testing.T) {
+	t.Parallel()
+	s := onSlurm(t, t.TempDir(), "--data", t.TempDir(), "--slurm-partition", "closed")
+	scontrol := func(args ...string) {
+		if out, err := exec.Command("scontrol", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
+	scontrol("create", "partition=closed", "nodes=n1,n2", "state=down")
+	defer scontrol("delete", "partition=closed")
+	_, cookie, _ := s.signUp("ada")
+	w := s.want(201, "POST", "/api/workflows", `{"name":"w","definition":{"nodes":[{"id":"a","command":"echo hello"}]}}`, "Cookie", cookie)["id"].(string)
+	var id string
+	await(t, "the server to see the partition", func() bool {
+		status, data, _ := s.call("POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)
+		id, _ = data["runId"].(string)
+		return status == 202
+	})
+	run := func() (map[string]any, string) {
+		r := s.want(200, "GET", "/api/runs/"+id, "", "Cookie", cookie)
+		nodes, _ := r["nodes"].([]any)
+		if len(nodes) == 0 {
+			return r, ""
+		}
+		return r, nodes[0].(map[string]any)["status"].(string)
+	}
+	await(t, "the step to begin", func() bool { r, state := run(); return r["status"] == "running" && state == "running" })
+	await(t, "the step to be queued", func() bool { _, state := run(); return state == "queued" })
+	if r, _ := run(); r["creditsUsed"] != 0.0 || r["durationMs"] != 0.0 {
+		t.Errorf("waiting costs %v for %v ms", r["creditsUsed"], r["durationMs"])
+	}
+	scontrol("update", "partitionname=closed", "state=up")
+	if r := s.endedFor(cookie, id); r["status"] != "completed" {
+		t.Errorf("%v: %v", r["status"], r["errorMessage"])
+	}
+}
+
+func TestTheDoctorHasSlurmRunATask(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	s := onSlurm(t, folder, "--data", t.TempDir()) // a server is no obstacle
+	c := millrace(t, "admin", "doctor", "--data", t.TempDir(), "--executor", "slurm", "--slurm-folder", folder)
+	c.Env = append(c.Env, "SLURM_CONF="+os.Getenv("SLURM_CONF"))
+	if out, _ := c.CombinedOutput(); !strings.Contains(string(out), "ok       executor slurm\n") {
+		t.Errorf("%s\n%s", out, s.log)
+	}
+	c = millrace(t, "admin", "doctor", "--data", t.TempDir(), "--executor", "slurm", "--slurm-folder", folder, "--slurm-partition", "nowhere")
+	c.Env = append(c.Env, "SLURM_CONF="+os.Getenv("SLURM_CONF"))
+	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "WRONG    executor slurm: Slurm has no machine for us") {
+		t.Errorf("%v %s", err, out)
+	}
+	left, err := filepath.Glob(filepath.Join(folder, "doctor-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}

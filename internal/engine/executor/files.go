@@ -1,0 +1,39 @@
+package executor
+
+import (
+	"context"
+	"io"
+)
+
+// Input is one file that a command reads.
+type Input struct {
+	Path   string `json:"path"`             // below the folder of inputs, such as reads/0/a.fq
+	Object string `json:"object,omitempty"` // the key of what it holds; empty: Text
+	Text   []byte `json:"text,omitempty"`
+}
+
+// Fetch puts an object into a new file that a command may read, and must not
+// change unless it is its own.
+type Fetch func(ctx context.Context, object, file string) error
+
+// Files moves the bytes of attempts. It belongs to a driver, since only that
+// knows where they are; nobody else touches them.
+type Files interface {
+	// Folder is the attempt's folder, as Spec.Dir; empty where this machine sees
+	// none.
+	Folder(k Key) string
+
+	// Stage makes an attempt's folders and brings its inputs, before it is
+	// submitted.
+	Stage(ctx context.Context, s Spec, fetch Fetch) error
+
+	// Discard removes what was staged for an attempt that was not submitted.
+	Discard(ctx context.Context, k Key) error
+
+	// Collect opens a file that a command has made and its record names. One that
+	// is not there any more is fault.KindInvalid. The caller closes it.
+	Collect(ctx context.Context, h Handle, o Output) (io.ReadCloser, error)
+
+	// Progress is how far a running command says that it has come.
+	Progress(ctx context.Context, h Handle) (done, total float64, ok bool)
+}

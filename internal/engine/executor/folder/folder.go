@@ -1,0 +1,78 @@
+// Package folder moves the bytes of attempts whose folders worker and task both
+// see: those on this machine, and those on a file system that a cluster shares.
+package folder
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
+	"github.com/millrace/millrace/internal/engine/taskenv"
+)
+
+// Files are those of the attempts of one driver.
+type Files struct {
+	dir    string
+	driver executor.Driver
+}
+
+var _ executor.Files = (*Files)(nil)
+
+// New is for a driver whose attempts are in a folder.
+func New(dir string, d executor.Driver) *Files { return &Files{dir: dir, driver: d} }
+
+// Folder is where an attempt has its own.
+func (f *Files) Folder(k executor.Key) string { return filepath.Join(f.dir, k.Folder()) }
+
+// Stage makes the folder, or has the driver make it, and puts the inputs there.
+func (f *Files) Stage(ctx context.Context, s executor.Spec, fetch executor.Fetch) error {
+	if err := f.prepare(ctx, s); err != nil {
+		return err
+	}
+	for _, in := range s.Inputs {
+		file := filepath.Join(s.Places().Inputs, in.Path)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := put(ctx, in, file, fetch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func put(ctx context.Context, in executor.Input, file string, fetch executor.Fetch) error {
+	if in.Object == "" {
+		return os.WriteFile(file, in.Text, 0o644)
+	}
+	return fetch(ctx, in.Object, file)
+}
+
+func (f *Files) prepare(ctx context.Context, s executor.Spec) error {
+	if p, ok := f.driver.(executor.Preparer); ok {
+		return p.Prepare(ctx, s.Key)
+	}
+	return os.MkdirAll(s.Work(), 0o755)
+}
+
+// Discard removes the folder.
+func (f *Files) Discard(_ context.Context, k executor.Key) error { return RemoveAll(f.Folder(k)) }
+
+// Collect opens a file without following a link that the command may have made.
+func (f *Files) Collect(_ context.Context, h executor.Handle, o executor.Output) (io.ReadCloser, error) {
+	file, err := outputs.Open(filepath.Join(f.Folder(h.Key), shim.WorkFolder), o.Path)
+	if err != nil {
+		return nil, fault.Invalid("%s is not there any more", o.Path).WithCause(err)
+	}
+	return file, nil
+}
+
+// Progress reads the file that the command may write it into.
+func (f *Files) Progress(_ context.Context, h executor.Handle) (done, total float64, ok bool) {
+	return taskenv.ProgressOf(f.Folder(h.Key))
+}
