@@ -60,7 +60,7 @@ func (s *settings) checkMachines(ctx context.Context, db *store.DB, log *slog.Lo
 		return err
 	}
 	if len(machines) > 0 {
-		return fmt.Errorf("%s works on this database, too: %s", strings.Join(machines, ", "), needsS3)
+		return fmt.Errorf("%s works on this database, too, or did until a minute ago: %s", strings.Join(machines, ", "), needsS3)
 	}
 	if len(folders) > 0 {
 		log.WarnContext(ctx, "another server on this machine has a data folder of its own, so that they cannot read each other's files: give both the same --storage-url",
@@ -81,7 +81,7 @@ func (s *settings) checkShared(ctx context.Context) error {
 	defer db.Close()
 	machines, folders, err := s.apart(ctx, db)
 	if others := append(machines, folders...); err == nil && len(others) > 0 {
-		err = fmt.Errorf("%s works on this database, too: %s", strings.Join(others, ", "), needsS3)
+		err = fmt.Errorf("%s works on this database, too, or did until a minute ago: %s", strings.Join(others, ", "), needsS3)
 	}
 	return err
 }
