@@ -22,7 +22,8 @@ import (
 var computedCodes = map[string]string{
 	"string(sharing.Revoked)": "sharing.Status", "string(Revoked)": "sharing.Status", "string(Expired)": "sharing.Status",
 	"string(s)": "sharing.Status", "string(st)": "sharing.Status", "string(as)": "identity.InvitationStatus",
-	"runs.InviteLimit": "runs.InviteLimit",
+	"runs.InviteLimit": "runs.InviteLimit", "firing.MakerGone": "firing.MakerGone",
+	"too_many_ …": "", // the contract says of what
 }
 
 // source is what the codes are found in.
@@ -120,6 +121,10 @@ func written(e ast.Expr) string {
 		return e.Name
 	case *ast.SelectorExpr:
 		return written(e.X) + "." + e.Sel.Name
+	case *ast.BinaryExpr:
+		if text, ok := literal(e.X); ok {
+			return text + " …"
+		}
 	case *ast.CallExpr:
 		return written(e.Fun) + "(" + written(e.Args[0]) + ")"
 	}
