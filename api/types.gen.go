@@ -3808,6 +3808,12 @@ type ListRunOutputsParams struct {
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
 
+// DownloadRunOutputsParams defines parameters for DownloadRunOutputs.
+type DownloadRunOutputsParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // RetryRunParams defines parameters for RetryRun.
 type RetryRunParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.

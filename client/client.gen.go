@@ -744,6 +744,13 @@ type ClientInterface interface {
 	// Corresponds with GET /api/runs/{id}/outputs (the `ListRunOutputs` operationId).
 	ListRunOutputs(ctx context.Context, id RunID, params *ListRunOutputsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// DownloadRunOutputs Download all outputs
+	//
+	// Gives the output files in one zip archive, made while it is read: below node and port (and the index of a shard), as they are, and last `SHA256SUMS`, for `sha256sum -c`. They are checked before the first byte as at `outputs`, and hashed on the way; an archive that fails on the way is cut off and has no end.
+	//
+	// Corresponds with GET /api/runs/{id}/outputs.zip (the `DownloadRunOutputs` operationId).
+	DownloadRunOutputs(ctx context.Context, id RunID, params *DownloadRunOutputsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// RetryRunWithBody Run again
 	//
 	// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
@@ -3047,6 +3054,23 @@ func (c *Client) ListRunShards(ctx context.Context, id RunID, nodeID string, par
 // Corresponds with GET /api/runs/{id}/outputs (the `ListRunOutputs` operationId).
 func (c *Client) ListRunOutputs(ctx context.Context, id RunID, params *ListRunOutputsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListRunOutputsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DownloadRunOutputs Download all outputs
+//
+// Gives the output files in one zip archive, made while it is read: below node and port (and the index of a shard), as they are, and last `SHA256SUMS`, for `sha256sum -c`. They are checked before the first byte as at `outputs`, and hashed on the way; an archive that fails on the way is cut off and has no end.
+//
+// Corresponds with GET /api/runs/{id}/outputs.zip (the `DownloadRunOutputs` operationId).
+func (c *Client) DownloadRunOutputs(ctx context.Context, id RunID, params *DownloadRunOutputsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDownloadRunOutputsRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -8787,6 +8811,55 @@ func NewListRunOutputsRequest(server string, id RunID, params *ListRunOutputsPar
 	return req, nil
 }
 
+// NewDownloadRunOutputsRequest constructs an http.Request for the DownloadRunOutputs method
+func NewDownloadRunOutputsRequest(server string, id RunID, params *DownloadRunOutputsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/%s/outputs.zip", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewRetryRunRequest calls the generic RetryRun builder with application/json body
 func NewRetryRunRequest(server string, id RunID, params *RetryRunParams, body RetryRunJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -13149,6 +13222,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/runs/{id}/outputs (the `ListRunOutputs` operationId).
 	ListRunOutputsWithResponse(ctx context.Context, id RunID, params *ListRunOutputsParams, reqEditors ...RequestEditorFn) (*ListRunOutputsResponse, error)
 
+	// DownloadRunOutputsWithResponse Download all outputs
+	//
+	// Gives the output files in one zip archive, made while it is read: below node and port (and the index of a shard), as they are, and last `SHA256SUMS`, for `sha256sum -c`. They are checked before the first byte as at `outputs`, and hashed on the way; an archive that fails on the way is cut off and has no end.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/runs/{id}/outputs.zip (the `DownloadRunOutputs` operationId).
+	DownloadRunOutputsWithResponse(ctx context.Context, id RunID, params *DownloadRunOutputsParams, reqEditors ...RequestEditorFn) (*DownloadRunOutputsResponse, error)
+
 	// RetryRunWithBodyWithResponse Run again
 	//
 	// Starts another run of what this run ran, or of the workflow as it is now (`definition`). Nodes that succeeded are reused where they would be computed from the same. Parameters and compute may be changed. It answers, counts and is limited as starting a run.
@@ -15756,6 +15838,27 @@ func (r ListRunOutputsResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ListRunOutputsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DownloadRunOutputsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r DownloadRunOutputsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DownloadRunOutputsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -18939,6 +19042,21 @@ func (c *ClientWithResponses) ListRunOutputsWithResponse(ctx context.Context, id
 		return nil, err
 	}
 	return ParseListRunOutputsResponse(rsp)
+}
+
+// DownloadRunOutputsWithResponse Download all outputs
+//
+// Gives the output files in one zip archive, made while it is read: below node and port (and the index of a shard), as they are, and last `SHA256SUMS`, for `sha256sum -c`. They are checked before the first byte as at `outputs`, and hashed on the way; an archive that fails on the way is cut off and has no end.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/runs/{id}/outputs.zip (the `DownloadRunOutputs` operationId).
+func (c *ClientWithResponses) DownloadRunOutputsWithResponse(ctx context.Context, id RunID, params *DownloadRunOutputsParams, reqEditors ...RequestEditorFn) (*DownloadRunOutputsResponse, error) {
+	rsp, err := c.DownloadRunOutputs(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDownloadRunOutputsResponse(rsp)
 }
 
 // RetryRunWithBodyWithResponse Run again
@@ -22357,6 +22475,22 @@ func ParseListRunOutputsResponse(rsp *http.Response) (*ListRunOutputsResponse, e
 		}
 		response.JSON200 = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseDownloadRunOutputsResponse parses an HTTP response from a DownloadRunOutputsWithResponse call
+func ParseDownloadRunOutputsResponse(rsp *http.Response) (*DownloadRunOutputsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DownloadRunOutputsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
 	}
 
 	return response, nil

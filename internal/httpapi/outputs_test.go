@@ -1,7 +1,9 @@
 package httpapi_test
 
 import (
+	"archive/zip"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -54,4 +56,29 @@ func TestOutputsComeInPages(t *testing.T) {
 			h.call("GET", "/api/runs/"+id+"/outputs?"+wrong, "", as).want(400)
 		}
 	})
+}
+
+func TestAllOutputsComeInOneArchive(t *testing.T) {
+	h := newHouse(t)
+	ada := h.signUp("Ada")
+	run := h.start(ada, `{"workflowId":"`+h.workflow(ada, `{"nodes":[
+		{"id":"each","command":"# dummy: output:page.html=hi","scatter":{"over":"[1, 2]"},"outputs":{"o":{"path":"page.html"}}},
+		{"id":"other","command":"# dummy: output:b.txt=two","outputs":{"o":{"path":"b.txt"}}}]}`)+`"}`)
+	h.await(ada, run)
+	r := h.call("GET", "/api/runs/"+run+"/outputs.zip", "", bearer(ada.token)).want(200)
+	if r.header.Get("Content-Type") != "application/zip" || r.header.Get("Content-Disposition") != `attachment; filename="`+run+`.zip"` {
+		t.Errorf("%v", r.header)
+	}
+	in, err := zip.NewReader(strings.NewReader(r.body), int64(len(r.body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range in.File {
+		names = append(names, f.Name)
+	}
+	if got := strings.Join(names, " "); got != "each/o/0/page.html each/o/1/page.html other/o/b.txt SHA256SUMS" {
+		t.Error(got)
+	}
+	h.call("GET", "/api/runs/"+run+"/outputs.zip", "", bearer(h.signUp("Eve").token)).want(404)
 }

@@ -120,6 +120,11 @@ func (s *Service) Outputs(ctx context.Context, caller access.Caller, id ids.Run,
 	return ofShards(g, list), next, err
 }
 
+// OpenOutput reads an output that Outputs listed.
+func (s *Service) OpenOutput(ctx context.Context, o Output) (io.ReadCloser, error) {
+	return s.objects.Open(ctx, o.Blob, 0, -1)
+}
+
 // page is the part that was asked for, in the order of the keys' bytes,
 // whatever the database sorts by.
 func (q OutputQuery) page(list []Output) (page []Output, next string) {

@@ -4,6 +4,7 @@ package runs
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/millrace/millrace/internal/httpapi/events"
@@ -18,6 +19,7 @@ type Options struct {
 	Compare *compare.Service
 	Feed    events.Feed
 	Server  *kernel.Server
+	Log     *slog.Logger
 	Now     func() time.Time
 	Life    context.Context // ends when the server is told to stop
 }

@@ -60,13 +60,20 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
               {withSteps}
               <span className="flex-1" />
               <Copy text={`sha256sum -c <<'END'\n${sums}\nEND`} words="Copy checksum command" />
-              <Button
-                size="sm"
-                icon={<Download className="size-4" aria-hidden />}
-                onClick={() => void downloadAll(list)}
-              >
-                Download all
-              </Button>
+              {node === null && !between ? (
+                <a className={buttonClass("secondary", "sm")} href={`/api/runs/${run.id}/outputs.zip`} download>
+                  <Download className="size-4" aria-hidden />
+                  Download all
+                </a>
+              ) : (
+                <Button
+                  size="sm"
+                  icon={<Download className="size-4" aria-hidden />}
+                  onClick={() => void downloadAll(list)}
+                >
+                  Download all
+                </Button>
+              )}
             </div>
             <Table
               label="Outputs"
