@@ -36,7 +36,7 @@ func (h *application) newKeeper() *upkeep.Keeper {
 			{Name: "file-hashes", Every: often, Batch: h.cleaning(files.Cleaner.Hash)},
 			{Name: "deleted-files", Every: often, Batch: h.unlessBackup(h.cleaning(files.Cleaner.DeletePending))},
 			{Name: "unfinished-uploads", Every: hourly, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
-				return upkeep.Result{}, h.files.Cleaner(h.db.Fenced(fence)).SweepUploads(ctx)
+				return upkeep.Result{}, h.files.Cleaner(h.db.Fenced(fence).FileStores()).SweepUploads(ctx)
 			}},
 			{Name: "orphaned-files", Every: seldom, Batch: h.unlessBackup(h.cleaning(files.Cleaner.RemoveOrphans))},
 			{Name: "storage-samples", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
@@ -75,7 +75,7 @@ func onThisMachine(do func(context.Context) error) func(context.Context, int64) 
 // cleaning is a chore of the files' room, under the fence.
 func (h *application) cleaning(do func(files.Cleaner, context.Context, string) (files.Cleaned, string, error)) func(context.Context, int64) (upkeep.Result, error) {
 	return upkeep.Paged(func(ctx context.Context, fence int64, after string) (upkeep.Result, string, error) {
-		r, next, err := do(h.files.Cleaner(h.db.Fenced(fence)), ctx, after)
+		r, next, err := do(h.files.Cleaner(h.db.Fenced(fence).FileStores()), ctx, after)
 		return upkeep.Result(r), next, err
 	})
 }

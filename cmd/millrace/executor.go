@@ -63,13 +63,17 @@ func (h *application) openExecutor(ctx context.Context, s *settings) (w workplac
 		c := s.slurmConfig(h.db.Key("secrets of attempts"), capacity, h.log)
 		w.folder, w.scope, w.away, w.disk = c.Folder, "slurm:"+c.Folder, awayCluster, serversDisk{h.disk}
 		images = filepath.Join(s.SlurmFolder, "images")
-		h.driver = executors.Open(ctx, func(ctx context.Context) (executors.Driver, error) { return slurm.New(ctx, c) })
+		h.driver = executors.Open(ctx, func(ctx context.Context) (executors.Driver, error) {
+			d, err := slurm.New(ctx, c)
+			return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
+		})
 	} else {
 		h.driver = executors.Open(ctx, func(ctx context.Context) (executors.Driver, error) {
-			return local.New(ctx, local.Config{
+			d, err := local.New(ctx, local.Config{
 				Folder: w.folder, Log: h.log, Now: time.Now, Sandbox: local.Sandbox(s.Sandbox),
 				VCPU: float64(capacity.VCPU), MemoryBytes: int64(capacity.RAMGB) << 30,
 			})
+			return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
 		})
 	}
 	h.images, err = s.openImages(images, s.rootsInUse(w.folder), h.log)

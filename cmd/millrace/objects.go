@@ -21,14 +21,14 @@ import (
 func (s *settings) openObjects(ctx context.Context, signingKey []byte) (objects.Kept, files.PartObjects, httpapi.Transfers, error) {
 	if s.StorageURL != "" {
 		store, err := s3.Open(ctx, s.StorageURL, time.Now)
-		return objects.Kept{Store: store}, store, nil, err
+		return objects.Kept{Store: store, Presigner: store}, store, nil, err
 	}
 	signer := disk.NewSigner(signingKey)
 	store, err := disk.Open(ctx, s.objectsFolder(), signer, time.Now)
 	if err == nil && s.embedded() { // whoever was writing to it is dead
 		_, err = store.Sweep(ctx, time.Now())
 	}
-	return objects.Kept{Store: store}, store, signer, err
+	return objects.Kept{Store: store, Presigner: store}, store, signer, err
 }
 
 func (s *settings) objectsFolder() string { return filepath.Join(s.Data, "objects") }

@@ -65,5 +65,5 @@ func (s *settings) checkExecutor(ctx context.Context) error {
 		return err
 	}
 	defer d.Close()
-	return executors.Probe(ctx, d, c.Folder)
+	return executors.Probe(ctx, executors.Driver{Driver: d, Watcher: d, Preparer: d}, c.Folder)
 }

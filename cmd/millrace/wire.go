@@ -116,7 +116,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	}
 	h.retention = upkeep.NewRetention(db, keeping, time.Now)
 	h.keepAudit, _ = retention.Parse(s.KeepAudit) // which the policy has checked
-	h.files = files.NewService(db, keep, catalog, time.Now)
+	h.files = files.NewService(db.FileStores(), keep.Bytes(), catalog, time.Now)
 	h.uploads = files.NewUploads(db, parts, h.files)
 	if err := h.trace(ctx, s); err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Store: db, Eraser: db, Runs: db, Objects: keep, Engine: h.engine, Mailbox: mailbox, Log: log, Now: time.Now,
 		Lifetimes: account.Lifetimes{UploadLink: files.PartLife, Transfer: files.TransferLife},
 	})
-	drawings := workflows.NewService(db, time.Now)
+	drawings := workflows.NewService(db.WorkflowStores(), time.Now)
 	shares := sharing.NewService(sharing.Options{Store: db, Results: db, Rooms: db, Members: people, Key: db.Key("share links and rooms"), Now: time.Now})
 	h.editor = collab.New(collab.Options{
 		Documents: db, Definitions: drawings, Passes: shares, Bridge: db.Bridge(), Log: log, Now: time.Now,

@@ -78,7 +78,7 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 		b.Service = account.NewService(account.Options{
 			Store: db, Eraser: db, Runs: db, Objects: b, Engine: b, Mailbox: b, Lifetimes: lifetimes, Log: slog.New(slog.DiscardHandler), Now: b.clock.Now,
 		})
-		if _, err := workflows.NewService(db, b.clock.Now).Create(t.Context(), b.owner, workflows.New{Name: "w"}); err != nil {
+		if _, err := workflows.NewService(db.WorkflowStores(), b.clock.Now).Create(t.Context(), b.owner, workflows.New{Name: "w"}); err != nil {
 			t.Fatal(err)
 		}
 		test(t, b)

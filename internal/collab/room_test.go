@@ -86,7 +86,7 @@ func houseOn(t *testing.T, url string, change ...func(*collab.Options)) *house {
 	h.caller = access.Caller{User: ids.NewUser(), Name: "Ada", Team: ids.NewTeam(), Role: access.Owner}
 	account := builtin.Account{User: identity.User{ID: h.caller.User, Name: "Ada", Email: "ada@example.org"}, PasswordHash: "x"}
 	must(t, h.db.SignUp(t.Context(), builtin.NewAccount{Account: account, Team: identity.Team{ID: h.caller.Team, Name: "T", Plan: "free"}, CreatedAt: h.now()}))
-	h.workflows = workflows.NewService(h.db, h.now)
+	h.workflows = workflows.NewService(h.db.WorkflowStores(), h.now)
 	h.sharing = sharing.NewService(sharing.Options{Store: h.db, Results: h.db, Rooms: h.db, Members: h, Key: []byte("a key"), Now: h.now})
 	w, err := h.workflows.Create(t.Context(), h.caller, workflows.New{Name: "w", Definition: []byte(drawing)})
 	must(t, err)

@@ -64,7 +64,7 @@ func newShop(t *testing.T, url string) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.kept, s.archive = objects.Kept{Store: keeper}, s.db
+	s.kept, s.archive = objects.Kept{Store: keeper, Presigner: keeper}, s.db
 	a := builtin.NewAccount{
 		Account: builtin.Account{User: identity.User{ID: ids.NewUser(), Email: string(ids.NewUser()) + "@example.org"}},
 		Team:    identity.Team{ID: ids.NewTeam(), Plan: "free"}, CreatedAt: time.Now(),

@@ -22,7 +22,7 @@ const (
 
 // Recover gives uploads that a dead server was receiving another chance. Only
 // the one owner of an embedded database calls it, before it serves.
-func (s *Service) Recover(ctx context.Context) error { return s.store.ResetUploads(ctx) }
+func (s *Service) Recover(ctx context.Context) error { return s.stores.Cleaning.ResetUploads(ctx) }
 
 // Cleaned is what a batch of cleaning did. What could not be done is left out,
 // so that it stops nothing else.
@@ -47,25 +47,25 @@ func (c *Cleaned) count(err error) {
 // row points to.
 type Cleaner struct{ s Service }
 
-// Cleaner works on a store of its own, such as one that lets one process
+// Cleaner works on stores of its own, such as ones that let one process
 // at a time write.
-func (s *Service) Cleaner(store Store) Cleaner {
+func (s *Service) Cleaner(stores Stores) Cleaner {
 	c := *s
-	c.store = store
+	c.stores = stores
 	return Cleaner{c}
 }
 
 // EndUploads ends those whose time is over, after a key, and returns where the
 // next batch begins.
 func (c Cleaner) EndUploads(ctx context.Context, after string) (r Cleaned, next string, err error) {
-	over, err := c.s.store.ExpiredReservations(ctx, c.s.now().Add(-uploadGrace), after, cleaningBatch)
+	over, err := c.s.stores.Cleaning.ExpiredReservations(ctx, c.s.now().Add(-uploadGrace), after, cleaningBatch)
 	if err != nil {
 		return r, "", err
 	}
 	for _, reserved := range over {
 		err := c.s.settleOne(ctx, reserved) // it may have arrived unseen
 		if fault.Is(err, fault.KindNotFound) {
-			err = c.s.store.Drop(ctx, reserved.Key)
+			err = c.s.stores.Uploads.Drop(ctx, reserved.Key)
 		}
 		if fault.Is(err, fault.KindUnsupported) {
 			err = nil
@@ -80,14 +80,14 @@ func (c Cleaner) EndUploads(ctx context.Context, after string) (r Cleaned, next 
 // Hash reads blobs that clients sent straight to the object store.
 func (c Cleaner) Hash(ctx context.Context, after string) (r Cleaned, next string, err error) {
 	const few = 20 // each may take minutes to read
-	keys, err := c.s.store.Unhashed(ctx, after, few)
+	keys, err := c.s.stores.Hashes.Unhashed(ctx, after, few)
 	if err != nil {
 		return r, "", err
 	}
 	for _, key := range keys {
 		sum, err := c.s.sum(ctx, key)
 		if err == nil {
-			err = c.s.store.SetHash(ctx, key, sum)
+			err = c.s.stores.Hashes.SetHash(ctx, key, sum)
 		}
 		r.count(err)
 		next = key
@@ -97,7 +97,7 @@ func (c Cleaner) Hash(ctx context.Context, after string) (r Cleaned, next string
 }
 
 func (s *Service) sum(ctx context.Context, key string) (string, error) {
-	f, err := s.objects.Open(ctx, key, 0, -1)
+	f, err := s.bytes.Objects.Open(ctx, key, 0, -1)
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +111,7 @@ func (s *Service) sum(ctx context.Context, key string) (string, error) {
 
 // DeletePending deletes bytes whose last row is gone.
 func (c Cleaner) DeletePending(ctx context.Context, after string) (r Cleaned, next string, err error) {
-	keys, err := c.s.store.PendingDeletes(ctx, after, cleaningBatch)
+	keys, err := c.s.stores.Cleaning.PendingDeletes(ctx, after, cleaningBatch)
 	if err != nil {
 		return r, "", err
 	}
@@ -126,9 +126,9 @@ func (c Cleaner) DeletePending(ctx context.Context, after string) (r Cleaned, ne
 // deletePending deletes bytes that nobody points to, and then the note of them.
 func (s *Service) deletePending(ctx context.Context, keys []string) (r Cleaned) {
 	for _, key := range keys {
-		err := s.objects.Delete(ctx, key)
+		err := s.bytes.Objects.Delete(ctx, key)
 		if err == nil {
-			err = s.store.ForgetDelete(ctx, key)
+			err = s.stores.Cleaning.ForgetDelete(ctx, key)
 		}
 		r.count(err)
 	}
@@ -137,14 +137,14 @@ func (s *Service) deletePending(ctx context.Context, keys []string) (r Cleaned) 
 
 // SweepUploads removes what uploads left unfinished in the object store.
 func (c Cleaner) SweepUploads(ctx context.Context) error {
-	return c.s.objects.SweepUploads(ctx, c.s.now().Add(-orphanAge))
+	return c.s.bytes.Sweep.SweepUploads(ctx, c.s.now().Add(-orphanAge))
 }
 
 // RemoveOrphans removes bytes that nobody knows. A key is never used twice and
 // a row is written before or with its bytes, so bytes that are old and that no
 // row knows will never be known.
 func (c Cleaner) RemoveOrphans(ctx context.Context, after string) (r Cleaned, next string, err error) {
-	keys, since, err := c.s.objects.Keys(ctx, "teams/", after, cleaningBatch)
+	keys, since, err := c.s.bytes.Sweep.Keys(ctx, "teams/", after, cleaningBatch)
 	if err != nil || len(keys) == 0 {
 		return r, "", err
 	}
@@ -154,12 +154,12 @@ func (c Cleaner) RemoveOrphans(ctx context.Context, after string) (r Cleaned, ne
 			old = append(old, key)
 		}
 	}
-	unknown, err := c.s.store.Unknown(ctx, old)
+	unknown, err := c.s.stores.Cleaning.Unknown(ctx, old)
 	if err != nil {
 		return r, "", err
 	}
 	for _, key := range unknown {
-		r.count(c.s.objects.Delete(ctx, key))
+		r.count(c.s.bytes.Objects.Delete(ctx, key))
 	}
 	r.More = true
 	return r, keys[len(keys)-1], ctx.Err()

@@ -35,8 +35,8 @@ func setup(t *testing.T, db *store.DB) *bundle {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { keeper.Close() })
-	b.kept = objects.Kept{Store: keeper}
-	b.room = files.NewService(db, b.kept, credits.DefaultCatalog(), func() time.Time { return b.now })
+	b.kept = objects.Kept{Store: keeper, Presigner: keeper}
+	b.room = files.NewService(db.FileStores(), b.kept.Bytes(), credits.DefaultCatalog(), func() time.Time { return b.now })
 	a := builtin.NewAccount{
 		Account: builtin.Account{User: identity.User{ID: ids.NewUser(), Email: "ada@example.org"}},
 		Team:    identity.Team{ID: ids.NewTeam(), Plan: string(credits.Free)}, CreatedAt: b.now,
@@ -80,7 +80,7 @@ func TestAFileThatCannotBeReadStopsNoOther(t *testing.T) {
 		}
 		var done, skipped int
 		for after, more := "", true; more; {
-			r, next, err := b.room.Cleaner(db).Hash(t.Context(), after)
+			r, next, err := b.room.Cleaner(db.FileStores()).Hash(t.Context(), after)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +111,7 @@ func TestNoObjectIsDeletedWhileABackupIsMade(t *testing.T) {
 		if err := b.room.Delete(ctx, b.who, files.FromUpload, other); err != nil {
 			t.Fatal(err)
 		}
-		if r, _, err := b.room.Cleaner(db).DeletePending(ctx, ""); r.Done != 1 || err != nil {
+		if r, _, err := b.room.Cleaner(db.FileStores()).DeletePending(ctx, ""); r.Done != 1 || err != nil {
 			t.Errorf("%+v, %v", r, err) // the other was deleted with its row
 		}
 		if left, err := b.kept.List(ctx, "teams/", "", 10); len(left) != 0 || err != nil {

@@ -87,22 +87,25 @@ type (
 	}
 )
 
-// Objects keeps bytes.
-type Objects interface {
+// Presigner lets clients send and fetch bytes themselves.
+type Presigner interface {
 	PresignPut(ctx context.Context, u Upload) (string, error)
 	PresignGet(ctx context.Context, d Download) (string, error)
-	// Arrived settles an upload: from then on nothing sent to its address
-	// changes the bytes. While they are not there it is fault.KindNotFound.
+	// Arrived ends an upload: from then on nothing sent to its address changes
+	// the bytes. While they are not there it is fault.KindNotFound.
 	Arrived(ctx context.Context, key string) (Blob, error)
+}
+
+// Objects keeps bytes.
+type Objects interface {
 	Put(ctx context.Context, key, contentType string, r io.Reader, size int64) (Blob, error)
 	Stat(ctx context.Context, key string) (Blob, error)
 	Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error)
-	Keeper
+	Delete(ctx context.Context, key string) error
 }
 
-// Keeper is the part of Objects that cleaning up needs.
-type Keeper interface {
-	Delete(ctx context.Context, key string) error
+// ObjectSweep finds bytes that may be of no use any more.
+type ObjectSweep interface {
 	// Keys lists keys below the prefix after the given one, in order, with the
 	// time since which each is there.
 	Keys(ctx context.Context, prefix, after string, limit int) (keys []string, since []time.Time, err error)
@@ -111,8 +114,15 @@ type Keeper interface {
 	SweepUploads(ctx context.Context, before time.Time) error
 }
 
-// Store is what this room asks of the database.
-type Store interface {
+// Bytes is where the bytes of files are, by what is done with them.
+type Bytes struct {
+	Presigner Presigner
+	Objects   Objects
+	Sweep     ObjectSweep
+}
+
+// UploadStore keeps uploads that were allowed and have not arrived.
+type UploadStore interface {
 	// Reserve counts an upload against the quota, if it fits under limit bytes
 	// (0: no limit); else it is fault.KindPayment.
 	Reserve(ctx context.Context, r Reservation, limit int64) error
@@ -126,15 +136,13 @@ type Store interface {
 	Keep(ctx context.Context, key string, b Blob, now time.Time) error
 	// Drop ends a reservation and what it counts.
 	Drop(ctx context.Context, key string) error
-	ListStore
-	CleaningStore
+	Reservations(ctx context.Context, team ids.Team) ([]Reservation, error)
 }
 
-// ListStore reads.
+// ListStore reads and deletes files.
 type ListStore interface {
 	Files(ctx context.Context, team ids.Team, after Place, limit int) ([]File, error)
 	File(ctx context.Context, team ids.Team, source Source, key string) (File, error)
-	Reservations(ctx context.Context, team ids.Team) ([]Reservation, error)
 	PlanOf(ctx context.Context, team ids.Team) (credits.Plan, error)
 	// DeleteFile removes the row. With the last row that points to them its bytes
 	// are to be deleted: then their key is returned.
@@ -144,26 +152,38 @@ type ListStore interface {
 	FilesOfRun(ctx context.Context, team ids.Team, run ids.Run) (list []File, starter string, err error)
 }
 
-// CleaningStore says what may be cleaned up.
+// CleaningStore knows the uploads and bytes that are left over. Each list goes
+// by key, from after the given one.
 type CleaningStore interface {
-	// Each of these lists goes by key, from after the given one.
 	ExpiredReservations(ctx context.Context, now time.Time, after string, limit int) ([]Reservation, error)
-	PendingDeletes(ctx context.Context, after string, limit int) ([]string, error)
-	// Unhashed are blobs whose hash nobody has taken yet.
-	Unhashed(ctx context.Context, after string, limit int) ([]string, error)
 	ResetUploads(ctx context.Context) error
+	PendingDeletes(ctx context.Context, after string, limit int) ([]string, error)
 	ForgetDelete(ctx context.Context, key string) error
 	// BackingUp reports whether a backup is being made, which needs all objects.
 	BackingUp(ctx context.Context, now time.Time) (bool, error)
-	SetHash(ctx context.Context, key, sha256 string) error
 	// Unknown returns those of the keys that no row knows, pending ones aside.
 	Unknown(ctx context.Context, keys []string) ([]string, error)
 }
 
+// HashStore knows the blobs whose hash nobody has taken yet.
+type HashStore interface {
+	// Unhashed goes by key, from after the given one.
+	Unhashed(ctx context.Context, after string, limit int) ([]string, error)
+	SetHash(ctx context.Context, key, sha256 string) error
+}
+
+// Stores is what this room asks of the database, by who asks.
+type Stores struct {
+	Uploads  UploadStore
+	List     ListStore
+	Cleaning CleaningStore
+	Hashes   HashStore
+}
+
 // Service answers a team's questions about its files.
 type Service struct {
-	store   Store
-	objects Objects
+	stores  Stores
+	bytes   Bytes
 	catalog credits.Catalog
 	now     func() time.Time
 	full    func(context.Context) error // whether there is no room for more
@@ -180,8 +200,8 @@ func (s *Service) hasRoom(ctx context.Context) error {
 }
 
 // NewService makes the room.
-func NewService(store Store, objects Objects, catalog credits.Catalog, now func() time.Time) *Service {
-	return &Service{store: store, objects: objects, catalog: catalog, now: now}
+func NewService(stores Stores, bytes Bytes, catalog credits.Catalog, now func() time.Time) *Service {
+	return &Service{stores: stores, bytes: bytes, catalog: catalog, now: now}
 }
 
 // UploadLife is how long an address takes an upload.
@@ -219,7 +239,7 @@ func (s *Service) Presign(ctx context.Context, caller access.Caller, in Presign)
 	if err := s.hasRoom(ctx); err != nil {
 		return Presigned{}, err
 	}
-	plan, err := s.store.PlanOf(ctx, caller.Team)
+	plan, err := s.stores.List.PlanOf(ctx, caller.Team)
 	if err != nil {
 		return Presigned{}, err
 	}
@@ -230,10 +250,10 @@ func (s *Service) Presign(ctx context.Context, caller access.Caller, in Presign)
 		Key: "teams/" + string(caller.Team) + "/uploads/" + id + "/" + in.Name, Team: caller.Team, ID: id, Name: in.Name,
 		ContentType: in.ContentType, Size: in.Size, CreatedBy: caller.User, CreatedAt: now, ExpiresAt: now.Add(UploadLife),
 	}
-	if err := s.store.Reserve(ctx, r, terms.StorageBytes); err != nil {
+	if err := s.stores.Uploads.Reserve(ctx, r, terms.StorageBytes); err != nil {
 		return Presigned{}, err
 	}
-	url, err := s.objects.PresignPut(ctx, Upload{Key: r.Key, ContentType: r.ContentType, Size: r.Size, Expires: r.ExpiresAt, Base: in.Base})
+	url, err := s.bytes.Presigner.PresignPut(ctx, Upload{Key: r.Key, ContentType: r.ContentType, Size: r.Size, Expires: r.ExpiresAt, Base: in.Base})
 	return Presigned{Key: r.Key, URL: url, ExpiresAt: r.ExpiresAt}, err
 }
 
@@ -253,7 +273,7 @@ func (s *Service) Files(ctx context.Context, caller access.Caller, after Place, 
 	if err := s.settle(ctx, caller.Team); err != nil {
 		return nil, false, err
 	}
-	found, err := s.store.Files(ctx, caller.Team, after, limit+1)
+	found, err := s.stores.List.Files(ctx, caller.Team, after, limit+1)
 	if err != nil {
 		return nil, false, err
 	}
@@ -271,7 +291,7 @@ func (s *Service) Files(ctx context.Context, caller access.Caller, after Place, 
 
 func (s *Service) listed(ctx context.Context, f File, base string) (Listed, error) {
 	until := s.now().Add(downloadLife)
-	url, err := s.objects.PresignGet(ctx, Download{Key: f.Blob, Name: f.Name, ContentType: f.ContentType, Expires: until, Base: base})
+	url, err := s.bytes.Presigner.PresignGet(ctx, Download{Key: f.Blob, Name: f.Name, ContentType: f.ContentType, Expires: until, Base: base})
 	return Listed{File: f, URL: url, ExpiresAt: until}, err
 }
 
@@ -283,14 +303,14 @@ func (s *Service) Delete(ctx context.Context, caller access.Caller, source Sourc
 	if err := s.settle(ctx, caller.Team); err != nil {
 		return err
 	}
-	f, err := s.store.File(ctx, caller.Team, source, key)
+	f, err := s.stores.List.File(ctx, caller.Team, source, key)
 	if err != nil {
 		return err
 	}
 	if f.CreatedBy != caller.User && !caller.May(access.DeleteAnyFile) {
 		return fault.Forbidden("only an admin or owner may delete someone else's file")
 	}
-	pending, err := s.store.DeleteFile(ctx, caller.Team, key)
+	pending, err := s.stores.List.DeleteFile(ctx, caller.Team, key)
 	if err != nil {
 		return err
 	}
@@ -300,7 +320,7 @@ func (s *Service) Delete(ctx context.Context, caller access.Caller, source Sourc
 // deleteNow deletes pending bytes that somebody just deleted, as far as that is
 // quick; upkeep does the rest.
 func (s *Service) deleteNow(ctx context.Context, keys []string) error {
-	waits, err := s.store.BackingUp(ctx, s.now())
+	waits, err := s.stores.Cleaning.BackingUp(ctx, s.now())
 	if err != nil || waits {
 		return err
 	}
@@ -314,7 +334,7 @@ func (s *Service) DeleteRun(ctx context.Context, caller access.Caller, run ids.R
 	if err := caller.Must(access.DeleteFiles); err != nil {
 		return 0, 0, err
 	}
-	list, starter, err := s.store.FilesOfRun(ctx, caller.Team, run)
+	list, starter, err := s.stores.List.FilesOfRun(ctx, caller.Team, run)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -327,7 +347,7 @@ func (s *Service) DeleteRun(ctx context.Context, caller access.Caller, run ids.R
 	}
 	var pending []string
 	for _, f := range list {
-		key, err := s.store.DeleteFile(ctx, caller.Team, f.Key)
+		key, err := s.stores.List.DeleteFile(ctx, caller.Team, f.Key)
 		if err != nil {
 			return files, bytes, err
 		}

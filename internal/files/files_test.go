@@ -53,8 +53,8 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { keeper.Close() })
-		o := &troubled{Kept: objects.Kept{Store: keeper}}
-		test(t, &bench{files.NewService(db, o, credits.DefaultCatalog(), clock.Now), t, db, o, clock, storetest.Owner(t, db, "ada")})
+		o := &troubled{Kept: objects.Kept{Store: keeper, Presigner: keeper}}
+		test(t, &bench{files.NewService(db.FileStores(), files.Bytes{Presigner: o, Objects: o, Sweep: o}, credits.DefaultCatalog(), clock.Now), t, db, o, clock, storetest.Owner(t, db, "ada")})
 	})
 }
 
@@ -162,7 +162,7 @@ func TestReservationsCountAgainstTheQuotaUntilTheyEnd(t *testing.T) {
 			t.Errorf("%d uploads of 2 GB were allowed", allowed)
 		}
 		b.clock.Pass(time.Hour)
-		r, next, err := b.Cleaner(b.db).EndUploads(t.Context(), "")
+		r, next, err := b.Cleaner(b.db.FileStores()).EndUploads(t.Context(), "")
 		if err != nil || r.Done != 2 || r.Skipped != 0 || r.More || next == "" {
 			t.Errorf("%+v %q %v", r, next, err)
 		}
@@ -285,7 +285,7 @@ func TestBytesStayWhileABackupIsMade(t *testing.T) {
 		if err := b.db.UnmarkBackup(t.Context(), "backup"); err != nil {
 			t.Fatal(err)
 		}
-		if r, _, err := b.Cleaner(b.db).DeletePending(t.Context(), ""); err != nil || r.Done != 1 || b.there(key) {
+		if r, _, err := b.Cleaner(b.db.FileStores()).DeletePending(t.Context(), ""); err != nil || r.Done != 1 || b.there(key) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})
@@ -299,7 +299,7 @@ func TestWhatCannotBeDeletedStopsNothingElse(t *testing.T) {
 			t.Error("nobody says that the bytes are still there")
 		}
 		storetest.Refused(t, "the other", b.Delete(t.Context(), b.owner, files.FromUpload, second), "")
-		c := b.Cleaner(b.db)
+		c := b.Cleaner(b.db.FileStores())
 		if r, _, err := c.DeletePending(t.Context(), ""); err != nil || r.Done != 0 || r.Skipped != 1 || r.Why == nil {
 			t.Errorf("%+v, %v", r, err)
 		}
@@ -319,7 +319,7 @@ func TestBytesThatNobodyKnowsGoWhenTheyAreOld(t *testing.T) {
 		sweep := func() {
 			t.Helper()
 			for after, more := "", true; more; {
-				r, next, err := b.Cleaner(b.db).RemoveOrphans(t.Context(), after)
+				r, next, err := b.Cleaner(b.db.FileStores()).RemoveOrphans(t.Context(), after)
 				if err != nil {
 					t.Fatal(err)
 				}

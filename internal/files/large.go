@@ -136,7 +136,7 @@ func (s *Uploads) Begin(ctx context.Context, caller access.Caller, in Presign) (
 	if err := s.files.hasRoom(ctx); err != nil {
 		return LargeUpload{}, err
 	}
-	plan, err := s.files.store.PlanOf(ctx, caller.Team)
+	plan, err := s.files.stores.List.PlanOf(ctx, caller.Team)
 	if err != nil {
 		return LargeUpload{}, err
 	}

@@ -50,7 +50,7 @@ func (s *Uploads) Complete(ctx context.Context, caller access.Caller, id string,
 	}
 	if err := s.store.KeepUpload(ctx, u.Key, blob, s.files.now()); err != nil {
 		if fault.Is(err, fault.KindNotFound) { // called off meanwhile
-			err = errors.Join(err, s.files.objects.Delete(ctx, u.Key))
+			err = errors.Join(err, s.files.bytes.Objects.Delete(ctx, u.Key))
 		}
 		return Listed{}, err
 	}
@@ -59,7 +59,7 @@ func (s *Uploads) Complete(ctx context.Context, caller access.Caller, id string,
 
 // file is what an upload has become.
 func (s *Uploads) file(ctx context.Context, u LargeUpload, base string) (Listed, error) {
-	f, err := s.files.store.File(ctx, u.Team, FromUpload, u.Key)
+	f, err := s.files.stores.List.File(ctx, u.Team, FromUpload, u.Key)
 	if err != nil {
 		return Listed{}, err
 	}
@@ -87,7 +87,7 @@ func (s *Uploads) inspect(ctx context.Context, u LargeUpload, blob Blob, want st
 	default:
 		return blob, nil
 	}
-	return blob, errors.Join(err, s.store.DropUpload(ctx, u.Key), s.files.objects.Delete(ctx, u.Key))
+	return blob, errors.Join(err, s.store.DropUpload(ctx, u.Key), s.files.bytes.Objects.Delete(ctx, u.Key))
 }
 
 // whole is nil where every part has arrived as it was sent.

@@ -31,7 +31,7 @@ func (s *Service) Receive(ctx context.Context, key string, body io.Reader) error
 		return err
 	}
 	now := s.now()
-	r, err := s.store.Begin(ctx, key, now, now.Add(TransferLife))
+	r, err := s.stores.Uploads.Begin(ctx, key, now, now.Add(TransferLife))
 	if err != nil {
 		return err
 	}
@@ -42,17 +42,17 @@ func (s *Service) Receive(ctx context.Context, key string, body io.Reader) error
 	case err == nil:
 		return s.keep(ctx, key, blob)
 	case fault.Is(err, fault.KindUnsupported):
-		return errors.Join(err, s.store.Drop(ctx, key))
+		return errors.Join(err, s.stores.Uploads.Drop(ctx, key))
 	default:
-		return errors.Join(err, s.store.Abandon(ctx, key))
+		return errors.Join(err, s.stores.Uploads.Abandon(ctx, key))
 	}
 }
 
 // keep makes the bytes a file, unless they came too late: their team is gone.
 func (s *Service) keep(ctx context.Context, key string, b Blob) error {
-	err := s.store.Keep(ctx, key, b, s.now())
+	err := s.stores.Uploads.Keep(ctx, key, b, s.now())
 	if fault.Is(err, fault.KindNotFound) {
-		return errors.Join(err, s.objects.Delete(ctx, key))
+		return errors.Join(err, s.bytes.Objects.Delete(ctx, key))
 	}
 	return err
 }
@@ -66,7 +66,7 @@ func (s *Service) take(ctx context.Context, r Reservation, body io.Reader) (Blob
 		return Blob{}, errProgram
 	}
 	rest := &watched{Reader: body}
-	b, err := s.objects.Put(ctx, r.Key, r.ContentType, io.MultiReader(bytes.NewReader(head), rest), r.Size)
+	b, err := s.bytes.Objects.Put(ctx, r.Key, r.ContentType, io.MultiReader(bytes.NewReader(head), rest), r.Size)
 	if rest.broke != nil {
 		return b, fault.Invalid("the upload was interrupted; send it again").WithCause(rest.broke)
 	}
@@ -90,7 +90,7 @@ func (w *watched) Read(p []byte) (int, error) {
 // settle looks after uploads that went past us, straight to the object store:
 // it tells nobody that a PUT has ended.
 func (s *Service) settle(ctx context.Context, team ids.Team) error {
-	open, err := s.store.Reservations(ctx, team)
+	open, err := s.stores.Uploads.Reservations(ctx, team)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (s *Service) settle(ctx context.Context, team ids.Team) error {
 
 // settleOne keeps an upload that has arrived and is what it was announced as.
 func (s *Service) settleOne(ctx context.Context, r Reservation) error {
-	blob, err := s.objects.Arrived(ctx, r.Key)
+	blob, err := s.bytes.Presigner.Arrived(ctx, r.Key)
 	if err != nil {
 		return err
 	}
@@ -113,13 +113,13 @@ func (s *Service) settleOne(ctx context.Context, r Reservation) error {
 		return err
 	}
 	if isProgram || blob.Size != r.Size {
-		return errors.Join(s.objects.Delete(ctx, r.Key), s.store.Drop(ctx, r.Key), errProgram)
+		return errors.Join(s.bytes.Objects.Delete(ctx, r.Key), s.stores.Uploads.Drop(ctx, r.Key), errProgram)
 	}
-	return s.store.Keep(ctx, r.Key, blob, s.now())
+	return s.stores.Uploads.Keep(ctx, r.Key, blob, s.now())
 }
 
 func (s *Service) sniff(ctx context.Context, key string) (isProgram bool, err error) {
-	f, err := s.objects.Open(ctx, key, 0, sniffed)
+	f, err := s.bytes.Objects.Open(ctx, key, 0, sniffed)
 	if err != nil {
 		return false, err
 	}
@@ -138,11 +138,11 @@ type Content struct {
 
 // Content opens bytes whose address was checked.
 func (s *Service) Content(ctx context.Context, key string) (Content, error) {
-	b, err := s.objects.Stat(ctx, key)
+	b, err := s.bytes.Objects.Stat(ctx, key)
 	if err != nil {
 		return Content{}, err
 	}
-	f, err := s.objects.Open(ctx, key, 0, -1)
+	f, err := s.bytes.Objects.Open(ctx, key, 0, -1)
 	if err != nil {
 		return Content{}, err
 	}

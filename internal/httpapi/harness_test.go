@@ -137,11 +137,11 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		t.Fatal(err)
 	}
 	catalog := credits.DefaultCatalog()
-	h.keeper, h.filesRoom = keeper, files.NewService(h.db, objects.Kept{Store: keeper}, catalog, h.clock)
+	h.keeper, h.filesRoom = keeper, files.NewService(h.db.FileStores(), objects.Kept{Store: keeper, Presigner: keeper}.Bytes(), catalog, h.clock)
 	h.uploads = files.NewUploads(h.db, keeper, h.filesRoom)
 	work := engineOf(t, h)
 	asked := runs.NewService(runs.Options{
-		Store: h.db, Details: h.db, Shards: h.db, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Kept: h.db, Recipes: recipe.Of, Objects: objects.Kept{Store: keeper}, Engine: work, Catalog: catalog, Now: h.clock,
+		Store: h.db, Details: h.db, Shards: h.db, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Kept: h.db, Recipes: recipe.Of, Objects: objects.Kept{Store: keeper, Presigner: keeper}, Engine: work, Catalog: catalog, Now: h.clock,
 	})
 	h.schedules = &schedules.Runner{Store: h.db, Runs: asked, Base: base, Log: log, Now: h.clock}
 	o := httpapi.Options{
@@ -150,14 +150,14 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		Files: h.filesRoom, Uploads: h.uploads, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
 		Pages:   sandbox.Sandbox{}, VisitorKey: h.db.Key("visitors"), AnalysisWait: time.Minute, Scratch: t.TempDir(),
-		Log: log, Secrets: secrets.NewService(h.db, h.clock), Audit: audit.NewService(h.db), Connections: connections.NewService(h.db, remote.New(true), connections.Rules{PlainHTTP: true}, h.clock), Workflows: workflows.NewService(h.db, h.clock), Limiter: h.db, Answers: h.db, App: builtApp(),
+		Log: log, Secrets: secrets.NewService(h.db, h.clock), Audit: audit.NewService(h.db), Connections: connections.NewService(h.db, remote.New(true), connections.Rules{PlainHTTP: true}, h.clock), Workflows: workflows.NewService(h.db.WorkflowStores(), h.clock), Limiter: h.db, Answers: h.db, App: builtApp(),
 		Checks:  map[string]func(context.Context) error{"database": h.db.Ping},
 		Metrics: kernel.NewMetrics(prometheus.NewRegistry()), Now: h.clock,
 		PublicURLs: []string{base, cloud}, RunsPerMinute: 30,
 	}
 	h.paperRoom(&o, log)
 	o.Account = account.NewService(account.Options{
-		Store: h.db, Eraser: h.db, Runs: h.db, Objects: objects.Kept{Store: keeper}, Engine: work, Mailbox: folder, Log: log, Now: h.clock,
+		Store: h.db, Eraser: h.db, Runs: h.db, Objects: objects.Kept{Store: keeper, Presigner: keeper}, Engine: work, Mailbox: folder, Log: log, Now: h.clock,
 		Lifetimes: account.Lifetimes{UploadLink: files.UploadLife, Transfer: files.TransferLife},
 	})
 	background(t, o.Account.Run)
@@ -193,10 +193,10 @@ func engineOf(t *testing.T, h *house) *engine.Engine {
 		t.Fatal(err)
 	}
 	e := engine.New(engine.Options{
-		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Holds: h.db, Objects: objects.Kept{Store: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
+		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Holds: h.db, Objects: objects.Kept{Store: h.keeper, Presigner: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
 		Dir: dir, Owner: "here test", Host: "here", AbandonAfter: time.Minute, Changed: h.hub.Changed, Ended: h.hub.Ended, Sampled: h.hub.SetUsage,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: h.ticking,
-		FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: objects.Kept{Store: h.keeper}, KeepFor: time.Hour, Now: h.clock},
+		FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: objects.Kept{Store: h.keeper, Presigner: h.keeper}, KeepFor: time.Hour, Now: h.clock},
 	})
 	t.Cleanup(func() { driver.Close() })
 	background(t, e.Run)

@@ -10,26 +10,29 @@ import (
 )
 
 // Kept is a store in the words of the rooms.
-type Kept struct{ Store }
+type Kept struct {
+	Store
+	Presigner
+}
 
-var (
-	_ files.Objects = Kept{}
-	_ runs.Objects  = Kept{}
-)
+var _ runs.Objects = Kept{}
+
+// Bytes is the store as the files see it.
+func (k Kept) Bytes() files.Bytes { return files.Bytes{Presigner: k, Objects: k, Sweep: k} }
 
 // PresignPut signs an upload.
 func (k Kept) PresignPut(ctx context.Context, u files.Upload) (string, error) {
-	return k.Store.PresignPut(ctx, Upload(u))
+	return k.Presigner.PresignPut(ctx, Upload(u))
 }
 
 // PresignGet signs a download.
 func (k Kept) PresignGet(ctx context.Context, d files.Download) (string, error) {
-	return k.Store.PresignGet(ctx, Download(d))
+	return k.Presigner.PresignGet(ctx, Download(d))
 }
 
-// Arrived settles an upload.
+// Arrived completes an upload.
 func (k Kept) Arrived(ctx context.Context, key string) (files.Blob, error) {
-	return blob(k.Store.Arrived(ctx, key))
+	return blob(k.Presigner.Arrived(ctx, key))
 }
 
 // Stat describes an object.
@@ -69,5 +72,5 @@ func (k Kept) StatOutput(ctx context.Context, key string) (runs.Stored, error) {
 
 // PresignOutput signs the download of an output.
 func (k Kept) PresignOutput(ctx context.Context, o runs.Output, until time.Time, base string) (string, error) {
-	return k.Store.PresignGet(ctx, Download{Key: o.Blob, Name: o.Name, ContentType: o.ContentType, Expires: until, Base: base})
+	return k.Presigner.PresignGet(ctx, Download{Key: o.Blob, Name: o.Name, ContentType: o.ContentType, Expires: until, Base: base})
 }

@@ -47,7 +47,7 @@ type Store interface {
 	Delete(ctx context.Context, key string) error
 
 	// DeletePrefix deletes every key below a prefix that ends in a slash, with
-	// uploads to it that have not been settled, and counts the objects.
+	// uploads to it that have not been completed, and counts the objects.
 	DeletePrefix(ctx context.Context, prefix string) (n int, err error)
 
 	// List gives up to limit objects (1 to MaxPage) in the byte order of their
@@ -58,7 +58,10 @@ type Store interface {
 	// Link puts the bytes of one key under another too, without sending them
 	// around. Each lives until it is deleted itself. Faults as in Stat and Put.
 	Link(ctx context.Context, from, to string) error
+}
 
+// Presigner lets clients send and fetch blobs of a Store themselves.
+type Presigner interface {
 	// PresignPut is an address that takes one PUT of exactly this key, content
 	// type and length.
 	PresignPut(ctx context.Context, u Upload) (string, error)
@@ -67,13 +70,13 @@ type Store interface {
 	// It does not check that the object is there.
 	PresignGet(ctx context.Context, d Download) (string, error)
 
-	// Arrived settles an upload made through PresignPut: from then on, nothing
+	// Arrived completes an upload made through PresignPut: from then on, nothing
 	// sent to that address changes the object. It is fault.KindNotFound while
 	// the bytes are not there, and may be called again.
 	Arrived(ctx context.Context, key string) (Object, error)
 
 	// Sweep removes what uploads that began before this time left unfinished
-	// or unsettled, and counts it.
+	// or uncompleted, and counts it.
 	Sweep(ctx context.Context, before time.Time) (n int, err error)
 }
 

@@ -60,7 +60,7 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 		b.Service = runs.NewService(runs.Options{
 			Store: db, Details: db, Shards: db, Logs: db, Submit: db, Engine: b.work, Catalog: credits.DefaultCatalog(), Now: b.clock.Now,
 		})
-		b.edit = workflows.NewService(db, b.clock.Now)
+		b.edit = workflows.NewService(db.WorkflowStores(), b.clock.Now)
 		test(t, b)
 	})
 }

@@ -47,7 +47,7 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := &bench{t: t, db: db, clock: storetest.NewClock(), owner: storetest.Owner(t, db, "ada"), members: roles{}}
 		b.Service = sharing.NewService(sharing.Options{Store: db, Rooms: db, Members: b.members, Key: []byte("key"), Now: b.clock.Now})
-		w, err := workflows.NewService(db, b.clock.Now).Create(t.Context(), b.owner, workflows.New{Name: "w"})
+		w, err := workflows.NewService(db.WorkflowStores(), b.clock.Now).Create(t.Context(), b.owner, workflows.New{Name: "w"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,10 @@ import (
 	"github.com/millrace/millrace/internal/files"
 )
 
-var _ files.Store = (*DB)(nil)
+// FileStores is the database as the files see it.
+func (db *DB) FileStores() files.Stores {
+	return files.Stores{Uploads: db, List: db, Cleaning: db, Hashes: db}
+}
 
 // PlanOf is the plan a team is on.
 func (db *DB) PlanOf(ctx context.Context, team ids.Team) (plan credits.Plan, err error) {

@@ -15,7 +15,10 @@ import (
 	"github.com/millrace/millrace/internal/workflows"
 )
 
-var _ workflows.Store = (*DB)(nil)
+// WorkflowStores is the database as the workflows see it.
+func (db *DB) WorkflowStores() workflows.Stores {
+	return workflows.Stores{Workflows: db, Revisions: db, Secrets: db}
+}
 
 // InsertWorkflow adds a workflow with its first revision.
 func (db *DB) InsertWorkflow(ctx context.Context, w workflows.Workflow, rev workflows.Revision, r *access.IdempotencyRecord) error {
@@ -110,9 +113,9 @@ func (db *DB) saveWorkflow(ctx context.Context, w workflows.Workflow, rev *workf
 	return saved, err
 }
 
-// SaveDrawn writes what a document came to. Which of two is the newer is
+// SaveSynced writes what a document came to. Which of two is the newer is
 // decided by how much of the document they hold, in the same transaction.
-func (db *DB) SaveDrawn(ctx context.Context, w workflows.Workflow, rev *workflows.Revision) (saved bool, err error) {
+func (db *DB) SaveSynced(ctx context.Context, w workflows.Workflow, rev *workflows.Revision) (saved bool, err error) {
 	err = db.inTx(ctx, func(tx *DB) error {
 		n, err := tx.changed(ctx, `UPDATE documents SET settled_seq = $1 WHERE workflow_id = $2 AND settled_seq < $1`, w.SyncedSeq, w.ID)
 		if err != nil || n == 0 || rev == nil {

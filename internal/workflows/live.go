@@ -37,7 +37,7 @@ func (s *Service) GoLive(l Live) { s.live = l }
 
 // synced is a workflow with everything that was edited until now.
 func (s *Service) synced(ctx context.Context, team ids.Team, id ids.Workflow) (Workflow, error) {
-	w, err := s.store.Workflow(ctx, team, id)
+	w, err := s.stores.Workflows.Workflow(ctx, team, id)
 	if err != nil || s.live == nil || w.DocumentSeq == 0 {
 		return w, err
 	}
@@ -45,12 +45,12 @@ func (s *Service) synced(ctx context.Context, team ids.Team, id ids.Workflow) (W
 	if err != nil || !moved && w.DocumentSeq == w.SyncedSeq {
 		return w, err
 	}
-	return s.store.Workflow(ctx, team, id)
+	return s.stores.Workflows.Workflow(ctx, team, id)
 }
 
 // Stored is a workflow as it was last saved, for whoever edits its document.
 func (s *Service) Stored(ctx context.Context, team ids.Team, id ids.Workflow) (Workflow, error) {
-	return s.store.Workflow(ctx, team, id)
+	return s.stores.Workflows.Workflow(ctx, team, id)
 }
 
 // SaveFromDocument keeps what a document says as the workflow's definition. It is never
@@ -63,7 +63,7 @@ func (s *Service) SaveFromDocument(ctx context.Context, d LiveDefinition) (Workf
 func (s *Service) settleDrawing(ctx context.Context, d LiveDefinition) (Workflow, error) {
 	g, malformed := graph.Salvage(d.Definition)
 	for {
-		before, err := s.store.Workflow(ctx, d.Team, d.Workflow)
+		before, err := s.stores.Workflows.Workflow(ctx, d.Team, d.Workflow)
 		if err != nil || before.SyncedSeq >= d.Seq {
 			return before, err
 		}
@@ -78,7 +78,7 @@ func (s *Service) settleDrawing(ctx context.Context, d LiveDefinition) (Workflow
 			}
 			after.Revision, after.UpdatedAt = rev.Number, s.now()
 		}
-		if saved, err := s.store.SaveDrawn(ctx, after, rev); err != nil || saved {
+		if saved, err := s.stores.Workflows.SaveSynced(ctx, after, rev); err != nil || saved {
 			return after, err
 		}
 	}

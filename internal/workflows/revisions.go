@@ -36,6 +36,9 @@ type RevisionStore interface {
 	// first.
 	Revisions(ctx context.Context, team ids.Team, id ids.Workflow, before, limit int) ([]Revision, error)
 	Revision(ctx context.Context, team ids.Team, id ids.Workflow, number int) (Revision, error)
+	// ConfirmRevision says that a member stands behind the current definition,
+	// unless it is another by now; closes ends the revision.
+	ConfirmRevision(ctx context.Context, team ids.Team, id ids.Workflow, number int, fingerprint string, closes bool) (confirmed bool, err error)
 }
 
 // revisionWindow is how long one author's edits stay one revision.
@@ -94,7 +97,7 @@ func (s *Service) Restore(ctx context.Context, caller access.Caller, id ids.Work
 	if err := caller.Must(access.EditWorkflows); err != nil {
 		return Workflow{}, err
 	}
-	rev, err := s.store.Revision(ctx, caller.Team, id, number)
+	rev, err := s.stores.Revisions.Revision(ctx, caller.Team, id, number)
 	if err != nil {
 		return Workflow{}, err
 	}
@@ -138,7 +141,7 @@ func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflo
 				return Workflow{}, err
 			}
 			if calledAlike(before, after) {
-				return s.store.Workflow(ctx, caller.Team, id)
+				return s.stores.Workflows.Workflow(ctx, caller.Team, id)
 			}
 			exactly = false // what it was to match is what it was made of
 			change = named(after)
@@ -158,7 +161,7 @@ func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflo
 			return before, nil
 		}
 		after.UpdatedAt = s.now()
-		if saved, err := s.store.SaveWorkflow(ctx, after, rev); err != nil || saved {
+		if saved, err := s.stores.Workflows.SaveWorkflow(ctx, after, rev); err != nil || saved {
 			after.Version++
 			return after, err
 		}
@@ -168,11 +171,11 @@ func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflo
 // standBehind confirms a definition that a member has just sent as a whole,
 // whoever drew parts of it before.
 func (s *Service) standBehind(ctx context.Context, team ids.Team, id ids.Workflow, g *graph.Graph) error {
-	w, err := s.store.Workflow(ctx, team, id)
+	w, err := s.stores.Workflows.Workflow(ctx, team, id)
 	if err != nil || w.Confirmed || w.Fingerprint != g.Fingerprint() {
 		return err
 	}
-	_, err = s.store.ConfirmRevision(ctx, team, id, w.Revision, w.Fingerprint, false)
+	_, err = s.stores.Revisions.ConfirmRevision(ctx, team, id, w.Revision, w.Fingerprint, false)
 	return err
 }
 
@@ -188,17 +191,17 @@ func (s *Service) Confirm(ctx context.Context, caller access.Caller, id ids.Work
 	}
 	confirmed := false
 	if w.Revision == number {
-		if confirmed, err = s.store.ConfirmRevision(ctx, caller.Team, id, number, w.Fingerprint, true); err != nil {
+		if confirmed, err = s.stores.Revisions.ConfirmRevision(ctx, caller.Team, id, number, w.Fingerprint, true); err != nil {
 			return Revision{}, err
 		}
 	}
-	if _, err := s.store.Revision(ctx, caller.Team, id, number); err != nil {
+	if _, err := s.stores.Revisions.Revision(ctx, caller.Team, id, number); err != nil {
 		return Revision{}, err
 	}
 	if !confirmed {
 		return Revision{}, fault.Conflict("the workflow has changed since: look at revision %d and confirm that", w.Revision).WithCode("not_current")
 	}
-	return s.store.Revision(ctx, caller.Team, id, number)
+	return s.stores.Revisions.Revision(ctx, caller.Team, id, number)
 }
 
 // named changes how a workflow is called, and nothing else.
@@ -217,7 +220,7 @@ func calledAlike(a, b Workflow) bool {
 // its author goes on within the sitting, else the next.
 func (s *Service) revision(ctx context.Context, by access.Author, w Workflow, g *graph.Graph, summary string) (*Revision, error) {
 	now := s.now()
-	current, err := s.store.Revision(ctx, w.Team, w.ID, w.Revision)
+	current, err := s.stores.Revisions.Revision(ctx, w.Team, w.ID, w.Revision)
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +243,7 @@ func (s *Service) summary(ctx context.Context, w Workflow, number int, g *graph.
 	}
 	base := w.Definition
 	if number == w.Revision {
-		rev, err := s.store.Revision(ctx, w.Team, w.ID, number-1)
+		rev, err := s.stores.Revisions.Revision(ctx, w.Team, w.ID, number-1)
 		if err != nil {
 			return "", err
 		}
@@ -255,7 +258,7 @@ func (s *Service) Revisions(ctx context.Context, caller access.Caller, id ids.Wo
 	if _, err := s.Workflow(ctx, caller, id); err != nil {
 		return nil, false, err
 	}
-	list, err = s.store.Revisions(ctx, caller.Team, id, before, limit+1)
+	list, err = s.stores.Revisions.Revisions(ctx, caller.Team, id, before, limit+1)
 	if len(list) > limit {
 		return list[:limit], true, err
 	}
@@ -267,5 +270,5 @@ func (s *Service) Revision(ctx context.Context, caller access.Caller, id ids.Wor
 	if err := caller.Must(access.Read); err != nil {
 		return Revision{}, err
 	}
-	return s.store.Revision(ctx, caller.Team, id, number)
+	return s.stores.Revisions.Revision(ctx, caller.Team, id, number)
 }

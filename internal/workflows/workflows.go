@@ -70,7 +70,7 @@ func (w Workflow) ETag() string {
 	return `"` + hex.EncodeToString(h.Sum(nil)[:16]) + `"`
 }
 
-// Store is what this room asks of the database. Every method takes the team,
+// Store keeps workflows. Every method takes the team,
 // so a query across teams cannot be written by accident.
 type Store interface {
 	InsertWorkflow(ctx context.Context, w Workflow, rev Revision, r *access.IdempotencyRecord) error
@@ -81,30 +81,37 @@ type Store interface {
 	// somebody has saved since w.Version was read, it writes nothing and says
 	// so.
 	SaveWorkflow(ctx context.Context, w Workflow, rev *Revision) (saved bool, err error)
-	// SaveDrawn does the same with what the document came to by w.Settled,
+	// SaveSynced does the same with what the document came to by w.SyncedSeq,
 	// unless the definition holds more of it already.
-	SaveDrawn(ctx context.Context, w Workflow, rev *Revision) (saved bool, err error)
-	// ConfirmRevision says that a member stands behind the current definition,
-	// unless it is another by now; closes ends the revision.
-	ConfirmRevision(ctx context.Context, team ids.Team, id ids.Workflow, number int, fingerprint string, closes bool) (confirmed bool, err error)
+	SaveSynced(ctx context.Context, w Workflow, rev *Revision) (saved bool, err error)
 	// DeleteWorkflow removes a workflow and calls its runs off; they stay
 	// listed.
 	DeleteWorkflow(ctx context.Context, team ids.Team, id ids.Workflow, by string, now time.Time) error
+}
+
+// SecretStore knows the names of secrets.
+type SecretStore interface {
 	// MissingSecrets are those of the names that the team has no secret for.
 	MissingSecrets(ctx context.Context, team ids.Team, names []string) ([]string, error)
-	RevisionStore
+}
+
+// Stores is what this room asks of the database, by what it is about.
+type Stores struct {
+	Workflows Store
+	Revisions RevisionStore
+	Secrets   SecretStore
 }
 
 // Service answers the questions a team asks about its workflows.
 type Service struct {
-	store Store
-	live  Live // nil: nobody edits together
-	now   func() time.Time
+	stores Stores
+	live   Live // nil: nobody edits together
+	now    func() time.Time
 }
 
 // NewService makes the room.
-func NewService(store Store, now func() time.Time) *Service {
-	return &Service{store: store, now: now}
+func NewService(stores Stores, now func() time.Time) *Service {
+	return &Service{stores: stores, now: now}
 }
 
 // New is what a workflow starts as.
@@ -153,7 +160,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 		}
 	}
 	rev := Revision{Number: 1, CreatedBy: caller.User, CreatedAt: now, UpdatedAt: now, Summary: "created"}
-	return shown, s.store.InsertWorkflow(ctx, w, rev, record)
+	return shown, s.stores.Workflows.InsertWorkflow(ctx, w, rev, record)
 }
 
 // blank is what a workflow is before anybody has drawn anything.
@@ -229,7 +236,7 @@ func (s *Service) unknownSecrets(ctx context.Context, team ids.Team, definition 
 	if len(all) == 0 {
 		return nil, nil
 	}
-	missing, err := s.store.MissingSecrets(ctx, team, names)
+	missing, err := s.stores.Secrets.MissingSecrets(ctx, team, names)
 	return graph.UnknownSecrets(definition, func(name string) bool { return !slices.Contains(missing, name) }), err
 }
 
@@ -265,7 +272,7 @@ func (s *Service) Workflows(ctx context.Context, caller access.Caller, before id
 	if err := caller.Must(access.Read); err != nil {
 		return nil, false, err
 	}
-	rows, err = s.store.Workflows(ctx, caller.Team, before, limit+1)
+	rows, err = s.stores.Workflows.Workflows(ctx, caller.Team, before, limit+1)
 	if len(rows) > limit {
 		return rows[:limit], true, err
 	}
@@ -274,7 +281,7 @@ func (s *Service) Workflows(ctx context.Context, caller access.Caller, before id
 
 // Delete removes a workflow. Members may delete only what they made.
 func (s *Service) Delete(ctx context.Context, caller access.Caller, id ids.Workflow) error {
-	w, err := s.store.Workflow(ctx, caller.Team, id)
+	w, err := s.stores.Workflows.Workflow(ctx, caller.Team, id)
 	if err != nil {
 		return err
 	}
@@ -282,5 +289,5 @@ func (s *Service) Delete(ctx context.Context, caller access.Caller, id ids.Workf
 	if !mine && !caller.May(access.DeleteAnyWorkflow) {
 		return fault.Forbidden("only an admin or owner may delete someone else's workflow")
 	}
-	return s.store.DeleteWorkflow(ctx, caller.Team, id, caller.Name, s.now())
+	return s.stores.Workflows.DeleteWorkflow(ctx, caller.Team, id, caller.Name, s.now())
 }

@@ -30,7 +30,7 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		clock := storetest.NewClock()
-		test(t, &bench{workflows.NewService(db, clock.Now), t, db, clock, storetest.Owner(t, db, "ada")})
+		test(t, &bench{workflows.NewService(db.WorkflowStores(), clock.Now), t, db, clock, storetest.Owner(t, db, "ada")})
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 )
 
-// Driver is all that an executor of ours can do.
-type Driver interface {
+// Driver is all that an executor of ours can do: each field is the same one.
+type Driver struct {
 	executor.Driver
 	executor.Renewer
 	executor.Watcher
@@ -29,7 +29,7 @@ type Late struct {
 	err    error
 }
 
-var _ Driver = (*Late)(nil)
+var _ = Driver{(*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil), (*Late)(nil)}
 
 // Open begins with an executor, and returns at once.
 func Open(ctx context.Context, open func(context.Context) (Driver, error)) *Late {
@@ -46,7 +46,7 @@ func (d *Late) await(ctx context.Context) (Driver, error) {
 	case <-d.ready:
 		return d.driver, d.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return Driver{}, ctx.Err()
 	}
 }
 

@@ -36,11 +36,11 @@ func open(t *testing.T, dir string) *disk.Store {
 }
 
 func TestAFolderKeepsThePromisesOfAStore(t *testing.T) {
-	objectstest.Run(t, func(t *testing.T) (objects.Store, string) {
+	objectstest.Run(t, func(t *testing.T) (objectstest.Subject, string) {
 		s := open(t, t.TempDir())
 		server := httptest.NewServer(serve(s))
 		t.Cleanup(server.Close)
-		return s, server.URL
+		return objectstest.Subject{Store: s, Presigner: s}, server.URL
 	})
 }
 

@@ -22,7 +22,10 @@ func partStore(t *testing.T) *Store {
 }
 
 func TestAFolderTakesObjectsInParts(t *testing.T) {
-	objectstest.RunParts(t, func(t *testing.T) objectstest.PartStore { return partStore(t) },
+	objectstest.RunParts(t, func(t *testing.T) objectstest.PartStore {
+		s := partStore(t)
+		return objectstest.PartStore{Store: s, Presigner: s, PartObjects: s}
+	},
 		func(t *testing.T, s objectstest.PartStore, p files.PartAddress, text string) error {
 			const size = 5 << 20
 			_, err := s.PutPart(t.Context(), p.Key, p.Number, int64(p.Number-1)*size, strings.NewReader(text), p.Size)

@@ -55,7 +55,7 @@ func request(t *testing.T, method, address, contentType, body string) response {
 }
 
 // upload sends a table through a presigned PUT and gives the address back.
-func upload(t *testing.T, s objects.Store, base, key, body string) string {
+func upload(t *testing.T, s Subject, base, key, body string) string {
 	t.Helper()
 	address := uploadAddress(t, s, base, key, int64(len(body)))
 	if got := request(t, "PUT", address, tableType, body); !got.ok() {
@@ -64,7 +64,7 @@ func upload(t *testing.T, s objects.Store, base, key, body string) string {
 	return address
 }
 
-func uploadAddress(t *testing.T, s objects.Store, base, key string, size int64) string {
+func uploadAddress(t *testing.T, s Subject, base, key string, size int64) string {
 	t.Helper()
 	address, err := s.PresignPut(t.Context(), objects.Upload{Key: key, ContentType: tableType, Size: size, Expires: soon(), Base: base})
 	if err != nil {
@@ -73,7 +73,7 @@ func uploadAddress(t *testing.T, s objects.Store, base, key string, size int64) 
 	return address
 }
 
-func uploadArrives(t *testing.T, s objects.Store, base string) {
+func uploadArrives(t *testing.T, s Subject, base string) {
 	address := uploadAddress(t, s, base, "a/b/k", 5)
 	_, err := s.Arrived(t.Context(), "a/b/k")
 	wantKind(t, err, fault.KindNotFound)
@@ -94,7 +94,7 @@ func uploadArrives(t *testing.T, s objects.Store, base string) {
 	}
 }
 
-func secondUpload(t *testing.T, s objects.Store, base string) {
+func secondUpload(t *testing.T, s Subject, base string) {
 	address := upload(t, s, base, "a/k", "first")
 	first, err := s.Arrived(t.Context(), "a/k")
 	if err != nil {
@@ -113,7 +113,7 @@ func secondUpload(t *testing.T, s objects.Store, base string) {
 	want(t, s, "a/k", "first")
 }
 
-func settledOnce(t *testing.T, s objects.Store, base string) {
+func settledOnce(t *testing.T, s Subject, base string) {
 	const clients = 6
 	address := uploadAddress(t, s, base, "a/k", 5)
 	var wg sync.WaitGroup
@@ -142,7 +142,7 @@ func settledOnce(t *testing.T, s objects.Store, base string) {
 	}
 }
 
-func uploadAsSigned(t *testing.T, s objects.Store, base string) {
+func uploadAsSigned(t *testing.T, s Subject, base string) {
 	address := uploadAddress(t, s, base, "a/k", 5)
 	for name, tt := range map[string]struct{ method, contentType, body string }{
 		"another method":    {"POST", tableType, "hello"},
@@ -196,7 +196,7 @@ func bent(t *testing.T, address string) map[string]string {
 	return all
 }
 
-func uploadTampered(t *testing.T, s objects.Store, base string) {
+func uploadTampered(t *testing.T, s Subject, base string) {
 	put(t, s, "a/other", "x")
 	address := uploadAddress(t, s, base, "a/k", 5)
 	for name, address := range bent(t, address) {
@@ -210,7 +210,7 @@ func uploadTampered(t *testing.T, s objects.Store, base string) {
 	}
 }
 
-func downloads(t *testing.T, s objects.Store, base string) {
+func downloads(t *testing.T, s Subject, base string) {
 	put(t, s, "a/k", "<script>")
 	for _, name := range []string{"results.csv", "żółw \"a\" 50%.csv", "a/../b.csv"} {
 		address, err := s.PresignGet(t.Context(), objects.Download{Key: "a/k", Name: name, ContentType: tableType, Expires: soon(), Base: base})
@@ -234,7 +234,7 @@ func downloads(t *testing.T, s objects.Store, base string) {
 	want(t, s, "a/k", "<script>")
 }
 
-func downloadTampered(t *testing.T, s objects.Store, base string) {
+func downloadTampered(t *testing.T, s Subject, base string) {
 	put(t, s, "a/k", "mine")
 	put(t, s, "a/k2", "not mine")
 	address, err := s.PresignGet(t.Context(), objects.Download{Key: "a/k", Name: "n.csv", ContentType: tableType, Expires: soon(), Base: base})
@@ -248,7 +248,7 @@ func downloadTampered(t *testing.T, s objects.Store, base string) {
 	}
 }
 
-func linkExpires(t *testing.T, s objects.Store, base string) {
+func linkExpires(t *testing.T, s Subject, base string) {
 	put(t, s, "a/k", "bytes")
 	address, err := s.PresignGet(t.Context(), objects.Download{
 		Key: "a/k", Name: "n", ContentType: tableType, Expires: time.Now().Add(2 * time.Second), Base: base,
@@ -266,7 +266,7 @@ func linkExpires(t *testing.T, s objects.Store, base string) {
 	}
 }
 
-func nonsenseIsNotSigned(t *testing.T, s objects.Store, _ string) {
+func nonsenseIsNotSigned(t *testing.T, s Subject, _ string) {
 	for _, contentType := range []string{"", "text", "text/plain\r\nX-Injected: 1", "text/żółw"} {
 		_, err := s.PresignPut(t.Context(), objects.Upload{Key: "k", ContentType: contentType, Size: 1, Expires: soon()})
 		wantKind(t, err, fault.KindInvalid)
@@ -279,7 +279,7 @@ func nonsenseIsNotSigned(t *testing.T, s objects.Store, _ string) {
 	wantKind(t, err, fault.KindInvalid)
 }
 
-func unsettledUploadIsDeleted(t *testing.T, s objects.Store, base string) {
+func unsettledUploadIsDeleted(t *testing.T, s Subject, base string) {
 	upload(t, s, base, "teams/a/1", "hello")
 	upload(t, s, base, "teams/a/2", "hello")
 	upload(t, s, base, "teams/ab/3", "hello")

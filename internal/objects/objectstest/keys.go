@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/objects"
 )
 
-func hostileKeys(t *testing.T, s objects.Store, _ string) {
+func hostileKeys(t *testing.T, s Subject, _ string) {
 	put(t, s, "safe", "x")
 	for _, key := range []string{
 		"", "/", "/etc/passwd", "a/", "a//b", ".", "..", "./a", "a/.", "../a", "a/../../b", "a/..",
@@ -42,7 +42,7 @@ func hostileKeys(t *testing.T, s objects.Store, _ string) {
 	wantKeys(t, s, "", "", 10, "safe")
 }
 
-func oddKeys(t *testing.T, s objects.Store, base string) {
+func oddKeys(t *testing.T, s Subject, base string) {
 	for _, key := range []string{
 		"a b/ c ", "x/50%", "x/%2e%2e", "x/a+b&c=d?e#f;g:h@i", "x/żółw – 亀.csv", "...", "x/~$!*'(),", "staging/k", "tmp/k", "objects/k",
 		strings.Repeat("n", 255), "x/" + strings.Repeat(strings.Repeat("d", 90)+"/", 9) + "deep",
@@ -100,7 +100,7 @@ func largeObject(t *testing.T, open Opener) {
 	}
 }
 
-func hashOf(t *testing.T, s objects.Store, key string) string {
+func hashOf(t *testing.T, s Subject, key string) string {
 	t.Helper()
 	r, err := s.Open(t.Context(), key, 0, -1)
 	if err != nil {

@@ -21,16 +21,22 @@ import (
 	"github.com/millrace/millrace/internal/objects"
 )
 
+// Subject is a store under test.
+type Subject struct {
+	objects.Store
+	objects.Presigner
+}
+
 // Opener gives an empty store until the test ends, and the origin that serves
 // its addresses where the store does not know it.
-type Opener func(t *testing.T) (s objects.Store, base string)
+type Opener func(t *testing.T) (s Subject, base string)
 
 // Run holds the stores that open gives to all promises. It must not run
 // beside other tests, because it watches the memory of the process.
 func Run(t *testing.T, open Opener) {
 	t.Helper()
 	t.Run("a large object passes through little memory", func(t *testing.T) { largeObject(t, open) })
-	for name, test := range map[string]func(*testing.T, objects.Store, string){
+	for name, test := range map[string]func(*testing.T, Subject, string){
 		"what was put is there":                      putIsThere,
 		"a part can be read":                         ranges,
 		"an object is never overwritten":             neverOverwritten,
@@ -64,7 +70,7 @@ func Run(t *testing.T, open Opener) {
 	}
 }
 
-func putIsThere(t *testing.T, s objects.Store, _ string) {
+func putIsThere(t *testing.T, s Subject, _ string) {
 	for name, size := range map[string]int64{"known": 5, "unknown": -1} {
 		key := "teams/a/" + name
 		put, err := s.Put(t.Context(), key, "text/plain", strings.NewReader("hello"), size)
@@ -90,7 +96,7 @@ func putIsThere(t *testing.T, s objects.Store, _ string) {
 	absent(t, s, "teams/a/known/below")
 }
 
-func ranges(t *testing.T, s objects.Store, _ string) {
+func ranges(t *testing.T, s Subject, _ string) {
 	put(t, s, "k", "0123456789")
 	for _, tt := range []struct {
 		offset, length int64
@@ -119,7 +125,7 @@ func ranges(t *testing.T, s objects.Store, _ string) {
 	}
 }
 
-func neverOverwritten(t *testing.T, s objects.Store, _ string) {
+func neverOverwritten(t *testing.T, s Subject, _ string) {
 	put(t, s, "a/k", "first")
 	for _, size := range []int64{6, -1} {
 		_, err := s.Put(t.Context(), "a/k", "text/plain", strings.NewReader("second"), size)
@@ -130,7 +136,7 @@ func neverOverwritten(t *testing.T, s objects.Store, _ string) {
 	want(t, s, "a/k", "first")
 }
 
-func oneWriterWins(t *testing.T, s objects.Store, _ string) {
+func oneWriterWins(t *testing.T, s Subject, _ string) {
 	const writers = 8
 	var wg sync.WaitGroup
 	errs := make([]error, writers)
@@ -162,7 +168,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-func failedSource(t *testing.T, s objects.Store, _ string) {
+func failedSource(t *testing.T, s Subject, _ string) {
 	why := errors.New("the cable was pulled")
 	for _, size := range []int64{300_000, -1} {
 		if _, err := s.Put(t.Context(), "a/k", "text/plain", broken(why), size); !errors.Is(err, why) {
@@ -173,7 +179,7 @@ func failedSource(t *testing.T, s objects.Store, _ string) {
 	put(t, s, "a/k", "whole")
 }
 
-func otherLength(t *testing.T, s objects.Store, _ string) {
+func otherLength(t *testing.T, s Subject, _ string) {
 	for _, size := range []int64{0, 1, 4, 6, 100} {
 		_, err := s.Put(t.Context(), "a/k", "text/plain", strings.NewReader("hello"), size)
 		wantKind(t, err, fault.KindInvalid)
@@ -181,7 +187,7 @@ func otherLength(t *testing.T, s objects.Store, _ string) {
 	}
 }
 
-func cancelled(t *testing.T, s objects.Store, _ string) {
+func cancelled(t *testing.T, s Subject, _ string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	endless := readerFunc(func(p []byte) (int, error) {
 		cancel()
@@ -193,7 +199,7 @@ func cancelled(t *testing.T, s objects.Store, _ string) {
 	nothing(t, s)
 }
 
-func deletes(t *testing.T, s objects.Store, _ string) {
+func deletes(t *testing.T, s Subject, _ string) {
 	put(t, s, "a/b/c", "one")
 	put(t, s, "a/b/d", "two")
 	for range 2 {
@@ -211,7 +217,7 @@ func deletes(t *testing.T, s objects.Store, _ string) {
 	put(t, s, "a/b/c", "again")
 }
 
-func neighbours(t *testing.T, s objects.Store, _ string) {
+func neighbours(t *testing.T, s Subject, _ string) {
 	for _, key := range []string{"teams/a/1", "teams/a/x/2", "teams/a/x/y/3", "teams/ab/4", "teams/a-/5", "teams/b"} {
 		put(t, s, key, "x")
 	}
@@ -228,7 +234,7 @@ func neighbours(t *testing.T, s objects.Store, _ string) {
 	wantKeys(t, s, "", "", 10, "teams/a-/5", "teams/ab/4", "teams/b")
 }
 
-func pages(t *testing.T, s objects.Store, _ string) {
+func pages(t *testing.T, s Subject, _ string) {
 	nothing(t, s)
 	// A slash sorts after a hyphen and a dot, and before digits and letters.
 	all := []string{"a-b", "a.b/1", "a/1", "a/2/x", "a/2/y", "a/3", "a0", "ab/1", "b"}
@@ -273,7 +279,7 @@ func pages(t *testing.T, s objects.Store, _ string) {
 	}
 }
 
-func links(t *testing.T, s objects.Store, _ string) {
+func links(t *testing.T, s Subject, _ string) {
 	put(t, s, "a/1", "bytes")
 	if err := s.Link(t.Context(), "a/1", "b/c/2"); err != nil {
 		t.Fatal(err)
@@ -287,7 +293,7 @@ func links(t *testing.T, s objects.Store, _ string) {
 	wantKeys(t, s, "", "", 10, "b/c/2")
 }
 
-func sweeps(t *testing.T, s objects.Store, _ string) {
+func sweeps(t *testing.T, s Subject, _ string) {
 	put(t, s, "a/1", "bytes")
 	for _, before := range []time.Duration{-time.Hour, time.Hour} {
 		if n, err := s.Sweep(t.Context(), time.Now().Add(before)); err != nil || n != 0 {
@@ -297,14 +303,14 @@ func sweeps(t *testing.T, s objects.Store, _ string) {
 	want(t, s, "a/1", "bytes")
 }
 
-func put(t *testing.T, s objects.Store, key, body string) {
+func put(t *testing.T, s Subject, key, body string) {
 	t.Helper()
 	if _, err := s.Put(t.Context(), key, "text/plain", strings.NewReader(body), int64(len(body))); err != nil {
 		t.Fatalf("%s: %v", key, err)
 	}
 }
 
-func read(t *testing.T, s objects.Store, key string, offset, length int64) string {
+func read(t *testing.T, s Subject, key string, offset, length int64) string {
 	t.Helper()
 	r, err := s.Open(t.Context(), key, offset, length)
 	if err != nil {
@@ -318,14 +324,14 @@ func read(t *testing.T, s objects.Store, key string, offset, length int64) strin
 	return b.String()
 }
 
-func want(t *testing.T, s objects.Store, key, body string) {
+func want(t *testing.T, s Subject, key, body string) {
 	t.Helper()
 	if got := read(t, s, key, 0, -1); got != body {
 		t.Errorf("%s: %q, want %q", key, got, body)
 	}
 }
 
-func wantKeys(t *testing.T, s objects.Store, prefix, after string, limit int, keys ...string) {
+func wantKeys(t *testing.T, s Subject, prefix, after string, limit int, keys ...string) {
 	t.Helper()
 	page, err := s.List(t.Context(), prefix, after, limit)
 	if err != nil {
@@ -340,12 +346,12 @@ func wantKeys(t *testing.T, s objects.Store, prefix, after string, limit int, ke
 	}
 }
 
-func nothing(t *testing.T, s objects.Store) {
+func nothing(t *testing.T, s Subject) {
 	t.Helper()
 	wantKeys(t, s, "", "", 10)
 }
 
-func absent(t *testing.T, s objects.Store, key string) {
+func absent(t *testing.T, s Subject, key string) {
 	t.Helper()
 	_, err := s.Stat(t.Context(), key)
 	wantKind(t, err, fault.KindNotFound)

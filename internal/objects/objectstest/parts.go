@@ -14,8 +14,9 @@ import (
 )
 
 // PartStore is a store that takes objects in parts.
-type PartStore interface {
+type PartStore struct {
 	objects.Store
+	objects.Presigner
 	files.PartObjects
 }
 

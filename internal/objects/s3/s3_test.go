@@ -55,7 +55,10 @@ func fresh(t *testing.T) *Store {
 }
 
 func TestABucketKeepsThePromisesOfAStore(t *testing.T) {
-	objectstest.Run(t, func(t *testing.T) (objects.Store, string) { return fresh(t), "" })
+	objectstest.Run(t, func(t *testing.T) (objectstest.Subject, string) {
+		s := fresh(t)
+		return objectstest.Subject{Store: s, Presigner: s}, ""
+	})
 }
 
 func TestAStrayUploadIsSweptWhenItIsOld(t *testing.T) {
@@ -238,5 +241,8 @@ func TestALinkThatHasExpiredIsNotMade(t *testing.T) {
 }
 
 func TestABucketTakesObjectsInParts(t *testing.T) {
-	objectstest.RunParts(t, func(t *testing.T) objectstest.PartStore { return fresh(t) }, objectstest.SendPart)
+	objectstest.RunParts(t, func(t *testing.T) objectstest.PartStore {
+		s := fresh(t)
+		return objectstest.PartStore{Store: s, Presigner: s, PartObjects: s}
+	}, objectstest.SendPart)
 }

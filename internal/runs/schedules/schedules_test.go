@@ -54,7 +54,7 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 			Store: db, Details: db, Shards: db, Logs: db, Submit: db, Engine: idle{}, Catalog: credits.DefaultCatalog(), Now: b.clock.Now,
 		})
 		b.Service = schedules.NewService(db, db, b.runs, b.clock.Now)
-		b.edit = workflows.NewService(db, b.clock.Now)
+		b.edit = workflows.NewService(db.WorkflowStores(), b.clock.Now)
 		w, err := b.edit.Create(t.Context(), b.owner, workflows.New{Name: "w", Definition: []byte(simple)})
 		if err != nil {
 			t.Fatal(err)
