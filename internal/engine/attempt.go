@@ -184,6 +184,9 @@ func (r *runner) explainFailure(ctx context.Context, t *attempt, s executor.Stat
 		if r.timeLimit > 0 && (t.node.Timeout == 0 || r.clock.Took() >= r.timeLimit) {
 			return failure{lifecycle.PlanTimeLimit, "", r.timeLimitMessage()}
 		}
+		if t.node.Timeout == 0 {
+			return failure{lifecycle.NodeTimeout, graph.OnTimeout, fmt.Sprintf("Node %s took too long: %s", id, s.Detail)}
+		}
 		return failure{lifecycle.NodeTimeout, graph.OnTimeout, fmt.Sprintf("Node %s took longer than its %s", id, t.node.Timeout)}
 	case executor.OutputMissing:
 		if s.Exit.Refused != "" {

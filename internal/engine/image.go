@@ -26,7 +26,7 @@ func (e *Engine) imagesUnavailable(ctx context.Context) error {
 	case e.Images == nil:
 		return fault.Unavailable("this server runs no container images: leave `image` empty to use the programs of the machine")
 	case !caps.Images:
-		return fault.Unavailable("an image needs the sandbox, and this server runs its tasks without one (--sandbox none): leave `image` empty to use the programs of the machine")
+		return fault.Unavailable("%s", caps.NoImages)
 	}
 	return nil
 }

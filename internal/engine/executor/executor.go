@@ -116,6 +116,7 @@ type Capabilities struct {
 	TaskPlaces     Places
 	InputsReadOnly bool   // a command cannot change what is staged
 	Images         bool   // Spec.Root is honoured
+	NoImages       string // when not: a sentence that says what to do
 	System         string // names the programs that a task finds without an image
 	VCPU           float64
 	MemoryBytes    int64

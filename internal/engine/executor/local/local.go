@@ -151,11 +151,13 @@ func systemName() string {
 	return runtime.GOOS
 }
 
+const noImages = "an image needs the sandbox, and this server runs its tasks without one (--sandbox none): leave `image` empty to use the programs of the machine"
+
 // Capabilities are those of the machine, and why nothing can start if nothing
 // can.
 func (d *Driver) Capabilities(context.Context) (executor.Capabilities, error) {
 	return executor.Capabilities{
-		Ready: d.problem == "", Problem: d.problem, TaskPlaces: d.box.taskPlaces(), InputsReadOnly: d.box.isSandbox(), Images: d.box.isSandbox(), System: d.root,
+		Ready: d.problem == "", Problem: d.problem, TaskPlaces: d.box.taskPlaces(), InputsReadOnly: d.box.isSandbox(), Images: d.box.isSandbox(), NoImages: noImages, System: d.root,
 		VCPU: d.machine.vcpu, MemoryBytes: d.machine.memory, GPU: d.gpus, NotEnforced: d.notEnforced(),
 	}, nil
 }

@@ -44,6 +44,7 @@ type attempt struct {
 	missing   time.Time // since when Slurm says nothing of it, or that it has ended
 	slurm     slurmJob  // what Slurm last said
 	asked     bool      // sacct was asked
+	preempted time.Time // when its job said that the cluster ended it
 	startedAt time.Time // as this server saw it
 }
 

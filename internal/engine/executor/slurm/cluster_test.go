@@ -108,6 +108,18 @@ func startedTwice(t *testing.T) {
 	ranOnce(t, b, h)
 }
 
+// siteLimit waits for the limit of a partition, which is a minute at least.
+func siteLimit(t *testing.T) {
+	command(t, "scontrol", "create", "partition=short", "nodes=n1,n2", "defaulttime=1", "state=up")
+	b := drivertest.NewFixture(t, func(t testing.TB, folder string) drivertest.Subject {
+		return subject(t, slurm.Config{Folder: folder, Partition: "short"})
+	})
+	seen := b.Do(t, b.Spec(t, "sleep 600"))
+	if seen.Reason != executor.TimedOut || !strings.Contains(seen.Detail, "partition") {
+		t.Errorf("ended as %s (%s)", seen.Reason, seen.Detail)
+	}
+}
+
 func contained(t *testing.T) {
 	container := strings.Fields("bwrap --ro-bind {root} / --dev /dev --proc /proc --tmpfs /tmp --bind {work} {work} --bind {temp} {temp} --chdir {work}")
 	b := drivertest.NewFixture(t, func(t testing.TB, folder string) drivertest.Subject {

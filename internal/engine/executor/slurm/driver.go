@@ -121,13 +121,15 @@ func (d *Driver) check(s executor.Spec) error {
 	case s.Interpreter == "" || s.Fence == "":
 		return fault.Invalid("an attempt needs an interpreter and a fence")
 	case s.Root != "" && !d.images():
-		return fault.Unavailable("this cluster runs no container images: leave `image` empty to use the programs of its machines").WithCode("no_sandbox")
+		return fault.Unavailable(noImages).WithCode("no_sandbox")
 	}
 	if caps, _ := d.Capabilities(context.Background()); caps.Ready && s.GPU > caps.GPU {
 		return fault.Conflict("the task asks for %d GPUs, and the cluster has %d", s.GPU, caps.GPU).WithCode("no_capacity")
 	}
 	return command.Check(s)
 }
+
+const noImages = "this cluster runs no container images (--slurm-container has no {root}): leave `image` empty to use the programs of its machines"
 
 // images reports whether the container around a command takes an image.
 func (d *Driver) images() bool {

@@ -91,6 +91,8 @@ func (d *Driver) hear(ctx context.Context, a *attempt, s job.State) {
 		a.node = s.Host
 	}
 	switch {
+	case s.Exit != nil && s.Exit.Preempted && !d.explained(a, now):
+		return
 	case s.Exit != nil:
 		d.record(a, s.Exit, now)
 		return
@@ -103,6 +105,16 @@ func (d *Driver) hear(ctx context.Context, a *attempt, s job.State) {
 		a.startedAt = now
 		d.move(a, executor.Running, d.running(a), "")
 	}
+}
+
+// explained reports whether Slurm has said why it ended a job: it sends the same
+// signal at the site's time limit.
+func (d *Driver) explained(a *attempt, now time.Time) bool {
+	if a.preempted.IsZero() {
+		a.preempted = now
+		signalOn(d.wake)
+	}
+	return a.slurm.ended() || now.Sub(a.preempted) >= d.config.Lag
 }
 
 // answer hands a job its secrets, once: another key could be another's.
@@ -141,14 +153,23 @@ func (d *Driver) record(a *attempt, e *executor.Exit, now time.Time) {
 	if !a.startedAt.IsZero() && !a.startedAt.After(exit.End) {
 		exit.Start = a.startedAt
 	}
+	if exit.Preempted && endings[a.slurm.state] == executor.TimedOut {
+		exit.Preempted, exit.TimedOut = false, true
+	}
 	a.exit, a.recorded = &exit, true
 	phase, reason := executor.Outcome(a.about.Fence, &exit, executor.DriverStatus{})
 	detail := exit.StartFailed
+	if exit.TimedOut && a.about.Limit == 0 {
+		detail = siteLimit
+	}
 	if exit.NoProgram {
 		detail = "the machines of the cluster have no program of that name: set `interpreter` to one that they have, such as sh"
 	}
 	d.conclude(a, phase, reason, detail)
 }
+
+// siteLimit is for an author whose step has no time limit of its own.
+const siteLimit = "the cluster ends tasks that take longer than its partition allows: set `timeoutSeconds` on the step if that is enough for it, or ask for a longer partition"
 
 // conclude ends an attempt. The lock is held.
 func (d *Driver) conclude(a *attempt, p executor.Phase, r executor.Reason, detail string) {

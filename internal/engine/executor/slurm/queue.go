@@ -53,7 +53,7 @@ func (d *Driver) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	vcpu, memory, gpus, err := d.client.machines(ctx, d.config.Partition)
-	c := executor.Capabilities{Ready: true, Images: d.images(), System: "slurm", ForgetsAfter: d.config.Lag, NotEnforced: d.notEnforced(), VCPU: vcpu, MemoryBytes: memory, GPU: gpus}
+	c := executor.Capabilities{Ready: true, Images: d.images(), System: "slurm", NoImages: noImages, ForgetsAfter: d.config.Lag, NotEnforced: d.notEnforced(), VCPU: vcpu, MemoryBytes: memory, GPU: gpus}
 	switch {
 	case err != nil:
 		c.Ready, c.Problem = false, "Slurm does not answer: "+err.Error()
@@ -234,7 +234,11 @@ func (d *Driver) over(a *attempt, j slurmJob) {
 	switch {
 	case a.folder.Claimed():
 		phase, reason := executor.Outcome(a.about.Fence, nil, wordOf(reason))
-		d.conclude(a, phase, reason, "Slurm says "+j.state)
+		detail := "Slurm says " + j.state
+		if reason == executor.TimedOut && a.about.Limit == 0 {
+			detail = siteLimit
+		}
+		d.conclude(a, phase, reason, detail)
 	case stopped:
 		d.conclude(a, executor.Ended, executor.Cancelled, "")
 	case reason == executor.Lost:

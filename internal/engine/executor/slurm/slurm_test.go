@@ -118,6 +118,7 @@ func TestSlurm(t *testing.T) {
 			"a task finds the GPUs that Slurm gives it":              gpus,
 			"a job of which nothing is left is cancelled":            orphan,
 			"a task that Slurm starts twice runs once":               startedTwice,
+			"a task that the site's limit ends has timed out":        siteLimit,
 			"a task runs in the container of the site":               contained,
 		} {
 			t.Run(name, func(t *testing.T) {
