@@ -109,6 +109,10 @@ func TestAConnectionThatIsUsedStays(t *testing.T) {
 		h.call("DELETE", "/api/connections/"+id, "", as).wantCode(409, "connection_in_use")
 		h.call("POST", "/api/connections/"+id+"/test", "", as).want(200)
 		h.call("DELETE", "/api/workflows/"+w, "", as).want(200)
+		w = h.call("POST", "/api/workflows", `{"name":"w","definition":{"parameters":{"from":{"type":"string","default":""}},"nodes":[{"id":"a","command":"true"}]}}`, as).want(201).text("data", "id")
+		h.call("POST", "/api/workflows/"+w+"/schedules", `{"cron":"0 6 * * *","timeZone":"UTC","parameters":{"from":"`+id+`"}}`, as).want(201)
+		h.call("DELETE", "/api/connections/"+id, "", as).wantCode(409, "connection_in_use")
+		h.call("DELETE", "/api/workflows/"+w, "", as).want(200)
 		h.call("DELETE", "/api/connections/"+id, "", as).want(200)
 	})
 }

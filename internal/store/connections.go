@@ -98,11 +98,14 @@ func (db *DB) SetTested(ctx context.Context, c connections.Connection) error {
 	return err
 }
 
-// namesConnection finds the workflows of a team whose definition names a
-// connection. An id is one word between quotes, and no other text is like it.
+// namesConnection finds the workflows of a team whose definition, schedules or
+// triggers name a connection. An id is one word between quotes, and no other text is
+// like it.
 const namesConnection = `
 	SELECT w.name FROM workflows w JOIN workflow_revisions r ON r.workflow_id = w.id AND r.revision = w.revision
-	WHERE w.team_id = $1 AND r.definition LIKE $2 LIMIT 1`
+	WHERE w.team_id = $1 AND (r.definition LIKE $2
+		OR EXISTS (SELECT 1 FROM schedules s WHERE s.workflow_id = w.id AND s.given LIKE $2)
+		OR EXISTS (SELECT 1 FROM triggers t WHERE t.workflow_id = w.id AND t.given LIKE $2)) LIMIT 1`
 
 // DeleteConnection forgets one that nothing names.
 func (db *DB) DeleteConnection(ctx context.Context, team ids.Team, id ids.Connection) error {
@@ -122,6 +125,6 @@ func (db *DB) DeleteConnection(ctx context.Context, team ids.Team, id ids.Connec
 		if err != nil {
 			return err
 		}
-		return fault.Conflict("the workflow %s uses this connection: change that first", user).WithCode("connection_in_use")
+		return fault.Conflict("the workflow %s, or a schedule or trigger of it, uses this connection: change that first", user).WithCode("connection_in_use")
 	})
 }

@@ -1,6 +1,8 @@
 // The upload queue: three at a time, each signed only when its turn comes,
 // because a signed address lives five minutes. It knows nothing of React.
 
+import { largeFrom } from "./large.ts";
+
 export type UploadState = "waiting" | "sending" | "done" | "failed" | "cancelled";
 
 export interface Upload {
@@ -26,6 +28,8 @@ export interface Totals {
 export interface Transport {
   sign: (file: File) => Promise<{ url: string; key: string }>;
   put: (url: string, file: File, onSent: (bytes: number) => void, signal: AbortSignal) => Promise<void>;
+  /** Sends a file that is too large for one request; without it, all go by one. */
+  large?: (file: File, onSent: (bytes: number) => void, signal: AbortSignal) => Promise<string>;
   /** What a failure says, and whether another try may help. */
   explain: (error: unknown) => { message: string; retryable: boolean };
   now?: () => number;
@@ -110,14 +114,12 @@ export class UploadQueue {
     this.stops.set(id, stop);
     this.patch(id, { state: "sending" });
     try {
-      const { url, key } = await this.transport.sign(file);
-      if (stop.signal.aborted) return;
-      let last = 0;
-      await this.transport.put(
-        url,
+      let last: number | null = null;
+      const key = await this.deliver(
         file,
         (sent) => {
-          this.sample(sent - last);
+          // What arrived before this try is no speed of it.
+          this.sample(last === null && file.size > largeFrom ? 0 : sent - (last ?? 0));
           last = sent;
           if (!stop.signal.aborted) this.patch(id, { sent });
         },
@@ -132,6 +134,14 @@ export class UploadQueue {
       this.stops.delete(id);
       this.work();
     }
+  }
+
+  /** deliver sends a file by one request or in parts, and gives its key. */
+  private async deliver(file: File, onSent: (bytes: number) => void, signal: AbortSignal): Promise<string> {
+    if (this.transport.large && file.size > largeFrom) return this.transport.large(file, onSent, signal);
+    const { url, key } = await this.transport.sign(file);
+    if (!signal.aborted) await this.transport.put(url, file, onSent, signal);
+    return key;
   }
 
   private sample(bytes: number): void {

@@ -2,6 +2,7 @@
 import { useSyncExternalStore } from "react";
 import { api, ask } from "../api/client.ts";
 import { ApiFailure, isRecord, sentence } from "../api/failure.ts";
+import { type LargeTransport, sendLarge } from "./large.ts";
 import { type Totals, UploadQueue } from "./queue.ts";
 
 export const uploads = new UploadQueue({
@@ -9,20 +10,62 @@ export const uploads = new UploadQueue({
     const contentType = file.type || "application/octet-stream";
     return ask(api.POST("/api/files/presign", { body: { filename: file.name, contentType, size: file.size } }));
   },
-  put,
-  explain: (error) => ({
-    message: sentence(error),
-    // What was refused stays refused; what broke may work.
-    retryable: !(error instanceof ApiFailure) || error.status === 0 || error.status === 429 || error.status >= 500,
-  }),
+  put: (url, file, onSent, signal) => put(url, file, onSent, signal, file.type),
+  large: (file, onSent, signal) => sendLarge(file, inParts, onSent, signal),
+  explain: (error) => ({ message: sentence(error), retryable: retryable(error) }),
 });
 
+// What was refused stays refused; what broke may work.
+function retryable(error: unknown): boolean {
+  return !(error instanceof ApiFailure) || error.status === 0 || error.status === 429 || error.status >= 500;
+}
+
+const uploadPath = (id: string) => ({ params: { path: { id } } });
+
+const inParts: LargeTransport = {
+  begin: (file) =>
+    ask(
+      api.POST("/api/files/uploads", {
+        body: { filename: file.name, contentType: file.type || "application/octet-stream", size: file.size },
+      }),
+    ),
+  state: async (id) => {
+    try {
+      return await ask(api.GET("/api/files/uploads/{id}", uploadPath(id)));
+    } catch (error) {
+      if (error instanceof ApiFailure && (error.status === 404 || error.status === 409)) return null;
+      throw error;
+    }
+  },
+  sign: async (id, number) => {
+    const [part] = await ask(
+      api.POST("/api/files/uploads/{id}/parts", { ...uploadPath(id), body: { numbers: [number] } }),
+    );
+    if (!part) throw new Error("the server gave no address for a part");
+    return part.url;
+  },
+  put,
+  complete: async (id) => {
+    await ask(api.POST("/api/files/uploads/{id}/complete", { ...uploadPath(id), body: {} }));
+  },
+  // A part that an earlier try still holds is let go of soon.
+  retryable: (error) => retryable(error) || (error instanceof ApiFailure && error.status === 409),
+  wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+  notes: localStorage,
+};
+
 // XMLHttpRequest, because fetch does not tell how much has been sent.
-function put(url: string, file: File, onSent: (bytes: number) => void, signal: AbortSignal): Promise<void> {
+function put(
+  url: string,
+  file: Blob,
+  onSent: (bytes: number) => void,
+  signal: AbortSignal,
+  contentType = "",
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("PUT", url);
-    request.setRequestHeader("Content-Type", file.type || "application/octet-stream");
+    request.setRequestHeader("Content-Type", contentType || "application/octet-stream");
     request.upload.onprogress = (event) => onSent(event.loaded);
     request.onload = () => (request.status < 300 ? resolve() : reject(refusal(request)));
     request.onerror = () => reject(new Error("the connection was lost during the upload"));

@@ -1,0 +1,92 @@
+import { expect, test } from "vitest";
+import { type LargeTransport, sendLarge } from "./large.ts";
+
+/** A server that keeps parts, and a line that breaks when the test says so. */
+class Server implements LargeTransport {
+  readonly parts = new Map<number, string>();
+  readonly kept = new Map<string, string>();
+  begun = 0;
+  puts: number[] = [];
+  completed = false;
+  breaks = 0;
+  final = false; // whether what breaks stays broken
+  private readonly upload = { uploadId: "up_1", key: "teams/t/k", partSize: 4, partCount: 3 };
+  begin = async () => {
+    this.begun++;
+    return this.upload;
+  };
+  state = async (id: string) =>
+    id === "up_1"
+      ? { ...this.upload, size: 10, parts: [...this.parts].map(([number, text]) => ({ number, size: text.length })) }
+      : null;
+  sign = async (_id: string, number: number) => String(number);
+  put: LargeTransport["put"] = async (url, part, onSent) => {
+    const text = await part.text();
+    if (this.breaks-- > 0) {
+      onSent(1);
+      throw new Error("the line broke");
+    }
+    this.puts.push(Number(url));
+    this.parts.set(Number(url), text);
+    onSent(part.size);
+  };
+  complete = async () => {
+    this.completed = true;
+  };
+  retryable = () => !this.final;
+  wait = async () => {};
+  notes = {
+    getItem: (name: string) => this.kept.get(name) ?? null,
+    setItem: (name: string, value: string) => void this.kept.set(name, value),
+    removeItem: (name: string) => void this.kept.delete(name),
+  };
+}
+
+const file = new File(["0123456789"], "reads.fq", { lastModified: 7 });
+const going = () => new AbortController().signal;
+
+test("all parts arrive, and the note of them goes", async () => {
+  const server = new Server();
+  const sent: number[] = [];
+  expect(await sendLarge(file, server, (bytes) => sent.push(bytes), going())).toBe("teams/t/k");
+  expect([...server.parts].sort(([a], [b]) => a - b).map(([, text]) => text)).toEqual(["0123", "4567", "89"]);
+  expect(sent.at(-1)).toBe(10);
+  expect(server.completed).toBe(true);
+  expect(server.kept.size).toBe(0);
+});
+
+test("a line that breaks is tried again", async () => {
+  const server = new Server();
+  server.breaks = 4;
+  await sendLarge(file, server, () => {}, going());
+  expect(server.parts.size).toBe(3);
+});
+
+test("what has arrived before is not sent again", async () => {
+  const server = new Server();
+  server.breaks = 1;
+  server.final = true;
+  await expect(sendLarge(file, server, () => {}, going())).rejects.toThrow("the line broke");
+  const before = [...server.parts.keys()];
+  server.puts = [];
+  await sendLarge(file, server, () => {}, going());
+  expect(server.begun).toBe(1);
+  expect(server.puts.filter((number) => before.includes(number))).toEqual([]);
+  expect(server.parts.size).toBe(3);
+});
+
+test("an upload that is gone is begun anew", async () => {
+  const server = new Server();
+  server.kept.set("upload:reads.fq:10:7", "up_gone");
+  await sendLarge(file, server, () => {}, going());
+  expect(server.begun).toBe(1);
+});
+
+test("who cancels gets no file, and may go on later", async () => {
+  const server = new Server();
+  const stop = new AbortController();
+  stop.abort();
+  await expect(sendLarge(file, server, () => {}, stop.signal)).rejects.toThrow("cancelled");
+  expect(server.completed).toBe(false);
+  expect(server.kept.size).toBe(1);
+});
