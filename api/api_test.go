@@ -87,6 +87,11 @@ GET /api/workflows/{id}/revisions
 GET /api/workflows/{id}/revisions/{n}
 POST /api/workflows/{id}/revisions/{n}/restore
 POST /api/workflows/{id}/revisions/{n}/confirm
+GET POST /api/webhooks
+PATCH DELETE /api/webhooks/{id}
+POST /api/webhooks/{id}/test
+GET /api/webhooks/{id}/deliveries
+POST /api/webhooks/{id}/deliveries/{deliveryId}/send
 GET POST /api/workflows/{id}/schedules
 PATCH DELETE /api/workflows/{id}/schedules/{scheduleId}
 GET POST /api/workflows/{id}/triggers

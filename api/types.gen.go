@@ -1110,6 +1110,25 @@ type CreatedTrigger struct {
 	WorkflowID string `json:"workflowId"`
 }
 
+// CreatedWebhook defines model for CreatedWebhook.
+type CreatedWebhook struct {
+	CreatedAt Time `json:"createdAt"`
+
+	// CreatedBy Somebody, as others see them.
+	CreatedBy Person `json:"createdBy"`
+
+	// DisabledReason Why it was switched off although nobody asked for it.
+	DisabledReason *string  `json:"disabledReason"`
+	Enabled        bool     `json:"enabled"`
+	Events         []string `json:"events"`
+	ID             string   `json:"id"`
+
+	// Secret Signs the messages; shown this once.
+	Secret    string `json:"secret"`
+	UpdatedAt Time   `json:"updatedAt"`
+	URL       string `json:"url"`
+}
+
 // Credits defines model for Credits.
 type Credits struct {
 	AiAnalysis     AnalysisQuota `json:"aiAnalysis"`
@@ -1818,6 +1837,18 @@ type NewUpload struct {
 
 	// Size Bytes; at most 5 TB.
 	Size int64 `json:"size"`
+}
+
+// NewWebhook defines model for NewWebhook.
+type NewWebhook struct {
+	// Enabled True unless told.
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// Events Which it is told of; none: all.
+	Events *[]string `json:"events,omitempty"`
+
+	// URL An address of https, never in a private network.
+	URL string `json:"url"`
 }
 
 // NewWorkflow defines model for NewWorkflow.
@@ -2977,9 +3008,12 @@ type TeamExport struct {
 	Team    InvitingTeam `json:"team"`
 
 	// Triggers Without their addresses.
-	Triggers  []Trigger    `json:"triggers"`
-	Usage     []UsageEvent `json:"usage"`
-	Workflows []Workflow   `json:"workflows"`
+	Triggers []Trigger    `json:"triggers"`
+	Usage    []UsageEvent `json:"usage"`
+
+	// Webhooks Without their secrets.
+	Webhooks  []Webhook  `json:"webhooks"`
+	Workflows []Workflow `json:"workflows"`
 }
 
 // TeamInvitation defines model for TeamInvitation.
@@ -3162,6 +3196,54 @@ type Waiting struct {
 
 	// Reason `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched.
 	Reason string `json:"reason"`
+}
+
+// Webhook defines model for Webhook.
+type Webhook struct {
+	CreatedAt Time `json:"createdAt"`
+
+	// CreatedBy Somebody, as others see them.
+	CreatedBy Person `json:"createdBy"`
+
+	// DisabledReason Why it was switched off although nobody asked for it.
+	DisabledReason *string  `json:"disabledReason"`
+	Enabled        bool     `json:"enabled"`
+	Events         []string `json:"events"`
+	ID             string   `json:"id"`
+	UpdatedAt      Time     `json:"updatedAt"`
+	URL            string   `json:"url"`
+}
+
+// WebhookDelivery defines model for WebhookDelivery.
+type WebhookDelivery struct {
+	Attempts    int     `json:"attempts"`
+	CreatedAt   Time    `json:"createdAt"`
+	DeliveredAt *Time   `json:"deliveredAt"`
+	Error       *string `json:"error"`
+
+	// ID The message's `webhook-id`.
+	ID            string `json:"id"`
+	NextAttemptAt *Time  `json:"nextAttemptAt"`
+
+	// Payload The message.
+	Payload json.RawMessage `json:"payload"`
+
+	// ResponseBody The first KB of the answer.
+	ResponseBody *string `json:"responseBody"`
+
+	// ResponseStatus Of the last attempt; null where nobody answered.
+	ResponseStatus *int    `json:"responseStatus"`
+	RunID          *string `json:"runId"`
+	Status         string  `json:"status"`
+	Type           string  `json:"type"`
+	WebhookID      string  `json:"webhookId"`
+}
+
+// WebhookEdit What is absent stays as it is.
+type WebhookEdit struct {
+	Enabled *bool     `json:"enabled,omitempty"`
+	Events  *[]string `json:"events,omitempty"`
+	URL     *string   `json:"url,omitempty"`
 }
 
 // WebhookReceived defines model for WebhookReceived.
@@ -3952,6 +4034,54 @@ type SetRetentionParams struct {
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
 
+// ListWebhooksParams defines parameters for ListWebhooks.
+type ListWebhooksParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// CreateWebhookParams defines parameters for CreateWebhook.
+type CreateWebhookParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// DeleteWebhookParams defines parameters for DeleteWebhook.
+type DeleteWebhookParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ChangeWebhookParams defines parameters for ChangeWebhook.
+type ChangeWebhookParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
+type ListWebhookDeliveriesParams struct {
+	// Limit How many to give.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where to read on: `page.nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ResendWebhookDeliveryParams defines parameters for ResendWebhookDelivery.
+type ResendWebhookDeliveryParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// TestWebhookParams defines parameters for TestWebhook.
+type TestWebhookParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // ListWorkflowsParams defines parameters for ListWorkflows.
 type ListWorkflowsParams struct {
 	// Limit How many to give.
@@ -4321,6 +4451,12 @@ type InviteMemberJSONRequestBody = NewTeamInvitation
 
 // SetRetentionJSONRequestBody defines body for SetRetention for application/json ContentType.
 type SetRetentionJSONRequestBody = SetRetention
+
+// CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
+type CreateWebhookJSONRequestBody = NewWebhook
+
+// ChangeWebhookJSONRequestBody defines body for ChangeWebhook for application/json ContentType.
+type ChangeWebhookJSONRequestBody = WebhookEdit
 
 // CreateWorkflowJSONRequestBody defines body for CreateWorkflow for application/json ContentType.
 type CreateWorkflowJSONRequestBody = NewWorkflow

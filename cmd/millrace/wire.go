@@ -49,11 +49,13 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/runs/schedules"
+	"github.com/millrace/millrace/internal/runs/webhooks"
 	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/tracing"
 	"github.com/millrace/millrace/internal/upkeep"
+	"github.com/millrace/millrace/internal/webhook"
 	"github.com/millrace/millrace/internal/workflows"
 	"github.com/millrace/millrace/web"
 )
@@ -79,6 +81,7 @@ type application struct {
 	editor   *collab.Server
 	upkeep   *upkeep.Keeper
 	schedule *schedules.Runner
+	hooks    *webhooks.Sender
 
 	retention *upkeep.Retention
 	traces    *tracing.Tracer // nil: nobody traces
@@ -155,6 +158,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	asked := runs.NewService(runs.Options{
 		Store: syncedStore{db, h.editor}, Details: db, Shards: db, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor}, Sweeps: syncedStore{db, h.editor}, Kept: db, Recipes: recipe.Of, Objects: keep, Engine: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
 	})
+	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), log, time.Now)
 	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: time.Now}
 	api := httpapi.New(httpapi.Options{
 		Away: store.IsUnavailable,
@@ -165,6 +169,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
 		Limiter: db, Answers: db, Memory: h.memory, Metrics: kernel.NewMetrics(h.metrics), Trace: h.traceRequest(), Now: time.Now,
 		Secrets: secrets.NewService(db, time.Now), Audit: audit.NewService(db),
+		Webhooks:    webhooks.NewService(db, db, h.hooks, s.FetchAllowPrivate, time.Now),
 		Schedules:   schedules.NewService(db, db, asked, time.Now),
 		Connections: connections.NewService(db, remote.New(s.FetchAllowPrivate), connections.Rules{PlainHTTP: s.FetchAllowPrivate}, time.Now),
 		App:         httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
@@ -311,6 +316,7 @@ func (h *application) background(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return h.account.Run(ctx) })
 	g.Go(func() error { return h.upkeep.Run(ctx) })
 	g.Go(func() error { return h.schedule.Run(ctx) })
+	g.Go(func() error { return h.hooks.Run(ctx) })
 	g.Go(h.shed)
 }
 

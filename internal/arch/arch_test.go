@@ -44,7 +44,7 @@ var floorOf = map[string]string{
 
 	"engine": "engine",
 
-	"store": "adapters", "objects": "adapters", "payments": "adapters", "mail": "adapters",
+	"store": "adapters", "objects": "adapters", "payments": "adapters", "mail": "adapters", "webhook": "adapters",
 	"llm": "adapters", "papers": "adapters", "collab": "adapters", "freedisk": "adapters",
 	"metrics": "adapters", "tracing": "adapters", "remote": "adapters",
 
@@ -85,7 +85,7 @@ var drivers = map[string]string{
 	"github.com/go-fonts/":                   "payments",
 	"github.com/yuin/goldmark":               "httpapi",
 	"github.com/prometheus/":                 "httpapi metrics cmd",
-	"net/http":                               "httpapi client api cli cmd objects payments papers llm collab identity engine safedial tracing remote",
+	"net/http":                               "httpapi client api cli cmd objects payments papers llm collab identity engine safedial tracing remote webhook",
 	"github.com/google/go-containerregistry": "engine",
 	"go.opentelemetry.io/":                   "tracing",
 	"github.com/alecthomas/kong":             "cmd cli",
@@ -118,8 +118,8 @@ func TestImportsPointDown(t *testing.T) {
 var ofHTTP = map[string][]string{
 	"events": {}, "pages": {}, "help": {},
 	"kernel":  {"pages"},
-	"sharing": {"kernel", "runs"},                                                                                                               // shows the results of runs
-	"account": {"kernel", "ai", "audit", "billing", "connections", "files", "identity", "runs", "schedules", "secrets", "sharing", "workflows"}, // exports what every room has
+	"sharing": {"kernel", "runs"},                                                                                                                           // shows the results of runs
+	"account": {"kernel", "ai", "audit", "billing", "connections", "files", "identity", "runs", "schedules", "secrets", "sharing", "webhooks", "workflows"}, // exports what every room has
 }
 
 // What is HTTP of one room stands on the kernel and knows no other room.

@@ -28,6 +28,7 @@ type Commands struct {
 	Secrets         secretsCommand         `cmd:"" aliases:"secret" group:"client" help:"Values that commands get and nobody reads: list, set, delete."`
 	Connections     connectionsCommand     `cmd:"" aliases:"connection" group:"client" help:"Data elsewhere: list, add, test, browse, delete."`
 	Schedules       schedulesCommand       `cmd:"" aliases:"schedule" group:"client" help:"Runs at certain times: list, create, pause, resume, delete."`
+	Webhooks        webhooksCommand        `cmd:"" aliases:"webhook" group:"client" help:"Addresses that are told of runs: list, create, test, deliveries, resend, delete."`
 	Triggers        triggersCommand        `cmd:"" aliases:"trigger" group:"client" help:"Secret addresses that start runs: list, create, delete."`
 	ServiceAccounts serviceAccountsCommand `cmd:"" group:"client" help:"Programs of the team: service accounts and their tokens."`
 	Analyze         analyzeCommand         `cmd:"" group:"client" help:"Turn a paper (DOI or PDF) into a workflow."`

@@ -205,14 +205,21 @@ var routeRows = map[string]rights{
 	"POST /api/service-accounts/{id}/tokens/{tokenId}/rotate": admins(201).with(`{}`).elsewhere(404),
 	"POST /auth/api-tokens/{id}/rotate":                       everybody(404).with(`{}`).elsewhere(404), // somebody else's; one's own: TestARotatedTokenOverlapsTheOldOne
 
-	"GET /api/workflows/{id}/schedules":                 everybody(200).elsewhere(404),
-	"POST /api/workflows/{id}/schedules":                writers(201).with(`{"cron":"0 6 * * *"}`).elsewhere(404),
-	"PATCH /api/workflows/{id}/schedules/{scheduleId}":  admins(200).with(`{"enabled":false}`).elsewhere(404), // a member's own: TestMembersKeepTheirOwnSchedules
-	"DELETE /api/workflows/{id}/schedules/{scheduleId}": admins(200).elsewhere(404),
-	"GET /api/workflows/{id}/triggers":                  everybody(200).elsewhere(404),
-	"POST /api/workflows/{id}/triggers":                 writers(201).with(`{}`).elsewhere(404),
-	"DELETE /api/workflows/{id}/triggers/{triggerId}":   admins(200).elsewhere(404),
-	"POST /hooks/{token}":                               open(404), // TestATriggerStartsARun
+	"GET /api/webhooks":                                    admins(200),
+	"POST /api/webhooks":                                   admins(201).with(`{"url":"https://example.org/hook"}`),
+	"PATCH /api/webhooks/{id}":                             admins(200).with(`{"enabled":false}`).elsewhere(404),
+	"DELETE /api/webhooks/{id}":                            admins(200).elsewhere(404),
+	"POST /api/webhooks/{id}/test":                         admins(200).elsewhere(404),
+	"GET /api/webhooks/{id}/deliveries":                    admins(200).elsewhere(404),
+	"POST /api/webhooks/{id}/deliveries/{deliveryId}/send": admins(200).elsewhere(404),
+	"GET /api/workflows/{id}/schedules":                    everybody(200).elsewhere(404),
+	"POST /api/workflows/{id}/schedules":                   writers(201).with(`{"cron":"0 6 * * *"}`).elsewhere(404),
+	"PATCH /api/workflows/{id}/schedules/{scheduleId}":     admins(200).with(`{"enabled":false}`).elsewhere(404), // a member's own: TestMembersKeepTheirOwnSchedules
+	"DELETE /api/workflows/{id}/schedules/{scheduleId}":    admins(200).elsewhere(404),
+	"GET /api/workflows/{id}/triggers":                     everybody(200).elsewhere(404),
+	"POST /api/workflows/{id}/triggers":                    writers(201).with(`{}`).elsewhere(404),
+	"DELETE /api/workflows/{id}/triggers/{triggerId}":      admins(200).elsewhere(404),
+	"POST /hooks/{token}":                                  open(404), // TestATriggerStartsARun
 
 	"GET /auth/apps":         everybody(200),
 	"DELETE /auth/apps/{id}": everybody(404),
@@ -298,6 +305,13 @@ func (w *world) fill(text string, host someone) string {
 func (w *world) request(pattern, body string, host someone) (method, path, filled string) {
 	method, path, _ = strings.Cut(pattern, " ")
 	switch {
+	case strings.HasPrefix(path, "/api/webhooks/{id}"):
+		hook := w.call("POST", "/api/webhooks", `{"url":"http://127.0.0.1:1/hook"}`, bearer(host.token)).want(201).text("data", "id")
+		path = strings.Replace(path, "{id}", hook, 1)
+		if strings.Contains(path, "{deliveryId}") {
+			sent := w.call("POST", "/api/webhooks/"+hook+"/test", "", bearer(host.token)).want(200).text("data", "id")
+			path = strings.Replace(path, "{deliveryId}", sent, 1)
+		}
 	case strings.HasPrefix(path, "/api/workflows/{id}/schedules/"), strings.HasPrefix(path, "/api/workflows/{id}/triggers/"):
 		under := "/api/workflows/" + w.fill("{wf}", host)
 		schedule := w.call("POST", under+"/schedules", `{"cron":"0 6 * * *"}`, bearer(host.token)).want(201).text("data", "id")

@@ -13,6 +13,8 @@ var actions = map[string]string{
 
 	"POST /api/workflows": "workflow.created", "PUT /api/workflows/{id}": "workflow.updated", "DELETE /api/workflows/{id}": "workflow.deleted",
 	"POST /api/workflows/{id}/revisions/{n}/restore": "workflow.restored", "POST /api/results/copy": "workflow.created",
+	"POST /api/webhooks": "webhook.created", "PATCH /api/webhooks/{id}": "webhook.changed", "DELETE /api/webhooks/{id}": "webhook.deleted",
+	"POST /api/webhooks/{id}/test": "webhook.tested", "POST /api/webhooks/{id}/deliveries/{deliveryId}/send": "webhook.resent",
 	"POST /api/workflows/{id}/revisions/{n}/confirm": "workflow.confirmed",
 	"POST /api/workflows/{id}/schedules":             "schedule.created", "PATCH /api/workflows/{id}/schedules/{scheduleId}": "schedule.changed",
 	"DELETE /api/workflows/{id}/schedules/{scheduleId}": "schedule.deleted", "POST /api/workflows/{id}/triggers": "trigger.created",

@@ -23,6 +23,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/runs/schedules"
+	"github.com/millrace/millrace/internal/runs/webhooks"
 	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/upkeep"
@@ -41,6 +42,7 @@ type Options struct {
 	Runs        *runs.Service
 	Compare     *compare.Service
 	Schedules   *schedules.Service
+	Webhooks    *webhooks.Service
 	Feed        events.Feed
 	Sharing     *sharing.Service
 	Secrets     *secrets.Service

@@ -50,11 +50,13 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/runs/schedules"
+	"github.com/millrace/millrace/internal/runs/webhooks"
 	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
 	"github.com/millrace/millrace/internal/upkeep"
+	"github.com/millrace/millrace/internal/webhook"
 	"github.com/millrace/millrace/internal/workflows"
 )
 
@@ -145,7 +147,8 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	})
 	h.schedules = &schedules.Runner{Store: h.db, Runs: asked, Base: base, Log: log, Now: h.clock}
 	o := httpapi.Options{
-		Runs: asked, Schedules: schedules.NewService(h.db, h.db, asked, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db},
+		Runs: asked, Schedules: schedules.NewService(h.db, h.db, asked, h.clock),
+		Webhooks: webhooks.NewService(h.db, h.db, webhooks.NewSender(h.db, webhook.New(true), log, h.clock), true, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db},
 		Feed: &h.hub, Life: t.Context(),
 		Files: h.filesRoom, Uploads: h.uploads, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),

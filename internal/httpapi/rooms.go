@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/secrets"
 	"github.com/millrace/millrace/internal/httpapi/sharing"
 	"github.com/millrace/millrace/internal/httpapi/system"
+	"github.com/millrace/millrace/internal/httpapi/webhooks"
 	"github.com/millrace/millrace/internal/httpapi/workflows"
 )
 
@@ -42,6 +43,7 @@ type rooms struct {
 	secrets     *secrets.API
 	sharing     *sharing.API
 	system      *system.API
+	webhooks    *webhooks.API
 	workflows   *workflows.API
 }
 
@@ -54,7 +56,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 	return rooms{
 		account: &account.API{
 			Account: o.Account, Retention: o.Retention, Identity: o.Identity, Workflows: o.Workflows, Runs: o.Runs, Files: o.Files, Billing: o.Billing,
-			AI: o.AI, Sharing: o.Sharing, Secrets: o.Secrets, Schedules: o.Schedules, Audit: o.Audit, Connections: o.Connections, Server: server, Log: o.Log, Now: o.Now,
+			AI: o.AI, Sharing: o.Sharing, Secrets: o.Secrets, Schedules: o.Schedules, Webhooks: o.Webhooks, Audit: o.Audit, Connections: o.Connections, Server: server, Log: o.Log, Now: o.Now,
 		},
 		ai:          &ai.API{AI: o.AI, Chat: o.Chat, VisitorKey: o.VisitorKey, AnalysisWait: o.AnalysisWait, Scratch: o.Scratch, Now: o.Now},
 		audit:       &audit.API{Audit: o.Audit, Log: o.Log},
@@ -67,6 +69,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 		secrets:     &secrets.API{Secrets: o.Secrets},
 		sharing:     &sharing.API{Sharing: o.Sharing, Workflows: o.Workflows, Runs: o.Runs, Editor: o.Editor, CollabURL: o.CollabURL, Now: o.Now},
 		system:      &system.API{Log: o.Log, Checks: o.Checks, Runs: o.Runs, Chat: o.Chat, SendsMail: o.SendsMail, App: o.App},
+		webhooks:    &webhooks.API{Webhooks: o.Webhooks},
 		workflows:   &workflows.API{Workflows: o.Workflows},
 	}
 }

@@ -53,6 +53,14 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "DELETE /api/workflows/{id}/triggers/{triggerId}", Who: kernel.Member, May: access.ManageSchedules, Handle: a.schedules.DeleteTrigger},
 		{Pattern: "POST /hooks/{token}", Body: kernel.SmallBody, Slow: true, Handle: a.schedules.CallTrigger},
 
+		{Pattern: "GET /api/webhooks", Who: kernel.Member, May: access.ManageWebhooks, Handle: a.webhooks.ListWebhooks},
+		{Pattern: "POST /api/webhooks", Who: kernel.Member, May: access.ManageWebhooks, Body: kernel.SmallBody, Handle: a.webhooks.CreateWebhook},
+		{Pattern: "PATCH /api/webhooks/{id}", Who: kernel.Member, May: access.ManageWebhooks, Body: kernel.SmallBody, Handle: a.webhooks.ChangeWebhook},
+		{Pattern: "DELETE /api/webhooks/{id}", Who: kernel.Member, May: access.ManageWebhooks, Handle: a.webhooks.DeleteWebhook},
+		{Pattern: "POST /api/webhooks/{id}/test", Who: kernel.Member, May: access.ManageWebhooks, Slow: true, Handle: a.webhooks.TestWebhook},
+		{Pattern: "GET /api/webhooks/{id}/deliveries", Who: kernel.Member, May: access.ManageWebhooks, Handle: a.webhooks.ListDeliveries},
+		{Pattern: "POST /api/webhooks/{id}/deliveries/{deliveryId}/send", Who: kernel.Member, May: access.ManageWebhooks, Handle: a.webhooks.SendAgain},
+
 		{Pattern: "GET /api/runs", Who: kernel.Member, May: access.Read, Handle: a.runs.ListRuns},
 		{Pattern: "POST /api/runs", Who: kernel.Member, May: access.StartRuns, Guests: true, Body: kernel.SmallBody, Once: true, Limit: a.runsLimit(), Slow: true, Handle: a.runs.StartRun},
 		{Pattern: "GET /api/runs/compare", Who: kernel.Member, May: access.Read, Handle: a.runs.CompareRuns},

@@ -62,6 +62,8 @@ var everything = []belongings{
 	{"guests", "id", `invite_id IN (SELECT id FROM share_invites WHERE team_id = $1)`, "guests"},
 	{"share_invites", "id", ofTeam, "invites"},
 	{"schedule_firings", "schedule_id, due_at", `schedule_id IN (SELECT id FROM schedules WHERE team_id = $1)`, ""},
+	{"webhook_deliveries", "id", ofTeam, ""},
+	{"webhooks", "id", ofTeam, "webhooks"},
 	{"schedules", "id", ofTeam, "schedules"},
 	{"triggers", "id", ofTeam, "triggers"},
 	{"workflow_revisions", "workflow_id, revision", ofWorkflow, "revisions"},

@@ -29,6 +29,7 @@ var sealedColumns = []sealedColumn{
 	{"second_factors", []string{"user_id"}, "sealed", joined("second_factors")},
 	{"secrets", []string{"team_id", "name", "version"}, "sealed", joined("secrets")},
 	{"connections", []string{"id"}, "sealed", joined("connections")},
+	{"webhooks", []string{"id"}, "sealed", joined("webhooks")},
 	{"triggers", []string{"id"}, "sealed", joined("triggers")},
 }
 

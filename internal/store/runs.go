@@ -64,19 +64,24 @@ func (db *DB) mayRun(ctx context.Context, r runs.Run) error {
 }
 
 func (db *DB) acceptRun(ctx context.Context, r runs.Run, hold credits.Amount) error {
-	if err := db.insertRun(ctx, r); err != nil {
+	told, err := db.insertRun(ctx, &r)
+	if err != nil {
 		return err
 	}
 	if err := db.holdFor(ctx, r.Team, string(r.ID), r.Invite != "", hold, r.CreatedAt); err != nil {
 		return err
 	}
+	if told {
+		if err := db.announce(ctx, r, 1, lifecycle.RunQueued, r.CreatedAt); err != nil {
+			return err
+		}
+	}
 	return db.insertEvents(ctx, r.ID, 1, runs.Event{Type: lifecycle.RunQueued, At: r.CreatedAt, Message: "the run waits for its turn"})
 }
 
-func (db *DB) insertRun(ctx context.Context, r runs.Run) error {
-	number, err := db.nextRunNumber(ctx, r.Team, r.Workflow)
-	if err != nil {
-		return err
+func (db *DB) insertRun(ctx context.Context, r *runs.Run) (told bool, err error) {
+	if r.Number, told, err = db.nextRunNumber(ctx, r.Team, r.Workflow); err != nil {
+		return false, err
 	}
 	_, err = db.q.ExecContext(ctx, `
 		INSERT INTO runs (id, team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, inputs, vcpu, ram_gb, gpu,
@@ -84,8 +89,8 @@ func (db *DB) insertRun(ctx context.Context, r runs.Run) error {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 1, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)`,
 		r.ID, r.Team, r.Workflow, r.WorkflowName, r.Revision, string(r.Definition), string(r.Parameters), string(r.Inputs),
 		r.Size.VCPU, r.Size.RAMGB, r.Size.GPU, r.Price, r.Starter.Type, r.Starter.ID, r.Starter.Name, r.RetryOf,
-		lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite, number, r.Name, r.Note, tagsText(r.Tags), r.Sweep, r.Traceparent, writeNeeds(r.Needs), r.For)
-	return db.asFault(err, "run")
+		lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite, r.Number, r.Name, r.Note, tagsText(r.Tags), r.Sweep, r.Traceparent, writeNeeds(r.Needs), r.For)
+	return told, db.asFault(err, "run")
 }
 
 // tell appends events to a run's log. The row counts them, so that their
@@ -221,19 +226,27 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 	}
 	last.Events = append(slices.Clone(last.Events), runs.Event{Type: lifecycle.Ended(e.Status), At: now, Message: e.Message})
 	cost := r.Costs(now)
+	var told bool
 	err := db.q.QueryRowContext(ctx, `
 		UPDATE runs SET status = $1, error_code = $2, error_message = $3, finished_at = $4, credits_used = $5, billed = $6,
 			billed_since = NULL, owner = '', lease_until = 0, done_nodes = $7, progress = CASE WHEN $1 = 'completed' THEN 100 ELSE $8 + 0 END,
 			seq = seq + $9, log_size = log_size + $10
 		WHERE id = $11
-		RETURNING seq, log_size`,
+		RETURNING seq, log_size, `+hooked("runs"),
 		e.Status, e.Code, e.Message, micros(now), cost, r.Took(now).Microseconds(), r.DoneNodes, r.Progress,
-		len(last.Events), last.LogSize(), r.ID).Scan(&r.Seq, &r.LogSize)
+		len(last.Events), last.LogSize(), r.ID).Scan(&r.Seq, &r.LogSize, &told)
 	if err != nil {
 		return err
 	}
 	if err := db.writeStep(ctx, r, last, now); err != nil {
 		return err
+	}
+	if told {
+		ended := r
+		ended.Status, ended.ErrorCode, ended.ErrorMessage, ended.FinishedAt, ended.CreditsUsed = e.Status, e.Code, e.Message, now, cost
+		if err := db.announce(ctx, ended, r.Seq, lifecycle.Ended(e.Status), now); err != nil {
+			return err
+		}
 	}
 	if r.Status == lifecycle.Running {
 		if err := db.addUsage(ctx, r, now); err != nil {

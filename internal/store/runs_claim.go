@@ -150,13 +150,19 @@ func (db *DB) addUsage(ctx context.Context, r runs.Run, now time.Time) error {
 
 // take makes a worker the run's owner under a new fence.
 func (db *DB) take(ctx context.Context, id ids.Run, owner string, now, until time.Time) (r runs.Run, err error) {
+	var told bool
 	err = scanWhole(db.q.QueryRowContext(ctx, `
 		UPDATE runs SET status = 'running', owner = $1, fence = fence + 1, lease_until = $2, started_at = COALESCE(started_at, $3), claimed_at = $3,
 			preparing_by = '', preparing = '', seq = seq + 1
 		WHERE id = $4
-		RETURNING `+wholeColumns, owner, micros(until), micros(now), id), &r)
+		RETURNING `+wholeColumns+`, `+hooked("runs"), owner, micros(until), micros(now), id), &r, &told)
 	if err != nil {
 		return r, err
+	}
+	if told {
+		if err := db.announce(ctx, r, r.Seq, lifecycle.RunStarted, now); err != nil {
+			return r, err
+		}
 	}
 	return r, db.insertEvents(ctx, id, r.Seq, runs.Event{Type: lifecycle.RunStarted, At: now, Message: "a worker has taken the run"})
 }
@@ -166,6 +172,6 @@ func (db *DB) take(ctx context.Context, id ids.Run, owner string, now, until tim
 const wholeColumns = runColumns + `, definition, parameters, inputs,
 	COALESCE((SELECT plan FROM teams WHERE teams.id = team_id), ''), (SELECT COALESCE(SUM(amount), 0) FROM holds WHERE holds.id = runs.id)`
 
-func scanWhole(row scanner, r *runs.Run) error {
-	return scanRun(row, r, &r.Definition, &r.Parameters, &r.Inputs, (*string)(&r.Plan), &r.Held)
+func scanWhole(row scanner, r *runs.Run, more ...any) error {
+	return scanRun(row, r, append([]any{&r.Definition, &r.Parameters, &r.Inputs, (*string)(&r.Plan), &r.Held}, more...)...)
 }

@@ -126,7 +126,7 @@ const (
 
 // allExpired are ended sessions, old answers, counted requests, mails nobody
 // took for a week, keys long retired, what visitors asked for, papers nobody
-// asks for any more, what became of times of schedules, workers and backups
+// asks for any more, what was sent to webhooks, what became of times of schedules, workers and backups
 // that did not report again.
 var allExpired = []expired{
 	{"sessions", "id", `expires_at <= $1`, 0},
@@ -145,6 +145,7 @@ var allExpired = []expired{
 	{"chat_quota", "day, who", `day <= $1`, week},
 	{"failed_pdfs", "day, who", `day <= $1`, week},
 	{"workers", "owner", `seen_at <= $1`, time.Hour},
+	{"webhook_deliveries", "id", `created_at <= $1`, month},
 	{"schedule_firings", "schedule_id, due_at", `at <= $1 AND outcome <> 'waiting'`, 3 * month},
 	{"backup_marks", "id", `until <= $1`, time.Hour},
 }

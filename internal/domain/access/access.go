@@ -50,6 +50,7 @@ const (
 	CancelAnyRun      Action = "cancel anybody's run"
 	LabelAnyRun       Action = "name anybody's run"
 	ManageSchedules   Action = "make schedules and triggers"
+	ManageWebhooks    Action = "manage webhooks"
 	ManageAnySchedule Action = "change anybody's schedules and triggers"
 	ReadFailedFolders Action = "read the kept folders of failed steps"
 	Analyze           Action = "analyze papers"
@@ -75,7 +76,7 @@ var (
 		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns, UseSecrets, UseConnections, ReadFailedFolders, ManageSchedules)
 	adminMay = append(memberMay[:len(memberMay):len(memberMay)],
 		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, LabelAnyRun, ManageSharing, ManageMembers, ManageBilling, ManageRetention, ExportTeam,
-		ManageSecrets, ManageConnections, ManagePrograms, ReadAudit, ManageAnySchedule)
+		ManageSecrets, ManageConnections, ManagePrograms, ReadAudit, ManageAnySchedule, ManageWebhooks)
 	ownerMay = append(adminMay[:len(adminMay):len(adminMay)],
 		ManageOwners, EraseTeam)
 

@@ -24,6 +24,7 @@ type (
 	ResultLink string
 	Connection string // to data elsewhere
 	Schedule   string
+	Webhook    string
 	Trigger    string // a secret address that starts runs
 )
 
@@ -40,6 +41,7 @@ func NewSweep() Sweep           { return Sweep(made("swp_")) }
 func NewResultLink() ResultLink { return ResultLink(made("lnk_")) }
 func NewConnection() Connection { return Connection(made("conn_")) }
 func NewSchedule() Schedule     { return Schedule(made("sch_")) }
+func NewWebhook() Webhook       { return Webhook(made("whk_")) }
 func NewTrigger() Trigger       { return Trigger(made("trg_")) }
 
 // Proper reports whether this names a session, and not a grant in its place.
@@ -52,7 +54,8 @@ func NewFile() string    { return made("file_") }
 func NewUpload() string  { return made("up_") }
 func NewGuest() string   { return made("guest_") }
 func NewInvoice() string { return made("in_") }
-func NewReading() string { return made("rd_") } // of a paper
+func NewReading() string { return made("rd_") }  // of a paper
+func NewMessage() string { return made("msg_") } // to a webhook
 func NewMail() string    { return made("mail_") }
 
 func NewGrant() string       { return made("grant_") } // what a person gave a program

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/schedules"
+	"github.com/millrace/millrace/internal/runs/webhooks"
 	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/upkeep"
@@ -36,6 +37,7 @@ type API struct {
 	Sharing     *sharing.Service
 	Secrets     *secrets.Service
 	Schedules   *schedules.Service
+	Webhooks    *webhooks.Service
 	Audit       *audit.Service
 	Connections *connections.Service
 	Server      *kernel.Server

@@ -29,10 +29,12 @@ import (
 	schedulesapi "github.com/millrace/millrace/internal/httpapi/schedules"
 	secretsapi "github.com/millrace/millrace/internal/httpapi/secrets"
 	sharingapi "github.com/millrace/millrace/internal/httpapi/sharing"
+	webhooksapi "github.com/millrace/millrace/internal/httpapi/webhooks"
 	workflowsapi "github.com/millrace/millrace/internal/httpapi/workflows"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/schedules"
+	"github.com/millrace/millrace/internal/runs/webhooks"
 	"github.com/millrace/millrace/internal/secrets"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/workflows"
@@ -238,6 +240,8 @@ func (e *export) everything() {
 	paged(e, "connections", connections.MaxConnections+1, func(*connections.Connection) ([]connections.Connection, error) {
 		return a.Connections.Connections(x.Context(), x.Caller)
 	}, func(c connections.Connection) error { e.item(connectionsapi.ConnectionOut(c)); return nil })
+	paged(e, "webhooks", webhooks.Most+1, func(*webhooks.Webhook) ([]webhooks.Webhook, error) { return a.Webhooks.List(x.Context(), x.Caller) },
+		func(w webhooks.Webhook) error { e.item(webhooksapi.WebhookOut(w)); return nil })
 	paged(e, "schedules", exportPage, func(last *schedules.Schedule) ([]schedules.Schedule, error) {
 		return a.Schedules.AllSchedules(x.Context(), x.Caller, after(last, func(s *schedules.Schedule) ids.Schedule { return s.ID }), exportPage)
 	}, func(s schedules.Schedule) error { e.item(schedulesapi.ScheduleOut(s)); return nil })

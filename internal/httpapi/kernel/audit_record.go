@@ -35,7 +35,7 @@ func (x *Exchange) putOnRecord() {
 
 // target is what the path or the query names; never what is secret in a path.
 func (x *Exchange) target() string {
-	for _, name := range []string{"tokenId", "userId", "invId", "scheduleId", "triggerId", "name", "id"} {
+	for _, name := range []string{"tokenId", "userId", "invId", "scheduleId", "triggerId", "deliveryId", "name", "id"} {
 		if v := x.Request.PathValue(name); v != "" && Printable(v) {
 			return v[:min(len(v), 200)]
 		}

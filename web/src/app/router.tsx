@@ -155,6 +155,12 @@ export const teamRoute = createRoute({
   component: lazyRouteComponent(() => import("../identity/TeamPage.tsx"), "TeamPage"),
 });
 
+export const webhooksRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/team/webhooks",
+  component: lazyRouteComponent(() => import("../webhooks/WebhooksPage.tsx"), "WebhooksPage"),
+});
+
 export const auditRoute = createRoute({
   getParentRoute: () => inside,
   path: "/audit",
@@ -228,6 +234,7 @@ export function makeRouter() {
         teamRoute,
         secretsRoute,
         auditRoute,
+        webhooksRoute,
         connectionsRoute,
         accountRoute,
         launchRoute,

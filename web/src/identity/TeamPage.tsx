@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { Cable, KeyRound, LogOut, MailPlus, Pencil, ScrollText, UserMinus } from "lucide-react";
+import { Cable, KeyRound, LogOut, MailPlus, Pencil, ScrollText, UserMinus, Webhook } from "lucide-react";
 import { useState } from "react";
 import { enterTeam } from "../api/team.ts";
 import { Answer } from "../page/Answer.tsx";
@@ -56,6 +56,14 @@ export function TeamPage() {
               onClick={() => void navigate({ to: "/audit" })}
             >
               Audit log
+            </Button>
+          )}
+          {may(me.team.role, "manage webhooks") && (
+            <Button
+              icon={<Webhook className="size-4" aria-hidden />}
+              onClick={() => void navigate({ to: "/team/webhooks" })}
+            >
+              Webhooks
             </Button>
           )}
           {may(me.team.role, "use secrets") && (

@@ -19,6 +19,7 @@ export type Action =
   | "use connections"
   | "manage connections"
   | "use secrets"
+  | "manage webhooks"
   | "manage secrets"
   | "export the team"
   | "erase the team";
@@ -37,6 +38,7 @@ const least: Record<Action, Role> = {
   "manage billing": "admin",
   "choose how long things are kept": "admin",
   "manage connections": "admin",
+  "manage webhooks": "admin",
   "manage secrets": "admin",
   "export the team": "admin",
   "manage owners": "owner",

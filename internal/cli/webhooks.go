@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
+)
+
+type webhooksCommand struct {
+	List       webhooksList       `cmd:"" default:"withargs" aliases:"ls" help:"List the team's webhooks."`
+	Create     webhooksCreate     `cmd:"" help:"Have an address told of what happens to runs."`
+	Test       webhooksTest       `cmd:"" help:"Send a test message at once."`
+	Deliveries webhooksDeliveries `cmd:"" help:"List what was sent to a webhook."`
+	Resend     webhooksResend     `cmd:"" help:"Send a message again."`
+	Delete     webhooksDelete     `cmd:"" aliases:"rm" help:"Delete a webhook."`
+}
+
+type webhooksList struct {
+	session.Flags `embed:""`
+}
+
+// Run shows where what is sent.
+func (c *webhooksList) Run(w screen.World) error {
+	s, err := c.Open(w)
+	if err != nil {
+		return err
+	}
+	r, err := s.API.ListWebhooksWithResponse(s.Ctx, nil)
+	if err != nil {
+		return s.Explain(err)
+	}
+	list := r.JSON200.Data
+	return s.Emit(list, func() {
+		rows := [][]string{{"ID", "URL", "EVENTS", "ENABLED"}}
+		for _, x := range list {
+			events, enabled := "all", "yes"
+			if len(x.Events) > 0 {
+				events = strings.Join(x.Events, " ")
+			}
+			if !x.Enabled {
+				enabled = "no"
+			}
+			rows = append(rows, []string{x.ID, screen.Clean(x.URL), events, enabled})
+		}
+		s.Table(rows)
+	})
+}
+
+type webhooksCreate struct {
+	session.Flags `embed:""`
+	URL           string   `arg:"" help:"The address, of https."`
+	Event         []string `env:"-" sep:"none" placeholder:"TYPE" help:"Only these events, such as run.failed; may be given again."`
+}
+
+// Run shows the secret this once.
+func (c *webhooksCreate) Run(w screen.World) error {
+	s, err := c.Open(w)
+	if err != nil {
+		return err
+	}
+	in := api.NewWebhook{URL: c.URL}
+	if len(c.Event) > 0 {
+		in.Events = &c.Event
+	}
+	r, err := s.API.CreateWebhookWithResponse(s.Ctx, nil, in)
+	if err != nil {
+		return s.Explain(err)
+	}
+	made := r.JSON201.Data
+	return s.Emit(made, func() {
+		s.Say("%s", made.ID)
+		s.Note("Messages are signed with %s. It is shown this once.", made.Secret)
+	})
+}
+
+// oneWebhook names a webhook.
+type oneWebhook struct {
+	session.Flags `embed:""`
+	Webhook       string `arg:"" help:"Id of the webhook, as webhooks list shows it."`
+}
+
+type webhooksTest struct{ oneWebhook }
+
+// Run waits for the answer.
+func (c *webhooksTest) Run(w screen.World) error {
+	s, err := c.Open(w)
+	if err != nil {
+		return err
+	}
+	r, err := s.API.TestWebhookWithResponse(s.Ctx, c.Webhook, nil)
+	if err != nil {
+		return s.Explain(err)
+	}
+	return s.Emit(r.JSON200.Data, func() { s.Say("%s", outcomeOf(r.JSON200.Data)) })
+}
+
+func outcomeOf(d api.WebhookDelivery) string {
+	text := d.Status
+	if d.ResponseStatus != nil {
+		text += ", answered " + strconv.Itoa(*d.ResponseStatus)
+	}
+	if d.Error != nil {
+		text += ": " + screen.Clean(*d.Error)
+	}
+	return text
+}
+
+type webhooksDeliveries struct{ oneWebhook }
+
+// Run lists the newest.
+func (c *webhooksDeliveries) Run(w screen.World) error {
+	s, err := c.Open(w)
+	if err != nil {
+		return err
+	}
+	r, err := s.API.ListWebhookDeliveriesWithResponse(s.Ctx, c.Webhook, nil)
+	if err != nil {
+		return s.Explain(err)
+	}
+	list := r.JSON200.Data
+	return s.Emit(list, func() {
+		rows := [][]string{{"ID", "TYPE", "OUTCOME", "ATTEMPTS", "AT"}}
+		for _, d := range list {
+			rows = append(rows, []string{d.ID, d.Type, outcomeOf(d), strconv.Itoa(d.Attempts), s.Ago(d.CreatedAt.Time)})
+		}
+		s.Table(rows)
+	})
+}
+
+type webhooksResend struct {
+	oneWebhook
+	Delivery string `arg:"" help:"Id of the message, as webhooks deliveries shows it."`
+}
+
+// Run sends it under the same id, so that receivers can tell.
+func (c *webhooksResend) Run(w screen.World) error {
+	s, err := c.Open(w)
+	if err != nil {
+		return err
+	}
+	r, err := s.API.ResendWebhookDeliveryWithResponse(s.Ctx, c.Webhook, c.Delivery, nil)
+	if err != nil {
+		return s.Explain(err)
+	}
+	return s.Emit(r.JSON200.Data, func() { s.Say("%s is sent again", c.Delivery) })
+}
+
+type webhooksDelete struct{ oneWebhook }
+
+// Run ends it, with what was still to be sent.
+func (c *webhooksDelete) Run(w screen.World) error {
+	s, err := c.Open(w)
+	if err != nil {
+		return err
+	}
+	r, err := s.API.DeleteWebhookWithResponse(s.Ctx, c.Webhook, nil)
+	if err != nil {
+		return s.Explain(err)
+	}
+	return s.Emit(r.JSON200.Data, func() { s.Say("deleted %s", c.Webhook) })
+}

@@ -1,0 +1,317 @@
+// Package webhooks tells other programs what happens to a team's runs: each
+// event becomes a message, in the transaction of the event, and is posted to the
+// addresses that the team gave, signed as Standard Webhooks.
+package webhooks
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// TestEvent is the type of a message that somebody asked for to try an address.
+const TestEvent = "webhook.test"
+
+// Events are the types that a webhook can be told of.
+func Events() []string {
+	return []string{"run.queued", "run.started", "run.completed", "run.failed", "run.cancelled", "run.interrupted"}
+}
+
+// Webhook is an address that is told of events.
+type Webhook struct {
+	ID            ids.Webhook
+	Team          ids.Team
+	URL           string
+	Events        []string // none: all
+	Enabled       bool
+	Why           string // it is not, if that is our doing
+	Secret        string // that signs; read where something is sent
+	CreatedBy     ids.User
+	CreatedByName string
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+}
+
+// Status is what became of a delivery.
+type Status string
+
+// The states of a delivery.
+const (
+	Pending   Status = "pending"
+	Delivered Status = "delivered"
+	Failed    Status = "failed"
+)
+
+// Delivery is one message to one webhook.
+type Delivery struct {
+	ID             string
+	Webhook        ids.Webhook
+	Team           ids.Team
+	Run            ids.Run // empty: of no run
+	Seq            int64   // of the event among those of its run
+	Type           string
+	Payload        []byte
+	Status         Status
+	Attempts       int
+	NextAt         time.Time
+	GiveUpAt       time.Time
+	CreatedAt      time.Time
+	DeliveredAt    time.Time
+	ResponseStatus int    // of the last attempt; 0: there was no answer
+	Answer         string // the beginning of it
+	Error          string
+}
+
+// Store keeps webhooks.
+type Store interface {
+	InsertWebhook(ctx context.Context, w Webhook, most int) error
+	Webhooks(ctx context.Context, team ids.Team) ([]Webhook, error)
+	Webhook(ctx context.Context, team ids.Team, id ids.Webhook) (Webhook, error)
+	SaveWebhook(ctx context.Context, w Webhook) error
+	DeleteWebhook(ctx context.Context, team ids.Team, id ids.Webhook) error
+}
+
+// DeliveryStore keeps what was sent to them.
+type DeliveryStore interface {
+	// Deliveries are a webhook's before one of them, newest first.
+	Deliveries(ctx context.Context, team ids.Team, id ids.Webhook, before string, limit int) ([]Delivery, error)
+	Delivery(ctx context.Context, team ids.Team, id ids.Webhook, delivery string) (Delivery, error)
+	InsertDelivery(ctx context.Context, d Delivery) error
+	// Resend makes a delivery wait for its turn again.
+	Resend(ctx context.Context, team ids.Team, id ids.Webhook, delivery string, now, giveUp time.Time) error
+}
+
+// Service answers for a team's webhooks.
+type Service struct {
+	store     Store
+	sent      DeliveryStore
+	sender    *Sender
+	plainHTTP bool
+	now       func() time.Time
+}
+
+// NewService makes the room. With plainHTTP an address may be one of http.
+func NewService(store Store, sent DeliveryStore, sender *Sender, plainHTTP bool, now func() time.Time) *Service {
+	return &Service{store, sent, sender, plainHTTP, now}
+}
+
+// Most is how many webhooks a team has.
+const Most = 20
+
+const maxURL = 2000
+
+// Edit is what a webhook is to be; nil stays as it is.
+type Edit struct {
+	URL     *string
+	Events  []string
+	Enabled *bool
+}
+
+// List are the team's webhooks, newest first.
+func (s *Service) List(ctx context.Context, caller access.Caller) ([]Webhook, error) {
+	if err := caller.Must(access.ManageWebhooks); err != nil {
+		return nil, err
+	}
+	return s.store.Webhooks(ctx, caller.Team)
+}
+
+// Create makes a webhook. Its secret is shown this once.
+func (s *Service) Create(ctx context.Context, caller access.Caller, e Edit) (Webhook, error) {
+	if err := caller.Must(access.ManageWebhooks); err != nil {
+		return Webhook{}, err
+	}
+	now := s.now()
+	w := Webhook{ID: ids.NewWebhook(), Team: caller.Team, Enabled: true, Secret: newSecret(), CreatedBy: caller.User, CreatedByName: caller.Name, CreatedAt: now}
+	if err := s.apply(&w, e); err != nil {
+		return Webhook{}, err
+	}
+	return w, s.store.InsertWebhook(ctx, w, Most)
+}
+
+// Change changes a webhook.
+func (s *Service) Change(ctx context.Context, caller access.Caller, id ids.Webhook, e Edit) (Webhook, error) {
+	if err := caller.Must(access.ManageWebhooks); err != nil {
+		return Webhook{}, err
+	}
+	w, err := s.store.Webhook(ctx, caller.Team, id)
+	if err != nil {
+		return Webhook{}, err
+	}
+	if err := s.apply(&w, e); err != nil {
+		return Webhook{}, err
+	}
+	return w, s.store.SaveWebhook(ctx, w)
+}
+
+func (s *Service) apply(w *Webhook, e Edit) error {
+	if e.URL != nil {
+		w.URL = *e.URL
+	}
+	if e.Events != nil {
+		w.Events = slices.Compact(slices.Sorted(slices.Values(e.Events)))
+	}
+	if e.Enabled != nil {
+		w.Enabled, w.Why = *e.Enabled, ""
+	}
+	w.UpdatedAt = s.now()
+	var wrong []fault.Detail
+	if message := s.wrongURL(w.URL); message != "" {
+		wrong = append(wrong, fault.Detail{Path: "url", Message: message})
+	}
+	for i, name := range e.Events {
+		if !slices.Contains(Events(), name) {
+			wrong = append(wrong, fault.Detail{Path: fmt.Sprintf("events[%d]", i), Message: "is none of " + strings.Join(Events(), ", ")})
+		}
+	}
+	if len(wrong) > 0 {
+		return fault.Problems(wrong, "%s %s", wrong[0].Path, wrong[0].Message)
+	}
+	return nil
+}
+
+func (s *Service) wrongURL(text string) string {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || len(text) > maxURL || u.Scheme != "https" && u.Scheme != "http" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return "must be an address such as https://example.org/hook"
+	case u.Scheme == "http" && !s.plainHTTP:
+		return "must be https: messages are not sent in clear"
+	case u.User != nil || u.Fragment != "":
+		return "must have no user, password or fragment"
+	}
+	return ""
+}
+
+// Delete ends a webhook, with what was to be sent to it.
+func (s *Service) Delete(ctx context.Context, caller access.Caller, id ids.Webhook) error {
+	if err := caller.Must(access.ManageWebhooks); err != nil {
+		return err
+	}
+	return s.store.DeleteWebhook(ctx, caller.Team, id)
+}
+
+// Deliveries lists what was sent to a webhook before one of them, newest first.
+func (s *Service) Deliveries(ctx context.Context, caller access.Caller, id ids.Webhook, before string, limit int) (list []Delivery, more bool, err error) {
+	if err := caller.Must(access.ManageWebhooks); err != nil {
+		return nil, false, err
+	}
+	if _, err := s.store.Webhook(ctx, caller.Team, id); err != nil {
+		return nil, false, err
+	}
+	list, err = s.sent.Deliveries(ctx, caller.Team, id, before, limit+1)
+	if len(list) > limit {
+		return list[:limit], true, err
+	}
+	return list, false, err
+}
+
+// Test sends a message at once, and says what became of it.
+func (s *Service) Test(ctx context.Context, caller access.Caller, id ids.Webhook) (Delivery, error) {
+	if err := caller.Must(access.ManageWebhooks); err != nil {
+		return Delivery{}, err
+	}
+	w, err := s.store.Webhook(ctx, caller.Team, id)
+	if err != nil {
+		return Delivery{}, err
+	}
+	now := s.now()
+	d := Delivery{
+		ID: ids.NewMessage(), Webhook: id, Team: caller.Team, Type: TestEvent, Status: Pending, CreatedAt: now, NextAt: now.Add(lease), GiveUpAt: now,
+		Payload: payload(TestEvent, now, map[string]any{"message": "This is a test."}),
+	}
+	if err := s.sent.InsertDelivery(ctx, d); err != nil {
+		return Delivery{}, err
+	}
+	if err := s.sender.send(ctx, w, d); err != nil {
+		return Delivery{}, err
+	}
+	return s.sent.Delivery(ctx, caller.Team, id, d.ID)
+}
+
+// SendAgain sends a message once more, under the same id.
+func (s *Service) SendAgain(ctx context.Context, caller access.Caller, id ids.Webhook, delivery string) (Delivery, error) {
+	if err := caller.Must(access.ManageWebhooks); err != nil {
+		return Delivery{}, err
+	}
+	if err := s.sent.Resend(ctx, caller.Team, id, delivery, s.now(), s.now().Add(Patience)); err != nil {
+		return Delivery{}, err
+	}
+	s.sender.Wake()
+	return s.sent.Delivery(ctx, caller.Team, id, delivery)
+}
+
+// Patience is how long a message is tried.
+const Patience = 24 * time.Hour
+
+const secretPrefix = "whsec_"
+
+func newSecret() string {
+	key := make([]byte, 32)
+	rand.Read(key)
+	return secretPrefix + base64.StdEncoding.EncodeToString(key)
+}
+
+// headers are those of Standard Webhooks.
+func headers(w Webhook, d Delivery, now time.Time) (map[string]string, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(w.Secret, secretPrefix))
+	if err != nil {
+		return nil, err
+	}
+	at := strconv.FormatInt(now.Unix(), 10)
+	h := hmac.New(sha256.New, key)
+	fmt.Fprintf(h, "%s.%s.%s", d.ID, at, d.Payload)
+	return map[string]string{
+		"Content-Type": "application/json", "User-Agent": "Millrace-Webhooks", "webhook-id": d.ID, "webhook-timestamp": at,
+		"webhook-signature": "v1," + base64.StdEncoding.EncodeToString(h.Sum(nil)),
+	}, nil
+}
+
+func payload(kind string, at time.Time, data map[string]any) []byte {
+	text, err := json.Marshal(map[string]any{"type": kind, "timestamp": stamp(at), "data": data})
+	if err != nil {
+		panic(err) // text and numbers only
+	}
+	return text
+}
+
+func stamp(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// RunPayload is what is told of a run, as it was when the event happened.
+func RunPayload(r runs.Run, kind lifecycle.EventType, at time.Time) []byte {
+	orNull := func(text string) any {
+		if text == "" {
+			return nil
+		}
+		return text
+	}
+	message := r.ErrorMessage
+	if r.Status == lifecycle.Completed {
+		message = ""
+	}
+	return payload(string(kind), at, map[string]any{
+		"runId": r.ID, "workflowId": r.Workflow, "workflowName": r.WorkflowName, "workflowRevision": r.Revision, "number": r.Number, "name": orNull(r.Name),
+		"tags": append([]string{}, r.Tags...), "status": r.Status, "errorCode": orNull(string(r.ErrorCode)), "errorMessage": orNull(message),
+		"startedBy":   map[string]any{"type": r.Starter.Type, "id": r.Starter.ID, "name": r.Starter.Name},
+		"creditsUsed": r.CreditsUsed.Float(), "createdAt": stamp(r.CreatedAt), "startedAt": stamp(r.StartedAt), "finishedAt": stamp(r.FinishedAt),
+	})
+}

@@ -1,0 +1,288 @@
+package webhooks_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/webhooks"
+	"github.com/millrace/millrace/internal/store"
+	"github.com/millrace/millrace/internal/store/storetest"
+)
+
+// receiver is somebody who gets messages, and answers as it is told.
+type receiver struct {
+	mu     sync.Mutex
+	got    []message
+	answer func(m message) (int, error)
+}
+
+type message struct {
+	url, id, timestamp, signature, body string
+}
+
+func (r *receiver) Post(_ context.Context, url string, h map[string]string, body []byte) (int, string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := message{url, h["webhook-id"], h["webhook-timestamp"], h["webhook-signature"], string(body)}
+	r.got = append(r.got, m)
+	if r.answer == nil {
+		return 200, "thanks", nil
+	}
+	status, err := r.answer(m)
+	return status, "hm", err
+}
+
+func (r *receiver) types() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []string
+	for _, m := range r.got {
+		var body struct{ Type string }
+		_ = json.Unmarshal([]byte(m.body), &body)
+		list = append(list, body.Type)
+	}
+	return strings.Join(list, " ")
+}
+
+type bench struct {
+	*webhooks.Service
+	t      *testing.T
+	db     *store.DB
+	clock  *storetest.Clock
+	owner  access.Caller
+	to     *receiver
+	sender *webhooks.Sender
+}
+
+func each(t *testing.T, test func(t *testing.T, b *bench)) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := &bench{t: t, db: db, clock: storetest.NewClock(), owner: storetest.Owner(t, db, "ada"), to: &receiver{}}
+		b.sender = webhooks.NewSender(db, b.to, slog.New(slog.NewTextHandler(t.Output(), nil)), b.clock.Now)
+		b.Service = webhooks.NewService(db, db, b.sender, false, b.clock.Now)
+		test(t, b)
+	})
+}
+
+func (b *bench) make(events ...string) webhooks.Webhook {
+	b.t.Helper()
+	address := "https://example.org/hook"
+	w, err := b.Create(b.t.Context(), b.owner, webhooks.Edit{URL: &address, Events: events})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return w
+}
+
+func (b *bench) submit() runs.Run {
+	b.t.Helper()
+	r := runs.Run{
+		ID: ids.NewRun(), Team: b.owner.Team, Workflow: "wf_1", WorkflowName: "align", Revision: 1, Definition: []byte(`{}`), Parameters: []byte(`{}`),
+		Inputs: []byte(`{}`), Size: credits.DefaultSize(), Price: 1, Starter: runs.Starter{Type: "user", ID: string(b.owner.User), Name: "ada"}, CreatedAt: b.clock.Now(),
+	}
+	if err := b.db.SubmitRun(b.t.Context(), r, r.Price, nil); err != nil {
+		b.t.Fatal(err)
+	}
+	return r
+}
+
+func (b *bench) cancel(r runs.Run) {
+	b.t.Helper()
+	if _, err := b.db.CancelRun(b.t.Context(), b.owner.Team, r.ID, r.Starter, b.clock.Now()); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) drain() {
+	b.t.Helper()
+	for range 1000 {
+		if !b.sender.Round(b.t.Context()) {
+			return
+		}
+	}
+	b.t.Fatal("it never ends")
+}
+
+func TestEventsArriveSignedAndInOrder(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		w := b.make()
+		ends := b.make("run.cancelled")
+		b.cancel(b.submit())
+		b.drain()
+		if got := b.to.types(); strings.Count(got, "run.queued") != 1 || strings.Count(got, "run.cancelled") != 2 || strings.Index(got, "run.queued") > strings.LastIndex(got, "run.cancelled") {
+			t.Error(got)
+		}
+		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(w.Secret, "whsec_"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range b.to.got {
+			if strings.HasSuffix(m.id, string(ends.ID)) {
+				continue
+			}
+			h := hmac.New(sha256.New, key)
+			fmt.Fprintf(h, "%s.%s.%s", m.id, m.timestamp, m.body)
+			if m.signature != "v1,"+base64.StdEncoding.EncodeToString(h.Sum(nil)) {
+				t.Errorf("a wrong signature: %+v", m)
+			}
+		}
+		list, more, err := b.Deliveries(t.Context(), b.owner, w.ID, "", 1)
+		if err != nil || !more || len(list) != 1 || list[0].Status != webhooks.Delivered || list[0].Answer != "thanks" || list[0].Type != "run.cancelled" {
+			t.Errorf("%+v %v %v", list, more, err)
+		}
+		if rest, more, err := b.Deliveries(t.Context(), b.owner, w.ID, list[0].ID, 10); err != nil || more || len(rest) != 1 || rest[0].Type != "run.queued" {
+			t.Errorf("%+v %v %v", rest, more, err)
+		}
+	})
+}
+
+func TestAFailedMessageIsTriedAgainAndHoldsBackItsRunAlone(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		w := b.make()
+		first := b.submit()
+		fails := true
+		b.to.answer = func(m message) (int, error) {
+			if fails && strings.Contains(m.body, string(first.ID)) {
+				return 500, nil
+			}
+			return 204, nil
+		}
+		b.cancel(first)
+		b.submit()
+		b.drain()
+		if got := b.to.types(); got != "run.queued run.queued" {
+			t.Fatalf("%s: the end of the first run came before its beginning", got)
+		}
+		fails = false
+		b.clock.Pass(6 * time.Second)
+		b.drain()
+		if got := b.to.types(); got != "run.queued run.queued run.queued run.cancelled" {
+			t.Error(got)
+		}
+		list, _, err := b.Deliveries(t.Context(), b.owner, w.ID, "", 10)
+		if err != nil || len(list) != 3 {
+			t.Fatalf("%+v %v", list, err)
+		}
+		again, err := b.SendAgain(t.Context(), b.owner, w.ID, list[0].ID)
+		if err != nil || again.Status != webhooks.Pending {
+			t.Errorf("%+v %v", again, err)
+		}
+		before := len(b.to.got)
+		b.drain()
+		if len(b.to.got) != before+1 || b.to.got[before].id != list[0].ID {
+			t.Errorf("%+v", b.to.got[before:])
+		}
+	})
+}
+
+func TestAMessageIsGivenUpAfterADay(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		w := b.make()
+		b.to.answer = func(message) (int, error) { return 0, errors.New("the address cannot be reached") }
+		b.submit()
+		for range 40 {
+			b.drain()
+			b.clock.Pass(time.Hour)
+		}
+		list, _, err := b.Deliveries(t.Context(), b.owner, w.ID, "", 10)
+		if err != nil || len(list) != 1 || list[0].Status != webhooks.Failed || list[0].Attempts < 8 || list[0].Error != "the address cannot be reached" {
+			t.Errorf("%+v %v", list, err)
+		}
+	})
+}
+
+func TestAnAddressThatIsGoneIsSwitchedOff(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		w := b.make()
+		b.to.answer = func(message) (int, error) { return 410, nil }
+		b.submit()
+		b.drain()
+		b.submit()
+		b.drain()
+		got, err := b.db.Webhook(t.Context(), b.owner.Team, w.ID)
+		if err != nil || got.Enabled || got.Why == "" || len(b.to.got) != 1 {
+			t.Errorf("%+v %v, %d messages", got, err, len(b.to.got))
+		}
+	})
+}
+
+// Several servers send at once: each message goes out once, each run in order.
+func TestServersDoNotGetInEachOthersWay(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.make()
+		for range 20 {
+			b.cancel(b.submit())
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 60 {
+					b.sender.Round(t.Context())
+				}
+			})
+		}
+		wg.Wait()
+		b.drain()
+		seen, begun := map[string]int{}, map[string]bool{}
+		for _, m := range b.to.got {
+			seen[m.id]++
+			var body struct {
+				Type string
+				Data struct{ RunID string }
+			}
+			if err := json.Unmarshal([]byte(m.body), &body); err != nil {
+				t.Fatal(err)
+			}
+			if body.Type == "run.cancelled" && !begun[body.Data.RunID] {
+				t.Errorf("%s ended before it began", body.Data.RunID)
+			}
+			begun[body.Data.RunID] = true
+		}
+		if len(seen) != 40 || len(b.to.got) != 40 {
+			t.Errorf("%d messages of %d", len(b.to.got), len(seen))
+		}
+	})
+}
+
+func TestWhoManagesWebhooksAndWhichAddressesAreTaken(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		w := b.make()
+		eve, mia := storetest.Join(t, b.db, b.owner, "eve", access.Member), storetest.Owner(t, b.db, "mia")
+		_, err := b.List(ctx, eve)
+		storetest.Refused(t, "a member", err, fault.KindForbidden)
+		_, err = b.Test(ctx, mia, w.ID)
+		storetest.Refused(t, "another team", err, fault.KindNotFound)
+		storetest.Refused(t, "another team", b.Delete(ctx, mia, w.ID), fault.KindNotFound)
+		for _, bad := range []string{"", "x", "http://example.org", "ftp://example.org", "https://", "https://u:p@example.org", "https://example.org/#x", "https://example.org/ x", "https://e/" + strings.Repeat("x", 2000)} {
+			_, err := b.Create(ctx, b.owner, webhooks.Edit{URL: &bad})
+			storetest.Refused(t, bad, err, fault.KindInvalid)
+		}
+		good := "https://example.org"
+		_, err = b.Create(ctx, b.owner, webhooks.Edit{URL: &good, Events: []string{"nonsense"}})
+		storetest.Refused(t, "an unknown event", err, fault.KindInvalid)
+		for range webhooks.Most - 1 {
+			b.make()
+		}
+		_, err = b.Create(ctx, b.owner, webhooks.Edit{URL: &good})
+		storetest.Refused(t, "one too many", err, fault.KindConflict)
+		if d, err := b.Test(ctx, b.owner, w.ID); err != nil || d.Status != webhooks.Delivered || d.Type != webhooks.TestEvent {
+			t.Errorf("%+v %v", d, err)
+		}
+	})
+}

@@ -1,0 +1,2 @@
+INSERT INTO webhooks (id, team_id, url, events, enabled, sealed, created_by, created_at, updated_at) SELECT 'wh', team_id, 'https://example.org', '[]', TRUE, 'x', user_id, 1, 1 FROM memberships LIMIT 1;
+INSERT INTO webhook_deliveries (id, webhook_id, team_id, run_id, seq, type, payload, status, next_at, give_up_at, created_at) SELECT 'msg', id, team_id, '', 0, 'webhook.test', '{}', 'pending', 1, 1, 1 FROM webhooks LIMIT 1;

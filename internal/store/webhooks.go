@@ -1,0 +1,222 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/internal/audit"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/webhooks"
+)
+
+var (
+	_ webhooks.Store         = (*DB)(nil)
+	_ webhooks.DeliveryStore = (*DB)(nil)
+	_ webhooks.Outbox        = (*DB)(nil)
+)
+
+func webhookPlace(id ids.Webhook) string { return "webhooks/" + string(id) }
+
+// InsertWebhook adds a webhook to a team.
+func (db *DB) InsertWebhook(ctx context.Context, w webhooks.Webhook, most int) error {
+	audit.On(ctx, w.ID)
+	return db.inTx(ctx, func(tx *DB) error {
+		if err := tx.lock(ctx, "webhooks of "+string(w.Team)); err != nil {
+			return err
+		}
+		if err := tx.mustBeOpen(ctx, w.Team); err != nil {
+			return err
+		}
+		var n int
+		if err := tx.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM webhooks WHERE team_id = $1`, w.Team).Scan(&n); err != nil {
+			return err
+		}
+		if n >= most {
+			return fault.Conflict("a team has at most %d webhooks: delete one that is not used any more", most).WithCode("too_many_webhooks")
+		}
+		_, err := tx.q.ExecContext(ctx, `
+			INSERT INTO webhooks (id, team_id, url, events, enabled, sealed, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+			w.ID, w.Team, w.URL, tagsText(w.Events), w.Enabled, tx.sealer.seal(webhookPlace(w.ID), []byte(w.Secret)), w.CreatedBy, micros(w.CreatedAt), micros(w.UpdatedAt))
+		return err
+	})
+}
+
+const webhookRow = `
+	SELECT w.id, w.team_id, w.url, w.events, w.enabled, w.why, w.sealed, w.created_by, u.name, w.created_at, w.updated_at
+	FROM webhooks w JOIN users u ON u.id = w.created_by `
+
+func (db *DB) scanWebhook(row scanner, w *webhooks.Webhook) error {
+	var sealed []byte
+	var created, updated int64
+	err := row.Scan((*string)(&w.ID), (*string)(&w.Team), &w.URL, (*tagList)(&w.Events), &w.Enabled, &w.Why, &sealed, (*string)(&w.CreatedBy), &w.CreatedByName, &created, &updated)
+	if err != nil {
+		return err
+	}
+	w.CreatedAt, w.UpdatedAt = fromMicros(created), fromMicros(updated)
+	secret, err := db.sealer.open(webhookPlace(w.ID), sealed)
+	w.Secret = string(secret)
+	return err
+}
+
+// Webhooks are a team's, newest first.
+func (db *DB) Webhooks(ctx context.Context, team ids.Team) ([]webhooks.Webhook, error) {
+	return all(ctx, db, func(r *sql.Rows, w *webhooks.Webhook) error { return db.scanWebhook(r, w) }, webhookRow+`WHERE w.team_id = $1 ORDER BY w.id DESC`, team)
+}
+
+// Webhook is one of a team.
+func (db *DB) Webhook(ctx context.Context, team ids.Team, id ids.Webhook) (w webhooks.Webhook, err error) {
+	err = db.scanWebhook(db.q.QueryRowContext(ctx, webhookRow+`WHERE w.team_id = $1 AND w.id = $2`, team, id), &w)
+	return w, db.asFault(err, "webhook")
+}
+
+// SaveWebhook changes a webhook.
+func (db *DB) SaveWebhook(ctx context.Context, w webhooks.Webhook) error {
+	n, err := db.changed(ctx, `UPDATE webhooks SET url = $1, events = $2, enabled = $3, why = $4, updated_at = $5 WHERE team_id = $6 AND id = $7`,
+		w.URL, tagsText(w.Events), w.Enabled, w.Why, micros(w.UpdatedAt), w.Team, w.ID)
+	if err == nil && n == 0 {
+		err = fault.NotFound("no such webhook")
+	}
+	return err
+}
+
+// DeleteWebhook ends a webhook, with its messages.
+func (db *DB) DeleteWebhook(ctx context.Context, team ids.Team, id ids.Webhook) error {
+	n, err := db.changed(ctx, `DELETE FROM webhooks WHERE team_id = $1 AND id = $2`, team, id)
+	if err == nil && n == 0 {
+		err = fault.NotFound("no such webhook")
+	}
+	return err
+}
+
+const deliveryRow = `
+	SELECT d.id, d.webhook_id, d.team_id, d.run_id, d.seq, d.type, d.payload, d.status, d.attempts, d.next_at, d.give_up_at, d.created_at, d.delivered_at,
+	       d.response_status, d.answer, d.error
+	FROM webhook_deliveries d `
+
+func scanDelivery(row scanner, d *webhooks.Delivery) error {
+	var next, giveUp, created int64
+	var delivered sql.NullInt64
+	err := row.Scan(&d.ID, (*string)(&d.Webhook), (*string)(&d.Team), (*string)(&d.Run), &d.Seq, &d.Type, &d.Payload, (*string)(&d.Status), &d.Attempts,
+		&next, &giveUp, &created, &delivered, &d.ResponseStatus, &d.Answer, &d.Error)
+	d.NextAt, d.GiveUpAt, d.CreatedAt, d.DeliveredAt = fromMicros(next), fromMicros(giveUp), fromMicros(created), fromNull(delivered)
+	return err
+}
+
+// Deliveries are a webhook's before one of them, newest first.
+func (db *DB) Deliveries(ctx context.Context, team ids.Team, id ids.Webhook, before string, limit int) ([]webhooks.Delivery, error) {
+	where, args := `WHERE d.team_id = $1 AND d.webhook_id = $2 `, []any{team, id, limit}
+	if before != "" {
+		where += `AND (d.created_at, d.id) < (SELECT b.created_at, b.id FROM webhook_deliveries b WHERE b.webhook_id = $2 AND b.id = $4) `
+		args = append(args, before)
+	}
+	return all(ctx, db, func(r *sql.Rows, d *webhooks.Delivery) error { return scanDelivery(r, d) },
+		deliveryRow+where+`ORDER BY d.created_at DESC, d.id DESC LIMIT $3 + 0`, args...)
+}
+
+// Delivery is one of a webhook.
+func (db *DB) Delivery(ctx context.Context, team ids.Team, id ids.Webhook, delivery string) (d webhooks.Delivery, err error) {
+	err = scanDelivery(db.q.QueryRowContext(ctx, deliveryRow+`WHERE d.team_id = $1 AND d.webhook_id = $2 AND d.id = $3`, team, id, delivery), &d)
+	return d, db.asFault(err, "delivery")
+}
+
+// InsertDelivery adds a message that is of no run.
+func (db *DB) InsertDelivery(ctx context.Context, d webhooks.Delivery) error {
+	_, err := db.changed(ctx, `
+		INSERT INTO webhook_deliveries (id, webhook_id, team_id, run_id, seq, type, payload, status, next_at, give_up_at, created_at)
+		VALUES ($1, $2, $3, '', 0, $4, $5, $6, $7, $8, $9)`,
+		d.ID, d.Webhook, d.Team, d.Type, string(d.Payload), string(d.Status), micros(d.NextAt), micros(d.GiveUpAt), micros(d.CreatedAt))
+	return err
+}
+
+// Resend makes a message wait for its turn again.
+func (db *DB) Resend(ctx context.Context, team ids.Team, id ids.Webhook, delivery string, now, giveUp time.Time) error {
+	n, err := db.changed(ctx, `
+		UPDATE webhook_deliveries SET status = 'pending', next_at = $1, give_up_at = $2, delivered_at = NULL
+		WHERE team_id = $3 AND webhook_id = $4 AND id = $5`, micros(now), micros(giveUp), team, id, delivery)
+	if err == nil && n == 0 {
+		err = fault.NotFound("no such delivery")
+	}
+	return err
+}
+
+// hooked is whether a team has somebody to tell of its events, as part of a
+// statement that writes one: most have nobody, and pay nothing for those who do.
+func hooked(table string) string {
+	return `EXISTS (SELECT 1 FROM webhooks h WHERE h.team_id = ` + table + `.team_id AND h.enabled)`
+}
+
+// announce writes a message to each webhook that wants to know of an event of a
+// run, in the transaction of the event.
+func (db *DB) announce(ctx context.Context, r runs.Run, seq int64, kind lifecycle.EventType, at time.Time) error {
+	_, err := db.changed(ctx, `
+		INSERT INTO webhook_deliveries (id, webhook_id, team_id, run_id, seq, type, payload, status, next_at, give_up_at, created_at)
+		SELECT CAST($1 AS TEXT) || w.id, w.id, w.team_id, CAST($2 AS TEXT), CAST($3 AS BIGINT), CAST($4 AS TEXT), CAST($5 AS TEXT), 'pending',
+		       CAST($6 AS BIGINT), CAST($7 AS BIGINT), CAST($6 AS BIGINT)
+		FROM webhooks w WHERE w.team_id = $8 AND w.enabled AND (w.events = '[]' OR REPLACE(w.events, $9, '') <> w.events)
+		ON CONFLICT (id) DO NOTHING`,
+		fmt.Sprintf("msg_%s_%d_", r.ID, seq), r.ID, seq, string(kind), string(webhooks.RunPayload(r, kind, at)), micros(at), micros(at.Add(webhooks.Patience)),
+		r.Team, `"`+string(kind)+`"`)
+	return err
+}
+
+// dueFor are the messages of a webhook w whose turn has come: of each run the
+// earliest that is not delivered.
+const dueFor = `
+	webhook_deliveries d WHERE d.webhook_id = w.id AND d.status = 'pending' AND d.next_at <= $1
+		AND NOT EXISTS (SELECT 1 FROM webhook_deliveries e WHERE e.webhook_id = d.webhook_id AND e.run_id = d.run_id AND e.run_id <> ''
+			AND e.status = 'pending' AND e.seq < d.seq)`
+
+// ClaimDeliveries takes a webhook that has something due, for one process.
+func (db *DB) ClaimDeliveries(ctx context.Context, now, until time.Time, most int) (w webhooks.Webhook, list []webhooks.Delivery, err error) {
+	// Reading first keeps an idle server from writing.
+	var id ids.Webhook
+	find := `SELECT w.id FROM webhooks w WHERE w.enabled AND w.busy_until <= $1 AND EXISTS (SELECT 1 FROM ` + dueFor + `) ORDER BY w.busy_until LIMIT 1`
+	err = db.q.QueryRowContext(ctx, find, micros(now)).Scan((*string)(&id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return w, nil, nil
+	}
+	if err != nil {
+		return w, nil, err
+	}
+	err = db.inTx(ctx, func(tx *DB) error {
+		w, list = webhooks.Webhook{}, nil
+		n, err := tx.changed(ctx, `UPDATE webhooks SET busy_until = $1 WHERE id = $2 AND enabled AND busy_until <= $3`, micros(until), id, micros(now))
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := tx.scanWebhook(tx.q.QueryRowContext(ctx, webhookRow+`WHERE w.id = $1`, id), &w); err != nil {
+			return err
+		}
+		list, err = all(ctx, tx, func(r *sql.Rows, d *webhooks.Delivery) error { return scanDelivery(r, d) },
+			deliveryRow+`JOIN webhooks w ON w.id = $2 WHERE d.id IN (SELECT d.id FROM `+dueFor+`) ORDER BY d.created_at, d.id LIMIT $3 + 0`, micros(now), id, most)
+		return err
+	})
+	return w, list, err
+}
+
+// ReleaseWebhook lets others send to a webhook.
+func (db *DB) ReleaseWebhook(ctx context.Context, id ids.Webhook) error {
+	_, err := db.changed(ctx, `UPDATE webhooks SET busy_until = 0 WHERE id = $1`, id)
+	return err
+}
+
+// Attempted writes down how an attempt went, and disables a webhook whose
+// address is gone.
+func (db *DB) Attempted(ctx context.Context, d webhooks.Delivery, disable string) error {
+	return db.inTx(audit.Without(ctx), func(tx *DB) error {
+		_, err := tx.changed(ctx, `
+			UPDATE webhook_deliveries SET status = $1, attempts = $2, next_at = $3, delivered_at = $4, response_status = $5, answer = $6, error = $7 WHERE id = $8`,
+			string(d.Status), d.Attempts, micros(d.NextAt), microsOrNull(d.DeliveredAt), d.ResponseStatus, d.Answer, d.Error, d.ID)
+		if err != nil || disable == "" {
+			return err
+		}
+		_, err = tx.changed(ctx, `UPDATE webhooks SET enabled = FALSE, why = $1 WHERE id = $2`, disable, d.Webhook)
+		return err
+	})
+}

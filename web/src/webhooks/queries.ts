@@ -1,0 +1,43 @@
+import { queryOptions } from "@tanstack/react-query";
+import { api, ask, type Schemas } from "../api/client.ts";
+
+export type Webhook = Schemas["Webhook"];
+export type Delivery = Schemas["WebhookDelivery"];
+
+export const events = [
+  "run.queued",
+  "run.started",
+  "run.completed",
+  "run.failed",
+  "run.cancelled",
+  "run.interrupted",
+] as const;
+
+export const webhooksQuery = queryOptions({ queryKey: ["webhooks"], queryFn: () => ask(api.GET("/api/webhooks")) });
+
+export const deliveriesQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["webhooks", id, "deliveries"],
+    queryFn: () => ask(api.GET("/api/webhooks/{id}/deliveries", { params: { path: { id } } })),
+    staleTime: 0,
+  });
+
+export function createWebhook(body: Schemas["NewWebhook"]) {
+  return ask(api.POST("/api/webhooks", { body }));
+}
+
+export function changeWebhook(id: string, body: Schemas["WebhookEdit"]) {
+  return ask(api.PATCH("/api/webhooks/{id}", { params: { path: { id } }, body }));
+}
+
+export function deleteWebhook(id: string) {
+  return ask(api.DELETE("/api/webhooks/{id}", { params: { path: { id } } }));
+}
+
+export function testWebhook(id: string) {
+  return ask(api.POST("/api/webhooks/{id}/test", { params: { path: { id } } }));
+}
+
+export function sendAgain(id: string, deliveryId: string) {
+  return ask(api.POST("/api/webhooks/{id}/deliveries/{deliveryId}/send", { params: { path: { id, deliveryId } } }));
+}
