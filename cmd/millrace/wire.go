@@ -48,6 +48,7 @@ import (
 	"github.com/millrace/millrace/internal/remote"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
+	"github.com/millrace/millrace/internal/runs/live"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/runs/webhooks"
 	"github.com/millrace/millrace/internal/secrets"
@@ -76,8 +77,8 @@ type application struct {
 	tools    *tool.Runner
 	scratch  string // the folder of PDFs on their way
 	account  *account.Service
-	hub      runs.Hub
-	feed     *runs.Feed
+	hub      live.Hub
+	feed     *live.Feed
 	editor   *collab.Server
 	upkeep   *upkeep.Keeper
 	schedule *schedules.Runner
@@ -220,7 +221,7 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 	if err != nil {
 		return err
 	}
-	h.feed = runs.NewFeed(h.db.RunsBridge(), &h.hub, h.log)
+	h.feed = live.NewFeed(h.db.RunsBridge(), &h.hub, h.log)
 	watched, trouble := h.observe()
 	h.engine = engine.New(engine.Options{
 		Network: s.TaskNetwork, Disk: space, TaskLog: log, FreeDisk: place.disk, Memory: h.memory,

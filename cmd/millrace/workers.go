@@ -3,14 +3,14 @@ package main
 import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/live"
 )
 
 // workers are this process's own, and those of other servers on the same
 // database.
 type workers struct {
 	*engine.Engine
-	feed *runs.Feed
+	feed *live.Feed
 }
 
 // Wake says that there may be a run to start.

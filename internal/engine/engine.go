@@ -26,6 +26,7 @@ import (
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
+	"github.com/millrace/millrace/internal/runs/live"
 )
 
 // Queue hands runs to workers. A worker that has lost one finds its fence
@@ -117,7 +118,7 @@ type Options struct {
 	FreeDisk      diskguard.Disk            // nil: there is always space
 	Changed       func(ids.Run)             // called whenever a run has changed
 	Ended         func(ids.Run)             // called when a run is no longer executed here
-	Sampled       func(ids.Run, runs.Usage) // called with what a running one uses
+	Sampled       func(ids.Run, live.Usage) // called with what a running one uses
 	Log           *slog.Logger
 	Now           func() time.Time
 	Memory        *bounds.Memory // of the server; nil: without end

@@ -28,6 +28,7 @@ import (
 	"github.com/millrace/millrace/internal/objects/disk"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
+	"github.com/millrace/millrace/internal/runs/live"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
 )
@@ -97,7 +98,7 @@ func (s *shop) open(owner string) (stop func()) {
 		Queue: s.db, Leases: s.db, Clock: lease.Uptime, Journal: s.db, Holds: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
 		Dir: s.dir, Owner: "here " + owner, Host: "here", AbandonAfter: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
-		Archive: s.archive, Secrets: s.db, Sampled: func(ids.Run, runs.Usage) {}, Changed: changed, Ended: changed,
+		Archive: s.archive, Secrets: s.db, Sampled: func(ids.Run, live.Usage) {}, Changed: changed, Ended: changed,
 	}
 	if s.ended != nil {
 		o.Ended = func(id ids.Run) { changed(id); s.ended(id) }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/live"
 )
 
 // sampleEvery is how often usage is sampled.
@@ -26,7 +26,7 @@ func (r *runner) sampleUsage(ctx context.Context) {
 		return
 	}
 	r.sampledAt = now
-	sample := runs.Usage{At: now}
+	sample := live.Usage{At: now}
 	meter, measured := r.e.Driver.(executor.Meter)
 	for _, t := range r.live {
 		if measured {
@@ -41,7 +41,7 @@ func (r *runner) sampleUsage(ctx context.Context) {
 	r.e.Sampled(r.run.ID, sample)
 }
 
-func (r *runner) measure(ctx context.Context, m executor.Meter, t *attempt, sample *runs.Usage) {
+func (r *runner) measure(ctx context.Context, m executor.Meter, t *attempt, sample *live.Usage) {
 	u, err := m.Usage(ctx, t.handle)
 	if err != nil {
 		return // it has only just begun, or has ended

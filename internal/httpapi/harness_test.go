@@ -49,6 +49,7 @@ import (
 	"github.com/millrace/millrace/internal/remote"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
+	"github.com/millrace/millrace/internal/runs/live"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/runs/webhooks"
 	"github.com/millrace/millrace/internal/secrets"
@@ -79,7 +80,7 @@ type house struct {
 	log      *bytes.Buffer
 
 	world     *paperstest.World
-	hub       runs.Hub
+	hub       live.Hub
 	editor    *collab.Server
 	keeper    *disk.Store
 	schedules *schedules.Runner

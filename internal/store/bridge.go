@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/live"
 	"github.com/millrace/millrace/internal/sharing"
 )
 
@@ -27,7 +27,7 @@ func (db *DB) Bridge() sharing.Bridge {
 }
 
 // RunsBridge does the same for their runs.
-func (db *DB) RunsBridge() runs.Bridge {
+func (db *DB) RunsBridge() live.Bridge {
 	if db.writer != nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/live"
 )
 
 // Runs knows how a run stands, and what is new of it.
@@ -22,15 +23,15 @@ type Runs interface {
 
 // Feed tells when a run has moved, and what it uses.
 type Feed interface {
-	Watch(id ids.Run) (moved <-chan runs.Change, stop func())
-	Usage(id ids.Run) runs.Usage
+	Watch(id ids.Run) (moved <-chan live.Change, stop func())
+	Usage(id ids.Run) live.Usage
 }
 
 // Messages are what is sent, as clients know it.
 type Messages interface {
 	Snapshot(n runs.Changes) map[string]any
 	// Progress is what happened between two places.
-	Progress(n runs.Changes, from, to Place, pulse runs.Usage) map[string]any
+	Progress(n runs.Changes, from, to Place, pulse live.Usage) map[string]any
 }
 
 // Options are what streams are made of.
@@ -213,7 +214,7 @@ func (b *broadcast) follow(ctx context.Context) {
 
 // pause gives news the time to gather, and reports whether there are any. The
 // end does not wait.
-func pause(ctx context.Context, moved <-chan runs.Change) (news bool) {
+func pause(ctx context.Context, moved <-chan live.Change) (news bool) {
 	t := time.NewTimer(framePause)
 	defer t.Stop()
 	for {
@@ -319,7 +320,7 @@ func (b *broadcast) waitsOtherwise(r runs.Run) bool {
 }
 
 // fresh reports whether a pulse was just taken.
-func (b *broadcast) fresh(p runs.Usage) bool {
+func (b *broadcast) fresh(p live.Usage) bool {
 	return !p.At.IsZero() && b.all.Now().Sub(p.At) < 2*framePause
 }
 

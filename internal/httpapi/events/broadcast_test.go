@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/live"
 )
 
 func TestNobodyJoinsABroadcastThatHasToldItsEnd(t *testing.T) {
 	t.Parallel()
-	a := New(Options{Feed: &runs.Hub{}, Life: t.Context()})
+	a := New(Options{Feed: &live.Hub{}, Life: t.Context()})
 	over := &broadcast{all: a, id: "run", over: true}
 	a.all = map[ids.Run]*broadcast{"run": over}
 	b := a.broadcastOf("team", "run")

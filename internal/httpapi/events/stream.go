@@ -18,7 +18,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/ids"
-	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/live"
 )
 
 // Pause is how long a stream is silent before a heartbeat.
@@ -249,7 +249,7 @@ func (s *Stream) replay(ctx context.Context, from, to Place) error {
 		if next == from {
 			return nil
 		}
-		f, err := newFrame(next, s.b.all.Messages.Progress(n, from, next, runs.Usage{}))
+		f, err := newFrame(next, s.b.all.Messages.Progress(n, from, next, live.Usage{}))
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/events"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/live"
 )
 
 // StreamRun follows a run until it ends, or until the caller may not watch any
@@ -40,7 +41,7 @@ func (a messages) Snapshot(n runs.Changes) map[string]any {
 }
 
 // Progress is what has happened between two places.
-func (a messages) Progress(n runs.Changes, from, to events.Place, pulse runs.Usage) map[string]any {
+func (a messages) Progress(n runs.Changes, from, to events.Place, pulse live.Usage) map[string]any {
 	r := n.Run
 	m := map[string]any{
 		"type": "progress", "runId": r.ID, "status": r.Status, "progressPercent": r.Progress, "completedNodes": r.DoneNodes, "totalNodes": r.TotalNodes,

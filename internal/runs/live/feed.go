@@ -1,4 +1,4 @@
-package runs
+package live
 
 import (
 	"context"

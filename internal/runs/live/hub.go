@@ -1,4 +1,7 @@
-package runs
+// Package live notifies those who watch runs that they have changed: in this
+// process by a Hub, and on the other servers of a database by a Feed. What has
+// changed is read from what is stored.
+package live
 
 import (
 	"maps"
