@@ -80,7 +80,7 @@ function RetentionForm({ chosen }: { chosen: Chosen }) {
             <Field key={kind} label={kinds[kind].name} hint={kinds[kind].about} error={wrong(kind)}>
               <Input
                 inputMode="numeric"
-                placeholder={most ? plural(most, "day") : "for ever"}
+                placeholder={most ? plural(most, "day") : "forever"}
                 value={days[kind]}
                 disabled={whyNot !== null}
                 onChange={(event) => setDays({ ...days, [kind]: event.target.value.trim() })}

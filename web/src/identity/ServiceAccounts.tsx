@@ -42,7 +42,7 @@ export function ServiceAccounts() {
   return (
     <Section
       title="Service accounts"
-      intro="Programs of the team. They act by their tokens and stay when whoever created them leaves."
+      intro="Accounts for scripts and other programs. They sign in with tokens and stay when the person who created them leaves the team."
       actions={
         <Button size="sm" icon={<Plus className="size-4" aria-hidden />} onClick={() => setMaking(true)}>
           New service account

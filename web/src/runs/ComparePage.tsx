@@ -65,7 +65,7 @@ function Both({ a, b }: { a: string; b: string }) {
 const took = (ms: number | null) => (ms === null ? "–" : duration(ms));
 const valueText = (value: unknown) =>
   value === undefined ? "–" : typeof value === "string" ? value : JSON.stringify(value);
-const hash = (file: Schemas["GivenFile"] | null) => (file ? (file.sha256?.slice(0, 12) ?? "gone") : "–");
+const hash = (file: Schemas["GivenFile"] | null) => (file ? (file.sha256?.slice(0, 12) ?? "deleted") : "–");
 
 function stepText(node: Schemas["RunNode"] | null): string {
   return node ? `${looks[node.status].word}${node.cached ? " (reused)" : ""}, ${took(node.durationMs)}` : "–";

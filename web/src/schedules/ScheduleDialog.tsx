@@ -43,7 +43,7 @@ export function ScheduleDialog({ workflow, onClose }: { workflow: Workflow; onCl
       }),
     onSuccess: (made) => {
       const [first] = made.nextTimes;
-      toast.ok(first ? `The first run is on ${onClock(first, made.timeZone)}` : "The schedule is kept");
+      toast.ok(first ? `The first run is on ${onClock(first, made.timeZone)}` : "Schedule saved");
       void client.invalidateQueries({ queryKey: schedulesQuery(id).queryKey });
       onClose();
     },

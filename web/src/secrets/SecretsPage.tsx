@@ -36,7 +36,7 @@ export function SecretsPage() {
   return (
     <Page
       title="Secrets"
-      intro="Passwords, keys and tokens that steps need and nobody should read. A step names them, and its command alone finds them."
+      intro="Passwords, keys and tokens that steps need. A step names the secrets it uses, and only its command can read them."
       actions={secrets.data?.length ? add : null}
     >
       {hidden ? (
@@ -145,7 +145,7 @@ function SetDialog({ name, onClose }: { name: string; onClose: () => void }) {
   const put = useMutation({
     mutationFn: () => putSecret(typed, value),
     onSuccess: (kept) => {
-      toast.ok(`${kept.name} is kept, version ${kept.version}`);
+      toast.ok(`${kept.name} saved, version ${kept.version}`);
       onClose();
     },
     onSettled: () => client.invalidateQueries({ queryKey: secretsQuery.queryKey }),
