@@ -330,7 +330,7 @@ func TestNothingRunsInTheNameOfSomebodyWhoLeft(t *testing.T) {
 		ctx := t.Context()
 		eve, mia := storetest.Join(t, b.db, b.owner, "eve", access.Member), storetest.Join(t, b.db, b.owner, "mia", access.Member)
 		left, demoted := b.make(eve, "0 * * * *"), b.make(mia, "0 * * * *")
-		trigger, token, err := b.CreateTrigger(ctx, eve, b.workflow, schedules.NewTrigger{})
+		_, token, err := b.CreateTrigger(ctx, eve, b.workflow, schedules.NewTrigger{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -348,7 +348,8 @@ func TestNothingRunsInTheNameOfSomebodyWhoLeft(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		}
-		if trigger, err = b.Called(ctx, token); err != nil {
+		trigger, err := b.Called(ctx, token)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := b.Fire(ctx, trigger, nil, nil); !fault.Is(err, fault.KindForbidden) {
