@@ -48,7 +48,7 @@ type settings struct {
 	ClerkAPIURL      string            `name:"clerk-api-url" default:"https://api.clerk.com" help:"Clerk's backend API." group:"identity"`
 	ClerkFrontendURL string            `name:"clerk-frontend-url" help:"Clerk's frontend API: the issuer of its session tokens." group:"identity"`
 
-	Executor    string `default:"local" enum:"local,slurm,kubernetes" help:"Where tasks run: local. The names slurm and kubernetes are reserved, and refused for now." group:"tasks"`
+	Executor    string `default:"local" enum:"local,slurm,kubernetes" help:"Where tasks run: local or slurm. The name kubernetes is reserved, and refused for now." group:"tasks"`
 	Sandbox     string `default:"bwrap" enum:"bwrap,none" help:"How local tasks, and what reads PDFs, are isolated: bwrap, or none if you really want that." group:"tasks"`
 	TaskNetwork bool   `help:"Let local tasks use the network." group:"tasks"`
 	TaskDisk    string `default:"10GB" help:"Disk space of a local task." group:"tasks"`
