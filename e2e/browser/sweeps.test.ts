@@ -60,7 +60,9 @@ test("a sweep from the run dialog, as a table, two of its runs compared, and one
   await page.getByRole("link", { name: "Sweeps" }).click();
   await page.waitForURL(/\/runs\/sweeps$/);
   await page.getByRole("row", { name: /Three factors.* factor 3/ }).waitFor();
-  expect(await page.getByRole("link", { name: "Help on this page" }).getAttribute("href")).toBe("/help/runs#several-at-once");
+  expect(await page.getByRole("link", { name: "Help on this page" }).getAttribute("href")).toBe(
+    "/help/runs#several-at-once",
+  );
   await look(page, "sweeps");
   await page.getByRole("link", { name: "Three factors" }).click();
   await page.waitForURL(/\/runs\/sweeps\/swp_/);
