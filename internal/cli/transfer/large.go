@@ -2,7 +2,9 @@ package transfer
 
 import (
 	"context"
+	"crypto/md5"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -150,6 +152,10 @@ func (u Large) partOnce(id string, number int, part *io.SectionReader, shown *sh
 		return !refused || e.Status >= http.StatusInternalServerError, err
 	}
 	to := signed.JSON200.Data[0]
+	sum, err := md5Of(part)
+	if err != nil {
+		return false, err
+	}
 	sent := &counted{to: shown}
 	body := &source{in: io.TeeReader(io.NewSectionReader(part, 0, part.Size()), sent)}
 	r, err := http.NewRequestWithContext(u.Ctx, to.Method, to.URL, body)
@@ -157,6 +163,7 @@ func (u Large) partOnce(id string, number int, part *io.SectionReader, shown *sh
 		return false, err
 	}
 	r.ContentLength = part.Size()
+	r.Header.Set("Content-MD5", sum)
 	resp, err := u.HTTP.Do(r)
 	body.end()
 	if err != nil {
@@ -170,6 +177,14 @@ func (u Large) partOnce(id string, number int, part *io.SectionReader, shown *sh
 	sent.takeBack()
 	// An earlier try of this part may still hold it.
 	return resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusConflict, refusal(resp)
+}
+
+// md5Of goes with a part, so that a bucket refuses one that breaks off: there are
+// servers that would take what has come for the whole.
+func md5Of(part *io.SectionReader) (string, error) {
+	h := md5.New()
+	_, err := io.Copy(h, io.NewSectionReader(part, 0, part.Size()))
+	return base64.StdEncoding.EncodeToString(h.Sum(nil)), err
 }
 
 // complete asks until there is an answer: hashing a large file takes its time, and

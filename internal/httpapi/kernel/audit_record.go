@@ -27,8 +27,8 @@ func (x *Exchange) putOnRecord() {
 			d.Chain = team
 		}
 	}
-	if action == "team.erased" { // what is on record of a team goes with it
-		d.Chain, d.Target = audit.Installation, string(x.Caller.Team)
+	if action == "team.erased" { // what is on record of a team goes with it, its id too
+		d.Chain, d.Target = audit.Installation, ""
 	}
 	x.Request = x.Request.WithContext(audit.With(x.Context(), d))
 }
