@@ -39,6 +39,7 @@ func TestWorkflowsStayInTheirTeam(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		w.Confirmed = true // by who made it
 		got, err := db.Workflow(ctx, ada.Team.ID, w.ID)
 		if diff := cmp.Diff(w, got); err != nil || diff != "" {
 			t.Error(err, diff)

@@ -123,8 +123,7 @@ func (x *Exchange) fail(err error) {
 		}
 		e = &fault.Error{Kind: fault.KindInternal, Message: "something went wrong on our side; try again, and quote the request id if it stays"}
 		if x.server.Away != nil && x.server.Away(err) {
-			e = fault.Unavailable("a part of the service does not answer; try again in a moment")
-			e.RetryAfter = retryAway
+			e = busy()
 		}
 	}
 	if e.Kind == fault.KindLimited || e.RetryAfter > 0 {
@@ -142,6 +141,13 @@ func (x *Exchange) fail(err error) {
 		panic(encodeErr)
 	}
 	x.send(StatusOf[e.Kind], JSONMedia, append(body, '\n'))
+}
+
+// busy is for when something that we need does not answer, or not in time.
+func busy() *fault.Error {
+	e := fault.Unavailable("a part of the service does not answer; try again in a moment")
+	e.RetryAfter = retryAway
+	return e
 }
 
 // Failure is the body of a failed answer, in the language of the route.

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/bounds"
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/identity"
@@ -110,7 +112,11 @@ func (x *Exchange) answer() (Answer, error) {
 		x.Request = whole
 	}
 	x.putOnRecord()
-	return x.onlyOnce(x.Route.Handle)
+	ans, err := x.onlyOnce(x.Route.Handle)
+	if _, foreseen := errors.AsType[*fault.Error](err); err != nil && !foreseen && !x.Route.Slow && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return ans, busy().WithCause(err) // whatever was waited for, it is not the request's fault
+	}
+	return ans, err
 }
 
 // admit runs the checks in the order of the contract: who, how often, which
