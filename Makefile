@@ -63,7 +63,7 @@ contract: build ## Hold the server against its OpenAPI document, role by role
 	scripts/contract bin/millrace
 
 test: setup-test format vet lint tidy web-check shim ## Run everything on SQLite and PostgreSQL, with the race detector
-	scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/with-oidc scripts/with-slurm go test $(RACE) -timeout 15m ./...
+	scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/with-oidc scripts/with-slurm go test $(RACE) -timeout 25m ./...
 	$(MAKE) --no-print-directory browser contract
 
 attack: setup-test build ## Run the attacks that docs/security.md lists, on both databases
