@@ -34,7 +34,7 @@ func auditFilter(x *kernel.Exchange) (f audit.Filter, err error) {
 	q := x.Request.URL.Query()
 	f.Actor, f.Action = q.Get("actor"), q.Get("action")
 	for name, into := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
-		if text := q.Get(name); text != "" {
+		if text := q.Get(name); q.Has(name) {
 			if *into, err = time.Parse(time.RFC3339, text); err != nil {
 				d := fault.Detail{Path: name, Message: "is no time such as 2026-03-02T09:15:00Z"}
 				return f, fault.Problems([]fault.Detail{d}, "%s", kernel.Sentence(d))
