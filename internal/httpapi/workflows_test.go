@@ -238,27 +238,31 @@ func TestAHundredAtOnce(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		ada := h.signUp("Ada")
 		id := h.call("POST", "/api/workflows", `{"name":"shared"}`, bearer(ada.token)).want(201).text("data", "id")
+		people := make([]someone, 100)
+		for i := range people {
+			people[i] = h.signUp(fmt.Sprintf("P%d", i))
+		}
+		// A busy server may ask to try again.
+		until := func(status int, method, path, body string, who someone) {
+			for {
+				if r := h.call(method, path, body, bearer(who.token)); r.status != http.StatusServiceUnavailable {
+					r.want(status)
+					return
+				}
+			}
+		}
 		var wg sync.WaitGroup
-		for i := range 100 {
+		for i, who := range people {
+			wg.Go(func() { until(201, "POST", "/api/workflows", `{"name":"own"}`, who) })
 			wg.Go(func() {
-				who := h.signUp(fmt.Sprintf("P%d", i))
-				h.call("POST", "/api/workflows", `{"name":"own"}`, bearer(who.token)).want(201)
-			})
-			wg.Go(func() {
-				h.call("POST", "/api/team/invite", fmt.Sprintf(`{"email":"guest%d@example.org","role":"member"}`, i), bearer(ada.token)).want(201)
+				until(201, "POST", "/api/team/invite", fmt.Sprintf(`{"email":"guest%d@example.org","role":"member"}`, i), ada)
 			})
 			wg.Go(func() {
 				body := fmt.Sprintf(`{"name":"name %d"}`, i)
 				if i%2 == 0 {
 					body = fmt.Sprintf(`{"definition":{"nodes":[{"id":"n%d","command":"true"}]}}`, i)
 				}
-				for {
-					r := h.call("PUT", "/api/workflows/"+id, body, bearer(ada.token))
-					if r.status != http.StatusServiceUnavailable { // a busy server asks to try again
-						r.want(http.StatusOK)
-						return
-					}
-				}
+				until(http.StatusOK, "PUT", "/api/workflows/"+id, body, ada)
 			})
 		}
 		wg.Wait()

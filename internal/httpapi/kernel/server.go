@@ -105,6 +105,14 @@ func (x *Exchange) answer() (Answer, error) {
 	defer cancel()
 	defer func() { x.Request = whole }()
 	x.Request = whole.WithContext(ctx)
+	ans, err := x.admitted(whole)
+	if _, foreseen := errors.AsType[*fault.Error](err); err != nil && !foreseen && errors.Is(x.Context().Err(), context.DeadlineExceeded) {
+		return ans, busy().WithCause(err) // whatever was waited for, it is not the request's fault
+	}
+	return ans, err
+}
+
+func (x *Exchange) admitted(whole *http.Request) (Answer, error) {
 	if err := x.admit(); err != nil {
 		return Answer{}, err
 	}
@@ -112,11 +120,7 @@ func (x *Exchange) answer() (Answer, error) {
 		x.Request = whole
 	}
 	x.putOnRecord()
-	ans, err := x.onlyOnce(x.Route.Handle)
-	if _, foreseen := errors.AsType[*fault.Error](err); err != nil && !foreseen && !x.Route.Slow && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return ans, busy().WithCause(err) // whatever was waited for, it is not the request's fault
-	}
-	return ans, err
+	return x.onlyOnce(x.Route.Handle)
 }
 
 // admit runs the checks in the order of the contract: who, how often, which
