@@ -3,8 +3,11 @@
 package folder
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -75,4 +78,20 @@ func (f *Files) Collect(_ context.Context, h executor.Handle, o executor.Output)
 // Progress reads the file that the command may write it into.
 func (f *Files) Progress(_ context.Context, h executor.Handle) (done, total float64, ok bool) {
 	return taskenv.ProgressOf(f.Folder(h.Key))
+}
+
+// OpenLog reads a log from an offset, as far as it is written.
+func OpenLog(path string, offset int64) (io.ReadCloser, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return io.NopCloser(bytes.NewReader(nil)), nil // nothing is written yet
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
 }

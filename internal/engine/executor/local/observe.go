@@ -1,16 +1,13 @@
 package local
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"io"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
@@ -64,18 +61,7 @@ func (d *Driver) Logs(_ context.Context, h executor.Handle, offset int64) (io.Re
 	if a == nil {
 		return nil, unknown(h)
 	}
-	file, err := os.Open(a.folder.Log())
-	if errors.Is(err, fs.ErrNotExist) {
-		return io.NopCloser(bytes.NewReader(nil)), nil // nothing is written yet
-	}
-	if err != nil {
-		return nil, err
-	}
-	if _, err := file.Seek(offset, io.SeekStart); err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
+	return folder.OpenLog(a.folder.Log(), offset)
 }
 
 // Usage is the shim's last sample.

@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -301,18 +300,7 @@ func (d *Driver) Logs(ctx context.Context, h executor.Handle, offset int64) (io.
 	if !d.begun(a) {
 		d.lookAtFile(ctx, a)
 	}
-	file, err := os.Open(shim.Folder(a.folder).Log())
-	if errors.Is(err, fs.ErrNotExist) {
-		return io.NopCloser(bytes.NewReader(nil)), nil // nothing is written yet
-	}
-	if err != nil {
-		return nil, err
-	}
-	if _, err := file.Seek(offset, io.SeekStart); err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
+	return folder.OpenLog(shim.Folder(a.folder).Log(), offset)
 }
 
 // Usage is the job's last sample.
