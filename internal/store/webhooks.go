@@ -200,20 +200,22 @@ func (db *DB) ClaimDeliveries(ctx context.Context, now, until time.Time, most in
 	return w, list, err
 }
 
-// ReleaseWebhook lets others send to a webhook.
-func (db *DB) ReleaseWebhook(ctx context.Context, id ids.Webhook) error {
-	_, err := db.changed(ctx, `UPDATE webhooks SET busy_until = 0 WHERE id = $1`, id)
+// ReleaseWebhook ends a claim that has not run out and gone to somebody else.
+func (db *DB) ReleaseWebhook(ctx context.Context, id ids.Webhook, until time.Time) error {
+	_, err := db.changed(ctx, `UPDATE webhooks SET busy_until = 0 WHERE id = $1 AND busy_until = $2`, id, micros(until))
 	return err
 }
 
 // Attempted writes down how an attempt went, and disables a webhook whose
-// address is gone.
+// address is gone. A process that was stopped in the middle, and whose claim went
+// to another, changes nothing.
 func (db *DB) Attempted(ctx context.Context, d webhooks.Delivery, disable string) error {
 	return db.inTx(audit.Without(ctx), func(tx *DB) error {
-		_, err := tx.changed(ctx, `
-			UPDATE webhook_deliveries SET status = $1, attempts = $2, next_at = $3, delivered_at = $4, response_status = $5, answer = $6, error = $7 WHERE id = $8`,
-			string(d.Status), d.Attempts, micros(d.NextAt), microsOrNull(d.DeliveredAt), d.ResponseStatus, d.Answer, d.Error, d.ID)
-		if err != nil || disable == "" {
+		n, err := tx.changed(ctx, `
+			UPDATE webhook_deliveries SET status = $1, attempts = $2, next_at = $3, delivered_at = $4, response_status = $5, answer = $6, error = $7
+			WHERE id = $8 AND status = $9 AND attempts = $10`,
+			string(d.Status), d.Attempts, micros(d.NextAt), microsOrNull(d.DeliveredAt), d.ResponseStatus, d.Answer, d.Error, d.ID, string(webhooks.Pending), d.Attempts-1)
+		if err != nil || n == 0 || disable == "" {
 			return err
 		}
 		_, err = tx.changed(ctx, `UPDATE webhooks SET enabled = FALSE, why = $1 WHERE id = $2`, disable, d.Webhook)

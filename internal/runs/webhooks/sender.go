@@ -15,9 +15,11 @@ type Outbox interface {
 	// ClaimDeliveries takes a webhook that has something due, and up to most of
 	// its messages; an empty id: there is none.
 	ClaimDeliveries(ctx context.Context, now, until time.Time, most int) (Webhook, []Delivery, error)
-	// ReleaseWebhook lets others send to it.
-	ReleaseWebhook(ctx context.Context, id ids.Webhook) error
-	// Attempted writes down how an attempt went. A reason disables the webhook.
+	// ReleaseWebhook lets others send to it, unless they do already: the claim is
+	// told by its end.
+	ReleaseWebhook(ctx context.Context, id ids.Webhook, until time.Time) error
+	// Attempted writes down how an attempt went, unless somebody else has made
+	// that attempt meanwhile. A reason disables the webhook.
 	Attempted(ctx context.Context, d Delivery, disable string) error
 }
 
@@ -92,7 +94,8 @@ func (s *Sender) Wake() {
 // Round sends what is due to one webhook, and says whether there was one.
 func (s *Sender) Round(ctx context.Context) (busy bool) {
 	began := s.now()
-	w, list, err := s.outbox.ClaimDeliveries(ctx, began, began.Add(lease), batch)
+	until := began.Add(lease)
+	w, list, err := s.outbox.ClaimDeliveries(ctx, began, until, batch)
 	if err != nil {
 		s.complain(ctx, "cannot look for messages to send", err)
 		return false
@@ -109,7 +112,7 @@ func (s *Sender) Round(ctx context.Context) (busy bool) {
 			break
 		}
 	}
-	s.complain(ctx, "cannot let others send to a webhook", s.outbox.ReleaseWebhook(context.WithoutCancel(ctx), w.ID))
+	s.complain(ctx, "cannot let others send to a webhook", s.outbox.ReleaseWebhook(context.WithoutCancel(ctx), w.ID, until))
 	return len(list) > 0
 }
 

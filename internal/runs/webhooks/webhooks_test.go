@@ -286,3 +286,44 @@ func TestWhoManagesWebhooksAndWhichAddressesAreTaken(t *testing.T) {
 		}
 	})
 }
+
+// A process that is stopped while it sends, and goes on when another has taken
+// its place, neither takes back what that one did nor lets a third one in.
+func TestASenderThatWasStoppedChangesNothing(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		w := b.make("run.queued")
+		b.submit()
+		b.submit()
+		b.to.answer = func(message) (int, error) { // the first sender sleeps here
+			b.clock.Pass(2 * time.Minute)
+			_, list, err := b.db.ClaimDeliveries(ctx, b.clock.Now(), b.clock.Now().Add(time.Minute), 10)
+			if err != nil || len(list) != 2 {
+				t.Fatalf("%d messages for the second, %v", len(list), err)
+			}
+			d := list[0]
+			d.Attempts, d.Status, d.DeliveredAt = 1, webhooks.Delivered, b.clock.Now()
+			if err := b.db.Attempted(ctx, d, ""); err != nil {
+				t.Fatal(err)
+			}
+			return 410, nil
+		}
+		b.sender.Round(ctx)
+		b.to.answer = nil
+		if b.sender.Round(ctx) {
+			t.Error("a third sends while the second does")
+		}
+		list, _, err := b.Deliveries(ctx, b.owner, w.ID, "", 10)
+		if err != nil || len(list) != 2 {
+			t.Fatal(len(list), err)
+		}
+		for _, d := range list {
+			if d.Status == webhooks.Failed {
+				t.Errorf("%+v", d)
+			}
+		}
+		if got, err := b.List(ctx, b.owner); err != nil || len(got) != 1 || !got[0].Enabled {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
