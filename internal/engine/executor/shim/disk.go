@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/processes"
 )
 
 // disk watches what a command takes up in its folders. Counting files takes
@@ -97,7 +99,7 @@ func (d *disk) look(pid int) counter {
 		c.folder(unix.AT_FDCWD, folder, 0)
 	}
 	if pid > 0 {
-		for _, pid := range tree(pid) {
+		for _, pid := range processes.Tree(pid) {
 			c.unnamed(pid)
 		}
 	}

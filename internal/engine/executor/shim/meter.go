@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/millrace/millrace/internal/engine/executor/shim/processes"
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
@@ -72,7 +73,7 @@ func (m *meter) usage(now time.Time) Usage {
 		return u
 	}
 	var sum Usage
-	for _, pid := range tree(m.pid) {
+	for _, pid := range processes.Tree(m.pid) {
 		cpu, memory := processUsage(pid)
 		sum.CPU += cpu
 		sum.Memory += memory
@@ -148,7 +149,7 @@ func processUsage(pid int) (cpu time.Duration, memory int64) {
 // or otherwise where the kernel does not count that.
 func proportional(root int, otherwise int64) int64 {
 	var sum int64
-	for _, pid := range tree(root) {
+	for _, pid := range processes.Tree(root) {
 		text, _ := rawfile.Read("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
 		for l := range strings.Lines(string(text)) {
 			if value, ok := strings.CutPrefix(l, "Pss:"); ok {
@@ -167,7 +168,7 @@ func proportional(root int, otherwise int64) int64 {
 // that have no name. Reading and writing them shows in the size of no process.
 func inMemory(root int) (bytes int64) {
 	seen := map[inode]bool{}
-	for _, pid := range tree(root) {
+	for _, pid := range processes.Tree(root) {
 		list := "/proc/" + strconv.Itoa(pid) + "/fd"
 		entries, _ := os.ReadDir(list)
 		for _, entry := range entries {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/processes"
 )
 
 const (
@@ -173,11 +175,11 @@ func (p *prepared) firstProcess() (string, error) {
 			return "", errPreparedGone
 		}
 	}
-	below := children(p.c.pid)
+	below := processes.Children(p.c.pid)
 	if p.c.ended() || len(below) != 1 {
 		return "", errPreparedGone
 	}
-	return processFolder(below[0]), nil
+	return processes.Folder(below[0]), nil
 }
 
 // preparedGone reports whether the sandbox that was prepared was gone before it

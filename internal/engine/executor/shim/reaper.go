@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/engine/executor/shim/processes"
 )
 
 // reap runs a command and returns when nothing of it is left, with its status.
@@ -39,7 +41,7 @@ func (l Launch) reap() int {
 			}
 		}
 		if over {
-			for _, left := range tree(os.Getpid())[1:] {
+			for _, left := range processes.Tree(os.Getpid())[1:] {
 				_ = unix.Kill(left, unix.SIGKILL)
 			}
 		}

@@ -9,13 +9,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/millrace/millrace/internal/engine/executor/shim/processes"
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
 )
 
 // terminate sends TERM to everything that belongs to the command, but not to
 // what stands around it, which would take everything with it.
 func (l Launch) terminate(pid int) {
-	signalTree(pid, unix.SIGTERM, l.wrappers())
+	processes.SignalTree(pid, unix.SIGTERM, l.wrappers())
 	l.signalGroup(unix.SIGTERM, pid)
 }
 
@@ -38,7 +39,7 @@ func (l Launch) kill(pid int) {
 	if l.Reaped {
 		spared = 1
 	}
-	signalTree(pid, unix.SIGKILL, spared)
+	processes.SignalTree(pid, unix.SIGKILL, spared)
 	l.signalGroup(unix.SIGKILL, 0)
 }
 
@@ -76,45 +77,4 @@ func (l Launch) signalGroup(sig syscall.Signal, except int) {
 			_ = unix.Kill(pid, sig)
 		}
 	}
-}
-
-// signalTree sends a signal to a process and everything below it, but to the
-// first spared levels.
-func signalTree(pid int, sig syscall.Signal, spared int) {
-	for depth, level := 0, []int{pid}; len(level) > 0; depth++ {
-		var next []int
-		for _, pid := range level {
-			next = append(next, children(pid)...)
-			if depth >= spared {
-				_ = unix.Kill(pid, sig)
-			}
-		}
-		level = next
-	}
-}
-
-// tree is a process and all below it.
-func tree(pid int) []int {
-	all := []int{pid}
-	for i := 0; i < len(all); i++ {
-		all = append(all, children(all[i])...)
-	}
-	return all
-}
-
-func processFolder(pid int) string { return "/proc/" + strconv.Itoa(pid) }
-
-func children(pid int) []int {
-	tasks := processFolder(pid) + "/task"
-	threads, _ := os.ReadDir(tasks)
-	var pids []int
-	for _, thread := range threads {
-		text, _ := rawfile.Read(tasks + "/" + thread.Name() + "/children")
-		for _, field := range strings.Fields(string(text)) {
-			if child, err := strconv.Atoi(field); err == nil {
-				pids = append(pids, child)
-			}
-		}
-	}
-	return pids
 }
