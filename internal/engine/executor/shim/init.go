@@ -165,9 +165,12 @@ func awaitOrder() ([]byte, error) {
 // defaults, so ignoring is not inherited. os/signal would do the same with three
 // threads that tell each other of every signal; a first process without
 // handlers, which is spared by the kernel, is not spared between fork and exec.
+// The C library's own signals keep its handlers, where it is linked: the runtime
+// would not give a command their defaults, and exec drops handlers by itself.
 func ignoreSignals() {
 	type action struct{ handler, flags, restorer, mask uint64 }
 	const byDefault, ignored = 0, 1
+	const cancelThread, setAllThreads = 32, 33 // as the C library uses them
 	call := func(sig uintptr, set, was *action) {
 		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(was)), 8, 0, 0)
 	}
@@ -176,7 +179,7 @@ func ignoreSignals() {
 		switch call(sig, nil, &is); {
 		case is.handler == ignored: // by whoever started the server
 			call(sig, &action{handler: byDefault}, nil)
-		case is.handler != byDefault && sig != uintptr(unix.SIGCHLD):
+		case is.handler != byDefault && sig != uintptr(unix.SIGCHLD) && sig != cancelThread && sig != setAllThreads:
 			call(sig, &action{handler: ignored}, nil)
 		}
 	}
