@@ -34,6 +34,8 @@ import (
 type Queue interface {
 	ClaimRuns(ctx context.Context, c admission.Claim, now, until time.Time) (runs.Claimed, error)
 	TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Time) ([]runs.Run, error)
+	// QueuedRun is a run with all that it was given, while nobody executes it.
+	QueuedRun(ctx context.Context, id ids.Run) (runs.Run, error)
 	RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs.Loss, now time.Time) error
 	// CountCrash counts a loss of a run that was at work when a server went down.
 	CountCrash(ctx context.Context, id ids.Run, now time.Time) error
@@ -159,7 +161,7 @@ func New(o Options) *Engine {
 		Options: o, wake: make(chan struct{}, 1), runners: map[ids.Run]*runner{}, crashed: map[ids.Run]bool{},
 		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log), disk: diskguard.New(o.FreeDisk, o.Driver, o.Log, o.Now),
 	}
-	e.preparer = prepare.New(o.Images, func(id ids.Run) {
+	e.preparer = prepare.New(o.Images, e.imagesNeeded, func(id ids.Run) {
 		e.Changed(id)
 		e.Wake()
 	})

@@ -3,9 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/runimages"
+	"github.com/millrace/millrace/internal/engine/suspects"
 )
 
 // Images makes root file systems out of container images.
@@ -44,4 +47,46 @@ func (r *runner) imageOf(ctx context.Context, n *node) (*runimages.Image, error)
 		return i, i.ResolveErr
 	}
 	return nil, errors.New("a node starts before its image was asked for")
+}
+
+// imagesNeeded are those of the images of a queued run that it cannot start
+// without. The run begins as if it were executed, and what the cache answers
+// then needs no image; where that is not to be found out, all are needed.
+func (e *Engine) imagesNeeded(ctx context.Context, id ids.Run, images *runimages.Images, refs []string) (needed []string) {
+	defer func() {
+		if panicked := recover(); panicked != nil { // it happens again where the run is executed, which counts it
+			needed = refs
+		}
+	}()
+	run, err := e.Queue.QueuedRun(ctx, id)
+	if err != nil {
+		return refs
+	}
+	run.Fence++ // as it is for the worker that takes the run
+	r := newRunner(e, run)
+	r.images = images
+	if err := r.loadWithinMemory(ctx); err != nil {
+		return refs
+	}
+	_ = suspects.Watch(e.Dir, id, func() error { r.beginNodes(); return nil })
+	for _, n := range r.open {
+		if slices.Contains(refs, n.Image) && !slices.Contains(needed, n.Image) && !r.cacheAnswers(ctx, n) {
+			needed = append(needed, n.Image)
+		}
+	}
+	return needed
+}
+
+// cacheAnswers reports whether the next shard of a node, if there is one, was
+// computed before.
+func (r *runner) cacheAnswers(ctx context.Context, n *node) bool {
+	if n.next() == nil {
+		return true
+	}
+	t := r.newAttempt(n, n.next())
+	if r.computeCacheKey(ctx, t) != nil {
+		return false
+	}
+	_, found, err := r.computedBefore(ctx, t)
+	return found && err == nil
 }

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +12,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/produced"
-	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -81,7 +78,7 @@ func (r *runner) storeOutput(ctx context.Context, t *attempt, i int, o executor.
 	key := r.outputKey(t, i, o.Port, name)
 	blob, err := r.e.Objects.Put(ctx, key, media, f, o.Size)
 	if fault.Is(err, fault.KindConflict) {
-		blob, err = r.storedBlob(ctx, key)
+		blob, err = produced.Reread(ctx, r.e.Objects, key)
 	}
 	if err == nil && blob.SHA256 != o.SHA256 {
 		err = fault.Invalid("%s has changed", o.Path)
@@ -92,36 +89,8 @@ func (r *runner) storeOutput(ctx context.Context, t *attempt, i int, o executor.
 	}, err
 }
 
-// outputKey sorts by node, shard and place in the port. It has no folder of its
-// own, which would cost a write before it is safe, unless no file could be
-// called that.
 func (r *runner) outputKey(t *attempt, i int, port, name string) string {
-	file := fmt.Sprintf("%s.%06d.%d-%s.%s.%06d", t.node.ID, t.shard.index, t.row.Number, t.row.Fence, port, i)
-	before := "."
-	if len(file)+len(before)+len(name) > maxFileName {
-		before = "/"
-	}
-	return fmt.Sprintf("teams/%s/runs/%s/%s%s%s", r.run.Team, r.run.ID, file, before, name)
-}
-
-const maxFileName = 255 // bytes, on most file systems
-
-// storedBlob is what an earlier worker had stored of this very attempt when it went
-// down; it is read again before it is believed.
-func (r *runner) storedBlob(ctx context.Context, key string) (files.Blob, error) {
-	blob, err := r.e.Objects.Stat(ctx, key)
-	if err != nil {
-		return blob, err
-	}
-	bytes, err := r.e.Objects.Open(ctx, key, 0, -1)
-	if err != nil {
-		return blob, err
-	}
-	defer bytes.Close()
-	h := sha256.New()
-	_, err = io.Copy(h, bytes)
-	blob.SHA256 = hex.EncodeToString(h.Sum(nil))
-	return blob, err
+	return produced.Key(r.run.Team, r.run.ID, fmt.Sprintf("%s.%06d.%d-%s.%s.%06d", t.node.ID, t.shard.index, t.row.Number, t.row.Fence, port, i), name)
 }
 
 // finish ends a run in which nothing is left to do.

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/store/storetest"
 )
@@ -76,6 +77,61 @@ func TestARunIsQueuedWhileItsImageIsFetched(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+const cachedWithImage = `{"id":"a","image":"alpine:3","cache":true,"command":"# dummy: output:out=1","outputs":{"out":{"path":"out"}}}`
+
+// computedOnce is a team that has computed cachedWithImage, and a registry that
+// hangs since then.
+func computedOnce(t *testing.T, s *shop) slowImage {
+	t.Helper()
+	s.images = everyImage{t.TempDir()}
+	stop := s.open("w1")
+	if r := s.await(s.submit(`{"nodes":[`+cachedWithImage+`]}`, `{}`), terminal); r.Status != lifecycle.Completed {
+		t.Fatalf("%s: %s", r.Status, r.ErrorMessage)
+	}
+	stop()
+	hanging := newSlowImage(t)
+	s.images = hanging
+	s.open("w2")
+	return hanging
+}
+
+func TestWhatTheCacheAnswersWaitsForNoImage(t *testing.T) {
+	each(t, func(t *testing.T, s *shop) {
+		hanging := computedOnce(t, s)
+		id := s.submit(`{"nodes":[`+cachedWithImage+`]}`, `{}`)
+		if r := s.await(id, terminal); r.Status != lifecycle.Completed || !s.node(id, "a").Cached {
+			t.Errorf("%s: %s", r.Status, s.story(id))
+		}
+		if n := len(hanging.asked); n > 0 {
+			t.Errorf("the image was fetched %d times", n)
+		}
+		// One of two nodes that start first has to run: then the image is needed.
+		id = s.submit(`{"nodes":[`+cachedWithImage+`,{"id":"b","image":"alpine:3","command":"true"}]}`, `{}`)
+		<-hanging.asked
+		if r := s.await(id, func(runs.Run) bool { return true }); r.Status != lifecycle.Queued {
+			t.Errorf("%s before its image is there", r.Status)
+		}
+		close(hanging.come)
+		s.await(id, terminal)
+	})
+}
+
+func TestWhatTheCacheAnswersWaitsForNoImageOfAnotherNode(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, storetest.SQLite(t))
+	hanging := computedOnce(t, s)
+	id := s.submit(`{"nodes":[{"id":"first","command":"true"},{"id":"runs","image":"alpine:3","command":"true"},
+		{"id":"waits","command":"# dummy: await=go"},`+cachedWithImage+`],
+		"edges":[{"id":"e1","source":"first","target":"runs"},{"id":"e2","source":"waits","target":"a"}]}`, `{}`)
+	<-hanging.asked // for the node that has to run
+	s.letGo(executor.Key{Run: id, Node: "waits", Attempt: 1})
+	s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "node.cached:a") })
+	close(hanging.come)
+	if r := s.await(id, terminal); r.Status != lifecycle.Completed {
+		t.Errorf("%s: %s", r.Status, r.ErrorMessage)
+	}
 }
 
 func TestARunIsCancelledWhileItsImageIsFetched(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/cachekey"
+	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/engine/taskenv"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
@@ -101,24 +101,12 @@ func (r *runner) rootName(ctx context.Context, n *node) (string, error) {
 	return caps.System, err
 }
 
-// reuse lets an attempt succeed with the files of an earlier one with the same key,
-// if that is wanted and all of them are as they were.
+// reuse lets an attempt succeed with the files of an earlier one, if there are
+// any to use.
 func (r *runner) reuse(ctx context.Context, t *attempt) (bool, error) {
-	if t.row.CacheKey == "" || !t.node.Cache && r.run.RetryOf == "" {
-		return false, nil
-	}
-	of := r.run.RetryOf
-	if t.node.Cache {
-		of = "" // any run of the team
-	}
-	list, found, err := r.e.Archive.Computed(ctx, r.run.Team, t.row.CacheKey, of)
+	list, found, err := r.computedBefore(ctx, t)
 	if err != nil {
 		return false, err
-	}
-	if found {
-		if found, err = r.intact(ctx, list); err != nil {
-			return false, err
-		}
 	}
 	if !found {
 		return false, r.explainMiss(ctx, t, list)
@@ -126,19 +114,20 @@ func (r *runner) reuse(ctx context.Context, t *attempt) (bool, error) {
 	return r.reuseOutputs(ctx, t, list)
 }
 
-// intact reports whether files are still what they were when they were
-// verified.
-func (r *runner) intact(ctx context.Context, list []runs.Output) (bool, error) {
-	for _, o := range list {
-		blob, err := r.e.Objects.Stat(ctx, o.Blob)
-		if fault.Is(err, fault.KindNotFound) || (err == nil && (blob.Size != o.Size || blob.Mark != o.Mark)) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
+// computedBefore are the files of an earlier attempt with the same key; found if
+// that is wanted and all of them are as they were.
+func (r *runner) computedBefore(ctx context.Context, t *attempt) (list []runs.Output, found bool, err error) {
+	if t.row.CacheKey == "" || !t.node.Cache && r.run.RetryOf == "" {
+		return nil, false, nil
 	}
-	return true, nil
+	of := r.run.RetryOf
+	if t.node.Cache {
+		of = "" // any run of the team
+	}
+	if list, found, err = r.e.Archive.Computed(ctx, r.run.Team, t.row.CacheKey, of); err == nil && found {
+		found, err = produced.Intact(ctx, r.e.Objects, list)
+	}
+	return list, found, err
 }
 
 // reuseOutputs writes the success in a step of its own: when somebody deletes the
@@ -185,7 +174,7 @@ func (r *runner) undoReuse(t *attempt, n node, s shard) {
 // explainMiss says why a node that may be reused has to run.
 func (r *runner) explainMiss(ctx context.Context, t *attempt, list []runs.Output) error {
 	n := t.node
-	if !n.Cache || n.row.CacheMiss != "" {
+	if t.row.CacheKey == "" || !n.Cache || n.row.CacheMiss != "" {
 		return nil
 	}
 	if len(list) > 0 {

@@ -26,6 +26,9 @@ func (r *runner) pickShards(ctx context.Context) (attempts []*attempt, reused bo
 	}
 	for _, n := range slices.Clone(r.open) {
 		for n.next() != nil && r.fits(n, n.next()) && r.imageResolved(ctx, n) {
+			if n.next().uncached && !r.images.Fetched(n.Image) {
+				break
+			}
 			t := r.newAttempt(n, n.next())
 			if t.startErr = r.computeCacheKey(ctx, t); t.startErr == nil {
 				again, err := r.reuse(ctx, t)
@@ -37,6 +40,7 @@ func (r *runner) pickShards(ctx context.Context) (attempts []*attempt, reused bo
 					reused = true
 					continue
 				}
+				t.shard.uncached = true
 				if !r.images.Fetched(n.Image) || !r.inputsReady(ctx, t) {
 					break
 				}

@@ -59,6 +59,12 @@ func (db *DB) prepare(ctx context.Context, c admission.Claim, lines []admission.
 	return nil
 }
 
+// QueuedRun is a run with all that it was given, while nobody executes it.
+func (db *DB) QueuedRun(ctx context.Context, id ids.Run) (r runs.Run, err error) {
+	err = scanWhole(db.q.QueryRowContext(ctx, `SELECT `+wholeColumns+` FROM runs WHERE id = $1 AND status = 'queued'`, id), &r)
+	return r, db.asFault(err, "run")
+}
+
 // preparing is what workers fetch at the moment for a team's queued runs.
 func (db *DB) preparing(ctx context.Context, team ids.Team, now time.Time) (map[ids.Run]runs.WaitReason, error) {
 	found := map[ids.Run]runs.WaitReason{}

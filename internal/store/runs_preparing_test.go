@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
@@ -43,6 +44,9 @@ func TestOneWorkerPreparesAQueuedRun(t *testing.T) {
 		if got := ask("h1 a", "h1", nil, august); len(got.Runs) != 0 || len(got.Prepare) != 1 || got.Prepare[0].Needs[0] != r.Needs[0] {
 			t.Fatalf("%+v", got)
 		}
+		if queued, err := db.QueuedRun(ctx, r.ID); err != nil || queued.Team != team || string(queued.Definition) != string(r.Definition) {
+			t.Errorf("%+v, %v", queued, err)
+		}
 		if reason(august) != runs.WaitsForImage {
 			t.Error("it does not say what it waits for")
 		}
@@ -75,6 +79,9 @@ func TestOneWorkerPreparesAQueuedRun(t *testing.T) {
 		}
 		if got := ask("h1 a2", "h1", half, later); got.Queued[r.ID] {
 			t.Error("it counts as queued after it has started")
+		}
+		if _, err := db.QueuedRun(ctx, r.ID); !fault.Is(err, fault.KindNotFound) {
+			t.Errorf("it is read as queued: %v", err)
 		}
 	})
 }

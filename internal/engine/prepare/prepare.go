@@ -20,12 +20,17 @@ const maxTime = 30 * time.Minute
 // Preparer prepares runs. All methods may be called at the same time.
 type Preparer struct {
 	images runimages.Store
+	needed Needed
 	ready  func(ids.Run) // called when nothing is missing any more
 
 	mu   sync.Mutex
 	runs map[ids.Run]*preparation
 	work sync.WaitGroup
 }
+
+// Needed says which images a run cannot start without, once it is known what
+// each of them is.
+type Needed func(ctx context.Context, run ids.Run, images *runimages.Images, refs []string) []string
 
 type preparation struct {
 	images *runimages.Images
@@ -34,8 +39,8 @@ type preparation struct {
 }
 
 // New prepares nothing yet.
-func New(images runimages.Store, ready func(ids.Run)) *Preparer {
-	return &Preparer{images: images, ready: ready, runs: map[ids.Run]*preparation{}}
+func New(images runimages.Store, needed Needed, ready func(ids.Run)) *Preparer {
+	return &Preparer{images: images, needed: needed, ready: ready, runs: map[ids.Run]*preparation{}}
 }
 
 // State are the runs that are prepared here; true once nothing is missing.
@@ -64,7 +69,7 @@ func (p *Preparer) Begin(ctx context.Context, id ids.Run, needs []admission.Need
 	p.mu.Unlock()
 	p.work.Go(func() {
 		limited, cancel := context.WithTimeout(ctx, maxTime)
-		one.images.Prepare(limited, refs)
+		one.images.Prepare(limited, refs, func(refs []string) []string { return p.needed(limited, id, one.images, refs) })
 		cancel()
 		p.mu.Lock()
 		wanted := p.runs[id] == one

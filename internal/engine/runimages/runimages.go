@@ -74,8 +74,7 @@ func (all *Images) Changed() <-chan struct{} { return all.changed }
 func (all *Images) Image(ref string) *Image { return all.images[ref] }
 
 // Resolved reports whether it is known what an image is, or that it cannot be
-// known, and whether that is all there is to wait for. The first who asks has it
-// looked up.
+// known. The first who asks has it looked up.
 func (all *Images) Resolved(ref string) bool {
 	i := all.images[ref]
 	if i == nil {
@@ -83,7 +82,7 @@ func (all *Images) Resolved(ref string) bool {
 		all.images[ref] = i
 		i.resolved = all.Background(func(ctx context.Context) { i.Digest, i.ResolveErr = all.store.Resolve(ctx, ref) })
 	}
-	return IsClosed(i.resolved) && (i.fetched == nil || IsClosed(i.fetched))
+	return IsClosed(i.resolved)
 }
 
 // Fetched reports whether an image is here, or will not come. It was named
@@ -108,18 +107,28 @@ func (i *Image) Err() error {
 	return err
 }
 
-// Prepare fetches images one after the other. It returns when each is here, or
+// Prepare resolves images, then fetches one after the other of those that are
+// needed once it is known what all of them are. It returns when each is here, or
 // will not come, or when ctx ends.
-func (all *Images) Prepare(ctx context.Context, refs []string) {
+func (all *Images) Prepare(ctx context.Context, refs []string, needed func(refs []string) []string) {
+	if all.each(ctx, refs, all.Resolved) {
+		all.each(ctx, needed(refs), all.Fetched)
+	}
+}
+
+// each waits until something holds of one image after the other; false if ctx
+// ends first.
+func (all *Images) each(ctx context.Context, refs []string, holds func(ref string) bool) bool {
 	for _, ref := range refs {
-		for !all.Resolved(ref) || !all.Fetched(ref) {
+		for !holds(ref) {
 			select {
 			case <-all.changed:
 			case <-ctx.Done():
-				return
+				return false
 			}
 		}
 	}
+	return true
 }
 
 // maxTime is how long one image may take.
