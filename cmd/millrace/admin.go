@@ -51,7 +51,7 @@ type userList struct {
 }
 
 // Run prints a table.
-func (c *userList) Run(w world) error {
+func (c *userList) Run(w console) error {
 	return c.beside(w.ctx, func(db *store.DB) error {
 		list, err := db.Accounts(w.ctx)
 		if err != nil {
@@ -80,8 +80,8 @@ type userCreate struct {
 
 // Run reads the password from standard input, so that it stays out of the
 // shell's history.
-func (c *userCreate) Run(w world) error {
-	w = w.deed("operator.account_created", audit.Installation, c.Email)
+func (c *userCreate) Run(w console) error {
+	w = w.audited("operator.account_created", audit.Installation, c.Email)
 	password, err := askPassword(w)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (c *userCreate) Run(w world) error {
 	})
 }
 
-func askPassword(w world) (string, error) {
+func askPassword(w console) (string, error) {
 	fmt.Fprint(w.errOut, "Password (at least 10 characters): ")
 	line, err := bufio.NewReader(w.in).ReadString('\n')
 	password := strings.TrimRight(line, "\r\n")
@@ -116,8 +116,8 @@ type userSetPassword struct {
 }
 
 // Run reads the new password from standard input.
-func (c *userSetPassword) Run(w world) error {
-	w = w.deed("operator.password_set", audit.Installation, c.Email)
+func (c *userSetPassword) Run(w console) error {
+	w = w.audited("operator.password_set", audit.Installation, c.Email)
 	password, err := askPassword(w)
 	if err != nil {
 		return err
@@ -140,8 +140,8 @@ type userDisable struct {
 }
 
 // Run ends the account's sessions, too.
-func (c *userDisable) Run(w world) error {
-	w = w.deed("operator.account_disabled", audit.Installation, c.Email)
+func (c *userDisable) Run(w console) error {
+	w = w.audited("operator.account_disabled", audit.Installation, c.Email)
 	return c.beside(w.ctx, func(db *store.DB) error {
 		return db.DisableAccount(w.ctx, strings.ToLower(c.Email), time.Now())
 	})
@@ -153,8 +153,8 @@ type userEnable struct {
 }
 
 // Run lets the person sign in again.
-func (c *userEnable) Run(w world) error {
-	w = w.deed("operator.account_enabled", audit.Installation, c.Email)
+func (c *userEnable) Run(w console) error {
+	w = w.audited("operator.account_enabled", audit.Installation, c.Email)
 	return c.beside(w.ctx, func(db *store.DB) error { return db.EnableAccount(w.ctx, strings.ToLower(c.Email)) })
 }
 
@@ -169,7 +169,7 @@ type teamList struct {
 }
 
 // Run prints a table.
-func (c *teamList) Run(w world) error {
+func (c *teamList) Run(w console) error {
 	return c.beside(w.ctx, func(db *store.DB) error {
 		list, err := db.Teams(w.ctx)
 		if err != nil {
@@ -192,8 +192,8 @@ type teamSetPlan struct {
 }
 
 // Run checks the plan's name first.
-func (c *teamSetPlan) Run(w world) error {
-	w = w.deed("operator.plan_set", c.Team, c.Plan)
+func (c *teamSetPlan) Run(w console) error {
+	w = w.audited("operator.plan_set", c.Team, c.Plan)
 	catalog, err := c.catalog()
 	if err != nil {
 		return err
@@ -236,8 +236,8 @@ func takenBack(args []string) []string {
 }
 
 // Run books credits that do not expire.
-func (c *teamGrant) Run(w world) error {
-	w = w.deed("operator.credits_granted", c.Team, c.Credits)
+func (c *teamGrant) Run(w console) error {
+	w = w.audited("operator.credits_granted", c.Team, c.Credits)
 	amount, err := credits.ParseAmount(c.Credits)
 	if err != nil || amount == 0 {
 		return fmt.Errorf("%q is not a number of credits", c.Credits)

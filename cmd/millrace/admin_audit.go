@@ -9,14 +9,14 @@ import (
 	"github.com/millrace/millrace/internal/store"
 )
 
-// deed has what a command changes put on record, in a team's log or the
+// audited has what a command changes put on record, in a team's log or the
 // installation's.
-func (w world) deed(action, chain, target string) world {
+func (w console) audited(action, chain, target string) console {
 	name := "somebody"
 	if who, err := user.Current(); err == nil {
 		name = who.Username
 	}
-	w.ctx = audit.With(w.ctx, &audit.Deed{Entry: audit.Entry{
+	w.ctx = audit.With(w.ctx, &audit.Pending{Entry: audit.Entry{
 		At: time.Now(), Chain: chain, Actor: audit.Actor{Type: "operator", ID: name, Name: name}, Action: action, Target: target, Via: "command line",
 	}})
 	return w
@@ -31,7 +31,7 @@ type auditVerify struct {
 }
 
 // Run prints a line for each chain and fails if one is not whole.
-func (c *auditVerify) Run(w world) error {
+func (c *auditVerify) Run(w console) error {
 	return c.beside(w.ctx, func(db *store.DB) error {
 		list, err := db.VerifyAudit(w.ctx)
 		broken := 0

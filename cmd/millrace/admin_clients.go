@@ -25,8 +25,8 @@ type clientAdd struct {
 }
 
 // Run registers a public client: it has no secret to keep.
-func (c *clientAdd) Run(w world) error {
-	w = w.deed("operator.client_added", audit.Installation, c.ID)
+func (c *clientAdd) Run(w console) error {
+	w = w.audited("operator.client_added", audit.Installation, c.ID)
 	client := builtin.Client{ID: c.ID, Name: strings.TrimSpace(c.Name), RedirectURIs: c.Redirect, CreatedAt: time.Now()}
 	if err := builtin.CheckClient(client); err != nil {
 		return err
@@ -45,7 +45,7 @@ type clientList struct {
 }
 
 // Run prints a table, the built-in client first.
-func (c *clientList) Run(w world) error {
+func (c *clientList) Run(w console) error {
 	return c.beside(w.ctx, func(db *store.DB) error {
 		list, err := db.Clients(w.ctx)
 		if err != nil {
@@ -66,8 +66,8 @@ type clientRemove struct {
 }
 
 // Run ends all that people gave the program.
-func (c *clientRemove) Run(w world) error {
-	w = w.deed("operator.client_removed", audit.Installation, c.ID)
+func (c *clientRemove) Run(w console) error {
+	w = w.audited("operator.client_removed", audit.Installation, c.ID)
 	return c.beside(w.ctx, func(db *store.DB) error {
 		if err := db.DeleteClient(w.ctx, c.ID); err != nil {
 			return err

@@ -18,7 +18,7 @@ type rotateKeyCommand struct {
 // Run seals everything anew. It may be killed and run again: the new key is on
 // disk before anything is sealed with it, and the old one stays until nothing
 // is.
-func (c *rotateKeyCommand) Run(w world) error {
+func (c *rotateKeyCommand) Run(w console) error {
 	if c.embedded() {
 		if err := c.mustExist(); err != nil {
 			return err
@@ -39,7 +39,7 @@ func (c *rotateKeyCommand) Run(w world) error {
 	return keyfile.Rotate(c.Data, func(old, key string) error { return c.rotate(w, old, key) })
 }
 
-func (c *rotateKeyCommand) rotate(w world, old, key string) error {
+func (c *rotateKeyCommand) rotate(w console, old, key string) error {
 	n, err := store.RotateSecretKey(w.ctx, store.Options{URL: c.url(), SecretKey: old}, key, time.Now())
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (c *rotateKeyCommand) rotate(w world, old, key string) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(db.WriteDeed(w.deed("operator.key_rotated", audit.Installation, "").ctx), db.Close())
+	err = errors.Join(db.WritePending(w.audited("operator.key_rotated", audit.Installation, "").ctx), db.Close())
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ type runsList struct {
 }
 
 // Run prints a table.
-func (c *runsList) Run(w world) error {
+func (c *runsList) Run(w console) error {
 	if c.Limit < 1 || c.Limit > 100000 {
 		return errors.New("--limit must be between 1 and 100000")
 	}
@@ -90,7 +90,7 @@ type runsWhy struct {
 }
 
 // Run says it in a sentence.
-func (c *runsWhy) Run(w world) error {
+func (c *runsWhy) Run(w console) error {
 	return c.beside(w.ctx, func(db *store.DB) error {
 		r, err := db.OpenRun(w.ctx, ids.Run(c.ID))
 		if err != nil {
@@ -115,7 +115,7 @@ const lettingGo = lease.Renewal + 7*time.Second
 
 // seize takes a run from its worker and waits until its tasks have ended. Who
 // is killed meanwhile has changed nothing: workers take the run over.
-func seize(w world, db *store.DB, id ids.Run) (fence int64, err error) {
+func seize(w console, db *store.DB, id ids.Run) (fence int64, err error) {
 	fence, err = db.SeizeRun(w.ctx, id, "operator "+rand.Text(), time.Now().Add(2*lettingGo))
 	if err != nil {
 		return 0, err
@@ -135,7 +135,7 @@ type runsRequeue struct {
 }
 
 // Run takes about a quarter of a minute.
-func (c *runsRequeue) Run(w world) error {
+func (c *runsRequeue) Run(w console) error {
 	return c.beside(w.ctx, func(db *store.DB) error {
 		r, err := db.OpenRun(w.ctx, ids.Run(c.ID))
 		if err != nil {
@@ -148,7 +148,7 @@ func (c *runsRequeue) Run(w world) error {
 		if err != nil {
 			return err
 		}
-		w = w.deed("operator.run_requeued", string(r.Team), c.ID)
+		w = w.audited("operator.run_requeued", string(r.Team), c.ID)
 		if err := db.ReturnRun(w.ctx, r.ID, fence, time.Now()); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ type runsEnd struct {
 }
 
 // Run asks the worker to cancel it, or interrupts it.
-func (c *runsEnd) Run(w world) error {
+func (c *runsEnd) Run(w console) error {
 	return c.beside(w.ctx, func(db *store.DB) error {
 		r, err := db.OpenRun(w.ctx, ids.Run(c.ID))
 		if err != nil {
@@ -175,7 +175,7 @@ func (c *runsEnd) Run(w world) error {
 			if err != nil {
 				return err
 			}
-			w = w.deed("operator.run_ended", string(r.Team), c.ID)
+			w = w.audited("operator.run_ended", string(r.Team), c.ID)
 			e := runs.Ending{Status: lifecycle.Interrupted, Code: lifecycle.Internal, Message: "the operator ended the run"}
 			if err := db.EndRun(w.ctx, r.ID, fence, e, time.Now()); err != nil {
 				return err
@@ -183,7 +183,7 @@ func (c *runsEnd) Run(w world) error {
 			_, err = fmt.Fprintf(w.out, "%s is interrupted\n", r.ID)
 			return err
 		}
-		w = w.deed("operator.run_ended", string(r.Team), c.ID)
+		w = w.audited("operator.run_ended", string(r.Team), c.ID)
 		status, err := db.CancelRun(w.ctx, r.Team, r.ID, runs.Starter{Type: "operator", Name: "the operator"}, time.Now())
 		if err != nil {
 			return err

@@ -26,7 +26,7 @@ type backupCommand struct {
 // Run copies an embedded installation into a folder that a server can be
 // started on. It works beside a running server. The database comes first:
 // what is added meanwhile is then left over, and nothing is missing.
-func (c *backupCommand) Run(w world) error {
+func (c *backupCommand) Run(w console) error {
 	if !c.embedded() {
 		return errors.New("millrace backup copies the embedded database: for PostgreSQL use pg_dump, and keep the secret key with it")
 	}

@@ -31,7 +31,7 @@ type finding struct {
 
 // Run looks at everything, prints what it found, and fails if something must
 // be mended.
-func (c *doctorCommand) Run(w world) error {
+func (c *doctorCommand) Run(w console) error {
 	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 	defer cancel()
 	var bad int

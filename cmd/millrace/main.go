@@ -43,8 +43,8 @@ var groups = []kong.Group{
 	{Key: "client", Title: "Client:"},
 }
 
-// world is what a command may touch besides its settings.
-type world struct {
+// console is what a command may touch besides its settings.
+type console struct {
 	ctx    context.Context
 	in     io.Reader
 	out    io.Writer
@@ -68,14 +68,14 @@ func main() {
 		headroom = make([]byte, 12<<20)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(world{ctx: ctx, in: os.Stdin, out: os.Stdout, errOut: os.Stderr}, os.Args[1:])
+	code := run(console{ctx: ctx, in: os.Stdin, out: os.Stdout, errOut: os.Stderr}, os.Args[1:])
 	stop()
 	runtime.KeepAlive(headroom)
 	os.Exit(code)
 }
 
 // run is main without the process: it returns the exit status.
-func run(w world, args []string) int {
+func run(w console, args []string) int {
 	var c commands
 	exited := -1
 	parser, err := kong.New(&c,
@@ -104,8 +104,8 @@ func run(w world, args []string) int {
 }
 
 // client is what the client commands may touch.
-func (w world) client() screen.World {
-	return screen.World{
+func (w console) client() screen.Console {
+	return screen.Console{
 		Ctx: w.ctx, In: w.in, Out: w.out, Err: w.errOut, Env: os.Getenv, Now: time.Now, Sleep: screen.Sleep,
 		Browse: browse, Config: configFolder, Version: version,
 	}
@@ -117,7 +117,7 @@ func configFolder() (string, error) {
 }
 
 // printError says what went wrong and gives the exit status.
-func printError(w world, err error) int {
+func printError(w console, err error) int {
 	if errors.Is(err, context.Canceled) && w.ctx.Err() != nil {
 		fmt.Fprintln(w.errOut, "millrace: stopped")
 		return 130
@@ -134,7 +134,7 @@ func printError(w world, err error) int {
 
 type versionCommand struct{}
 
-func (versionCommand) Run(w world) error {
+func (versionCommand) Run(w console) error {
 	_, err := fmt.Fprintln(w.out, "millrace", version)
 	return err
 }

@@ -72,7 +72,7 @@ func (h *application) buildAI(s *settings, origins []string) (*ai.Chat, string, 
 	limits.PerOwner = s.AnalysesPerDay
 	limits.FailedPerOwner = max(limits.FailedPerOwner, s.AnalysesPerDay)
 	o := ai.Options{
-		Store: h.db, Desk: h.db, Use: h.db, Failed: h.db, Library: library, PDFs: library, Limits: limits,
+		Store: h.db, Queue: h.db, Use: h.db, Failed: h.db, Library: library, PDFs: library, Limits: limits,
 		Worker: rand.Text(), Alone: s.embedded(), Log: h.log, Now: time.Now,
 	}
 	chat := &ai.Chat{Store: h.db, Limits: ai.ChatLimits{PerUser: s.ChatPerDay, All: s.ChatDailyQuota}, Log: h.log, Now: time.Now}

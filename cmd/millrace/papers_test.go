@@ -13,8 +13,8 @@ import (
 
 const mill = `{"doi":"10.1000/mill"}`
 
-// paperWorld is a world with one paper, whose copy waits for a gate.
-func paperWorld(t *testing.T) (w *paperstest.World, gate chan struct{}) {
+// slowPaper is the services with one paper, whose copy waits for a gate.
+func slowPaper(t *testing.T) (w *paperstest.Services, gate chan struct{}) {
 	t.Helper()
 	w, gate = paperstest.New(t), make(chan struct{})
 	pdf := paperstest.PDF(paperstest.Sample)
@@ -29,15 +29,15 @@ func paperWorld(t *testing.T) (w *paperstest.World, gate chan struct{}) {
 	return w, gate
 }
 
-// withPapers are the settings that point a server at a world.
-func withPapers(w *paperstest.World, args ...string) []string {
+// withPapers are the settings that point a server at these services.
+func withPapers(w *paperstest.Services, args ...string) []string {
 	o := w.Options()
 	return append(args, "--crossref-url", o.CrossrefURL, "--openalex-url", o.OpenAlexURL, "--unpaywall-url", o.UnpaywallURL, "--fetch-allow-private")
 }
 
 // asks lets somebody ask for the paper and waits until its copy is being
 // fetched for the nth time.
-func (s *server) asks(w *paperstest.World, token string, n int) {
+func (s *server) asks(w *paperstest.Services, token string, n int) {
 	s.t.Helper()
 	go func() { // the answer never comes: the server dies or stops first
 		req, err := http.NewRequest("POST", s.base+"/api/ai/analyze", strings.NewReader(mill))
@@ -53,7 +53,7 @@ func (s *server) asks(w *paperstest.World, token string, n int) {
 	s.fetched(w, n)
 }
 
-func (s *server) fetched(w *paperstest.World, n int) {
+func (s *server) fetched(w *paperstest.Services, n int) {
 	s.t.Helper()
 	if !waittest.Until(func() bool { return w.Asked(paperstest.Repository) >= n }) {
 		s.t.Fatalf("the copy was fetched %d times, want %d\n%s", w.Asked(paperstest.Repository), n, s.log)
@@ -72,7 +72,7 @@ func (s *server) readBy(token string) (a map[string]any) {
 
 func TestAnAnalysisSurvivesAPowerCutAndAStop(t *testing.T) {
 	t.Parallel()
-	w, gate := paperWorld(t)
+	w, gate := slowPaper(t)
 	args := withPapers(w, "--data", t.TempDir())
 	s := start(t, args...)
 	args = append(args, "--public-urls", s.base)
@@ -108,7 +108,7 @@ func TestAnAnalysisSurvivesAPowerCutAndAStop(t *testing.T) {
 
 func TestAServerThatKillsItsReaderAgainAndAgainGivesUp(t *testing.T) {
 	t.Parallel()
-	w, _ := paperWorld(t)
+	w, _ := slowPaper(t)
 	args := withPapers(w, "--data", t.TempDir())
 	s := start(t, args...)
 	args = append(args, "--public-urls", s.base)
@@ -133,7 +133,7 @@ func TestAServerThatKillsItsReaderAgainAndAgainGivesUp(t *testing.T) {
 func TestAnotherServerReadsOnWhenOneIsLost(t *testing.T) {
 	t.Parallel()
 	url := storetest.Postgres(t)
-	w, gate := paperWorld(t)
+	w, gate := slowPaper(t)
 	shared := withPapers(w, "--database-url", url, "--secret-key", storetest.SecretKey, "--sign-up", "open")
 	one := start(t, append(shared, "--data", t.TempDir())...)
 	token, _, _ := one.signUp("ada")

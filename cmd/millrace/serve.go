@@ -21,7 +21,7 @@ type serveCommand struct {
 }
 
 // Run serves until SIGTERM, then drains.
-func (c *serveCommand) Run(w world) error {
+func (c *serveCommand) Run(w console) error {
 	s := &c.settings
 	if err := s.problems(); err != nil {
 		return err
@@ -59,7 +59,7 @@ func migrated(ctx context.Context, s *settings, log *slog.Logger) (*store.DB, er
 	return s.openStore(ctx, catalog)
 }
 
-func (c *serveCommand) serve(w world, db *store.DB, log *slog.Logger) error {
+func (c *serveCommand) serve(w console, db *store.DB, log *slog.Logger) error {
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)
@@ -114,7 +114,7 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 }
 
 // serveAdmin serves metrics and profiles on their own listener, if asked.
-func (s *settings) serveAdmin(ctx context.Context, w world, g *errgroup.Group, h *application) error {
+func (s *settings) serveAdmin(ctx context.Context, w console, g *errgroup.Group, h *application) error {
 	if s.AdminListen == "" {
 		return nil
 	}
@@ -138,7 +138,7 @@ type workerCommand struct {
 }
 
 // Run does the work that waits in the database, without serving anybody.
-func (c *workerCommand) Run(w world) error {
+func (c *workerCommand) Run(w console) error {
 	s := &c.settings
 	if err := s.problems(); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (c *workerCommand) Run(w world) error {
 	return errors.Join(err, db.Close())
 }
 
-func (c *workerCommand) work(w world, db *store.DB, log *slog.Logger) error {
+func (c *workerCommand) work(w console, db *store.DB, log *slog.Logger) error {
 	origins := c.PublicURLs
 	if len(origins) == 0 {
 		origins = []string{"http://" + c.Listen}
@@ -195,7 +195,7 @@ type migrateCommand struct {
 }
 
 // Run migrates and says what it did.
-func (c *migrateCommand) Run(w world) error {
+func (c *migrateCommand) Run(w console) error {
 	if err := c.makeData(); err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ type Engine interface {
 	LocalRuns(ctx context.Context) ([]ids.Run, error)
 }
 
-// Mailbox keeps letters that nobody has taken away, on this machine.
+// Mailbox keeps mails that nobody has taken away, on this machine.
 type Mailbox interface {
 	Teams(ctx context.Context) ([]ids.Team, error)
 	Forget(ctx context.Context, team ids.Team) error
@@ -90,7 +90,7 @@ type Options struct {
 	Runs      RunStore
 	Objects   Objects
 	Engine    Engine
-	Mailbox   Mailbox // nil: letters leave the house
+	Mailbox   Mailbox // nil: mails are sent
 	Lifetimes Lifetimes
 	Log       *slog.Logger
 	Now       func() time.Time

@@ -32,7 +32,7 @@ type bench struct {
 
 	mu      sync.Mutex
 	emptied []string   // prefixes of objects that were deleted
-	letters []ids.Team // of teams with letters on this machine
+	mails   []ids.Team // of teams with mails on this machine
 	broken  error      // of the object store
 	busy    []ids.Run  // at work on this machine
 }
@@ -63,11 +63,11 @@ func (b *bench) LocalRuns(context.Context) ([]ids.Run, error) {
 func (b *bench) Teams(context.Context) ([]ids.Team, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.letters), nil
+	return slices.Clone(b.mails), nil
 }
 
 func (b *bench) Forget(_ context.Context, team ids.Team) error {
-	b.set(func() { b.letters = slices.DeleteFunc(b.letters, func(t ids.Team) bool { return t == team }) })
+	b.set(func() { b.mails = slices.DeleteFunc(b.mails, func(t ids.Team) bool { return t == team }) })
 	return nil
 }
 
@@ -130,15 +130,15 @@ func TestOnlyAnOwnerWhoMeansItErasesATeam(t *testing.T) {
 func TestWhatIsErasedIsGoneEverywhere(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		other := storetest.Owner(t, b.db, "mia")
-		b.letters = []ids.Team{b.owner.Team, other.Team}
+		b.mails = []ids.Team{b.owner.Team, other.Team}
 		b.works()
 		e, err := b.Erase(t.Context(), b.owner, string(b.owner.Team))
 		if err != nil || !e.Erased || e.Counts["workflows"] != 1 {
 			t.Fatalf("%+v, %v", e, err)
 		}
 		b.set(func() {
-			if !slices.Equal(b.letters, []ids.Team{other.Team}) || !slices.Contains(b.emptied, "teams/"+string(b.owner.Team)+"/") {
-				t.Errorf("letters of %v, emptied %v", b.letters, b.emptied)
+			if !slices.Equal(b.mails, []ids.Team{other.Team}) || !slices.Contains(b.emptied, "teams/"+string(b.owner.Team)+"/") {
+				t.Errorf("mails of %v, emptied %v", b.mails, b.emptied)
 			}
 			for _, prefix := range b.emptied {
 				if prefix != "teams/"+string(b.owner.Team)+"/" {
@@ -234,7 +234,7 @@ func TestWhatArrivesLateIsSweptUntilNothingCan(t *testing.T) {
 	})
 }
 
-// Letters on this machine go although another server erased their team.
+// Mails on this machine go although another server erased their team.
 func TestLettersOfATeamThatAnotherServerErasedGo(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		other := account.NewService(account.Options{
@@ -243,7 +243,7 @@ func TestLettersOfATeamThatAnotherServerErasedGo(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- other.Run(ctx) }()
-		b.set(func() { b.letters = []ids.Team{b.owner.Team} })
+		b.set(func() { b.mails = []ids.Team{b.owner.Team} })
 		if _, err := other.Erase(t.Context(), b.owner, string(b.owner.Team)); err != nil {
 			t.Fatal(err)
 		}
@@ -253,10 +253,10 @@ func TestLettersOfATeamThatAnotherServerErasedGo(t *testing.T) {
 		}
 		b.works()
 		if !waittest.Until(func() (gone bool) {
-			b.set(func() { gone = len(b.letters) == 0 })
+			b.set(func() { gone = len(b.mails) == 0 })
 			return gone
 		}) {
-			t.Error("a letter stays")
+			t.Error("a mail stays")
 		}
 	})
 }

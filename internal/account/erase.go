@@ -26,7 +26,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		s.eraseAll(ctx)
-		s.logError(ctx, "cannot forget letters; it is tried again", s.forget(ctx))
+		s.logError(ctx, "cannot forget mails; it is tried again", s.forget(ctx))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -58,7 +58,7 @@ func (s *Service) logError(ctx context.Context, what string, err error, about ..
 	}
 }
 
-// forget removes letters on this machine that tell of teams which another
+// forget removes mails on this machine that tell of teams which another
 // server erases, or erased while this one was down.
 func (s *Service) forget(ctx context.Context) error {
 	if s.Mailbox == nil {

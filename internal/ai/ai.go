@@ -222,7 +222,7 @@ type Model interface {
 // Options are what the room is made of.
 type Options struct {
 	Store    Store
-	Desk     Desk
+	Queue    ReadingQueue
 	Use      UseStore
 	Failed   PDFStore
 	Library  Library

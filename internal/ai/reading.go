@@ -28,7 +28,7 @@ var (
 	thinking  = Progress{"analysing", 60, "Asking the model what the paper did"}
 )
 
-// Reading is a paper on our desk, read once for everybody who asked.
+// Reading is a paper that is read once for everybody who asked.
 type Reading struct {
 	ID      string
 	Attempt int // fences off who had it before
@@ -38,9 +38,9 @@ type Reading struct {
 	Payer   Payer
 }
 
-// Desk hands out readings. A write of somebody who has lost the reading is
+// ReadingQueue hands out readings. A write of somebody who has lost the reading is
 // fault.KindNotFound and changes nothing.
-type Desk interface {
+type ReadingQueue interface {
 	// ClaimReading takes the oldest that waits or was abandoned, of a payer who
 	// has not as many under way as the crowd allows. Without one it is
 	// fault.KindNotFound.
@@ -82,7 +82,7 @@ func (p Patience) orDefault() Patience {
 }
 
 const (
-	desks       = 4 // papers read at once by one server
+	maxReadings = 4 // papers read at once by one server
 	perOwner    = 2 // of them for one payer, so that one is left for others
 	perAddress  = 3 // of them for the visitors of one address
 	mostTries   = 3 // of a reading whose servers die
@@ -95,13 +95,13 @@ const (
 func (s *Service) Run(ctx context.Context) error {
 	defer close(s.closed)
 	if s.Alone {
-		if err := s.Desk.RecoverReadings(ctx); err != nil && ctx.Err() == nil { // being told to stop is no failure
+		if err := s.Queue.RecoverReadings(ctx); err != nil && ctx.Err() == nil { // being told to stop is no failure
 			return err
 		}
 	}
 	var busy sync.WaitGroup
 	defer busy.Wait()
-	free := make(chan struct{}, desks)
+	free := make(chan struct{}, maxReadings)
 	for {
 		select {
 		case <-ctx.Done():
@@ -109,7 +109,7 @@ func (s *Service) Run(ctx context.Context) error {
 		case free <- struct{}{}:
 		}
 		now := s.Now()
-		r, err := s.Desk.ClaimReading(ctx, s.Worker, Crowd{PerOwner: perOwner, PerAddress: perAddress}, now, now.Add(s.Patience.Lease))
+		r, err := s.Queue.ClaimReading(ctx, s.Worker, Crowd{PerOwner: perOwner, PerAddress: perAddress}, now, now.Add(s.Patience.Lease))
 		if err == nil {
 			busy.Go(func() {
 				s.carry(ctx, r)
@@ -148,16 +148,16 @@ func (s *Service) carry(ctx context.Context, r Reading) {
 	defer done()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		err = s.Desk.ReturnReading(end, r)
+		err = s.Queue.ReturnReading(end, r)
 	case err != nil:
 		f := s.failure(ctx, r, within, err)
-		err = s.Desk.EndReading(end, r, nil, &f, s.Now())
+		err = s.Queue.EndReading(end, r, nil, &f, s.Now())
 	default:
 		fresh := freshFull
 		if lesser {
 			fresh = freshLesser
 		}
-		err = s.Desk.EndReading(end, r, &res, nil, s.Now().Add(fresh))
+		err = s.Queue.EndReading(end, r, &res, nil, s.Now().Add(fresh))
 	}
 	s.news.tell()
 	if err != nil && !fault.Is(err, fault.KindNotFound) { // not found: another server has it by now
@@ -197,7 +197,7 @@ func (s *Service) keep(ctx context.Context, r Reading, lost func()) (stop func()
 				return
 			case <-tick.C:
 			}
-			if err := s.Desk.RenewReading(ctx, r, s.Now().Add(s.Patience.Lease)); fault.Is(err, fault.KindNotFound) {
+			if err := s.Queue.RenewReading(ctx, r, s.Now().Add(s.Patience.Lease)); fault.Is(err, fault.KindNotFound) {
 				lost()
 			}
 		}
@@ -263,7 +263,7 @@ func (s *Service) find(ctx context.Context, r Reading) (Found, *Text, error) {
 }
 
 func (s *Service) advance(ctx context.Context, r Reading, p Progress) error {
-	if err := s.Desk.AdvanceReading(ctx, r, p); err != nil {
+	if err := s.Queue.AdvanceReading(ctx, r, p); err != nil {
 		return err
 	}
 	s.news.tell()

@@ -1,6 +1,6 @@
 // Package audit is the record of who did what in a team: append-only, each entry
 // carrying the hash of the one before. What is done by a request or an operator's
-// command travels in its context as a Deed, and the store writes it in the
+// command travels in its context as a Pending entry, and the store writes it in the
 // transaction that does it, so that neither is there without the other.
 package audit
 
@@ -52,40 +52,40 @@ func (e Entry) Sum() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Deed is what a request or a command is about to do. Whoever learns more of it
+// Pending is the entry of what a request or a command is about to do. Whoever learns more of it
 // on the way adds that.
-type Deed struct {
+type Pending struct {
 	Entry
 	Written bool // the transaction that did it is committed
 }
 
 type key struct{}
 
-// With is a context in which the next change that is stored is the deed.
-func With(ctx context.Context, d *Deed) context.Context { return context.WithValue(ctx, key{}, d) }
+// With is a context in which the next change that is stored writes this entry.
+func With(ctx context.Context, p *Pending) context.Context { return context.WithValue(ctx, key{}, p) }
 
-// Without is a context for what is stored on the way to a deed and is none:
+// Without is a context for what is stored on the way and is no entry:
 // counted attempts, codes that are used up.
 func Without(ctx context.Context) context.Context {
 	if From(ctx) == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, key{}, (*Deed)(nil))
+	return context.WithValue(ctx, key{}, (*Pending)(nil))
 }
 
-// From is the deed that is still to be written; nil where there is none.
-func From(ctx context.Context) *Deed {
-	d, _ := ctx.Value(key{}).(*Deed)
-	if d == nil || d.Written {
+// From is the entry that is still to be written; nil where there is none.
+func From(ctx context.Context) *Pending {
+	p, _ := ctx.Value(key{}).(*Pending)
+	if p == nil || p.Written {
 		return nil
 	}
-	return d
+	return p
 }
 
-// On names what a deed was done to, where that is known only when it is made.
+// On names what something was done to, where that is known only when it is made.
 func On[T ~string](ctx context.Context, target T) {
-	if d := From(ctx); d != nil {
-		d.Target = string(target)
+	if p := From(ctx); p != nil {
+		p.Target = string(target)
 	}
 }
 
@@ -102,9 +102,9 @@ type Filter struct {
 type Store interface {
 	// AuditEntries are a chain's, newest first.
 	AuditEntries(ctx context.Context, chain string, f Filter, limit int) ([]Entry, error)
-	// WriteDeed writes the deed of the context by itself, for what changes
+	// WritePending writes the pending entry of the context by itself, for what changes
 	// nothing.
-	WriteDeed(ctx context.Context) error
+	WritePending(ctx context.Context) error
 }
 
 // Service answers what was done in a team.
@@ -126,8 +126,8 @@ func (s *Service) Entries(ctx context.Context, caller access.Caller, f Filter, l
 	return list, false, err
 }
 
-// Note writes the deed of the context, which changes nothing: an export.
-func (s *Service) Note(ctx context.Context) error { return s.store.WriteDeed(ctx) }
+// Note writes the pending entry of the context, which changes nothing: an export.
+func (s *Service) Note(ctx context.Context) error { return s.store.WritePending(ctx) }
 
 // ChainOf is a team's chain.
 func ChainOf(team ids.Team) string { return string(team) }

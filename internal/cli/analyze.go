@@ -38,7 +38,7 @@ type analyzeCommand struct {
 }
 
 // Run works without an account, too.
-func (c *analyzeCommand) Run(w screen.World) error {
+func (c *analyzeCommand) Run(w screen.Console) error {
 	s, err := c.Visit(w)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func analyzeDOI(s *session.Session, doi string) (api.Analysis, error) {
 		err := json.NewDecoder(resp.Body).Decode(&answer)
 		return answer.Data, err
 	}
-	shown := screen.NewBar(s.World)
+	shown := screen.NewBar(s.Console)
 	defer shown.Close()
 	var result api.Analysis
 	err = line.Frames(resp.Body, func() {}, func(time.Duration) {}, func(f line.Frame) error {
@@ -142,7 +142,7 @@ func analyzeDOI(s *session.Session, doi string) (api.Analysis, error) {
 
 // analyzePDF sends the file and waits for the answer.
 func analyzePDF(s *session.Session, path, doi, title string) (api.Analysis, error) {
-	text, err := definitions.ReadSmall(s.World, path, maxPDF)
+	text, err := definitions.ReadSmall(s.Console, path, maxPDF)
 	if err != nil {
 		return api.Analysis{}, err
 	}
@@ -224,6 +224,6 @@ func showAnalysis(s *session.Session, r api.AnalysisResult) {
 	}
 	if f := r.WorkflowSuggestion; f != nil {
 		s.Say("\nSuggested workflow: %s (%.0f %% sure)", screen.Clean(f.Name), 100*f.Confidence)
-		definitions.Describe(s.World, f.Definition)
+		definitions.Describe(s.Console, f.Definition)
 	}
 }

@@ -119,7 +119,7 @@ func TestASubmitKeepsItsKeyAcrossTries(t *testing.T) {
 	}}
 	d := clitest.New(t)
 	d.SignedIn(t, clitest.Serve(t, server.ServeHTTP), line.Grant{Token: "oat_1"})
-	if err := (&runs.Start{Workflow: "wf_1"}).Run(d.World); err != nil {
+	if err := (&runs.Start{Workflow: "wf_1"}).Run(d.Console); err != nil {
 		t.Fatal(err)
 	}
 	server.mu.Lock()
@@ -185,7 +185,7 @@ func TestARefreshTokenIsSpentOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 { // as many programs at once, all with the token that was refused
 		wg.Go(func() {
-			w := d.World
+			w := d.Console
 			w.Out = io.Discard
 			failed <- (&whoamiCommand{}).Run(w)
 		})
@@ -201,7 +201,7 @@ func TestARefreshTokenIsSpentOnce(t *testing.T) {
 		t.Errorf("%d refreshed, ended %v by %v", n-1, ended, f.refused)
 	}
 	d.Clock = d.Clock.Add(2 * time.Hour) // expired: renewed before it is refused
-	if err := (&whoamiCommand{}).Run(d.World); err != nil {
+	if err := (&whoamiCommand{}).Run(d.Console); err != nil {
 		t.Error(err)
 	}
 	if n, ended := f.state(); n != 3 || ended {
@@ -209,7 +209,7 @@ func TestARefreshTokenIsSpentOnce(t *testing.T) {
 	}
 	f.end()
 	d.Clock = d.Clock.Add(2 * time.Hour)
-	if err := (&whoamiCommand{}).Run(d.World); err == nil || !strings.Contains(err.Error(), "sign-in has ended: run millrace login") {
+	if err := (&whoamiCommand{}).Run(d.Console); err == nil || !strings.Contains(err.Error(), "sign-in has ended: run millrace login") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -231,7 +231,7 @@ func TestASessionMintsFreshTokens(t *testing.T) {
 	})
 	d.SignedIn(t, server, line.Grant{Token: "old", Cookie: "millrace_session=s", Expires: d.Time().Add(10 * time.Second)})
 	for range 2 {
-		if err := (&whoamiCommand{}).Run(d.World); err != nil {
+		if err := (&whoamiCommand{}).Run(d.Console); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -37,7 +37,7 @@ func TestCredentialsAreReadableByTheirOwnerOnly(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (session.Flags{}).Open(d.World); err == nil || !strings.Contains(err.Error(), "delete it and run millrace login") {
+	if _, err := (session.Flags{}).Open(d.Console); err == nil || !strings.Contains(err.Error(), "delete it and run millrace login") {
 		t.Errorf("a damaged file: %v", err)
 	}
 }
@@ -80,14 +80,14 @@ func TestEverythingSaysWhatToDoNext(t *testing.T) {
 			server := tt.server(t)
 			d.Vars["MILLRACE_TOKEN"] = tt.env
 			d.SignedIn(t, server, line.Grant{Token: "oat_1"})
-			err := (&whoamiCommand{}).Run(d.World)
+			err := (&whoamiCommand{}).Run(d.Console)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 	d := clitest.New(t)
-	if err := (&whoamiCommand{}).Run(d.World); err == nil || !strings.Contains(err.Error(), "not signed in to http://127.0.0.1:8080: run millrace login") {
+	if err := (&whoamiCommand{}).Run(d.Console); err == nil || !strings.Contains(err.Error(), "not signed in to http://127.0.0.1:8080: run millrace login") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -113,7 +113,7 @@ func TestATokenGoesToItsOwnServerAlone(t *testing.T) {
 	}
 	d := clitest.New(t)
 	d.SignedIn(t, "http://a", line.Grant{Token: "secret"})
-	if _, err := (session.Flags{Server: "http://b"}).Open(d.World); err == nil || !strings.Contains(err.Error(), "not signed in to http://b") {
+	if _, err := (session.Flags{Server: "http://b"}).Open(d.Console); err == nil || !strings.Contains(err.Error(), "not signed in to http://b") {
 		t.Errorf("another server: %v", err)
 	}
 }

@@ -15,19 +15,19 @@ type connectionsCommand struct {
 }
 
 // connectAs opens a session in the words of package connect.
-func connectAs(c session.Flags, w screen.World, do func(connect.Session) error) error {
+func connectAs(c session.Flags, w screen.Console, do func(connect.Session) error) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
 	}
-	return do(connect.Session{World: s.World, API: s.API, Emit: s.Emit, Explain: s.Explain})
+	return do(connect.Session{Console: s.Console, API: s.API, Emit: s.Emit, Explain: s.Explain})
 }
 
 type connectionsList struct {
 	session.Flags `embed:""`
 }
 
-func (c *connectionsList) Run(w screen.World) error {
+func (c *connectionsList) Run(w screen.Console) error {
 	return connectAs(c.Flags, w, connect.Session.List)
 }
 
@@ -36,7 +36,7 @@ type connectionsAdd struct {
 	connect.New   `embed:""`
 }
 
-func (c *connectionsAdd) Run(w screen.World) error {
+func (c *connectionsAdd) Run(w screen.Console) error {
 	return connectAs(c.Flags, w, func(s connect.Session) error { return s.Add(c.New) })
 }
 
@@ -49,7 +49,7 @@ type connectionsTest struct {
 	connectionArg `embed:""`
 }
 
-func (c *connectionsTest) Run(w screen.World) error {
+func (c *connectionsTest) Run(w screen.Console) error {
 	return connectAs(c.Flags, w, func(s connect.Session) error { return s.Test(c.Connection) })
 }
 
@@ -59,7 +59,7 @@ type connectionsBrowse struct {
 	Prefix        string `arg:"" optional:"" help:"Where to look; the connection's own folder unless told."`
 }
 
-func (c *connectionsBrowse) Run(w screen.World) error {
+func (c *connectionsBrowse) Run(w screen.Console) error {
 	return connectAs(c.Flags, w, func(s connect.Session) error { return s.Browse(c.Connection, c.Prefix) })
 }
 
@@ -68,6 +68,6 @@ type connectionsDelete struct {
 	connectionArg `embed:""`
 }
 
-func (c *connectionsDelete) Run(w screen.World) error {
+func (c *connectionsDelete) Run(w screen.Console) error {
 	return connectAs(c.Flags, w, func(s connect.Session) error { return s.Delete(c.Connection) })
 }

@@ -24,7 +24,7 @@ type filesList struct {
 }
 
 // Run lists uploads first.
-func (c *filesList) Run(w screen.World) error {
+func (c *filesList) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ type filesUpload struct {
 }
 
 // Run prints the key of each file once its hash was compared.
-func (c *filesUpload) Run(w screen.World) error {
+func (c *filesUpload) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ type filesDownload struct {
 }
 
 // Run writes the file under its own name.
-func (c *filesDownload) Run(w screen.World) error {
+func (c *filesDownload) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ type filesRemove struct {
 }
 
 // Run deletes one after the other and says which.
-func (c *filesRemove) Run(w screen.World) error {
+func (c *filesRemove) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ type inviteMember struct {
 }
 
 // Run has the server send the mail, once however often it is asked.
-func (c *inviteMember) Run(w screen.World) error {
+func (c *inviteMember) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ type inviteLink struct {
 }
 
 // Run prints the link; it is shown this once.
-func (c *inviteLink) Run(w screen.World) error {
+func (c *inviteLink) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ type inviteList struct {
 }
 
 // Run lists ended ones, too.
-func (c *inviteList) Run(w screen.World) error {
+func (c *inviteList) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ type inviteRevoke struct {
 }
 
 // Run works at once, for guests who are there, too.
-func (c *inviteRevoke) Run(w screen.World) error {
+func (c *inviteRevoke) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

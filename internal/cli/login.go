@@ -27,7 +27,7 @@ type loginCommand struct {
 }
 
 // Run signs in and keeps the credentials.
-func (c *loginCommand) Run(w screen.World) error {
+func (c *loginCommand) Run(w screen.Console) error {
 	ring, keep, err := line.Kept(w)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (c *loginCommand) Run(w screen.World) error {
 	if err != nil {
 		return err
 	}
-	s := &session.Session{World: w, Server: server, Calls: &line.Calls{World: w, HTTP: line.HTTPClient()}}
+	s := &session.Session{Console: w, Server: server, Calls: &line.Calls{Console: w, HTTP: line.HTTPClient()}}
 	if s.API, err = client.New(server, client.WithHTTPClient(line.Checked{Next: s.Calls})); err != nil {
 		return err
 	}
@@ -79,9 +79,9 @@ func (c *loginCommand) ask(s *session.Session) (line.Grant, error) {
 	case c.Email != "":
 		return c.byPassword(s)
 	case c.Device:
-		return line.OnDevice(s.World, s.Server)
+		return line.OnDevice(s.Console, s.Server)
 	default:
-		return line.InBrowser(s.World, s.Server)
+		return line.InBrowser(s.Console, s.Server)
 	}
 }
 
@@ -138,7 +138,7 @@ type logoutCommand struct {
 
 // Run ends the sign-in at the server, then forgets it here: a token that
 // cannot be revoked any more is forgotten all the same.
-func (c *logoutCommand) Run(w screen.World) error {
+func (c *logoutCommand) Run(w screen.Console) error {
 	ring, keep, err := line.Kept(w)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ type whoamiCommand struct {
 }
 
 // Run asks the server, so that it also tells whether the sign-in still works.
-func (c *whoamiCommand) Run(w screen.World) error {
+func (c *whoamiCommand) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

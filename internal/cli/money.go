@@ -19,7 +19,7 @@ type estimateCommand struct {
 }
 
 // Run asks for the price; a size the plan does not allow is an answer, too.
-func (c *estimateCommand) Run(w screen.World) error {
+func (c *estimateCommand) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ type creditsCommand struct {
 }
 
 // Run shows what is left, of everything that runs out.
-func (c *creditsCommand) Run(w screen.World) error {
+func (c *creditsCommand) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

@@ -110,7 +110,7 @@ func TestLoginInTheBrowser(t *testing.T) {
 		}
 		return nil
 	}
-	if err := (&loginCommand{Address: server}).Run(d.World); err != nil {
+	if err := (&loginCommand{Address: server}).Run(d.Console); err != nil {
 		t.Fatal(err)
 	}
 	ring, err := line.Credentials{Folder: d.Folder}.Read()
@@ -120,7 +120,7 @@ func TestLoginInTheBrowser(t *testing.T) {
 	if strings.Contains(d.Errors.String(), "oat_") || d.Printed.Len() > 0 {
 		t.Errorf("%q %q", d.Printed, d.Errors)
 	}
-	if err := (&logoutCommand{}).Run(d.World); err != nil {
+	if err := (&logoutCommand{}).Run(d.Console); err != nil {
 		t.Error(err)
 	}
 	a.mu.Lock()
@@ -138,7 +138,7 @@ func TestLoginThatIsDeniedInTheBrowser(t *testing.T) {
 	d := clitest.New(t)
 	server := clitest.Serve(t, (&authority{decision: "access_denied"}).ServeHTTP)
 	d.OnBrowse = func(address string) error { _, _, err := visit(address); return err }
-	if err := (&loginCommand{Address: server}).Run(d.World); err == nil || !strings.Contains(err.Error(), "denied") {
+	if err := (&loginCommand{Address: server}).Run(d.Console); err == nil || !strings.Contains(err.Error(), "denied") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -160,7 +160,7 @@ func TestLoginOnAnotherDevice(t *testing.T) {
 			d := clitest.New(t)
 			server := clitest.Serve(t, (&authority{device: tt.polls}).ServeHTTP)
 			began := d.Time()
-			err := (&loginCommand{Address: server, Device: true}).Run(d.World)
+			err := (&loginCommand{Address: server, Device: true}).Run(d.Console)
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v", err)
 			}
@@ -179,11 +179,11 @@ func TestLoginWithoutABrowserOrAServerThatCan(t *testing.T) {
 	d := clitest.New(t)
 	server := clitest.Serve(t, (&authority{}).ServeHTTP)
 	d.OnBrowse = func(string) error { return io.EOF }
-	if err := (&loginCommand{Address: server}).Run(d.World); err == nil || !strings.Contains(err.Error(), "millrace login --device") {
+	if err := (&loginCommand{Address: server}).Run(d.Console); err == nil || !strings.Contains(err.Error(), "millrace login --device") {
 		t.Errorf("got %v", err)
 	}
 	old := clitest.Serve(t, func(w http.ResponseWriter, r *http.Request) { status(501)(w) })
-	if err := (&loginCommand{Address: old}).Run(d.World); err == nil || !strings.Contains(err.Error(), "--email") {
+	if err := (&loginCommand{Address: old}).Run(d.Console); err == nil || !strings.Contains(err.Error(), "--email") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -26,7 +26,7 @@ type rawCommand struct {
 }
 
 // Run prints the answer as it is, and fails when the server refused.
-func (c *rawCommand) Run(w screen.World) error {
+func (c *rawCommand) Run(w screen.Console) error {
 	s, err := c.Visit(w)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (c *rawCommand) body(s *session.Session) ([]byte, error) {
 		if len(c.Field)+len(c.Text) > 0 {
 			return nil, fmt.Errorf("--input and fields exclude each other")
 		}
-		return definitions.ReadSmall(s.World, c.Input, maxPDF)
+		return definitions.ReadSmall(s.Console, c.Input, maxPDF)
 	}
 	if len(c.Field)+len(c.Text) == 0 {
 		return nil, nil

@@ -23,7 +23,7 @@ type schedulesList struct {
 }
 
 // Run lists when what is due.
-func (c *schedulesList) Run(w screen.World) error {
+func (c *schedulesList) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ type schedulesCreate struct {
 }
 
 // Run makes one and shows its next times.
-func (c *schedulesCreate) Run(w screen.World) error {
+func (c *schedulesCreate) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ type oneSchedule struct {
 	Schedule      string `arg:"" help:"Id of the schedule, as schedules list shows it."`
 }
 
-func (c oneSchedule) change(w screen.World, enabled bool, done string) error {
+func (c oneSchedule) change(w screen.Console, enabled bool, done string) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -149,17 +149,17 @@ func (c oneSchedule) change(w screen.World, enabled bool, done string) error {
 type schedulesPause struct{ oneSchedule }
 
 // Run switches it off.
-func (c *schedulesPause) Run(w screen.World) error { return c.change(w, false, "paused") }
+func (c *schedulesPause) Run(w screen.Console) error { return c.change(w, false, "paused") }
 
 type schedulesResume struct{ oneSchedule }
 
 // Run switches it on.
-func (c *schedulesResume) Run(w screen.World) error { return c.change(w, true, "resumed") }
+func (c *schedulesResume) Run(w screen.Console) error { return c.change(w, true, "resumed") }
 
 type schedulesDelete struct{ oneSchedule }
 
 // Run leaves the runs that it started.
-func (c *schedulesDelete) Run(w screen.World) error {
+func (c *schedulesDelete) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ type triggersList struct {
 }
 
 // Run never shows addresses: they are not kept.
-func (c *triggersList) Run(w screen.World) error {
+func (c *triggersList) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ type triggersCreate struct {
 }
 
 // Run shows the address this once.
-func (c *triggersCreate) Run(w screen.World) error {
+func (c *triggersCreate) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -284,7 +284,7 @@ type triggersDelete struct {
 }
 
 // Run ends it at once.
-func (c *triggersDelete) Run(w screen.World) error {
+func (c *triggersDelete) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ type secretsList struct {
 }
 
 // Run shows what may be known.
-func (c *secretsList) Run(w screen.World) error {
+func (c *secretsList) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ const maxSecret = 65 << 10
 // Run never takes the value as an argument: those are seen by everybody on the
 // machine, and kept by shells. The line end after the last line is not part of
 // it.
-func (c *secretsSet) Run(w screen.World) error {
+func (c *secretsSet) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ type secretsDelete struct {
 }
 
 // Run forgets it at once.
-func (c *secretsDelete) Run(w screen.World) error {
+func (c *secretsDelete) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ type serviceAccountsList struct {
 }
 
 // Run shows tokens without what makes them tokens.
-func (c *serviceAccountsList) Run(w screen.World) error {
+func (c *serviceAccountsList) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ type serviceAccountsCreate struct {
 }
 
 // Run prints the id that the other commands take.
-func (c *serviceAccountsCreate) Run(w screen.World) error {
+func (c *serviceAccountsCreate) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ type serviceAccountsDelete struct {
 }
 
 // Run ends its tokens, too.
-func (c *serviceAccountsDelete) Run(w screen.World) error {
+func (c *serviceAccountsDelete) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ type serviceAccountsToken struct {
 }
 
 // Run prints the token alone, for a pipe into another program's secrets.
-func (c *serviceAccountsToken) Run(w screen.World) error {
+func (c *serviceAccountsToken) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ type serviceAccountsRotate struct {
 }
 
 // Run prints the new token.
-func (c *serviceAccountsRotate) Run(w screen.World) error {
+func (c *serviceAccountsRotate) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ type serviceAccountsRevoke struct {
 }
 
 // Run works at once.
-func (c *serviceAccountsRevoke) Run(w screen.World) error {
+func (c *serviceAccountsRevoke) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

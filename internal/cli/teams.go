@@ -18,7 +18,7 @@ type teamsList struct {
 }
 
 // Run marks the team that commands act in.
-func (c *teamsList) Run(w screen.World) error {
+func (c *teamsList) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ type teamsUse struct {
 
 // Run keeps the choice with the credentials; the server's own choice for
 // other devices stays.
-func (c *teamsUse) Run(w screen.World) error {
+func (c *teamsUse) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

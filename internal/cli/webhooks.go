@@ -23,7 +23,7 @@ type webhooksList struct {
 }
 
 // Run shows where what is sent.
-func (c *webhooksList) Run(w screen.World) error {
+func (c *webhooksList) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ type webhooksCreate struct {
 }
 
 // Run shows the secret this once.
-func (c *webhooksCreate) Run(w screen.World) error {
+func (c *webhooksCreate) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ type oneWebhook struct {
 type webhooksTest struct{ oneWebhook }
 
 // Run waits for the answer.
-func (c *webhooksTest) Run(w screen.World) error {
+func (c *webhooksTest) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func outcomeOf(d api.WebhookDelivery) string {
 type webhooksDeliveries struct{ oneWebhook }
 
 // Run lists the newest.
-func (c *webhooksDeliveries) Run(w screen.World) error {
+func (c *webhooksDeliveries) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ type webhooksResend struct {
 }
 
 // Run sends it under the same id, so that receivers can tell.
-func (c *webhooksResend) Run(w screen.World) error {
+func (c *webhooksResend) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (c *webhooksResend) Run(w screen.World) error {
 type webhooksDelete struct{ oneWebhook }
 
 // Run ends it, with what was still to be sent.
-func (c *webhooksDelete) Run(w screen.World) error {
+func (c *webhooksDelete) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

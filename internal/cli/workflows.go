@@ -26,7 +26,7 @@ type workflowsList struct {
 }
 
 // Run lists them all.
-func (c *workflowsList) Run(w screen.World) error {
+func (c *workflowsList) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ type workflowArg struct {
 }
 
 // at opens a session and finds the workflow.
-func (a workflowArg) at(c session.Flags, w screen.World) (*session.Session, api.Workflow, error) {
+func (a workflowArg) at(c session.Flags, w screen.Console) (*session.Session, api.Workflow, error) {
 	s, err := c.Open(w)
 	if err != nil {
 		return nil, api.Workflow{}, err
@@ -73,14 +73,14 @@ type workflowsGet struct {
 }
 
 // Run shows what a person needs to run it.
-func (c *workflowsGet) Run(w screen.World) error {
+func (c *workflowsGet) Run(w screen.Console) error {
 	s, f, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
 	}
 	return s.Emit(f, func() {
 		s.Facts("name", f.Name, "id", f.ID, "description", f.Description, "revision", strconv.Itoa(f.Revision), "by", f.CreatedBy.Name, "updated", s.Ago(f.UpdatedAt.Time))
-		definitions.Describe(s.World, f.Definition)
+		definitions.Describe(s.Console, f.Definition)
 		problems(s, f.Problems)
 	})
 }
@@ -102,7 +102,7 @@ type workflowsApply struct {
 }
 
 // Run tells what became of it.
-func (c *workflowsApply) Run(w screen.World) error {
+func (c *workflowsApply) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ type workflowsExport struct {
 }
 
 // Run prints what apply takes; it is JSON either way.
-func (c *workflowsExport) Run(w screen.World) error {
+func (c *workflowsExport) Run(w screen.Console) error {
 	_, f, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ type workflowsDelete struct {
 }
 
 // Run asks first: a deleted workflow is gone.
-func (c *workflowsDelete) Run(w screen.World) error {
+func (c *workflowsDelete) Run(w screen.Console) error {
 	s, f, err := c.at(c.Flags, w)
 	if err != nil {
 		return err

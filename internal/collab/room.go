@@ -204,7 +204,7 @@ func (r *room) noteUpdate() {
 	}
 }
 
-// release lets go of a room that enter held.
+// release undoes enter: without anybody in it the room may close.
 func (r *room) release() {
 	r.s.mu.Lock()
 	r.users--

@@ -31,8 +31,8 @@ import (
 	"github.com/millrace/millrace/internal/workflows"
 )
 
-// house is a team with one workflow, and the rooms over a real database.
-type house struct {
+// harness is a team with one workflow, and the rooms over a real database.
+type harness struct {
 	t         *testing.T
 	db        *store.DB
 	caller    access.Caller
@@ -53,20 +53,20 @@ const drawing = `{"version":1,"nodes":[
 	"edges":[{"id":"e1","source":"trim","sourceHandle":"o","target":"align","targetHandle":"i"}],
 	"parameters":{"q":{"type":"integer","default":20}},"inputs":{},"outputs":{},"ui":{"zoom":1.5}}`
 
-func (h *house) now() time.Time {
+func (h *harness) now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Now().Add(h.ahead)
 }
 
-func (h *house) pass(d time.Duration) {
+func (h *harness) pass(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ahead += d
 }
 
 // RoleOf is the role that the test gives; none is a session that has ended.
-func (h *house) RoleOf(context.Context, ids.Session, ids.Team) (access.Role, error) {
+func (h *harness) RoleOf(context.Context, ids.Session, ids.Team) (access.Role, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.role == "" {
@@ -75,14 +75,14 @@ func (h *house) RoleOf(context.Context, ids.Session, ids.Team) (access.Role, err
 	return h.role, nil
 }
 
-func newHouse(t *testing.T, change ...func(*collab.Options)) *house {
+func newHarness(t *testing.T, change ...func(*collab.Options)) *harness {
 	t.Helper()
 	return houseOn(t, storetest.SQLite(t), change...)
 }
 
-func houseOn(t *testing.T, url string, change ...func(*collab.Options)) *house {
+func houseOn(t *testing.T, url string, change ...func(*collab.Options)) *harness {
 	t.Helper()
-	h := &house{t: t, db: storetest.Open(t, url), role: access.Owner}
+	h := &harness{t: t, db: storetest.Open(t, url), role: access.Owner}
 	h.caller = access.Caller{User: ids.NewUser(), Name: "Ada", Team: ids.NewTeam(), Role: access.Owner}
 	account := builtin.Account{User: identity.User{ID: h.caller.User, Name: "Ada", Email: "ada@example.org"}, PasswordHash: "x"}
 	must(t, h.db.SignUp(t.Context(), builtin.NewAccount{Account: account, Team: identity.Team{ID: h.caller.Team, Name: "T", Plan: "free"}, CreatedAt: h.now()}))
@@ -95,8 +95,8 @@ func houseOn(t *testing.T, url string, change ...func(*collab.Options)) *house {
 	return h
 }
 
-// open starts a server on the house's database; a house may have several.
-func (h *house) open(change ...func(*collab.Options)) {
+// open starts a server on the harness's database; a harness may have several.
+func (h *harness) open(change ...func(*collab.Options)) {
 	h.t.Helper()
 	o := collab.Options{
 		Documents: h.db, Definitions: h.workflows, Passes: h.sharing, Bridge: h.db.Bridge(),
@@ -151,7 +151,7 @@ type client struct {
 
 var nextClient uint64 = 100
 
-func (h *house) token(change ...func(*sharing.Pass)) string {
+func (h *harness) token(change ...func(*sharing.Pass)) string {
 	h.t.Helper()
 	p, err := h.sharing.MemberPass(h.t.Context(), h.caller, "sess", h.workflow)
 	must(h.t, err)
@@ -165,7 +165,7 @@ func (h *house) token(change ...func(*sharing.Pass)) string {
 
 func asViewer(p *sharing.Pass) { p.Role = sharing.Viewer }
 
-func (h *house) dial(token string) *client {
+func (h *harness) dial(token string) *client {
 	h.t.Helper()
 	ws, _, err := websocket.Dial(h.t.Context(), h.url+"/"+string(h.caller.Team)+"_"+string(h.workflow)+"?ack=1&token="+token, nil)
 	must(h.t, err)
@@ -295,7 +295,7 @@ func (c *client) isSynced() {
 	c.until("synced", func() bool { return c.synced })
 }
 
-func (h *house) read() workflows.Workflow {
+func (h *harness) read() workflows.Workflow {
 	h.t.Helper()
 	w, err := h.workflows.Workflow(h.t.Context(), h.caller, h.workflow)
 	must(h.t, err)
@@ -303,7 +303,7 @@ func (h *house) read() workflows.Workflow {
 }
 
 func TestTheDocumentSaysTheDefinition(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	before := h.read()
 	c := h.dial(h.token())
 	c.isSynced()
@@ -322,7 +322,7 @@ func TestTheDocumentSaysTheDefinition(t *testing.T) {
 }
 
 func TestMovingNodesLeavesTheETagAlone(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	c := h.dial(h.token())
 	c.isSynced()
 	before := h.read()
@@ -367,7 +367,7 @@ func TestMovingNodesLeavesTheETagAlone(t *testing.T) {
 }
 
 func TestWhatSavingWouldRefuseBecomesAProblem(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	c := h.dial(h.token())
 	c.isSynced()
 	c.set("edges", "lost", map[string]any{"source": "trim", "target": "nowhere"})
@@ -388,7 +388,7 @@ func TestWhatSavingWouldRefuseBecomesAProblem(t *testing.T) {
 }
 
 func TestAuthorsHaveRevisionsOfTheirOwn(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	c := h.dial(h.token())
 	c.isSynced()
 	g := h.dial(h.token(func(p *sharing.Pass) { p.Guest, p.Name = "guest_g", "Grace" }))
@@ -410,7 +410,7 @@ func TestAuthorsHaveRevisionsOfTheirOwn(t *testing.T) {
 }
 
 func TestAViewersWritesReachNobody(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	c, v := h.dial(h.token()), h.dial(h.token(asViewer))
 	c.isSynced()
 	v.isSynced()
@@ -424,7 +424,7 @@ func TestAViewersWritesReachNobody(t *testing.T) {
 }
 
 func TestNobodyWearsAnothersName(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	a, b := h.dial(h.token()), h.dial(h.token(asViewer))
 	say := func(c *client, id uint64, clock uint64, state string) {
 		var body, w lib0.Writer
@@ -453,7 +453,7 @@ func TestNobodyWearsAnothersName(t *testing.T) {
 }
 
 func TestWhatNoClientSendsEndsTheSocket(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for name, bad := range map[string][]byte{
 		"an empty message":          {},
 		"an unknown kind":           {9},
@@ -487,7 +487,7 @@ func rootOfOnesOwn(t *testing.T) []byte {
 }
 
 func TestADocumentHasABound(t *testing.T) {
-	h := newHouse(t, func(o *collab.Options) { o.Limits.Bytes = 10_000 })
+	h := newHarness(t, func(o *collab.Options) { o.Limits.Bytes = 10_000 })
 	c := h.dial(h.token())
 	c.isSynced()
 	c.set("extra", "x-large", strings.Repeat("x", 20_000))
@@ -498,7 +498,7 @@ func TestADocumentHasABound(t *testing.T) {
 }
 
 func TestASocketEndsWithWhatAllowedIt(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	demoted := h.dial(h.token())
 	demoted.isSynced()
 	reader := h.dial(h.token(asViewer))
@@ -528,7 +528,7 @@ func TestASocketEndsWithWhatAllowedIt(t *testing.T) {
 }
 
 // empties waits until nobody's room is open.
-func (h *house) empties() {
+func (h *harness) empties() {
 	h.t.Helper()
 	if !waittest.Until(func() bool { return h.server.Measure().Rooms == 0 }) {
 		h.t.Fatal("a room stays open")
@@ -536,7 +536,7 @@ func (h *house) empties() {
 }
 
 func TestAnEmptyRoomLeavesASnapshotAndNoGrowth(t *testing.T) {
-	h := newHouse(t, func(o *collab.Options) { o.Times.KeepEmpty = 10 * time.Millisecond })
+	h := newHarness(t, func(o *collab.Options) { o.Times.KeepEmpty = 10 * time.Millisecond })
 	old := h.token()
 	c := h.dial(old)
 	c.isSynced()
@@ -568,7 +568,7 @@ func TestAnEmptyRoomLeavesASnapshotAndNoGrowth(t *testing.T) {
 // People go on typing while a snapshot is taken; what it says and what is
 // stored after it come to the same document.
 func TestASnapshotIsTakenWhilePeopleType(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	a, b := h.dial(h.token()), h.dial(h.token())
 	a.isSynced()
 	b.isSynced()
@@ -601,7 +601,7 @@ func TestASnapshotIsTakenWhilePeopleType(t *testing.T) {
 	}
 }
 
-// unsettled is a house whose definitions cannot be written.
+// unsettled is a harness whose definitions cannot be written.
 type unsettled struct {
 	collab.Definitions
 	tried chan struct{}
@@ -615,7 +615,7 @@ func (u unsettled) SaveFromDocument(context.Context, workflows.LiveDefinition) (
 // What cannot be written is tried again after a while, not all the time.
 func TestADefinitionThatCannotBeWrittenIsTriedAfterAWhile(t *testing.T) {
 	u := unsettled{tried: make(chan struct{}, 10_000)}
-	h := newHouse(t, func(o *collab.Options) {
+	h := newHarness(t, func(o *collab.Options) {
 		u.Definitions = o.Definitions
 		o.Definitions = u
 	})
@@ -633,7 +633,7 @@ func TestADefinitionThatCannotBeWrittenIsTriedAfterAWhile(t *testing.T) {
 	}
 }
 
-// early is a house that reads a document a moment before another server's last
+// early is a harness that reads a document a moment before another server's last
 // change to it, and how far it is settled a moment after.
 type early struct{ sharing.Documents }
 
@@ -649,7 +649,7 @@ func (e early) Document(ctx context.Context, id ids.Workflow, after int64) (shar
 // A snapshot covers nothing that this server has not seen, though others have
 // settled it.
 func TestASnapshotHoldsAllThatItReplaces(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	c := h.dial(h.token())
 	c.isSynced()
 	for i := range 3 {
@@ -672,7 +672,7 @@ func TestASnapshotHoldsAllThatItReplaces(t *testing.T) {
 }
 
 func TestOneTickIsOneMessage(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	a, b := h.dial(h.token()), h.dial(h.token())
 	a.isSynced()
 	b.isSynced()
@@ -693,7 +693,7 @@ func TestOneTickIsOneMessage(t *testing.T) {
 }
 
 func TestASilentClientHearsSomething(t *testing.T) {
-	h := newHouse(t, func(o *collab.Options) { o.Times.KeepAlive = 20 * time.Millisecond })
+	h := newHarness(t, func(o *collab.Options) { o.Times.KeepAlive = 20 * time.Millisecond })
 	c := h.dial(h.token(asViewer))
 	c.isSynced()
 	c.mu.Lock()
@@ -777,7 +777,7 @@ func TestAGuestCannotChangeWhatUsesSecrets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t)
+			h := newHarness(t)
 			_, err := h.workflows.Update(t.Context(), h.caller, h.workflow, workflows.Edit{Definition: []byte(definition)})
 			must(t, err)
 			c := h.dial(h.token(trusted))

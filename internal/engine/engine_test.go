@@ -33,9 +33,9 @@ import (
 	"github.com/millrace/millrace/internal/store/storetest"
 )
 
-// shop is an engine over a real database and object store, with an executor
+// harness is an engine over a real database and object store, with an executor
 // that does as it is told.
-type shop struct {
+type harness struct {
 	t    *testing.T
 	db   *store.DB
 	kept objects.Kept
@@ -49,7 +49,7 @@ type shop struct {
 	remote  bool                                // the objects are on another machine
 	flaky   *chance                             // nil: nothing fails
 	away    *chance                             // of the object store alone
-	ended   func(ids.Run)                       // told when a run is carried no more; may be nil
+	ended   func(ids.Run)                       // called when a run is executed no more; may be nil
 	kill    func()                              // the engine that was opened last, if it is flaky, as kill -9 does
 	wake    func()                              // of the engine that was opened last
 	ahead   atomic.Int64                        // of the clock on the wall
@@ -58,9 +58,9 @@ type shop struct {
 	changed chan struct{}
 }
 
-func newShop(t *testing.T, url string) *shop {
+func newHarness(t *testing.T, url string) *harness {
 	t.Helper()
-	s := &shop{t: t, db: storetest.Open(t, url), dir: t.TempDir(), changed: make(chan struct{})}
+	s := &harness{t: t, db: storetest.Open(t, url), dir: t.TempDir(), changed: make(chan struct{})}
 	keeper, err := disk.Open(t.Context(), t.TempDir(), disk.NewSigner(make([]byte, 32)), time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func newShop(t *testing.T, url string) *shop {
 }
 
 // open starts an engine and returns how to stop it.
-func (s *shop) open(owner string) (stop func()) {
+func (s *harness) open(owner string) (stop func()) {
 	s.t.Helper()
 	driver, err := dummy.New(s.dir, time.Now)
 	if err != nil {
@@ -135,18 +135,18 @@ func (s *shop) open(owner string) (stop func()) {
 }
 
 // submit accepts a run of a definition.
-func (s *shop) submit(definition, parameters string) ids.Run {
+func (s *harness) submit(definition, parameters string) ids.Run {
 	s.t.Helper()
 	return s.accept(definition, parameters, "")
 }
 
 // retry accepts a run once more.
-func (s *shop) retry(definition string, of ids.Run) ids.Run {
+func (s *harness) retry(definition string, of ids.Run) ids.Run {
 	s.t.Helper()
 	return s.accept(definition, `{}`, of)
 }
 
-func (s *shop) accept(definition, parameters string, of ids.Run) ids.Run {
+func (s *harness) accept(definition, parameters string, of ids.Run) ids.Run {
 	s.t.Helper()
 	g, problems := graph.Parse([]byte(definition))
 	if len(problems) > 0 {
@@ -162,8 +162,8 @@ func (s *shop) accept(definition, parameters string, of ids.Run) ids.Run {
 	return r.ID
 }
 
-// letGo lets a task go on that waits for the file go.
-func (s *shop) letGo(k executor.Key) {
+// unblock ends the wait of a task for the file go.
+func (s *harness) unblock(k executor.Key) {
 	s.t.Helper()
 	at := executor.Spec{Dir: filepath.Join(s.dir, k.Folder())}
 	if err := os.WriteFile(filepath.Join(at.Work(), "go"), nil, 0o600); err != nil {
@@ -172,7 +172,7 @@ func (s *shop) letGo(k executor.Key) {
 }
 
 // await returns when the run satisfies the condition.
-func (s *shop) await(id ids.Run, until func(runs.Run) bool) runs.Run {
+func (s *harness) await(id ids.Run, until func(runs.Run) bool) runs.Run {
 	s.t.Helper()
 	deadline := time.After(60 * time.Second)
 	for {
@@ -197,7 +197,7 @@ func (s *shop) await(id ids.Run, until func(runs.Run) bool) runs.Run {
 func terminal(r runs.Run) bool { return r.Status.Terminal() }
 
 // story is the run's events in short, checked to have no gap.
-func (s *shop) story(id ids.Run) string {
+func (s *harness) story(id ids.Run) string {
 	s.t.Helper()
 	events, err := s.db.Events(s.t.Context(), s.team, id, 0, 500)
 	if err != nil {
@@ -217,7 +217,7 @@ func (s *shop) story(id ids.Run) string {
 	return strings.Join(words, " ")
 }
 
-func (s *shop) outputs(id ids.Run) map[string]string {
+func (s *harness) outputs(id ids.Run) map[string]string {
 	s.t.Helper()
 	list, err := s.db.OutputsOf(s.t.Context(), id)
 	if err != nil {
@@ -239,13 +239,13 @@ func (s *shop) outputs(id ids.Run) map[string]string {
 	return found
 }
 
-func each(t *testing.T, test func(t *testing.T, s *shop)) {
+func each(t *testing.T, test func(t *testing.T, s *harness)) {
 	t.Helper()
-	storetest.EachURL(t, func(t *testing.T, url string) { test(t, newShop(t, url)) })
+	storetest.EachURL(t, func(t *testing.T, url string) { test(t, newHarness(t, url)) })
 }
 
 func TestAChainRunsToItsEnd(t *testing.T) {
-	each(t, func(t *testing.T, s *shop) {
+	each(t, func(t *testing.T, s *harness) {
 		s.open("w1")
 		id := s.submit(`{"nodes":[
 			{"id":"a","command":"# dummy: print=hello output:a.txt=one","outputs":{"o":{"path":"a.txt"}}},
@@ -314,7 +314,7 @@ func TestFailuresRetriesAndWhatFollows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t, storetest.SQLite(t))
+			s := newHarness(t, storetest.SQLite(t))
 			s.open("w1")
 			id := s.submit(tt.definition, `{}`)
 			r := s.await(id, terminal)
@@ -329,7 +329,7 @@ func TestFailuresRetriesAndWhatFollows(t *testing.T) {
 }
 
 func TestAScatterGathersInOrder(t *testing.T) {
-	each(t, func(t *testing.T, s *shop) {
+	each(t, func(t *testing.T, s *harness) {
 		s.open("w1")
 		id := s.submit(`{"parameters":{"xs":{"type":"array","items":{"type":"string"}}},"nodes":[
 			{"id":"map","command":"# dummy: printenv=ITEM output:o.txt=x","scatter":{"over":"params.xs"},"outputs":{"o":{"path":"o.txt"}}},
@@ -353,7 +353,7 @@ func TestAScatterGathersInOrder(t *testing.T) {
 }
 
 func TestANodeStartsWhenThereIsRoom(t *testing.T) {
-	s := newShop(t, storetest.SQLite(t))
+	s := newHarness(t, storetest.SQLite(t))
 	s.open("w1")
 	id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: sleep=50ms","resources":{"vcpu":2}},{"id":"b","command":"true","resources":{"vcpu":2}}]}`, `{}`)
 	s.await(id, terminal)
@@ -363,7 +363,7 @@ func TestANodeStartsWhenThereIsRoom(t *testing.T) {
 }
 
 func TestCancellingEndsWhatRuns(t *testing.T) {
-	each(t, func(t *testing.T, s *shop) {
+	each(t, func(t *testing.T, s *harness) {
 		s.open("w1")
 		id := s.submit(`{"nodes":[{"id":"long","command":"# dummy: sleep=1h"}]}`, `{}`)
 		s.await(id, func(r runs.Run) bool { return strings.Contains(s.story(id), "node.started") })
@@ -381,7 +381,7 @@ func TestCancellingEndsWhatRuns(t *testing.T) {
 }
 
 func TestTheNextWorkerAdoptsWhatStillRuns(t *testing.T) {
-	each(t, func(t *testing.T, s *shop) {
+	each(t, func(t *testing.T, s *harness) {
 		stop := s.open("w1")
 		id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: output:a=1","outputs":{"o":{"path":"a"}}},{"id":"b","command":"# dummy: await=go output:b=2","outputs":{"o":{"path":"b"}}}],
 			"edges":[{"id":"e","source":"a","target":"b"}]}`, `{}`)
@@ -397,7 +397,7 @@ func TestTheNextWorkerAdoptsWhatStillRuns(t *testing.T) {
 		}
 		s.open("w2")
 		s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "run.resumed") })
-		s.letGo(executor.Key{Run: id, Node: "b", Attempt: 1})
+		s.unblock(executor.Key{Run: id, Node: "b", Attempt: 1})
 		s.await(id, func(r runs.Run) bool {
 			held, err := s.db.HeldFor(t.Context(), string(id))
 			if err != nil || (held != before && !r.Status.Terminal() && held != 0) {
@@ -416,7 +416,7 @@ func TestTheNextWorkerAdoptsWhatStillRuns(t *testing.T) {
 }
 
 func TestALostTaskIsTriedAgainAndFinishedOnesAreNot(t *testing.T) {
-	s := newShop(t, storetest.SQLite(t))
+	s := newHarness(t, storetest.SQLite(t))
 	s.open("w1")
 	id := s.submit(`{"nodes":[{"id":"a","command":"true"},{"id":"b","command":"# dummy: lose"}],"edges":[{"id":"e","source":"a","target":"b"}]}`, `{}`)
 	r := s.await(id, terminal)
@@ -429,7 +429,7 @@ func TestALostTaskIsTriedAgainAndFinishedOnesAreNot(t *testing.T) {
 }
 
 func TestLogsAreKeptInOrder(t *testing.T) {
-	s := newShop(t, storetest.SQLite(t))
+	s := newHarness(t, storetest.SQLite(t))
 	s.open("w1")
 	id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: print=first sleep=300ms print=second"}]}`, `{}`)
 	s.await(id, terminal)

@@ -93,7 +93,7 @@ func TestTasksShareWhatTheyCannotChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t, storetest.SQLite(t))
+			s := newHarness(t, storetest.SQLite(t))
 			far := &afar{Store: s.kept.Store}
 			if s.remote = tt.afar; tt.afar {
 				s.kept = objects.Kept{Store: far}
@@ -127,7 +127,7 @@ func TestTasksShareWhatTheyCannotChange(t *testing.T) {
 }
 
 // cleared waits until nothing lies there for a run.
-func (s *shop) cleared(run string) {
+func (s *harness) cleared(run string) {
 	s.t.Helper()
 	cached := filepath.Join(s.dir, ".shelf", run)
 	if !waittest.Until(func() bool { _, err := os.Stat(cached); return os.IsNotExist(err) }) {
@@ -138,7 +138,7 @@ func (s *shop) cleared(run string) {
 // A worker that was killed could not clear up.
 func TestInputsOfAKilledWorkerGo(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, storetest.SQLite(t))
+	s := newHarness(t, storetest.SQLite(t))
 	left := filepath.Join(s.dir, ".shelf", "run_lost")
 	for _, err := range []error{os.MkdirAll(left, 0o700), os.WriteFile(filepath.Join(left, "0"), []byte("genome"), fs.FileMode(0o644))} {
 		if err != nil {
@@ -152,7 +152,7 @@ func TestInputsOfAKilledWorkerGo(t *testing.T) {
 // A run can be cancelled while its inputs are on their way.
 func TestNobodyWaitsForInputsThatAreNotWantedAnyMore(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, storetest.SQLite(t))
+	s := newHarness(t, storetest.SQLite(t))
 	far := &afar{Store: s.kept.Store, stuck: make(chan struct{})}
 	s.kept, s.remote = objects.Kept{Store: far}, true
 	s.around = func(d *dummy.Driver) executor.Driver { return &stager{Driver: d, sealed: true} }

@@ -12,14 +12,14 @@ import (
 )
 
 // started awaits the first task of a run.
-func (s *shop) started(definition string) (r runs.Run) {
+func (s *harness) started(definition string) (r runs.Run) {
 	s.t.Helper()
 	id := s.submit(definition, `{}`)
 	return s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "node.started") })
 }
 
 func TestAPlansTimeEndsARun(t *testing.T) {
-	each(t, func(t *testing.T, s *shop) {
+	each(t, func(t *testing.T, s *harness) {
 		s.open("w1")
 		r := s.started(`{"nodes":[{"id":"long","command":"# dummy: sleep=5h"}]}`)
 		s.ahead.Store(int64(time.Hour))
@@ -30,7 +30,7 @@ func TestAPlansTimeEndsARun(t *testing.T) {
 }
 
 func TestARunThatNobodyCanPayIsInterrupted(t *testing.T) {
-	each(t, func(t *testing.T, s *shop) {
+	each(t, func(t *testing.T, s *harness) {
 		s.open("w1")
 		// A little more than the first minute is left.
 		if err := s.db.Hold(t.Context(), s.team, "other", 500*credits.Credit-70*2800, time.Now()); err != nil {
@@ -51,7 +51,7 @@ func TestARunThatNobodyCanPayIsInterrupted(t *testing.T) {
 
 func TestANodeWhoseExpressionIsHostileFailsWithASentence(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, storetest.SQLite(t))
+	s := newHarness(t, storetest.SQLite(t))
 	s.open("w1")
 	for definition, says := range map[string]string{
 		`{"nodes":[{"id":"a","command":"true","scatter":{"over":"[\"x\\u0000--bind\\u0000/\\u0000/\\u0000--\"]"}}]}`:                                         "item 1: a text contains the NUL character",

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 )
 
-// everyImage stands in for the registry of the world: whatever is named can be
+// everyImage stands in for a registry: whatever is named can be
 // had, as an empty root. The dummy executor looks into none.
 type everyImage struct{ root string }
 
@@ -25,7 +25,7 @@ func (i everyImage) Root(context.Context, string, string) (string, []string, fun
 }
 
 func TestWhatPapersSuggestRunsToItsEnd(t *testing.T) {
-	each(t, func(t *testing.T, s *shop) {
+	each(t, func(t *testing.T, s *harness) {
 		s.images = everyImage{t.TempDir()}
 		s.open("w1")
 		started := map[ids.Run]string{}

@@ -42,7 +42,7 @@ func (i slowImage) Root(ctx context.Context, _, _ string) (string, []string, fun
 const withImage = `{"nodes":[{"id":"a","image":"alpine:3","command":"# dummy: output:out=1","outputs":{"out":{"path":"out"}}}]}`
 
 // waits is what a queued run waits for.
-func (s *shop) waits(id ids.Run) runs.WaitReason {
+func (s *harness) waits(id ids.Run) runs.WaitReason {
 	s.t.Helper()
 	q, err := s.db.QueueState(s.t.Context(), s.team, []ids.Run{id}, time.Now())
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *shop) waits(id ids.Run) runs.WaitReason {
 }
 
 func TestARunIsQueuedWhileItsImageIsFetched(t *testing.T) {
-	each(t, func(t *testing.T, s *shop) {
+	each(t, func(t *testing.T, s *harness) {
 		image := newSlowImage(t)
 		s.images = image
 		stop := s.open("w1")
@@ -83,7 +83,7 @@ const cachedWithImage = `{"id":"a","image":"alpine:3","cache":true,"command":"# 
 
 // computedOnce is a team that has computed cachedWithImage, and a registry that
 // hangs since then.
-func computedOnce(t *testing.T, s *shop) slowImage {
+func computedOnce(t *testing.T, s *harness) slowImage {
 	t.Helper()
 	s.images = everyImage{t.TempDir()}
 	stop := s.open("w1")
@@ -98,7 +98,7 @@ func computedOnce(t *testing.T, s *shop) slowImage {
 }
 
 func TestWhatTheCacheAnswersWaitsForNoImage(t *testing.T) {
-	each(t, func(t *testing.T, s *shop) {
+	each(t, func(t *testing.T, s *harness) {
 		hanging := computedOnce(t, s)
 		id := s.submit(`{"nodes":[`+cachedWithImage+`]}`, `{}`)
 		if r := s.await(id, terminal); r.Status != lifecycle.Completed || !s.node(id, "a").Cached {
@@ -120,13 +120,13 @@ func TestWhatTheCacheAnswersWaitsForNoImage(t *testing.T) {
 
 func TestWhatTheCacheAnswersWaitsForNoImageOfAnotherNode(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, storetest.SQLite(t))
+	s := newHarness(t, storetest.SQLite(t))
 	hanging := computedOnce(t, s)
 	id := s.submit(`{"nodes":[{"id":"first","command":"true"},{"id":"runs","image":"alpine:3","command":"true"},
 		{"id":"waits","command":"# dummy: await=go"},`+cachedWithImage+`],
 		"edges":[{"id":"e1","source":"first","target":"runs"},{"id":"e2","source":"waits","target":"a"}]}`, `{}`)
 	<-hanging.asked // for the node that has to run
-	s.letGo(executor.Key{Run: id, Node: "waits", Attempt: 1})
+	s.unblock(executor.Key{Run: id, Node: "waits", Attempt: 1})
 	s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "node.cached:a") })
 	close(hanging.come)
 	if r := s.await(id, terminal); r.Status != lifecycle.Completed {
@@ -136,7 +136,7 @@ func TestWhatTheCacheAnswersWaitsForNoImageOfAnotherNode(t *testing.T) {
 
 func TestARunIsCancelledWhileItsImageIsFetched(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, storetest.SQLite(t))
+	s := newHarness(t, storetest.SQLite(t))
 	image := newSlowImage(t)
 	s.images = image
 	s.open("w1")
@@ -151,7 +151,7 @@ func TestARunIsCancelledWhileItsImageIsFetched(t *testing.T) {
 
 func TestAnImageThatCannotBeHadFailsItsNode(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, storetest.SQLite(t))
+	s := newHarness(t, storetest.SQLite(t))
 	image := newSlowImage(t)
 	image.missing = true
 	close(image.come)

@@ -198,7 +198,7 @@ func TestTroubleOfThePlatformIsNotTheWorkflows(t *testing.T) {
 	}{"now and then": {0.05, 0}, "all the time": {0.3, 0}, "killed again and again": {0.3, 15}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t, storetest.SQLite(t))
+			s := newHarness(t, storetest.SQLite(t))
 			s.flaky = newChance(tt.odds)
 			good := strings.Replace(chain, `"# dummy: exit=3"`, `"true"`, 1)
 			var completing, failing []ids.Run
@@ -240,7 +240,7 @@ func (c *chance) set(odds float64) {
 // nothing.
 func TestLongTroubleGivesARunBack(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, storetest.SQLite(t))
+	s := newHarness(t, storetest.SQLite(t))
 	s.away = newChance(2) // always
 	id := s.submit(`{"nodes":[{"id":"first","command":"true"},{"id":"a","command":"# dummy: output:out=1","outputs":{"out":{"path":"out"}}}],
 		"edges":[{"id":"e","source":"first","target":"a"}]}`, `{}`)
@@ -268,7 +268,7 @@ func TestLongTroubleGivesARunBack(t *testing.T) {
 }
 
 // awaitTasks returns when no task runs any more, whether or not an engine does.
-func (s *shop) awaitTasks() {
+func (s *harness) awaitTasks() {
 	s.t.Helper()
 	driver, err := dummy.New(s.dir, time.Now)
 	if err != nil {
@@ -290,7 +290,7 @@ func (s *shop) awaitTasks() {
 
 // A task that ended while no server was there has cost its own time only.
 func TestTimeWithoutAServerIsNotBilled(t *testing.T) {
-	each(t, func(t *testing.T, s *shop) {
+	each(t, func(t *testing.T, s *harness) {
 		stop := s.open("w1")
 		id := s.submit(`{"nodes":[{"id":"a","command":"# dummy: sleep=500ms"},{"id":"b","command":"true"}],"edges":[{"id":"e","source":"a","target":"b"}]}`, `{}`)
 		s.await(id, func(runs.Run) bool { return strings.Contains(s.story(id), "node.started:a") })
@@ -326,7 +326,7 @@ func TestAPanicHarmsOneRunOnly(t *testing.T) {
 	}{"twice": {2, lifecycle.Completed}, "again and again": {1000, lifecycle.Interrupted}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t, storetest.SQLite(t))
+			s := newHarness(t, storetest.SQLite(t))
 			p := &panicky{Archive: s.db}
 			p.times.Store(tt.times)
 			s.archive = p

@@ -19,7 +19,7 @@ const cached = `{"parameters":{"q":{"type":"integer","default":20}},
 	"edges":[{"id":"e","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}`
 
 func TestWhatWasComputedBeforeIsUsedAgain(t *testing.T) {
-	each(t, func(t *testing.T, s *shop) {
+	each(t, func(t *testing.T, s *harness) {
 		s.open("w1")
 		first := s.submit(cached, `{"q":20}`)
 		s.await(first, terminal)
@@ -50,7 +50,7 @@ func TestWhatWasComputedBeforeIsUsedAgain(t *testing.T) {
 }
 
 // node is what is known of a node of a run.
-func (s *shop) node(id ids.Run, name string) runs.Node {
+func (s *harness) node(id ids.Run, name string) runs.Node {
 	s.t.Helper()
 	list, err := s.db.NodesOf(s.t.Context(), id)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *shop) node(id ids.Run, name string) runs.Node {
 
 // sameOutputs fails unless the second run has rows of its own for the bytes of
 // the first.
-func (s *shop) sameOutputs(first, second ids.Run) {
+func (s *harness) sameOutputs(first, second ids.Run) {
 	s.t.Helper()
 	had, has := s.made(first), s.made(second)
 	if len(had) != len(has) || len(had) == 0 {
@@ -80,7 +80,7 @@ func (s *shop) sameOutputs(first, second ids.Run) {
 	}
 }
 
-func (s *shop) made(id ids.Run) []runs.Output {
+func (s *harness) made(id ids.Run) []runs.Output {
 	s.t.Helper()
 	list, err := s.db.OutputsOf(s.t.Context(), id)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *shop) made(id ids.Run) []runs.Output {
 }
 
 func TestDeletedOutputsAreComputedAgain(t *testing.T) {
-	s := newShop(t, storetest.SQLite(t))
+	s := newHarness(t, storetest.SQLite(t))
 	s.open("w1")
 	first := s.submit(cached, `{}`)
 	s.await(first, terminal)
@@ -118,7 +118,7 @@ func TestDeletedOutputsAreComputedAgain(t *testing.T) {
 	}
 }
 
-func (s *shop) deleteFiles(id ids.Run) {
+func (s *harness) deleteFiles(id ids.Run) {
 	s.t.Helper()
 	for _, o := range s.made(id) {
 		if _, err := s.db.DeleteFile(s.t.Context(), s.team, o.Key); err != nil {
@@ -140,7 +140,7 @@ func (f forgetful) Computed(ctx context.Context, team ids.Team, key string, of i
 }
 
 func TestFilesThatGoWhileTheyAreTakenAgainAreComputed(t *testing.T) {
-	each(t, func(t *testing.T, s *shop) {
+	each(t, func(t *testing.T, s *harness) {
 		stop := s.open("w1")
 		first := s.submit(cached, `{}`)
 		s.await(first, terminal)
@@ -161,7 +161,7 @@ func TestFilesThatGoWhileTheyAreTakenAgainAreComputed(t *testing.T) {
 }
 
 func TestARetryUsesWhatHasSucceeded(t *testing.T) {
-	each(t, func(t *testing.T, s *shop) {
+	each(t, func(t *testing.T, s *harness) {
 		s.open("w1")
 		const definition = `{"nodes":[{"id":"a","command":"# dummy: output:a.txt=one","outputs":{"o":{"path":"a.txt"}}},{"id":"b","command":"# dummy: exit=1"}],
 			"edges":[{"id":"e","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}`
@@ -185,7 +185,7 @@ func TestARetryUsesWhatHasSucceeded(t *testing.T) {
 	})
 }
 
-func (s *shop) storyOf(id ids.Run) string {
+func (s *harness) storyOf(id ids.Run) string {
 	s.await(id, terminal)
 	return s.story(id)
 }

@@ -37,7 +37,7 @@ func TestARunOfTwoTasksCostsFewStatements(t *testing.T) {
 	const updates = 4 // of its row: claimed, a starts, a ends and b starts, it ends
 	bounds := map[string]int{"sqlite": 42, "postgres": 55}
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		s := newShop(t, url)
+		s := newHarness(t, url)
 		seen := &statements{}
 		s.db = storetest.OpenObserved(t, url, seen.add)
 		s.archive = s.db

@@ -229,19 +229,19 @@ var routeRows = map[string]rights{
 	"GET /api/runs/{id}/nodes/{nodeId}/recipe":                     everybody(200).elsewhere(404), // TestAFailedFolderIsKept
 }
 
-// world is a team with its things, made anew for each call.
-type world struct {
-	*house
+// fixtures are a team with its things, made anew for each call.
+type fixtures struct {
+	*harness
 	n int
 }
 
-func (w *world) newcomer() someone {
+func (w *fixtures) newcomer() someone {
 	w.n++
 	return w.signUp(fmt.Sprintf("Person%d", w.n))
 }
 
 // team is a fresh team: its owner, and somebody with the wanted role in it.
-func (w *world) team(role access.Role) (host, who someone) {
+func (w *fixtures) team(role access.Role) (host, who someone) {
 	host = w.newcomer()
 	who = w.newcomer()
 	w.join(who, host, role)
@@ -249,7 +249,7 @@ func (w *world) team(role access.Role) (host, who someone) {
 }
 
 // fill puts ids of the host's things into a path or body.
-func (w *world) fill(text string, host someone) string {
+func (w *fixtures) fill(text string, host someone) string {
 	w.t.Helper()
 	w.n++
 	fresh := fmt.Sprintf("fresh%d@example.org", w.n)
@@ -302,7 +302,7 @@ func (w *world) fill(text string, host someone) string {
 }
 
 // request fills a row's path and body.
-func (w *world) request(pattern, body string, host someone) (method, path, filled string) {
+func (w *fixtures) request(pattern, body string, host someone) (method, path, filled string) {
 	method, path, _ = strings.Cut(pattern, " ")
 	switch {
 	case strings.HasPrefix(path, "/api/webhooks/{id}"):
@@ -360,7 +360,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 	for pattern, row := range routeRows {
 		t.Run(pattern, func(t *testing.T) {
 			t.Parallel()
-			w := &world{house: newHouse(t)}
+			w := &fixtures{harness: newHarness(t)}
 			for role, want := range map[access.Role]int{access.Owner: row.owner, access.Admin: row.admin, access.Member: row.member, access.Viewer: row.viewer} {
 				host, who := w.team(role)
 				method, path, body := w.request(pattern, row.body, host)
@@ -397,7 +397,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 
 func TestSomebodyWithoutATeamIsToldSo(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada, bob := h.signUp("Ada"), h.signUp("Bob")
 	h.join(bob, ada, access.Owner)
 	// Bob's own team gets another owner, who shows him the door.
@@ -413,7 +413,7 @@ func TestSomebodyWithoutATeamIsToldSo(t *testing.T) {
 
 func TestMembersDeleteWhatTheyMade(t *testing.T) {
 	t.Parallel()
-	w := &world{house: newHouse(t)}
+	w := &fixtures{harness: newHarness(t)}
 	host, who := w.team(access.Member)
 	in := header("X-Team-Id", string(host.team))
 	mine := w.call("POST", "/api/workflows", `{"name":"mine"}`, bearer(who.token), in).want(201).text("data", "id")

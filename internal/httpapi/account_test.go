@@ -18,7 +18,7 @@ import (
 )
 
 // export reads a whole one, which the contract has been held against.
-func (h *house) export(who someone) map[string]any {
+func (h *harness) export(who someone) map[string]any {
 	h.t.Helper()
 	r := h.call("GET", "/api/account/data", "", bearer(who.token)).want(200)
 	if !strings.HasSuffix(strings.TrimSpace(r.body), `,"complete":true}}`) {
@@ -29,7 +29,7 @@ func (h *house) export(who someone) map[string]any {
 
 func TestAnExportHoldsEverythingOfTheTeamAndNothingElse(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, eve := h.signUp("Ada"), h.signUp("Eve")
 		bob := h.signUp("Bob")
 		h.join(bob, ada, access.Admin)
@@ -96,7 +96,7 @@ func inUse() uint64 {
 
 // Not parallel: it looks at the memory of the whole process.
 func TestAnExportNeedsNoMoreMemoryForALargeTeam(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	definition := []byte(`{"version":1,"nodes":[{"id":"a","command":"` + strings.Repeat("x", 64<<10) + `"}]}`)
 	const many = 1250
@@ -137,7 +137,7 @@ func (w *thief) Write(b []byte) (int, error) {
 
 func TestAnExportThatBreaksOffIsNotComplete(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	h.runnable(ada)
 	r := httptest.NewRequest("GET", base+"/api/account/data", nil)
@@ -159,7 +159,7 @@ func TestAnExportThatBreaksOffIsNotComplete(t *testing.T) {
 
 func TestAnErasedTeamIsGoneAndItsPeopleStay(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.verified("Ada"), h.signUp("Bob")
 		h.join(bob, ada, access.Admin)
 		wf := h.runnable(ada)
@@ -168,7 +168,7 @@ func TestAnErasedTeamIsGoneAndItsPeopleStay(t *testing.T) {
 		waiting := h.presign(ada, "late.csv", "text/csv", 4).want(200)
 		link := h.call("POST", "/api/collab/invites", `{"workflowId":"`+wf+`","role":"editor"}`, bearer(ada.token)).want(201).text("data", "token")
 		h.call("POST", "/api/team/invite", `{"email":"carol@example.org","role":"member"}`, bearer(ada.token)).want(201)
-		letter := h.invitationToken("carol@example.org")
+		mail := h.invitationToken("carol@example.org")
 		endless := h.start(ada, `{"workflowId":"`+h.workflow(ada, `{"nodes":[{"id":"a","command":"# dummy: sleep=1h"}]}`)+`"}`)
 
 		h.call("DELETE", "/api/account/data", `{}`, bearer(ada.token)).want(400)
@@ -189,7 +189,7 @@ func TestAnErasedTeamIsGoneAndItsPeopleStay(t *testing.T) {
 		if me := h.call("GET", "/api/me", "", bearer(bob.token)).want(200); me.text("data", "team", "id") != string(bob.team) {
 			t.Errorf("%s", me.body)
 		}
-		h.call("GET", "/auth/invitations/"+letter, "").want(404)
+		h.call("GET", "/auth/invitations/"+mail, "").want(404)
 		h.call("POST", "/api/collab/join", `{"invite":"`+link+`"}`).want(404)
 		h.call("POST", "/api/runs", `{"workflowId":"`+wf+`"}`, bearer(link)).want(401)
 		h.put(waiting.text("data", "url"), "text/csv", "late").want(409)
@@ -212,7 +212,7 @@ func TestAnErasedTeamIsGoneAndItsPeopleStay(t *testing.T) {
 // reaches the store past us is swept when no address can be open any more.
 func TestWhatArrivesForAnErasedTeamGoesToo(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	p := h.presign(ada, "late.csv", "text/csv", 8).want(200)
 	reached := make(chan struct{})

@@ -23,7 +23,7 @@ import (
 func byDOI(name string) string { return fmt.Sprintf(`{"doi":%q}`, name) }
 
 // used is how many analyses a team has used today.
-func (h *house) used(who someone) float64 {
+func (h *harness) used(who someone) float64 {
 	h.t.Helper()
 	q := h.call("GET", "/api/billing/credits", "", bearer(who.token)).want(200).at("aiAnalysis").(map[string]any)
 	if q["used"].(float64)+q["remaining"].(float64) != q["limit"].(float64) {
@@ -42,7 +42,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 
 func TestAPaperIsReadOnceAndFoundByItsTeam(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		first := h.call("POST", "/api/ai/analyze", byDOI("https://doi.org/10.1000/MILL"), bearer(ada.token)).want(200)
 		id := first.text("data", "analysisId")
@@ -57,8 +57,8 @@ func TestAPaperIsReadOnceAndFoundByItsTeam(t *testing.T) {
 		if theirs == id {
 			t.Error("two teams share an analysis")
 		}
-		if h.used(ada) != 1 || h.used(bob) != 0 || h.world.Asked(paperstest.Repository) != 1 {
-			t.Errorf("ada used %v, bob %v, the copy was fetched %d times", h.used(ada), h.used(bob), h.world.Asked(paperstest.Repository))
+		if h.used(ada) != 1 || h.used(bob) != 0 || h.papers.Asked(paperstest.Repository) != 1 {
+			t.Errorf("ada used %v, bob %v, the copy was fetched %d times", h.used(ada), h.used(bob), h.papers.Asked(paperstest.Repository))
 		}
 		for query, status := range map[string]int{
 			"?id=" + id: 200, "?doi=doi:10.1000/Mill": 200, "?id=" + theirs: 404, "?doi=10.1000/other": 404, "?doi=nonsense": 400, "": 400,
@@ -80,7 +80,7 @@ func TestAPaperIsReadOnceAndFoundByItsTeam(t *testing.T) {
 
 func TestAnalysesArePagedNewestFirst(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	for i := range 3 {
 		h.call("POST", "/api/ai/analyze", byDOI(fmt.Sprint("10.1000/unknown", i)), bearer(ada.token)).want(404)
@@ -100,7 +100,7 @@ func TestAnalysesArePagedNewestFirst(t *testing.T) {
 
 func TestTwentyAtOnceAreOneReading(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		var mu sync.Mutex
 		seen := map[string]int{}
@@ -114,14 +114,14 @@ func TestTwentyAtOnceAreOneReading(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if len(seen) != 1 || h.used(ada) != 1 || h.world.Asked(paperstest.Crossref) != 1 || h.world.Asked(paperstest.Repository) != 1 {
-			t.Errorf("analyses %v, used %v, looked up %d times, fetched %d times", seen, h.used(ada), h.world.Asked(paperstest.Crossref), h.world.Asked(paperstest.Repository))
+		if len(seen) != 1 || h.used(ada) != 1 || h.papers.Asked(paperstest.Crossref) != 1 || h.papers.Asked(paperstest.Repository) != 1 {
+			t.Errorf("analyses %v, used %v, looked up %d times, fetched %d times", seen, h.used(ada), h.papers.Asked(paperstest.Crossref), h.papers.Asked(paperstest.Repository))
 		}
 	})
 }
 
 // frames are the messages of a stream, held against the contract.
-func (h *house) frames(r reply) (list []map[string]any) {
+func (h *harness) frames(r reply) (list []map[string]any) {
 	h.t.Helper()
 	if !strings.HasPrefix(r.header.Get("Content-Type"), "text/event-stream") {
 		h.t.Fatalf("no stream: %d %s", r.status, r.body)
@@ -147,9 +147,9 @@ var stream = header("Accept", "text/event-stream")
 
 func TestAStreamTellsHowItGoesAndEndsOnce(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
-	h.world.Add("10.1000/closed", paperstest.Work{Title: "Closed", Closed: true})
+	h.papers.Add("10.1000/closed", paperstest.Work{Title: "Closed", Closed: true})
 	frames := h.frames(h.call("POST", "/api/ai/analyze", byDOI(mill), bearer(ada.token), stream).want(200))
 	last, percent := frames[len(frames)-1], -1.0
 	for _, f := range frames[:len(frames)-1] {
@@ -174,10 +174,10 @@ func TestAStreamTellsHowItGoesAndEndsOnce(t *testing.T) {
 }
 
 // heldBack keeps what the repository sends until the gate is opened.
-func heldBack(h *house) (gate chan struct{}) {
+func heldBack(h *harness) (gate chan struct{}) {
 	gate = make(chan struct{})
 	pdf := paperstest.PDF(paperstest.Sample)
-	h.world.Break(paperstest.Repository, func(w http.ResponseWriter, r *http.Request) {
+	h.papers.Break(paperstest.Repository, func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-gate:
 			_, _ = w.Write(pdf)
@@ -191,7 +191,7 @@ func impatient(o *httpapi.Options, _ *builtin.Options) { o.AnalysisWait = time.M
 
 func TestAVisitorWhoWaitsIsAttachedAndChargedOnce(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, impatient)
+	h := newHarness(t, impatient)
 	gate := heldBack(h)
 	first := h.call("POST", "/api/ai/analyze", byDOI(mill)).want(202)
 	cookie, err := http.ParseSetCookie(first.header.Get("Set-Cookie"))
@@ -209,7 +209,7 @@ func TestAVisitorWhoWaitsIsAttachedAndChargedOnce(t *testing.T) {
 	if done.text("data", "analysisId") != first.text("data", "analysisId") || !strings.Contains(done.header.Get("RateLimit"), `"analyses";r=19`) {
 		t.Errorf("in the end: %v %s", done.header, done.body)
 	}
-	if n := h.world.Asked(paperstest.Repository); n != 1 {
+	if n := h.papers.Asked(paperstest.Repository); n != 1 {
 		t.Errorf("it was fetched %d times", n)
 	}
 }
@@ -219,7 +219,7 @@ func TestTheWorkGoesOnWhenTheClientLeaves(t *testing.T) {
 	for name, accept := range map[string]string{"plain": "application/json", "stream": "text/event-stream"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t)
+			h := newHarness(t)
 			ada := h.signUp("Ada")
 			gate := heldBack(h)
 			ctx, leave := context.WithCancel(t.Context())
@@ -231,7 +231,7 @@ func TestTheWorkGoesOnWhenTheClientLeaves(t *testing.T) {
 				r.Header.Set("Accept", accept)
 				h.mux.ServeHTTP(httptest.NewRecorder(), r)
 			}()
-			eventually(t, "the copy is being fetched", func() bool { return h.world.Asked(paperstest.Repository) == 1 })
+			eventually(t, "the copy is being fetched", func() bool { return h.papers.Asked(paperstest.Repository) == 1 })
 			leave()
 			<-left
 			close(gate)
@@ -244,12 +244,12 @@ func TestTheWorkGoesOnWhenTheClientLeaves(t *testing.T) {
 
 func TestQuotasOfVisitorsTeamsAndAddresses(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(o *httpapi.Options, _ *builtin.Options) {
+	h := newHarness(t, func(o *httpapi.Options, _ *builtin.Options) {
 		o.AI.Limits = ai.Limits{PerOwner: 2, PerAddress: 3, Visitors: 5, FailedPerOwner: 9, FailedPerAddress: 9}
 	})
 	ask := func(n int, changes ...change) reply {
 		name := doi.DOI(fmt.Sprintf("10.2000/%d", n))
-		h.world.Add(name, paperstest.Work{Title: "x", PDF: paperstest.PDF(paperstest.Sample)})
+		h.papers.Add(name, paperstest.Work{Title: "x", PDF: paperstest.PDF(paperstest.Sample)})
 		return h.call("POST", "/api/ai/analyze", byDOI(string(name)), changes...)
 	}
 	cookieOf := func(r reply) change {
@@ -321,10 +321,10 @@ func TestWhatFailsSaysWhyAndCostsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, tt.change...)
-			h.world.Add("10.1000/closed", paperstest.Work{Title: "Closed", Closed: true})
+			h := newHarness(t, tt.change...)
+			h.papers.Add("10.1000/closed", paperstest.Work{Title: "Closed", Closed: true})
 			for service, answer := range tt.broken {
-				h.world.Break(service, answer)
+				h.papers.Break(service, answer)
 			}
 			ada := h.signUp("Ada")
 			got := h.call("POST", "/api/ai/analyze", byDOI(tt.doi), bearer(ada.token)).want(tt.status)
@@ -337,7 +337,7 @@ func TestWhatFailsSaysWhyAndCostsNothing(t *testing.T) {
 				t.Errorf("it cost %v", used)
 			}
 			for service := range tt.broken { // and what is mended is read at once
-				h.world.Break(service, nil)
+				h.papers.Break(service, nil)
 			}
 			if tt.doi == mill {
 				h.call("POST", "/api/ai/analyze", byDOI(mill), bearer(ada.token)).want(200)

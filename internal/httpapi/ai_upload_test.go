@@ -41,7 +41,7 @@ func form(t *testing.T, file []byte, fields ...string) (body string, kind change
 
 func TestAnUploadIsReadForItsOwnerAlone(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		pdf := paperstest.PDF(paperstest.Sample, "The second page")
 		body, kind := form(t, pdf, "doi", "https://doi.org/10.1000/SECRET", "title", "Our secret mill")
@@ -70,15 +70,15 @@ func TestAnUploadIsReadForItsOwnerAlone(t *testing.T) {
 			t.Error("a failure hides what was read")
 		}
 		visitor := h.call("POST", "/api/ai/upload", plain, kind).want(200)
-		if visitor.header.Get("Set-Cookie") == "" || h.world.Asked(paperstest.Unpaywall) != 2 {
-			t.Errorf("a visitor gets %v, Unpaywall was asked %d times", visitor.header, h.world.Asked(paperstest.Unpaywall))
+		if visitor.header.Get("Set-Cookie") == "" || h.papers.Asked(paperstest.Unpaywall) != 2 {
+			t.Errorf("a visitor gets %v, Unpaywall was asked %d times", visitor.header, h.papers.Asked(paperstest.Unpaywall))
 		}
 	})
 }
 
 func TestBadUploadsAreRefusedAndCostNothing(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	pdf := paperstest.PDF(paperstest.Sample)
 	large := append(pdf[:len(pdf):len(pdf)], make([]byte, 20<<20)...)
@@ -115,7 +115,7 @@ func TestBadUploadsAreRefusedAndCostNothing(t *testing.T) {
 // A PDF that cannot be read costs no analysis, but nobody has us try for ever.
 func TestUnreadableUploadsAreLimited(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(o *httpapi.Options, _ *builtin.Options) {
+	h := newHarness(t, func(o *httpapi.Options, _ *builtin.Options) {
 		o.AI.Limits.FailedPerOwner, o.AI.Limits.FailedPerAddress = 2, 3
 	})
 	good := paperstest.PDF(paperstest.Sample)
@@ -149,9 +149,9 @@ func TestUnreadableUploadsAreLimited(t *testing.T) {
 	send(true, from("203.0.113.8:1")).want(200)
 	send(false, here, bearer(ada.token)).wantCode(400, "pdf_unreadable")
 	// An open copy that cannot be read counts as well, one that cannot be had does not.
-	h.world.Add("10.1000/gone", paperstest.Work{Title: "x", PDF: []byte("<html>")})
+	h.papers.Add("10.1000/gone", paperstest.Work{Title: "x", PDF: []byte("<html>")})
 	h.call("POST", "/api/ai/analyze", byDOI("10.1000/gone"), bearer(ada.token)).wantCode(409, "closed_access")
-	h.world.Add("10.1000/broken", paperstest.Work{Title: "x", PDF: []byte("%PDF-1.7 broken")})
+	h.papers.Add("10.1000/broken", paperstest.Work{Title: "x", PDF: []byte("%PDF-1.7 broken")})
 	h.call("POST", "/api/ai/analyze", byDOI("10.1000/broken"), bearer(ada.token)).wantCode(409, "closed_access")
 	send(true, bearer(ada.token)).wantCode(429, "unreadable_pdfs_exhausted")
 	if used := h.used(ada); used != 0 {

@@ -76,7 +76,7 @@ type Options struct {
 	VisitorKey     []byte        // signs the cookies of visitors
 	AnalysisWait   time.Duration // how long a plain request waits for an analysis
 	Scratch        string        // the folder of PDFs on their way; empty is the system's
-	SendsMail      bool          // letters reach people; without, they are files for the operator
+	SendsMail      bool          // mails reach people; without, they are files for the operator
 }
 
 // API is the whole HTTP surface.

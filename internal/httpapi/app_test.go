@@ -25,7 +25,7 @@ func builtApp() httpapi.App {
 
 func TestEveryPageOfTheAppIsTheApp(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	for _, page := range []string{"/", "/workflows", "/workflows/wf_1", "/runs/run_1", "/files", "/papers", "/billing/return", "/join", "/account"} {
 		r := h.call("GET", page, "").want(http.StatusOK)
 		if r.body != "the app" || !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") || r.header.Get("Cache-Control") != "no-cache" {
@@ -41,7 +41,7 @@ func TestEveryPageOfTheAppIsTheApp(t *testing.T) {
 
 func TestNothingElseIsTheApp(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	for _, path := range []string{"/nothing", "/workflowsx", "/manifest.json", "/index.html", "/assets/nothing.js", "/assets/..%2findex.html"} {
 		if r := h.call("GET", path, "").want(http.StatusNotFound); r.text("code") != "not_found" {
 			t.Errorf("%s: %s", path, r.body)
@@ -51,7 +51,7 @@ func TestNothingElseIsTheApp(t *testing.T) {
 
 func TestAssetsComePackedAndStay(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	for accept, want := range map[string][2]string{
 		"":                  {"script", ""},
 		"gzip, deflate, br": {"brotli", "br"},

@@ -24,7 +24,7 @@ var notOnRecord = map[string]string{
 	"POST /api/files/uploads/{id}/parts":     "allowed by POST /api/files/uploads",
 	"DELETE /api/files/uploads/{id}":         "nothing has come of it",
 	"PUT /objects/{key...}":                  "allowed by POST /api/files/presign",
-	"POST /auth/reset":                       "anybody may ask for a letter; the reset itself is on record",
+	"POST /auth/reset":                       "anybody may ask for a mail; the reset itself is on record",
 	"POST /reset":                            "the same",
 	"POST /oauth/token":                      "follows from app.allowed",
 	"POST /oauth/device_authorization":       "nobody has decided yet",
@@ -38,7 +38,7 @@ var elsewhereTried = map[string]bool{
 	"POST /checkout/{secret}": true, "POST /api/ai/upload": true,
 }
 
-func (h *house) entries(chain string) []audit.Entry {
+func (h *harness) entries(chain string) []audit.Entry {
 	h.t.Helper()
 	list, err := h.db.AuditEntries(h.t.Context(), chain, audit.Filter{}, 1000)
 	if err != nil {
@@ -69,7 +69,7 @@ func TestEveryChangeIsOnRecordOnce(t *testing.T) {
 		}
 		t.Run(pattern, func(t *testing.T) {
 			t.Parallel()
-			w := &world{house: newHouse(t)}
+			w := &fixtures{harness: newHarness(t)}
 			host := w.newcomer()
 			who := host
 			switch pattern {
@@ -134,7 +134,7 @@ func TestEveryRouteHasAWordOrAReason(t *testing.T) {
 }
 
 func TestWhatTheLogSays(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		h.join(bob, ada, access.Member)
 		as := bearer(ada.token)
@@ -186,7 +186,7 @@ func TestWhatTheLogSays(t *testing.T) {
 
 // What the walk over the routes does not get to.
 func TestWhatNeedsMoreThanOneRequestIsOnRecord(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		mine := cookie(ada.secret)
 		token := h.call("POST", "/auth/api-tokens", `{"name":"ci"}`, mine).want(201).text("data", "id")

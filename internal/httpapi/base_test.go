@@ -18,7 +18,7 @@ import (
 
 func TestBodiesAreReadStrictly(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	post := func(body string, c ...change) reply {
 		return h.call("POST", "/api/workflows", body, append([]change{bearer(ada.token)}, c...)...)
@@ -58,7 +58,7 @@ func TestBodiesAreReadStrictly(t *testing.T) {
 // The contract's order: who, team, role, size and type, existence, body.
 func TestChecksComeInTheirOrder(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada, bob := h.signUp("Ada"), h.signUp("Bob")
 	h.join(bob, ada, "viewer")
 	in := header("X-Team-Id", string(ada.team))
@@ -75,7 +75,7 @@ func TestChecksComeInTheirOrder(t *testing.T) {
 
 func TestUnknownAddressesAndMethods(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.call("GET", "/api/nothing", "").wantCode(404, "not_found")
 	h.call("GET", "/nothing", "").wantCode(404, "not_found")
 	r := h.call("PATCH", "/api/workflows", "").wantCode(405, "method_not_allowed")
@@ -90,7 +90,7 @@ func TestUnknownAddressesAndMethods(t *testing.T) {
 
 func TestRequestIdsAreKeptWhenWellFormed(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	if got := h.call("GET", "/api/health", "", header("X-Request-Id", "abc-123")).header.Get("X-Request-Id"); got != "abc-123" {
 		t.Errorf("got %q", got)
 	}
@@ -107,7 +107,7 @@ func TestRequestIdsAreKeptWhenWellFormed(t *testing.T) {
 
 func TestOnlyOurOriginsMayCallFromABrowser(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	write := func(c ...change) reply {
 		return h.call("POST", "/api/workflows", `{"name":"a"}`, append([]change{cookie(ada.secret)}, c...)...)
@@ -144,7 +144,7 @@ func TestOnlyOurOriginsMayCallFromABrowser(t *testing.T) {
 
 func TestCookiesAreCloseFitting(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.signUp("Ada")
 	signIn := func(host string) string {
 		return h.call("POST", "/auth/sign-in", `{"email":"ada@example.org","password":"correct horse"}`,
@@ -161,13 +161,13 @@ func TestCookiesAreCloseFitting(t *testing.T) {
 
 func TestLinksPointToTheOriginTheRequestCameTo(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.verified("Ada")
 	for host, want := range map[string]string{"127.0.0.1:8080": base, "cloud.millrace.example": cloud, "evil.example": base} {
 		email := strings.ReplaceAll(host, ":", "") + "@example.org"
 		h.call("POST", "/api/team/invite", fmt.Sprintf(`{"email":%q,"role":"member"}`, email), bearer(ada.token),
 			func(r *http.Request) { r.Host = host }).want(201)
-		if text := h.letter(email); !strings.Contains(text, want+"/invitations/") {
+		if text := h.mailTo(email); !strings.Contains(text, want+"/invitations/") {
 			t.Errorf("asked through %s:\n%s", host, text)
 		}
 	}
@@ -175,7 +175,7 @@ func TestLinksPointToTheOriginTheRequestCameTo(t *testing.T) {
 
 func TestRunsAreLimitedByAddress(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		start := func(address string, c ...change) reply {
 			return h.call("POST", "/api/runs", `{}`, append([]change{bearer(ada.token), from(address)}, c...)...)
@@ -212,7 +212,7 @@ func TestRunsAreLimitedByAddress(t *testing.T) {
 
 func TestOnlyTrustedProxiesSpeakForOthers(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(o *httpapi.Options, _ *builtin.Options) {
+	h := newHarness(t, func(o *httpapi.Options, _ *builtin.Options) {
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 		o.RunsPerMinute = 1
 	})
@@ -235,7 +235,7 @@ func TestOnlyTrustedProxiesSpeakForOthers(t *testing.T) {
 
 func TestIdempotencyKeys(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		key := header("Idempotency-Key", "k1")
 		create := func(body string, c ...change) reply { return h.call("POST", "/api/workflows", body, c...) }
@@ -271,7 +271,7 @@ func TestIdempotencyKeys(t *testing.T) {
 
 func TestManyAtOnceUnderOneKeyActOnce(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		var mu sync.Mutex
 		seen := map[string]bool{}
@@ -310,7 +310,7 @@ func (explosive) Identify(context.Context, identity.Credential) (identity.Presen
 func TestOurMistakesAreAnsweredAndLoggedOnce(t *testing.T) {
 	t.Parallel()
 	o := httpapi.Options{}
-	broken := newHouse(t, func(opts *httpapi.Options, _ *builtin.Options) { o = *opts })
+	broken := newHarness(t, func(opts *httpapi.Options, _ *builtin.Options) { o = *opts })
 	o.Identity, o.BuiltIn = explosive{}, broken.accounts
 	a := httpapi.New(o)
 	broken.mux = a.Handler()
@@ -325,7 +325,7 @@ func TestOurMistakesAreAnsweredAndLoggedOnce(t *testing.T) {
 
 func TestTheAccessLogKeepsSecrets(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.verified("Ada")
 	h.call("POST", "/api/team/invite", `{"email":"x@example.org","role":"member"}`, bearer(ada.token)).want(201)
 	token := h.invitationToken("x@example.org")
@@ -344,7 +344,7 @@ func TestTheAccessLogKeepsSecrets(t *testing.T) {
 
 func TestReadinessSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(o *httpapi.Options, _ *builtin.Options) {
+	h := newHarness(t, func(o *httpapi.Options, _ *builtin.Options) {
 		o.Checks["storage"] = func(context.Context) error { return errors.New("postgres://user:password@host") }
 	})
 	r := h.call("GET", "/api/health/ready", "").wantCode(503, "not_ready")
@@ -356,7 +356,7 @@ func TestReadinessSaysWhatIsWrong(t *testing.T) {
 
 func TestEveryAnswerIsHardened(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	for _, path := range []string{"/api/health", "/api/nothing", "/docs", "/"} {
 		r := h.call("GET", path, "")
 		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer"} {
@@ -372,7 +372,7 @@ func TestEveryAnswerIsHardened(t *testing.T) {
 
 func TestAPageUnderAnotherNameOfThisMachineMovesToThePublicOne(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	as := func(host string) reply { return h.call("GET", "/docs", "", func(r *http.Request) { r.Host = host }) }
 	if r := as("localhost:8080").want(307); r.header.Get("Location") != base+"/docs" {
 		t.Errorf("%v", r.header)
@@ -385,7 +385,7 @@ func TestAPageUnderAnotherNameOfThisMachineMovesToThePublicOne(t *testing.T) {
 // so, or it is left out, on both databases.
 func TestOddBytesReachNoDatabase(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
 		for _, body := range []string{`{"name":"a\u0000b"}`, `{"name":"a\nb"}`, `{"name":"a","description":"\u0000"}`, `{"name":"a","definition":{"x-a":"\u0000"}}`} {

@@ -16,7 +16,7 @@ import (
 )
 
 // spend lets a team use credits as a run would.
-func (h *house) spend(team ids.Team, cost credits.Amount, change ...func(*billing.Entry)) {
+func (h *harness) spend(team ids.Team, cost credits.Amount, change ...func(*billing.Entry)) {
 	h.t.Helper()
 	run := ids.NewRun()
 	now := h.clock()
@@ -37,7 +37,7 @@ func (h *house) spend(team ids.Team, cost credits.Amount, change ...func(*billin
 
 func TestCreditsAndUsage(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		h.mu.Lock()
 		h.now = time.Date(2031, 8, 15, 12, 0, 0, 0, time.UTC)
 		h.mu.Unlock()
@@ -97,7 +97,7 @@ func TestCreditsAndUsage(t *testing.T) {
 
 func TestEstimates(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	ask := func(body string) reply { return h.call("POST", "/api/billing/estimate", body, bearer(ada.token)) }
 	r := ask(`{}`).want(200) // 2 vCPU, 8 GB: 10.08 credits an hour
@@ -146,7 +146,7 @@ func TestEstimates(t *testing.T) {
 
 func TestATopUpInTheSandbox(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
 		packages := h.call("GET", "/api/billing/topup", "", as).want(200).at("data").([]any)
@@ -229,7 +229,7 @@ func TestATopUpInTheSandbox(t *testing.T) {
 
 func TestWithoutPaymentsNothingIsSold(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(o *httpapi.Options, _ *builtin.Options) {
+	h := newHarness(t, func(o *httpapi.Options, _ *builtin.Options) {
 		o.Billing = billing.NewService(billing.Options{Catalog: credits.DefaultCatalog(), Now: time.Now})
 		o.Pages = nil
 	})

@@ -7,7 +7,7 @@ import (
 
 func TestNullIsAsGoodAsNothing(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	id := h.call("POST", "/api/workflows", `{"name":"a","description":null}`, bearer(ada.token)).want(201).text("data", "id")
 	w := h.call("PUT", "/api/workflows/"+id, `{"name":null,"description":"b"}`, bearer(ada.token)).want(200)
@@ -43,7 +43,7 @@ func TestNullIsAsGoodAsNothing(t *testing.T) {
 
 func TestAWholeNumberMayBeWrittenWithAFraction(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	for size, want := range map[string]int{
 		`{"vcpu":2.0,"ramGb":8}`:     200,
@@ -62,7 +62,7 @@ func TestAWholeNumberMayBeWrittenWithAFraction(t *testing.T) {
 
 func TestQueriesAreTakenAsTheDocumentSays(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	run := h.finished(ada)
 	for path, want := range map[string]int{
@@ -86,7 +86,7 @@ func TestQueriesAreTakenAsTheDocumentSays(t *testing.T) {
 // An address of our own is not the name of something that is kept beside it.
 func TestAnAddressIsNotTakenForAName(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	for request, allowed := range map[string]string{
 		"GET /api/workflows/validate":    "POST",
@@ -108,7 +108,7 @@ func TestAnAddressIsNotTakenForAName(t *testing.T) {
 
 func TestAnIDThatNobodyGaveNamesNothing(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	for path, want := range map[string]int{
 		"/auth/api-tokens?id=a%00b":    404,

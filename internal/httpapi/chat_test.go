@@ -27,7 +27,7 @@ const (
 func greets(llmtest.Request) llmtest.Answer { return llmtest.Answer{} }
 
 // chatted is what the dashboard says a team used of the chat.
-func (h *house) chatted(who someone) (requests, prompt, completion float64) {
+func (h *harness) chatted(who someone) (requests, prompt, completion float64) {
 	h.t.Helper()
 	use := h.call("GET", "/api/dashboard/usage?days=7", "", bearer(who.token)).want(200).at("data", "ai").(map[string]any)
 	today := use["series"].([]any)[6].(map[string]any)
@@ -39,7 +39,7 @@ func (h *house) chatted(who someone) (requests, prompt, completion float64) {
 
 func TestAChatIsPassedOn(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		model := llmtest.New(t, greets)
 		h = houseOver(t, h, withModel(model))
 		ada := h.signUp("Ada")
@@ -57,8 +57,8 @@ func TestAChatIsPassedOn(t *testing.T) {
 	})
 }
 
-// houseOver is another house on the same database, with other options.
-func houseOver(t *testing.T, h *house, change ...func(*httpapi.Options, *builtin.Options)) *house {
+// houseOver is another harness on the same database, with other options.
+func houseOver(t *testing.T, h *harness, change ...func(*httpapi.Options, *builtin.Options)) *harness {
 	t.Helper()
 	return houseOn(t, h.url, change...)
 }
@@ -66,7 +66,7 @@ func houseOver(t *testing.T, h *house, change ...func(*httpapi.Options, *builtin
 func TestAStreamHidesTheUsageThatOnlyWeAskedFor(t *testing.T) {
 	t.Parallel()
 	model := llmtest.New(t, greets)
-	h := newHouse(t, withModel(model))
+	h := newHarness(t, withModel(model))
 	ada := h.signUp("Ada")
 	got := h.call("POST", chatPath, streamed, bearer(ada.token)).want(200)
 	if !strings.HasPrefix(got.header.Get("Content-Type"), "text/event-stream") || strings.Contains(got.body, "prompt_tokens") ||
@@ -82,8 +82,8 @@ func TestAStreamHidesTheUsageThatOnlyWeAskedFor(t *testing.T) {
 	}
 }
 
-// served is the house on a real connection.
-func served(t *testing.T, h *house) string {
+// served is the harness on a real connection.
+func served(t *testing.T, h *harness) string {
 	t.Helper()
 	s := httptest.NewServer(h.mux)
 	t.Cleanup(s.Close)
@@ -123,7 +123,7 @@ func TestEachPieceArrivesBeforeTheNextIsSent(t *testing.T) {
 			fmt.Fprint(w, "data: [DONE]\n\n")
 		}}
 	})
-	h := newHouse(t, withModel(model))
+	h := newHarness(t, withModel(model))
 	ada := h.signUp("Ada")
 	in := bufio.NewReader(post(t, t.Context(), served(t, h), ada.token, streamed).Body)
 	for _, word := range []string{"one", "two", "three"} {
@@ -156,7 +156,7 @@ func TestAClientThatLeavesEndsTheModelsWork(t *testing.T) {
 					model.Never().Do(w, r)
 				}}
 			})
-			h := newHouse(t, withModel(model))
+			h := newHarness(t, withModel(model))
 			ada := h.signUp("Ada")
 			url := served(t, h)
 			ctx, leave := context.WithCancel(t.Context())
@@ -197,7 +197,7 @@ func TestChatFailuresAreInItsOwnFormat(t *testing.T) {
 	t.Parallel()
 	status := 500
 	model := llmtest.New(t, func(llmtest.Request) llmtest.Answer { return llmtest.Refusal(status) })
-	h := newHouse(t, withModel(model))
+	h := newHarness(t, withModel(model))
 	ada := h.signUp("Ada")
 	fails := func(body string, want int, code string, changes ...change) {
 		t.Helper()
@@ -245,7 +245,7 @@ func TestAStreamThatBreaksSaysSo(t *testing.T) {
 					trouble(w)
 				}}
 			})
-			h := newHouse(t, withModel(model))
+			h := newHarness(t, withModel(model))
 			ada := h.signUp("Ada")
 			got := h.call("POST", chatPath, streamed, bearer(ada.token)).want(200)
 			if !strings.Contains(got.body, `"one"`) || !strings.Contains(got.body, `"code":"model_unavailable"`) || strings.Contains(got.body, "upstream") || strings.Contains(got.body, "[DONE]") {
@@ -265,7 +265,7 @@ func TestAModelThatFallsSilentIsGivenUp(t *testing.T) {
 			model.Never().Do(w, r)
 		}}
 	})
-	h := newHouse(t, withModel(model), func(o *httpapi.Options, _ *builtin.Options) {
+	h := newHarness(t, withModel(model), func(o *httpapi.Options, _ *builtin.Options) {
 		o.Chat.Model.(*llm.Client).IdleTime = 200 * time.Millisecond
 	})
 	ada := h.signUp("Ada")
@@ -277,7 +277,7 @@ func TestAModelThatFallsSilentIsGivenUp(t *testing.T) {
 func TestFairUseAndTheSharedQuota(t *testing.T) {
 	t.Parallel()
 	model := llmtest.New(t, greets)
-	h := newHouse(t, withModel(model), func(o *httpapi.Options, _ *builtin.Options) { o.Chat.Limits = ai.ChatLimits{PerUser: 2, All: 3} })
+	h := newHarness(t, withModel(model), func(o *httpapi.Options, _ *builtin.Options) { o.Chat.Limits = ai.ChatLimits{PerUser: 2, All: 3} })
 	ada, bob := h.signUp("Ada"), h.signUp("Bob")
 	over := func(who someone, code string) {
 		t.Helper()

@@ -159,12 +159,12 @@ func (c *hosted) set(change func()) {
 }
 
 // token is a session token as Clerk signs it.
-func (c *hosted) token(h *house, change map[string]any) string {
+func (c *hosted) token(h *harness, change map[string]any) string {
 	c.t.Helper()
 	return c.signed(h, "ins_1", change)
 }
 
-func (c *hosted) signed(h *house, key string, change map[string]any) string {
+func (c *hosted) signed(h *harness, key string, change map[string]any) string {
 	c.t.Helper()
 	claims := jwt.MapClaims{
 		"iss": frontend, "sub": "user_ada", "sid": "sess_1", "azp": base, "v": 2,
@@ -183,7 +183,7 @@ func (c *hosted) signed(h *house, key string, change map[string]any) string {
 }
 
 // eachClerkHouse runs the test over both databases.
-func eachClerkHouse(t *testing.T, test func(t *testing.T, h *house, c *hosted)) {
+func eachClerkHouse(t *testing.T, test func(t *testing.T, h *harness, c *hosted)) {
 	t.Helper()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		h, c := clerkHouse(t, url)
@@ -191,7 +191,7 @@ func eachClerkHouse(t *testing.T, test func(t *testing.T, h *house, c *hosted)) 
 	})
 }
 
-func clerkHouse(t *testing.T, url string) (*house, *hosted) {
+func clerkHouse(t *testing.T, url string) (*harness, *hosted) {
 	t.Helper()
 	c := newHosted(t)
 	h := houseOn(t, url, func(o *httpapi.Options, ido *builtin.Options) {
@@ -206,7 +206,7 @@ func clerkHouse(t *testing.T, url string) (*house, *hosted) {
 
 func TestClerksSessionTokensAreHeldToTheirFrontend(t *testing.T) {
 	t.Parallel()
-	eachClerkHouse(t, func(t *testing.T, h *house, c *hosted) {
+	eachClerkHouse(t, func(t *testing.T, h *harness, c *hosted) {
 		me := h.call("GET", "/api/me", "", bearer(c.token(h, nil))).want(200)
 		if me.text("data", "email") != "ada@example.org" || me.text("data", "name") != "Ada Okoye" {
 			t.Errorf("%s", me.body)
@@ -247,7 +247,7 @@ func TestStrangersCannotHaveClerkAskedAgainAndAgain(t *testing.T) {
 
 func TestClerksTeamsAreFoundAndChosen(t *testing.T) {
 	t.Parallel()
-	eachClerkHouse(t, func(t *testing.T, h *house, c *hosted) {
+	eachClerkHouse(t, func(t *testing.T, h *harness, c *hosted) {
 		token := c.token(h, nil)
 		first := h.call("GET", "/api/me", "", bearer(token)).want(200)
 		if first.text("data", "team", "id") != "team_early" || first.text("data", "team", "role") != "owner" {
@@ -275,7 +275,7 @@ func TestClerksTeamsAreFoundAndChosen(t *testing.T) {
 
 func TestWhatClerkRevokesIsDeadWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
-	eachClerkHouse(t, func(t *testing.T, h *house, c *hosted) {
+	eachClerkHouse(t, func(t *testing.T, h *harness, c *hosted) {
 		token := c.token(h, nil)
 		h.call("GET", "/api/me", "", bearer(token)).want(200)
 		asked := c.asked
@@ -338,7 +338,7 @@ func eachOperation(t *testing.T, visit func(method, path string, op *openapi3.Op
 
 func TestWithClerkOurOwnAccountsAreClosed(t *testing.T) {
 	t.Parallel()
-	eachClerkHouse(t, func(t *testing.T, h *house, c *hosted) {
+	eachClerkHouse(t, func(t *testing.T, h *harness, c *hosted) {
 		token := c.token(h, nil)
 		h.call("GET", "/sign-in", "", bearer(token)).want(404)
 		eachOperation(t, func(method, path string, _ *openapi3.Operation) {

@@ -45,7 +45,7 @@ func obliging(t *testing.T) *llmtest.Server {
 	})
 }
 
-// proxy is a served house with a model, and the requests that came by token.
+// proxy is a served harness with a model, and the requests that came by token.
 type proxy struct {
 	url, token, spent string
 
@@ -55,7 +55,7 @@ type proxy struct {
 
 func newProxy(t *testing.T) *proxy {
 	t.Helper()
-	h := newHouse(t, withModel(obliging(t)), func(o *httpapi.Options, _ *builtin.Options) { o.Chat.Limits = ai.ChatLimits{PerUser: 100, All: 1000} })
+	h := newHarness(t, withModel(obliging(t)), func(o *httpapi.Options, _ *builtin.Options) { o.Chat.Limits = ai.ChatLimits{PerUser: 100, All: 1000} })
 	poor := h.signUp("Poor")
 	for range 100 {
 		if _, err := h.db.TakeChat(t.Context(), poor.id, ai.ChatLimits{PerUser: 100, All: 1000}, ai.DayOf(h.clock())); err != nil {

@@ -35,7 +35,7 @@ func noneOf(t *testing.T, what, text string, secrets ...string) {
 }
 
 func TestConnectionsAreSealedAndNeverShown(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, eve := h.signUp("Ada"), h.signUp("Eve")
 		as := bearer(ada.token)
 		elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +88,7 @@ func (j *journal) String() string {
 
 func TestNoLogHasACredential(t *testing.T) {
 	var log journal
-	h := newHouse(t, func(o *httpapi.Options, _ *builtin.Options) {
+	h := newHarness(t, func(o *httpapi.Options, _ *builtin.Options) {
 		o.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 	as := bearer(h.signUp("Ada").token)
@@ -102,7 +102,7 @@ func TestNoLogHasACredential(t *testing.T) {
 }
 
 func TestAConnectionThatIsUsedStays(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		as := bearer(h.signUp("Ada").token)
 		id := h.call("POST", "/api/connections", `{"name":"lab","type":"https","host":"127.0.0.1:1","token":"t"}`, as).want(201).text("data", "id")
 		w := h.call("POST", "/api/workflows", `{"name":"w","definition":{"x-source":{"connection":"`+id+`"}}}`, as).want(201).text("data", "id")
@@ -118,7 +118,7 @@ func TestAConnectionThatIsUsedStays(t *testing.T) {
 }
 
 func TestATeamHasAtMostFiftyConnections(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	as := bearer(h.signUp("Ada").token)
 	body := `{"name":"lab","type":"s3","endpoint":"http://127.0.0.1:1","bucket":"lab"}`
 	for range 50 {
@@ -144,7 +144,7 @@ func TestABucketIsBrowsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHouse(t)
+	h := newHarness(t)
 	as := bearer(h.signUp("Ada").token)
 	q := u.Query()
 	made := h.call("POST", "/api/connections", fmt.Sprintf(`{"name":"lab","type":"s3","endpoint":%q,"region":%q,"bucket":%q,"accessKey":%q,"secretKey":%q}`,

@@ -77,7 +77,7 @@ func promised(pattern string, status int) (pointer string, err error) {
 	return "", fmt.Errorf("the contract knows no %d for %s", status, pattern)
 }
 
-func (h *house) holdAgainstContract(pattern string, got reply) {
+func (h *harness) holdAgainstContract(pattern string, got reply) {
 	h.t.Helper()
 	if !strings.HasPrefix(got.header.Get("Content-Type"), "application/json") {
 		return
@@ -126,7 +126,7 @@ func operations(t *testing.T) []string {
 // pages and their parts.
 func TestTheRoutesAreTheContract(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	served := map[string]bool{}
 	for _, op := range operations(t) {
 		method, path, _ := strings.Cut(op, " ")
@@ -158,7 +158,7 @@ func TestTheRoutesAreTheContract(t *testing.T) {
 
 func TestTheContractIsPublished(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.call("GET", "/api/openapi.json", "")
 	if r.status != http.StatusOK || r.at("openapi") != "3.1.0" {
 		t.Errorf("%d %.100s", r.status, r.body)

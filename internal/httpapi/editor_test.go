@@ -32,7 +32,7 @@ func upgrade(t *testing.T, server *httptest.Server, path, origin string) (*webso
 
 func TestTheEditorChecksBeforeItUpgrades(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		server := httptest.NewServer(h.mux)
 		defer server.Close()
 		ada, eve := h.signUp("Ada"), h.signUp("Eve")
@@ -86,7 +86,7 @@ func TestTheEditorChecksBeforeItUpgrades(t *testing.T) {
 
 func TestWhoIsRemovedLeavesTheRoom(t *testing.T) {
 	t.Parallel()
-	w := &world{house: newHouse(t)}
+	w := &fixtures{harness: newHarness(t)}
 	server := httptest.NewServer(w.mux)
 	defer server.Close()
 	host, who := w.team(access.Member)

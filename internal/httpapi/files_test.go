@@ -19,19 +19,19 @@ import (
 // uploaded is a file that went all the way.
 type uploaded struct{ key, url string }
 
-func (h *house) presign(who someone, name, contentType string, size int) reply {
+func (h *harness) presign(who someone, name, contentType string, size int) reply {
 	h.t.Helper()
 	return h.call("POST", "/api/files/presign", fmt.Sprintf(`{"filename":%q,"contentType":%q,"size":%d}`, name, contentType, size), bearer(who.token))
 }
 
 // put sends bytes to a signed address, as a browser would.
-func (h *house) put(address, contentType, body string, changes ...change) reply {
+func (h *harness) put(address, contentType, body string, changes ...change) reply {
 	h.t.Helper()
 	return h.raw("PUT", address, body, append([]change{header("Content-Type", contentType)}, changes...)...)
 }
 
 // raw sends a request to an absolute address.
-func (h *house) raw(method, address, body string, changes ...change) reply {
+func (h *harness) raw(method, address, body string, changes ...change) reply {
 	h.t.Helper()
 	r := httptest.NewRequest(method, address, strings.NewReader(body))
 	for _, c := range changes {
@@ -42,14 +42,14 @@ func (h *house) raw(method, address, body string, changes ...change) reply {
 	return reply{t: h.t, status: w.Code, header: w.Header(), body: w.Body.String()}
 }
 
-func (h *house) upload(who someone, name, contentType, body string) uploaded {
+func (h *harness) upload(who someone, name, contentType, body string) uploaded {
 	h.t.Helper()
 	r := h.presign(who, name, contentType, len(body)).want(200)
 	h.put(r.text("data", "url"), contentType, body).want(200)
 	return uploaded{r.text("data", "key"), r.text("data", "url")}
 }
 
-func (h *house) files(who someone) []map[string]any {
+func (h *harness) files(who someone) []map[string]any {
 	h.t.Helper()
 	var list []map[string]any
 	for _, f := range h.call("GET", "/api/files", "", bearer(who.token)).want(200).at("data").([]any) {
@@ -58,14 +58,14 @@ func (h *house) files(who someone) []map[string]any {
 	return list
 }
 
-func (h *house) stored(who someone) float64 {
+func (h *harness) stored(who someone) float64 {
 	h.t.Helper()
 	return h.call("GET", "/api/billing/credits", "", bearer(who.token)).want(200).at("storage", "usedBytes").(float64)
 }
 
 func TestAFileEndToEnd(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		const body = "sample,reads\na,1\n"
 		p := h.presign(ada, "räksmörgås 1.csv", "text/csv", len(body)).want(200)
@@ -108,7 +108,7 @@ func TestAFileEndToEnd(t *testing.T) {
 
 func TestASignedAddressWorksAsSignedOnly(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	down := h.files2(ada)
 	p := h.presign(ada, "a.csv", "text/csv", 3).want(200).text("data", "url")
@@ -163,7 +163,7 @@ func TestASignedAddressWorksAsSignedOnly(t *testing.T) {
 }
 
 // files2 uploads a file and returns where it is downloaded.
-func (h *house) files2(who someone) string {
+func (h *harness) files2(who someone) string {
 	h.t.Helper()
 	h.upload(who, "b.csv", "text/csv", "xyz")
 	return h.files(who)[0]["url"].(string)
@@ -171,7 +171,7 @@ func (h *house) files2(who someone) string {
 
 func TestWhatMayBeUploaded(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	h.presign(ada, "a.tar.jar", "application/octet-stream", 1).wantCode(415, "unsupported_type")
 	h.presign(ada, "a.txt", "application/x-msdownload; charset=binary", 1).want(415)
@@ -191,7 +191,7 @@ func TestWhatMayBeUploaded(t *testing.T) {
 
 func TestProgramsInDisguiseAreRefusedOnArrival(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	p := h.presign(ada, "data.csv", "text/csv", 10).want(200)
 	h.put(p.text("data", "url"), "text/csv", "#!/bin/sh\n").want(415)
@@ -203,7 +203,7 @@ func TestProgramsInDisguiseAreRefusedOnArrival(t *testing.T) {
 
 func TestHTMLFromAUserNeverRunsHere(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	for _, media := range []string{"text/html", "image/svg+xml", "application/xhtml+xml"} {
 		h.upload(ada, "a", media, "<script>alert(1)</script>")
@@ -228,7 +228,7 @@ func (b *broken) Read(p []byte) (int, error) {
 
 func TestAnUploadThatBreaksOffMayBeTriedAgain(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	p := h.presign(ada, "a.bin", "application/octet-stream", 2000).want(200)
 	h.put(p.text("data", "url"), "application/octet-stream", "", func(r *http.Request) {
@@ -245,7 +245,7 @@ func TestAnUploadThatBreaksOffMayBeTriedAgain(t *testing.T) {
 
 func TestFilesPageUploadsFirst(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	for i := range 5 {
 		h.upload(ada, fmt.Sprintf("f%d", i), "text/plain", "x")
@@ -272,7 +272,7 @@ func TestFilesPageUploadsFirst(t *testing.T) {
 
 func TestMembersDeleteTheirOwnFiles(t *testing.T) {
 	t.Parallel()
-	w := &world{house: newHouse(t)}
+	w := &fixtures{harness: newHarness(t)}
 	host, who := w.team(access.Member)
 	in := header("X-Team-Id", string(host.team))
 	theirs := w.upload(host, "a.txt", "text/plain", "x")

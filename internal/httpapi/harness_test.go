@@ -68,8 +68,8 @@ const (
 	cloud = "https://cloud.millrace.example"
 )
 
-// house is the real API over a real database, with a clock the test turns.
-type house struct {
+// harness is the real API over a real database, with a clock the test turns.
+type harness struct {
 	t        *testing.T
 	url      string
 	db       *store.DB
@@ -79,7 +79,7 @@ type house struct {
 	sender   *mail.Sender
 	log      *bytes.Buffer
 
-	world     *paperstest.World
+	papers    *paperstest.Services
 	hub       live.Hub
 	editor    *collab.Server
 	keeper    *disk.Store
@@ -93,7 +93,7 @@ type house struct {
 	now    time.Time
 }
 
-func (h *house) clock() time.Time {
+func (h *harness) clock() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now = h.now.Add(time.Microsecond) // two things never happen at once
@@ -101,29 +101,29 @@ func (h *house) clock() time.Time {
 }
 
 // ticking is the clock of what waits for a time to come: nobody turns it then.
-func (h *house) ticking() time.Time { return h.clock().Add(time.Since(h.opened)) }
+func (h *harness) ticking() time.Time { return h.clock().Add(time.Since(h.opened)) }
 
-func (h *house) pass(d time.Duration) {
+func (h *harness) pass(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now = h.now.Add(d)
 }
 
-// newHouse opens one on SQLite; options may be changed before it is built.
-func newHouse(t *testing.T, change ...func(*httpapi.Options, *builtin.Options)) *house {
+// newHarness opens one on SQLite; options may be changed before it is built.
+func newHarness(t *testing.T, change ...func(*httpapi.Options, *builtin.Options)) *harness {
 	t.Helper()
 	return houseOn(t, storetest.SQLite(t), change...)
 }
 
-// eachHouse runs the test over both databases.
-func eachHouse(t *testing.T, test func(t *testing.T, h *house)) {
+// eachHarness runs the test over both databases.
+func eachHarness(t *testing.T, test func(t *testing.T, h *harness)) {
 	t.Helper()
 	storetest.EachURL(t, func(t *testing.T, url string) { test(t, houseOn(t, url)) })
 }
 
-func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin.Options)) *house {
+func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin.Options)) *harness {
 	t.Helper()
-	h := &house{t: t, url: url, db: storetest.Open(t, url), mailbox: t.TempDir(), opened: time.Now(), now: time.Now().Truncate(time.Second), log: &bytes.Buffer{}}
+	h := &harness{t: t, url: url, db: storetest.Open(t, url), mailbox: t.TempDir(), opened: time.Now(), now: time.Now().Truncate(time.Second), log: &bytes.Buffer{}}
 	log := slog.New(slog.NewTextHandler(&locked{w: h.log}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	folder, err := mail.NewFolder(h.mailbox, "millrace@localhost", h.clock)
 	if err != nil {
@@ -187,8 +187,8 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	return h
 }
 
-// engineOf carries the house's runs, by an executor that does as it is told.
-func engineOf(t *testing.T, h *house) *engine.Engine {
+// engineOf carries the harness's runs, by an executor that does as it is told.
+func engineOf(t *testing.T, h *harness) *engine.Engine {
 	t.Helper()
 	dir := t.TempDir()
 	h.attempts = dir
@@ -224,21 +224,21 @@ func background(t *testing.T, run func(context.Context) error) {
 // mill is a paper that everybody knows, with an open copy.
 const mill = "10.1000/mill"
 
-// paperRoom reads papers of a world of its own, without a model.
-func (h *house) paperRoom(o *httpapi.Options, log *slog.Logger) {
-	h.world = paperstest.New(h.t)
-	h.world.Add(mill, paperstest.Work{Title: "On Mills", Abstract: "Mills grind.", PDF: paperstest.PDF(paperstest.Sample)})
-	world := h.world.Options()
-	world.Sandbox = tooltest.New(h.t, tooltest.Limits)
-	library := papers.New(world)
+// paperRoom reads papers of its own services, without a model.
+func (h *harness) paperRoom(o *httpapi.Options, log *slog.Logger) {
+	h.papers = paperstest.New(h.t)
+	h.papers.Add(mill, paperstest.Work{Title: "On Mills", Abstract: "Mills grind.", PDF: paperstest.PDF(paperstest.Sample)})
+	options := h.papers.Options()
+	options.Sandbox = tooltest.New(h.t, tooltest.Limits)
+	library := papers.New(options)
 	o.AI = ai.NewService(ai.Options{
-		Store: h.db, Desk: h.db, Use: h.db, Failed: h.db, Library: library, PDFs: library, Limits: ai.DefaultLimits(), Worker: "test", Alone: true, Log: log, Now: h.clock,
+		Store: h.db, Queue: h.db, Use: h.db, Failed: h.db, Library: library, PDFs: library, Limits: ai.DefaultLimits(), Worker: "test", Alone: true, Log: log, Now: h.clock,
 	})
 	o.Chat = &ai.Chat{Store: h.db, Limits: ai.ChatLimits{PerUser: 200, All: 5000}, Log: log, Now: h.clock}
 }
 
-// editorOf hosts the house's editor rooms.
-func editorOf(t *testing.T, h *house, o httpapi.Options) *collab.Server {
+// editorOf hosts the harness's editor rooms.
+func editorOf(t *testing.T, h *harness, o httpapi.Options) *collab.Server {
 	t.Helper()
 	s := collab.New(collab.Options{
 		Documents: h.db, Definitions: o.Workflows, Passes: o.Sharing, Bridge: h.db.Bridge(),
@@ -277,7 +277,7 @@ type someone struct {
 }
 
 // signUp makes an account through the API.
-func (h *house) signUp(name string) someone {
+func (h *harness) signUp(name string) someone {
 	h.t.Helper()
 	email := strings.ToLower(name) + "@example.org"
 	r := h.call("POST", "/auth/sign-up", fmt.Sprintf(`{"email":%q,"password":"correct horse","name":%q}`, email, name)).want(201)
@@ -292,13 +292,13 @@ func (h *house) signUp(name string) someone {
 }
 
 // verify follows the link in the mail to a person.
-func (h *house) verify(who someone) {
+func (h *harness) verify(who someone) {
 	h.t.Helper()
 	h.call("POST", "/auth/verify", fmt.Sprintf(`{"token":%q}`, h.linkToken(who.email, "verify"))).want(200)
 }
 
 // verified makes an account that has proven its address.
-func (h *house) verified(name string) someone {
+func (h *harness) verified(name string) someone {
 	h.t.Helper()
 	who := h.signUp(name)
 	h.verify(who)
@@ -306,7 +306,7 @@ func (h *house) verified(name string) someone {
 }
 
 // join brings a person into a team through the back door.
-func (h *house) join(who someone, host someone, role access.Role) {
+func (h *harness) join(who someone, host someone, role access.Role) {
 	h.t.Helper()
 	id := ids.NewInvitation()
 	now := h.clock()
@@ -315,7 +315,7 @@ func (h *house) join(who someone, host someone, role access.Role) {
 			ID: id, Team: identity.Team{ID: host.team}, Email: who.email, Role: role,
 			InvitedBy: host.id, CreatedAt: now, ExpiresAt: now.Add(time.Hour), Proves: true,
 		},
-		TokenHash: string(id), SentAt: now, Letter: &mails.Message{ID: string(id), To: who.email},
+		TokenHash: string(id), SentAt: now, Mail: &mails.Message{ID: string(id), To: who.email},
 	}
 	if err := h.db.InsertInvitation(h.t.Context(), sent); err != nil {
 		h.t.Fatal(err)
@@ -325,8 +325,8 @@ func (h *house) join(who someone, host someone, role access.Role) {
 	}
 }
 
-// letter is the newest mail to an address.
-func (h *house) letter(to string) string {
+// mailTo is the newest mail to an address.
+func (h *harness) mailTo(to string) string {
 	h.t.Helper()
 	h.sender.SendNow(h.t.Context())
 	for _, text := range slices.Backward(h.mails()) {
@@ -334,12 +334,12 @@ func (h *house) letter(to string) string {
 			return text
 		}
 	}
-	h.t.Fatalf("no letter to %s", to)
+	h.t.Fatalf("no mail to %s", to)
 	return ""
 }
 
 // mails are all that were sent, the newest last.
-func (h *house) mails() (texts []string) {
+func (h *harness) mails() (texts []string) {
 	h.t.Helper()
 	files, err := filepath.Glob(filepath.Join(h.mailbox, "*.eml"))
 	if err != nil {
@@ -356,11 +356,11 @@ func (h *house) mails() (texts []string) {
 }
 
 // invitationToken follows the link in the newest mail to an address.
-func (h *house) invitationToken(to string) string {
+func (h *harness) invitationToken(to string) string {
 	h.t.Helper()
-	_, rest, found := strings.Cut(h.letter(to), "/invitations/")
+	_, rest, found := strings.Cut(h.mailTo(to), "/invitations/")
 	if !found {
-		h.t.Fatal("the letter has no link")
+		h.t.Fatal("the mail has no link")
 	}
 	return strings.Fields(rest)[0]
 }

@@ -19,7 +19,7 @@ import (
 
 func TestATokenWorksOnlyAsItWasMinted(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		h.call("GET", "/api/me", "", bearer(ada.token)).want(200)
 		claims := claimsOf(t, ada.token)
@@ -102,7 +102,7 @@ func signed(t *testing.T, token *jwt.Token, key any) string {
 
 func TestSigningOutEndsEveryTokenAtOnce(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		fresh := h.call("POST", "/auth/token", "", cookie(ada.secret)).want(200).text("data", "token")
 		for _, c := range []change{bearer(ada.token), bearer(fresh), cookie(ada.secret)} {
@@ -120,7 +120,7 @@ func TestSigningOutEndsEveryTokenAtOnce(t *testing.T) {
 
 func TestATokenLivesFiveMinutesAndASessionAMonth(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	h.pass(4*time.Minute + 50*time.Second)
 	h.call("GET", "/api/me", "", bearer(ada.token)).want(200)
@@ -134,7 +134,7 @@ func TestATokenLivesFiveMinutesAndASessionAMonth(t *testing.T) {
 
 func TestTheKeysRotateAndOldTokensGoOn(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	kids := func() int { return len(h.call("GET", "/auth/jwks.json", "").want(200).at("keys").([]any)) }
 	if kids() != 1 {
 		t.Fatalf("%d keys at the start", kids())
@@ -162,7 +162,7 @@ func TestTheKeysRotateAndOldTokensGoOn(t *testing.T) {
 func TestAServerThatRestedForMonthsSignsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, rest := range []time.Duration{30*24*time.Hour + 23*time.Hour, 90 * 24 * time.Hour} {
-		h := newHouse(t)
+		h := newHarness(t)
 		h.pass(rest)
 		if err := h.accounts.Keys.Rotate(t.Context()); err != nil {
 			t.Fatal(err)
@@ -174,7 +174,7 @@ func TestAServerThatRestedForMonthsSignsAtOnce(t *testing.T) {
 
 func TestSessionsAreListedAndRevokedOneByOne(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	second := h.call("POST", "/auth/sign-in", `{"email":"ADA@example.org","password":"correct horse"}`).want(200).text("data", "token")
 	list := h.call("GET", "/auth/sessions", "", bearer(second)).want(200).at("data").([]any)
@@ -190,7 +190,7 @@ func TestSessionsAreListedAndRevokedOneByOne(t *testing.T) {
 
 func TestAFreshTokenNeedsTheCookie(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	h.call("POST", "/auth/token", "", bearer(ada.token)).want(401)
 	h.call("POST", "/auth/token", "", cookie(ada.secret)).want(200)
@@ -198,7 +198,7 @@ func TestAFreshTokenNeedsTheCookie(t *testing.T) {
 
 func TestATokenIsMintedForTheFrontendThatAsked(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.signUp("Ada")
 	signIn := func(origin string) string {
 		var c []change
@@ -222,7 +222,7 @@ func TestATokenIsMintedForTheFrontendThatAsked(t *testing.T) {
 
 func TestSigningUp(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.signUp("Ada")
 	h.call("POST", "/auth/sign-up", `{"email":"ADA@Example.org","password":"correct horse","name":"A"}`).wantCode(409, "email_taken")
 	r := h.call("POST", "/auth/sign-up", `{"email":"nobody","password":"short","name":" "}`).want(400)
@@ -242,8 +242,8 @@ func TestSigningUp(t *testing.T) {
 
 func TestWhoMaySignUp(t *testing.T) {
 	t.Parallel()
-	policy := func(p builtin.SignUpPolicy) *house {
-		return newHouse(t, func(_ *httpapi.Options, o *builtin.Options) { o.SignUp = p })
+	policy := func(p builtin.SignUpPolicy) *harness {
+		return newHarness(t, func(_ *httpapi.Options, o *builtin.Options) { o.SignUp = p })
 	}
 	const body = `{"email":"eve@example.org","password":"correct horse","name":"Eve"}`
 	policy(builtin.SignUpClosed).call("POST", "/auth/sign-up", body).wantCode(403, "sign_up_closed")
@@ -272,7 +272,7 @@ func TestWhoMaySignUp(t *testing.T) {
 
 func TestGuessingIsSlowedAndSessionsGoOn(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		guess := func(password string, c ...change) reply {
 			return h.call("POST", "/auth/sign-in", fmt.Sprintf(`{"email":"ada@example.org","password":%q}`, password), c...)
@@ -296,7 +296,7 @@ func TestGuessingIsSlowedAndSessionsGoOn(t *testing.T) {
 
 func TestGuessingManyAccountsIsSlowedByAddress(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	limited := 0
 	for i := range 110 {
 		r := h.call("POST", "/auth/sign-in", fmt.Sprintf(`{"email":"p%d@example.org","password":"wrong wrong"}`, i), from("203.0.113.9:1"))
@@ -312,7 +312,7 @@ func TestGuessingManyAccountsIsSlowedByAddress(t *testing.T) {
 
 func TestTheTeamOfARequest(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada, bob := h.signUp("Ada"), h.signUp("Bob")
 	h.join(bob, ada, access.Member)
 	team := func(c ...change) string {
@@ -339,7 +339,7 @@ func TestTheTeamOfARequest(t *testing.T) {
 
 func TestAnInvitationEndToEnd(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob, eve := h.verified("Ada"), h.signUp("Bob"), h.signUp("Eve")
 		invite := func(body string) reply { return h.call("POST", "/api/team/invite", body, bearer(ada.token)) }
 		invite(`{"email":"bob@example.org","role":"viewer"}`).want(400)
@@ -382,7 +382,7 @@ func TestAnInvitationEndToEnd(t *testing.T) {
 	})
 }
 
-func (h *house) signIn(who someone) someone {
+func (h *harness) signIn(who someone) someone {
 	h.t.Helper()
 	who.token = h.call("POST", "/auth/sign-in", fmt.Sprintf(`{"email":%q,"password":"correct horse"}`, who.email)).want(200).text("data", "token")
 	return who
@@ -390,7 +390,7 @@ func (h *house) signIn(who someone) someone {
 
 func TestRolesOfMembers(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	owner, admin, member := h.signUp("Owner"), h.signUp("Admin"), h.signUp("Member")
 	h.join(admin, owner, access.Admin)
 	h.join(member, owner, access.Member)

@@ -8,7 +8,7 @@ import (
 )
 
 func TestAFailedFolderIsKept(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		viewer := h.colleague(ada, "Vic", access.Viewer)
 		as := bearer(ada.token)

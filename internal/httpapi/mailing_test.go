@@ -14,13 +14,13 @@ import (
 )
 
 // publicHouse is one that strangers can reach, and where they may sign up.
-func publicHouse(t *testing.T, url string) *house {
+func publicHouse(t *testing.T, url string) *harness {
 	t.Helper()
 	return houseOn(t, url, func(_ *httpapi.Options, o *builtin.Options) { o.Private = false })
 }
 
-// letters counts the mails to an address; to none, all.
-func (h *house) letters(to string) (n int) {
+// mailsTo counts the mails to an address; to none, all.
+func (h *harness) mailsTo(to string) (n int) {
 	h.t.Helper()
 	h.sender.SendNow(h.t.Context())
 	for _, text := range h.mails() {
@@ -31,7 +31,7 @@ func (h *house) letters(to string) (n int) {
 	return n
 }
 
-func (h *house) invite(who someone, email string, c ...change) reply {
+func (h *harness) invite(who someone, email string, c ...change) reply {
 	h.t.Helper()
 	return h.call("POST", "/api/team/invite", fmt.Sprintf(`{"email":%q,"role":"member"}`, email), append(c, bearer(who.token))...)
 }
@@ -40,7 +40,7 @@ func tokenOf(link string) string { return filepath.Base(link) }
 
 func TestAnUnverifiedAccountSendsNoMail(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		for i := range 30 {
 			if r := h.invite(ada, fmt.Sprintf("p%d@example.com", i)).want(201); r.at("data", "mailed") != false {
@@ -50,8 +50,8 @@ func TestAnUnverifiedAccountSendsNoMail(t *testing.T) {
 		made := h.invite(ada, bob.email).want(201)
 		at := "/auth/teams/" + string(ada.team) + "/invitations/" + made.text("data", "id")
 		h.call("POST", at+"/resend", "", bearer(ada.token)).wantCode(403, "email_unverified")
-		if n := h.letters(""); n != 2 {
-			t.Errorf("%d letters, beside the two about their own addresses", n-2)
+		if n := h.mailsTo(""); n != 2 {
+			t.Errorf("%d mails, beside the two about their own addresses", n-2)
 		}
 		h.verify(ada)
 		h.pass(time.Second)
@@ -65,7 +65,7 @@ func TestAnUnverifiedAccountSendsNoMail(t *testing.T) {
 
 func TestOnlyTheLinkInTheMailProvesAnAddress(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.verified("Ada")
 		link := tokenOf(h.invite(ada, "eve@example.org").want(201).text("data", "link"))
 		if link == h.invitationToken("eve@example.org") {
@@ -95,32 +95,32 @@ func TestOnlyTheLinkInTheMailProvesAnAddress(t *testing.T) {
 
 func TestNothingThatAStrangerWroteIsASubjectOrALink(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	const name = "You won! http://evil.example/prize (win@evil.example)"
 	r := h.call("POST", "/auth/sign-up", fmt.Sprintf(`{"email":"mallory@example.org","password":"correct horse","name":%q}`, name)).want(201)
 	mallory := someone{email: "mallory@example.org", token: r.text("data", "token")}
-	verify := h.letter(mallory.email)
+	verify := h.mailTo(mallory.email)
 	h.verify(mallory)
 	h.invite(mallory, "bob@example.org").want(201)
 	h.call("POST", "/auth/reset", `{"email":"mallory@example.org"}`).want(200)
 	h.pass(time.Second)
-	for letter, subject := range map[string]string{
+	for mail, subject := range map[string]string{
 		verify:                          "Confirm your email address",
-		h.letter("bob@example.org"):     "You're invited to a team on Millrace",
-		h.letter("mallory@example.org"): "Reset your password",
+		h.mailTo("bob@example.org"):     "You're invited to a team on Millrace",
+		h.mailTo("mallory@example.org"): "Reset your password",
 	} {
-		if !strings.Contains(letter, "\r\nSubject: "+subject+"\r\n") {
-			t.Errorf("the subject is not %q:\n%s", subject, letter)
+		if !strings.Contains(mail, "\r\nSubject: "+subject+"\r\n") {
+			t.Errorf("the subject is not %q:\n%s", subject, mail)
 		}
-		if strings.Contains(letter, "evil.example") || strings.Contains(letter, "http://evil") {
-			t.Errorf("a link of a stranger:\n%s", letter)
+		if strings.Contains(mail, "evil.example") || strings.Contains(mail, "http://evil") {
+			t.Errorf("a link of a stranger:\n%s", mail)
 		}
 	}
 }
 
 func TestAViewerOrOwnerIsInvitedByWhoMay(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	owner, admin := h.signUp("Owner"), h.signUp("Admin")
 	h.join(admin, owner, "admin")
 	at := "/auth/teams/" + string(owner.team) + "/invitations"
@@ -134,7 +134,7 @@ func TestAViewerOrOwnerIsInvitedByWhoMay(t *testing.T) {
 }
 
 // limited checks what a refusal says.
-func (h *house) limited(r reply) {
+func (h *harness) limited(r reply) {
 	h.t.Helper()
 	r.wantCode(429, "rate_limited")
 	if r.header.Get("Retry-After") == "" || r.header.Get("RateLimit") == "" || r.header.Get("RateLimit-Policy") == "" {
@@ -149,7 +149,7 @@ func TestInvitationsAreFewForAccountTeamAndRecipient(t *testing.T) {
 		h := houseOn(t, url)
 		ada, bob := h.verified("Ada"), h.verified("Bob")
 		h.join(bob, ada, "admin")
-		servers := []*house{h, houseOn(t, url)}
+		servers := []*harness{h, houseOn(t, url)}
 		n := 0
 		fresh := func() string { n++; return fmt.Sprintf("p%d@example.com", n) }
 		for i := range 50 {
@@ -158,12 +158,12 @@ func TestInvitationsAreFewForAccountTeamAndRecipient(t *testing.T) {
 				t.Fatal(r.header)
 			}
 		}
-		before := h.letters("") + servers[1].letters("")
+		before := h.mailsTo("") + servers[1].mailsTo("")
 		for _, s := range servers {
 			s.limited(s.invite(ada, "one.more@example.com"))
 		}
-		if after := h.letters("") + servers[1].letters(""); after != before {
-			t.Errorf("%d letters were sent beyond the limit", after-before)
+		if after := h.mailsTo("") + servers[1].mailsTo(""); after != before {
+			t.Errorf("%d mails were sent beyond the limit", after-before)
 		}
 		for range 3 { // the team's day
 			for _, s := range servers {
@@ -219,7 +219,7 @@ func TestMailAndSignUpsAreFewForAnAddress(t *testing.T) {
 
 func TestTeamsAreFewForAnAccount(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	for range 10 {
 		h.call("POST", "/auth/teams", `{"name":"another"}`, bearer(ada.token)).want(201)

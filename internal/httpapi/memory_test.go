@@ -11,7 +11,7 @@ import (
 
 func TestALargeDefinitionIsRefusedWhenMemoryIsLowAndSmallOnesAreNot(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(o *httpapi.Options, _ *builtin.Options) {
+	h := newHarness(t, func(o *httpapi.Options, _ *builtin.Options) {
 		o.Memory = bounds.NewMemory(100<<20, func() int64 { return 90 << 20 })
 	})
 	ada := h.signUp("ada")

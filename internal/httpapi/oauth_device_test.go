@@ -12,7 +12,7 @@ var userCode = regexp.MustCompile(`^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTV
 
 func TestADeviceIsLetIn(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		start := func() (device, user string) {
 			r := h.post("/oauth/device_authorization", url.Values{"client_id": {"millrace-cli"}}).want(200)
@@ -61,7 +61,7 @@ func TestADeviceIsLetIn(t *testing.T) {
 
 func TestGuessingDeviceCodesIsSlowed(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	for range 10 {
 		h.call("GET", "/device?user_code=BCDF-GHJK", "", cookie(ada.secret)).want(200)

@@ -37,7 +37,7 @@ func request(changes ...string) url.Values {
 }
 
 // post sends a form, as a browser or a client does.
-func (h *house) post(path string, form url.Values, changes ...change) reply {
+func (h *harness) post(path string, form url.Values, changes ...change) reply {
 	h.t.Helper()
 	return h.call("POST", path, form.Encode(), append([]change{header("Content-Type", "application/x-www-form-urlencoded")}, changes...)...)
 }
@@ -63,7 +63,7 @@ func (r reply) refused(status int, code string) reply {
 }
 
 // code lets the command line in and takes the code it is given.
-func (h *house) code(who someone, changes ...string) string {
+func (h *harness) code(who someone, changes ...string) string {
 	h.t.Helper()
 	return h.post("/oauth/authorize?"+request(changes...).Encode(), url.Values{"decision": {"allow"}}, cookie(who.secret)).answered().Get("code")
 }
@@ -84,7 +84,7 @@ func refresh(token string) url.Values {
 }
 
 // tokens takes a program through the whole dance.
-func (h *house) tokens(who someone) (access, refresh string) {
+func (h *harness) tokens(who someone) (access, refresh string) {
 	h.t.Helper()
 	r := h.post("/oauth/token", redeem(h.code(who))).want(200)
 	return r.text("access_token"), r.text("refresh_token")
@@ -92,7 +92,7 @@ func (h *house) tokens(who someone) (access, refresh string) {
 
 func TestAllowingAProgram(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		ask := "/oauth/authorize?" + request().Encode()
 		r := h.call("GET", ask, "").want(303)
@@ -130,7 +130,7 @@ func TestAllowingAProgram(t *testing.T) {
 
 func TestOnlyThePersonsOwnBrowserDecides(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	token, _ := h.tokens(ada)
 	ask, yes := "/oauth/authorize?"+request().Encode(), url.Values{"decision": {"allow"}}
@@ -146,7 +146,7 @@ func TestOnlyThePersonsOwnBrowserDecides(t *testing.T) {
 
 func TestAForeignRedirectIsRefused(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	registered := builtin.Client{ID: "desk", Name: "Desk", RedirectURIs: []string{"https://desk.example/back?x=1", "org.desk.app:/back"}, CreatedAt: h.clock()}
 	if err := h.db.InsertClient(t.Context(), registered); err != nil {
@@ -197,7 +197,7 @@ func TestAMalformedChallengeIsRefused(t *testing.T) { refusedAtTheDoor(t, "code_
 
 // refusedAtTheDoor: the client is told, and no code is made, signed in or not.
 func refusedAtTheDoor(t *testing.T, changes ...string) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	ask := "/oauth/authorize?" + request(changes...).Encode()
 	for _, r := range []reply{
@@ -212,7 +212,7 @@ func refusedAtTheDoor(t *testing.T, changes ...string) {
 
 func TestAWrongVerifierIsRefused(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		code := h.code(ada)
 		for _, wrong := range []string{"", "short", strings.Repeat("x", 43), strings.Repeat("x", 129), request().Get("code_challenge")} {
@@ -225,7 +225,7 @@ func TestAWrongVerifierIsRefused(t *testing.T) {
 
 func TestACodeOfAnotherClientIsRefused(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	if err := h.db.InsertClient(t.Context(), builtin.Client{ID: "desk", Name: "Desk", RedirectURIs: []string{"http://127.0.0.1/"}, CreatedAt: h.clock()}); err != nil {
 		t.Fatal(err)
@@ -241,7 +241,7 @@ func TestACodeOfAnotherClientIsRefused(t *testing.T) {
 
 func TestAReplayedCodeEndsWhatItGave(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		code := h.code(ada)
 		first := h.post("/oauth/token", redeem(code)).want(200)
@@ -254,7 +254,7 @@ func TestAReplayedCodeEndsWhatItGave(t *testing.T) {
 
 func TestALateCodeIsRefused(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	code := h.code(h.signUp("Ada"))
 	h.pass(2 * time.Minute)
 	h.post("/oauth/token", redeem(code)).refused(400, "invalid_grant")
@@ -262,7 +262,7 @@ func TestALateCodeIsRefused(t *testing.T) {
 
 func TestAReplayedRefreshTokenEndsTheFamily(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		_, other := h.tokens(ada) // another sign-in of the same program
 		old, first := h.tokens(ada)
@@ -282,7 +282,7 @@ func TestAReplayedRefreshTokenEndsTheFamily(t *testing.T) {
 
 func TestTokensExpire(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	token, renew := h.tokens(h.signUp("Ada"))
 	h.pass(61 * time.Minute)
 	h.call("GET", "/api/me", "", bearer(token)).wantCode(401, "invalid_token")
@@ -297,7 +297,7 @@ func TestTokensExpire(t *testing.T) {
 
 func TestRevokingEitherTokenEndsTheGrant(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		for _, pick := range []func(access, refresh string) string{
 			func(a, _ string) string { return a }, func(_, r string) string { return r },
@@ -316,7 +316,7 @@ func TestRevokingEitherTokenEndsTheGrant(t *testing.T) {
 
 func TestAppsAreListedAndTakenBack(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		token, renew := h.tokens(ada)
 		bobs, _ := h.tokens(bob)
@@ -337,7 +337,7 @@ func TestAppsAreListedAndTakenBack(t *testing.T) {
 
 func TestConsentIsRememberedWhereTheClientIsKnown(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	const back = "https://desk.example/back"
 	if err := h.db.InsertClient(t.Context(), builtin.Client{ID: "desk", Name: "Desk", RedirectURIs: []string{back}, CreatedAt: h.clock()}); err != nil {
@@ -363,7 +363,7 @@ func TestConsentIsRememberedWhereTheClientIsKnown(t *testing.T) {
 // A program acts for a person, but is not the person.
 func TestWhatAProgramMayNotDo(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada, bob := h.signUp("Ada"), h.signUp("Bob")
 	h.join(ada, bob, access.Viewer)
 	token, _ := h.tokens(ada)
@@ -396,7 +396,7 @@ func TestWhatAProgramMayNotDo(t *testing.T) {
 
 func TestOAuthFailsInItsOwnWords(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.call("POST", "/oauth/token", `{"grant_type":"refresh_token"}`).refused(415, "invalid_request")
 	h.post("/oauth/token", url.Values{}).refused(400, "invalid_request")
 	h.post("/oauth/token", url.Values{"client_id": {"millrace-cli"}}).refused(400, "invalid_request")

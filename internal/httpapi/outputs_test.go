@@ -8,7 +8,7 @@ import (
 )
 
 func TestOutputsComeInPages(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
 		id := h.start(ada, `{"workflowId":"`+h.workflow(ada, `{"nodes":[
@@ -59,7 +59,7 @@ func TestOutputsComeInPages(t *testing.T) {
 }
 
 func TestAllOutputsComeInOneArchive(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	run := h.start(ada, `{"workflowId":"`+h.workflow(ada, `{"nodes":[
 		{"id":"each","command":"# dummy: output:page.html=hi","scatter":{"over":"[1, 2]"},"outputs":{"o":{"path":"page.html"}}},

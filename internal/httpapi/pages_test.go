@@ -29,7 +29,7 @@ func credentials(next string) url.Values {
 
 func TestSigningInLeadsToOurOwnPagesOnly(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.signUp("Ada")
 	for next, want := range map[string]string{
 		"/device?user_code=A": "/device?user_code=A", "": "/", "//evil.example": "/", "https://evil.example/": "/", `/\evil.example`: "/",
@@ -51,7 +51,7 @@ func TestSigningInLeadsToOurOwnPagesOnly(t *testing.T) {
 
 func TestASessionOfAPageIsAsGoodAsAny(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	// Pages have no referrer, so their forms have no origin.
 	r := h.post("/sign-in", credentials("/"), header("Origin", "null"), header("Sec-Fetch-Site", "same-origin")).want(303)
@@ -71,7 +71,7 @@ func TestASessionOfAPageIsAsGoodAsAny(t *testing.T) {
 
 func TestAPageAsksForTheSecondFactor(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	secret, _ := h.withFactor(h.signUp("Ada"))
 	h.pass(time.Minute)
 	r := h.post("/sign-in", credentials("/device")).want(200)
@@ -91,7 +91,7 @@ func TestAPageAsksForTheSecondFactor(t *testing.T) {
 	}
 	h.call("GET", "/device", "", cookie(done.session())).want(200)
 	h.pass(time.Minute)
-	step(oneTime, app(t, secret, h.clock())).want(303).mustNotSign() // a oneTime works once
+	step(oneTime, app(t, secret, h.clock())).want(303).mustNotSign() // a one-time token works once
 }
 
 func (r reply) mustNotSign() {
@@ -103,7 +103,7 @@ func (r reply) mustNotSign() {
 
 func TestPagesFailAsPages(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	for path, status := range map[string]int{"/reset/used": 404, "/invitations/none": 404, "/checkout/none": 404, "/nothing": 404, "/oauth/authorize": 400} {
 		r := h.call("GET", path, "", byBrowser).want(status)
 		if !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") || !strings.Contains(r.body, "<h1") {
@@ -129,8 +129,8 @@ func TestPagesFailAsPages(t *testing.T) {
 
 func TestTheSignUpPageKeepsThePolicy(t *testing.T) {
 	t.Parallel()
-	policy := func(p builtin.SignUpPolicy) *house {
-		return newHouse(t, func(_ *httpapi.Options, o *builtin.Options) { o.SignUp = p })
+	policy := func(p builtin.SignUpPolicy) *harness {
+		return newHarness(t, func(_ *httpapi.Options, o *builtin.Options) { o.SignUp = p })
 	}
 	form := url.Values{"name": {"Eve"}, "email": {"eve@example.org"}, "password": {"correct horse"}, "next": {"/invitations"}}
 	for _, p := range []builtin.SignUpPolicy{builtin.SignUpClosed, builtin.SignUpInvite} {
@@ -165,7 +165,7 @@ func TestTheSignUpPageKeepsThePolicy(t *testing.T) {
 
 func TestTheDocumentationCanBeReadAndSearched(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	for path, want := range map[string]string{
 		"/help": "Documentation", "/help/runs": "How it runs", "/help/operating/settings": "min-free-disk",
 		"/help?q=backup": "/help/operating/backup", "/help?q=%3Cscript%3E": "No results",

@@ -27,12 +27,12 @@ import (
 )
 
 // houseWith has one provider that is not our own.
-func houseWith(t *testing.T, issuer string, change ...func(*httpapi.Options, *builtin.Options)) *house {
+func houseWith(t *testing.T, issuer string, change ...func(*httpapi.Options, *builtin.Options)) *harness {
 	t.Helper()
 	return houseOnWith(t, storetest.SQLite(t), issuer, change...)
 }
 
-func houseOnWith(t *testing.T, url, issuer string, change ...func(*httpapi.Options, *builtin.Options)) *house {
+func houseOnWith(t *testing.T, url, issuer string, change ...func(*httpapi.Options, *builtin.Options)) *harness {
 	t.Helper()
 	return houseOn(t, url, append(change, func(o *httpapi.Options, ido *builtin.Options) {
 		o.Providers = oidc.New([]oidc.Provider{{Name: "institute", Issuer: issuer, ClientID: "millrace", ClientSecret: "a secret of tests"}},
@@ -54,7 +54,7 @@ func realProvider(t *testing.T) string {
 
 // begin starts a sign-in elsewhere: where the browser is sent, with which
 // cookie.
-func (h *house) begin(returnTo string) (to *url.URL, flight *http.Cookie) {
+func (h *harness) begin(returnTo string) (to *url.URL, flight *http.Cookie) {
 	h.t.Helper()
 	r := h.call("GET", "/auth/oidc/institute/start?returnTo="+url.QueryEscape(returnTo), "").want(303)
 	to, err := url.Parse(r.header.Get("Location"))
@@ -68,7 +68,7 @@ func (h *house) begin(returnTo string) (to *url.URL, flight *http.Cookie) {
 }
 
 // back comes home from the provider.
-func (h *house) back(query string, flight *http.Cookie) reply {
+func (h *harness) back(query string, flight *http.Cookie) reply {
 	h.t.Helper()
 	return h.call("GET", "/auth/oidc/institute/callback?"+query, "", func(r *http.Request) {
 		if flight != nil {
@@ -283,7 +283,7 @@ func (m *mock) says(change map[string]any) {
 }
 
 // signIn goes through a mock.
-func (h *house) signInBy(m *mock) reply {
+func (h *harness) signInBy(m *mock) reply {
 	h.t.Helper()
 	to, flight := h.begin("/")
 	m.nonce = to.Query().Get("nonce")

@@ -14,16 +14,16 @@ import (
 )
 
 // linkToken follows the link of this kind in the newest mail to an address.
-func (h *house) linkToken(to, kind string) string {
+func (h *harness) linkToken(to, kind string) string {
 	h.t.Helper()
-	_, rest, found := strings.Cut(h.letter(to), base+"/"+kind+"/")
+	_, rest, found := strings.Cut(h.mailTo(to), base+"/"+kind+"/")
 	if !found {
-		h.t.Fatalf("the letter has no link to /%s", kind)
+		h.t.Fatalf("the mail has no link to /%s", kind)
 	}
 	return strings.Fields(rest)[0]
 }
 
-func (h *house) signInWith(email, password, code string) reply {
+func (h *harness) signInWith(email, password, code string) reply {
 	h.t.Helper()
 	body := fmt.Sprintf(`{"email":%q,"password":%q}`, email, password)
 	if code != "" {
@@ -34,7 +34,7 @@ func (h *house) signInWith(email, password, code string) reply {
 
 func TestAnAddressIsVerified(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		first := h.linkToken(ada.email, "verify")
 		verify := func(body string, c ...change) reply { return h.call("POST", "/auth/verify", body, c...) }
@@ -60,7 +60,7 @@ func TestAnAddressIsVerified(t *testing.T) {
 
 func TestMailsAreFew(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	for range 5 {
 		h.call("POST", "/auth/reset", `{"email":"ada@example.org"}`).want(200)
@@ -75,7 +75,7 @@ func TestMailsAreFew(t *testing.T) {
 
 func TestResettingAPasswordEndsEverything(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		oauth, renew := h.tokens(ada)
 		ci := h.call("POST", "/auth/api-tokens", `{"name":"ci"}`, bearer(ada.token)).want(201).text("data", "token")
@@ -107,7 +107,7 @@ func TestResettingAPasswordEndsEverything(t *testing.T) {
 
 func TestChangingAPasswordEndsOtherSessions(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		other := h.signIn(ada)
 		oauth, _ := h.tokens(ada)
@@ -144,7 +144,7 @@ func app(t *testing.T, secret string, at time.Time) string {
 }
 
 // withFactor turns a second factor on.
-func (h *house) withFactor(who someone) (secret string, recovery []string) {
+func (h *harness) withFactor(who someone) (secret string, recovery []string) {
 	h.t.Helper()
 	secret = h.call("POST", "/auth/second-factor", `{"action":"begin","password":"correct horse"}`, bearer(who.token)).want(200).text("data", "secret")
 	r := h.call("POST", "/auth/second-factor", fmt.Sprintf(`{"action":"confirm","code":%q}`, app(h.t, secret, h.clock())), bearer(who.token)).want(200)
@@ -156,7 +156,7 @@ func (h *house) withFactor(who someone) (secret string, recovery []string) {
 
 func TestASecondFactorFromBeginToEnd(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		factor := func(body string) reply { return h.call("POST", "/auth/second-factor", body, bearer(ada.token)) }
 		factor(`{"action":"confirm","code":"123456"}`).wantCode(409, "not_begun")
@@ -195,7 +195,7 @@ func TestASecondFactorFromBeginToEnd(t *testing.T) {
 
 func TestGuessingCodesIsSlowed(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	secret, _ := h.withFactor(ada)
 	h.pass(time.Minute)
@@ -208,7 +208,7 @@ func TestGuessingCodesIsSlowed(t *testing.T) {
 
 func TestAPITokens(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		h.join(ada, bob, access.Member)
 		create := func(body string, c ...change) reply {

@@ -75,7 +75,7 @@ func cookie(secret string) change {
 func from(address string) change { return func(r *http.Request) { r.RemoteAddr = address } }
 
 // call sends a request and holds the answer against the contract.
-func (h *house) call(method, path, body string, changes ...change) reply {
+func (h *harness) call(method, path, body string, changes ...change) reply {
 	h.t.Helper()
 	r := httptest.NewRequest(method, base+path, strings.NewReader(body))
 	if body != "" {

@@ -14,7 +14,7 @@ const shareable = `{"parameters":{"open":{"type":"string","default":"seen"},"clo
 	"edges":[{"id":"e","source":"a","target":"b"}]}`
 
 // shared is a finished run with a link to its results.
-func (h *house) shared(who someone, body string) (run, link, token string) {
+func (h *harness) shared(who someone, body string) (run, link, token string) {
 	h.t.Helper()
 	run = h.start(who, `{"workflowId":"`+h.workflow(who, shareable)+`","name":"Named","note":"secretnote"}`)
 	h.await(who, run)
@@ -23,7 +23,7 @@ func (h *house) shared(who someone, body string) (run, link, token string) {
 }
 
 func TestResultsAreSharedByALink(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
 		run, link, token := h.shared(ada, `{"parameters":["open"]}`)
@@ -65,7 +65,7 @@ func TestResultsAreSharedByALink(t *testing.T) {
 
 // The name of a swept run is made of its values.
 func TestTheNameOfASweptRunTellsNoParameter(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
 		started := h.call("POST", "/api/sweeps", `{"workflowId":"`+h.workflow(ada, shareable)+`","vary":{"closed":["confidential"]}}`, as).want(202)
@@ -79,7 +79,7 @@ func TestTheNameOfASweptRunTellsNoParameter(t *testing.T) {
 }
 
 func TestAResultLinkEndsInTimeAndWithItsTeam(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		run, _, token := h.shared(ada, `{"expiresInHours":1}`)
 		_, _, other := h.shared(ada, `{}`)
@@ -102,7 +102,7 @@ func TestAResultLinkEndsInTimeAndWithItsTeam(t *testing.T) {
 }
 
 func TestASharedWorkflowIsCopiedWhereThatIsAllowed(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		viewer := h.colleague(bob, "Vic", access.Viewer)
 		run, _, token := h.shared(ada, `{"allowCopy":true}`)
@@ -119,7 +119,7 @@ func TestASharedWorkflowIsCopiedWhereThatIsAllowed(t *testing.T) {
 
 func TestTokensOfResultsCannotBeTriedForLong(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	for i := range 61 {
 		got := h.call("POST", "/api/results", `{"token":"mrr_guess"}`)
 		if want := map[bool]int{true: 404, false: 429}[i < 60]; got.status != want {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestATeamChoosesHowLongItKeepsThings(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, bob := h.signUp("Ada"), h.signUp("Bob")
 		path := "/api/team/retention"
 		r := h.call("GET", path, "", bearer(ada.token)).want(200)
@@ -36,7 +36,7 @@ func TestATeamChoosesHowLongItKeepsThings(t *testing.T) {
 }
 
 func TestMembersSeeHowLongThingsAreKeptAndChooseNothing(t *testing.T) {
-	w := &world{house: newHouse(t)}
+	w := &fixtures{harness: newHarness(t)}
 	host, who := w.team(access.Member)
 	in := header("X-Team-Id", string(host.team))
 	w.call("GET", "/api/team/retention", "", bearer(who.token), in).want(200)

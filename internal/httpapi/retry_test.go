@@ -5,7 +5,7 @@ import (
 )
 
 // nodesOf are the nodes of a run by their id.
-func (h *house) nodesOf(who someone, run string) map[string]map[string]any {
+func (h *harness) nodesOf(who someone, run string) map[string]map[string]any {
 	h.t.Helper()
 	nodes := map[string]map[string]any{}
 	for _, n := range h.call("GET", "/api/runs/"+run, "", bearer(who.token)).want(200).at("nodes").([]any) {
@@ -18,7 +18,7 @@ func (h *house) nodesOf(who someone, run string) map[string]map[string]any {
 // A fix is tried without computing again what it does not touch.
 func TestARetryTakesTheWorkflowAsItIsNow(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
 		definition := func(command string) string {
@@ -58,7 +58,7 @@ func TestARetryTakesTheWorkflowAsItIsNow(t *testing.T) {
 
 func TestARetryOfTheCurrentWorkflowAsksForWhatItAsksNow(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	as := bearer(ada.token)
 	w := h.workflow(ada, `{"parameters":{"kept":{"type":"integer","default":1},"given":{"type":"integer","default":1},"gone":{"type":"integer","default":1}},
@@ -101,7 +101,7 @@ func expected(r reply) map[string]string {
 
 // What is said before a retry is what happens then.
 func TestAPreviewSaysWhatARetryReuses(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
 		definition := func(command string) string {
@@ -145,7 +145,7 @@ func TestAPreviewSaysWhatARetryReuses(t *testing.T) {
 // One node is tried with what an earlier run made for it, although what made
 // it has been edited since and would fail.
 func TestARetryOfOneNodeTakesWhatIsBeforeItAsItWas(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	as := bearer(ada.token)
 	definition := func(first, second string) string {

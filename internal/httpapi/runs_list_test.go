@@ -11,7 +11,7 @@ import (
 )
 
 func TestPeopleNameTheirRuns(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		eve := h.colleague(ada, "Eve", access.Member)
 		as := bearer(eve.token)
@@ -62,7 +62,7 @@ func TestPeopleNameTheirRuns(t *testing.T) {
 }
 
 func TestRunsAreFoundByWhatPeopleKnowOfThem(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		eve := h.colleague(ada, "Eve", access.Member)
 		as := bearer(ada.token)
@@ -115,7 +115,7 @@ func TestRunsAreFoundByWhatPeopleKnowOfThem(t *testing.T) {
 }
 
 func TestWorkflowsHaveTags(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
 		made := h.call("POST", "/api/workflows", `{"name":"w","tags":["rna","rna"]}`, as).want(201)
@@ -143,7 +143,7 @@ func TestWorkflowsHaveTags(t *testing.T) {
 }
 
 // colleague is somebody new who has no team but the host's.
-func (h *house) colleague(host someone, name string, role access.Role) someone {
+func (h *harness) colleague(host someone, name string, role access.Role) someone {
 	h.t.Helper()
 	who := h.signUp(name)
 	h.join(who, host, role)

@@ -18,23 +18,23 @@ import (
 )
 
 // runnable makes a workflow that could run.
-func (h *house) runnable(who someone) string {
+func (h *harness) runnable(who someone) string {
 	h.t.Helper()
 	return h.workflow(who, `{"nodes":[{"id":"a","command":"# dummy: print=hello output:a.txt=one","outputs":{"o":{"path":"a.txt"}}}]}`)
 }
 
-func (h *house) workflow(who someone, definition string) string {
+func (h *harness) workflow(who someone, definition string) string {
 	h.t.Helper()
 	return h.call("POST", "/api/workflows", `{"name":"w","definition":`+definition+`}`, bearer(who.token)).want(201).text("data", "id")
 }
 
-func (h *house) start(who someone, body string) string {
+func (h *harness) start(who someone, body string) string {
 	h.t.Helper()
 	return h.call("POST", "/api/runs", body, bearer(who.token)).want(202).text("data", "runId")
 }
 
 // finished is a run that has ended.
-func (h *house) finished(who someone) string {
+func (h *harness) finished(who someone) string {
 	h.t.Helper()
 	id := h.start(who, `{"workflowId":"`+h.runnable(who)+`"}`)
 	h.await(who, id)
@@ -42,7 +42,7 @@ func (h *house) finished(who someone) string {
 }
 
 // await follows a run's stream to its end and returns the messages.
-func (h *house) await(who someone, id string) []map[string]any {
+func (h *harness) await(who someone, id string) []map[string]any {
 	h.t.Helper()
 	server := httptest.NewServer(h.mux)
 	defer server.Close()
@@ -78,7 +78,7 @@ func (h *house) await(who someone, id string) []map[string]any {
 
 func TestARunEndToEnd(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
 		id := h.start(ada, `{"workflowId":"`+h.runnable(ada)+`"}`)
@@ -142,7 +142,7 @@ func TestARunEndToEnd(t *testing.T) {
 
 func TestWhatIsNotAccepted(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	w := h.workflow(ada, `{"parameters":{"n":{"type":"integer","minimum":1}},"inputs":{"reads":{"type":"file"}},"nodes":[{"id":"a","command":"true","resources":{"vcpu":3}}]}`)
 	ask := func(body string) reply { return h.call("POST", "/api/runs", body, bearer(ada.token)) }
@@ -170,7 +170,7 @@ func TestWhatIsNotAccepted(t *testing.T) {
 
 func TestMembersCancelWhatTheyStarted(t *testing.T) {
 	t.Parallel()
-	w := &world{house: newHouse(t)}
+	w := &fixtures{harness: newHarness(t)}
 	host, who := w.team(access.Member)
 	in := header("X-Team-Id", string(host.team))
 	slow := w.workflow(host, `{"nodes":[{"id":"a","command":"# dummy: sleep=1h"}]}`)
@@ -188,7 +188,7 @@ func TestMembersCancelWhatTheyStarted(t *testing.T) {
 
 func TestDeletingAWorkflowCallsItsRunsOff(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	w := h.workflow(ada, `{"nodes":[{"id":"a","command":"# dummy: sleep=1h"}]}`)
 	id := h.start(ada, `{"workflowId":"`+w+`"}`)
@@ -203,7 +203,7 @@ func TestDeletingAWorkflowCallsItsRunsOff(t *testing.T) {
 // Whatever a stream came by, the end of that ends the stream.
 func TestSigningOutEndsAStream(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	id := h.start(ada, `{"workflowId":"`+h.workflow(ada, `{"nodes":[{"id":"a","command":"# dummy: sleep=1h"}]}`)+`"}`)
 	server := httptest.NewServer(h.mux)
@@ -251,7 +251,7 @@ func TestSigningOutEndsAStream(t *testing.T) {
 
 func TestWhatStepsInBetweenMadeIsListedWhenAsked(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	w := h.workflow(ada, `{"nodes":[
 		{"id":"a","command":"# dummy: output:a.txt=one","outputs":{"o":{"path":"a.txt"}}},

@@ -12,7 +12,7 @@ import (
 
 func TestAScheduleEndToEnd(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as, wf := bearer(ada.token), h.runnable(ada)
 		under := "/api/workflows/" + wf + "/schedules"
@@ -52,7 +52,7 @@ func TestAScheduleEndToEnd(t *testing.T) {
 
 func TestATriggerStartsARun(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
 		wf := h.workflow(ada, `{"parameters":{"n":{"type":"integer","default":1}},"nodes":[{"id":"a","command":"# dummy: print=hi"}]}`)
@@ -107,7 +107,7 @@ func TestATriggerStartsARun(t *testing.T) {
 
 func TestATriggerChecksSignaturesAndCountsCalls(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	under := "/api/workflows/" + h.runnable(ada) + "/triggers"
 	made := h.call("POST", under, `{"secret":"a long secret","map":{}}`, bearer(ada.token)).want(201)

@@ -8,7 +8,7 @@ import (
 )
 
 func TestSecretsAreNamedAndNeverShown(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada, eve := h.signUp("Ada"), h.signUp("Eve")
 		as := bearer(ada.token)
 		first := h.call("PUT", "/api/secrets/TOKEN", `{"value":"ghp_0123456789abcdefWXYZ"}`, as).want(200)
@@ -34,7 +34,7 @@ func TestSecretsAreNamedAndNeverShown(t *testing.T) {
 }
 
 func TestWhatIsWrongWithASecretIsSaid(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	as := bearer(h.signUp("Ada").token)
 	r := h.call("PUT", "/api/secrets/A-B", `{"value":"seven b"}`, as).want(400)
 	if list := r.at("details").([]any); len(list) != 2 || list[0].(map[string]any)["path"] != "name" || list[1].(map[string]any)["path"] != "value" {
@@ -45,7 +45,7 @@ func TestWhatIsWrongWithASecretIsSaid(t *testing.T) {
 }
 
 func TestAnUnknownSecretIsAProblemUntilItIsThere(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	as := bearer(h.signUp("Ada").token)
 	const definition = `{"nodes":[{"id":"a","command":"true","secrets":["LATER"]}]}`
 	made := h.call("POST", "/api/workflows", `{"name":"w","definition":`+definition+`}`, as).want(201)
@@ -83,7 +83,7 @@ func TestAnUnknownSecretIsAProblemUntilItIsThere(t *testing.T) {
 
 // Whoever comes by a link gets the team's secrets only where the link says so.
 func TestAGuestsRunGetsSecretsOnlyWhereTheLinkAllowsIt(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	as := bearer(ada.token)
 	h.call("PUT", "/api/secrets/TOKEN", `{"value":"long enough"}`, as).want(200)
@@ -100,7 +100,7 @@ func TestAGuestsRunGetsSecretsOnlyWhereTheLinkAllowsIt(t *testing.T) {
 }
 
 func TestMembersUseSecretsAndAdminsManageThem(t *testing.T) {
-	w := &world{house: newHouse(t)}
+	w := &fixtures{harness: newHarness(t)}
 	host, member := w.team(access.Member)
 	in := header("X-Team-Id", string(host.team))
 	w.call("PUT", "/api/secrets/TOKEN", `{"value":"long enough"}`, bearer(host.token)).want(200)

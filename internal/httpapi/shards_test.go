@@ -7,7 +7,7 @@ import (
 )
 
 func TestTheItemsOfAScatter(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
 		id := h.start(ada, `{"workflowId":"`+h.workflow(ada, `{"parameters":{"long":{"type":"string","default":"`+strings.Repeat("é", 5000)+`"}},"nodes":[
@@ -65,7 +65,7 @@ func TestTheItemsOfAScatter(t *testing.T) {
 }
 
 // reports are the addresses of the pages that a run made.
-func (h *house) reports(who someone, body string) (id string, addresses []string) {
+func (h *harness) reports(who someone, body string) (id string, addresses []string) {
 	h.t.Helper()
 	id = h.start(who, `{"workflowId":"`+h.workflow(who, `{"nodes":[{"id":"a","command":"# dummy: output:page.html=`+body+` output:a.txt=one","outputs":{"o":{"path":"page.html"},"t":{"path":"a.txt"}}}]}`)+`"}`)
 	h.await(who, id)
@@ -82,7 +82,7 @@ func (h *house) reports(who someone, body string) (id string, addresses []string
 }
 
 func TestAReportOpensAsSignedOnly(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		id, list := h.reports(ada, "<b>hi</b>")
 		if len(list) != 1 {

@@ -12,18 +12,18 @@ import (
 )
 
 // share makes a link to a workflow that could run.
-func (h *house) share(who someone, role string, more ...string) reply {
+func (h *harness) share(who someone, role string, more ...string) reply {
 	h.t.Helper()
 	return h.shareOf(who, h.runnable(who), role, more...)
 }
 
-func (h *house) shareOf(who someone, workflow, role string, more ...string) reply {
+func (h *harness) shareOf(who someone, workflow, role string, more ...string) reply {
 	h.t.Helper()
 	body := fmt.Sprintf(`{"workflowId":%q,"role":%q%s}`, workflow, role, strings.Join(more, ""))
 	return h.call("POST", "/api/collab/invites", body, bearer(who.token)).want(201)
 }
 
-func (h *house) enter(token string, changes ...change) reply {
+func (h *harness) enter(token string, changes ...change) reply {
 	h.t.Helper()
 	return h.call("POST", "/api/collab/join", `{"invite":"`+token+`","name":"Grace"}`, changes...)
 }
@@ -39,7 +39,7 @@ func asGuest(r reply) change {
 
 func TestAShareLinkEndToEnd(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
 		wf := h.runnable(ada)
@@ -95,7 +95,7 @@ func TestAShareLinkEndToEnd(t *testing.T) {
 
 func TestAShareTokenStartsItsWorkflowAndNothingElse(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada, eve := h.signUp("Ada"), h.signUp("Eve")
 	wf := h.runnable(ada)
 	token := h.shareOf(ada, wf, "editor").text("data", "token")
@@ -128,7 +128,7 @@ func TestAShareTokenStartsItsWorkflowAndNothingElse(t *testing.T) {
 
 func TestGuestsUseOnlyFilesThatTheWorkflowHasUsed(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	wf := h.workflow(ada, `{"inputs":{"reads":{"type":"files","required":false}},"nodes":[{"id":"a","command":"# dummy: print=hi"}]}`)
 	used, secret := h.upload(ada, "a.csv", "text/csv", "x").key, h.upload(ada, "b.csv", "text/csv", "y").key
@@ -140,7 +140,7 @@ func TestGuestsUseOnlyFilesThatTheWorkflowHasUsed(t *testing.T) {
 
 func TestWhatGuestsMaySpendIsHeldInOneTransaction(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		wf := h.workflow(ada, `{"nodes":[{"id":"a","command":"# dummy: sleep=1h"}]}`)
 		// The default size holds 0.168 credits for its first minute: two fit.
@@ -170,7 +170,7 @@ func TestWhatGuestsMaySpendIsHeldInOneTransaction(t *testing.T) {
 
 func TestWhatIsWrongWithALinkIsSaid(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	as := bearer(ada.token)
 	wf := h.runnable(ada)
@@ -207,7 +207,7 @@ func TestWhatIsWrongWithALinkIsSaid(t *testing.T) {
 
 func TestALinkIsMadeOnceForOneKey(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	body := `{"workflowId":"` + h.runnable(ada) + `","role":"editor"}`
 	first := h.call("POST", "/api/collab/invites", body, bearer(ada.token), header("Idempotency-Key", "k")).want(201)
@@ -219,7 +219,7 @@ func TestALinkIsMadeOnceForOneKey(t *testing.T) {
 
 func TestRoomTokens(t *testing.T) {
 	t.Parallel()
-	w := &world{house: newHouse(t)}
+	w := &fixtures{harness: newHarness(t)}
 	host, who := w.team(access.Viewer)
 	wf := w.runnable(host)
 	got := w.call("POST", "/api/collab/token?workflowId="+wf, "", bearer(host.token)).want(200)
@@ -234,7 +234,7 @@ func TestRoomTokens(t *testing.T) {
 
 func TestDeletingAWorkflowRevokesItsLinks(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	wf := h.runnable(ada)
 	token := h.shareOf(ada, wf, "editor").text("data", "token")

@@ -21,8 +21,8 @@ import (
 // gated runs until somebody opens its gate.
 const gated = `{"nodes":[{"id":"a","command":"# dummy: print=before await=go print=after"}]}`
 
-// letGo opens the gate of the node a of a run, once it is there.
-func (h *house) letGo(run string) {
+// unblock opens the gate of the node a of a run, once it is there.
+func (h *harness) unblock(run string) {
 	h.t.Helper()
 	k := executor.Key{Run: ids.Run(run), Node: "a", Attempt: 1}
 	at := executor.Spec{Dir: filepath.Join(h.attempts, k.Folder())}
@@ -35,7 +35,7 @@ type line struct {
 	r *bufio.Reader
 }
 
-func (h *house) dial(server *httptest.Server, who someone, run, last string) *line {
+func (h *harness) dial(server *httptest.Server, who someone, run, last string) *line {
 	h.t.Helper()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {
@@ -86,7 +86,7 @@ func (l *line) until(t *testing.T, kind string) (id, log string) {
 
 func TestAThousandClientsHearTheEndAndASlowOneSlowsNobody(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	id := h.start(ada, `{"workflowId":"`+h.workflow(ada, gated)+`"}`)
 	server := httptest.NewServer(h.mux)
@@ -106,13 +106,13 @@ func TestAThousandClientsHearTheEndAndASlowOneSlowsNobody(t *testing.T) {
 		})
 	}
 	ready.Wait()
-	h.letGo(id)
+	h.unblock(id)
 	done.Wait()
 }
 
 func TestAStreamGoesOnWhereItEnded(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	id := h.start(ada, `{"workflowId":"`+h.workflow(ada, gated)+`"}`)
 	server := httptest.NewServer(h.mux)
@@ -127,7 +127,7 @@ func TestAStreamGoesOnWhereItEnded(t *testing.T) {
 		}
 	}
 	first.Close()
-	h.letGo(id)
+	h.unblock(id)
 	h.await(ada, id)
 
 	again := h.dial(server, ada, id, last)
@@ -163,7 +163,7 @@ func TestAStreamGoesOnWhereItEnded(t *testing.T) {
 
 func TestWhoComesAtTheEndHearsIt(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	id := h.start(ada, `{"workflowId":"`+h.workflow(ada, gated)+`"}`)
 	server := httptest.NewServer(h.mux)
@@ -186,7 +186,7 @@ func TestWhoComesAtTheEndHearsIt(t *testing.T) {
 			}
 		})
 	}
-	h.letGo(id)
+	h.unblock(id)
 	first.until(t, "done")
 	close(over)
 	comers.Wait()
@@ -206,7 +206,7 @@ func steps(n int) string {
 
 func TestNobodyIsToldMoreOftenBecauseOthersCome(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	workflow := h.workflow(ada, steps(60))
 	server := httptest.NewServer(h.mux)
@@ -259,7 +259,7 @@ func TestNobodyIsToldMoreOftenBecauseOthersCome(t *testing.T) {
 
 func TestAStreamOverTLS(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	for _, version := range []int{1, 2} {
 		t.Run(fmt.Sprintf("HTTP %d", version), func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestAStreamOverTLS(t *testing.T) {
 			}
 			l := &line{r: bufio.NewReader(resp.Body)}
 			l.until(t, "snapshot")
-			h.letGo(id)
+			h.unblock(id)
 			l.until(t, "done")
 		})
 	}
@@ -293,7 +293,7 @@ func TestAStreamOverTLS(t *testing.T) {
 // whether data came before it or not.
 func TestNoEventIsWithoutData(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	body := h.call("GET", "/api/runs/"+h.finished(ada)+"/stream", "", bearer(ada.token)).want(200).body
 	events := strings.Split(strings.TrimSuffix(body, "\n\n"), "\n\n")
@@ -319,7 +319,7 @@ func (w *timed) SetWriteDeadline(t time.Time) error { w.write = t; return nil }
 // HTTP/2 ends a stream at its deadlines, whether anybody writes or not.
 func TestNoDeadlineOutlivesAFrame(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	r := httptest.NewRequest("GET", "/api/runs/"+h.finished(ada)+"/stream", nil)
 	r.ProtoMajor = 2

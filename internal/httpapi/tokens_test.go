@@ -13,7 +13,7 @@ import (
 // opened by the one with it: by the same table that walks roles and routes.
 func TestScopesNarrowEveryRoute(t *testing.T) {
 	t.Parallel()
-	w := &world{house: newHouse(t)}
+	w := &fixtures{harness: newHarness(t)}
 	host := w.newcomer()
 	in := header("X-Team-Id", string(host.team))
 	tokens := map[access.Scope]string{}
@@ -46,7 +46,7 @@ func TestScopesNarrowEveryRoute(t *testing.T) {
 
 func TestATokensRoleIsTheLeastThatItsScopesNeed(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	for body, want := range map[string]string{
 		`{"name":"a"}`: "member", `{"name":"a","scopes":["read"]}`: "viewer", `{"name":"a","scopes":["run","read"]}`: "member",
@@ -64,8 +64,8 @@ func TestATokensRoleIsTheLeastThatItsScopesNeed(t *testing.T) {
 // A service account works on when its maker has left, acts in its own name, and
 // ends with all its tokens.
 func TestAServiceAccountOutlivesItsMaker(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
-		w := &world{house: h}
+	eachHarness(t, func(t *testing.T, h *harness) {
+		w := &fixtures{harness: h}
 		host, maker := w.team(access.Admin)
 		in := header("X-Team-Id", string(host.team))
 		made := h.call("POST", "/api/service-accounts", `{"name":"Nightly"}`, bearer(maker.token), in).want(201)
@@ -108,7 +108,7 @@ func TestAServiceAccountOutlivesItsMaker(t *testing.T) {
 
 // While a token is replaced, both work; then the old one ends.
 func TestARotatedTokenOverlapsTheOldOne(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		first := h.call("POST", "/auth/api-tokens", `{"name":"ci","role":"viewer","scopes":["read"],"expiresInDays":30}`, cookie(ada.secret)).want(201)
 		rotate := "/auth/api-tokens/" + first.text("data", "id") + "/rotate"
@@ -130,7 +130,7 @@ func TestARotatedTokenOverlapsTheOldOne(t *testing.T) {
 // Who makes tokens through a token gives no more than they have.
 func TestATokenMakesNoTokenThatMayMore(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	admin := h.call("POST", "/auth/api-tokens", `{"name":"t","role":"admin","scopes":["admin"]}`, cookie(ada.secret)).want(201).text("data", "token")
 	id := h.call("POST", "/api/service-accounts", `{"name":"x","role":"admin"}`, bearer(admin)).want(201).text("data", "id")

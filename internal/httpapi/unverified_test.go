@@ -13,13 +13,13 @@ import (
 	"github.com/millrace/millrace/internal/store/storetest"
 )
 
-func (h *house) credits(who someone, c ...change) reply {
+func (h *harness) credits(who someone, c ...change) reply {
 	h.t.Helper()
 	return h.call("GET", "/api/billing/credits", "", append(c, bearer(who.token))...).want(200)
 }
 
 // nextMonth is a month later, when keys have been renewed.
-func (h *house) nextMonth() {
+func (h *harness) nextMonth() {
 	h.t.Helper()
 	h.pass(31 * 24 * time.Hour)
 	if err := h.accounts.Keys.Rotate(h.t.Context()); err != nil {
@@ -100,11 +100,11 @@ func TestAPlanThatIsPaidForWaitsForNoAddress(t *testing.T) {
 
 func TestCreditsAreThereAtOnceWhereNoStrangerSignsUp(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t) // reached by its own machine alone
+	h := newHarness(t) // reached by its own machine alone
 	if r := h.credits(h.signUp("Ada")); r.at("remaining") != 500.0 {
 		t.Error(r.body)
 	}
-	invited := newHouse(t, func(_ *httpapi.Options, o *builtin.Options) { o.Private, o.SignUp = false, builtin.SignUpInvite })
+	invited := newHarness(t, func(_ *httpapi.Options, o *builtin.Options) { o.Private, o.SignUp = false, builtin.SignUpInvite })
 	if _, err := invited.accounts.Accounts.Create(t.Context(), builtin.SignUp{Email: "op@example.org", Password: "correct horse", Name: "Op"}); err != nil {
 		t.Fatal(err)
 	}

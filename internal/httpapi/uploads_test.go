@@ -16,7 +16,7 @@ import (
 )
 
 // sendPart puts a part to the address of its number.
-func (h *house) sendPart(as, id string, number int, text string) *httptest.ResponseRecorder {
+func (h *harness) sendPart(as, id string, number int, text string) *httptest.ResponseRecorder {
 	h.t.Helper()
 	r := h.call("POST", "/api/files/uploads/"+id+"/parts", fmt.Sprintf(`{"numbers":[%d]}`, number), bearer(as)).want(200)
 	address, err := url.Parse(r.at("data").([]any)[0].(map[string]any)["url"].(string))
@@ -28,13 +28,13 @@ func (h *house) sendPart(as, id string, number int, text string) *httptest.Respo
 	return w
 }
 
-func (h *house) usedBytes(as string) float64 {
+func (h *harness) usedBytes(as string) float64 {
 	h.t.Helper()
 	return h.call("GET", "/api/billing/credits", "", bearer(as)).want(200).at("storage", "usedBytes").(float64)
 }
 
 func TestALargeFileArrivesInParts(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
 		const part = 32 << 20
@@ -88,7 +88,7 @@ func TestALargeFileArrivesInParts(t *testing.T) {
 }
 
 func TestLargeUploadsAreHeldToTheirRules(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	as := bearer(ada.token)
 	begin := func(name, kind string, size int64) reply {
@@ -127,7 +127,7 @@ func TestLargeUploadsAreHeldToTheirRules(t *testing.T) {
 }
 
 func TestAnUploadThatNobodyTouchesGoesAfterAWeek(t *testing.T) {
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		id := h.call("POST", "/api/files/uploads", `{"filename":"a.csv","contentType":"text/csv","size":4}`, bearer(ada.token)).want(201).text("data", "uploadId")
 		if w := h.sendPart(ada.token, id, 1, "data"); w.Code != 200 {
@@ -152,7 +152,7 @@ func TestAnUploadThatNobodyTouchesGoesAfterAWeek(t *testing.T) {
 }
 
 func TestMembersCallOffTheirOwnUploads(t *testing.T) {
-	w := &world{house: newHouse(t)}
+	w := &fixtures{harness: newHarness(t)}
 	host, member := w.team(access.Member)
 	in := header("X-Team-Id", string(host.team))
 	body := `{"filename":"a.csv","contentType":"text/csv","size":4}`

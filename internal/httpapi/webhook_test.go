@@ -23,7 +23,7 @@ import (
 const webhookSecret = "whsec_test"
 
 // deliver sends an event as Stripe would: signed, with its time.
-func (h *house) deliver(payload string, at time.Time) reply {
+func (h *harness) deliver(payload string, at time.Time) reply {
 	h.t.Helper()
 	mac := hmac.New(sha256.New, []byte(webhookSecret))
 	fmt.Fprintf(mac, "%d.%s", at.Unix(), payload)

@@ -38,7 +38,7 @@ func parsed(t *testing.T, text string) any {
 
 func TestAWorkflowEndToEnd(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		as := bearer(ada.token)
 		made := h.call("POST", "/api/workflows", `{"name":" align ","description":"d"}`, as).want(201)
@@ -75,7 +75,7 @@ func TestAWorkflowEndToEnd(t *testing.T) {
 
 func TestAMalformedDefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	id := h.call("POST", "/api/workflows", `{"name":"a"}`, bearer(ada.token)).want(201).text("data", "id")
 	const bad = `{"nodes":[{"id":"a","command":"x","outputs":{"o":{"path":"../up"}}},{"id":"a","comand":"x"},{"id":"c","command":"x","when":"params.nope > 1"}],
@@ -103,7 +103,7 @@ func TestAMalformedDefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 
 func TestADraftIsSavedWithItsProblems(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	r := h.call("POST", "/api/workflows", `{"name":"a","definition":{"nodes":[{"id":"a"}]}}`, bearer(ada.token)).want(201)
 	if fmt.Sprint(r.at("data", "problems")) == "[]" {
@@ -113,7 +113,7 @@ func TestADraftIsSavedWithItsProblems(t *testing.T) {
 
 func TestIfMatchGuardsAndFieldsMerge(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	at := "/api/workflows/" + h.call("POST", "/api/workflows", `{"name":"a","definition":`+pipeline+`}`, bearer(ada.token)).want(201).text("data", "id")
 	etag := func() string { return h.call("GET", at, "", bearer(ada.token)).header.Get("ETag") }
@@ -142,7 +142,7 @@ func TestIfMatchGuardsAndFieldsMerge(t *testing.T) {
 
 func TestRevisions(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	at := "/api/workflows/" + h.call("POST", "/api/workflows", `{"name":"a"}`, bearer(ada.token)).want(201).text("data", "id")
 	for i, node := range []string{"one", "two", "three"} {
@@ -177,7 +177,7 @@ func TestRevisions(t *testing.T) {
 
 func TestTheListPages(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ada := h.signUp("Ada")
 	for i := range 7 {
 		h.call("POST", "/api/workflows", fmt.Sprintf(`{"name":"w%d"}`, i), bearer(ada.token)).want(201)
@@ -220,7 +220,7 @@ func big() string {
 
 func TestTheLargestDefinitionIsStoredAndReturned(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		made := h.call("POST", "/api/workflows", `{"name":"big","definition":`+big()+`}`, bearer(ada.token)).want(201)
 		got := h.call("GET", "/api/workflows/"+made.text("data", "id"), "", bearer(ada.token)).want(200)
@@ -235,7 +235,7 @@ func TestTheLargestDefinitionIsStoredAndReturned(t *testing.T) {
 // no update is lost.
 func TestAHundredAtOnce(t *testing.T) {
 	t.Parallel()
-	eachHouse(t, func(t *testing.T, h *house) {
+	eachHarness(t, func(t *testing.T, h *harness) {
 		ada := h.signUp("Ada")
 		id := h.call("POST", "/api/workflows", `{"name":"shared"}`, bearer(ada.token)).want(201).text("data", "id")
 		people := make([]someone, 100)

@@ -161,8 +161,8 @@ type Invitation struct {
 	CreatedAt     time.Time
 	ExpiresAt     time.Time
 	EndedAs       InvitationStatus // empty while it is open
-	Mailed        bool             // a letter was sent
-	Proves        bool             // found by the link of that letter: whoever has it reads the mail of Email
+	Mailed        bool             // a mail was sent
+	Proves        bool             // found by the link of that mail: whoever has it reads the mail of Email
 }
 
 // Status is what the invitation is worth at this moment.
@@ -193,7 +193,7 @@ type NewInvitation struct {
 }
 
 // MadeInvitation is an invitation with the link to copy, which opens it as the
-// one in the letter does, but proves nobody's address. Whoever invites has it.
+// one in the mail does, but proves nobody's address. Whoever invites has it.
 type MadeInvitation struct {
 	Invitation
 	Link string // empty where another service keeps it

@@ -61,7 +61,7 @@ func (in NewInvitation) Rules(caller access.Caller, email string) []limits.Rule 
 	return append(rules, InvitationMail(caller, email, in.ClientPrefix)...)
 }
 
-// InvitationMail is what the letter of an invitation counts by.
+// InvitationMail is what the mail of an invitation counts by.
 func InvitationMail(caller access.Caller, email, clientPrefix string) []limits.Rule {
 	return append(MailFrom(clientPrefix),
 		limits.Rule{

@@ -100,10 +100,10 @@ func (p *Sender) send(ctx context.Context, l mails.Message) {
 	if err == nil {
 		err = p.outbox.MailSent(context.WithoutCancel(ctx), l.ID)
 	} else if noted := p.outbox.MailFailed(context.WithoutCancel(ctx), l.ID, err.Error()); noted != nil {
-		p.log.ErrorContext(ctx, "cannot note a failed letter", slog.String("letter", l.ID), slog.Any("error", noted))
+		p.log.ErrorContext(ctx, "cannot note a failed mail", slog.String("mail", l.ID), slog.Any("error", noted))
 	}
 	if err != nil {
-		p.log.WarnContext(ctx, "a letter did not go out; it is tried again", slog.String("letter", l.ID), slog.Any("error", err))
+		p.log.WarnContext(ctx, "a mail did not go out; it is tried again", slog.String("mail", l.ID), slog.Any("error", err))
 	}
 }
 

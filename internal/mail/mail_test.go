@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/mails"
 )
 
-var letter = mails.Message{
+var sample = mails.Message{
 	ID: "inv_1.a", To: "bob@example.org", Subject: "Ada invites you · Żółw",
 	Text: "Hello,\n\nhttp://127.0.0.1:8080/invitations/" + strings.Repeat("x", 90) + "?a=b\n",
 }
@@ -30,7 +30,7 @@ func TestALetterInTheFolderKeepsItsLinkInOnePiece(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Send(t.Context(), letter); err != nil {
+	if err := f.Send(t.Context(), sample); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -41,7 +41,7 @@ func TestALetterInTheFolderKeepsItsLinkInOnePiece(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"To: <bob@example.org>", "Subject: ", strings.Split(letter.Text, "\n")[2]} {
+	for _, want := range []string{"To: <bob@example.org>", "Subject: ", strings.Split(sample.Text, "\n")[2]} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
@@ -58,7 +58,7 @@ func TestTheFolderForgetsATeamAndWhatWasNeverFinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, team := range []ids.Team{"", "team_a", "team_ab", "team_a"} {
-		l := letter
+		l := sample
 		l.Team = team
 		if err := f.Send(t.Context(), l); err != nil {
 			t.Fatal(err)
@@ -151,14 +151,14 @@ func TestALetterThatIsRefusedStaysInTheOutbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &drawer{waiting: []mails.Message{letter}}
+	d := &drawer{waiting: []mails.Message{sample}}
 	p := NewSender(d, transport, slog.New(slog.DiscardHandler), time.Now)
 	p.SendNow(t.Context())
 	if len(d.failed) != 1 || len(d.sent) != 0 {
 		t.Fatalf("failed %v, sent %v", d.failed, d.sent)
 	}
 	box.refuse = false
-	d.waiting = []mails.Message{letter}
+	d.waiting = []mails.Message{sample}
 	p.SendNow(t.Context())
 	if len(d.sent) != 1 || len(box.got) != 1 || !strings.Contains(box.got[0], strings.Repeat("x", 90)+"?a=b") {
 		t.Errorf("sent %v, got %q", d.sent, box.got)
@@ -166,7 +166,7 @@ func TestALetterThatIsRefusedStaysInTheOutbox(t *testing.T) {
 }
 
 func TestAVoidLetterIsThrownAwayLikeOneThatWasSent(t *testing.T) {
-	void := letter
+	void := sample
 	void.Void = true
 	dir := t.TempDir()
 	f, err := NewFolder(dir, "Millrace <millrace@localhost>", time.Now)

@@ -25,7 +25,7 @@ var ada = ai.Payer{Owner: "ada"}
 
 const known doi.DOI = "10.1002/(sici)1097-0258(19980815/30)17:15/16<1661::aid-sim968>3.0.co;2-2"
 
-func open(t *testing.T, change ...func(*papers.Options)) (*papers.Library, *paperstest.World) {
+func open(t *testing.T, change ...func(*papers.Options)) (*papers.Library, *paperstest.Services) {
 	t.Helper()
 	w := paperstest.New(t)
 	w.Add(known, paperstest.Work{Title: "On <i>Mills</i>", Abstract: "Mills &amp; wheels.", PDF: paperstest.PDF(paperstest.Sample, "Second page")})

@@ -49,11 +49,11 @@ type waiter struct {
 	ai.Payer
 	ready chan struct{} // closed when it is their turn
 	// When the address, or team, and the owner came or had their last turn.
-	house, self int
+	addressTurn, ownerTurn int
 }
 
-// house is what an owner shares with others from the same address.
-func house(p ai.Payer) string {
+// sharedBy names the visitors of one address, or the team, that take turns together.
+func sharedBy(p ai.Payer) string {
 	if p.Address != "" {
 		return "address " + p.Address
 	}
@@ -94,17 +94,17 @@ func (t *turns) join(p ai.Payer) (*waiter, error) {
 	defer t.mu.Unlock()
 	w := &waiter{Payer: p, ready: make(chan struct{})}
 	t.clock++
-	w.house, w.self = t.clock, t.clock
+	w.addressTurn, w.ownerTurn = t.clock, t.clock
 	var own, near int
 	for _, other := range t.waiting {
-		if house(other.Payer) != house(p) {
+		if sharedBy(other.Payer) != sharedBy(p) {
 			continue
 		}
 		near++
-		w.house = other.house
+		w.addressTurn = other.addressTurn
 		if other.Owner == p.Owner {
 			own++
-			w.self = other.self
+			w.ownerTurn = other.ownerTurn
 		}
 	}
 	switch {
@@ -153,10 +153,10 @@ func (t *turns) admit() {
 		t.reading["address "+w.Address]++
 		t.clock++
 		for _, other := range t.waiting {
-			if house(other.Payer) == house(w.Payer) {
-				other.house = t.clock
+			if sharedBy(other.Payer) == sharedBy(w.Payer) {
+				other.addressTurn = t.clock
 				if other.Owner == w.Owner {
-					other.self = t.clock
+					other.ownerTurn = t.clock
 				}
 			}
 		}
@@ -181,8 +181,8 @@ func (t *turns) next() int {
 
 // before compares two who wait; of one owner the first to come is the first.
 func (w *waiter) before(other *waiter) bool {
-	if w.house != other.house {
-		return w.house < other.house
+	if w.addressTurn != other.addressTurn {
+		return w.addressTurn < other.addressTurn
 	}
-	return w.self < other.self
+	return w.ownerTurn < other.ownerTurn
 }

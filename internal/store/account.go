@@ -55,7 +55,7 @@ func (db *DB) CloseTeam(ctx context.Context, team ids.Team, l account.Lifetimes,
 	})
 }
 
-// revokeAll ends what opens doors to a team without a membership.
+// revokeAll ends every access to a team that needs no membership.
 func (db *DB) revokeAll(ctx context.Context, team ids.Team, now time.Time) error {
 	for _, s := range []string{
 		`DELETE FROM reservations WHERE team_id = $1`,

@@ -34,31 +34,31 @@ func (s *sealer) prove(c chainEnd) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// WriteDeed writes the deed of the context by itself.
-func (db *DB) WriteDeed(ctx context.Context) error {
+// WritePending writes the pending audit entry of the context by itself.
+func (db *DB) WritePending(ctx context.Context) error {
 	return db.inTx(ctx, func(*DB) error { return nil })
 }
 
-// withDeed does fn and writes the deed of the context, if there is one, in the
-// same transaction; the deed is written once that is committed.
-func withDeed(ctx context.Context, fn func(*DB) error) (do func(*DB) error, committed func()) {
-	d := audit.From(ctx)
-	if d == nil {
+// withAudit does fn and writes the pending audit entry of the context, if there is one, in the
+// same transaction; it counts as written once that is committed.
+func withAudit(ctx context.Context, fn func(*DB) error) (do func(*DB) error, committed func()) {
+	p := audit.From(ctx)
+	if p == nil {
 		return fn, func() {}
 	}
 	do = func(tx *DB) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
-		return tx.appendAudit(ctx, d)
+		return tx.appendAudit(ctx, p)
 	}
-	return do, func() { d.Written = true }
+	return do, func() { p.Written = true }
 }
 
-// appendAudit adds a deed to the end of its chain. Whoever else does something in
+// appendAudit adds an entry to the end of its chain. Whoever else does something in
 // the same team waits until this transaction has ended.
-func (db *DB) appendAudit(ctx context.Context, d *audit.Deed) error {
-	e := d.Entry
+func (db *DB) appendAudit(ctx context.Context, p *audit.Pending) error {
+	e := p.Entry
 	if err := db.completeEntry(ctx, &e); err != nil {
 		return err
 	}
@@ -106,17 +106,17 @@ func (db *DB) completeEntry(ctx context.Context, e *audit.Entry) error {
 	return err
 }
 
-// actor says who does the deed of the context, where that comes out only now.
+// actor says of whom the pending entry is, where that comes out only now.
 func actor(ctx context.Context, user ids.User) {
-	if d := audit.From(ctx); d != nil && d.Actor.ID == "" {
-		d.Actor = audit.Actor{Type: "user", ID: string(user)}
+	if p := audit.From(ctx); p != nil && p.Actor.ID == "" {
+		p.Actor = audit.Actor{Type: "user", ID: string(user)}
 	}
 }
 
-// inTeam says whose deed it is, where that comes out only now.
+// inTeam says of which team the pending entry is, where that comes out only now.
 func inTeam(ctx context.Context, team ids.Team) {
-	if d := audit.From(ctx); d != nil && d.Chain == "" {
-		d.Chain = audit.ChainOf(team)
+	if p := audit.From(ctx); p != nil && p.Chain == "" {
+		p.Chain = audit.ChainOf(team)
 	}
 }
 

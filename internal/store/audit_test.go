@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/internal/store/storetest"
 )
 
-func deed(t *testing.T, chain, action string, at time.Time) context.Context {
-	return audit.With(t.Context(), &audit.Deed{Entry: audit.Entry{Chain: chain, Action: action, At: at, Actor: audit.Actor{Type: "user", ID: "u", Name: "U"}}})
+func pending(t *testing.T, chain, action string, at time.Time) context.Context {
+	return audit.With(t.Context(), &audit.Pending{Entry: audit.Entry{Chain: chain, Action: action, At: at, Actor: audit.Actor{Type: "user", ID: "u", Name: "U"}}})
 }
 
 // whole reports what is wrong with a chain.
@@ -61,7 +61,7 @@ func TestTamperingWithTheLogShows(t *testing.T) {
 		} {
 			chain := "team_" + strings.ReplaceAll(name, " ", "_")
 			for range 5 {
-				if err := db.WriteDeed(deed(t, chain, "secret.set", now)); err != nil {
+				if err := db.WritePending(pending(t, chain, "secret.set", now)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -78,9 +78,9 @@ func TestTamperingWithTheLogShows(t *testing.T) {
 	})
 }
 
-// A deed and its entry are there together or not at all, and many at once are one
+// A change and its entry are there together or not at all, and many at once are one
 // chain.
-func TestADeedAndItsEntryAreOneTransaction(t *testing.T) {
+func TestAChangeAndItsEntryAreOneTransaction(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := person(t, db, "ada@example.org")
 		chain, now := string(a.Team.ID), time.Now()
@@ -88,13 +88,13 @@ func TestADeedAndItsEntryAreOneTransaction(t *testing.T) {
 			_, err := db.PutSecret(ctx, a.Team.ID, secrets.Secret{Name: name, CreatedAt: now, UpdatedAt: now}, "a value of it", most)
 			return err
 		}
-		if err := put(deed(t, chain, "secret.set", now), "A", 1); err != nil {
+		if err := put(pending(t, chain, "secret.set", now), "A", 1); err != nil {
 			t.Fatal(err)
 		}
-		if err := put(deed(t, chain, "secret.set", now), "B", 1); err == nil {
+		if err := put(pending(t, chain, "secret.set", now), "B", 1); err == nil {
 			t.Error("one too many")
 		}
-		if err := db.DeleteSecret(deed(t, chain, "secret.deleted", now), a.Team.ID, "NONE"); err == nil {
+		if err := db.DeleteSecret(pending(t, chain, "secret.deleted", now), a.Team.ID, "NONE"); err == nil {
 			t.Error("deleted what is not there")
 		}
 		if problem, n := whole(t, db, chain); problem != "" || n != 1 {
@@ -103,7 +103,7 @@ func TestADeedAndItsEntryAreOneTransaction(t *testing.T) {
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {
-				if err := put(deed(t, chain, "secret.set", now), "A", 1); err != nil {
+				if err := put(pending(t, chain, "secret.set", now), "A", 1); err != nil {
 					t.Error(err)
 				}
 			})
@@ -120,7 +120,7 @@ func TestATrimmedLogIsWhole(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		now := time.Now()
 		for i := range 1300 { // more than two batches
-			if err := db.WriteDeed(deed(t, "team_a", "run.started", now.Add(time.Duration(i-1300)*time.Hour))); err != nil {
+			if err := db.WritePending(pending(t, "team_a", "run.started", now.Add(time.Duration(i-1300)*time.Hour))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -142,7 +142,7 @@ func TestATrimmedLogIsWhole(t *testing.T) {
 		if _, err := db.TrimAudit(t.Context(), now.Add(time.Hour)); err != nil { // all of it
 			t.Fatal(err)
 		}
-		if err := db.WriteDeed(deed(t, "team_a", "run.started", now)); err != nil {
+		if err := db.WritePending(pending(t, "team_a", "run.started", now)); err != nil {
 			t.Fatal(err)
 		}
 		if problem, n := whole(t, db, "team_a"); problem != "" || n != 1 {

@@ -89,7 +89,7 @@ func (db *DB) CancelOrder(ctx context.Context, id string) error {
 }
 
 // ApplyPayment applies an event of a provider. Facts are kept on the order, the largest
-// refund and the newest word on a dispute; then the ledger is brought in line
+// refund and the newest state of a dispute; then the ledger is brought in line
 // with them. So events may come twice, at once and in any order.
 func (db *DB) ApplyPayment(ctx context.Context, e billing.PaymentEvent, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {

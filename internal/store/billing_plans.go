@@ -86,9 +86,9 @@ func (db *DB) applyPlanEvent(ctx context.Context, e billing.PaymentEvent, now ti
 
 func (db *DB) subscriptions(ctx context.Context, team ids.Team) ([]billing.Subscription, error) {
 	return all(ctx, db, func(r *sql.Rows, s *billing.Subscription) error {
-		var told int64
-		err := r.Scan(&s.ID, &s.Plan, &s.State, &s.Before, &s.Began, &s.Ended, &told)
-		s.EventAt = fromMicros(told)
+		var eventAt int64
+		err := r.Scan(&s.ID, &s.Plan, &s.State, &s.Before, &s.Began, &s.Ended, &eventAt)
+		s.EventAt = fromMicros(eventAt)
 		return err
 	}, `SELECT id, plan, state, state_before, began, ended, told_at FROM team_subscriptions WHERE team_id = $1`, team)
 }

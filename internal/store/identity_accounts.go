@@ -44,7 +44,7 @@ func (db *DB) SignUp(ctx context.Context, a builtin.NewAccount) error {
 			}
 		}
 		if a.OneTimeToken != nil {
-			if err := tx.InsertOneTimeToken(ctx, *a.OneTimeToken, &a.Letter, a.CreatedAt); err != nil {
+			if err := tx.InsertOneTimeToken(ctx, *a.OneTimeToken, &a.Mail, a.CreatedAt); err != nil {
 				return err
 			}
 		}

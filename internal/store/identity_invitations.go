@@ -31,10 +31,10 @@ func (db *DB) InsertInvitation(ctx context.Context, in builtin.SentInvitation) e
 		if err != nil {
 			return err
 		}
-		if err := tx.insertInvitation(ctx, in); err != nil || in.Letter == nil {
+		if err := tx.insertInvitation(ctx, in); err != nil || in.Mail == nil {
 			return err
 		}
-		return tx.insertMail(ctx, *in.Letter, in.SentAt)
+		return tx.insertMail(ctx, *in.Mail, in.SentAt)
 	})
 }
 
@@ -62,7 +62,7 @@ func (db *DB) insertInvitation(ctx context.Context, in builtin.SentInvitation) e
 }
 
 func mailedAt(in builtin.SentInvitation) any {
-	if in.Letter == nil {
+	if in.Mail == nil {
 		return nil
 	}
 	return micros(in.SentAt)
@@ -81,10 +81,10 @@ func (db *DB) RenewInvitation(ctx context.Context, in builtin.SentInvitation) er
 		if n == 0 {
 			return fault.Conflict("this invitation is not open any more")
 		}
-		if in.Letter == nil {
+		if in.Mail == nil {
 			return nil
 		}
-		return tx.insertMail(ctx, *in.Letter, in.SentAt)
+		return tx.insertMail(ctx, *in.Mail, in.SentAt)
 	})
 }
 

@@ -62,7 +62,7 @@ func (db *DB) DecideDevice(ctx context.Context, userHash string, user ids.User, 
 // PollDevice keeps what poll makes of the request, and opens a grant when it
 // says nothing against it.
 func (db *DB) PollDevice(ctx context.Context, deviceHash, client string, t builtin.NewTokens, poll func(builtin.Device) (builtin.Device, error)) error {
-	var told error
+	var answer error
 	err := db.inTx(ctx, func(tx *DB) error {
 		if err := tx.lock(ctx, "oauth device "+deviceHash); err != nil {
 			return err
@@ -71,7 +71,7 @@ func (db *DB) PollDevice(ctx context.Context, deviceHash, client string, t built
 		if err != nil {
 			return err
 		}
-		if d, told = poll(d); told != nil {
+		if d, answer = poll(d); answer != nil {
 			_, err := tx.q.ExecContext(ctx, `UPDATE oauth_devices SET pause = $1, polled_at = $2 WHERE device_hash = $3`,
 				d.Pause.Microseconds(), micros(d.PolledAt), deviceHash)
 			return err
@@ -85,5 +85,5 @@ func (db *DB) PollDevice(ctx context.Context, deviceHash, client string, t built
 	if err != nil {
 		return err
 	}
-	return told
+	return answer
 }

@@ -14,7 +14,7 @@ import (
 
 // InsertOneTimeToken adds a one-time token in place of others for the same, with the mail that
 // contains it.
-func (db *DB) InsertOneTimeToken(ctx context.Context, s builtin.OneTimeToken, letter *mails.Message, now time.Time) error {
+func (db *DB) InsertOneTimeToken(ctx context.Context, s builtin.OneTimeToken, message *mails.Message, now time.Time) error {
 	if s.Purpose == builtin.ForSecondFactor {
 		ctx = audit.Without(ctx) // nobody is signed in yet
 	}
@@ -24,31 +24,31 @@ func (db *DB) InsertOneTimeToken(ctx context.Context, s builtin.OneTimeToken, le
 		}
 		_, err := tx.q.ExecContext(ctx, `INSERT INTO slips (token_hash, user_id, purpose, expires_at) VALUES ($1, $2, $3, $4)`,
 			s.Hash, s.User, s.Purpose, micros(s.ExpiresAt))
-		if err != nil || letter == nil {
+		if err != nil || message == nil {
 			return err
 		}
-		return tx.insertMail(ctx, *letter, now)
+		return tx.insertMail(ctx, *message, now)
 	})
 }
 
 // InsertResetToken adds a one-time token and its mail for whoever has the address. The
 // statements are the same, and are committed, whether there is somebody or
 // not, so that the time it takes reveals nothing.
-func (db *DB) InsertResetToken(ctx context.Context, s builtin.OneTimeToken, letter mails.Message, now time.Time) error {
+func (db *DB) InsertResetToken(ctx context.Context, s builtin.OneTimeToken, message mails.Message, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		const reachable = `FROM users WHERE email = $1 AND disabled_at IS NULL`
-		_, err := tx.q.ExecContext(ctx, `DELETE FROM slips WHERE purpose = $2 AND user_id IN (SELECT id `+reachable+`)`, letter.To, s.Purpose)
+		_, err := tx.q.ExecContext(ctx, `DELETE FROM slips WHERE purpose = $2 AND user_id IN (SELECT id `+reachable+`)`, message.To, s.Purpose)
 		if err != nil {
 			return err
 		}
 		n, err := tx.changed(ctx, `
 			INSERT INTO slips (token_hash, user_id, purpose, expires_at)
-			SELECT CAST($2 AS TEXT), id, CAST($3 AS TEXT), CAST($4 AS BIGINT) `+reachable, letter.To, s.Hash, s.Purpose, micros(s.ExpiresAt))
+			SELECT CAST($2 AS TEXT), id, CAST($3 AS TEXT), CAST($4 AS BIGINT) `+reachable, message.To, s.Hash, s.Purpose, micros(s.ExpiresAt))
 		if err != nil {
 			return err
 		}
-		letter.Void = n == 0
-		return tx.insertMail(ctx, letter, now)
+		message.Void = n == 0
+		return tx.insertMail(ctx, message, now)
 	})
 }
 
@@ -60,16 +60,16 @@ func (db *DB) OneTimeToken(ctx context.Context, hash string, purpose builtin.Pur
 		SELECT user_id, expires_at FROM slips WHERE token_hash = $1 AND purpose = $2 AND expires_at > $3`, hash, purpose, micros(now)).
 		Scan(&s.User, &expires)
 	s.ExpiresAt = fromMicros(expires)
-	return s, db.asFault(err, "slip")
+	return s, db.asFault(err, "link")
 }
 
-// useSlip takes a oneTime that still works out of the world.
+// useOneTimeToken deletes a one-time token that still works.
 func (db *DB) useOneTimeToken(ctx context.Context, hash string, purpose builtin.Purpose, now time.Time) (ids.User, error) {
 	var user ids.User
 	err := db.q.QueryRowContext(ctx, `
 		DELETE FROM slips WHERE token_hash = $1 AND purpose = $2 AND expires_at > $3 RETURNING user_id`, hash, purpose, micros(now)).Scan(&user)
 	actor(ctx, user)
-	return user, db.asFault(err, "slip")
+	return user, db.asFault(err, "link")
 }
 
 // markVerified notes that an address is a person's own. Credits that waited
@@ -92,7 +92,7 @@ func (db *DB) markVerified(ctx context.Context, user ids.User, now time.Time) er
 	return nil
 }
 
-// VerifyEmail notes that a person has read the mail with the oneTime.
+// VerifyEmail notes that a person has read the mail with the one-time token.
 func (db *DB) VerifyEmail(ctx context.Context, tokenHash string, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		user, err := tx.useOneTimeToken(ctx, tokenHash, builtin.ForVerifying, now)
@@ -103,7 +103,7 @@ func (db *DB) VerifyEmail(ctx context.Context, tokenHash string, now time.Time) 
 	})
 }
 
-// ResetPassword sets the password of who has the oneTime, whose address that
+// ResetPassword sets the password of who has the one-time token, whose address that
 // proves, and ends all they are signed in with.
 func (db *DB) ResetPassword(ctx context.Context, tokenHash, passwordHash string, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
@@ -137,7 +137,7 @@ func (db *DB) ChangePassword(ctx context.Context, user ids.User, passwordHash st
 	})
 }
 
-// Complete uses a oneTime up and adds the session it was for.
+// Complete uses a one-time token up and adds the session it was for.
 func (db *DB) Complete(ctx context.Context, tokenHash string, s builtin.Session) error {
 	actor(ctx, s.User)
 	return db.inTx(ctx, func(tx *DB) error {

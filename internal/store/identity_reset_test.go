@@ -67,17 +67,17 @@ func TestAResetTakesTheSameStatementsForWhoHasAnAccountAndWhoHasNone(t *testing.
 		}
 		claimed, err := db.ClaimMails(t.Context(), 10, now, time.Minute)
 		if err != nil || len(claimed) != 1 {
-			t.Fatalf("%d letters, %v", len(claimed), err)
+			t.Fatalf("%d mails, %v", len(claimed), err)
 		}
 		return heard, claimed[0]
 	}
-	known, letter := ask("ada@example.org")
+	known, message := ask("ada@example.org")
 	unknown, void := ask("nobody@example.org")
 	if diff := cmp.Diff(known, unknown); diff != "" || len(known) < 3 {
 		t.Errorf("%d statements; they differ:\n%s", len(known), diff)
 	}
-	if letter.Void || !void.Void {
-		t.Errorf("void: %v for who has an account, %v for who has none", letter.Void, void.Void)
+	if message.Void || !void.Void {
+		t.Errorf("void: %v for who has an account, %v for who has none", message.Void, void.Void)
 	}
 	if _, err := db.OneTimeToken(t.Context(), "hash of ada@example.org", builtin.ForResetting, now); err != nil {
 		t.Error(err)

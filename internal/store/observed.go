@@ -8,21 +8,21 @@ import (
 // observed reports each statement before it is executed.
 type observed struct {
 	querier
-	tell func(statement string)
+	report func(statement string)
 }
 
 func (o observed) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	o.tell(query)
+	o.report(query)
 	return o.querier.ExecContext(ctx, query, args...)
 }
 
 func (o observed) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	o.tell(query)
+	o.report(query)
 	return o.querier.QueryContext(ctx, query, args...)
 }
 
 func (o observed) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	o.tell(query)
+	o.report(query)
 	return o.querier.QueryRowContext(ctx, query, args...)
 }
 

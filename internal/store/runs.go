@@ -64,14 +64,14 @@ func (db *DB) mayRun(ctx context.Context, r runs.Run) error {
 }
 
 func (db *DB) acceptRun(ctx context.Context, r runs.Run, hold credits.Amount) error {
-	told, err := db.insertRun(ctx, &r)
+	notify, err := db.insertRun(ctx, &r)
 	if err != nil {
 		return err
 	}
 	if err := db.holdFor(ctx, r.Team, string(r.ID), r.Invite != "", hold, r.CreatedAt); err != nil {
 		return err
 	}
-	if told {
+	if notify {
 		if err := db.announce(ctx, r, 1, lifecycle.RunQueued, r.CreatedAt); err != nil {
 			return err
 		}
@@ -79,8 +79,8 @@ func (db *DB) acceptRun(ctx context.Context, r runs.Run, hold credits.Amount) er
 	return db.insertEvents(ctx, r.ID, 1, runs.Event{Type: lifecycle.RunQueued, At: r.CreatedAt, Message: "the run waits for its turn"})
 }
 
-func (db *DB) insertRun(ctx context.Context, r *runs.Run) (told bool, err error) {
-	if r.Number, told, err = db.nextRunNumber(ctx, r.Team, r.Workflow); err != nil {
+func (db *DB) insertRun(ctx context.Context, r *runs.Run) (notify bool, err error) {
+	if r.Number, notify, err = db.nextRunNumber(ctx, r.Team, r.Workflow); err != nil {
 		return false, err
 	}
 	_, err = db.q.ExecContext(ctx, `
@@ -90,12 +90,12 @@ func (db *DB) insertRun(ctx context.Context, r *runs.Run) (told bool, err error)
 		r.ID, r.Team, r.Workflow, r.WorkflowName, r.Revision, string(r.Definition), string(r.Parameters), string(r.Inputs),
 		r.Size.VCPU, r.Size.RAMGB, r.Size.GPU, r.Price, r.Starter.Type, r.Starter.ID, r.Starter.Name, r.RetryOf,
 		lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite, r.Number, r.Name, r.Note, tagsText(r.Tags), r.Sweep, r.Traceparent, writeNeeds(r.Needs), r.For)
-	return told, db.asFault(err, "run")
+	return notify, db.asFault(err, "run")
 }
 
-// tell appends events to a run's log. The row counts them, so that their
+// appendEvents appends events to a run's log. The row counts them, so that their
 // numbers have no gap and no repeat, whoever writes.
-func (db *DB) tell(ctx context.Context, id ids.Run, events ...runs.Event) error {
+func (db *DB) appendEvents(ctx context.Context, id ids.Run, events ...runs.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (db *DB) CancelRun(ctx context.Context, team ids.Team, id ids.Run, by runs.
 			if _, err := tx.changed(ctx, `UPDATE runs SET cancel_requested = $1 WHERE id = $2`, micros(now), id); err != nil {
 				return err
 			}
-			return tx.tell(ctx, id, runs.Event{Type: lifecycle.RunCancelRequested, At: now, Message: by.Name + " asked for the run to be cancelled"})
+			return tx.appendEvents(ctx, id, runs.Event{Type: lifecycle.RunCancelRequested, At: now, Message: by.Name + " asked for the run to be cancelled"})
 		}
 		return nil
 	})
@@ -226,22 +226,22 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 	}
 	last.Events = append(slices.Clone(last.Events), runs.Event{Type: lifecycle.Ended(e.Status), At: now, Message: e.Message})
 	cost := r.Costs(now)
-	var told bool
+	var notify bool
 	err := db.q.QueryRowContext(ctx, `
 		UPDATE runs SET status = $1, error_code = $2, error_message = $3, finished_at = $4, credits_used = $5, billed = $6,
 			billed_since = NULL, owner = '', lease_until = 0, done_nodes = $7, progress = CASE WHEN $1 = 'completed' THEN 100 ELSE $8 + 0 END,
 			seq = seq + $9, log_size = log_size + $10
 		WHERE id = $11
-		RETURNING seq, log_size, `+hooked("runs"),
+		RETURNING seq, log_size, `+hasWebhooks("runs"),
 		e.Status, e.Code, e.Message, micros(now), cost, r.Took(now).Microseconds(), r.DoneNodes, r.Progress,
-		len(last.Events), last.LogSize(), r.ID).Scan(&r.Seq, &r.LogSize, &told)
+		len(last.Events), last.LogSize(), r.ID).Scan(&r.Seq, &r.LogSize, &notify)
 	if err != nil {
 		return err
 	}
 	if err := db.writeStep(ctx, r, last, now); err != nil {
 		return err
 	}
-	if told {
+	if notify {
 		ended := r
 		ended.Status, ended.ErrorCode, ended.ErrorMessage, ended.FinishedAt, ended.CreditsUsed = e.Status, e.Code, e.Message, now, cost
 		if err := db.announce(ctx, ended, r.Seq, lifecycle.Ended(e.Status), now); err != nil {

@@ -150,16 +150,16 @@ func (db *DB) addUsage(ctx context.Context, r runs.Run, now time.Time) error {
 
 // take makes a worker the run's owner under a new fence.
 func (db *DB) take(ctx context.Context, id ids.Run, owner string, now, until time.Time) (r runs.Run, err error) {
-	var told bool
+	var notify bool
 	err = scanWhole(db.q.QueryRowContext(ctx, `
 		UPDATE runs SET status = 'running', owner = $1, fence = fence + 1, lease_until = $2, started_at = COALESCE(started_at, $3), claimed_at = $3,
 			preparing_by = '', preparing = '', seq = seq + 1
 		WHERE id = $4
-		RETURNING `+wholeColumns+`, `+hooked("runs"), owner, micros(until), micros(now), id), &r, &told)
+		RETURNING `+wholeColumns+`, `+hasWebhooks("runs"), owner, micros(until), micros(now), id), &r, &notify)
 	if err != nil {
 		return r, err
 	}
-	if told {
+	if notify {
 		if err := db.announce(ctx, r, r.Seq, lifecycle.RunStarted, now); err != nil {
 			return r, err
 		}

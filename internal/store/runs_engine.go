@@ -12,7 +12,7 @@ import (
 
 // AppendEvents appends events of a run that this worker executes.
 func (db *DB) AppendEvents(ctx context.Context, id ids.Run, fence int64, events ...runs.Event) error {
-	return db.fenced(ctx, id, fence, func(tx *DB, _ runs.Run) error { return tx.tell(ctx, id, events...) })
+	return db.fenced(ctx, id, fence, func(tx *DB, _ runs.Run) error { return tx.appendEvents(ctx, id, events...) })
 }
 
 // EndRun writes the terminal state of a run that this worker executes, its
@@ -49,7 +49,7 @@ func (db *DB) RequeueRun(ctx context.Context, id ids.Run, fence int64, l runs.Lo
 		if err := tx.addUsage(ctx, r, now); err != nil {
 			return err
 		}
-		return tx.tell(ctx, id, runs.Event{Type: lifecycle.RunRequeued, At: now, Message: "the worker was lost; the run waits for another one"})
+		return tx.appendEvents(ctx, id, runs.Event{Type: lifecycle.RunRequeued, At: now, Message: "the worker was lost; the run waits for another one"})
 	})
 }
 

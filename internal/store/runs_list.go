@@ -18,12 +18,12 @@ import (
 // nextRunNumber counts a run of a workflow. The row is ours until the
 // transaction ends, and what is taken back leaves no gap. Told is whether the
 // team has webhooks.
-func (db *DB) nextRunNumber(ctx context.Context, team ids.Team, workflow ids.Workflow) (n int64, told bool, err error) {
+func (db *DB) nextRunNumber(ctx context.Context, team ids.Team, workflow ids.Workflow) (n int64, notify bool, err error) {
 	err = db.q.QueryRowContext(ctx, `
 		INSERT INTO run_numbers (workflow_id, team_id, newest) VALUES ($1, $2, 1)
 		ON CONFLICT (workflow_id) DO UPDATE SET newest = run_numbers.newest + 1
-		RETURNING newest, `+hooked("run_numbers"), workflow, team).Scan(&n, &told)
-	return n, told, err
+		RETURNING newest, `+hasWebhooks("run_numbers"), workflow, team).Scan(&n, &notify)
+	return n, notify, err
 }
 
 // tagsText is how tags are kept. They have no quotation marks in them, so that

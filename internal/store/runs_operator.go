@@ -62,6 +62,6 @@ func (db *DB) ReturnRun(ctx context.Context, id ids.Run, fence int64, now time.T
 		if err := tx.addUsage(ctx, r, now); err != nil {
 			return err
 		}
-		return tx.tell(ctx, id, runs.Event{Type: lifecycle.RunRequeued, At: now, Message: "the operator put the run back into the queue"})
+		return tx.appendEvents(ctx, id, runs.Event{Type: lifecycle.RunRequeued, At: now, Message: "the operator put the run back into the queue"})
 	})
 }

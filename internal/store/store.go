@@ -161,7 +161,7 @@ func (db *DB) inTx(ctx context.Context, fn func(tx *DB) error) error {
 	if db.fence != 0 {
 		fn = db.underFence(ctx, fn)
 	}
-	do, committed := withDeed(ctx, fn)
+	do, committed := withAudit(ctx, fn)
 	err := db.anyTx(ctx, do)
 	if err == nil {
 		committed()
@@ -242,7 +242,7 @@ func (db *DB) lock(ctx context.Context, key string) error {
 	return db.dialect.lockKey(ctx, db.q, key)
 }
 
-// asFault turns what a driver says into the product's words. Anything it
+// asFault turns an error of the driver into a fault. Anything it
 // does not know passes through and becomes an internal error.
 func (db *DB) asFault(err error, what string) error {
 	switch {

@@ -148,7 +148,7 @@ func invitation(host builtin.NewAccount, email string) builtin.SentInvitation {
 			InvitedByName: host.Name, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour),
 		},
 		TokenHash: string(id), SentAt: noon,
-		Letter: &mails.Message{ID: string(id), To: email, Subject: "come", Text: "a secret link"},
+		Mail: &mails.Message{ID: string(id), To: email, Subject: "come", Text: "a secret link"},
 	}
 }
 
@@ -251,7 +251,7 @@ func TestLettersAreSealedAndClaimedOnce(t *testing.T) {
 			}
 		}
 		if len(seen) != 20 {
-			t.Errorf("%d letters were claimed, want 20", len(seen))
+			t.Errorf("%d mails were claimed, want 20", len(seen))
 		}
 		again, err := db.ClaimMails(ctx, 50, noon.Add(2*time.Minute), time.Minute)
 		if err != nil || len(again) != 20 {

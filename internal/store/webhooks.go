@@ -145,9 +145,9 @@ func (db *DB) Resend(ctx context.Context, team ids.Team, id ids.Webhook, deliver
 	return err
 }
 
-// hooked is whether a team has somebody to tell of its events, as part of a
+// hasWebhooks is whether a team has webhooks for its events, as part of a
 // statement that writes one: most have nobody, and pay nothing for those who do.
-func hooked(table string) string {
+func hasWebhooks(table string) string {
 	return `EXISTS (SELECT 1 FROM webhooks h WHERE h.team_id = ` + table + `.team_id AND h.enabled)`
 }
 

@@ -18,9 +18,9 @@ import (
 	"github.com/millrace/millrace/internal/cli/session"
 )
 
-// Desk is a person's end of the line: a world whose waits take no time.
-type Desk struct {
-	screen.World
+// Terminal is where a person types: a console whose waits take no time.
+type Terminal struct {
+	screen.Console
 	Printed, Errors *bytes.Buffer
 	Folder          string
 	Vars            map[string]string
@@ -31,11 +31,11 @@ type Desk struct {
 	OnBrowse func(url string) error
 }
 
-// New is a desk in a folder of its own.
-func New(t *testing.T) *Desk {
+// New is a terminal in a folder of its own.
+func New(t *testing.T) *Terminal {
 	t.Helper()
-	d := &Desk{Printed: &bytes.Buffer{}, Errors: &bytes.Buffer{}, Folder: filepath.Join(t.TempDir(), "millrace"), Vars: map[string]string{}, Clock: time.Now()}
-	d.World = screen.World{
+	d := &Terminal{Printed: &bytes.Buffer{}, Errors: &bytes.Buffer{}, Folder: filepath.Join(t.TempDir(), "millrace"), Vars: map[string]string{}, Clock: time.Now()}
+	d.Console = screen.Console{
 		Ctx: t.Context(), In: strings.NewReader(""), Out: d.Printed, Err: d.Errors, Version: "test",
 		Env: func(name string) string { return d.Vars[name] }, Now: d.Time, Sleep: d.sleep,
 		Browse: func(url string) error { return d.OnBrowse(url) },
@@ -45,14 +45,14 @@ func New(t *testing.T) *Desk {
 }
 
 // Time is what the clock says.
-func (d *Desk) Time() time.Time {
+func (d *Terminal) Time() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.Clock
 }
 
 // sleep moves the clock.
-func (d *Desk) sleep(ctx context.Context, pause time.Duration) error {
+func (d *Terminal) sleep(ctx context.Context, pause time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.Slept = append(d.Slept, pause)
@@ -61,7 +61,7 @@ func (d *Desk) sleep(ctx context.Context, pause time.Duration) error {
 }
 
 // SignedIn keeps a grant for the server.
-func (d *Desk) SignedIn(t *testing.T, server string, g line.Grant) {
+func (d *Terminal) SignedIn(t *testing.T, server string, g line.Grant) {
 	t.Helper()
 	err := line.Credentials{Folder: d.Folder}.Update(func(ring *line.Keyring) error {
 		ring.Current, ring.Servers[server] = server, &g
@@ -73,10 +73,10 @@ func (d *Desk) SignedIn(t *testing.T, server string, g line.Grant) {
 }
 
 // Session opens one on the server, with a token that is never renewed.
-func (d *Desk) Session(t *testing.T, server string) *session.Session {
+func (d *Terminal) Session(t *testing.T, server string) *session.Session {
 	t.Helper()
 	d.SignedIn(t, server, line.Grant{Token: "oat_1"})
-	s, err := session.Flags{}.Open(d.World)
+	s, err := session.Flags{}.Open(d.Console)
 	if err != nil {
 		t.Fatal(err)
 	}

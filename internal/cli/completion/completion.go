@@ -41,7 +41,7 @@ complete -c millrace -a '(set -l typed (commandline -opc)[2..-1] (commandline -c
 }
 
 // Run prints a script, or for a script what may come next.
-func (c *Command) Run(w screen.World, parsed *kong.Context) error {
+func (c *Command) Run(w screen.Console, parsed *kong.Context) error {
 	if c.Shell != "words" {
 		_, err := fmt.Fprint(w.Out, completionScripts[c.Shell])
 		return err

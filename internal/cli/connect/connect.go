@@ -13,7 +13,7 @@ import (
 
 // Session is somebody at a server.
 type Session struct {
-	screen.World
+	screen.Console
 	API     *client.ClientWithResponses
 	Emit    func(data any, people func()) error // as JSON, or for people
 	Explain func(error) error

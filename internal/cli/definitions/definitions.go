@@ -20,7 +20,7 @@ import (
 const maxDefinition = 8 << 20 // bytes; the server takes no more
 
 // ReadWorkflow reads a bare definition or an exported workflow.
-func ReadWorkflow(w screen.World, path, name string) (api.NewWorkflow, error) {
+func ReadWorkflow(w screen.Console, path, name string) (api.NewWorkflow, error) {
 	var file struct {
 		Exported
 		Nodes json.RawMessage `json:"nodes"`
@@ -54,7 +54,7 @@ func ReadWorkflow(w screen.World, path, name string) (api.NewWorkflow, error) {
 }
 
 // ReadSmall reads a file, or standard input for -, of at most so many bytes.
-func ReadSmall(w screen.World, path string, most int64) ([]byte, error) {
+func ReadSmall(w screen.Console, path string, most int64) ([]byte, error) {
 	in := w.In
 	if path != "-" {
 		f, err := os.Open(path)
@@ -127,7 +127,7 @@ func ReadGraph(definition json.RawMessage) (Graph, error) {
 }
 
 // Describe shows a definition's parameters, inputs and nodes.
-func Describe(w screen.World, definition json.RawMessage) {
+func Describe(w screen.Console, definition json.RawMessage) {
 	g, err := ReadGraph(definition)
 	if err != nil {
 		w.Say("\n%v", err)

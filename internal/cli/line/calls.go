@@ -35,7 +35,7 @@ type Signer interface {
 
 // Calls sends requests for somebody, and again where that is safe.
 type Calls struct {
-	screen.World
+	screen.Console
 	HTTP *http.Client
 	As   Signer // nil: nobody
 	Team string // id; empty: the server's choice

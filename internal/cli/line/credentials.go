@@ -38,7 +38,7 @@ type Keyring struct {
 type Credentials struct{ Folder string }
 
 // Kept reads the person's credentials.
-func Kept(w screen.World) (Keyring, Credentials, error) {
+func Kept(w screen.Console) (Keyring, Credentials, error) {
 	folder, err := w.Config()
 	if err != nil {
 		return Keyring{}, Credentials{}, fmt.Errorf("there is no folder for settings: %w", err)

@@ -25,7 +25,7 @@ const (
 
 // InBrowser asks in the browser: authorization code with PKCE, answered to
 // a port of this machine (RFC 8252).
-func InBrowser(w screen.World, server string) (Grant, error) {
+func InBrowser(w screen.Console, server string) (Grant, error) {
 	ctx, cancel := context.WithTimeout(w.Ctx, loginTime)
 	defer cancel()
 	// A server that does not speak OAuth says so now rather than in the browser.
@@ -135,7 +135,7 @@ func callbacks(state string, answers chan<- callback) http.Handler {
 }
 
 // OnDevice asks on another device, for machines without a browser (RFC 8628).
-func OnDevice(w screen.World, server string) (Grant, error) {
+func OnDevice(w screen.Console, server string) (Grant, error) {
 	c, err := client.New(server, client.WithHTTPClient(Checked{HTTPClient()}))
 	if err != nil {
 		return Grant{}, err
@@ -175,7 +175,7 @@ func OnDevice(w screen.World, server string) (Grant, error) {
 
 // exchange turns a grant of OAuth into tokens. It is never tried twice: a code
 // works once.
-func exchange(ctx context.Context, w screen.World, server string, in api.OAuthTokenRequest) (Grant, error) {
+func exchange(ctx context.Context, w screen.Console, server string, in api.OAuthTokenRequest) (Grant, error) {
 	c, err := client.New(server, client.WithHTTPClient(Checked{HTTPClient()}))
 	if err != nil {
 		return Grant{}, err
@@ -191,7 +191,7 @@ func exchange(ctx context.Context, w screen.World, server string, in api.OAuthTo
 
 // SignOut ends a sign-in at the server. A token that was handed in belongs to
 // somebody else's session and is left alone.
-func SignOut(w screen.World, server string, g Grant) error {
+func SignOut(w screen.Console, server string, g Grant) error {
 	c, err := client.New(server, client.WithHTTPClient(HTTPClient()))
 	if err != nil {
 		return err

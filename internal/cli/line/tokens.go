@@ -19,7 +19,7 @@ const margin = 30 * time.Second
 // KeptToken is the token of the credentials file. It is renewed before it
 // ends, by the session's cookie or by OAuth's refresh token.
 type KeptToken struct {
-	screen.World
+	screen.Console
 	Keep   Credentials
 	Server string
 	Grant  Grant
@@ -39,7 +39,7 @@ func (k *KeptToken) renewed(ctx context.Context, refused string) (string, error)
 			return fmt.Errorf("not signed in to %s: run millrace login", k.Server)
 		}
 		if kept.Token == refused && kept.renewable() { // else another process was first
-			if err := renew(ctx, k.World, k.Server, kept); err != nil {
+			if err := renew(ctx, k.Console, k.Server, kept); err != nil {
 				return err
 			}
 		}
@@ -50,7 +50,7 @@ func (k *KeptToken) renewed(ctx context.Context, refused string) (string, error)
 }
 
 // renew puts a fresh token into g.
-func renew(ctx context.Context, w screen.World, server string, g *Grant) error {
+func renew(ctx context.Context, w screen.Console, server string, g *Grant) error {
 	c, err := client.New(server, client.WithHTTPClient(Checked{HTTPClient()}))
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ type runsCompare struct {
 }
 
 // Run prints what is different, and what that did.
-func (c *runsCompare) Run(w screen.World) error {
+func (c *runsCompare) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ type runsItems struct {
 }
 
 // Run lists the items of a scatter, failed ones first.
-func (c *runsItems) Run(w screen.World) error {
+func (c *runsItems) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

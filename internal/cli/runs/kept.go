@@ -22,7 +22,7 @@ type runsKept struct {
 }
 
 // Run lists what is kept, or fetches it.
-func (c *runsKept) Run(w screen.World) error {
+func (c *runsKept) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ type logPlace struct {
 }
 
 // Run prints the log from its beginning. With --json it is one object a page.
-func (c *Logs) Run(w screen.World) error {
+func (c *Logs) Run(w screen.Console) error {
 	if c.Shard != 0 && c.Node == "" {
 		return errors.New("--shard needs --node")
 	}

@@ -25,7 +25,7 @@ type outputsList struct {
 }
 
 // Run lists what is verified so far.
-func (c *outputsList) Run(w screen.World) error {
+func (c *outputsList) Run(w screen.Console) error {
 	s, id, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ type outputsDownload struct {
 }
 
 // Run prints the path of each file that is there, whole and checked.
-func (c *outputsDownload) Run(w screen.World) error {
+func (c *outputsDownload) Run(w screen.Console) error {
 	s, id, err := c.at(c.Flags, w)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ type runsRename struct {
 }
 
 // Run changes what is named and leaves the rest.
-func (c *runsRename) Run(w screen.World) error {
+func (c *runsRename) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

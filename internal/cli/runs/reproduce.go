@@ -21,7 +21,7 @@ type runsReproduce struct {
 }
 
 // Run fetches what a step was given, and writes how to do it again.
-func (c *runsReproduce) Run(w screen.World) error {
+func (c *runsReproduce) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ type watchFlags struct {
 
 // Run submits under one key, so that however often the call is repeated, one
 // run is started.
-func (c *Start) Run(w screen.World) error {
+func (c *Start) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

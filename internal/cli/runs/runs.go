@@ -49,7 +49,7 @@ type runsList struct {
 }
 
 // Run lists the newest first.
-func (c *runsList) Run(w screen.World) error {
+func (c *runsList) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (a runArg) id(s *session.Session) (string, error) {
 }
 
 // at opens a session and finds the run.
-func (a runArg) at(c session.Flags, w screen.World) (*session.Session, string, error) {
+func (a runArg) at(c session.Flags, w screen.Console) (*session.Session, string, error) {
 	s, err := c.Open(w)
 	if err != nil {
 		return nil, "", err
@@ -175,7 +175,7 @@ type runsView struct {
 }
 
 // Run shows the run as it is now.
-func (c *runsView) Run(w screen.World) error {
+func (c *runsView) Run(w screen.Console) error {
 	s, id, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ type runsWatch struct {
 }
 
 // Run exits as run --watch does.
-func (c *runsWatch) Run(w screen.World) error {
+func (c *runsWatch) Run(w screen.Console) error {
 	s, id, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
@@ -243,7 +243,7 @@ type runsEvents struct {
 }
 
 // Run lists the durable events, all of them.
-func (c *runsEvents) Run(w screen.World) error {
+func (c *runsEvents) Run(w screen.Console) error {
 	s, id, err := c.at(c.Flags, w)
 	if err != nil {
 		return err
@@ -267,7 +267,7 @@ type runsCancel struct {
 }
 
 // Run asks for the end of each; a run that has ended stays as it is.
-func (c *runsCancel) Run(w screen.World) error {
+func (c *runsCancel) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -307,7 +307,7 @@ type runsRetry struct {
 }
 
 // Run starts a new run; parameters that are not named stay as they were.
-func (c *runsRetry) Run(w screen.World) error {
+func (c *runsRetry) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

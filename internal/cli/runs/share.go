@@ -19,7 +19,7 @@ type runsShare struct {
 }
 
 // Run makes a link; its token is shown this once.
-func (c *runsShare) Run(w screen.World) error {
+func (c *runsShare) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ type runsLinks struct {
 }
 
 // Run lists the links to a run's results.
-func (c *runsLinks) Run(w screen.World) error {
+func (c *runsLinks) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ type runsUnshare struct {
 }
 
 // Run ends a link at once.
-func (c *runsUnshare) Run(w screen.World) error {
+func (c *runsUnshare) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

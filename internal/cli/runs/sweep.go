@@ -44,7 +44,7 @@ type runsSweep struct {
 }
 
 // Run prints a sweep's runs as a table.
-func (c *runsSweep) Run(w screen.World) error {
+func (c *runsSweep) Run(w screen.Console) error {
 	s, err := c.Open(w)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // watch follows a run to its end and returns how it ended: nil only when it
 // completed.
 func watch(s *session.Session, run string, logs bool) error {
-	v := &view{Session: s, run: run, bar: screen.NewBar(s.World), logs: logs}
+	v := &view{Session: s, run: run, bar: screen.NewBar(s.Console), logs: logs}
 	if !s.JSON {
 		s.Note("Watching %s; Ctrl-C stops watching, not the run.", run)
 	}

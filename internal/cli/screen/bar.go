@@ -13,7 +13,7 @@ const redraw = 100 * time.Millisecond
 // Bar is the bottom line of a terminal that shows how far something is.
 // Without a terminal it shows nothing.
 type Bar struct {
-	World
+	Console
 	fd    int
 	on    bool
 	line  string
@@ -21,9 +21,9 @@ type Bar struct {
 }
 
 // NewBar makes one that shows nothing yet.
-func NewBar(w World) *Bar {
+func NewBar(w Console) *Bar {
 	fd, on := terminal(w.Err)
-	return &Bar{World: w, fd: fd, on: on && w.Env("TERM") != "dumb"}
+	return &Bar{Console: w, fd: fd, on: on && w.Env("TERM") != "dumb"}
 }
 
 // Show draws the line anew, though not more often than an eye can follow.

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/term"
 )
 
-// World is what a command may touch besides its flags.
-type World struct {
+// Console is what a command may touch besides its flags.
+type Console struct {
 	Ctx     context.Context
 	In      io.Reader
 	Out     io.Writer
@@ -43,7 +43,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // ForPerson reports whether results go to a terminal.
-func (w World) ForPerson() bool {
+func (w Console) ForPerson() bool {
 	_, ok := terminal(w.Out)
 	return ok
 }
@@ -58,32 +58,32 @@ func terminal(stream any) (fd int, ok bool) {
 }
 
 // Interactive reports whether somebody can be asked.
-func (w World) Interactive() bool {
+func (w Console) Interactive() bool {
 	_, in := terminal(w.In)
 	_, out := terminal(w.Err)
 	return in && out
 }
 
 // Note tells a person something that is no result; scripts are spared it.
-func (w World) Note(format string, args ...any) {
+func (w Console) Note(format string, args ...any) {
 	if _, ok := terminal(w.Err); ok {
 		w.Tell(format, args...)
 	}
 }
 
 // Secret asks without showing what is typed; from a pipe it takes a line.
-func (w World) Secret(prompt string) (string, error) { return w.secret(prompt, w.readLine) }
+func (w Console) Secret(prompt string) (string, error) { return w.secret(prompt, w.readLine) }
 
 // SecretText is Secret for a value that may have several lines: from a pipe it
 // takes all there is, up to most bytes, without the last line end.
-func (w World) SecretText(prompt string, most int64) (string, error) {
+func (w Console) SecretText(prompt string, most int64) (string, error) {
 	return w.secret(prompt, func() (string, error) {
 		text, err := io.ReadAll(io.LimitReader(w.In, most))
 		return strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"), err
 	})
 }
 
-func (w World) secret(prompt string, read func() (string, error)) (string, error) {
+func (w Console) secret(prompt string, read func() (string, error)) (string, error) {
 	fd, person := terminal(w.In)
 	if person {
 		before, err := term.GetState(fd)
@@ -106,7 +106,7 @@ func (w World) secret(prompt string, read func() (string, error)) (string, error
 	return text, err
 }
 
-func (w World) readLine() (string, error) {
+func (w Console) readLine() (string, error) {
 	line, err := bufio.NewReader(io.LimitReader(w.In, 64<<10)).ReadString('\n')
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -116,7 +116,7 @@ func (w World) readLine() (string, error) {
 
 // await reads, unless the person leaves first. A read of a terminal cannot be
 // broken off; it ends with the program.
-func (w World) await(read func() (string, error)) (string, error) {
+func (w Console) await(read func() (string, error)) (string, error) {
 	type answer struct {
 		text string
 		err  error
@@ -135,7 +135,7 @@ func (w World) await(read func() (string, error)) (string, error) {
 }
 
 // Sure asks a person; a script must say --yes.
-func (w World) Sure(yes bool, question string) error {
+func (w Console) Sure(yes bool, question string) error {
 	if yes {
 		return nil
 	}

@@ -11,13 +11,13 @@ import (
 )
 
 // Tell prints a line that is no result, beside the results.
-func (w World) Tell(format string, args ...any) { fmt.Fprintf(w.Err, format+"\n", args...) }
+func (w Console) Tell(format string, args ...any) { fmt.Fprintf(w.Err, format+"\n", args...) }
 
 // Say prints a line of the result.
-func (w World) Say(format string, args ...any) { fmt.Fprintf(w.Out, format+"\n", args...) }
+func (w Console) Say(format string, args ...any) { fmt.Fprintf(w.Out, format+"\n", args...) }
 
 // colourful reports whether results may be coloured.
-func (w World) colourful() bool {
+func (w Console) colourful() bool {
 	_, ok := terminal(w.Out)
 	return ok && w.Env("NO_COLOR") == "" && w.Env("TERM") != "dumb"
 }
@@ -30,7 +30,7 @@ var statusColours = map[string]string{
 	"queued": "2", "pending": "2", "skipped": "2",
 }
 
-func (w World) Coloured(text string) string {
+func (w Console) Coloured(text string) string {
 	if code, ok := statusColours[strings.TrimSpace(text)]; ok && w.colourful() {
 		return "\x1b[" + code + "m" + text + "\x1b[0m"
 	}
@@ -41,7 +41,7 @@ const maxCell = 60 // characters
 
 // Table prints aligned columns; the first row is the heading. The last column
 // is never cut: it has room, and it is where ids and sentences stand.
-func (w World) Table(rows [][]string) {
+func (w Console) Table(rows [][]string) {
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
@@ -68,7 +68,7 @@ func (w World) Table(rows [][]string) {
 }
 
 // Facts prints names and values below one another; empty values are left out.
-func (w World) Facts(pairs ...string) {
+func (w Console) Facts(pairs ...string) {
 	width := 0
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
@@ -106,7 +106,7 @@ var colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // LogText is what a command wrote, as a terminal may see it: colours pass,
 // whatever else would steer the terminal does not. Files get it as it is.
-func (w World) LogText(text string) string {
+func (w Console) LogText(text string) string {
 	if _, ok := terminal(w.Out); !ok {
 		return text
 	}
@@ -134,7 +134,7 @@ func (w World) LogText(text string) string {
 }
 
 // Ago says how long ago t was, as people do.
-func (w World) Ago(t time.Time) string {
+func (w Console) Ago(t time.Time) string {
 	d := w.Now().Sub(t)
 	switch {
 	case d < -time.Minute:

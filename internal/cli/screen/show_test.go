@@ -10,7 +10,7 @@ import (
 func TestWhatPeopleRead(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
-	w := screen.World{Now: func() time.Time { return now }}
+	w := screen.Console{Now: func() time.Time { return now }}
 	for ago, want := range map[time.Duration]string{
 		0: "just now", 61 * time.Second: "1 minute ago", 3 * time.Hour: "3 hours ago", 50 * time.Hour: "2 days ago", -7*24*time.Hour + time.Second: "in 7 days",
 	} {

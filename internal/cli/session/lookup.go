@@ -112,7 +112,7 @@ func (s *Session) Workflow(name string) (api.Workflow, error) {
 
 // Folder is where downloads go.
 func (s *Session) Folder(path string, force bool) (*transfer.Folder, error) {
-	f := &transfer.Folder{World: s.World, HTTP: s.Calls.HTTP, Force: force}
+	f := &transfer.Folder{Console: s.Console, HTTP: s.Calls.HTTP, Force: force}
 	return f, f.Open(path)
 }
 
@@ -163,7 +163,7 @@ func (s *Session) File(name string) (found api.File, err error) {
 
 // Apply makes the workflow of this name, or changes it to what the file says.
 func (s *Session) Apply(path, name string) (f api.Workflow, made bool, err error) {
-	in, err := definitions.ReadWorkflow(s.World, path, name)
+	in, err := definitions.ReadWorkflow(s.Console, path, name)
 	if err != nil {
 		return f, false, err
 	}

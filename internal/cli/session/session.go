@@ -25,7 +25,7 @@ type Flags struct {
 
 // Session is a command at work: somebody, at one server, in one team.
 type Session struct {
-	screen.World
+	screen.Console
 	API    *client.ClientWithResponses
 	Calls  *line.Calls
 	Server string
@@ -33,7 +33,7 @@ type Session struct {
 }
 
 // Open is for commands that need somebody to be signed in.
-func (c Flags) Open(w screen.World) (*Session, error) {
+func (c Flags) Open(w screen.Console) (*Session, error) {
 	s, err := c.Visit(w)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (c Flags) Open(w screen.World) (*Session, error) {
 }
 
 // Visit is for commands that work without an account, too.
-func (c Flags) Visit(w screen.World) (*Session, error) {
+func (c Flags) Visit(w screen.Console) (*Session, error) {
 	ring, keep, err := line.Kept(w)
 	if err != nil {
 		return nil, err
@@ -54,14 +54,14 @@ func (c Flags) Visit(w screen.World) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	who := &line.Calls{World: w, HTTP: line.HTTPClient(), Team: c.Team}
+	who := &line.Calls{Console: w, HTTP: line.HTTPClient(), Team: c.Team}
 	if token := w.Env("MILLRACE_TOKEN"); token != "" {
 		who.As = line.GivenToken(token)
 	} else if g := ring.Servers[server]; g != nil {
-		who.As = &line.KeptToken{World: w, Keep: keep, Server: server, Grant: *g}
+		who.As = &line.KeptToken{Console: w, Keep: keep, Server: server, Grant: *g}
 		who.Team = cmp.Or(c.Team, g.Team)
 	}
-	s := &Session{World: w, Calls: who, Server: server, JSON: c.JSON}
+	s := &Session{Console: w, Calls: who, Server: server, JSON: c.JSON}
 	if s.API, err = client.New(server, client.WithHTTPClient(line.Checked{Next: who})); err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (s *Session) Upload(path, contentType string) (api.File, error) {
 	}
 	kind, _, _ := mime.ParseMediaType(cmp.Or(contentType, mime.TypeByExtension(filepath.Ext(path)), "application/octet-stream"))
 	if info.Size() > transfer.LargeFrom {
-		sent, err := transfer.Large{World: s.World, HTTP: s.Calls.HTTP, API: s.API, Server: s.Server + " " + s.Calls.Team, ContentType: kind}.Put(f, info)
+		sent, err := transfer.Large{Console: s.Console, HTTP: s.Calls.HTTP, API: s.API, Server: s.Server + " " + s.Calls.Team, ContentType: kind}.Put(f, info)
 		if err != nil {
 			return sent, fmt.Errorf("%s: %w", path, s.Explain(err))
 		}
@@ -37,7 +37,7 @@ func (s *Session) Upload(path, contentType string) (api.File, error) {
 	if err != nil {
 		return api.File{}, fmt.Errorf("%s: %w", path, s.Explain(err))
 	}
-	sum, err := transfer.Upload{World: s.World, HTTP: s.Calls.HTTP, To: r.JSON200.Data, ContentType: kind}.Put(f, info.Size())
+	sum, err := transfer.Upload{Console: s.Console, HTTP: s.Calls.HTTP, To: r.JSON200.Data, ContentType: kind}.Put(f, info.Size())
 	if err != nil {
 		return api.File{}, fmt.Errorf("%s: %w", path, s.Explain(err))
 	}

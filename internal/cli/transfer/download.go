@@ -27,7 +27,7 @@ const maxTries = 4
 // Folder takes downloads, and nothing beside it is touched: names come from
 // whoever made the files.
 type Folder struct {
-	screen.World
+	screen.Console
 	HTTP  *http.Client
 	Force bool // replace files that differ
 
@@ -180,7 +180,7 @@ func (d *Folder) more(part *os.File, h hash.Hash, have int64, f File) (int64, er
 	default:
 		return have, refusal(resp)
 	}
-	shown := newMeter(d.World, f.Path, have, f.Size)
+	shown := newMeter(d.Console, f.Path, have, f.Size)
 	defer shown.bar.Close()
 	n, err := io.Copy(io.MultiWriter(part, h, shown), io.LimitReader(resp.Body, f.Size-have+1))
 	return have + n, err

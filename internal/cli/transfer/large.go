@@ -31,7 +31,7 @@ const sending = 4
 // Large is a file that is sent in parts. What has arrived stays when the line
 // breaks or the program ends, and the next one goes on from there.
 type Large struct {
-	screen.World
+	screen.Console
 	HTTP        *http.Client
 	API         *client.ClientWithResponses
 	Server      string
@@ -114,7 +114,7 @@ func (u Large) sendMissing(f *os.File, state api.LargeUploadState) error {
 		arrived[p.Number] = true
 		there += p.Size
 	}
-	shown := &sharedMeter{meter: newMeter(u.World, filepath.Base(f.Name()), there, state.Size)}
+	shown := &sharedMeter{meter: newMeter(u.Console, filepath.Base(f.Name()), there, state.Size)}
 	defer shown.meter.bar.Close()
 	group, ctx := errgroup.WithContext(u.Ctx)
 	group.SetLimit(sending)

@@ -18,7 +18,7 @@ type meter struct {
 	before int64 // done when it began
 }
 
-func newMeter(w screen.World, name string, done, total int64) *meter {
+func newMeter(w screen.Console, name string, done, total int64) *meter {
 	return &meter{bar: screen.NewBar(w), name: screen.Clean(name), done: done, total: total, began: w.Now(), before: done}
 }
 

@@ -21,7 +21,7 @@ import (
 
 // Upload is a file on its way to an address.
 type Upload struct {
-	screen.World
+	screen.Console
 	HTTP        *http.Client
 	To          api.PresignedUpload
 	ContentType string
@@ -31,7 +31,7 @@ type Upload struct {
 // returns the hash of what it read.
 func (u Upload) Put(f *os.File, length int64) (sum string, err error) {
 	for try := 1; ; try++ {
-		hash, shown := sha256.New(), newMeter(u.World, filepath.Base(f.Name()), 0, length)
+		hash, shown := sha256.New(), newMeter(u.Console, filepath.Base(f.Name()), 0, length)
 		body := &source{in: io.TeeReader(io.NewSectionReader(f, 0, length), io.MultiWriter(hash, shown))}
 		again, err := u.once(body, length)
 		body.end()

@@ -20,7 +20,7 @@ const MaxUint = 1<<53 - 1
 const maxAnyDepth = 64
 
 // Reader reads one value after another. After the first failure every further
-// value is zero and Err tells, so a caller may read a whole message and ask
+// value is zero and Err says why, so a caller may read a whole message and ask
 // once.
 type Reader struct {
 	rest []byte

@@ -52,7 +52,7 @@ type Doc struct {
 	version uint64
 }
 
-// Size tells how much a document holds, pending parts included. Between two
+// Size is how much a document holds, pending parts included. Between two
 // compactions it only grows.
 type Size struct {
 	Bytes, Structs, Clients, Pending int
@@ -86,7 +86,7 @@ func (d *Doc) Size() Size {
 // Pending reports whether updates arrived that wait for others.
 func (d *Doc) Pending() bool { return len(d.pending.queues)+len(d.pending.deletes) > 0 }
 
-// Version grows with every Apply and Edit that told the document anything
+// Version grows with every Apply and Edit that gave the document anything
 // new, pending parts included, and with no other.
 func (d *Doc) Version() uint64 { return d.version }
 
@@ -130,7 +130,7 @@ func (d *Doc) apply(b []byte, allow func() error) (*transaction, error) {
 	return t, t.commit(u)
 }
 
-// Knows reports whether everything that an update tells is in the document
+// Knows reports whether everything that an update contains is in the document
 // already; what is pending is not. The error is that of Apply.
 func (d *Doc) Knows(b []byte) (bool, error) {
 	u, err := d.decode(b)

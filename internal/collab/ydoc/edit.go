@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/collab/lib0"
 )
 
-// Tx edits a document on the server's behalf. What fails is told by Edit.
+// Tx edits a document on the server's behalf. Edit returns what fails.
 // Positions in a text count UTF-16 code units, as in JavaScript.
 type Tx struct{ t *transaction }
 
@@ -117,7 +117,7 @@ func (tx *Tx) Remove(t Text, at, n int) {
 }
 
 // Replace makes a text read s, and changes no more of it than one stretch, so
-// that what others write elsewhere in it at the same time stays.
+// that what others write in other parts of it at the same time stays.
 func (tx *Tx) Replace(t Text, s string) {
 	s = strings.ToValidUTF8(s, "\ufffd")
 	old := t.String()

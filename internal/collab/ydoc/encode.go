@@ -236,7 +236,7 @@ func (e *encoder) finish(deletes []span) []byte {
 	return w.Bytes()
 }
 
-// write writes an item, and its parent where no neighbour tells it.
+// write writes an item, and its parent where no neighbour gives it.
 func (it *item) write(w *lib0.Writer, root string, parent id) {
 	if it.kind == kindGC {
 		w.Byte(kindGC)

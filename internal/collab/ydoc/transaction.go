@@ -56,7 +56,7 @@ func (u update) same(v update) bool {
 		})
 }
 
-// split tells of an item that was divided, and its content before that.
+// split is an item that was divided, and its content before that.
 type split struct {
 	left, right *item
 	raw         string

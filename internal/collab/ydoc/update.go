@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/collab/lib0"
 )
 
-// block is an item as an update brings it: its neighbours are names yet, and
-// its parent is given only where no neighbour tells it.
+// block is an item as an update brings it: its neighbours are ids still, and
+// its parent is given only where no neighbour gives it.
 type block struct {
 	item
 	root   string // the parent is this root,

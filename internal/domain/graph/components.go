@@ -11,18 +11,18 @@ func (g *Graph) stronglyConnected() [][]*Node {
 			t.visit(n)
 		}
 	}
-	slices.SortFunc(t.knots, func(a, b []*Node) int { return a[0].Index - b[0].Index })
-	return t.knots
+	slices.SortFunc(t.components, func(a, b []*Node) int { return a[0].Index - b[0].Index })
+	return t.components
 }
 
 type tarjan struct {
-	g     *Graph
-	count int
-	seen  []int // when a node was first seen, from 1
-	low   []int // the earliest node on the stack that it reaches
-	open  []bool
-	stack []*Node
-	knots [][]*Node
+	g          *Graph
+	count      int
+	seen       []int // when a node was first seen, from 1
+	low        []int // the earliest node on the stack that it reaches
+	open       []bool
+	stack      []*Node
+	components [][]*Node
 }
 
 // visit recurses no deeper than there are nodes, which is bounded.
@@ -43,14 +43,14 @@ func (t *tarjan) visit(n *Node) {
 		return
 	}
 	first := t.top(n)
-	knot := slices.Clone(t.stack[first:])
+	component := slices.Clone(t.stack[first:])
 	t.stack = t.stack[:first]
-	for _, m := range knot {
+	for _, m := range component {
 		t.open[m.Index] = false
 	}
-	if len(knot) > 1 {
-		slices.SortFunc(knot, func(a, b *Node) int { return a.Index - b.Index })
-		t.knots = append(t.knots, knot)
+	if len(component) > 1 {
+		slices.SortFunc(component, func(a, b *Node) int { return a.Index - b.Index })
+		t.components = append(t.components, component)
 	}
 }
 
@@ -63,14 +63,14 @@ func (t *tarjan) top(n *Node) int {
 	return i
 }
 
-// cycle is a shortest cycle through the first node of a knot.
-func (g *Graph) cycle(knot []*Node) []*Node {
-	inside := make(map[*Node]bool, len(knot))
-	for _, n := range knot {
+// cycle is a shortest cycle through the first node of a component.
+func (g *Graph) cycle(component []*Node) []*Node {
+	inside := make(map[*Node]bool, len(component))
+	for _, n := range component {
 		inside[n] = true
 	}
-	start := knot[0]
-	before := make(map[*Node]*Node, len(knot))
+	start := component[0]
+	before := make(map[*Node]*Node, len(component))
 	for queue := []*Node{start}; len(queue) > 0; queue = queue[1:] {
 		n := queue[0]
 		for _, e := range g.outgoing[n.ID] {
@@ -84,7 +84,7 @@ func (g *Graph) cycle(knot []*Node) []*Node {
 			}
 		}
 	}
-	return []*Node{start} // not reached: every node of a knot is on a cycle
+	return []*Node{start} // not reached: every node of a component is on a cycle
 }
 
 // trail walks back from the end to the start.

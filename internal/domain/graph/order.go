@@ -81,13 +81,13 @@ func (o order) forward(e *Edge) bool {
 	return o.rank[e.source.Index] < o.rank[e.target.Index]
 }
 
-// cycles notes one cycle for each knot of nodes that wait for each other.
+// cycles notes one cycle for each component of nodes that wait for each other.
 func (c *checker) cycles(o order) {
 	if !o.cyclic {
 		return
 	}
-	for _, knot := range c.g.stronglyConnected() {
-		path := c.g.cycle(knot)
+	for _, component := range c.g.stronglyConnected() {
+		path := c.g.cycle(component)
 		last, first := path[len(path)-1], path[0]
 		for _, e := range c.g.outgoing[last.ID] {
 			if e.Target == first.ID {

@@ -130,7 +130,7 @@ func analysisFrame(a ai.Analysis) any {
 	}
 	p := a.Progress
 	if p.Stage == "" {
-		p = ai.Progress{Stage: string(a.Status), Message: "Waiting for a free desk"}
+		p = ai.Progress{Stage: string(a.Status), Message: "Waiting for its turn"}
 	}
 	return map[string]any{"type": "progress", "analysisId": a.ID, "stage": p.Stage, "percent": p.Percent, "message": p.Message}
 }

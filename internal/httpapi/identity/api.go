@@ -14,6 +14,6 @@ type API struct {
 	Identity  identity.System
 	BuiltIn   *builtin.System // nil where another identity system keeps them
 	Providers Providers
-	SendsMail bool // letters reach people; without, they are files for the operator
+	SendsMail bool // mails reach people; without, they are files for the operator
 	Now       func() time.Time
 }

@@ -13,24 +13,24 @@ func (x *Exchange) putOnRecord() {
 	if action == "" {
 		return
 	}
-	d := &audit.Deed{Entry: audit.Entry{
+	entry := &audit.Pending{Entry: audit.Entry{
 		At: x.started, Action: action, Chain: audit.ChainOf(x.Caller.Team), Target: x.target(), Via: x.via(), Address: x.Address(), RequestID: x.ID,
 	}}
 	switch {
 	case x.Caller.Guest != nil:
-		d.Actor = audit.Actor{Type: "guest", ID: x.Caller.Guest.ID, Name: x.Caller.Name}
+		entry.Actor = audit.Actor{Type: "guest", ID: x.Caller.Guest.ID, Name: x.Caller.Name}
 	case x.SignedIn():
-		d.Actor = audit.Actor{Type: "user", ID: string(x.Presence.User.ID), Name: x.Presence.User.Name}
+		entry.Actor = audit.Actor{Type: "user", ID: string(x.Presence.User.ID), Name: x.Presence.User.Name}
 	}
 	if team := x.Request.PathValue("id"); strings.Contains(x.Route.Pattern, "/auth/teams/{id}") {
 		if _, ok := x.Presence.Team(team); ok {
-			d.Chain = team
+			entry.Chain = team
 		}
 	}
 	if action == "team.erased" { // what is on record of a team goes with it, its id too
-		d.Chain, d.Target = audit.Installation, ""
+		entry.Chain, entry.Target = audit.Installation, ""
 	}
-	x.Request = x.Request.WithContext(audit.With(x.Context(), d))
+	x.Request = x.Request.WithContext(audit.With(x.Context(), entry))
 }
 
 // target is what the path or the query names; never what is secret in a path.

@@ -16,6 +16,6 @@ type API struct {
 	Checks    map[string]func(context.Context) error // what readiness asks, by name
 	Runs      *runs.Service
 	Chat      *ai.Chat
-	SendsMail bool // letters reach people; without, they are files for the operator
+	SendsMail bool // mails reach people; without, they are files for the operator
 	App       App
 }

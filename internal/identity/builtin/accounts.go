@@ -92,8 +92,8 @@ func (s *Accounts) SignUp(ctx context.Context, in SignUp, v Visit) (SignedIn, er
 		a.Invitation, a.EmailVerified = hashed(in.Invitation), inv.Proves
 	}
 	if !a.EmailVerified && in.VerifyLink != nil {
-		oneTime, letter := verification(a.User, in.VerifyLink, s.now())
-		a.OneTimeToken, a.Letter = &oneTime, letter
+		oneTime, message := verification(a.User, in.VerifyLink, s.now())
+		a.OneTimeToken, a.Mail = &oneTime, message
 	}
 	a.WaitVerified = s.policy.waitsVerified(a.User)
 	if err := s.accounts.SignUp(ctx, a); err != nil {
@@ -216,7 +216,7 @@ func (s *Accounts) SignIn(ctx context.Context, email, password, code string, v V
 }
 
 // BeginSignIn is SignIn in two steps: where the account has a second factor it
-// gives a oneTime in place of a session, which FinishSignIn takes with the code.
+// gives a one-time token in place of a session, which FinishSignIn takes with the code.
 func (s *Accounts) BeginSignIn(ctx context.Context, email, password string, v Visit) (in SignedIn, oneTime string, err error) {
 	a, err := s.credentials.match(ctx, email, password, v)
 	if err != nil {
@@ -225,7 +225,7 @@ func (s *Accounts) BeginSignIn(ctx context.Context, email, password string, v Vi
 	return s.admit(ctx, a, v)
 }
 
-// admit lets in whom we know by now, or gives them a oneTime for the second step.
+// admit lets in whom we know by now, or gives them a one-time token for the second step.
 func (s *Accounts) admit(ctx context.Context, a Account, v Visit) (in SignedIn, oneTime string, err error) {
 	if err = s.factors.require(ctx, a.ID, "", v.ClientPrefix); errors.Is(err, errSecondFactor) {
 		oneTime, row := newOneTimeToken(a.ID, ForSecondFactor, s.now().Add(stepLife))
@@ -237,7 +237,7 @@ func (s *Accounts) admit(ctx context.Context, a Account, v Visit) (in SignedIn, 
 	return in, "", err
 }
 
-// FinishSignIn makes a session for who has a oneTime and a code.
+// FinishSignIn makes a session for who has a one-time token and a code.
 func (s *Accounts) FinishSignIn(ctx context.Context, oneTime, code string, v Visit) (SignedIn, error) {
 	row, err := s.tokens.OneTimeToken(ctx, hashed(oneTime), ForSecondFactor, s.now())
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/identity"
 )
 
-// Post sends letters that were stored with what they tell of.
+// Post sends mails that were stored with what they tell of.
 type Post interface {
 	// SendNow tries to deliver what waits at once. It reports nothing: what
 	// does not go out now is tried again later.

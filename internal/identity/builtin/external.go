@@ -20,7 +20,7 @@ type ExternalIdentity struct {
 // SignInExternal makes a session for somebody who has signed in at another
 // provider: whoever is linked to them, else whoever has the address that the
 // provider has verified, else a newcomer where those may come in. As in
-// BeginSignIn, who has a second factor gets a oneTime first.
+// BeginSignIn, who has a second factor gets a one-time token first.
 func (s *Accounts) SignInExternal(ctx context.Context, e ExternalIdentity, invitation string, v Visit) (in SignedIn, oneTime string, err error) {
 	a, err := s.external.AccountByExternalIdentity(ctx, e)
 	if fault.Is(err, fault.KindNotFound) {

@@ -26,9 +26,9 @@ type Invitations struct {
 	now     func() time.Time
 }
 
-// Invite asks somebody into the caller's team. The letter is stored with the
+// Invite asks somebody into the caller's team. The mail is stored with the
 // invitation, so that neither is ever there alone. Who has not verified their
-// own address gets a link to copy, and no letter is sent.
+// own address gets a link to copy, and no mail is sent.
 func (s *Invitations) Invite(ctx context.Context, caller access.Caller, in identity.NewInvitation) (identity.MadeInvitation, error) {
 	if !caller.May(access.ManageMembers) {
 		return identity.MadeInvitation{}, fault.Forbidden("only an owner or admin may invite people")
@@ -103,14 +103,14 @@ func CheckInvitation(in identity.NewInvitation) (email string, err error) {
 	return email, nil
 }
 
-// sent gives the invitation fresh secrets: one for the letter, which proves
+// sent gives the invitation fresh secrets: one for the mail, which proves
 // who reads the mail, and another to copy, which does not.
 func (s *Invitations) sent(inv identity.Invitation, link func(token string) string) (identity.MadeInvitation, SentInvitation) {
 	mailed, copied := newSecret(), newSecret()
 	made := identity.MadeInvitation{Invitation: inv, Link: link(copied)}
 	sent := SentInvitation{Invitation: inv, TokenHash: hashed(mailed), LinkHash: hashed(copied), SentAt: s.now()}
 	if inv.Mailed {
-		sent.Letter = &mails.Message{
+		sent.Mail = &mails.Message{
 			ID: string(inv.ID) + "." + newSecret()[:8], To: inv.Email, Team: inv.Team.ID, Subject: "You're invited to a team on Millrace",
 			Text: fmt.Sprintf("Hello,\n\n%s invited you to join a team on Millrace as %s.\nTo accept, open this link before %s:\n\n%s\n\nIf you didn't expect this, you can ignore this email.\n",
 				mails.QuotedName(inv.InvitedByName), inv.Role, inv.ExpiresAt.UTC().Format("2 January 2006, 15:04 MST"), link(mailed)),
@@ -121,7 +121,7 @@ func (s *Invitations) sent(inv identity.Invitation, link func(token string) stri
 
 var errUnverified = fault.Forbidden("confirm your own email address before you send email to others: open the link in the email we sent you, or request another one under Account").WithCode("email_unverified")
 
-// Resend sends the letter again, with another link that lives anew;
+// Resend sends the mail again, with another link that lives anew;
 // the one before is dead.
 func (s *Invitations) Resend(ctx context.Context, p identity.Presence, team ids.Team, id ids.Invitation, v Visit, link func(string) string) (identity.MadeInvitation, error) {
 	m, err := managing(p, team)

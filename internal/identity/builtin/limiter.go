@@ -29,7 +29,7 @@ func guessing(what, clientPrefix string) map[string]limits.Window {
 }
 
 // guess counts the attempt before it is made, so that a burst of parallel
-// guesses cannot oneTime through, and takes it back when it was right.
+// guesses cannot get through, and takes it back when it was right.
 func (l limiter) guess(ctx context.Context, buckets map[string]limits.Window, wrong error, right func() (bool, error)) error {
 	const wait = "too many failed attempts; wait and try again"
 	at := l.now()

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/identity"
 )
 
-// Purpose is what a oneTime is good for.
+// Purpose is what a one-time token is good for.
 type Purpose string
 
 // The purposes of one-time tokens.
@@ -39,8 +39,8 @@ const (
 
 // Mails to one address are few, whoever asks for them.
 var (
-	lettersAnHour = limits.Window{Most: 5, Per: time.Hour}
-	lettersADay   = limits.Window{Most: 20, Per: 24 * time.Hour}
+	mailsAnHour = limits.Window{Most: 5, Per: time.Hour}
+	mailsADay   = limits.Window{Most: 20, Per: 24 * time.Hour}
 )
 
 func newOneTimeToken(user ids.User, purpose Purpose, until time.Time) (secret string, row OneTimeToken) {
@@ -58,14 +58,14 @@ type Recovery struct {
 	now         func() time.Time
 }
 
-// countLetter counts a letter that somebody asks for.
-func (s *Recovery) countLetter(ctx context.Context, kind Purpose, email string, v Visit) error {
+// countMail counts a mail that somebody asks for.
+func (s *Recovery) countMail(ctx context.Context, kind Purpose, email string, v Visit) error {
 	const wait = "several mails were asked for already; look for them, or wait before you ask again"
 	bucket := string(kind) + " letters " + hashed(email)
 	// Not told: it would say what others asked for.
 	rules := append(identity.MailFrom(s.limiter.mailPrefix(v.ClientPrefix)),
-		limits.Rule{Bucket: bucket, Window: lettersAnHour, Why: wait},
-		limits.Rule{Bucket: bucket + " a day", Window: lettersADay, Why: wait})
+		limits.Rule{Bucket: bucket, Window: mailsAnHour, Why: wait},
+		limits.Rule{Bucket: bucket + " a day", Window: mailsADay, Why: wait})
 	return s.limiter.count(ctx, rules, v.Counted)
 }
 
@@ -84,11 +84,11 @@ func (s *Recovery) SendVerification(ctx context.Context, p identity.Presence, v 
 	if p.User.EmailVerified {
 		return false, nil
 	}
-	if err := s.countLetter(ctx, ForVerifying, p.User.Email, v); err != nil {
+	if err := s.countMail(ctx, ForVerifying, p.User.Email, v); err != nil {
 		return false, err
 	}
-	oneTime, letter := verification(p.User, link, s.now())
-	if err := s.tokens.InsertOneTimeToken(ctx, oneTime, &letter, s.now()); err != nil {
+	oneTime, message := verification(p.User, link, s.now())
+	if err := s.tokens.InsertOneTimeToken(ctx, oneTime, &message, s.now()); err != nil {
 		return false, err
 	}
 	s.post.SendNow(ctx)
@@ -118,15 +118,15 @@ func (s *Recovery) RequestReset(ctx context.Context, email string, v Visit, link
 	if !ok {
 		return fault.Problems([]fault.Detail{{Path: "email", Message: "is not an email address"}}, "email is not an email address")
 	}
-	if err := s.countLetter(ctx, ForResetting, address, v); err != nil {
+	if err := s.countMail(ctx, ForResetting, address, v); err != nil {
 		return err
 	}
 	secret, row := newOneTimeToken("", ForResetting, s.now().Add(resetLife))
-	letter := mails.Message{
+	message := mails.Message{
 		ID: "reset." + newSecret(), To: address, Subject: "Reset your password",
 		Text: fmt.Sprintf("Hello,\n\nto choose a new password, open this link within one hour:\n\n%s\n\nIf you didn't request this, ignore this email: your password stays the same.\n", link(secret)),
 	}
-	if err := s.tokens.InsertResetToken(ctx, row, letter, s.now()); err != nil {
+	if err := s.tokens.InsertResetToken(ctx, row, message, s.now()); err != nil {
 		return err
 	}
 	s.post.SendSoon()

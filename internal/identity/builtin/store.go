@@ -77,10 +77,10 @@ type TeamStore interface {
 	RemoveMember(ctx context.Context, team ids.Team, user ids.User, allowed func(access.Role) error) error
 }
 
-// InvitationStore keeps invitations with the letters that carry them.
+// InvitationStore keeps invitations with the mails that carry them.
 type InvitationStore interface {
 	InsertInvitation(ctx context.Context, in SentInvitation) error
-	// RenewInvitation gives an open invitation another token and letter.
+	// RenewInvitation gives an open invitation another token and mail.
 	RenewInvitation(ctx context.Context, in SentInvitation) error
 	RevokeInvitation(ctx context.Context, team ids.Team, id ids.Invitation, now time.Time) error
 	Invitation(ctx context.Context, team ids.Team, id ids.Invitation) (identity.Invitation, error)
@@ -139,21 +139,21 @@ type DeviceStore interface {
 
 // OneTimeTokenStore keeps one-time tokens and what they change.
 type OneTimeTokenStore interface {
-	// InsertOneTimeToken adds a oneTime in place of others for the same, with the letter
+	// InsertOneTimeToken adds a one-time token in place of others for the same, with the mail
 	// that carries it.
-	InsertOneTimeToken(ctx context.Context, s OneTimeToken, letter *mails.Message, now time.Time) error
-	// InsertResetToken is InsertOneTimeToken for whoever has the address of the letter. Where
+	InsertOneTimeToken(ctx context.Context, s OneTimeToken, message *mails.Message, now time.Time) error
+	// InsertResetToken is InsertOneTimeToken for whoever has the address of the mail. Where
 	// that is nobody, or somebody who is shut out, the same work is done, and
-	// the letter is void.
-	InsertResetToken(ctx context.Context, s OneTimeToken, letter mails.Message, now time.Time) error
+	// the mail is void.
+	InsertResetToken(ctx context.Context, s OneTimeToken, message mails.Message, now time.Time) error
 	// OneTimeToken finds one that still works; none is fault.KindNotFound.
 	OneTimeToken(ctx context.Context, hash string, purpose Purpose, now time.Time) (OneTimeToken, error)
-	// VerifyEmail and ResetPassword use a oneTime up; none is fault.KindNotFound.
+	// VerifyEmail and ResetPassword use a one-time token up; none is fault.KindNotFound.
 	VerifyEmail(ctx context.Context, tokenHash string, now time.Time) error
 	ResetPassword(ctx context.Context, tokenHash, passwordHash string, now time.Time) error
 	// ChangePassword ends all sessions but the kept one.
 	ChangePassword(ctx context.Context, user ids.User, passwordHash string, keep ids.Session) error
-	// Complete uses a oneTime up and adds the session it was for.
+	// Complete uses a one-time token up and adds the session it was for.
 	Complete(ctx context.Context, tokenHash string, s Session) error
 }
 
@@ -210,8 +210,8 @@ type NewAccount struct {
 	Session      *Session // nil when an operator makes the account
 	External     *ExternalIdentity
 	Invitation   string        // the hash of the token that was followed, or empty
-	OneTimeToken *OneTimeToken // with Letter: asks them to prove their address
-	Letter       mails.Message
+	OneTimeToken *OneTimeToken // with Mail: asks them to prove their address
+	Mail         mails.Message
 	CreatedAt    time.Time
 
 	WaitVerified bool // of Team, as in NewTeam
@@ -244,9 +244,9 @@ type Member = identity.Member
 // SentInvitation is an invitation with its secret parts.
 type SentInvitation struct {
 	identity.Invitation
-	TokenHash string         // of the link in the letter
+	TokenHash string         // of the link in the mail
 	LinkHash  string         // of the link to copy
-	Letter    *mails.Message // nil: it is not mailed
+	Mail      *mails.Message // nil: it is not mailed
 	SentAt    time.Time
 	Once      *access.IdempotencyRecord
 }

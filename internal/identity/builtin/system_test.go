@@ -198,7 +198,7 @@ func TestNobodyComesInWhenNobodyCanCount(t *testing.T) {
 	})
 }
 
-func TestNoLetterLeavesWithoutWhatItTellsOf(t *testing.T) {
+func TestNoMailLeavesWithoutWhatItTellsOf(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		p := b.presence(b.signUp("ada"))
 		before := b.hurried.Load()

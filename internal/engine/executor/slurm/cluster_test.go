@@ -15,7 +15,7 @@ import (
 // waits prints, waits for a file and ends with a status.
 const waits = "echo ran; while [ ! -e go ]; do sleep 0.02; done; exit 4"
 
-func letGo(t *testing.T, s executor.Spec) {
+func unblock(t *testing.T, s executor.Spec) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(s.Work(), "go"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func shownToNobody(t *testing.T) {
 			t.Errorf("Slurm shows %s", secret)
 		}
 	}
-	letGo(t, s)
+	unblock(t, s)
 	ranOnce(t, b, h)
 }
 
@@ -104,7 +104,7 @@ func startedTwice(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "script")
 	command(t, "scontrol", "write", "batch_script", job, script)
 	command(t, "sbatch", "--wait", "--output=/dev/null", "--wrap=sh "+script+"; [ $? = 75 ]")
-	letGo(t, s)
+	unblock(t, s)
 	ranOnce(t, b, h)
 }
 
@@ -183,13 +183,13 @@ func killedController(t *testing.T) {
 	}
 	unsaved, unsavedHandle := begin()
 	control("kill", "slurmctld")
-	letGo(t, first) // nobody but the files can tell
+	unblock(t, first) // nobody but the files can tell
 	ranOnce(t, b, firstHandle)
 	b.Leave()
 	b.Subject = maker(t, b.Folder) // a new server meanwhile
 	late := b.Spec(t, waits)
 	lateHandle := b.Submit(t, late)
-	letGo(t, second)
+	unblock(t, second)
 	ranOnce(t, b, secondHandle)
 	control("start", "slurmctld")
 	drivertest.Eventually(t, func() bool {
@@ -199,7 +199,7 @@ func killedController(t *testing.T) {
 		return seen.Phase == executor.Running
 	}, func() string { return command(t, "squeue", "--all") + command(t, "sinfo") })
 	for _, s := range []executor.Spec{third, unsaved, late} {
-		letGo(t, s)
+		unblock(t, s)
 	}
 	ranOnce(t, b, thirdHandle)
 	ranOnce(t, b, lateHandle)

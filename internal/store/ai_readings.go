@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	_ ai.Desk      = (*DB)(nil)
-	_ ai.ChatStore = (*DB)(nil)
+	_ ai.ReadingQueue = (*DB)(nil)
+	_ ai.ChatStore    = (*DB)(nil)
 )
 
 // ClaimReading takes the oldest reading that waits, or whose worker has gone;

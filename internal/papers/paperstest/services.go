@@ -24,9 +24,9 @@ type Work struct {
 	PDF       []byte
 }
 
-// World is Crossref, OpenAlex, Unpaywall and a repository with PDFs, on one
+// Services is Crossref, OpenAlex, Unpaywall and a repository with PDFs, on one
 // server.
-type World struct {
+type Services struct {
 	URL string
 
 	mu     sync.Mutex
@@ -44,9 +44,9 @@ const (
 )
 
 // New starts a world without papers.
-func New(t testing.TB) *World {
+func New(t testing.TB) *Services {
 	t.Helper()
-	w := &World{works: map[doi.DOI]Work{}, broken: map[string]http.HandlerFunc{}, asked: map[string]int{}}
+	w := &Services{works: map[doi.DOI]Work{}, broken: map[string]http.HandlerFunc{}, asked: map[string]int{}}
 	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
 	w.URL = server.URL
@@ -54,7 +54,7 @@ func New(t testing.TB) *World {
 }
 
 // Options point a library at this world.
-func (w *World) Options() papers.Options {
+func (w *Services) Options() papers.Options {
 	return papers.Options{
 		CrossrefURL: w.URL + "/" + Crossref, OpenAlexURL: w.URL + "/" + OpenAlex, UnpaywallURL: w.URL + "/" + Unpaywall,
 		Contact: "ada@example.org", AllowPrivate: true,
@@ -62,27 +62,27 @@ func (w *World) Options() papers.Options {
 }
 
 // Add puts a paper into the world.
-func (w *World) Add(name doi.DOI, work Work) {
+func (w *Services) Add(name doi.DOI, work Work) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.works[name] = work
 }
 
 // Break lets a service answer otherwise; nil mends it.
-func (w *World) Break(service string, handler http.HandlerFunc) {
+func (w *Services) Break(service string, handler http.HandlerFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken[service] = handler
 }
 
 // Asked is how often a service was asked.
-func (w *World) Asked(service string) int {
+func (w *Services) Asked(service string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.asked[service]
 }
 
-func (w *World) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+func (w *Services) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	service, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	for _, prefix := range []string{"works/doi:", "works/", "v2/"} {
 		rest = strings.TrimPrefix(rest, prefix)
@@ -120,7 +120,7 @@ func unknown(service string, out http.ResponseWriter) {
 	}[service])
 }
 
-func (w *World) answer(service string, name doi.DOI, work Work, out http.ResponseWriter) {
+func (w *Services) answer(service string, name doi.DOI, work Work, out http.ResponseWriter) {
 	pdf := w.URL + "/" + Repository + "/" + string(name)
 	var record any
 	switch service {
