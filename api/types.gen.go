@@ -3704,6 +3704,15 @@ type GetMeParams struct {
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
 
+// OpenResultsParams defines parameters for OpenResults.
+type OpenResultsParams struct {
+	// Limit How many outputs to give, in the order of their keys.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where to read on: `page.nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // CopyResultsParams defines parameters for CopyResults.
 type CopyResultsParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.

@@ -565,21 +565,21 @@ type ClientInterface interface {
 
 	// OpenResultsWithBody Open shared results
 	//
-	// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+	// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code. The outputs come in pages, each checked when it is asked for; one that is gone by now is left out.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/results (the `OpenResults` operationId).
-	OpenResultsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	OpenResultsWithBody(ctx context.Context, params *OpenResultsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// OpenResults Open shared results
 	//
-	// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+	// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code. The outputs come in pages, each checked when it is asked for; one that is gone by now is left out.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/results (the `OpenResults` operationId).
-	OpenResults(ctx context.Context, body OpenResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	OpenResults(ctx context.Context, params *OpenResultsParams, body OpenResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CopyResultsWithBody Copy a shared workflow
 	//
@@ -2726,13 +2726,13 @@ func (c *Client) GetOpenAPI(ctx context.Context, reqEditors ...RequestEditorFn) 
 
 // OpenResultsWithBody Open shared results
 //
-// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code. The outputs come in pages, each checked when it is asked for; one that is gone by now is left out.
 //
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /api/results (the `OpenResults` operationId).
-func (c *Client) OpenResultsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewOpenResultsRequestWithBody(c.Server, contentType, body)
+func (c *Client) OpenResultsWithBody(ctx context.Context, params *OpenResultsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewOpenResultsRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2745,13 +2745,13 @@ func (c *Client) OpenResultsWithBody(ctx context.Context, contentType string, bo
 
 // OpenResults Open shared results
 //
-// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code. The outputs come in pages, each checked when it is asked for; one that is gone by now is left out.
 //
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /api/results (the `OpenResults` operationId).
-func (c *Client) OpenResults(ctx context.Context, body OpenResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewOpenResultsRequest(c.Server, body)
+func (c *Client) OpenResults(ctx context.Context, params *OpenResultsParams, body OpenResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewOpenResultsRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -7670,18 +7670,18 @@ func NewGetOpenAPIRequest(server string) (*http.Request, error) {
 }
 
 // NewOpenResultsRequest calls the generic OpenResults builder with application/json body
-func NewOpenResultsRequest(server string, body OpenResultsJSONRequestBody) (*http.Request, error) {
+func NewOpenResultsRequest(server string, params *OpenResultsParams, body OpenResultsJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewOpenResultsRequestWithBody(server, "application/json", bodyReader)
+	return NewOpenResultsRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewOpenResultsRequestWithBody constructs an http.Request for the OpenResults method, with any body, and a specified content type
-func NewOpenResultsRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewOpenResultsRequestWithBody(server string, params *OpenResultsParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -7697,6 +7697,45 @@ func NewOpenResultsRequestWithBody(server string, contentType string, body io.Re
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
@@ -13650,21 +13689,21 @@ type ClientWithResponsesInterface interface {
 
 	// OpenResultsWithBodyWithResponse Open shared results
 	//
-	// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+	// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code. The outputs come in pages, each checked when it is asked for; one that is gone by now is left out.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/results (the `OpenResults` operationId).
-	OpenResultsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*OpenResultsResponse, error)
+	OpenResultsWithBodyWithResponse(ctx context.Context, params *OpenResultsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*OpenResultsResponse, error)
 
 	// OpenResultsWithResponse Open shared results
 	//
-	// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+	// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code. The outputs come in pages, each checked when it is asked for; one that is gone by now is left out.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/results (the `OpenResults` operationId).
-	OpenResultsWithResponse(ctx context.Context, body OpenResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*OpenResultsResponse, error)
+	OpenResultsWithResponse(ctx context.Context, params *OpenResultsParams, body OpenResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*OpenResultsResponse, error)
 
 	// CopyResultsWithBodyWithResponse Copy a shared workflow
 	//
@@ -16056,6 +16095,9 @@ type OpenResultsResponse struct {
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *struct {
 		Data SharedResults `json:"data"`
+
+		// Page Where a paged list goes on.
+		Page Page `json:"page"`
 
 		// Success Always true on success.
 		Success Succeeded `json:"success"`
@@ -19614,13 +19656,13 @@ func (c *ClientWithResponses) GetOpenAPIWithResponse(ctx context.Context, reqEdi
 
 // OpenResultsWithBodyWithResponse Open shared results
 //
-// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code. The outputs come in pages, each checked when it is asked for; one that is gone by now is left out.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/results (the `OpenResults` operationId).
-func (c *ClientWithResponses) OpenResultsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*OpenResultsResponse, error) {
-	rsp, err := c.OpenResultsWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) OpenResultsWithBodyWithResponse(ctx context.Context, params *OpenResultsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*OpenResultsResponse, error) {
+	rsp, err := c.OpenResultsWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -19629,13 +19671,13 @@ func (c *ClientWithResponses) OpenResultsWithBodyWithResponse(ctx context.Contex
 
 // OpenResultsWithResponse Open shared results
 //
-// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code. The outputs come in pages, each checked when it is asked for; one that is gone by now is left out.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/results (the `OpenResults` operationId).
-func (c *ClientWithResponses) OpenResultsWithResponse(ctx context.Context, body OpenResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*OpenResultsResponse, error) {
-	rsp, err := c.OpenResults(ctx, body, reqEditors...)
+func (c *ClientWithResponses) OpenResultsWithResponse(ctx context.Context, params *OpenResultsParams, body OpenResultsJSONRequestBody, reqEditors ...RequestEditorFn) (*OpenResultsResponse, error) {
+	rsp, err := c.OpenResults(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -22983,6 +23025,9 @@ func ParseOpenResultsResponse(rsp *http.Response) (*OpenResultsResponse, error) 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data SharedResults `json:"data"`
+
+			// Page Where a paged list goes on.
+			Page Page `json:"page"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`

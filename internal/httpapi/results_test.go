@@ -47,8 +47,11 @@ func TestResultsAreSharedByALink(t *testing.T) {
 		if len(out) != 1 || h.raw("GET", out[0].(map[string]any)["url"].(string), "").want(200).body != "one" {
 			t.Errorf("%v", out)
 		}
-		if got.header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%v", got.header)
+		if got.header.Get("Cache-Control") != "no-store" || got.at("page", "hasMore") != false {
+			t.Errorf("%v %s", got.header, got.body)
+		}
+		for _, wrong := range []string{"limit=0", "limit=1001", "cursor=%00"} {
+			h.call("POST", "/api/results?"+wrong, `{"token":"`+token+`"}`).want(400)
 		}
 		// The token opens nothing else.
 		for _, path := range []string{"/api/runs/" + run, "/api/me", "/api/runs"} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 )
@@ -17,6 +16,7 @@ type Results struct {
 	Edges   [][2]string // source and target
 	Values  map[string]json.RawMessage
 	Outputs []Listed
+	Next    string // the key of an output to go on after; empty: there are no more
 }
 
 // SharedStep is a step of the graph, and how it went.
@@ -25,9 +25,14 @@ type SharedStep struct {
 	At graph.Position
 }
 
+// SharedRun is a run of a team, for whoever holds a link to its results.
+func (s *Service) SharedRun(ctx context.Context, team ids.Team, id ids.Run) (Run, error) {
+	return s.store.Run(ctx, team, id)
+}
+
 // Results are those of a run of a team, with the parameters of these names, for
 // whoever holds a link to them. Outputs that are gone are left out.
-func (s *Service) Results(ctx context.Context, team ids.Team, id ids.Run, shown []string, base string) (Results, error) {
+func (s *Service) Results(ctx context.Context, team ids.Team, id ids.Run, shown []string, q OutputQuery) (Results, error) {
 	r, err := s.store.Run(ctx, team, id)
 	if err != nil {
 		return Results{}, err
@@ -69,15 +74,8 @@ func (s *Service) Results(ctx context.Context, team ids.Team, id ids.Run, shown 
 	if err != nil {
 		return out, err
 	}
-	for _, o := range declared(g, list) {
-		l, err := s.listed(ctx, o, base)
-		if fault.Is(err, fault.KindConflict) {
-			continue
-		}
-		if err != nil {
-			return out, err
-		}
-		out.Outputs = append(out.Outputs, l)
-	}
-	return out, nil
+	list, out.Next = q.page(declared(g, list))
+	listed, _, err := s.verified(ctx, list, q.Base)
+	out.Outputs = ofShards(g, listed)
+	return out, err
 }

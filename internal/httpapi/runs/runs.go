@@ -324,32 +324,45 @@ func marksOut(list []runs.LogMark) []api.LogMark {
 	return out
 }
 
-// outputsMost bounds a page; without a limit, all outputs are listed.
-const outputsMost = 1000
+// MostOutputs bounds a page of outputs.
+const MostOutputs = 1000
+
+// OutputPage is the page of outputs that is asked for; without a limit, one of
+// so many, or all of them for 0.
+func OutputPage(x *kernel.Exchange, without int) (q runs.OutputQuery, err error) {
+	q.Base = x.Base()
+	if q.Limit, err = kernel.Number(x.Request, "limit", 1, MostOutputs, without); err != nil {
+		return q, err
+	}
+	q.After, err = kernel.Cursor(x.Request)
+	return q, err
+}
+
+// PageAfter is the page that ends with a key, or the last one.
+func PageAfter(key string) *api.Page {
+	page := &api.Page{HasMore: key != ""}
+	if key != "" {
+		page.NextCursor = kernel.AsCursor(key)
+	}
+	return page
+}
 
 // ListOutputs answers GET /api/runs/{id}/outputs.
 func (a *API) ListOutputs(x *kernel.Exchange) (kernel.Answer, error) {
+	q, err := OutputPage(x, 0)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
 	params := x.Request.URL.Query()
-	q := runs.OutputQuery{All: params.Get("all") == "true", Node: params.Get("nodeId"), Base: x.Base()}
+	q.All, q.Node = params.Get("all") == "true", params.Get("nodeId")
 	if all := params.Get("all"); all != "" && all != "false" && !q.All {
 		return kernel.Answer{}, fault.Invalid("all: must be true or false")
-	}
-	var err error
-	if q.Limit, err = kernel.Number(x.Request, "limit", 1, outputsMost, 0); err != nil {
-		return kernel.Answer{}, err
-	}
-	if q.After, err = kernel.Cursor(x.Request); err != nil {
-		return kernel.Answer{}, err
 	}
 	list, next, err := a.Runs.Outputs(x.Context(), x.Caller, RunID(x), q)
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	page := &api.Page{HasMore: next != ""}
-	if next != "" {
-		page.NextCursor = kernel.AsCursor(next)
-	}
-	return kernel.Answer{Data: OutputsOut(list), Page: page}, nil
+	return kernel.Answer{Data: OutputsOut(list), Page: PageAfter(next)}, nil
 }
 
 // OutputsOut is outputs as the API shows it.

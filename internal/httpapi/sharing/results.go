@@ -106,11 +106,15 @@ func (a *API) openedResults(x *kernel.Exchange) (sharing.ResultLink, error) {
 
 // OpenResults answers POST /api/results.
 func (a *API) OpenResults(x *kernel.Exchange) (kernel.Answer, error) {
+	q, err := runs.OutputPage(x, runs.MostOutputs)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
 	l, err := a.openedResults(x)
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	r, err := a.Runs.Results(x.Context(), l.Team, l.Run, l.Parameters, x.Base())
+	r, err := a.Runs.Results(x.Context(), l.Team, l.Run, l.Parameters, q)
 	if err != nil {
 		return kernel.Answer{}, err
 	}
@@ -127,7 +131,7 @@ func (a *API) OpenResults(x *kernel.Exchange) (kernel.Answer, error) {
 	for _, e := range r.Edges {
 		out.Edges = append(out.Edges, api.SharedEdge{Source: e[0], Target: e[1]})
 	}
-	return kernel.Answer{Data: out}.With("Cache-Control", "no-store"), nil
+	return kernel.Answer{Data: out, Page: runs.PageAfter(r.Next)}.With("Cache-Control", "no-store"), nil
 }
 
 // CopyResults makes a workflow of what a shared run ran, in the caller's team.
@@ -139,10 +143,10 @@ func (a *API) CopyResults(x *kernel.Exchange) (kernel.Answer, error) {
 	if !l.AllowCopy {
 		return kernel.Answer{}, fault.Forbidden("who shared these results did not allow their workflow to be copied").WithCode("copy_not_allowed")
 	}
-	r, err := a.Runs.Results(x.Context(), l.Team, l.Run, nil, x.Base())
+	r, err := a.Runs.SharedRun(x.Context(), l.Team, l.Run)
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	w, err := a.Workflows.Create(x.Context(), x.Caller, workflows.New{Name: r.Run.WorkflowName, Definition: r.Run.Definition})
+	w, err := a.Workflows.Create(x.Context(), x.Caller, workflows.New{Name: r.WorkflowName, Definition: r.Definition})
 	return kernel.Answer{Status: http.StatusCreated, Data: api.CopiedWorkflow{ID: string(w.ID), Name: w.Name}}, err
 }

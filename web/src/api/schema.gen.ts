@@ -1599,7 +1599,7 @@ export interface paths {
         put?: never;
         /**
          * Open shared results
-         * @description Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code.
+         * @description Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code. The outputs come in pages, each checked when it is asked for; one that is gone by now is left out.
          */
         post: operations["openResults"];
         delete?: never;
@@ -9337,7 +9337,12 @@ export interface operations {
     };
     openResults: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description How many outputs to give, in the order of their keys. */
+                limit?: number;
+                /** @description Where to read on: `page.nextCursor` of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -9365,6 +9370,7 @@ export interface operations {
                     "application/json": {
                         success: components["schemas"]["Succeeded"];
                         data: components["schemas"]["SharedResults"];
+                        page: components["schemas"]["Page"];
                     };
                 };
             };

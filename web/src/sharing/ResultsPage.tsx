@@ -1,8 +1,8 @@
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Copy, Download, FileText, Link2Off } from "lucide-react";
 import { useEffect, useState } from "react";
-import { api, ask, type Schemas } from "../api/client.ts";
+import { api, ask, askPage, type Schemas } from "../api/client.ts";
 import { isFailure } from "../api/failure.ts";
 import { useMaybeMe } from "../identity/queries.ts";
 import { useTitle } from "../page/Page.tsx";
@@ -35,22 +35,40 @@ export function ResultsPage() {
     addEventListener("hashchange", read);
     return () => removeEventListener("hashchange", read);
   }, []);
-  const results = useQuery({
+  const results = useInfiniteQuery({
     queryKey: ["results", token],
-    queryFn: () => ask(api.POST("/api/results", { body: { token: token ?? "" } })),
+    queryFn: ({ pageParam }) =>
+      askPage(
+        api.POST("/api/results", {
+          params: { query: { ...(pageParam && { cursor: pageParam }) } },
+          body: { token: token ?? "" },
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next,
     enabled: token !== null,
     retry: false,
     staleTime: 5 * 60_000,
     meta: { shown: true },
   });
+  const first = results.data?.pages[0]?.rows;
   return (
     <main className="mx-auto w-full max-w-5xl px-4 py-8">
       {token === null ? (
         <Ended title="This link is not complete">
           A part of it was lost on the way, perhaps at a line break. Ask for it once more, and copy it whole.
         </Ended>
-      ) : results.data ? (
-        <Shown results={results.data} token={token} />
+      ) : first ? (
+        <>
+          <Shown results={first} outputs={results.data?.pages.flatMap((page) => page.rows.outputs) ?? []} token={token} />
+          {results.hasNextPage && (
+            <div className="mt-4 text-center">
+              <Button busy={results.isFetchingNextPage} onClick={() => void results.fetchNextPage()}>
+                Show more outputs
+              </Button>
+            </div>
+          )}
+        </>
       ) : results.error ? (
         <Failed error={results.error} />
       ) : (
@@ -79,7 +97,7 @@ function Failed({ error }: { error: unknown }) {
   return <Ended title="This link no longer works">{`${why} Ask whoever sent it for a new one.`}</Ended>;
 }
 
-function Shown({ results, token }: { results: Results; token: string }) {
+function Shown({ results, outputs, token }: { results: Results; outputs: Results["outputs"]; token: string }) {
   useTitle(runTitle(results));
   const values = Object.entries(results.parameters);
   return (
@@ -138,10 +156,10 @@ function Shown({ results, token }: { results: Results; token: string }) {
       )}
       <section>
         <h2 className="mb-2">Outputs</h2>
-        {results.outputs.length === 0 ? (
+        {outputs.length === 0 ? (
           <p className="text-sm text-muted">This run has no outputs to show.</p>
         ) : (
-          <OutputsTable outputs={results.outputs} />
+          <OutputsTable outputs={outputs} />
         )}
       </section>
     </>
