@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"github.com/millrace/millrace/internal/domain/document"
 	"github.com/millrace/millrace/internal/domain/graph/guarded"
 )
 
@@ -40,7 +41,7 @@ func (r *room) takeFrom(c *conn, data []byte) ([]byte, error) {
 		if before == "" && !mentions(data) {
 			return nil
 		}
-		definition, err := readDefinition(r.doc, nil)
+		definition, err := document.Read(r.doc, nil)
 		if err != nil {
 			return err
 		}
@@ -64,7 +65,7 @@ func mentions(update []byte) bool {
 // guarded is what the document has to guard. mu is held.
 func (r *room) guarded(c *conn) (string, error) {
 	if v := r.doc.Version(); !r.guard.known || r.guard.version != v {
-		definition, err := readDefinition(r.doc, nil)
+		definition, err := document.Read(r.doc, nil)
 		if err != nil {
 			return "", err
 		}

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
-	"github.com/millrace/millrace/internal/collab/lib0"
 	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/ydoc/lib0"
 	"github.com/millrace/millrace/internal/workflows"
 )
 

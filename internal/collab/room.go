@@ -13,10 +13,11 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/millrace/millrace/internal/collab/ydoc"
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/document"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/ydoc"
 	"github.com/millrace/millrace/internal/sharing"
 )
 
@@ -128,9 +129,6 @@ func newClient() uint64 {
 	return binary.BigEndian.Uint64(b[:])>>32 | 1<<31
 }
 
-// seedClient writes the first content of a document, on any server.
-const seedClient = 1
-
 // load reads the document, or makes the first one of the definition.
 func (r *room) load(ctx context.Context) error {
 	for range tries { // somebody may save, or seed, at the same time
@@ -148,7 +146,7 @@ func (r *room) load(ctx context.Context) error {
 		if !fault.Is(err, fault.KindNotFound) {
 			return err
 		}
-		seed, err := seedDocument(w.Definition)
+		seed, err := document.Seed(w.Definition)
 		if err != nil {
 			return err
 		}
@@ -157,14 +155,6 @@ func (r *room) load(ctx context.Context) error {
 		}
 	}
 	return errors.New("the document could not be made: the workflow is saved all the time")
-}
-
-func seedDocument(definition []byte) ([]byte, error) {
-	doc := ydoc.New(seedClient, ydoc.Limits{Roots: roots})
-	if _, err := writeDefinition(doc, definition); err != nil {
-		return nil, err
-	}
-	return doc.Encode(), nil
 }
 
 // apply takes in what was stored, and returns what of it is new, in our own

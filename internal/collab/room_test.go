@@ -17,11 +17,11 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/millrace/millrace/internal/collab"
-	"github.com/millrace/millrace/internal/collab/lib0"
-	"github.com/millrace/millrace/internal/collab/ydoc"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/ydoc"
+	"github.com/millrace/millrace/internal/domain/ydoc/lib0"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/sharing"

@@ -16,9 +16,10 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/millrace/millrace/internal/audit"
-	"github.com/millrace/millrace/internal/collab/ydoc"
+	"github.com/millrace/millrace/internal/domain/document"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/ydoc"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/workflows"
 )
@@ -90,7 +91,7 @@ func New(o Options) *Server {
 			*t.set = t.or
 		}
 	}
-	o.Limits.Roots = roots
+	o.Limits.Roots = document.Roots
 	return &Server{Options: o, name: newName(), rooms: map[ids.Workflow]*room{}}
 }
 

@@ -7,10 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/millrace/millrace/internal/collab/ydoc"
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/document"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/ydoc"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/workflows"
 )
@@ -273,7 +274,7 @@ func (r *room) writeDefinition(d workflows.LiveDefinition) (done bool, err error
 	if d.Seq > 0 && (r.head.Seq != d.Seq || len(r.pending) > 0) {
 		return false, nil
 	}
-	update, err := writeDefinition(r.doc, d.Definition)
+	update, err := document.Write(r.doc, d.Definition)
 	if err != nil {
 		if errors.Is(err, ydoc.ErrTooLarge) {
 			err = fault.TooLarge("the definition is too large to be edited together").WithCause(err)

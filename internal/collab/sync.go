@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/document"
 	"github.com/millrace/millrace/internal/workflows"
 )
 
@@ -80,7 +81,7 @@ func (r *room) unsynced(summary string) (workflows.LiveDefinition, error) {
 	if r.ended || r.head.Seq <= r.head.Synced {
 		return workflows.LiveDefinition{}, nil
 	}
-	definition, err := readDefinition(r.doc, r.lastDefinition)
+	definition, err := document.Read(r.doc, r.lastDefinition)
 	return workflows.LiveDefinition{Team: r.team, Workflow: r.id, Definition: definition, Seq: r.head.Seq, Author: r.author, Summary: summary}, err
 }
 
@@ -110,12 +111,12 @@ func (r *room) compact(ctx context.Context) error {
 	r.mu.Lock()
 	head, size := r.head, len(r.doc.Encode())
 	stays := size < growthFrom || r.doc.Pending() || head.Seq != head.Synced || len(r.others) > 0
-	definition, err := readDefinition(r.doc, r.lastDefinition)
+	definition, err := document.Read(r.doc, r.lastDefinition)
 	r.mu.Unlock()
 	if err != nil || stays {
 		return err
 	}
-	fresh, err := seedDocument(definition)
+	fresh, err := document.Seed(definition)
 	if err != nil || size < growth*len(fresh) {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/millrace/millrace/internal/collab/lib0"
+	"github.com/millrace/millrace/internal/domain/ydoc/lib0"
 )
 
 // Tx edits a document on the server's behalf. Edit returns what fails.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/millrace/millrace/internal/collab/lib0"
+	"github.com/millrace/millrace/internal/domain/ydoc/lib0"
 )
 
 // id names one element of a document: the clock-th that a client made.

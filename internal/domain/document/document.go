@@ -1,4 +1,7 @@
-package collab
+// Package document is what a definition looks like while several people edit it,
+// as a Yjs document: either becomes the other. Who edits it, and where it is
+// kept, is decided in collab.
+package document
 
 import (
 	"cmp"
@@ -6,7 +9,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/millrace/millrace/internal/collab/ydoc"
+	"github.com/millrace/millrace/internal/domain/ydoc"
 )
 
 // The document follows the definition graph, so that either becomes the other
@@ -23,22 +26,33 @@ const (
 // named are the roots that hold plain values by name, as the definition does.
 var named = []string{"parameters", "inputs", "outputs"}
 
-var roots = append([]string{rootMeta, rootNodes, rootEdges, rootExtra}, named...)
+// Roots are the names at the top of a document.
+var Roots = append([]string{rootMeta, rootNodes, rootEdges, rootExtra}, named...)
 
 // Fields of a node that are more than a value.
 const commandField, positionField = "command", "position"
 
 var mapFields = []string{"inputs", "outputs", "env"}
 
-// writeDefinition makes the document say a definition, and touches nothing that it says
+// Seed is the first content of a document, which is the same on any server.
+func Seed(definition []byte) (update []byte, err error) {
+	const client = 1
+	doc := ydoc.New(client, ydoc.Limits{Roots: Roots})
+	if _, err := Write(doc, definition); err != nil {
+		return nil, err
+	}
+	return doc.Encode(), nil
+}
+
+// Write makes a document say a definition, and touches nothing that it says
 // already.
-func writeDefinition(doc *ydoc.Doc, definition []byte) (update []byte, err error) {
+func Write(doc *ydoc.Doc, definition []byte) (update []byte, err error) {
 	var def map[string]any
 	if err := json.Unmarshal(definition, &def); err != nil {
 		return nil, err
 	}
 	return doc.Edit(func(tx *ydoc.Tx) error {
-		p := definitionWriter{tx}
+		p := writer{tx}
 		meta, extra := map[string]any{}, map[string]any{}
 		for name, v := range def {
 			switch {
@@ -77,11 +91,11 @@ func byID(list any) map[string]any {
 	return out
 }
 
-// definitionWriter writes what differs.
-type definitionWriter struct{ tx *ydoc.Tx }
+// writer writes what differs.
+type writer struct{ tx *ydoc.Tx }
 
 // values makes a map hold these plain values.
-func (p definitionWriter) values(m ydoc.Map, want map[string]any) {
+func (p writer) values(m ydoc.Map, want map[string]any) {
 	p.remove(m, want)
 	for key, v := range want {
 		if old, ok := m.Value(key); !ok || !reflect.DeepEqual(old, v) {
@@ -90,7 +104,7 @@ func (p definitionWriter) values(m ydoc.Map, want map[string]any) {
 	}
 }
 
-func (p definitionWriter) remove(m ydoc.Map, want map[string]any) {
+func (p writer) remove(m ydoc.Map, want map[string]any) {
 	for _, key := range m.Keys() {
 		if _, ok := want[key]; !ok {
 			p.tx.Delete(m, key)
@@ -98,7 +112,7 @@ func (p definitionWriter) remove(m ydoc.Map, want map[string]any) {
 	}
 }
 
-func (p definitionWriter) nodes(m ydoc.Map, want map[string]any) {
+func (p writer) nodes(m ydoc.Map, want map[string]any) {
 	p.remove(m, want)
 	for id, v := range want {
 		node, ok := m.Map(id)
@@ -110,7 +124,7 @@ func (p definitionWriter) nodes(m ydoc.Map, want map[string]any) {
 	}
 }
 
-func (p definitionWriter) node(m ydoc.Map, want map[string]any) {
+func (p writer) node(m ydoc.Map, want map[string]any) {
 	p.remove(m, want)
 	for name, v := range want {
 		if name == positionField {
@@ -159,9 +173,9 @@ func unpair(v any) any {
 	return v
 }
 
-// readDefinition is the definition that a document says. Nodes and edges that prior had
+// Read is the definition that a document says. Nodes and edges that prior had
 // stay in its order, the others follow by id.
-func readDefinition(doc *ydoc.Doc, prior []byte) ([]byte, error) {
+func Read(doc *ydoc.Doc, prior []byte) ([]byte, error) {
 	def := doc.JSON(rootExtra)
 	if version, ok := doc.Map(rootMeta).Value("version"); ok {
 		def["version"] = version

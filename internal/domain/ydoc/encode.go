@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/millrace/millrace/internal/collab/lib0"
+	"github.com/millrace/millrace/internal/domain/ydoc/lib0"
 )
 
 // StateVector returns how much of each client is in the document, encoded for

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/millrace/millrace/internal/collab/lib0"
+	"github.com/millrace/millrace/internal/domain/ydoc/lib0"
 )
 
 // Map, Array and Text are views of types in a document. They show the document

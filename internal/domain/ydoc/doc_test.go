@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace/millrace/internal/collab/lib0"
+	"github.com/millrace/millrace/internal/domain/ydoc/lib0"
 )
 
 func unhex(t testing.TB, s string) []byte {

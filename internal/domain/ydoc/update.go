@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/millrace/millrace/internal/collab/lib0"
+	"github.com/millrace/millrace/internal/domain/ydoc/lib0"
 )
 
 // block is an item as an update brings it: its neighbours are ids still, and
