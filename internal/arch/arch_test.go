@@ -1,4 +1,4 @@
-// Package arch holds the test that keeps the house in order: which way
+// Package arch holds the tests that keep the code in order: which way
 // imports point, and how large a room may grow.
 package arch
 
@@ -179,7 +179,7 @@ const maxFile = 400 // lines, tests and generated files aside
 func maxLines(dir string) int {
 	switch filepath.Base(dir) {
 	case "graph":
-		return 4000 // one subject, many rules
+		return 3700 // one subject, many rules
 	default:
 		return 3000
 	}

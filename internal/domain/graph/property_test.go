@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/internal/domain/graph/layout"
 )
 
 // sketch is a definition that a property draws: well-formed, with edges that
@@ -124,7 +126,7 @@ func TestTheLayoutCoversNothingAndReadsFromLeftToRight(t *testing.T) {
 			}
 		}
 		for _, e := range g.Edges {
-			if !fixed[e.Target] && e.source.Position.X+columnWidth > e.target.Position.X+0.001 {
+			if !fixed[e.Target] && e.source.Position.X+layout.ColumnWidth > e.target.Position.X+0.001 {
 				t.Fatalf("%s points backwards in\n%s", e.ID, g.JSON())
 			}
 		}
@@ -143,7 +145,7 @@ func fixedNodes(src string) map[string]bool {
 
 func overlap(a, b Position) bool {
 	const almost = 0.001
-	return math.Abs(a.X-b.X) < columnWidth-almost && math.Abs(a.Y-b.Y) < rowHeight-almost
+	return math.Abs(a.X-b.X) < layout.ColumnWidth-almost && math.Abs(a.Y-b.Y) < layout.RowHeight-almost
 }
 
 func FuzzParse(f *testing.F) {
