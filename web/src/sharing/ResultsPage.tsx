@@ -60,7 +60,11 @@ export function ResultsPage() {
         </Ended>
       ) : first ? (
         <>
-          <Shown results={first} outputs={results.data?.pages.flatMap((page) => page.rows.outputs) ?? []} token={token} />
+          <Shown
+            results={first}
+            outputs={results.data?.pages.flatMap((page) => page.rows.outputs) ?? []}
+            token={token}
+          />
           {results.hasNextPage && (
             <div className="mt-4 text-center">
               <Button busy={results.isFetchingNextPage} onClick={() => void results.fetchNextPage()}>
