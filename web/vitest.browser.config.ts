@@ -19,6 +19,6 @@ export default defineConfig({
     environment: "node",
     testTimeout: 600_000,
     hookTimeout: 180_000,
-    fileParallelism: false,
+    maxWorkers: 2, // each file has a server and a browser of its own
   },
 });
