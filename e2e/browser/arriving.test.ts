@@ -1,17 +1,17 @@
 // From nothing to a completed run, as somebody new would; and what the app
 // says when the server is away.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { accessible, calm, House, look } from "./house.ts";
+import { accessible, calm, Harness, look } from "./harness.ts";
 
-let house: House;
+let harness: Harness;
 beforeAll(async () => {
-  house = await House.open();
+  harness = await Harness.open();
 });
-afterAll(() => house?.close());
+afterAll(() => harness?.close());
 
 test("sign up, run the first example, see it complete", async () => {
-  const { page } = await house.visitor();
-  await page.goto(house.url);
+  const { page } = await harness.visitor();
+  await page.goto(harness.url);
   await page.waitForURL(/\/sign-in\?next=/);
   await page
     .getByRole("link", { name: /account|sign up/i })
@@ -32,15 +32,15 @@ test("sign up, run the first example, see it complete", async () => {
   await first.getByText("It works. Now adapt it").waitFor();
   await first.getByRole("link", { name: "Open canvas" }).click();
   await page.waitForURL(/\/workflows\/wf_/);
-  await page.goto(`${house.url}/workflows`);
+  await page.goto(`${harness.url}/workflows`);
   await page.getByRole("link", { name: /^Completed/ }).waitFor();
   expect(await first.count()).toBe(0);
   calm(page);
 });
 
 test("without a connection the page says so, and catches up by itself", async () => {
-  const { page, context } = await house.person("Ola Berg");
-  await page.goto(`${house.url}/workflows`);
+  const { page, context } = await harness.person("Ola Berg");
+  await page.goto(`${harness.url}/workflows`);
   await page.getByRole("heading", { name: "Workflows", level: 1 }).waitFor();
   await context.setOffline(true);
   await page.getByText("You're offline.").waitFor();
@@ -50,8 +50,8 @@ test("without a connection the page says so, and catches up by itself", async ()
 });
 
 test("the keyboard alone goes everywhere", async () => {
-  const { page } = await house.person("Kim Ree");
-  await page.goto(`${house.url}/workflows`);
+  const { page } = await harness.person("Kim Ree");
+  await page.goto(`${harness.url}/workflows`);
   await page.getByRole("heading", { name: "Workflows", level: 1 }).waitFor();
   await page.keyboard.press("Tab");
   expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Skip to content");
@@ -66,8 +66,8 @@ test("the keyboard alone goes everywhere", async () => {
 });
 
 test("a choice of theme stays, and is there before the first paint", async () => {
-  const { page } = await house.person("Uli Dark");
-  await page.goto(`${house.url}/account`);
+  const { page } = await harness.person("Uli Dark");
+  await page.goto(`${harness.url}/account`);
   await page.getByLabel("Theme", { exact: true }).selectOption("dark");
   expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe("dark");
   await page.reload({ waitUntil: "commit" });
@@ -77,8 +77,8 @@ test("a choice of theme stays, and is there before the first paint", async () =>
 });
 
 test("a second factor is set up, and asked for", async () => {
-  const { page } = await house.person("Sec Ond");
-  await page.goto(`${house.url}/account`);
+  const { page } = await harness.person("Sec Ond");
+  await page.goto(`${harness.url}/account`);
   await page.getByRole("button", { name: "Set up or turn off" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Your password").fill("correct horse battery");

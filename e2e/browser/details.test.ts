@@ -1,14 +1,14 @@
 // Small things that were wrong, each seen as somebody meets it.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, example, House, type Json, type Person, until } from "./house.ts";
+import { calm, example, Harness, type Json, type Person, until } from "./harness.ts";
 
-let house: House;
+let harness: Harness;
 let ada: Person;
 beforeAll(async () => {
-  house = await House.open();
-  ada = await house.person("Ada Detail");
+  harness = await Harness.open();
+  ada = await harness.person("Ada Detail");
 });
-afterAll(() => house?.close());
+afterAll(() => harness?.close());
 
 async function workflow(body: Json): Promise<string> {
   const made = await ada.api("POST", "/api/workflows", body);
@@ -34,7 +34,7 @@ test("a rename is one change in the history", async () => {
   const { definition } = (await ada.api("GET", `/api/workflows/${id}`)).body.data;
   definition.nodes[0].name = "Renamed";
   expect((await ada.api("PUT", `/api/workflows/${id}`, { definition })).status).toBe(200);
-  await page.goto(`${house.url}/workflows/${id}?panel=history`);
+  await page.goto(`${harness.url}/workflows/${id}?panel=history`);
   await page.locator(".react-flow__node", { hasText: "Renamed" }).waitFor();
   await page.getByRole("button", { name: /^Version 1/ }).click();
   const dialog = page.getByRole("dialog");
@@ -66,7 +66,7 @@ test("what a step in between made is listed when the step is chosen", async () =
       },
     }),
   );
-  await page.goto(`${house.url}/runs/${runId}?tab=outputs`);
+  await page.goto(`${harness.url}/runs/${runId}?tab=outputs`);
   await page.getByRole("button", { name: "last.txt", exact: true }).waitFor();
   expect(await page.getByRole("button", { name: "first.txt", exact: true }).count()).toBe(0);
   await page.locator('.react-flow__node[data-id="first"]').click();
@@ -77,7 +77,7 @@ test("what a step in between made is listed when the step is chosen", async () =
 test("YAML is imported, and an error that is found everywhere is said once", async () => {
   const { page } = ada;
   const load = async (name: string, text: string) => {
-    await page.goto(`${house.url}/workflows`);
+    await page.goto(`${harness.url}/workflows`);
     await page.getByRole("button", { name: "Import" }).click();
     const chooser = page.waitForEvent("filechooser");
     await page.getByRole("button", { name: "Drop JSON or YAML files here" }).click();
@@ -95,7 +95,7 @@ test("YAML is imported, and an error that is found everywhere is said once", asy
 
 test("the question mark opens the palette, empty", async () => {
   const { page } = ada;
-  await page.goto(`${house.url}/runs`);
+  await page.goto(`${harness.url}/runs`);
   await page.getByRole("heading", { level: 1 }).waitFor();
   await page.keyboard.press("?");
   const search = page.getByPlaceholder(/Search workflows/);
@@ -107,7 +107,7 @@ test("the question mark opens the palette, empty", async () => {
 
 test("a token is a member's unless told", async () => {
   const { page } = ada;
-  await page.goto(`${house.url}/account`);
+  await page.goto(`${harness.url}/account`);
   await page.getByRole("button", { name: "New token" }).click();
   expect(await page.getByLabel("Role").inputValue()).toBe("member");
   calm(page);
@@ -115,7 +115,7 @@ test("a token is a member's unless told", async () => {
 
 test("billing fits a small screen, with what was spent and paid", async () => {
   const { page } = ada;
-  await page.goto(`${house.url}/billing`);
+  await page.goto(`${harness.url}/billing`);
   await page
     .getByRole("button", { name: /^Buy for/ })
     .first()
@@ -125,7 +125,7 @@ test("billing fits a small screen, with what was spent and paid", async () => {
   await page.getByText(/credits added/).waitFor();
   await page.setViewportSize({ width: 390, height: 844 });
   for (const days of [7, 30, 90, 180]) {
-    await page.goto(`${house.url}/billing?days=${days}`);
+    await page.goto(`${harness.url}/billing?days=${days}`);
     await page.getByRole("region", { name: "Invoices" }).waitFor();
     await page.getByRole("heading", { name: "Daily usage" }).waitFor();
     const wide = await page.evaluate(() =>

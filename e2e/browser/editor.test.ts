@@ -1,12 +1,12 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, example, House, type Json, look, type Person, until } from "./house.ts";
+import { calm, example, Harness, type Json, look, type Person, until } from "./harness.ts";
 
-let house: House;
+let harness: Harness;
 beforeAll(async () => {
-  house = await House.open();
+  harness = await Harness.open();
 });
-afterAll(() => house?.close());
+afterAll(() => harness?.close());
 
 async function workflow(person: Person, body: Json): Promise<string> {
   const made = await person.api("POST", "/api/workflows", body);
@@ -15,7 +15,7 @@ async function workflow(person: Person, body: Json): Promise<string> {
 }
 
 async function open(page: Page, id: string): Promise<void> {
-  await page.goto(`${house.url}/workflows/${id}`);
+  await page.goto(`${harness.url}/workflows/${id}`);
   await page.locator(".react-flow__node").first().waitFor();
   await page.getByText("Saved", { exact: true }).waitFor();
 }
@@ -28,7 +28,7 @@ async function definition(person: Person, id: string): Promise<Json> {
 }
 
 test("what is edited is saved by itself, and undone by its author", async () => {
-  const ada = await house.person("Ada Moss");
+  const ada = await harness.person("Ada Moss");
   const id = await workflow(ada, example("word-count"));
   const { page } = ada;
   await open(page, id);
@@ -71,7 +71,7 @@ test("what is edited is saved by itself, and undone by its author", async () => 
 });
 
 test("copy and paste, tidy-up, the code view and the history", async () => {
-  const ada = await house.person("Ada Reed");
+  const ada = await harness.person("Ada Reed");
   const id = await workflow(ada, example("branches"));
   const { page } = ada;
   await open(page, id);
@@ -103,7 +103,7 @@ test("copy and paste, tidy-up, the code view and the history", async () => {
 });
 
 test("problems lead to their step, and a run waits for them", async () => {
-  const ada = await house.person("Ada Fern");
+  const ada = await harness.person("Ada Fern");
   const body = example("word-count");
   body.definition.nodes[1].command = "";
   const id = await workflow(ada, body);
@@ -121,12 +121,12 @@ test("problems lead to their step, and a run waits for them", async () => {
 });
 
 test("two people edit together: they see one another, and undo only their own", async () => {
-  const ada = await house.person("Ada Vale");
+  const ada = await harness.person("Ada Vale");
   const id = await workflow(ada, example("word-count"));
-  await house.verify(ada.email);
+  await harness.verify(ada.email);
   const invited = await ada.api("POST", "/api/team/invite", { email: "bo.lund@example.org", role: "member" });
   expect(invited.status).toBe(201);
-  const bo = await house.person("Bo Lund", await house.invitation("bo.lund@example.org"));
+  const bo = await harness.person("Bo Lund", await harness.invitation("bo.lund@example.org"));
   await bo.api("POST", `/auth/teams/${ada.team}/activate`);
   await open(ada.page, id);
   await open(bo.page, id);
@@ -176,14 +176,14 @@ test("two people edit together: they see one another, and undo only their own", 
 });
 
 test("a viewer's gestures change nothing", async () => {
-  const ada = await house.person("Ada Holt");
+  const ada = await harness.person("Ada Holt");
   const id = await workflow(ada, example("word-count"));
   const made = await ada.api("POST", "/api/collab/invites", { workflowId: id, role: "viewer" });
   expect(made.status).toBe(201);
   const before = JSON.stringify(await definition(ada, id));
-  const { page, context } = await house.visitor();
+  const { page, context } = await harness.visitor();
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
-  await page.goto(made.body.data.link.replace(/^https?:\/\/[^/]+/, house.url));
+  await page.goto(made.body.data.link.replace(/^https?:\/\/[^/]+/, harness.url));
   await page.getByLabel(/Your name/).fill("Vi Guest");
   await page.getByRole("button", { name: "Open workflow" }).click();
   await node(page, "Add up").waitFor();
@@ -223,11 +223,11 @@ test("a viewer's gestures change nothing", async () => {
 });
 
 test("a guest who edits starts a run, and learns that it was accepted", async () => {
-  const ada = await house.person("Ada Marsh");
+  const ada = await harness.person("Ada Marsh");
   const id = await workflow(ada, example("monte-carlo"));
   const made = await ada.api("POST", "/api/collab/invites", { workflowId: id, role: "editor" });
-  const { page } = await house.visitor();
-  await page.goto(made.body.data.link.replace(/^https?:\/\/[^/]+/, house.url));
+  const { page } = await harness.visitor();
+  await page.goto(made.body.data.link.replace(/^https?:\/\/[^/]+/, harness.url));
   await page.getByLabel(/Your name/).fill("Ed Guest");
   await page.getByRole("button", { name: "Open workflow" }).click();
   await page.locator(".react-flow__node").first().waitFor();
@@ -245,7 +245,7 @@ test("a guest who edits starts a run, and learns that it was accepted", async ()
 });
 
 test("two thousand steps stay usable", async () => {
-  const ada = await house.person("Ada Plain");
+  const ada = await harness.person("Ada Plain");
   const nodes = Array.from({ length: 2000 }, (_, at) => ({
     id: `n${at}`,
     name: `Step ${at}`,
@@ -279,14 +279,14 @@ test("two thousand steps stay usable", async () => {
 });
 
 test("the editor in light and dark, wide and narrow", async () => {
-  const ada = await house.person("Ada Lake");
+  const ada = await harness.person("Ada Lake");
   const id = await workflow(ada, example("fastq-quality"));
   await open(ada.page, id);
   await look(ada.page, "editor");
   await ada.page.locator(".react-flow__node").first().click();
   await ada.page.locator(".cm-content").waitFor();
   await look(ada.page, "editor-step");
-  await ada.page.goto(`${house.url}/workflows/${id}?run=true`);
+  await ada.page.goto(`${harness.url}/workflows/${id}?run=true`);
   await ada.page.getByRole("dialog").getByText("credits an hour").waitFor();
   await look(ada.page, "run-dialog");
   calm(ada.page);

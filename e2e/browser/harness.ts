@@ -25,8 +25,8 @@ export interface Person {
 // biome-ignore lint/suspicious/noExplicitAny: what a test reads of an answer, it knows
 export type Json = any;
 
-/** House is a server with an address and a browser to visit it. */
-export class House {
+/** Harness is a server with an address and a browser to visit it. */
+export class Harness {
   private constructor(
     readonly url: string,
     readonly data: string,
@@ -35,7 +35,7 @@ export class House {
   ) {}
 
   /** open starts bin/millrace on a free port, with a data folder of its own. */
-  static async open(...flags: string[]): Promise<House> {
+  static async open(...flags: string[]): Promise<Harness> {
     const data = mkdtempSync(join(tmpdir(), "millrace-browser-"));
     const server = serve("127.0.0.1:0", data, flags);
     const url = await address(server);
@@ -52,7 +52,7 @@ export class House {
         "--disable-sync",
       ],
     });
-    return new House(url, data, server, browser);
+    return new Harness(url, data, server, browser);
   }
 
   /** down ends the server without warning, as a crash does. */

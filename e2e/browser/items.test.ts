@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, House, type Json, look, type Person, until } from "./house.ts";
+import { calm, Harness, type Json, look, type Person, until } from "./harness.ts";
 
-let house: House;
+let harness: Harness;
 beforeAll(async () => {
-  house = await House.open();
+  harness = await Harness.open();
 });
-afterAll(() => house?.close());
+afterAll(() => harness?.close());
 
 async function start(person: Person, items: number, command: string): Promise<string> {
   const definition = {
@@ -39,7 +39,7 @@ const ended = (person: Person, runId: string) =>
   });
 
 test("the items of a scatter are looked at one by one, and the failed ones tried again", async () => {
-  const ada = await house.person("Ada Vale");
+  const ada = await harness.person("Ada Vale");
   const { page } = ada;
   const runId = await start(
     ada,
@@ -47,7 +47,7 @@ test("the items of a scatter are looked at one by one, and the failed ones tried
     'case $ITEM in sample-7|sample-211) echo "bad $ITEM"; exit 3;; esac; echo "fine $ITEM" | tee o.txt',
   );
   await ended(ada, runId);
-  await page.goto(`${house.url}/runs/${runId}`);
+  await page.goto(`${harness.url}/runs/${runId}`);
   const step = page.getByRole("region", { name: "Step Each sample" });
   await step.getByText("2 failed").waitFor();
   await step.getByRole("button", { name: "View items" }).click();
@@ -81,7 +81,7 @@ test("the items of a scatter are looked at one by one, and the failed ones tried
   await page.getByRole("region", { name: "Log" }).getByText("fine sample-12").waitFor();
 
   // The failure leads to the log of the item that failed.
-  await page.goto(`${house.url}/runs/${runId}`);
+  await page.goto(`${harness.url}/runs/${runId}`);
   await page.getByRole("region", { name: "What went wrong" }).getByRole("button", { name: "View in log" }).click();
   await page
     .getByRole("region", { name: "Log" })
@@ -89,7 +89,7 @@ test("the items of a scatter are looked at one by one, and the failed ones tried
     .waitFor();
 
   // Trying again is a new run that takes what succeeded as it is.
-  await page.goto(`${house.url}/runs/${runId}?tab=items&node=each`);
+  await page.goto(`${harness.url}/runs/${runId}?tab=items&node=each`);
   await table.getByRole("button", { name: "sample-7", exact: true }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Retry from failure" }).click();
   await page.waitForURL((url) => /\/runs\/run_/.test(url.pathname) && !url.pathname.includes(runId));
@@ -104,7 +104,7 @@ test("the items of a scatter are looked at one by one, and the failed ones tried
 });
 
 test("ten thousand items are scrolled through, a hundred of them drawn", async () => {
-  const ada = await house.person("Ada Heath");
+  const ada = await harness.person("Ada Heath");
   const { page } = ada;
   const runId = await start(ada, 10_000, "sleep 60");
   await until("its items are known", async () => {
@@ -113,7 +113,7 @@ test("ten thousand items are scrolled through, a hundred of them drawn", async (
   });
   await ada.api("POST", `/api/runs/${runId}/cancel`);
   await ended(ada, runId);
-  await page.goto(`${house.url}/runs/${runId}?tab=items`);
+  await page.goto(`${harness.url}/runs/${runId}?tab=items`);
   const table = page.getByRole("region", { name: "Items of Each sample" });
   await table.getByRole("cell", { name: "0", exact: true }).first().waitFor();
   await table.focus();
@@ -126,8 +126,8 @@ test("ten thousand items are scrolled through, a hundred of them drawn", async (
 });
 
 test("a viewer sees the items and the results, and is told who may retry", async () => {
-  const owner = await house.person("Vera North");
-  await house.verify(owner.email);
+  const owner = await harness.person("Vera North");
+  await harness.verify(owner.email);
   const runId = await start(owner, 3, "[ $ITEM != sample-1 ] || exit 4; echo $ITEM > o.txt");
   await ended(owner, runId);
   const sent = await owner.api("POST", `/auth/teams/${owner.team}/invitations`, {
@@ -135,10 +135,10 @@ test("a viewer sees the items and the results, and is told who may retry", async
     role: "viewer",
   });
   expect(sent.status).toBe(201);
-  const viewer = await house.person("Viv South", await house.invitation("viv.south@example.org"));
+  const viewer = await harness.person("Viv South", await harness.invitation("viv.south@example.org"));
   const { page } = viewer;
   await viewer.api("POST", `/auth/teams/${owner.team}/activate`);
-  await page.goto(`${house.url}/runs/${runId}?tab=items`);
+  await page.goto(`${harness.url}/runs/${runId}?tab=items`);
   await page.getByRole("button", { name: "sample-1" }).click();
   const retry = page.getByRole("dialog").getByRole("button", { name: "Retry from failure" });
   await retry.waitFor();

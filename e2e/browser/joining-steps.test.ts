@@ -2,13 +2,13 @@
 // what is typed into them.
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { accessible, calm, House, type Json, type Person, until } from "./house.ts";
+import { accessible, calm, Harness, type Json, type Person, until } from "./harness.ts";
 
-let house: House;
+let harness: Harness;
 beforeAll(async () => {
-  house = await House.open();
+  harness = await Harness.open();
 });
-afterAll(() => house?.close());
+afterAll(() => harness?.close());
 
 const task = (id: string, name: string, x: number, more: Json = {}) => ({
   id,
@@ -27,7 +27,7 @@ async function open(person: Person, definition: Json): Promise<string> {
   });
   expect(made.status).toBe(201);
   const { id } = made.body.data;
-  await person.page.goto(`${house.url}/workflows/${id}`);
+  await person.page.goto(`${harness.url}/workflows/${id}`);
   await person.page.getByText("Saved", { exact: true }).waitFor();
   return id;
 }
@@ -53,7 +53,7 @@ async function drawLine(page: Page, from: string, to: { x: number; y: number }):
 }
 
 test("a line dropped on a step's body joins it", async () => {
-  const ada = await house.person("Ada Drop");
+  const ada = await harness.person("Ada Drop");
   const id = await open(ada, { nodes: [task("a", "First", 0, out), task("b", "Second", 500)] });
   await drawLine(ada.page, "First", await center(ada.page, "Second"));
   await until("they are joined", async () => {
@@ -65,7 +65,7 @@ test("a line dropped on a step's body joins it", async () => {
 });
 
 test("a step put at the end of a line takes the line into the input that waits for it", async () => {
-  const ada = await house.person("Ada Gather");
+  const ada = await harness.person("Ada Gather");
   const { page } = ada;
   const id = await open(ada, { nodes: [task("a", "First", 0, out), task("b", "Second", 0, {})] });
   const at = await center(page, "First");
@@ -80,7 +80,7 @@ test("a step put at the end of a line takes the line into the input that waits f
 });
 
 test("steps are joined by keyboard alone", async () => {
-  const ada = await house.person("Ada Keys");
+  const ada = await harness.person("Ada Keys");
   const { page } = ada;
   const id = await open(ada, {
     nodes: [task("a", "First", 0, out), task("b", "Second", 400, { inputs: { in: {} } }), task("c", "Third", 800)],
@@ -121,7 +121,7 @@ test("steps are joined by keyboard alone", async () => {
 });
 
 test("a step that is added lies on no other", async () => {
-  const ada = await house.person("Ada Space");
+  const ada = await harness.person("Ada Space");
   const { page } = ada;
   const id = await open(ada, { nodes: [task("a", "First", 0)] });
   for (const count of [2, 3]) {
@@ -148,7 +148,7 @@ test("a step that is added lies on no other", async () => {
 });
 
 test("a parameter is renamed as a whole, and a wrong default is shown, not lost", async () => {
-  const ada = await house.person("Ada Field");
+  const ada = await harness.person("Ada Field");
   const { page } = ada;
   const id = await open(ada, {
     parameters: { alpha: { type: "integer", default: 1 }, beta: { type: "integer", default: 2 } },

@@ -2,13 +2,13 @@
 // one looks, in the editor and on the run page.
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, House, type Json, look, type Person, until } from "./house.ts";
+import { calm, Harness, type Json, look, type Person, until } from "./harness.ts";
 
-let house: House;
+let harness: Harness;
 beforeAll(async () => {
-  house = await House.open();
+  harness = await Harness.open();
 });
-afterAll(() => house?.close());
+afterAll(() => harness?.close());
 
 const lanes = 10;
 
@@ -165,20 +165,20 @@ async function stoppedRun(person: Person, workflowId: string): Promise<string> {
 
 for (const steps of [61, 500, 2000]) {
   test(`every card and line in view is drawn, of ${steps} steps`, async () => {
-    const ada = await house.person(`Ada ${["Large", "Larger", "Largest"][[61, 500, 2000].indexOf(steps)]}`);
+    const ada = await harness.person(`Ada ${["Large", "Larger", "Largest"][[61, 500, 2000].indexOf(steps)]}`);
     const definition = graph(steps);
     const id = await workflow(ada, definition);
-    await ada.page.goto(`${house.url}/workflows/${id}`);
+    await ada.page.goto(`${harness.url}/workflows/${id}`);
     await walk(ada.page, definition, steps);
     const runId = await stoppedRun(ada, id);
-    await ada.page.goto(`${house.url}/runs/${runId}`);
+    await ada.page.goto(`${harness.url}/runs/${runId}`);
     await walk(ada.page, definition, steps);
     calm(ada.page);
   });
 }
 
 test("five steps have their lines on a small screen too", async () => {
-  const ada = await house.person("Ada Small");
+  const ada = await harness.person("Ada Small");
   const definition = graph(50);
   definition.nodes = definition.nodes.filter((_: Json, at: number) => at % lanes === 0);
   const kept = new Set(definition.nodes.map((node: Json) => node.id));
@@ -187,7 +187,7 @@ test("five steps have their lines on a small screen too", async () => {
   const runId = await stoppedRun(ada, id);
   await ada.page.setViewportSize({ width: 390, height: 844 });
   for (const path of [`/runs/${runId}`, `/workflows/${id}`]) {
-    await ada.page.goto(house.url + path);
+    await ada.page.goto(harness.url + path);
     const { cards, lines } = await whole(ada.page, definition, path, 5);
     expect([cards, lines]).toEqual([5, 4]);
   }
@@ -217,12 +217,12 @@ function contrast(page: Page): Promise<number> {
 }
 
 test("cards can be told from the canvas from afar, in light and dark", async () => {
-  const ada = await house.person("Ada Far");
+  const ada = await harness.person("Ada Far");
   const { page } = ada;
   const id = await workflow(ada, graph(100));
   const runId = await stoppedRun(ada, id);
   for (const path of [`/workflows/${id}`, `/runs/${runId}`]) {
-    await page.goto(house.url + path);
+    await page.goto(harness.url + path);
     await page.locator(".react-flow__node").first().waitFor();
     await page.getByRole("button", { name: "Zoom Out" }).waitFor();
     for (let at = 0; at < 20 && (await page.getByRole("button", { name: "Zoom Out" }).isEnabled()); at++)
@@ -235,4 +235,61 @@ test("cards can be told from the canvas from afar, in light and dark", async () 
   }
   await look(page, "run-far");
   calm(page);
+});
+
+// A figure for docs/web.md, not a promise: machines differ. MILLRACE_MEASURE=1 prints it.
+test.runIf(process.env.MILLRACE_MEASURE)("frames a second while two thousand steps are moved", async () => {
+  const ada = await harness.person("Ada Frames");
+  const id = await workflow(ada, graph(2000));
+  const { page } = ada;
+  await page.goto(`${harness.url}/workflows/${id}`);
+  await page.locator(".react-flow__node").first().waitFor();
+  const moved = async (where: string) => {
+    const box = await page.locator(".react-flow__pane").boundingBox();
+    if (!box) throw new Error("there is no pane");
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    await page.keyboard.down("Space");
+    await page.mouse.down();
+    const frames = page.evaluate(
+      () =>
+        new Promise<number>((done) => {
+          const begun = performance.now();
+          let frames = 0;
+          const count = () => {
+            frames++;
+            const passed = performance.now() - begun;
+            if (passed < 4000) requestAnimationFrame(count);
+            else done((frames * 1000) / passed);
+          };
+          requestAnimationFrame(count);
+        }),
+    );
+    let counting = true;
+    const counted = frames.finally(() => {
+      counting = false;
+    });
+    for (let at = 0; counting; at++) {
+      await page.mouse.move(
+        box.x + box.width / 2 + 200 * Math.sin(at / 20),
+        box.y + box.height / 2 + 80 * Math.cos(at / 20),
+      );
+    }
+    await page.mouse.up();
+    await page.keyboard.up("Space");
+    process.stdout.write(
+      `${where}: ${(await counted).toFixed(1)} frames a second, ${await page.locator(".react-flow__node").count()} cards\n`,
+    );
+  };
+  await moved("as opened");
+  for (let at = 0; at < 20; at++) {
+    const button = page.getByRole("button", { name: "Zoom Out" });
+    if (await button.isEnabled()) await button.click();
+  }
+  await moved("from afar");
+  for (let at = 0; at < 12; at++)
+    await page
+      .getByRole("button", { name: "Zoom In" })
+      .click({ timeout: 3000 })
+      .catch(() => null);
+  await moved("from near");
 });

@@ -1,19 +1,19 @@
 // A team's data is taken out whole, and taken away for good.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, House, look } from "./house.ts";
+import { calm, Harness, look } from "./harness.ts";
 
-let house: House;
+let harness: Harness;
 beforeAll(async () => {
-  house = await House.open();
+  harness = await Harness.open();
 });
-afterAll(() => house?.close());
+afterAll(() => harness?.close());
 
 test("an owner exports the team, then erases it by typing its id", async () => {
-  const ada = await house.person("Ada Okoye");
+  const ada = await harness.person("Ada Okoye");
   const { page } = ada;
   await ada.api("POST", "/api/workflows", { name: "Trim and align" });
-  await page.goto(`${house.url}/account`);
+  await page.goto(`${harness.url}/account`);
   const download = page.waitForEvent("download");
   await page.getByRole("button", { name: "Export Ada Okoye's team" }).click();
   const exported = JSON.parse(readFileSync(await (await download).path(), "utf8"));

@@ -3,14 +3,14 @@
 // server, so these tests do not ask for a quiet console.
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { example, House, type Json, type Person, until } from "./house.ts";
+import { example, Harness, type Json, type Person, until } from "./harness.ts";
 
-let house: House;
+let harness: Harness;
 beforeAll(async () => {
-  house = await House.open();
+  harness = await Harness.open();
 });
-afterEach(() => house.up());
-afterAll(() => house?.close());
+afterEach(() => harness.up());
+afterAll(() => harness?.close());
 
 const node = (page: Page, name: string) => page.locator(".react-flow__node", { hasText: name });
 
@@ -18,7 +18,7 @@ async function open(person: Person): Promise<string> {
   const made = await person.api("POST", "/api/workflows", example("word-count"));
   expect(made.status).toBe(201);
   const { id } = made.body.data;
-  await person.page.goto(`${house.url}/workflows/${id}`);
+  await person.page.goto(`${harness.url}/workflows/${id}`);
   await person.page.getByText("Saved", { exact: true }).waitFor();
   return id;
 }
@@ -32,7 +32,7 @@ async function rename(page: Page, from: string, to: string): Promise<void> {
 
 /** awayRename takes the server away, renames a step, and waits until that is kept. */
 async function awayRename(page: Page, to: string): Promise<void> {
-  await house.down();
+  await harness.down();
   await page.getByText("Offline: saved on this device").waitFor();
   await rename(page, "Add up", to);
   await until("the edit is kept", async () => (await kept(page)) > 0);
@@ -62,13 +62,13 @@ async function names(person: Person, id: string): Promise<string[]> {
 }
 
 test("an edit made offline survives leaving the page", async () => {
-  const ada = await house.person("Ada Away");
+  const ada = await harness.person("Ada Away");
   const { page } = ada;
   const id = await open(ada);
   await awayRename(page, "Renamed away");
   await page.getByRole("link", { name: "Runs", exact: true }).click();
   await page.waitForURL(/\/runs$/);
-  await house.up();
+  await harness.up();
   await page.getByRole("link", { name: "Workflows", exact: true }).first().click();
   await page.getByRole("link", { name: "Count words" }).first().click();
   await node(page, "Renamed away").waitFor();
@@ -78,17 +78,17 @@ test("an edit made offline survives leaving the page", async () => {
 });
 
 test("an edit made offline survives a reload, and merges with what others did", async () => {
-  const ada = await house.person("Ada Reload");
+  const ada = await harness.person("Ada Reload");
   const { page } = ada;
   const id = await open(ada);
   await awayRename(page, "Mine");
   // Away from the editor's page, so that nothing of it is left in memory.
   await page.goto("about:blank");
-  await house.up();
+  await harness.up();
   const theirs = (await ada.api("GET", `/api/workflows/${id}`)).body.data.definition;
   theirs.nodes[0].name = "Theirs";
   expect((await ada.api("PUT", `/api/workflows/${id}`, { definition: theirs })).status).toBe(200);
-  await page.goto(`${house.url}/workflows/${id}`);
+  await page.goto(`${harness.url}/workflows/${id}`);
   await node(page, "Mine").waitFor();
   await node(page, "Theirs").waitFor();
   await until("the server has both", async () => {
@@ -98,26 +98,26 @@ test("an edit made offline survives a reload, and merges with what others did", 
 });
 
 test("an edit made offline survives a closed tab", async () => {
-  const ada = await house.person("Ada Closed");
+  const ada = await harness.person("Ada Closed");
   const id = await open(ada);
   await awayRename(ada.page, "After the tab");
   await ada.page.close();
-  await house.up();
+  await harness.up();
   const page = await ada.context.newPage();
-  await page.goto(`${house.url}/workflows/${id}`);
+  await page.goto(`${harness.url}/workflows/${id}`);
   await node(page, "After the tab").waitFor();
   await until("the server has it", async () => (await names(ada, id)).includes("After the tab"));
 });
 
 test("one is told of edits to a workflow that is gone", async () => {
-  const ada = await house.person("Ada Gone");
+  const ada = await harness.person("Ada Gone");
   const { page } = ada;
   const id = await open(ada);
   await awayRename(page, "For nobody");
   await page.goto("about:blank");
-  await house.up();
+  await harness.up();
   expect((await ada.api("DELETE", `/api/workflows/${id}`)).status).toBe(200);
-  await page.goto(`${house.url}/workflows/${id}`);
+  await page.goto(`${harness.url}/workflows/${id}`);
   const notice = page.getByText("Changes you made offline aren't saved");
   await notice.waitFor();
   const [file] = await Promise.all([

@@ -3,9 +3,9 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, House, look } from "./house.ts";
+import { calm, Harness, look } from "./harness.ts";
 
-let house: House;
+let harness: Harness;
 let model: Server;
 let release: () => void = () => {};
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
     request.on("end", () => answer(body, response));
   });
   await new Promise<void>((resolve) => model.listen(0, "127.0.0.1", resolve));
-  house = await House.open(
+  harness = await Harness.open(
     "--ai-base-url",
     `http://127.0.0.1:${(model.address() as AddressInfo).port}/v1`,
     "--ai-model",
@@ -26,7 +26,7 @@ beforeAll(async () => {
   );
 });
 afterAll(async () => {
-  await house?.close();
+  await harness?.close();
   model?.closeAllConnections();
   model?.close();
 });
@@ -88,8 +88,8 @@ const paper = pdf([
 ]);
 
 test("a visitor's PDF becomes methods with evidence, and after signing in a workflow", async () => {
-  const { page } = await house.visitor();
-  await page.goto(`${house.url}/papers`);
+  const { page } = await harness.visitor();
+  await page.goto(`${harness.url}/papers`);
   const chooser = page.waitForEvent("filechooser");
   await page.getByRole("button", { name: "Drop a PDF here" }).click();
   await (await chooser).setFiles({ name: "race.pdf", mimeType: "application/pdf", buffer: paper });
@@ -115,8 +115,8 @@ test("a visitor's PDF becomes methods with evidence, and after signing in a work
 });
 
 test("a file that is no paper is refused with a reason", async () => {
-  const { page } = await house.person("Pap Er");
-  await page.goto(`${house.url}/papers`);
+  const { page } = await harness.person("Pap Er");
+  await page.goto(`${harness.url}/papers`);
   const chooser = page.waitForEvent("filechooser");
   await page.getByRole("button", { name: "Drop a PDF here" }).click();
   await (await chooser).setFiles({ name: "no.pdf", mimeType: "application/pdf", buffer: Buffer.from("not a PDF") });
@@ -126,8 +126,8 @@ test("a file that is no paper is refused with a reason", async () => {
 });
 
 test("an answer streams, is shown as code, and can be stopped", async () => {
-  const { page } = await house.person("Cha Tty");
-  await page.goto(`${house.url}/chat`);
+  const { page } = await harness.person("Cha Tty");
+  await page.goto(`${harness.url}/chat`);
   await page.getByLabel("Your question").fill("How do I count reads?");
   await page.keyboard.press("Enter");
   await page.getByText("zcat reads.fq.gz | wc -l").waitFor();

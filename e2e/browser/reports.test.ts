@@ -3,17 +3,17 @@ import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { Harness, type Json, look, type Person, until } from "./harness.ts";
 import { attacks, pageWith, reach } from "./hostile.ts";
-import { House, type Json, look, type Person, until } from "./house.ts";
 import { listen } from "./listener.ts";
 
-let house: House;
+let harness: Harness;
 let ada: Person;
 beforeAll(async () => {
-  house = await House.open("--runs-per-minute", "1000");
-  ada = await house.person("Ada Reeve");
+  harness = await Harness.open("--runs-per-minute", "1000");
+  ada = await harness.person("Ada Reeve");
 });
-afterAll(() => house?.close());
+afterAll(() => harness?.close());
 
 const root = new URL("../../", import.meta.url).pathname;
 
@@ -71,7 +71,7 @@ test("a report of MultiQC draws its plots in its frame", async () => {
   const { stdout } = await promisify(execFile)(`${root}scripts/multiqc-report`);
   const { runId } = await made({ "multiqc_report.html": readFileSync(stdout.trim(), "utf8") });
   const { page } = ada;
-  await page.goto(`${house.url}/runs/${runId}`);
+  await page.goto(`${harness.url}/runs/${runId}`);
   const results = page.getByRole("region", { name: "Results" });
   const frame = results.frameLocator("iframe[title='multiqc_report.html']");
   await frame.locator("#general_stats_table_table tbody tr").first().waitFor();
@@ -85,7 +85,7 @@ test("a report of MultiQC draws its plots in its frame", async () => {
 
 test("nothing that a hostile report tries gets out, in a frame or by itself", async () => {
   const stranger = await listen();
-  const { staying, leaving } = attacks(stranger.host, house.url);
+  const { staying, leaving } = attacks(stranger.host, harness.url);
   const tries = {
     "all that stay": pageWith(...Object.values(staying)),
     ...mapped(leaving, (script) => pageWith(script)),
@@ -112,7 +112,7 @@ test("nothing that a hostile report tries gets out, in a frame or by itself", as
       // frame of its own: nothing gets out that way either.
       const ended = new Promise<void>((resolve) => page.once("crash", () => resolve()));
       const { key, reportUrl } = outputs.find((output) => output.name === `${at}.html`);
-      const address = bare ? reportUrl : `${house.url}/runs/${runId}/report?key=${encodeURIComponent(key)}`;
+      const address = bare ? reportUrl : `${harness.url}/runs/${runId}/report?key=${encodeURIComponent(key)}`;
       const opened = async () => {
         await page.goto(address);
         // A page that tries to leave may be gone already: its frame then shows the browser's refusal.
@@ -126,7 +126,7 @@ test("nothing that a hostile report tries gets out, in a frame or by itself", as
       expect(stranger.heard, `${name}, ${bare ? "by itself" : "in a frame"}`).toEqual([]);
       expect(pages.length, `${name} opened a page`).toBe(1);
       expect(
-        page.url().startsWith(house.url) || page.url().startsWith("chrome-error:"),
+        page.url().startsWith(harness.url) || page.url().startsWith("chrome-error:"),
         `${name} is at ${page.url()}`,
       ).toBe(true);
       await page.close();
@@ -138,7 +138,7 @@ test("nothing that a hostile report tries gets out, in a frame or by itself", as
   for (const bare of [false, true]) {
     const { key } = outputs.find((output) => output.name === "reach.html");
     await page.goto(
-      bare ? urlOf(outputs, "reach.html") : `${house.url}/runs/${runId}/report?key=${encodeURIComponent(key)}`,
+      bare ? urlOf(outputs, "reach.html") : `${harness.url}/runs/${runId}/report?key=${encodeURIComponent(key)}`,
     );
     const body = bare ? page.locator("body") : page.frameLocator("iframe").locator("body");
     await until("its script has run", async () => body.getAttribute("data-ran"));
@@ -183,7 +183,7 @@ test("the files of a hostile report do nothing in previews either", async () => 
   };
   const { runId } = await made(files, "numbers.csv");
   const page = await ada.context.newPage();
-  await page.goto(`${house.url}/runs/${runId}`);
+  await page.goto(`${harness.url}/runs/${runId}`);
   const results = page.getByRole("region", { name: "Results" });
   await results.getByRole("img", { name: "drawing.svg" }).waitFor();
   await until("the picture is drawn", () =>

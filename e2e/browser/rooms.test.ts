@@ -1,14 +1,14 @@
 // Each room in a browser: empty, filled, and what can be done in it.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, House, look, type Person, until } from "./house.ts";
+import { calm, Harness, look, type Person, until } from "./harness.ts";
 
-let house: House;
+let harness: Harness;
 let ada: Person;
 beforeAll(async () => {
-  house = await House.open();
-  ada = await house.person("Ada Okoye");
+  harness = await Harness.open();
+  ada = await harness.person("Ada Okoye");
 });
-afterAll(() => house?.close());
+afterAll(() => harness?.close());
 
 const heading = (person: Person, name: string) => person.page.getByRole("heading", { name, level: 1 }).waitFor();
 
@@ -20,11 +20,11 @@ test("empty rooms teach what belongs into them", async () => {
     ["/files", "No files yet"],
     ["/chat", "Chat isn't set up on this server"],
   ] as const) {
-    await page.goto(house.url + path);
+    await page.goto(harness.url + path);
     await page.getByText(words).waitFor();
     await look(page, `empty${path.replace("/", "-")}`);
   }
-  await page.goto(`${house.url}/workflows`);
+  await page.goto(`${harness.url}/workflows`);
   await page.getByRole("button", { name: "Skip" }).click();
   await page.getByText("Start from a template").waitFor();
   calm(page);
@@ -32,7 +32,7 @@ test("empty rooms teach what belongs into them", async () => {
 
 test("a template is run at a click, with its sample data", async () => {
   const { page } = ada;
-  await page.goto(`${house.url}/templates`);
+  await page.goto(`${harness.url}/templates`);
   const card = page.getByRole("listitem").filter({ hasText: "Count words, map and reduce" });
   await card.waitFor();
   await look(page, "templates");
@@ -45,7 +45,7 @@ test("a template is run at a click, with its sample data", async () => {
 
 test("the lists show what ran, and find it again", async () => {
   const { page } = ada;
-  await page.goto(`${house.url}/workflows`);
+  await page.goto(`${harness.url}/workflows`);
   await page.getByRole("link", { name: "Count words, map and reduce" }).waitFor();
   await page.getByRole("link", { name: /^Completed/ }).waitFor();
   await look(page, "workflows");
@@ -53,7 +53,7 @@ test("the lists show what ran, and find it again", async () => {
   await page.getByText("No results").waitFor();
   expect(page.url()).toContain("q=");
   await page.getByRole("button", { name: "Show all" }).click();
-  await page.goto(`${house.url}/runs?status=completed`);
+  await page.goto(`${harness.url}/runs?status=completed`);
   await page.getByRole("link", { name: "Count words, map and reduce" }).waitFor();
   await look(page, "runs");
   await page.getByLabel("State").selectOption("failed");
@@ -63,13 +63,13 @@ test("the lists show what ran, and find it again", async () => {
 
 test("a workflow is made, copied, exported, imported and deleted", async () => {
   const { page } = ada;
-  await page.goto(`${house.url}/workflows`);
+  await page.goto(`${harness.url}/workflows`);
   await page.getByRole("button", { name: "New workflow" }).click();
   await look(page, "new-workflow");
   await page.getByLabel("Name", { exact: true }).fill("Trim reads");
   await page.getByRole("button", { name: "Create and open" }).click();
   await page.waitForURL(/\/workflows\/wf_/);
-  await page.goto(`${house.url}/workflows`);
+  await page.goto(`${harness.url}/workflows`);
   const menu = async (item: string) => {
     await page.getByRole("button", { name: "More for Trim reads", exact: true }).click();
     await page.getByRole("menuitem", { name: item }).click();
@@ -93,7 +93,7 @@ test("a workflow is made, copied, exported, imported and deleted", async () => {
 
 test("files are uploaded with progress, one is refused, and they are deleted together", async () => {
   const { page } = ada;
-  await page.goto(`${house.url}/files`);
+  await page.goto(`${harness.url}/files`);
   await heading(ada, "Files");
   const chooser = page.waitForEvent("filechooser");
   await page.getByRole("button", { name: "Upload files" }).click();
@@ -124,7 +124,7 @@ test("files are uploaded with progress, one is refused, and they are deleted tog
 
 test("credits are bought in the sandbox, and the page waits for them", async () => {
   const { page } = ada;
-  await page.goto(`${house.url}/billing`);
+  await page.goto(`${harness.url}/billing`);
   await page.getByText("Credits left").waitFor();
   await page.getByRole("button", { name: "Buy for $10.00" }).waitFor();
   await look(page, "billing");
@@ -144,7 +144,7 @@ test("credits are bought in the sandbox, and the page waits for them", async () 
 
 test("somebody is invited, joins, and gets another role", async () => {
   const { page } = ada;
-  await page.goto(`${house.url}/team`);
+  await page.goto(`${harness.url}/team`);
 
   // No mail goes out before her own address is confirmed.
   await page.getByText("Confirm your email address").waitFor();
@@ -156,7 +156,7 @@ test("somebody is invited, joins, and gets another role", async () => {
   await page.getByText("This server sends no email.").waitFor();
   await look(page, "invitation-link");
   await page.keyboard.press("Escape");
-  await house.verify(ada.email);
+  await harness.verify(ada.email);
   await page.reload();
   await page.getByRole("button", { name: "Invite" }).click();
   await page.getByLabel("Email").fill("bob.stein@example.org");
@@ -167,14 +167,14 @@ test("somebody is invited, joins, and gets another role", async () => {
   await page.getByRole("row", { name: /eve\.holm@example\.org.*viewer/ }).waitFor();
   await page.getByRole("cell", { name: "bob.stein@example.org", exact: true }).waitFor();
   await look(page, "team");
-  const bob = await house.person("Bob Stein", await house.invitation("bob.stein@example.org"));
+  const bob = await harness.person("Bob Stein", await harness.invitation("bob.stein@example.org"));
   await page.reload();
   const role = page.getByLabel("Role of Bob Stein");
   await role.selectOption("viewer");
   await page.getByText("Bob Stein is now viewer").waitFor();
 
   // As a viewer, Bob sees what he may not do, and why.
-  await bob.page.goto(`${house.url}/workflows`);
+  await bob.page.goto(`${harness.url}/workflows`);
   await bob.page.getByRole("button", { name: /^Team:/ }).click();
   await bob.page.getByRole("menuitemradio", { name: /viewer/ }).click();
   const create = bob.page.getByRole("button", { name: "New workflow" });
@@ -187,11 +187,11 @@ test("somebody is invited, joins, and gets another role", async () => {
 
 test("sessions are listed, and signing out in one tab ends the other", async () => {
   const { page, context } = ada;
-  await page.goto(`${house.url}/account`);
+  await page.goto(`${harness.url}/account`);
   await page.getByText("this browser").waitFor();
   await look(page, "account");
   const other = await context.newPage();
-  await other.goto(`${house.url}/files`);
+  await other.goto(`${harness.url}/files`);
   await other.getByRole("heading", { name: "Files", level: 1 }).waitFor();
   await page.getByRole("button", { name: "Sign out" }).first().click();
   await page.waitForURL(/\/sign-in/);
@@ -199,8 +199,8 @@ test("sessions are listed, and signing out in one tab ends the other", async () 
 });
 
 test("papers need no account", async () => {
-  const { page } = await house.visitor();
-  await page.goto(`${house.url}/papers`);
+  const { page } = await harness.visitor();
+  await page.goto(`${harness.url}/papers`);
   await page.getByLabel("DOI of the paper").fill("not one");
   await page.getByText("Not a DOI").waitFor();
   await look(page, "papers-visitor");

@@ -1,12 +1,12 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, example, House, type Json, look, type Person, until } from "./house.ts";
+import { calm, example, Harness, type Json, look, type Person, until } from "./harness.ts";
 
-let house: House;
+let harness: Harness;
 beforeAll(async () => {
-  house = await House.open();
+  harness = await Harness.open();
 });
-afterAll(() => house?.close());
+afterAll(() => harness?.close());
 
 async function start(person: Person, body: Json, run: Json = {}): Promise<{ workflowId: string; runId: string }> {
   const made = await person.api("POST", "/api/workflows", body);
@@ -26,8 +26,8 @@ const ended = (person: Person, runId: string) =>
 const node = (page: Page, name: string) => page.locator(".react-flow__node", { hasText: name });
 
 test("from a template to its outputs, watched live", async () => {
-  const { page } = await house.person("Ada Brook");
-  await page.goto(`${house.url}/templates`);
+  const { page } = await harness.person("Ada Brook");
+  await page.goto(`${harness.url}/templates`);
   const card = page
     .getByRole("listitem")
     .filter({ has: page.getByRole("heading", { name: "Count words, map and reduce" }) });
@@ -57,11 +57,11 @@ test("from a template to its outputs, watched live", async () => {
 });
 
 test("a failed run opens on its cause, which is fixed and run again", async () => {
-  const ada = await house.person("Ada Stone");
+  const ada = await harness.person("Ada Stone");
   const { page } = ada;
   const { runId } = await start(ada, example("failure"));
   await ended(ada, runId);
-  await page.goto(`${house.url}/runs/${runId}`);
+  await page.goto(`${harness.url}/runs/${runId}`);
   const wrong = page.getByRole("region", { name: "What went wrong" });
   await wrong.getByText("line 3: three is not a number").waitFor();
   await wrong.getByText("exit status 3").waitFor();
@@ -114,7 +114,7 @@ test("a failed run opens on its cause, which is fixed and run again", async () =
   await look(page, "run-compare");
 
   // The page of the run that failed offers the same, and what was.
-  await page.goto(`${house.url}/runs/${runId}`);
+  await page.goto(`${harness.url}/runs/${runId}`);
   await wrong.getByRole("button", { name: "Retry without changes" }).waitFor();
   await wrong.getByRole("region", { name: "What will be reused" }).getByText("Add up: it failed").waitFor();
   await look(page, "run-fixed");
@@ -125,7 +125,7 @@ test("a failed run opens on its cause, which is fixed and run again", async () =
 });
 
 test("a hundred thousand lines are scrolled, searched as a whole, and coloured", async () => {
-  const ada = await house.person("Ada Ridge");
+  const ada = await harness.person("Ada Ridge");
   const { page } = ada;
   const command = `seq -f 'line %.0f of the log' 1 100000; printf '\\033[31mred words\\033[0m and plain\\n'`;
   const { runId } = await start(ada, {
@@ -133,7 +133,7 @@ test("a hundred thousand lines are scrolled, searched as a whole, and coloured",
     definition: { version: 1, nodes: [{ id: "talk", name: "Talk", type: "task", position: { x: 0, y: 0 }, command }] },
   });
   await ended(ada, runId);
-  await page.goto(`${house.url}/runs/${runId}?tab=log`);
+  await page.goto(`${harness.url}/runs/${runId}?tab=log`);
   const log = page.getByRole("region", { name: "Log" });
   await log.getByText("red words").waitFor();
   expect(await log.locator("span.text-danger").innerText()).toBe("red words");
@@ -150,7 +150,7 @@ test("a hundred thousand lines are scrolled, searched as a whole, and coloured",
 });
 
 test("a running run is followed, and cancelled", async () => {
-  const ada = await house.person("Ada Glen");
+  const ada = await harness.person("Ada Glen");
   const { page } = ada;
   const command = "for i in $(seq 1 600); do echo tick $i; sleep 0.2; done";
   const { runId } = await start(ada, {
@@ -164,7 +164,7 @@ test("a running run is followed, and cancelled", async () => {
       edges: [{ id: "e1", source: "wait", target: "after" }],
     },
   });
-  await page.goto(`${house.url}/runs/${runId}?tab=log`);
+  await page.goto(`${harness.url}/runs/${runId}?tab=log`);
   await page.getByRole("region", { name: "Log" }).getByText("tick 5").waitFor();
   await node(page, "Wait")
     .getByText(/Running/)
@@ -179,7 +179,7 @@ test("a running run is followed, and cancelled", async () => {
 });
 
 test("the run dialog checks what it is given, and estimates", async () => {
-  const ada = await house.person("Ada Heath");
+  const ada = await harness.person("Ada Heath");
   const { page } = ada;
   const made = await ada.api("POST", "/api/workflows", {
     name: "Asks for things",
@@ -201,7 +201,7 @@ test("the run dialog checks what it is given, and estimates", async () => {
       ],
     },
   });
-  await page.goto(`${house.url}/workflows/${made.body.data.id}?run=1`);
+  await page.goto(`${harness.url}/workflows/${made.body.data.id}?run=1`);
   const dialog = page.getByRole("dialog", { name: "Run" });
   await dialog.getByRole("button", { name: /^Start/ }).click();
   await dialog.getByText("Choose a file.").waitFor();
@@ -232,7 +232,7 @@ test("the run dialog checks what it is given, and estimates", async () => {
     await dialog.getByRole("button", { name: way }).click();
     await dialog.getByRole("button", { name: "Copied" }).waitFor();
     const command = await page.evaluate(() => navigator.clipboard.readText());
-    await house.shell(command, { MILLRACE_TOKEN: token });
+    await harness.shell(command, { MILLRACE_TOKEN: token });
     await until(`${way}, and it runs`, async () => {
       const runs = (await ada.api("GET", `/api/runs?workflowId=${made.body.data.id}&status=completed`)).body.data;
       return runs.length === at + 1;

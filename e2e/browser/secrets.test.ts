@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, House, look, until } from "./house.ts";
+import { calm, Harness, look, until } from "./harness.ts";
 
-let house: House;
+let harness: Harness;
 beforeAll(async () => {
-  house = await House.open();
+  harness = await Harness.open();
 });
-afterAll(() => house?.close());
+afterAll(() => harness?.close());
 
 test("a secret, a program's token, and both of them in the audit log", async () => {
-  const ada = await house.person("Ada Field");
+  const ada = await harness.person("Ada Field");
   const { page } = ada;
-  await page.goto(`${house.url}/team`);
+  await page.goto(`${harness.url}/team`);
   await page.getByRole("button", { name: "Secrets" }).click();
   await page.getByText("No secrets yet").waitFor();
   await page.getByRole("button", { name: "New secret" }).first().click();
@@ -22,7 +22,7 @@ test("a secret, a program's token, and both of them in the audit log", async () 
   expect(await page.content()).not.toContain("hf_never_shown_again");
   await look(page, "secrets");
 
-  await page.goto(`${house.url}/team`);
+  await page.goto(`${harness.url}/team`);
   await page.getByRole("button", { name: "New service account" }).click();
   await dialog.getByRole("textbox", { name: "Name" }).fill("nightly");
   await dialog.getByRole("button", { name: "Create" }).click();
@@ -32,10 +32,10 @@ test("a secret, a program's token, and both of them in the audit log", async () 
   const token = (await dialog.getByRole("code").textContent()) ?? "";
   await page.keyboard.press("Escape");
   await look(page, "service-accounts");
-  const answer = await fetch(`${house.url}/api/runs`, { headers: { Authorization: `Bearer ${token.trim()}` } });
+  const answer = await fetch(`${harness.url}/api/runs`, { headers: { Authorization: `Bearer ${token.trim()}` } });
   expect(answer.status).toBe(200);
 
-  await page.goto(`${house.url}/audit`);
+  await page.goto(`${harness.url}/audit`);
   const row = (what: string) => page.getByRole("row").filter({ hasText: what });
   await row("secret set").getByText("HF_TOKEN").waitFor();
   await row("token created").waitFor();

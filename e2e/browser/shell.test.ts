@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, House, look } from "./house.ts";
+import { calm, Harness, look } from "./harness.ts";
 
-let house: House;
+let harness: Harness;
 beforeAll(async () => {
-  house = await House.open();
+  harness = await Harness.open();
 });
-afterAll(() => house?.close());
+afterAll(() => harness?.close());
 
 const places = ["Workflows", "Runs", "Files", "Papers", "Chat", "Billing", "Team", "Account"];
 
 test("every place is a link in the rail, and a page when loaded by its address", async () => {
-  const { page } = await house.person("Ada Okoye");
-  await page.goto(house.url);
+  const { page } = await harness.person("Ada Okoye");
+  await page.goto(harness.url);
   for (const place of places) {
     await page.getByRole("navigation").getByRole("link", { name: place, exact: true }).click();
     await page.getByRole("heading", { name: place, level: 1 }).waitFor();
@@ -23,19 +23,19 @@ test("every place is a link in the rail, and a page when loaded by its address",
 });
 
 test("what is not there is said to be so: by the server, by the app, by a page", async () => {
-  const { page } = await house.person("Cy Dead");
-  const response = await page.goto(`${house.url}/no/such/page`);
+  const { page } = await harness.person("Cy Dead");
+  const response = await page.goto(`${harness.url}/no/such/page`);
   expect(response?.status()).toBe(404);
   await page.getByText("Page not found").waitFor();
-  await page.goto(`${house.url}/billing/no/such/page`);
+  await page.goto(`${harness.url}/billing/no/such/page`);
   await page.getByText("Page not found").waitFor();
   await look(page, "not-found");
   calm(page);
 });
 
 test("the palette goes where its words say", async () => {
-  const { page } = await house.person("Bea Ito");
-  await page.goto(`${house.url}/workflows`);
+  const { page } = await harness.person("Bea Ito");
+  await page.goto(`${harness.url}/workflows`);
   await page.getByRole("heading", { name: "Workflows", level: 1 }).waitFor();
   await page.keyboard.press("Control+k");
   await page.getByPlaceholder("Search workflows").fill("bill");

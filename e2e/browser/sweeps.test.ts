@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, House, type Json, look, type Person, until } from "./house.ts";
+import { calm, Harness, type Json, look, type Person, until } from "./harness.ts";
 
-let house: House;
+let harness: Harness;
 beforeAll(async () => {
-  house = await House.open();
+  harness = await Harness.open();
 });
-afterAll(() => house?.close());
+afterAll(() => harness?.close());
 
 const definition = {
   version: 1,
@@ -25,12 +25,12 @@ const definition = {
 const runsOf = async (person: Person): Promise<Json[]> => (await person.api("GET", "/api/runs")).body.data;
 
 test("a sweep from the run dialog, as a table, two of its runs compared, and one shared", async () => {
-  const ada = await house.person("Ada Field");
+  const ada = await harness.person("Ada Field");
   const { page } = ada;
-  await page.goto(`${house.url}/runs/sweeps`);
+  await page.goto(`${harness.url}/runs/sweeps`);
   await page.getByText("No sweeps yet").waitFor();
   const made = await ada.api("POST", "/api/workflows", { name: "Doubling", definition });
-  await page.goto(`${house.url}/launch?workflow=${made.body.data.id}`);
+  await page.goto(`${harness.url}/launch?workflow=${made.body.data.id}`);
   const dialog = page.getByRole("dialog");
   await dialog.getByText("Several values").click();
   await dialog.getByRole("checkbox", { name: "Vary factor" }).check();
@@ -56,7 +56,7 @@ test("a sweep from the run dialog, as a table, two of its runs compared, and one
   );
   await look(page, "sweep-table");
 
-  await page.goto(`${house.url}/runs`);
+  await page.goto(`${harness.url}/runs`);
   await page.getByRole("link", { name: "Sweeps" }).click();
   await page.waitForURL(/\/runs\/sweeps$/);
   await page.getByRole("row", { name: /Three factors.* factor 3/ }).waitFor();
@@ -67,7 +67,7 @@ test("a sweep from the run dialog, as a table, two of its runs compared, and one
   await page.getByRole("link", { name: "Three factors" }).click();
   await page.waitForURL(/\/runs\/sweeps\/swp_/);
 
-  await page.goto(`${house.url}/runs`);
+  await page.goto(`${harness.url}/runs`);
   for (const name of ["factor=2", "factor=10"]) {
     await page.getByRole("checkbox", { name: new RegExp(name) }).check();
   }
@@ -80,7 +80,7 @@ test("a sweep from the run dialog, as a table, two of its runs compared, and one
   await look(page, "compare-runs");
 
   const [newest] = await runsOf(ada);
-  await page.goto(`${house.url}/runs/${newest.id}`);
+  await page.goto(`${harness.url}/runs/${newest.id}`);
   await page.getByRole("button", { name: "Share results…" }).click();
   await page.getByRole("dialog").getByRole("checkbox", { name: "factor" }).check();
   await page.getByRole("dialog").getByRole("button", { name: "Create link" }).click();
@@ -88,7 +88,7 @@ test("a sweep from the run dialog, as a table, two of its runs compared, and one
   expect(link).toContain("/results#mrr_");
   await look(page, "share-results");
 
-  const visitor = await house.visitor();
+  const visitor = await harness.visitor();
   await visitor.page.goto(link);
   await visitor.page.getByRole("link", { name: "Download n.txt" }).waitFor();
   await look(visitor.page, "shared-results");
@@ -101,7 +101,7 @@ test("a sweep from the run dialog, as a table, two of its runs compared, and one
 });
 
 test("what a failed step left behind is on the run's page", async () => {
-  const ada = await house.person("Ada Marsh");
+  const ada = await harness.person("Ada Marsh");
   const { page } = ada;
   const made = await ada.api("POST", "/api/workflows", {
     name: "Breaking",
@@ -116,7 +116,7 @@ test("what a failed step left behind is on the run's page", async () => {
   await until("the folder is kept", async () =>
     (await ada.api("GET", `/api/runs/${id}/attempts`)).body.data.length > 0 ? true : null,
   );
-  await page.goto(`${house.url}/runs/${id}`);
+  await page.goto(`${harness.url}/runs/${id}`);
   await page.getByText("Files the failed step left behind").click();
   await page.getByRole("link", { name: "half.txt" }).waitFor();
   await look(page, "failed-folder");

@@ -1,12 +1,12 @@
 // A machine that one run fills: the others say why they wait.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { calm, House, look, type Person } from "./house.ts";
+import { calm, Harness, look, type Person } from "./harness.ts";
 
-let house: House;
+let harness: Harness;
 beforeAll(async () => {
-  house = await House.open("--capacity", "vcpu=2,ramGb=8");
+  harness = await Harness.open("--capacity", "vcpu=2,ramGb=8");
 });
-afterAll(() => house?.close());
+afterAll(() => harness?.close());
 
 async function start(person: Person, name: string, command: string): Promise<string> {
   const definition = { nodes: [{ id: "a", name: "Only", command }] };
@@ -18,20 +18,20 @@ async function start(person: Person, name: string, command: string): Promise<str
 }
 
 test("a queued run says why it waits, and runs when there is room", async () => {
-  const ada = await house.person("Ada Weir");
+  const ada = await harness.person("Ada Weir");
   const { page } = ada;
   const first = await start(ada, "Long", "sleep 600");
   const second = await start(ada, "Short", "sleep 600");
   const third = await start(ada, "Last", "true");
 
-  await page.goto(`${house.url}/runs`);
+  await page.goto(`${harness.url}/runs`);
   const row = (name: string) =>
     page.getByRole("row").filter({ has: page.getByRole("link", { name: new RegExp(`^${name}\\b`) }) });
   await row("Short").getByText("Waiting: It starts when 2 vCPUs and 8 GB are free.").waitFor();
   await row("Last").getByText("Waiting: 1 run is before it.").waitFor();
   await look(page, "runs-waiting");
 
-  await page.goto(`${house.url}/runs/${third}`);
+  await page.goto(`${harness.url}/runs/${third}`);
   await page.getByText("Waiting: 1 run is before it.").waitFor();
   await page.locator(".react-flow__node", { hasText: "Only" }).waitFor();
   await look(page, "run-waiting");
