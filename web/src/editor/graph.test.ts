@@ -8,7 +8,6 @@ import { readPiece } from "./clipboard.ts";
 import { Document } from "./document.ts";
 import { definitionOf, draw, freeName, LOCAL, namePattern, newId, replaceText, stepsBefore } from "./graph.ts";
 import { freePlace } from "./kinds.ts";
-import { readable } from "./presence.ts";
 import { located } from "./problems.ts";
 
 const example = fastq.definition as unknown as Definition;
@@ -235,10 +234,4 @@ test("the steps before one are found near and far, also in a circle", () => {
   ];
   expect(stepsBefore("c", edges)).toEqual(["a", "b", "d", "x"]);
   expect(stepsBefore("a", edges)).toEqual([]);
-});
-
-test("people's colours carry white letters", () => {
-  expect(readable("#0b6e6e")).toBe("#0b6e6e");
-  expect(readable("#2b8a3e")).not.toBe("#2b8a3e");
-  expect(readable("#ffffff")).toMatch(/^#7\d7\d7\d$/);
 });

@@ -3,6 +3,7 @@
 import type { Awareness } from "y-protocols/awareness";
 import { createStore } from "zustand/vanilla";
 import { isRecord } from "../api/failure.ts";
+import { readable } from "../ui/color.ts";
 
 export interface Person {
   client: number;
@@ -84,17 +85,6 @@ function pointOf(value: unknown): Point | null {
   return isRecord(value) && typeof value.x === "number" && typeof value.y === "number"
     ? { x: value.x, y: value.y }
     : null;
-}
-
-/** readable is a colour, darker where white letters on it could not be read. */
-export function readable(color: string): string {
-  let parts = [1, 3, 5].map((at) => Number.parseInt(color.slice(at, at + 2), 16));
-  const light = () =>
-    parts
-      .map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4))
-      .reduce((sum, part, at) => sum + part * ([0.2126, 0.7152, 0.0722][at] ?? 0), 0);
-  while (1.05 / (light() + 0.05) < 4.6) parts = parts.map((part) => Math.floor(part * 0.95));
-  return `#${parts.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
 }
 
 const colors = ["#0b6e6e", "#8a5a00", "#1d5fa8", "#7a3e9d", "#b3261e", "#1b7f4b"];
