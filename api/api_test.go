@@ -64,6 +64,7 @@ GET /api/runs/{id}/events
 GET /api/runs/{id}/nodes/{nodeId}/shards
 GET /api/runs/{id}/outputs
 GET /api/runs/{id}/outputs.zip
+GET /api/runs/{id}/crate
 GET /api/runs/{id}/stream
 GET /api/files
 POST /api/files/presign

@@ -3803,6 +3803,12 @@ type CancelRunParams struct {
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
 
+// DownloadRunCrateParams defines parameters for DownloadRunCrate.
+type DownloadRunCrateParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // ListRunEventsParams defines parameters for ListRunEvents.
 type ListRunEventsParams struct {
 	// AfterSeq Only events after this one.

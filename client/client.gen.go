@@ -677,6 +677,13 @@ type ClientInterface interface {
 	// Corresponds with POST /api/runs/{id}/cancel (the `CancelRun` operationId).
 	CancelRun(ctx context.Context, id RunID, params *CancelRunParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// DownloadRunCrate Download a run as RO-Crate
+	//
+	// Gives the run as a Workflow Run RO-Crate (profile Provenance Run Crate 0.5) in a zip archive, made while it is read: `ro-crate-metadata.json`, which says what was run, by whom, when, on what and with what result, step by step; the definition as `workflow.json`; the outputs as in `outputs.zip`. Inputs are named by address or SHA-256, and are not in it. A run that is not over is described as far as it has come.
+	//
+	// Corresponds with GET /api/runs/{id}/crate (the `DownloadRunCrate` operationId).
+	DownloadRunCrate(ctx context.Context, id RunID, params *DownloadRunCrateParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListRunEvents Read the event log
 	//
 	// Gives the durable events of a run, ordered by `seq`: queue transitions, retries, errors, verified outputs and the end. To resume after a gap, pass the last `seq` seen as `after_seq`.
@@ -2968,6 +2975,23 @@ func (c *Client) ListKeptFiles(ctx context.Context, id RunID, nodeID string, sha
 // Corresponds with POST /api/runs/{id}/cancel (the `CancelRun` operationId).
 func (c *Client) CancelRun(ctx context.Context, id RunID, params *CancelRunParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCancelRunRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DownloadRunCrate Download a run as RO-Crate
+//
+// Gives the run as a Workflow Run RO-Crate (profile Provenance Run Crate 0.5) in a zip archive, made while it is read: `ro-crate-metadata.json`, which says what was run, by whom, when, on what and with what result, step by step; the definition as `workflow.json`; the outputs as in `outputs.zip`. Inputs are named by address or SHA-256, and are not in it. A run that is not over is described as far as it has come.
+//
+// Corresponds with GET /api/runs/{id}/crate (the `DownloadRunCrate` operationId).
+func (c *Client) DownloadRunCrate(ctx context.Context, id RunID, params *DownloadRunCrateParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDownloadRunCrateRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -8364,6 +8388,55 @@ func NewCancelRunRequest(server string, id RunID, params *CancelRunParams) (*htt
 	}
 
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewDownloadRunCrateRequest constructs an http.Request for the DownloadRunCrate method
+func NewDownloadRunCrateRequest(server string, id RunID, params *DownloadRunCrateParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/%s/crate", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -13813,6 +13886,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/runs/{id}/cancel (the `CancelRun` operationId).
 	CancelRunWithResponse(ctx context.Context, id RunID, params *CancelRunParams, reqEditors ...RequestEditorFn) (*CancelRunResponse, error)
 
+	// DownloadRunCrateWithResponse Download a run as RO-Crate
+	//
+	// Gives the run as a Workflow Run RO-Crate (profile Provenance Run Crate 0.5) in a zip archive, made while it is read: `ro-crate-metadata.json`, which says what was run, by whom, when, on what and with what result, step by step; the definition as `workflow.json`; the outputs as in `outputs.zip`. Inputs are named by address or SHA-256, and are not in it. A run that is not over is described as far as it has come.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/runs/{id}/crate (the `DownloadRunCrate` operationId).
+	DownloadRunCrateWithResponse(ctx context.Context, id RunID, params *DownloadRunCrateParams, reqEditors ...RequestEditorFn) (*DownloadRunCrateResponse, error)
+
 	// ListRunEventsWithResponse Read the event log
 	//
 	// Gives the durable events of a run, ordered by `seq`: queue transitions, retries, errors, verified outputs and the end. To resume after a gap, pass the last `seq` seen as `after_seq`.
@@ -16364,6 +16446,27 @@ func (r CancelRunResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r CancelRunResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DownloadRunCrateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r DownloadRunCrateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DownloadRunCrateResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -19864,6 +19967,21 @@ func (c *ClientWithResponses) CancelRunWithResponse(ctx context.Context, id RunI
 	return ParseCancelRunResponse(rsp)
 }
 
+// DownloadRunCrateWithResponse Download a run as RO-Crate
+//
+// Gives the run as a Workflow Run RO-Crate (profile Provenance Run Crate 0.5) in a zip archive, made while it is read: `ro-crate-metadata.json`, which says what was run, by whom, when, on what and with what result, step by step; the definition as `workflow.json`; the outputs as in `outputs.zip`. Inputs are named by address or SHA-256, and are not in it. A run that is not over is described as far as it has come.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/runs/{id}/crate (the `DownloadRunCrate` operationId).
+func (c *ClientWithResponses) DownloadRunCrateWithResponse(ctx context.Context, id RunID, params *DownloadRunCrateParams, reqEditors ...RequestEditorFn) (*DownloadRunCrateResponse, error) {
+	rsp, err := c.DownloadRunCrate(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDownloadRunCrateResponse(rsp)
+}
+
 // ListRunEventsWithResponse Read the event log
 //
 // Gives the durable events of a run, ordered by `seq`: queue transitions, retries, errors, verified outputs and the end. To resume after a gap, pass the last `seq` seen as `after_seq`.
@@ -23314,6 +23432,22 @@ func ParseCancelRunResponse(rsp *http.Response) (*CancelRunResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseDownloadRunCrateResponse parses an HTTP response from a DownloadRunCrateWithResponse call
+func ParseDownloadRunCrateResponse(rsp *http.Response) (*DownloadRunCrateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DownloadRunCrateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
 	}
 
 	return response, nil

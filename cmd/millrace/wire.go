@@ -48,6 +48,7 @@ import (
 	"github.com/millrace/millrace/internal/remote"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
+	"github.com/millrace/millrace/internal/runs/crate"
 	"github.com/millrace/millrace/internal/runs/live"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/runs/webhooks"
@@ -164,7 +165,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	api := httpapi.New(httpapi.Options{
 		Away: store.IsUnavailable,
 		Log:  log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings,
-		Life: ctx, Runs: asked, Compare: &compare.Service{Runs: asked, Details: db, Memory: h.memory},
+		Life: ctx, Runs: asked, Compare: &compare.Service{Runs: asked, Details: db, Memory: h.memory}, Crates: &crate.Service{Runs: asked, Details: db, Now: time.Now},
 		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Uploads: h.uploads, Transfers: doors, Billing: money, Pages: pages,
 		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,

@@ -103,6 +103,7 @@ var routeRows = map[string]rights{
 	"GET /api/runs/{id}/nodes/{nodeId}/shards":         everybody(200).elsewhere(404),
 	"GET /api/runs/{id}/outputs":                       everybody(200).elsewhere(404),
 	"GET /api/runs/{id}/outputs.zip":                   everybody(200).elsewhere(404),
+	"GET /api/runs/{id}/crate":                         everybody(200).elsewhere(404),
 	"GET /api/runs/{id}/stream":                        everybody(200).elsewhere(404),
 	"GET /api/files":                                   everybody(200),
 	"POST /api/files/presign":                          writers(200).with(`{"filename":"a.csv","contentType":"text/csv","size":1}`),

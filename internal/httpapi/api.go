@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
+	"github.com/millrace/millrace/internal/runs/crate"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/runs/webhooks"
 	"github.com/millrace/millrace/internal/secrets"
@@ -41,6 +42,7 @@ type Options struct {
 	Workflows   *workflows.Service
 	Runs        *runs.Service
 	Compare     *compare.Service
+	Crates      *crate.Service
 	Schedules   *schedules.Service
 	Webhooks    *webhooks.Service
 	Feed        events.Feed

@@ -49,6 +49,7 @@ import (
 	"github.com/millrace/millrace/internal/remote"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
+	"github.com/millrace/millrace/internal/runs/crate"
 	"github.com/millrace/millrace/internal/runs/live"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/runs/webhooks"
@@ -149,7 +150,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	h.schedules = &schedules.Runner{Store: h.db, Runs: asked, Base: base, Log: log, Now: h.clock}
 	o := httpapi.Options{
 		Runs: asked, Schedules: schedules.NewService(h.db, h.db, asked, h.clock),
-		Webhooks: webhooks.NewService(h.db, h.db, webhooks.NewSender(h.db, webhook.New(true), log, h.clock), true, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db},
+		Webhooks: webhooks.NewService(h.db, h.db, webhooks.NewSender(h.db, webhook.New(true), log, h.clock), true, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db}, Crates: &crate.Service{Runs: asked, Details: h.db, Now: h.clock},
 		Feed: &h.hub, Life: t.Context(),
 		Files: h.filesRoom, Uploads: h.uploads, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),

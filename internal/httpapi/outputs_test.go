@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"archive/zip"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -81,4 +82,93 @@ func TestAllOutputsComeInOneArchive(t *testing.T) {
 		t.Error(got)
 	}
 	h.call("GET", "/api/runs/"+run+"/outputs.zip", "", bearer(h.signUp("Eve").token)).want(404)
+}
+
+func TestARunIsACrateThatOthersRead(t *testing.T) {
+	h := newHarness(t)
+	ada := h.signUp("Ada")
+	run := h.start(ada, `{"workflowId":"`+h.workflow(ada, `{"parameters":{"depth":{"type":"integer","default":3}},"nodes":[
+		{"id":"first","name":"Count \"all\"","command":"# dummy: output:a.txt=one","outputs":{"o":{"path":"a.txt"}}},
+		{"id":"second","command":"# dummy: output:b.txt=two","inputs":{"i":{}},"outputs":{"o":{"path":"b.txt"}}}],
+		"edges":[{"id":"e","source":"first","sourceHandle":"o","target":"second","targetHandle":"i"}],
+		"outputs":{"table":{"from":"second.o"}}}`)+`","parameters":{"depth":4}}`)
+	h.await(ada, run)
+	r := h.call("GET", "/api/runs/"+run+"/crate", "", bearer(ada.token)).want(200)
+	in, err := zip.NewReader(strings.NewReader(r.body), int64(len(r.body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	var metadata struct {
+		Graph []map[string]any `json:"@graph"`
+	}
+	for _, f := range in.File {
+		names = append(names, f.Name)
+		if f.Name == "ro-crate-metadata.json" {
+			text, err := f.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := json.NewDecoder(text).Decode(&metadata); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := strings.Join(names, " "); got != "ro-crate-metadata.json workflow.json second/o/b.txt SHA256SUMS" {
+		t.Error(got)
+	}
+	byID := map[string]map[string]any{}
+	for _, e := range metadata.Graph {
+		id := e["@id"].(string)
+		if byID[id] != nil {
+			t.Errorf("%s is there twice", id)
+		}
+		byID[id] = e
+	}
+	for _, want := range []struct{ id, field, value string }{
+		{"./", "mainEntity", "map[@id:workflow.json]"},
+		{"./", "hasPart", "[map[@id:workflow.json] map[@id:second/o/b.txt]]"},
+		{"workflow.json", "hasPart", "[map[@id:#tool/first] map[@id:#tool/second]]"},
+		{"#run", "instrument", "map[@id:workflow.json]"},
+		{"#run", "object", "[map[@id:#value/depth]]"},
+		{"#run", "result", "[map[@id:second/o/b.txt]]"},
+		{"#run", "actionStatus", "map[@id:http://schema.org/CompletedActionStatus]"},
+		{"#agent", "name", "Ada"},
+		{"#value/depth", "value", "4"},
+		{"#parameter/depth", "additionalType", "Integer"},
+		{"second/o/b.txt", "exampleOfWork", "map[@id:#output/table]"},
+		{"second/o/b.txt", "contentSize", "3"},
+		{"#action/first", "name", `Count "all"`},
+		{"#action/second", "result", "[map[@id:second/o/b.txt]]"},
+		{"#control/second", "instrument", "map[@id:#step/second]"},
+		{"#organize", "object", "[map[@id:#control/first] map[@id:#control/second]]"},
+	} {
+		if got := fmt.Sprint(byID[want.id][want.field]); got != want.value {
+			t.Errorf("%s of %s is %s, not %s", want.field, want.id, got, want.value)
+		}
+	}
+	inCrate(t, byID, metadata.Graph)
+	h.call("GET", "/api/runs/"+run+"/crate", "", bearer(h.signUp("Eve").token)).want(404)
+}
+
+// inCrate fails for a reference to something of the crate that is not there.
+func inCrate(t *testing.T, byID map[string]map[string]any, in any) {
+	t.Helper()
+	switch v := in.(type) {
+	case []map[string]any:
+		for _, e := range v {
+			inCrate(t, byID, e)
+		}
+	case []any:
+		for _, e := range v {
+			inCrate(t, byID, e)
+		}
+	case map[string]any:
+		if id, _ := v["@id"].(string); len(v) == 1 && !strings.Contains(id, "://") && byID[id] == nil {
+			t.Errorf("%s is not in the crate", id)
+		}
+		for _, e := range v {
+			inCrate(t, byID, e)
+		}
+	}
 }

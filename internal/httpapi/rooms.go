@@ -64,7 +64,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 		connections: &connections.API{Connections: o.Connections},
 		files:       &files.API{Files: o.Files, Uploads: o.Uploads, Transfers: o.Transfers, Now: o.Now},
 		identity:    &identity.API{Identity: o.Identity, BuiltIn: o.BuiltIn, Providers: o.Providers, SendsMail: o.SendsMail, Now: o.Now},
-		runs:        runs.New(runs.Options{Runs: o.Runs, Compare: o.Compare, Feed: o.Feed, Server: server, Log: o.Log, Now: o.Now, Life: life}),
+		runs:        runs.New(runs.Options{Runs: o.Runs, Compare: o.Compare, Crates: o.Crates, Feed: o.Feed, Server: server, Log: o.Log, Now: o.Now, Life: life}),
 		schedules:   &schedules.API{Schedules: o.Schedules, Workflows: o.Workflows, Limiter: o.Limiter, Now: o.Now},
 		secrets:     &secrets.API{Secrets: o.Secrets},
 		sharing:     &sharing.API{Sharing: o.Sharing, Workflows: o.Workflows, Runs: o.Runs, Editor: o.Editor, CollabURL: o.CollabURL, Now: o.Now},

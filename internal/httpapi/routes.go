@@ -86,6 +86,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/runs/{id}/nodes/{nodeId}/shards", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.runs.ListShards},
 		{Pattern: "GET /api/runs/{id}/outputs", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.runs.ListOutputs},
 		{Pattern: "GET /api/runs/{id}/outputs.zip", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.runs.DownloadOutputs},
+		{Pattern: "GET /api/runs/{id}/crate", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.runs.DownloadCrate},
 		{Pattern: "GET /api/runs/{id}/stream", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.runs.StreamRun},
 
 		{Pattern: "GET /reports/{token}/{path...}", Page: true, Slow: true, Handle: a.runs.SendReport},

@@ -34,6 +34,7 @@ type Command struct {
 	Cancel    runsCancel     `cmd:"" help:"Cancel a run."`
 	Retry     runsRetry      `cmd:"" help:"Run again what a run did; what succeeded is reused."`
 	Outputs   outputsCommand `cmd:"" help:"Outputs of a run: list, download."`
+	Crate     runsCrate      `cmd:"" help:"Download a run with its outputs as a Workflow Run RO-Crate."`
 }
 
 type runsList struct {

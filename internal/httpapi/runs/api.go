@@ -11,12 +11,14 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
+	"github.com/millrace/millrace/internal/runs/crate"
 )
 
 // Options are what the room is made of.
 type Options struct {
 	Runs    *runs.Service
 	Compare *compare.Service
+	Crates  *crate.Service
 	Feed    events.Feed
 	Server  *kernel.Server
 	Log     *slog.Logger

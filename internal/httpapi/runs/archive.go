@@ -10,24 +10,38 @@ import (
 	"github.com/millrace/millrace/internal/runs/archive"
 )
 
-// DownloadOutputs gives all outputs of a run in one archive. Its length is not
-// known before its end, and one that fails on the way is cut off.
+// DownloadOutputs gives all outputs of a run in one archive.
 func (a *API) DownloadOutputs(x *kernel.Exchange) (kernel.Answer, error) {
 	list, _, err := a.Runs.Outputs(x.Context(), x.Caller, RunID(x), runs.OutputQuery{})
 	if err != nil {
 		return kernel.Answer{}, err
 	}
+	return a.download(string(RunID(x))+".zip", archive.Archive{Outputs: list, Open: a.Runs.OpenOutput, At: a.Now()}), nil
+}
+
+// DownloadCrate gives a run with its outputs as a Workflow Run RO-Crate.
+func (a *API) DownloadCrate(x *kernel.Exchange) (kernel.Answer, error) {
+	c, err := a.Crates.Crate(x.Context(), x.Caller, RunID(x))
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	return a.download(string(RunID(x))+".crate.zip", c), nil
+}
+
+// download streams an archive. Its length is not known before its end, and one that
+// fails on the way is cut off.
+func (a *API) download(name string, file archive.Archive) kernel.Answer {
 	return kernel.Answer{Stream: func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // as long as it takes
 		h := w.Header()
 		h.Set("Content-Type", "application/zip")
-		h.Set("Content-Disposition", `attachment; filename="`+string(RunID(x))+`.zip"`)
+		h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
 		h.Set("Cache-Control", "no-store")
-		if err := (archive.Archive{Outputs: list, Open: a.Runs.OpenOutput, At: a.Now()}).WriteZip(r.Context(), w); err != nil {
+		if err := file.WriteZip(r.Context(), w); err != nil {
 			if r.Context().Err() == nil {
-				a.Log.ErrorContext(r.Context(), "cannot write the archive of a run's outputs", slog.Any("error", err))
+				a.Log.ErrorContext(r.Context(), "cannot write an archive of a run", slog.Any("error", err))
 			}
 			panic(http.ErrAbortHandler)
 		}
-	}}, nil
+	}}
 }

@@ -19,9 +19,16 @@ import (
 
 // Archive is the outputs of a run in one file, which is made while it is read.
 type Archive struct {
+	First   []Text // before the outputs
 	Outputs []runs.Listed
 	Open    func(ctx context.Context, o runs.Output) (io.ReadCloser, error)
 	At      time.Time // of every entry
+}
+
+// Text is a small file.
+type Text struct {
+	Name string
+	Data []byte
 }
 
 // sums is the file that says what the others are.
@@ -30,22 +37,33 @@ const sums = "SHA256SUMS"
 // WriteZip writes the outputs as they are, below node and port, and last their
 // hashes. Whoever gets an error has half an archive.
 func (a Archive) WriteZip(ctx context.Context, w io.Writer) error {
-	out, names := zip.NewWriter(w), a.names()
+	out, names := zip.NewWriter(w), a.Names()
 	var known strings.Builder
+	for _, t := range a.First {
+		if err := a.write(out, t); err != nil {
+			return err
+		}
+		fmt.Fprintf(&known, "%x  %s\n", sha256.Sum256(t.Data), t.Name)
+	}
 	for i, o := range a.Outputs {
 		if err := a.add(ctx, out, names[i], o.Output); err != nil {
 			return err
 		}
 		fmt.Fprintf(&known, "%s  %s\n", o.SHA256, names[i])
 	}
-	last, err := out.CreateHeader(&zip.FileHeader{Name: sums, Method: zip.Deflate, Modified: a.At})
-	if err != nil {
-		return err
-	}
-	if _, err := io.WriteString(last, known.String()); err != nil {
+	if err := a.write(out, Text{sums, []byte(known.String())}); err != nil {
 		return err
 	}
 	return out.Close()
+}
+
+func (a Archive) write(out *zip.Writer, t Text) error {
+	w, err := out.CreateHeader(&zip.FileHeader{Name: t.Name, Method: zip.Deflate, Modified: a.At})
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(t.Data)
+	return err
 }
 
 // add copies an output, if it still is what it was.
@@ -69,8 +87,8 @@ func (a Archive) add(ctx context.Context, out *zip.Writer, name string, o runs.O
 	return nil
 }
 
-// names are the paths inside, each for one file alone.
-func (a Archive) names() []string {
+// Names are the paths of the outputs inside, each for one file alone.
+func (a Archive) Names() []string {
 	list, taken := make([]string, len(a.Outputs)), map[string]bool{}
 	for i, o := range a.Outputs {
 		folder := path.Join(o.Node, o.Port)

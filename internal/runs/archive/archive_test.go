@@ -35,9 +35,9 @@ func TestAnArchiveHoldsEveryOutputUnderANameOfItsOwn(t *testing.T) {
 	t.Parallel()
 	shard := made("a", "x.csv", "3", "three")
 	shard.Scattered, shard.Shard = true, 7
-	a := Archive{[]runs.Listed{
+	a := Archive{Outputs: []runs.Listed{
 		made("a", "x.csv", "1", "one"), made("a", "x.csv", "2", "two"), shard, made("b", "../../etc/passwd\x00", "4", "four"), made("b", "..", "4", "four"),
-	}, opened(map[string]string{"1": "one", "2": "two", "3": "three", "4": "four"}), time.Unix(1e9, 0)}
+	}, Open: opened(map[string]string{"1": "one", "2": "two", "3": "three", "4": "four"}), At: time.Unix(1e9, 0)}
 	var file bytes.Buffer
 	if err := a.WriteZip(t.Context(), &file); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestAnArchiveOfWhatHasChangedIsCutOff(t *testing.T) {
 	t.Parallel()
 	for name, texts := range map[string]map[string]string{"changed": {"1": "another"}, "gone": {}} {
 		var file bytes.Buffer
-		err := (Archive{[]runs.Listed{made("a", "x", "1", "one")}, opened(texts), time.Unix(1e9, 0)}).WriteZip(t.Context(), &file)
+		err := (Archive{Outputs: []runs.Listed{made("a", "x", "1", "one")}, Open: opened(texts), At: time.Unix(1e9, 0)}).WriteZip(t.Context(), &file)
 		if err == nil {
 			t.Errorf("%s: it was written", name)
 		}

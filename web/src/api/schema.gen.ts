@@ -716,6 +716,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/{id}/crate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a run as RO-Crate
+         * @description Gives the run as a Workflow Run RO-Crate (profile Provenance Run Crate 0.5) in a zip archive, made while it is read: `ro-crate-metadata.json`, which says what was run, by whom, when, on what and with what result, step by step; the definition as `workflow.json`; the outputs as in `outputs.zip`. Inputs are named by address or SHA-256, and are not in it. A run that is not over is described as far as it has come.
+         */
+        get: operations["downloadRunCrate"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{id}/outputs": {
         parameters: {
             query?: never;
@@ -7205,6 +7225,40 @@ export interface operations {
         };
     };
     downloadRunOutputs: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example PK */
+                    "application/zip": string;
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    downloadRunCrate: {
         parameters: {
             query?: never;
             header?: {

@@ -61,10 +61,15 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
               <span className="flex-1" />
               <Copy text={`sha256sum -c <<'END'\n${sums}\nEND`} words="Copy checksum command" />
               {node === null && !between ? (
-                <a className={buttonClass("secondary", "sm")} href={`/api/runs/${run.id}/outputs.zip`} download>
-                  <Download className="size-4" aria-hidden />
-                  Download all
-                </a>
+                <>
+                  <a className={buttonClass("secondary", "sm")} href={`/api/runs/${run.id}/crate`} download>
+                    Download as RO-Crate
+                  </a>
+                  <a className={buttonClass("secondary", "sm")} href={`/api/runs/${run.id}/outputs.zip`} download>
+                    <Download className="size-4" aria-hidden />
+                    Download all
+                  </a>
+                </>
               ) : (
                 <Button
                   size="sm"
