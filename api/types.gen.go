@@ -1307,10 +1307,12 @@ type Evidence struct {
 
 // ExportedRun defines model for ExportedRun.
 type ExportedRun struct {
-	CancelRequested bool    `json:"cancelRequested"`
-	Compute         Compute `json:"compute"`
-	CreatedAt       Time    `json:"createdAt"`
-	CreditsUsed     float64 `json:"creditsUsed"`
+	// Addresses Those among the inputs.
+	Addresses       []TakenAddress `json:"addresses,omitempty"`
+	CancelRequested bool           `json:"cancelRequested"`
+	Compute         Compute        `json:"compute"`
+	CreatedAt       Time           `json:"createdAt"`
+	CreditsUsed     float64        `json:"creditsUsed"`
 
 	// Definition The graph that a workflow runs. Fields whose names start with `x-`, and `ui`, are kept as they are at every level.
 	Definition Definition `json:"definition"`
@@ -1325,8 +1327,8 @@ type ExportedRun struct {
 	FinishedAt   *Time      `json:"finishedAt"`
 	ID           string     `json:"id"`
 
-	// Inputs Keys of the team's uploads or outputs by the name of the workflow's input: one key for a `file`, a list for `files`.
-	Inputs RunInputs `json:"inputs"`
+	// Inputs Keys of files and addresses by the name of the workflow's input, patterns replaced by what they meant.
+	Inputs InputKeys `json:"inputs"`
 
 	// Logs The newest 256 KB.
 	Logs          string `json:"logs"`
@@ -1389,6 +1391,12 @@ type Features struct {
 
 	// Mail Mail is sent; without it, letters are files that only the operator sees.
 	Mail bool `json:"mail"`
+}
+
+// Fetching defines model for Fetching.
+type Fetching struct {
+	FetchedBytes int64 `json:"fetchedBytes"`
+	TotalBytes   int64 `json:"totalBytes"`
 }
 
 // File defines model for File.
@@ -1457,6 +1465,19 @@ type Health struct {
 
 // Input Files given at start.
 type Input = json.RawMessage
+
+// InputAddress defines model for InputAddress.
+type InputAddress struct {
+	// Connection One of the team's. Without it the address is asked for as nobody, and a bucket is one of Amazon's.
+	Connection *string `json:"connection,omitempty"`
+
+	// Sha256 What must be there.
+	Sha256 *string `json:"sha256,omitempty"`
+	URL    string  `json:"url"`
+}
+
+// InputKeys Keys of files and addresses by the name of the workflow's input, patterns replaced by what they meant.
+type InputKeys = map[string]json.RawMessage
 
 // InputPort defines model for InputPort.
 type InputPort = json.RawMessage
@@ -2280,10 +2301,12 @@ type RoomTokenRequest struct {
 
 // Run defines model for Run.
 type Run struct {
-	CancelRequested bool    `json:"cancelRequested"`
-	Compute         Compute `json:"compute"`
-	CreatedAt       Time    `json:"createdAt"`
-	CreditsUsed     float64 `json:"creditsUsed"`
+	// Addresses Those among the inputs.
+	Addresses       []TakenAddress `json:"addresses,omitempty"`
+	CancelRequested bool           `json:"cancelRequested"`
+	Compute         Compute        `json:"compute"`
+	CreatedAt       Time           `json:"createdAt"`
+	CreditsUsed     float64        `json:"creditsUsed"`
 
 	// Definition The graph that a workflow runs. Fields whose names start with `x-`, and `ui`, are kept as they are at every level.
 	Definition Definition `json:"definition"`
@@ -2297,8 +2320,8 @@ type Run struct {
 	FinishedAt   *Time   `json:"finishedAt"`
 	ID           string  `json:"id"`
 
-	// Inputs Keys of the team's uploads or outputs by the name of the workflow's input: one key for a `file`, a list for `files`.
-	Inputs RunInputs `json:"inputs"`
+	// Inputs Keys of files and addresses by the name of the workflow's input, patterns replaced by what they meant.
+	Inputs InputKeys `json:"inputs"`
 
 	// Logs The newest 256 KB.
 	Logs          string `json:"logs"`
@@ -2411,7 +2434,7 @@ type RunFilesDeleted struct {
 	RunID string `json:"runId"`
 }
 
-// RunInputs Keys of the team's uploads or outputs by the name of the workflow's input: one key for a `file`, a list for `files`.
+// RunInputs By the name of the workflow's input, one for a `file`, a list for `files`: the key of an upload or output of the team, an address (`s3://bucket/key`, `https://…`), or an address with the connection that it is reached by. For `files` an `s3://` address may be a pattern, in which `*` is any text within a folder and `?` one character; it means up to 10,000 objects, sorted. Addresses are looked at before the run is accepted.
 type RunInputs = map[string]json.RawMessage
 
 // RunLogs defines model for RunLogs.
@@ -2470,14 +2493,17 @@ type RunNode struct {
 	CacheMiss *string `json:"cacheMiss"`
 
 	// Cached An earlier success was reused.
-	Cached       bool     `json:"cached"`
-	CPUSeconds   *float64 `json:"cpuSeconds"`
-	DurationMs   *int64   `json:"durationMs"`
-	ExitCode     *int     `json:"exitCode"`
-	FinishedAt   *Time    `json:"finishedAt"`
-	ID           string   `json:"id"`
-	Name         string   `json:"name"`
-	PeakMemBytes *int64   `json:"peakMemBytes"`
+	Cached     bool     `json:"cached"`
+	CPUSeconds *float64 `json:"cpuSeconds"`
+	DurationMs *int64   `json:"durationMs"`
+	ExitCode   *int     `json:"exitCode"`
+
+	// Fetching How much of its inputs from elsewhere has come, while it waits for them; else null or absent.
+	Fetching     *Fetching `json:"fetching,omitempty"`
+	FinishedAt   *Time     `json:"finishedAt"`
+	ID           string    `json:"id"`
+	Name         string    `json:"name"`
+	PeakMemBytes *int64    `json:"peakMemBytes"`
 
 	// Shards Null for a node that is not scattered.
 	Shards    *Shards    `json:"shards"`
@@ -2980,6 +3006,18 @@ type SweepRun struct {
 // Tags Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
 type Tags = []string
 
+// TakenAddress defines model for TakenAddress.
+type TakenAddress struct {
+	Connection *string `json:"connection"`
+
+	// Sha256 Of the bytes that were read; null before that.
+	Sha256 *string `json:"sha256"`
+
+	// Size Null where the other side did not say.
+	Size *int64 `json:"size"`
+	URL  string `json:"url"`
+}
+
 // TeamExport defines model for TeamExport.
 type TeamExport struct {
 	Analyses []Analysis   `json:"analyses"`
@@ -3194,7 +3232,7 @@ type Waiting struct {
 	Ahead   int    `json:"ahead"`
 	Message string `json:"message"`
 
-	// Reason `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched.
+	// Reason `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are.
 	Reason string `json:"reason"`
 }
 

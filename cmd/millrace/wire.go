@@ -158,14 +158,14 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	drawings.GoLive(h.editor)
 	countRooms(h.metrics, h.editor)
 	asked := runs.NewService(runs.Options{
-		Store: syncedStore{db, h.editor}, Details: db, Shards: db, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor}, Sweeps: syncedStore{db, h.editor}, Kept: db, Recipes: recipe.Of, Objects: keep, Engine: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
+		Store: syncedStore{db, h.editor}, Details: db, Shards: db, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor}, Sweeps: syncedStore{db, h.editor}, Kept: db, Known: db, Remote: s.elsewhere(db), Recipes: recipe.Of, Objects: keep, Engine: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
 	})
 	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), log, time.Now)
 	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: time.Now}
 	api := httpapi.New(httpapi.Options{
 		Away: store.IsUnavailable,
 		Log:  log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings,
-		Life: ctx, Runs: asked, Compare: &compare.Service{Runs: asked, Details: db, Memory: h.memory}, Crates: &crate.Service{Runs: asked, Details: db, Now: time.Now},
+		Life: ctx, Runs: asked, Compare: &compare.Service{Runs: asked, Details: db, Known: db, Memory: h.memory}, Crates: &crate.Service{Runs: asked, Details: db, Now: time.Now},
 		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Uploads: h.uploads, Transfers: doors, Billing: money, Pages: pages,
 		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
@@ -214,6 +214,10 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 	if err != nil {
 		return err
 	}
+	inputs, err := parseSize(s.InputCache)
+	if err != nil {
+		return err
+	}
 	log, err := parseSize(s.TaskLog)
 	if err != nil {
 		return err
@@ -228,11 +232,17 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 		Network: s.TaskNetwork, Disk: space, TaskLog: log, FreeDisk: place.disk, Memory: h.memory,
 		Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
 		FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: time.Now},
-		Bytes:         folder.New(place.folder, h.driver), Dir: place.marks, Owner: place.host + " " + rand.Text(), Host: place.host, Scope: place.scope, AbandonAfter: place.away,
+		Addresses:     h.db, Elsewhere: s.elsewhere(h.db), InputCache: inputs,
+		Bytes: folder.New(place.folder, h.driver), Dir: place.marks, Owner: place.host + " " + rand.Text(), Host: place.host, Scope: place.scope, AbandonAfter: place.away,
 		Changed: h.feed.Changed, Ended: h.feed.Ended, Sampled: h.hub.SetUsage, Log: h.log, Now: time.Now,
 	})
 	h.feed.Wake, h.feed.Cancel = h.engine.Wake, h.engine.Cancel
 	return nil
+}
+
+// elsewhere reads what runs take by address.
+func (s *settings) elsewhere(db *store.DB) *remote.Inputs {
+	return remote.NewInputs(remote.New(s.FetchAllowPrivate), db, s.FetchAllowPrivate)
 }
 
 // watchDisk has the server stop taking things on before its disk is full.

@@ -82,7 +82,8 @@ type schedulesCreate struct {
 	Overlap                  string   `env:"-" enum:"skip,queue" default:"skip" help:"While an earlier run goes on: skip the time, or queue it."`
 	CatchUp                  bool     `env:"-" help:"Make up for times at which no server ran, by one run."`
 	Param                    []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter; may be given again."`
-	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern, which is uploaded first, or the key of a file; may be given again."`
+	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern, which is uploaded first, the key of a file, or an address such as 's3://lab/run7/*.fq.gz'; may be given again."`
+	Connection               string   `env:"-" help:"Id or name of the connection that addresses are reached by."`
 }
 
 // Run makes one and shows its next times.
@@ -107,7 +108,11 @@ func (c *schedulesCreate) Run(w screen.Console) error {
 	if in.Parameters, err = g.ReadParameters(c.Param); err != nil {
 		return err
 	}
-	if in.Inputs, err = g.ReadInputs(c.Input, s.UploadKey); err != nil {
+	connection, err := s.ConnectionID(c.Connection)
+	if err != nil {
+		return err
+	}
+	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKey); err != nil {
 		return err
 	}
 	r, err := s.API.CreateScheduleWithResponse(s.Ctx, f.ID, nil, in)
@@ -225,6 +230,7 @@ type triggersCreate struct {
 	Signed                   bool     `env:"-" help:"Callers sign the body with a secret, which is read from standard input."`
 	Param                    []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter of every run; may be given again."`
 	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input of every run; may be given again."`
+	Connection               string   `env:"-" help:"Id or name of the connection that addresses are reached by."`
 }
 
 // Run shows the address this once.
@@ -256,7 +262,11 @@ func (c *triggersCreate) Run(w screen.Console) error {
 	if in.Parameters, err = g.ReadParameters(c.Param); err != nil {
 		return err
 	}
-	if in.Inputs, err = g.ReadInputs(c.Input, s.UploadKey); err != nil {
+	connection, err := s.ConnectionID(c.Connection)
+	if err != nil {
+		return err
+	}
+	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKey); err != nil {
 		return err
 	}
 	if c.Signed {

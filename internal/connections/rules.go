@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 )
 
-// amazon is where a bucket is when nobody says where.
-const amazon = "https://s3.amazonaws.com"
+// Amazon is where a bucket is when nobody says where.
+const Amazon = "https://s3.amazonaws.com"
 
 const (
 	maxName   = 100
@@ -39,7 +39,7 @@ func (s Settings) normal(t Type) Settings {
 		return s
 	}
 	if s.Endpoint == "" {
-		s.Endpoint = amazon
+		s.Endpoint = Amazon
 	}
 	s.Endpoint = strings.TrimSuffix(s.Endpoint, "/")
 	if s.Prefix = strings.TrimLeft(s.Prefix, "/"); s.Prefix != "" && !strings.HasSuffix(s.Prefix, "/") {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/graph"
@@ -192,7 +191,7 @@ func (r *runner) explainFailure(ctx context.Context, t *attempt, s executor.Stat
 		if s.Exit.Refused != "" {
 			return failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s: an output can't be stored: %s", id, s.Exit.Refused)}
 		}
-		return failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s did not produce %s", id, r.missingPaths(t, s.Exit))}
+		return failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s did not produce %s", id, produced.MissingPaths(t.node.Node, s.Exit.Missing))}
 	case executor.ImageUnavailable:
 		return failure{lifecycle.ImageUnavailable, "", fmt.Sprintf("Node %s: its image cannot be had: %s", id, s.Detail)}
 	case executor.StartFailed:
@@ -200,22 +199,11 @@ func (r *runner) explainFailure(ctx context.Context, t *attempt, s executor.Stat
 	case executor.Signaled:
 		return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s was ended by signal %d", id, s.Exit.Signal)}
 	case executor.ExitedNonZero:
-		return failure{lifecycle.NodeFailedCode, graph.OnError, r.explainExit(ctx, t, s)}
+		return failure{lifecycle.NodeFailedCode, graph.OnError, executor.ExitMessage(id, s.Exit.Code, r.logTail(ctx, t))}
 	case executor.OutOfDisk:
 		return failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s wrote more than the %s of disk, or more files, than a task may have", id, produced.SizeText(r.e.Disk))}
 	}
 	return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s failed: %s %s", id, s.Reason, s.Detail)}
-}
-
-// missingPaths names the paths that were promised and are not there.
-func (r *runner) missingPaths(t *attempt, e *executor.Exit) string {
-	var paths []string
-	for _, port := range e.Missing {
-		if out, ok := t.node.Output(port); ok {
-			paths = append(paths, out.Path)
-		}
-	}
-	return strings.Join(paths, ", ")
 }
 
 // logTailBytes is how much of a failed node's log its event contains.

@@ -20,9 +20,11 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/failedfolders"
+	"github.com/millrace/millrace/internal/engine/fetched"
 	"github.com/millrace/millrace/internal/engine/inputcache"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/prepare"
+	"github.com/millrace/millrace/internal/engine/runinputs"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
@@ -102,6 +104,9 @@ type Options struct {
 	Objects       Objects
 	Remote        bool // objects lie on another machine
 	Files         Files
+	Addresses     runinputs.Addresses // what runs take from elsewhere, and
+	Elsewhere     fetched.Remote      // who reads it
+	InputCache    int64               // bytes of it that are kept for further runs
 	Secrets       Secrets
 	Driver        executor.Driver
 	Images        Images                // nil: no node can have one
@@ -133,6 +138,7 @@ type Engine struct {
 	leases   *lease.Keeper
 	disk     *diskguard.Guard
 	preparer *prepare.Preparer // of queued runs
+	inputs   *runinputs.Worker
 
 	tookOver bool             // what earlier workers on this machine had
 	crashed  map[ids.Run]bool // were at work when this machine's last server went down
@@ -161,7 +167,11 @@ func New(o Options) *Engine {
 		Options: o, wake: make(chan struct{}, 1), runners: map[ids.Run]*runner{}, crashed: map[ids.Run]bool{},
 		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log), disk: diskguard.New(o.FreeDisk, o.Driver, o.Log, o.Now),
 	}
-	e.preparer = prepare.New(o.Images, e.imagesNeeded, func(id ids.Run) {
+	e.inputs = &runinputs.Worker{
+		Dir: o.Dir, Remote: o.Remote, Known: o.Addresses, Log: o.Log, Now: o.Now, Fetched: fetched.New(o.Dir, o.Elsewhere, o.InputCache, e.disk.Low),
+		Objects: func(ctx context.Context, key string) (io.ReadCloser, error) { return o.Objects.Open(ctx, key, 0, -1) },
+	}
+	e.preparer = prepare.New(o.Images, e.imagesNeeded, e.inputs, func(id ids.Run) {
 		e.Changed(id)
 		e.Wake()
 	})

@@ -21,12 +21,14 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/dummy"
+	"github.com/millrace/millrace/internal/engine/fetched"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/objects/disk"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/addresses"
 	"github.com/millrace/millrace/internal/runs/admission"
 	"github.com/millrace/millrace/internal/runs/live"
 	"github.com/millrace/millrace/internal/store"
@@ -43,16 +45,18 @@ type harness struct {
 	team ids.Team
 	user ids.User
 
-	archive engine.Archive
-	images  engine.Images                       // nil: none can be had
-	around  func(*dummy.Driver) executor.Driver // nil: nothing
-	remote  bool                                // the objects are on another machine
-	flaky   *chance                             // nil: nothing fails
-	away    *chance                             // of the object store alone
-	ended   func(ids.Run)                       // called when a run is executed no more; may be nil
-	kill    func()                              // the engine that was opened last, if it is flaky, as kill -9 does
-	wake    func()                              // of the engine that was opened last
-	ahead   atomic.Int64                        // of the clock on the wall
+	archive   engine.Archive
+	images    engine.Images                       // nil: none can be had
+	around    func(*dummy.Driver) executor.Driver // nil: nothing
+	elsewhere fetched.Remote                      // nil: nothing is taken from there
+	given     []addresses.Object                  // by the runs that are accepted
+	remote    bool                                // the objects are on another machine
+	flaky     *chance                             // nil: nothing fails
+	away      *chance                             // of the object store alone
+	ended     func(ids.Run)                       // called when a run is executed no more; may be nil
+	kill      func()                              // the engine that was opened last, if it is flaky, as kill -9 does
+	wake      func()                              // of the engine that was opened last
+	ahead     atomic.Int64                        // of the clock on the wall
 
 	mu      sync.Mutex
 	changed chan struct{}
@@ -95,6 +99,7 @@ func (s *harness) open(owner string) (stop func()) {
 		s.changed = make(chan struct{})
 	}
 	o := engine.Options{
+		Addresses: s.db, Elsewhere: s.elsewhere, InputCache: 1 << 30,
 		Queue: s.db, Leases: s.db, Clock: lease.Uptime, Journal: s.db, Holds: s.db, Objects: s.kept, Remote: s.remote, Files: s.db, Driver: around, Images: s.images, Catalog: credits.DefaultCatalog(),
 		Dir: s.dir, Owner: "here " + owner, Host: "here", AbandonAfter: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 		Now:     func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
@@ -155,6 +160,9 @@ func (s *harness) accept(definition, parameters string, of ids.Run) ids.Run {
 	r := runs.Run{
 		ID: ids.NewRun(), Team: s.team, Workflow: "wf_1", WorkflowName: "w", Revision: 1, Definition: g.JSON(), Parameters: []byte(parameters), Inputs: []byte(`{}`),
 		Size: credits.DefaultSize(), Price: 2800, Starter: runs.Starter{Type: "user", ID: string(s.user), Name: "Ada"}, TotalNodes: len(g.Order()), Needs: admission.NeedsOf(g), RetryOf: of, CreatedAt: time.Now(),
+	}
+	if len(s.given) > 0 {
+		s.takeGiven(&r)
 	}
 	if err := s.db.SubmitRun(s.t.Context(), r, 60*r.Price, nil); err != nil {
 		s.t.Fatal(err)

@@ -65,7 +65,7 @@ func (r *runner) execute(ctx context.Context, resumed bool) {
 // reset forgets everything but what the run is and costs.
 func (r *runner) reset() {
 	percent := r.writtenPercent
-	r.execution = newExecution(r.e.Dir, r.run)
+	r.execution = newExecution(r.run)
 	r.writtenPercent, r.restarted = percent, true
 }
 
@@ -74,13 +74,14 @@ func (r *runner) runUntilError(ctx context.Context, resumed bool) (err error) {
 	if r.images, r.prepared = r.prepared, nil; r.images == nil {
 		r.images = runimages.Open(ctx, r.e.Images)
 	}
+	r.inputFiles = r.e.inputs.Of(ctx, r.run)
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			r.e.Log.ErrorContext(ctx, "panic while a run was executed", slog.String("run", string(r.run.ID)), slog.Any("panic", panicked), slog.String("stack", string(debug.Stack())))
 			err = fmt.Errorf("%w: %v", errPanic, panicked)
 		}
 		r.images.Close() // nothing more is cached
-		r.e.logError(ctx, "cannot remove a run's cached inputs", r.inputCache.Clear())
+		r.e.logError(ctx, "cannot remove a run's cached inputs", r.inputFiles.Close())
 	}()
 	if err := r.lease.Check(ctx); err != nil {
 		return err

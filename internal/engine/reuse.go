@@ -71,9 +71,14 @@ func (r *runner) findFiles(ctx context.Context, t *attempt, feeds map[string][]s
 	var others []string
 	own := map[string]files.File{}
 	for _, keys := range feeds {
+		if err := r.inputFiles.Learn(keys); err != nil {
+			return err
+		}
 		for _, key := range keys {
 			if o, ok := r.produced.Find(key); ok {
 				own[key] = files.File{Key: key, Name: o.Name, Blob: o.Blob, SHA256: o.SHA256}
+			} else if f, elsewhere := r.inputFiles.File(key); elsewhere {
+				own[key] = f
 			} else {
 				others = append(others, key)
 			}

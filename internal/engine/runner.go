@@ -12,12 +12,12 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/background"
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/inputcache"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/plan"
 	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/engine/runclock"
 	"github.com/millrace/millrace/internal/engine/runimages"
+	"github.com/millrace/millrace/internal/engine/runinputs"
 	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -54,8 +54,7 @@ type execution struct {
 	live       map[executor.Key]*attempt
 	produced   produced.Files
 	images     *runimages.Images
-	inputCache *inputcache.Cache
-	fetching   chan struct{} // closed when missing inputs were fetched
+	inputFiles *runinputs.Inputs
 
 	scattered int // shards of all its scatters
 	itemBytes int // of what they are scattered over
@@ -86,14 +85,13 @@ type execution struct {
 func newRunner(e *Engine, r runs.Run) *runner {
 	return &runner{
 		e: e, exited: make(chan struct{}), snapshots: make(chan snapshot, 1), cancelRequested: make(chan struct{}, 1),
-		clock: runclock.New(r, e.Now), execution: newExecution(e.Dir, r),
+		clock: runclock.New(r, e.Now), execution: newExecution(r),
 	}
 }
 
-func newExecution(dir string, r runs.Run) execution {
+func newExecution(r runs.Run) execution {
 	return execution{
 		run: r, work: bounds.NewWork(), nodes: map[string]*node{}, retrying: map[*shard]*node{}, live: map[executor.Key]*attempt{}, failedAttempts: map[executor.Key]bool{}, dirty: map[*node]bool{}, produced: produced.Files{},
-		inputCache: inputcache.New(dir, r.ID),
 	}
 }
 
@@ -155,6 +153,9 @@ func (r *runner) load(ctx context.Context) error {
 	}
 	if err == nil && (r.restarted || r.run.Fence > 1) { // a run that nobody held before has no journal
 		rec, err = r.e.Journal.RecordOf(ctx, r.run.ID)
+	}
+	if err == nil {
+		err = r.inputFiles.Load(ctx)
 	}
 	if err != nil {
 		return err
@@ -236,7 +237,7 @@ func (r *runner) addEvent(e runs.Event) { r.step.Events = append(r.step.Events, 
 
 // setState brings a node to a state.
 func (r *runner) setState(n *node, state lifecycle.NodeState) {
-	n.row.State = state
+	n.row.State, n.row.Fetched, n.row.ToFetch = state, 0, 0
 	r.plan.Set(n.ID, state)
 	r.dirty[n] = true
 	if state.Terminal() {
@@ -291,6 +292,8 @@ func (r *runner) wait(ctx context.Context) error {
 		}
 		return r.endRun(ctx, runs.Ending{Status: lifecycle.Cancelled, Message: "the run was cancelled"})
 	case <-r.images.Changed():
+		return nil
+	case <-r.inputFiles.Changed():
 		return nil
 	case seen := <-r.snapshots:
 		return r.applySnapshot(ctx, seen)

@@ -3,13 +3,11 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"path"
 	"slices"
 	"strconv"
 
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/engine/taskenv"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -50,7 +48,7 @@ func (r *runner) buildSpec(ctx context.Context, t *attempt) (executor.Spec, erro
 	}
 	task := r.task(t, seen, &spec)
 	err = r.e.Bytes.Stage(ctx, spec, func(ctx context.Context, object, file string) error {
-		return r.inputCache.Link(ctx, file, caps.InputsReadOnly, object, r.e.openObject)
+		return r.inputFiles.Link(ctx, file, caps.InputsReadOnly, object)
 	})
 	if err != nil {
 		return spec, err
@@ -148,27 +146,4 @@ func (r *runner) inputKeys(n *node) map[string][]string {
 		ports[e.TargetHandle] = append(ports[e.TargetHandle], r.produced.Keys(e.Source, e.SourceHandle)...)
 	}
 	return ports
-}
-
-func (e *Engine) openObject(ctx context.Context, key string) (io.ReadCloser, error) {
-	return e.Objects.Open(ctx, key, 0, -1)
-}
-
-// inputsReady reports whether the inputs of an attempt are on this machine, or
-// cannot be fetched. They are fetched in the background, since that can take
-// minutes.
-func (r *runner) inputsReady(ctx context.Context, t *attempt) bool {
-	if caps, err := r.e.Driver.Capabilities(ctx); err != nil || !caps.InputsReadOnly || !r.e.Remote {
-		return true
-	}
-	var keys []string
-	for _, f := range t.files {
-		keys = append(keys, f.Blob)
-	}
-	missing := r.inputCache.Missing(keys)
-	if len(missing) == 0 || r.fetching != nil && !runimages.IsClosed(r.fetching) {
-		return len(missing) == 0
-	}
-	r.fetching = r.images.Background(func(ctx context.Context) { r.inputCache.Fetch(ctx, missing, r.e.openObject) })
-	return false
 }

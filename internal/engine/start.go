@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/runinputs"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -30,7 +32,12 @@ func (r *runner) pickShards(ctx context.Context) (attempts []*attempt, reused bo
 				break
 			}
 			t := r.newAttempt(n, n.next())
-			if t.startErr = r.computeCacheKey(ctx, t); t.startErr == nil {
+			t.startErr = r.computeCacheKey(ctx, t)
+			if errors.Is(t.startErr, runinputs.ErrFetching) {
+				r.showFetching(n)
+				break
+			}
+			if t.startErr == nil {
 				again, err := r.reuse(ctx, t)
 				if err != nil {
 					return nil, false, err
@@ -42,6 +49,7 @@ func (r *runner) pickShards(ctx context.Context) (attempts []*attempt, reused bo
 				}
 				t.shard.uncached = true
 				if !r.images.Fetched(n.Image) || !r.inputsReady(ctx, t) {
+					r.showFetching(n)
 					break
 				}
 			}
@@ -54,6 +62,24 @@ func (r *runner) pickShards(ctx context.Context) (attempts []*attempt, reused bo
 		}
 	}
 	return attempts, reused, nil
+}
+
+// inputsReady reports whether the inputs of an attempt are here as far as they have to
+// be, or cannot be had.
+func (r *runner) inputsReady(ctx context.Context, t *attempt) bool {
+	caps, err := r.e.Driver.Capabilities(ctx)
+	return err != nil || r.inputFiles.Ready(caps.InputsReadOnly, t.files)
+}
+
+// showFetching shows how far the inputs of a node are that lie elsewhere.
+func (r *runner) showFetching(n *node) {
+	var keys []string
+	for _, in := range n.Inputs {
+		keys = append(keys, r.inputs[in.From]...)
+	}
+	if arrived, total := r.inputFiles.Progress(keys); arrived != n.row.Fetched || total != n.row.ToFetch {
+		n.row.Fetched, n.row.ToFetch, r.dirty[n] = arrived, total, true
+	}
 }
 
 // requeueDue puts shards back into the line whose time has come.
@@ -165,6 +191,8 @@ func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 	r.e.logError(ctx, "cannot remove an attempt's folder", r.e.Bytes.Discard(ctx, r.key(t)))
 	code := lifecycle.NodeFailedCode
 	switch {
+	case runinputs.CodeOf(err) != "":
+		code = runinputs.CodeOf(err)
 	case fault.Is(err, fault.KindNotFound):
 		code = lifecycle.InputMissing
 	case fault.Is(err, fault.KindUnavailable) && t.node.Image != "":

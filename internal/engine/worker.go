@@ -255,6 +255,7 @@ func (e *Engine) cleanUpAll(ctx context.Context) {
 			e.renewAttempts(ctx)
 			e.removeOrphans(ctx)
 			e.logError(ctx, "cannot remove the cached inputs of runs", inputcache.ClearExcept(e.Dir, e.isRunning))
+			e.logError(ctx, "cannot clean up what was fetched for runs", e.inputs.CleanUp(ctx))
 		}
 	}
 }

@@ -145,12 +145,12 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	h.uploads = files.NewUploads(h.db, keeper, h.filesRoom)
 	work := engineOf(t, h)
 	asked := runs.NewService(runs.Options{
-		Store: h.db, Details: h.db, Shards: h.db, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Kept: h.db, Recipes: recipe.Of, Objects: objects.Kept{Store: keeper, Presigner: keeper}, Engine: work, Catalog: catalog, Now: h.clock,
+		Store: h.db, Details: h.db, Shards: h.db, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Kept: h.db, Known: h.db, Remote: remote.NewInputs(remote.New(true), h.db, true), Recipes: recipe.Of, Objects: objects.Kept{Store: keeper, Presigner: keeper}, Engine: work, Catalog: catalog, Now: h.clock,
 	})
 	h.schedules = &schedules.Runner{Store: h.db, Runs: asked, Base: base, Log: log, Now: h.clock}
 	o := httpapi.Options{
 		Runs: asked, Schedules: schedules.NewService(h.db, h.db, asked, h.clock),
-		Webhooks: webhooks.NewService(h.db, h.db, webhooks.NewSender(h.db, webhook.New(true), log, h.clock), true, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db}, Crates: &crate.Service{Runs: asked, Details: h.db, Now: h.clock},
+		Webhooks: webhooks.NewService(h.db, h.db, webhooks.NewSender(h.db, webhook.New(true), log, h.clock), true, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db, Known: h.db}, Crates: &crate.Service{Runs: asked, Details: h.db, Now: h.clock},
 		Feed: &h.hub, Life: t.Context(),
 		Files: h.filesRoom, Uploads: h.uploads, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
@@ -201,6 +201,7 @@ func engineOf(t *testing.T, h *harness) *engine.Engine {
 		Queue: h.db, Leases: h.db, Clock: lease.Uptime, Journal: h.db, Archive: h.db, Holds: h.db, Objects: objects.Kept{Store: h.keeper, Presigner: h.keeper}, Files: h.db, Driver: driver, Catalog: credits.DefaultCatalog(),
 		Dir: dir, Owner: "here test", Host: "here", AbandonAfter: time.Minute, Changed: h.hub.Changed, Ended: h.hub.Ended, Sampled: h.hub.SetUsage,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: h.ticking,
+		Addresses: h.db, Elsewhere: remote.NewInputs(remote.New(true), h.db, true), InputCache: 1 << 30,
 		FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: objects.Kept{Store: h.keeper, Presigner: h.keeper}, KeepFor: time.Hour, Now: h.clock},
 	})
 	t.Cleanup(func() { driver.Close() })

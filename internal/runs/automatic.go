@@ -54,7 +54,15 @@ func (s *Service) CheckGiven(ctx context.Context, team ids.Team, in New) error {
 	if err != nil {
 		return err
 	}
-	return s.checkFiles(ctx, &r, inputs)
+	if list, _ := inputs.addresses(); len(list) > 0 { // what is there counts when a run starts
+		if err := s.mayReach(&r); err != nil {
+			return err
+		}
+		if err := s.remote.Fits(ctx, team, list); err != nil {
+			return err
+		}
+	}
+	return s.checkFiles(ctx, &r, inputs.keys())
 }
 
 // own reports whether a run is the caller's: theirs, or started in their name.

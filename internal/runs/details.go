@@ -32,6 +32,9 @@ func (s *Service) Detailed(ctx context.Context, caller access.Caller, id ids.Run
 	if err := s.explainWaiting(ctx, caller.Team, &r); err != nil {
 		return Detailed{}, err
 	}
+	if r.Addresses, err = s.known.AddressesOf(ctx, caller.Team, id); err != nil {
+		return Detailed{}, err
+	}
 	d := Detailed{Run: r}
 	known, err := s.details.NodesOf(ctx, id)
 	if err != nil {

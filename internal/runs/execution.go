@@ -75,6 +75,8 @@ type Node struct {
 	ShardsFailed int
 	PeakMemory   int64
 	CPU          time.Duration
+	Fetched      int64 // bytes of its inputs from elsewhere, while it waits for them
+	ToFetch      int64 // in all; 0: it does not wait
 	StartedAt    time.Time
 	FinishedAt   time.Time
 }

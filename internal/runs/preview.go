@@ -27,10 +27,11 @@ func (s *Service) PreviewRetry(ctx context.Context, caller access.Caller, id ids
 	if err != nil {
 		return nil, err
 	}
-	inputs, err := checkGiven(g, &r, in)
+	given, err := checkGiven(g, &r, in)
 	if err != nil {
 		return nil, err
 	}
+	inputs := given.keys() // what lies elsewhere is looked at when the run starts
 	if err := s.checkFiles(ctx, &r, inputs); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/runs/addresses"
 )
 
 // GivenFile is a file that a run was given or made.
@@ -86,6 +87,9 @@ func (s *Service) Recipe(ctx context.Context, caller access.Caller, id ids.Run, 
 	for i := range recipe.Files {
 		f := &recipe.Files[i]
 		given, there := known[f.Key]
+		if addresses.Is(f.Key) {
+			return recipe, fault.Conflict("the step reads %s, which is not kept here: it cannot be done again from here", addresses.Address{URL: f.Key}.Shown()).WithCode("input_elsewhere")
+		}
 		if !there {
 			return recipe, fault.Conflict("the step cannot be done again: its input %s was deleted", baseName(f.Path)).WithCode("input_missing")
 		}

@@ -45,9 +45,10 @@ func (s *Service) prepareRetry(ctx context.Context, caller access.Caller, id ids
 	if in.Custom == nil && in.Profile == "" {
 		in.Custom, in.Profile = sameSize(old.Size)
 	}
-	if err := json.Unmarshal(old.Inputs, &in.Inputs); err != nil {
+	if in.Inputs, err = s.asGiven(ctx, old); err != nil {
 		return Run{}, Run{}, err
 	}
+	in.literal = true
 	if in.Current {
 		if err := s.useCurrent(ctx, &r, in); err != nil {
 			return Run{}, Run{}, err

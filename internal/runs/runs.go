@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs/addresses"
 	"github.com/millrace/millrace/internal/runs/admission"
 	"github.com/millrace/millrace/internal/runs/firing"
 )
@@ -56,7 +57,8 @@ type Run struct {
 	Definition      []byte
 	Parameters      []byte
 	Inputs          []byte
-	Needs           []admission.Need // before it takes capacity; read when it is submitted
+	Addresses       []addresses.Object // among its inputs; read when it is submitted
+	Needs           []admission.Need   // before it takes capacity; read when it is submitted
 	Size            credits.Size
 	Price           credits.Amount // a second
 	Starter         Starter
@@ -171,6 +173,8 @@ type Service struct {
 	logs    LogStore
 	submit  SubmitStore
 	sweeps  SweepStore
+	known   AddressStore
+	remote  Elsewhere
 	kept    KeptStore
 	recipes Reproducer
 	objects Objects
@@ -189,6 +193,8 @@ type Options struct {
 	Logs    LogStore
 	Submit  SubmitStore
 	Sweeps  SweepStore
+	Known   AddressStore
+	Remote  Elsewhere // nil: inputs are files of the team alone
 	Kept    KeptStore
 	Recipes Reproducer
 	Objects Objects
@@ -201,7 +207,7 @@ type Options struct {
 
 // NewService makes the room.
 func NewService(o Options) *Service {
-	return &Service{store: o.Store, details: o.Details, shards: o.Shards, logs: o.Logs, submit: o.Submit, sweeps: o.Sweeps, kept: o.Kept, recipes: o.Recipes, objects: o.Objects, engine: o.Engine, catalog: o.Catalog, memory: o.Memory, reports: o.Reports, now: o.Now}
+	return &Service{store: o.Store, details: o.Details, shards: o.Shards, logs: o.Logs, submit: o.Submit, sweeps: o.Sweeps, known: o.Known, remote: o.Remote, kept: o.Kept, recipes: o.Recipes, objects: o.Objects, engine: o.Engine, catalog: o.Catalog, memory: o.Memory, reports: o.Reports, now: o.Now}
 }
 
 // Runs lists the team's runs, newest first.

@@ -1,12 +1,10 @@
 package runs
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sort"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -62,6 +60,7 @@ type New struct {
 	Only []string
 
 	guarded bool // by a guest whose runs get no secrets
+	literal bool // the addresses are those of a run: none is a pattern
 
 	// Once records the answer with the effect; nil without an idempotency key.
 	Once func(Run) (*access.IdempotencyRecord, error)
@@ -111,7 +110,7 @@ func (s *Service) accept(ctx context.Context, r *Run, in New) error {
 	if err := s.checkSecrets(ctx, r, g, in.guarded); err != nil {
 		return err
 	}
-	if err := s.checkFiles(ctx, r, inputs); err != nil {
+	if err := s.checkInputs(ctx, r, inputs); err != nil {
 		return err
 	}
 	if err := s.checkSize(ctx, r); err != nil {
@@ -168,8 +167,8 @@ func runnable(definition []byte) (*graph.Graph, error) {
 }
 
 // checkGiven finds everything that is wrong with the size, the parameters, the
-// inputs and the label, and returns the keys of the inputs.
-func checkGiven(g *graph.Graph, r *Run, in New) (map[string][]string, error) {
+// inputs and the label, and returns the inputs.
+func checkGiven(g *graph.Graph, r *Run, in New) (givenInputs, error) {
 	var wrong, sizeWrong, valuesWrong []fault.Detail
 	r.Size, sizeWrong = credits.Resolve(in.Custom, in.Profile)
 	values, valuesWrong := g.CheckParameters(in.Parameters)
@@ -177,13 +176,13 @@ func checkGiven(g *graph.Graph, r *Run, in New) (map[string][]string, error) {
 	var labelWrong []fault.Detail
 	r.Label, labelWrong = in.Label.checked()
 	wrong = append(wrong, labelWrong...)
-	inputs, inputsWrong := readInputs(g, in.Inputs)
+	inputs, inputsWrong := readInputs(g, in)
 	wrong = append(wrong, inputsWrong...)
 	if len(sizeWrong) == 0 {
 		wrong = append(wrong, tooLarge(g, r.Size)...)
 	}
 	if len(wrong) > 0 {
-		return nil, fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
+		return givenInputs{}, fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
 	}
 	r.Parameters, r.TotalNodes, r.Needs = values.JSON(), len(g.Order()), admission.NeedsOf(g)
 	return inputs, nil
@@ -208,75 +207,6 @@ func (s *Service) checkSecrets(ctx context.Context, r *Run, g *graph.Graph, guar
 	}
 	wrong := graph.UnknownSecrets(r.Definition, func(name string) bool { return !slices.Contains(missing, name) })
 	return fault.Problems(wrong, "the workflow cannot run yet: %s", wrong[0].Message).WithCode("incomplete_workflow")
-}
-
-func (s *Service) checkFiles(ctx context.Context, r *Run, inputs map[string][]string) error {
-	var keys []string
-	for _, list := range inputs {
-		keys = append(keys, list...)
-	}
-	missing, err := s.submit.MissingFiles(ctx, r.Team, keys)
-	if err == nil && len(missing) == 0 && r.Invite != "" {
-		// A guest must not find out the team's files by trying.
-		missing, err = s.submit.FilesNotUsed(ctx, r.Team, r.Workflow, keys)
-	}
-	if err != nil {
-		return err
-	}
-	if len(missing) > 0 {
-		return fault.NotFound("the team has no file with the key %q", missing[0])
-	}
-	r.Inputs, err = json.Marshal(inputs)
-	return err
-}
-
-// readInputs takes a key, or a list of keys, for each input.
-func readInputs(g *graph.Graph, given map[string]json.RawMessage) (map[string][]string, []fault.Detail) {
-	var wrong []fault.Detail
-	note := func(name, message string) {
-		wrong = append(wrong, fault.Detail{Path: "inputs." + name, Message: message})
-	}
-	inputs := map[string][]string{}
-	for name, raw := range given {
-		in, known := g.Input(name)
-		if !known {
-			note(name, "is not an input of this workflow")
-			continue
-		}
-		keys, ok := keysOf(raw)
-		switch {
-		case !ok:
-			note(name, "must be the key of a file, or a list of keys")
-		case !in.Many && len(keys) > 1:
-			note(name, "takes one file")
-		default:
-			inputs[name] = keys
-		}
-	}
-	for _, in := range g.Inputs {
-		if _, there := given[in.Name]; in.Required && !there {
-			note(in.Name, "is missing")
-		}
-	}
-	sort.Slice(wrong, func(i, j int) bool { return wrong[i].Path < wrong[j].Path })
-	return inputs, wrong
-}
-
-func keysOf(raw json.RawMessage) ([]string, bool) {
-	var one string
-	if json.Unmarshal(raw, &one) == nil && !bytes.Equal(raw, []byte("null")) {
-		return []string{one}, one != ""
-	}
-	var many []string
-	if json.Unmarshal(raw, &many) != nil || many == nil {
-		return nil, false
-	}
-	for _, key := range many {
-		if key == "" {
-			return nil, false
-		}
-	}
-	return many, true
 }
 
 // tooLarge finds nodes that ask for more than the run has.

@@ -58,7 +58,7 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := &bench{t: t, db: db, clock: storetest.NewClock(), work: &worker{}, owner: storetest.Owner(t, db, "ada")}
 		b.Service = runs.NewService(runs.Options{
-			Store: db, Details: db, Shards: db, Logs: db, Submit: db, Engine: b.work, Catalog: credits.DefaultCatalog(), Now: b.clock.Now,
+			Store: db, Details: db, Shards: db, Logs: db, Submit: db, Known: db, Engine: b.work, Catalog: credits.DefaultCatalog(), Now: b.clock.Now,
 		})
 		b.edit = workflows.NewService(db.WorkflowStores(), b.clock.Now)
 		test(t, b)

@@ -122,7 +122,7 @@ func (s *Service) sweepRuns(ctx context.Context, sweep *Sweep, src Source, in Ne
 			if err := s.checkSecrets(ctx, &r, g, in.guarded); err != nil {
 				return nil, err
 			}
-			if err := s.checkFiles(ctx, &r, inputs); err != nil {
+			if err := s.checkInputs(ctx, &r, inputs); err != nil {
 				return nil, err
 			}
 			if err := s.checkSize(ctx, &r); err != nil {
@@ -130,11 +130,11 @@ func (s *Service) sweepRuns(ctx context.Context, sweep *Sweep, src Source, in Ne
 			}
 			sweep.Name, sweep.Note = r.Name, r.Note
 		} else {
-			r.Inputs, r.Price = list[0].Inputs, list[0].Price
+			r.Inputs, r.Addresses, r.Needs, r.Price = list[0].Inputs, list[0].Addresses, list[0].Needs, list[0].Price
 		}
 		r.Name, r.Note = combine.Name(sweep.Varied, values, maxName), ""
 		list = append(list, r)
-		if size += len(r.Definition) + len(r.Parameters) + len(r.Inputs); size > maxSweepBytes {
+		if size += len(r.Definition) + len(r.Parameters) + 2*len(r.Inputs); size > maxSweepBytes {
 			return nil, fault.Invalid("these %d runs would take up more than 64 MB: start fewer at once", len(combinations)).WithCode("sweep_too_large")
 		}
 	}

@@ -20,6 +20,7 @@ const (
 	WaitsForDisk     WaitReason = "disk_low"
 	WaitsForExecutor WaitReason = "executor_unavailable"
 	WaitsForImage               = WaitReason(admission.Image)
+	WaitsForInputs              = WaitReason(admission.Inputs)
 )
 
 // Waiting says why a run has not started, and how many go first as far as is
@@ -60,6 +61,8 @@ func (q QueueState) waiting(r Run) *Waiting {
 	switch {
 	case q.Preparing[r.ID] == WaitsForImage:
 		return &Waiting{WaitsForImage, "Its container image is being fetched.", ahead}
+	case q.Preparing[r.ID] == WaitsForInputs:
+		return &Waiting{WaitsForInputs, "Its inputs are being fetched from where they lie.", ahead}
 	case total == 0 && low:
 		return &Waiting{WaitsForDisk, "The server's disk is nearly full: nothing new starts until space is freed.", ahead}
 	case total == 0:

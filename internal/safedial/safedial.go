@@ -61,13 +61,17 @@ func Control(allowPrivate bool) func(network, address string, c syscall.RawConn)
 	}
 }
 
+// Dialer is one whose connections pass Control.
+func Dialer(allowPrivate bool) *net.Dialer {
+	return &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second, Control: Control(allowPrivate)}
+}
+
 // Transport is an http.Transport of which every connection passes Control. A
 // proxy would look names up out of our sight, so one is used only where private
 // networks are allowed.
 func Transport(allowPrivate bool) *http.Transport {
-	dialer := &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second, Control: Control(allowPrivate)}
 	t := &http.Transport{
-		DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 15 * time.Second,
+		DialContext: Dialer(allowPrivate).DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 15 * time.Second,
 		ResponseHeaderTimeout: time.Minute, ExpectContinueTimeout: time.Second,
 		MaxIdleConns: 16, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 256 << 10,
 	}

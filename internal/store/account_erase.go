@@ -41,6 +41,8 @@ var everything = []belongings{
 	{"kept_files", "run_id, node_id, shard, attempt, n", ofRun, ""},
 	{"kept_attempts", "run_id, node_id, shard, attempt", ofTeam, ""},
 	{"run_nodes", "run_id, node_id", ofRun, ""},
+	{"run_addresses", "run_id, url", ofRun, ""},
+	{"learnt_hashes", "team_id, endpoint, url, etag", ofTeam, ""},
 	{"result_links", "id", ofTeam, "resultLinks"},
 	{"runs", "id", ofTeam, "runs"},
 	{"sweeps", "id", ofTeam, ""},

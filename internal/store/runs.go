@@ -68,6 +68,9 @@ func (db *DB) acceptRun(ctx context.Context, r runs.Run, hold credits.Amount) er
 	if err != nil {
 		return err
 	}
+	if err := db.insertAddresses(ctx, r.ID, r.Addresses); err != nil {
+		return err
+	}
 	if err := db.holdFor(ctx, r.Team, string(r.ID), r.Invite != "", hold, r.CreatedAt); err != nil {
 		return err
 	}

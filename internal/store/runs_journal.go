@@ -57,16 +57,17 @@ func (db *DB) saveNodes(ctx context.Context, id ids.Run, nodes []runs.Node) erro
 	for i, n := range nodes {
 		rows[i] = []any{
 			id, n.ID, n.Name, n.State, n.Attempt, n.Cached, n.CacheMiss, n.ExitCode, n.Shards, n.ShardsDone, n.ShardsFailed,
-			n.PeakMemory, n.CPU.Microseconds(), microsOrNull(n.StartedAt), microsOrNull(n.FinishedAt),
+			n.PeakMemory, n.CPU.Microseconds(), microsOrNull(n.StartedAt), microsOrNull(n.FinishedAt), n.Fetched, n.ToFetch,
 		}
 	}
 	return db.insertRows(ctx, `
 		INSERT INTO run_nodes (run_id, node_id, name, state, attempt, cached, cache_miss, exit_code, shards, shards_done, shards_failed,
-			peak_memory, cpu_micros, started_at, finished_at)`, `
+			peak_memory, cpu_micros, started_at, finished_at, fetched, to_fetch)`, `
 		ON CONFLICT (run_id, node_id) DO UPDATE SET
 			state = excluded.state, attempt = excluded.attempt, cached = excluded.cached, cache_miss = excluded.cache_miss,
 			exit_code = excluded.exit_code, shards = excluded.shards, shards_done = excluded.shards_done, shards_failed = excluded.shards_failed,
-			peak_memory = excluded.peak_memory, cpu_micros = excluded.cpu_micros, started_at = excluded.started_at, finished_at = excluded.finished_at`, rows)
+			peak_memory = excluded.peak_memory, cpu_micros = excluded.cpu_micros, started_at = excluded.started_at, finished_at = excluded.finished_at,
+			fetched = excluded.fetched, to_fetch = excluded.to_fetch`, rows)
 }
 
 func (db *DB) saveAttempts(ctx context.Context, id ids.Run, attempts []runs.Attempt) error {
@@ -192,14 +193,14 @@ func (db *DB) NodesOf(ctx context.Context, id ids.Run) ([]runs.Node, error) {
 }
 
 const node = `
-	SELECT node_id, name, state, attempt, cached, cache_miss, exit_code, shards, shards_done, shards_failed, peak_memory, cpu_micros, started_at, finished_at
+	SELECT node_id, name, state, attempt, cached, cache_miss, exit_code, shards, shards_done, shards_failed, peak_memory, cpu_micros, started_at, finished_at, fetched, to_fetch
 	FROM run_nodes WHERE `
 
 func scanNode(r *sql.Rows, n *runs.Node) error {
 	var cpu int64
 	var started, finished sql.NullInt64
 	err := r.Scan(&n.ID, &n.Name, &n.State, &n.Attempt, &n.Cached, &n.CacheMiss, &n.ExitCode, &n.Shards, &n.ShardsDone, &n.ShardsFailed,
-		&n.PeakMemory, &cpu, &started, &finished)
+		&n.PeakMemory, &cpu, &started, &finished, &n.Fetched, &n.ToFetch)
 	n.CPU, n.StartedAt, n.FinishedAt = time.Duration(cpu)*time.Microsecond, fromNull(started), fromNull(finished)
 	return err
 }

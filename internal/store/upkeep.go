@@ -126,8 +126,8 @@ const (
 
 // allExpired are ended sessions, old answers, counted requests, mails nobody
 // took for a week, keys long retired, what visitors asked for, papers nobody
-// asks for any more, what was sent to webhooks, what became of times of schedules, workers and backups
-// that did not report again.
+// asks for any more, what was sent to webhooks, what became of times of schedules, hashes of what lies
+// elsewhere, workers and backups that did not report again.
 var allExpired = []expired{
 	{"sessions", "id", `expires_at <= $1`, 0},
 	{"oauth_grants", "id", `expires_at <= $1`, 0},
@@ -147,6 +147,7 @@ var allExpired = []expired{
 	{"workers", "owner", `seen_at <= $1`, time.Hour},
 	{"webhook_deliveries", "id", `created_at <= $1`, month},
 	{"schedule_firings", "schedule_id, due_at", `at <= $1 AND outcome <> 'waiting'`, 3 * month},
+	{"learnt_hashes", "team_id, endpoint, url, etag", `learnt_at <= $1`, 6 * month},
 	{"backup_marks", "id", `until <= $1`, time.Hour},
 }
 

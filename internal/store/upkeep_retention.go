@@ -228,6 +228,7 @@ func (e *expiring) rows(ctx context.Context, id ids.Run) (gone bool, err error) 
 		`DELETE FROM run_events WHERE run_id = $1 AND seq IN (SELECT seq FROM run_events WHERE run_id = $1 LIMIT $2 + 0)`,
 		`DELETE FROM run_attempts WHERE run_id = $1 AND (node_id, shard, attempt) IN (SELECT node_id, shard, attempt FROM run_attempts WHERE run_id = $1 LIMIT $2 + 0)`,
 		`DELETE FROM run_nodes WHERE run_id = $1 AND node_id IN (SELECT node_id FROM run_nodes WHERE run_id = $1 LIMIT $2 + 0)`,
+		`DELETE FROM run_addresses WHERE run_id = $1 AND url IN (SELECT url FROM run_addresses WHERE run_id = $1 LIMIT $2 + 0)`,
 		`DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE id = $1 LIMIT $2 + 0)`,
 	} {
 		if gone, err = e.delete(ctx, query, id); err != nil || !gone {

@@ -85,14 +85,15 @@ func fits(t, text string) bool {
 	}
 }
 
-// ReadInputs turns name=file or name=key into the run's inputs. upload sends a
-// local file and gives its key.
-func (g Graph) ReadInputs(given []string, upload func(path string) (key string, err error)) (api.RunInputs, error) {
+// ReadInputs turns name=file, name=key or name=address into the run's inputs. upload sends
+// a local file and gives its key; addresses are reached by a connection, if there is
+// one.
+func (g Graph) ReadInputs(given []string, connection string, upload func(path string) (key string, err error)) (api.RunInputs, error) {
 	keys := map[string][]string{}
 	for _, text := range given {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || value == "" {
-			return nil, fmt.Errorf("-i %s: write name=file or name=key", text)
+			return nil, fmt.Errorf("-i %s: write name=file, name=key or name=s3://…", text)
 		}
 		in, known := g.Inputs[name]
 		if !known {
@@ -116,15 +117,22 @@ func (g Graph) ReadInputs(given []string, upload func(path string) (key string, 
 			keys[name] = append(keys[name], key)
 		}
 	}
-	return g.inputValues(keys)
+	return g.inputValues(keys, connection)
 }
 
-func (g Graph) inputValues(keys map[string][]string) (api.RunInputs, error) {
+func (g Graph) inputValues(keys map[string][]string, connection string) (api.RunInputs, error) {
 	out := api.RunInputs{}
 	for name, list := range keys {
-		var value any = list
+		values := make([]any, len(list))
+		for i, key := range list {
+			values[i] = key
+			if isAddress(key) && connection != "" {
+				values[i] = api.InputAddress{URL: key, Connection: &connection}
+			}
+		}
+		var value any = values
 		if g.Inputs[name].Type == "file" {
-			value = list[0]
+			value = values[0]
 		}
 		text, err := json.Marshal(value)
 		if err != nil {
@@ -135,9 +143,16 @@ func (g Graph) inputValues(keys map[string][]string) (api.RunInputs, error) {
 	return out, nil
 }
 
+func isAddress(value string) bool {
+	return strings.HasPrefix(value, "s3://") || strings.HasPrefix(value, "https://") || strings.HasPrefix(value, "http://")
+}
+
 // localFiles are the files that value names, or none where it is a key of the
-// team's. The shell does not expand a pattern behind name=, so we do.
+// team's, or an address. The shell does not expand a pattern behind name=, so we do.
 func localFiles(value string) ([]string, error) {
+	if isAddress(value) {
+		return nil, nil
+	}
 	if _, err := os.Stat(value); err == nil {
 		return []string{value}, nil
 	}

@@ -19,7 +19,8 @@ type Start struct {
 	Workflow                 string   `arg:"" help:"Id or name of a workflow, or a file with a definition, which is applied first."`
 	Param                    []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter; may be given again."`
 	Vary                     []string `env:"-" sep:"none" placeholder:"NAME=A,B" help:"Start a run for each of these values; given again, for each combination."`
-	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern, which is uploaded first, or the key of a file; may be given again."`
+	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern, which is uploaded first, the key of a file, or an address such as 's3://lab/run7/*.fq.gz'; may be given again."`
+	Connection               string   `env:"-" help:"Id or name of the connection that addresses are reached by."`
 	WorkflowName             string   `env:"-" placeholder:"NAME" help:"With a file: name of the workflow."`
 	labelFlags               `embed:""`
 	watchFlags               `embed:""`
@@ -57,7 +58,11 @@ func (c *Start) Run(w screen.Console) error {
 	if in.Parameters, err = g.ReadParameters(c.Param); err != nil {
 		return err
 	}
-	if in.Inputs, err = g.ReadInputs(c.Input, s.UploadKey); err != nil {
+	connection, err := s.ConnectionID(c.Connection)
+	if err != nil {
+		return err
+	}
+	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKey); err != nil {
 		return err
 	}
 	if len(c.Vary) > 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/cli/connect"
 	"github.com/millrace/millrace/internal/cli/definitions"
 	"github.com/millrace/millrace/internal/cli/transfer"
 )
@@ -195,4 +196,12 @@ func (s *Session) Apply(path, name string) (f api.Workflow, made bool, err error
 	default:
 		return f, false, fmt.Errorf("%d workflows are called %q (%s): rename or delete all but one", len(ids), in.Name, strings.Join(ids, ", "))
 	}
+}
+
+// ConnectionID finds a connection of the team by its id or name; none stays none.
+func (s *Session) ConnectionID(name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	return connect.Session{Console: s.Console, API: s.API, Emit: s.Emit, Explain: s.Explain}.Find(name)
 }

@@ -83,6 +83,8 @@ const (
 	InputMissing     ErrorCode = "input_missing"
 	OutputMissing    ErrorCode = "output_missing"
 	OutputMismatch   ErrorCode = "output_mismatch"
+	InputUnreachable ErrorCode = "input_unreachable"
+	InputChanged     ErrorCode = "input_changed"
 	DiskFull         ErrorCode = "disk_full"
 
 	WorkerLost       ErrorCode = "worker_lost"

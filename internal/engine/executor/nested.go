@@ -1,6 +1,9 @@
 package executor
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // nestedSandboxErrors are the words with which programs say that they could not make a
 // sandbox of their own, which the sandbox of a task refuses them.
@@ -18,4 +21,13 @@ func NestedSandbox(log string) bool {
 		}
 	}
 	return false
+}
+
+// ExitMessage says of a command that it failed by itself, and why if its log tells.
+func ExitMessage(node string, code int, log string) string {
+	said := fmt.Sprintf("Node %s exited with status %d", node, code)
+	if NestedSandbox(log) {
+		said += ": it tried to start a sandbox or container of its own, which a task cannot. Set `image` on the node, or switch the tool's own sandbox off"
+	}
+	return said
 }

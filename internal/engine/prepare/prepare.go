@@ -21,6 +21,7 @@ const maxTime = 30 * time.Minute
 type Preparer struct {
 	images runimages.Store
 	needed Needed
+	inputs Inputs
 	ready  func(ids.Run) // called when nothing is missing any more
 
 	mu   sync.Mutex
@@ -32,6 +33,14 @@ type Preparer struct {
 // each of them is.
 type Needed func(ctx context.Context, run ids.Run, images *runimages.Images, refs []string) []string
 
+// Inputs are what runs take from elsewhere.
+type Inputs interface {
+	// Prepare fetches those of a run, until ctx ends.
+	Prepare(ctx context.Context, team ids.Team, run ids.Run)
+	// Release lets go of what was fetched for a run.
+	Release(run ids.Run)
+}
+
 type preparation struct {
 	images *runimages.Images
 	stop   context.CancelFunc
@@ -39,8 +48,8 @@ type preparation struct {
 }
 
 // New prepares nothing yet.
-func New(images runimages.Store, needed Needed, ready func(ids.Run)) *Preparer {
-	return &Preparer{images: images, needed: needed, ready: ready, runs: map[ids.Run]*preparation{}}
+func New(images runimages.Store, needed Needed, inputs Inputs, ready func(ids.Run)) *Preparer {
+	return &Preparer{images: images, needed: needed, inputs: inputs, ready: ready, runs: map[ids.Run]*preparation{}}
 }
 
 // State are the runs that are prepared here; true once nothing is missing.
@@ -70,6 +79,11 @@ func (p *Preparer) Begin(ctx context.Context, id ids.Run, needs []admission.Need
 	p.work.Go(func() {
 		limited, cancel := context.WithTimeout(ctx, maxTime)
 		one.images.Prepare(limited, refs, func(refs []string) []string { return p.needed(limited, id, one.images, refs) })
+		for _, n := range needs {
+			if n.Kind == admission.Inputs {
+				p.inputs.Prepare(limited, ids.Team(n.Ref), id)
+			}
+		}
 		cancel()
 		p.mu.Lock()
 		wanted := p.runs[id] == one
@@ -77,6 +91,7 @@ func (p *Preparer) Begin(ctx context.Context, id ids.Run, needs []admission.Need
 		p.mu.Unlock()
 		if !wanted {
 			one.images.Close()
+			p.inputs.Release(id)
 			return
 		}
 		p.ready(id)
@@ -108,6 +123,7 @@ func (p *Preparer) Drop(id ids.Run) {
 	}
 	if ready {
 		one.images.Close()
+		p.inputs.Release(id)
 	}
 }
 

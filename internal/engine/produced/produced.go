@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -66,4 +67,15 @@ func SizeText(n int64) string {
 		return fmt.Sprintf("%.4g GB", float64(n)/gb)
 	}
 	return fmt.Sprintf("%.3g MB", float64(n)/mb)
+}
+
+// MissingPaths names the paths that were promised at ports and are not there.
+func MissingPaths(n *graph.Node, ports []string) string {
+	var paths []string
+	for _, port := range ports {
+		if out, ok := n.Output(port); ok {
+			paths = append(paths, out.Path)
+		}
+	}
+	return strings.Join(paths, ", ")
 }

@@ -91,6 +91,13 @@ func RunOut(d runs.Detailed, now time.Time) (api.Run, error) {
 	if err := json.Unmarshal(d.Inputs, &out.Inputs); err != nil {
 		return out, err
 	}
+	for _, o := range d.Addresses {
+		taken := api.TakenAddress{URL: o.URL, Connection: kernel.OrNull(string(o.Connection)), Sha256: kernel.OrNull(o.Learnt)}
+		if o.Size >= 0 {
+			taken.Size = &o.Size
+		}
+		out.Addresses = append(out.Addresses, taken)
+	}
 	for _, n := range d.Nodes {
 		out.Nodes = append(out.Nodes, NodeOut(n, now))
 	}
@@ -128,6 +135,9 @@ func NodeOut(n runs.Node, now time.Time) api.RunNode {
 	if n.CPU > 0 {
 		seconds := n.CPU.Seconds()
 		out.CPUSeconds = &seconds
+	}
+	if n.ToFetch > 0 {
+		out.Fetching = &api.Fetching{FetchedBytes: n.Fetched, TotalBytes: n.ToFetch}
 	}
 	if n.Shards != nil {
 		out.Shards = &api.Shards{Total: *n.Shards, Done: n.ShardsDone, Failed: n.ShardsFailed}

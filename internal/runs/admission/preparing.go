@@ -15,8 +15,11 @@ type Need struct {
 // Kind is what sort of thing a run needs.
 type Kind string
 
-// Image is a container image.
-const Image Kind = "image"
+// The kinds.
+const (
+	Image  Kind = "image"
+	Inputs Kind = "inputs" // from elsewhere; its Ref is the team
+)
 
 // How many runs a worker prepares: at once, before they start, and of one team.
 const (

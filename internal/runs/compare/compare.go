@@ -15,12 +15,14 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/addresses"
 )
 
 // Service compares runs.
 type Service struct {
 	Runs    *runs.Service
 	Details runs.DetailStore
+	Known   runs.AddressStore
 	Memory  *bounds.Memory // of the server; nil: without end
 }
 
@@ -139,9 +141,20 @@ func (s *Service) compareInputs(ctx context.Context, team ids.Team, c *Compariso
 	if err != nil {
 		return err
 	}
-	files := func(keys []string) (list []runs.GivenFile) {
+	takenA, err := s.taken(ctx, team, c.A.ID)
+	if err != nil {
+		return err
+	}
+	takenB, err := s.taken(ctx, team, c.B.ID)
+	if err != nil {
+		return err
+	}
+	files := func(keys []string, taken map[string]runs.GivenFile) (list []runs.GivenFile) {
 		for _, key := range keys {
 			f, there := known[key]
+			if !there {
+				f, there = taken[key]
+			}
 			if !there {
 				f = runs.GivenFile{Key: key, Name: path.Base(key), Gone: true}
 			}
@@ -150,13 +163,23 @@ func (s *Service) compareInputs(ctx context.Context, team ids.Team, c *Compariso
 		return list
 	}
 	for _, name := range bothKeys(a, b) {
-		one := ComparedFiles{Name: name, A: files(a[name]), B: files(b[name])}
+		one := ComparedFiles{Name: name, A: files(a[name], takenA), B: files(b[name], takenB)}
 		one.Same = slices.EqualFunc(one.A, one.B, func(f, g runs.GivenFile) bool {
-			return f.Key == g.Key || f.SHA256 != "" && f.SHA256 == g.SHA256
+			return f.Key == g.Key && !addresses.Is(f.Key) || f.SHA256 != "" && f.SHA256 == g.SHA256
 		})
 		c.Inputs = append(c.Inputs, one)
 	}
 	return nil
+}
+
+// taken are the inputs of a run that lie elsewhere, as it has read them.
+func (s *Service) taken(ctx context.Context, team ids.Team, id ids.Run) (map[string]runs.GivenFile, error) {
+	list, err := s.Known.AddressesOf(ctx, team, id)
+	files := map[string]runs.GivenFile{}
+	for _, o := range list {
+		files[o.URL] = runs.GivenFile{Key: o.URL, Name: o.Name(), Size: o.Size, SHA256: o.Learnt}
+	}
+	return files, err
 }
 
 func (s *Service) compareNodes(ctx context.Context, c *Comparison) error {

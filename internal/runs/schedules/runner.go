@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace/millrace/internal/domain/cron"
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -47,6 +50,9 @@ type Runner struct {
 const (
 	look  = 5 * time.Second // between two looks, at most
 	batch = 50
+	// atOnce are started together: one whose inputs lie on a slow host is looked at
+	// for seconds.
+	atOnce = 16
 	// grace is how late a time may be and still count as met: a server was being
 	// replaced. What is later was missed.
 	grace = 5 * time.Minute
@@ -83,14 +89,20 @@ func (r *Runner) Round(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		failed := 0
+		var failed atomic.Int64
+		var all errgroup.Group
+		all.SetLimit(atOnce)
 		for _, s := range due {
-			if err := r.fire(ctx, s); err != nil {
-				failed++
-				r.complain(ctx, "a schedule could not start its run; it is tried again", err, slog.String("schedule", string(s.ID)))
-			}
+			all.Go(func() error {
+				if err := r.fire(ctx, s); err != nil {
+					failed.Add(1)
+					r.complain(ctx, "a schedule could not start its run; it is tried again", err, slog.String("schedule", string(s.ID)))
+				}
+				return nil
+			})
 		}
-		if len(due) < batch || failed > 0 || ctx.Err() != nil {
+		_ = all.Wait()
+		if len(due) < batch || failed.Load() > 0 || ctx.Err() != nil {
 			break
 		}
 	}

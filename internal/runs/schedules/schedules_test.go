@@ -51,7 +51,7 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := &bench{t: t, db: db, clock: storetest.NewClock(), owner: storetest.Owner(t, db, "ada")}
 		b.runs = runs.NewService(runs.Options{
-			Store: db, Details: db, Shards: db, Logs: db, Submit: db, Engine: idle{}, Catalog: credits.DefaultCatalog(), Now: b.clock.Now,
+			Store: db, Details: db, Shards: db, Logs: db, Submit: db, Known: db, Engine: idle{}, Catalog: credits.DefaultCatalog(), Now: b.clock.Now,
 		})
 		b.Service = schedules.NewService(db, db, b.runs, b.clock.Now)
 		b.edit = workflows.NewService(db.WorkflowStores(), b.clock.Now)

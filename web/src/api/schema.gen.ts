@@ -3381,9 +3381,37 @@ export interface components {
         Parameters: {
             [key: string]: unknown;
         };
-        /** @description Keys of the team's uploads or outputs by the name of the workflow's input: one key for a `file`, a list for `files`. */
+        /** @description By the name of the workflow's input, one for a `file`, a list for `files`: the key of an upload or output of the team, an address (`s3://bucket/key`, `https://…`), or an address with the connection that it is reached by. For `files` an `s3://` address may be a pattern, in which `*` is any text within a folder and `?` one character; it means up to 10,000 objects, sorted. Addresses are looked at before the run is accepted. */
         RunInputs: {
+            [key: string]: string | components["schemas"]["InputAddress"] | (string | components["schemas"]["InputAddress"])[];
+        };
+        /** @description Keys of files and addresses by the name of the workflow's input, patterns replaced by what they meant. */
+        InputKeys: {
             [key: string]: string | string[];
+        };
+        InputAddress: {
+            url: string;
+            /** @description One of the team's. Without it the address is asked for as nobody, and a bucket is one of Amazon's. */
+            connection?: string;
+            /** @description What must be there. */
+            sha256?: string;
+        };
+        TakenAddress: {
+            url: string;
+            connection: string | null;
+            /**
+             * Format: int64
+             * @description Null where the other side did not say.
+             */
+            size: number | null;
+            /** @description Of the bytes that were read; null before that. */
+            sha256: string | null;
+        };
+        Fetching: {
+            /** Format: int64 */
+            fetchedBytes: number;
+            /** Format: int64 */
+            totalBytes: number;
         };
         StartRun: {
             workflowId: string;
@@ -3488,7 +3516,7 @@ export interface components {
             waiting: components["schemas"]["Waiting"] | null;
         };
         Waiting: {
-            /** @description `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched. */
+            /** @description `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are. */
             reason: string;
             message: string;
             /** @description How many runs go first, as far as is known. */
@@ -3501,7 +3529,9 @@ export interface components {
             outputLocation: string | null;
             cancelRequested: boolean;
             parameters: components["schemas"]["Parameters"];
-            inputs: components["schemas"]["RunInputs"];
+            inputs: components["schemas"]["InputKeys"];
+            /** @description Those among the inputs. */
+            addresses?: components["schemas"]["TakenAddress"][];
             definition: components["schemas"]["Definition"];
             nodes: components["schemas"]["RunNode"][];
         };
@@ -3973,6 +4003,8 @@ export interface components {
             cpuSeconds: number | null;
             /** @description Null for a node that is not scattered. */
             shards: components["schemas"]["Shards"] | null;
+            /** @description How much of its inputs from elsewhere has come, while it waits for them; else null or absent. */
+            fetching?: components["schemas"]["Fetching"] | null;
         };
         Shards: {
             total: number;

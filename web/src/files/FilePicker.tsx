@@ -9,6 +9,8 @@ import { Checkbox } from "../ui/Field.tsx";
 import { bytes, plural } from "../ui/format.ts";
 import { SearchBox } from "../ui/SearchBox.tsx";
 import { toast } from "../ui/toast.ts";
+import { AddressField } from "./AddressField.tsx";
+import { addressIn } from "./addresses.ts";
 import { filesQuery } from "./queries.ts";
 import { uploads } from "./uploads.ts";
 
@@ -20,7 +22,7 @@ interface FilePickerProps {
   invalid?: boolean;
 }
 
-/** FilePicker chooses files by their keys: uploads, outputs, or new ones that are uploaded in place. */
+/** FilePicker chooses inputs: uploads, outputs, new files that are uploaded in place, or addresses. */
 export function FilePicker({ label, multiple, value, onChange, invalid }: FilePickerProps) {
   const [open, setOpen] = useState(false);
   const files = useQuery(filesQuery);
@@ -39,11 +41,11 @@ export function FilePicker({ label, multiple, value, onChange, invalid }: FilePi
         <ul className="mb-2 space-y-1">
           {value.map((key) => (
             <li key={key} className="flex items-center gap-2 rounded-md bg-sunken py-0.5 pr-1 pl-3 text-sm">
-              <span className="min-w-0 flex-1 truncate">{names.get(key)?.name ?? key}</span>
+              <span className="min-w-0 flex-1 truncate">{names.get(key)?.name ?? addressIn(key) ?? key}</span>
               <span className="text-[13px] text-muted">{names.has(key) && bytes(names.get(key)?.size ?? 0)}</span>
               <IconButton
                 size="sm"
-                label={`Remove ${names.get(key)?.name ?? key}`}
+                label={`Remove ${names.get(key)?.name ?? addressIn(key) ?? key}`}
                 icon={<X className="size-4" aria-hidden />}
                 onClick={() => onChange(value.filter((each) => each !== key))}
               />
@@ -73,6 +75,10 @@ export function FilePicker({ label, multiple, value, onChange, invalid }: FilePi
           Drop files here to upload and use them
         </DropZone>
         <Choices multiple={multiple} value={value} onChange={onChange} />
+        <AddressField
+          multiple={multiple}
+          onAdd={(text) => onChange(multiple ? [...value.filter((each) => each !== text), text] : [text])}
+        />
       </Dialog>
     </div>
   );

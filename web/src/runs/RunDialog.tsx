@@ -4,6 +4,7 @@ import { CircleCheck, Play, Terminal } from "lucide-react";
 import { useRef, useState } from "react";
 import { once, raw, type Schemas } from "../api/client.ts";
 import { ApiFailure, isRecord } from "../api/failure.ts";
+import { asText, type Given } from "../files/addresses.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
@@ -30,7 +31,7 @@ export interface RunDialogProps {
   onOpenChange: (open: boolean) => void;
   /** Values to begin with: of an earlier run, or from a launch link. */
   parameters?: Record<string, unknown>;
-  inputs?: Record<string, string | string[]>;
+  inputs?: Record<string, Given | Given[]>;
   compute?: Schemas["Compute"];
   /** Somebody without an account: runs by the link's token, and learns only that it was accepted. */
   guest?: { token: string; definition: Definition };
@@ -94,7 +95,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
     return Object.fromEntries(fieldsOf(definition).map((field) => [field.name, startText(field, given[field.name])]));
   });
   const [files, setFiles] = useState<Record<string, string[]>>(() =>
-    Object.fromEntries(Object.entries(props.inputs ?? {}).map(([key, value]) => [key, [value].flat()])),
+    Object.fromEntries(Object.entries(props.inputs ?? {}).map(([key, value]) => [key, [value].flat().map(asText)])),
   );
   const [size, setSize] = useState<Size>(() => sizeOf(props.compute));
   const [label, setLabel] = useState(noLabel);

@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { Ban, MessageSquare, Pencil, Play, Share2, WifiOff } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
 import { useStore } from "zustand";
+import { withConnections } from "../files/addresses.ts";
 import { may } from "../identity/access.ts";
 import { useMe, useMissing, useWhyNot } from "../identity/queries.ts";
 import { active, StatusPill } from "../page/status.tsx";
@@ -180,7 +181,7 @@ function Actions({ run }: { run: Given }) {
             open
             onOpenChange={setAgain}
             parameters={run.parameters}
-            inputs={run.inputs}
+            inputs={withConnections(run)}
             compute={run.compute}
           />
         </Suspense>

@@ -25,14 +25,19 @@ export function millrace(
   { workflowId, parameters, inputs, compute, resourceProfile, name, note, tags }: StartRun,
   vary: Record<string, unknown[]> = {},
 ): string {
+  const given = Object.entries(inputs ?? {}).flatMap(([name, list]) =>
+    [list].flat().map((input) => [name, input] as const),
+  );
+  const connections = new Set(
+    given.flatMap(([, input]) => (typeof input === "string" ? [] : (input.connection ?? []))),
+  );
   const text = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
   return joined([
     `millrace run ${quoted(workflowId)}${Object.keys(vary).length > 0 ? "" : " --watch"}`,
     ...Object.entries(vary).map(([name, values]) => `--vary ${quoted(`${name}=${values.map(text).join(",")}`)}`),
     ...Object.entries(parameters ?? {}).map(([name, value]) => `-p ${quoted(`${name}=${text(value)}`)}`),
-    ...Object.entries(inputs ?? {}).flatMap(([name, keys]) =>
-      [keys].flat().map((key) => `-i ${quoted(`${name}=${key}`)}`),
-    ),
+    ...given.map(([name, input]) => `-i ${quoted(`${name}=${typeof input === "string" ? input : input.url}`)}`),
+    ...[...connections].map((id) => `--connection ${quoted(id)}`),
     ...(compute ? [`--compute ${compute.vcpu}x${compute.ramGb}`] : []),
     ...(resourceProfile === "gpu" ? ["--gpu"] : []),
     ...(name ? [`--name ${quoted(name)}`] : []),

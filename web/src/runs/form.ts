@@ -1,6 +1,7 @@
 // A form from parameters: each is a JSON Schema, and a run without a default
 // must be given its value.
 import type { Schemas } from "../api/client.ts";
+import { asGiven, type Given } from "../files/addresses.ts";
 import type { Definition } from "../workflows/queries.ts";
 
 type Schema = Schemas["Parameter"] & Record<string, unknown>;
@@ -125,7 +126,7 @@ function matches(pattern: string, value: string): boolean {
 
 export interface Filled {
   parameters: Record<string, unknown>;
-  inputs: Record<string, string | string[]>;
+  inputs: Record<string, Given | Given[]>;
   errors: Record<string, string>;
 }
 
@@ -142,7 +143,7 @@ export function fill(definition: Definition, texts: Record<string, string>, file
     const [only] = keys;
     if (only === undefined) {
       if (input.required !== false) out.errors[`inputs.${name}`] = "Choose a file.";
-    } else out.inputs[name] = input.type === "files" ? keys : only;
+    } else out.inputs[name] = input.type === "files" ? keys.map(asGiven) : asGiven(only);
   }
   return out;
 }

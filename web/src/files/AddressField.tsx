@@ -1,0 +1,68 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { connectionsQuery } from "../connections/queries.ts";
+import { Button } from "../ui/Button.tsx";
+import { Field, Input, Select } from "../ui/Field.tsx";
+import { asText, fitting, problemOf } from "./addresses.ts";
+
+interface AddressFieldProps {
+  multiple: boolean;
+  onAdd: (text: string) => void;
+}
+
+/** AddressField takes an input from where it lies: a bucket, or a link. */
+export function AddressField({ multiple, onAdd }: AddressFieldProps) {
+  const [address, setAddress] = useState("");
+  const [chosen, setChosen] = useState<string | null>(null);
+  const [tried, setTried] = useState(false);
+  const connections = useQuery(connectionsQuery);
+  const offered = fitting(address, connections.data ?? []);
+  const connection = chosen ?? offered[0]?.id ?? "";
+  const problem = problemOf(address, multiple);
+  const add = () => {
+    setTried(true);
+    if (problem) return;
+    onAdd(asText(offered.some((each) => each.id === connection) ? { url: address, connection } : address));
+    setAddress("");
+    setChosen(null);
+    setTried(false);
+  };
+  return (
+    <fieldset className="mt-4">
+      <legend className="text-sm font-medium">Or use what lies elsewhere</legend>
+      <div className="mt-1 grid gap-2 sm:grid-cols-[1fr_auto] sm:items-end">
+        <Field
+          label="Address"
+          hint={multiple ? "* stands for any text within a folder." : null}
+          error={tried && problem ? problem : undefined}
+        >
+          <Input
+            className="font-mono"
+            spellCheck={false}
+            placeholder={multiple ? "s3://lab/run7/*.fq.gz" : "s3://lab/reference.fa or https://…"}
+            value={address}
+            onChange={(event) => setAddress(event.target.value.trim())}
+            onKeyDown={(event) => {
+              if (event.key !== "Enter") return;
+              event.preventDefault();
+              add();
+            }}
+          />
+        </Field>
+        <Button onClick={add}>Use it</Button>
+      </div>
+      {offered.length > 0 && (
+        <Field label="Connection" className="mt-2">
+          <Select value={connection} onChange={(event) => setChosen(event.target.value)}>
+            {offered.map((each) => (
+              <option key={each.id} value={each.id}>
+                {each.name}
+              </option>
+            ))}
+            <option value="">None: as anybody</option>
+          </Select>
+        </Field>
+      )}
+    </fieldset>
+  );
+}
