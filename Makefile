@@ -23,7 +23,7 @@ SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/wi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web shim build web-check browser contract test attack chaos check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web shim build web-check browser contract test test-python attack chaos check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -69,7 +69,10 @@ contract: build ## Hold the server against its OpenAPI document, role by role
 test: setup-test format vet lint tidy web-check shim ## Run everything on SQLite and PostgreSQL, with the race detector
 	$(SERVICES) go test $(RACE) -timeout 25m $$(go list ./... | grep -v '/cmd/millrace$$')
 	$(SERVICES) go test -timeout 25m ./cmd/millrace
-	$(MAKE) --no-print-directory browser contract
+	$(MAKE) --no-print-directory browser contract test-python
+
+test-python: setup-test build ## Check and test the Python packages against the real server
+	scripts/with-postgres scripts/test-python
 
 attack: setup-test build ## Run the attacks that docs/security.md lists, on both databases
 	scripts/with-postgres scripts/attack
@@ -100,7 +103,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s)
 	scripts/fuzz $(FUZZTIME)
 
 clean: ## Remove what was built, tools and peers too; the data folder stays
-	rm -rf bin .cache/bin .cache/bench .cache/contract
+	rm -rf bin .cache/bin .cache/bench .cache/contract .cache/python .cache/python-gen .cache/mypy
 
 setup-run:
 	@scripts/setup run

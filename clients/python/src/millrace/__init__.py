@@ -1,0 +1,35 @@
+"""Build, run and watch computational workflows on a Millrace server.
+
+from millrace import Client
+
+run = Client().run("word count", {"minLength": 3}, inputs={"texts": ["a.txt", "b.txt"]}).wait()
+run.outputs["table"].to_pandas()
+"""
+
+from . import errors, models
+from ._async.client import AsyncClient
+from ._async.run import AsyncOutput, AsyncOutputFile, AsyncRun
+from ._sync.client import Client
+from ._sync.run import Output, OutputFile, Run
+from .errors import APIError, MillraceError, RunNotCompleted
+from .tasks import each, task
+from .workflow import Workflow
+
+__all__ = [
+    "APIError",
+    "AsyncClient",
+    "AsyncOutput",
+    "AsyncOutputFile",
+    "AsyncRun",
+    "Client",
+    "MillraceError",
+    "Output",
+    "OutputFile",
+    "Run",
+    "RunNotCompleted",
+    "Workflow",
+    "each",
+    "errors",
+    "models",
+    "task",
+]

@@ -1,0 +1,241 @@
+"""A run: waiting for it, reading what it writes, and fetching what it made."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import _calls as calls
+from .. import models
+from .._graph import run_html
+from .._outputs import by_name, read_table
+from .._views import view_for
+from .._waiting import AsyncStream
+from ..errors import MillraceError, RunNotCompleted
+from .transfer import AsyncTransfer
+from .transport import AsyncTransport
+
+if TYPE_CHECKING:
+    import pandas
+
+ENDED = ("completed", "failed", "cancelled", "interrupted")
+
+
+class AsyncRun:
+    """A run, as it was when it was last looked at: `refresh` looks again."""
+
+    def __init__(self, transport: AsyncTransport, info: models.Run) -> None:
+        self._transport = transport
+        self.info = info
+
+    @property
+    def id(self) -> str:
+        return self.info.id
+
+    @property
+    def status(self) -> str:
+        return self.info.status
+
+    @property
+    def ended(self) -> bool:
+        return self.info.status in ENDED
+
+    async def refresh(self) -> AsyncRun:
+        self.info = await self._transport.call(calls.run(self.id))
+        return self
+
+    async def wait(
+        self, *, timeout: float | None = None, progress: bool | None = None, logs: bool = False, check: bool = True
+    ) -> AsyncRun:
+        """Waits until the run has ended, and shows how far it is where somebody looks (progress=False: never).
+
+        With logs=True what its tasks write is printed as it comes. A run that does not complete raises
+        RunNotCompleted, unless check=False. After timeout seconds TimeoutError is raised; the run goes on.
+        """
+        with view_for(f"{self.info.workflow_name} #{self.info.number}", progress) as view:
+            async for message, text in self._watch(timeout, logs):
+                if text:
+                    view.log(text)
+                view.show(message)
+        await self.refresh()
+        if check and self.status != "completed":
+            raise RunNotCompleted(self.info)
+        return self
+
+    async def follow(self, *, timeout: float | None = None) -> AsyncStream[models.RunMessage]:
+        """Gives the messages of the run's stream until it has ended, over as many connections as it takes."""
+        async for message, _ in self._watch(timeout, logs=False):
+            yield message
+
+    async def follow_logs(self, *, timeout: float | None = None) -> AsyncStream[str]:
+        """Gives what the run writes, from the beginning and as it comes, without gaps."""
+        async for _, text in self._watch(timeout, logs=True):
+            if text:
+                yield text
+
+    async def _watch(self, timeout: float | None, logs: bool) -> AsyncStream[tuple[models.RunMessage, str]]:
+        end = None if timeout is None else time.monotonic() + timeout
+        offset = 0
+        async with contextlib.aclosing(self._transport.frames(calls.stream(self.id), end)) as frames:
+            async for frame in frames:
+                message, text = models.RunMessage.model_validate_json(frame.data), ""
+                log_end = int(frame.id.partition(":")[2] or 0)
+                if logs and log_end > offset:
+                    text, offset = await self._new_text(message, offset, log_end)
+                yield message, text
+                if message.type == "done":
+                    return
+
+    async def _new_text(self, message: models.RunMessage, offset: int, log_end: int) -> tuple[str, int]:
+        """What was written since offset: the message's own text where it goes on there, else what lies between is read."""
+        if message.type == "progress" and message.logs is not None and message.log_offset == offset:
+            return message.logs, log_end
+        return await self._read_logs({"offset": offset})
+
+    async def _read_logs(self, query: dict[str, str | int | bool | None]) -> tuple[str, int]:
+        parts: list[str] = []
+        while True:
+            page = await self._transport.call(calls.logs(self.id, query))
+            parts.append(page.text)
+            if page.next_offset >= page.size or page.next_offset == page.offset:
+                return "".join(parts), page.next_offset
+            query = {**query, "offset": page.next_offset}
+
+    async def logs(self, node: str | None = None, shard: int | None = None) -> str:
+        """All that the run has written, or one node or one of its items."""
+        text, _ = await self._read_logs({"nodeId": node, "shard": shard, "offset": 0})
+        return text
+
+    async def events(self, after: int = 0) -> list[models.RunEvent]:
+        """What has happened, in order; `after` is the seq of the last event that is known already."""
+        events: list[models.RunEvent] = []
+        while True:
+            page = await self._transport.call(calls.events(self.id, after))
+            events += page.events
+            if not page.has_more or not page.events:
+                return events
+            after = page.events[-1].seq
+
+    async def cancel(self) -> AsyncRun:
+        await self._transport.call(calls.cancel_run(self.id))
+        return await self.refresh()
+
+    async def retry(self, parameters: dict[str, Any] | None = None, **more: Any) -> AsyncRun:
+        """Starts a new run that reuses what has succeeded in this one."""
+        body = more if parameters is None else {**more, "parameters": parameters}
+        started = await self._transport.call(calls.retry_run(self.id, body))
+        return AsyncRun(self._transport, await self._transport.call(calls.run(started.run_id)))
+
+    @property
+    async def outputs(self) -> dict[str, AsyncOutput]:
+        """The run's verified outputs by their names in the definition."""
+        rows = [row async for row in self._transport.pages(calls.outputs(self.id, every_node=False))]
+        definition = self.info.definition.model_dump(mode="json", by_alias=True)
+        return {
+            name: AsyncOutput(name, [AsyncOutputFile(self, row) for row in found])
+            for name, found in by_name(definition, rows).items()
+        }
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id} of {self.info.workflow_name!r}: {self.status}>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": run_html(self.info)}
+
+    def _repr_html_(self) -> str:
+        return run_html(self.info)
+
+
+class AsyncOutputFile:
+    """One file that a run made. It is checked by its SHA-256 whenever it is fetched."""
+
+    def __init__(self, run: AsyncRun, info: models.Output) -> None:
+        self._run = run
+        self.info = info
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    @property
+    def key(self) -> str:
+        return self.info.key
+
+    async def download(self, to: str | os.PathLike[str] = ".", *, overwrite: bool = False) -> Path:
+        """Fetches the file into a folder, or under a name, and gives where it is."""
+        if self.info.expires_at - datetime.now(UTC) < timedelta(seconds=60):
+            await self._renew()
+        return await AsyncTransfer(self._run._transport).download(self.info, to, overwrite)
+
+    async def _renew(self) -> None:
+        """Asks for another address: one works for a quarter of an hour."""
+        async for row in self._run._transport.pages(calls.outputs(self._run.id, every_node=False)):
+            if row.key == self.info.key:
+                self.info = row
+                return
+        raise MillraceError(f"{self.name} is no output of run {self._run.id} any more")
+
+    async def read_bytes(self) -> bytes:
+        with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
+            path = await self.download(Path(folder) / "file")
+            return path.read_bytes()
+
+    async def read_text(self, encoding: str = "utf-8") -> str:
+        return (await self.read_bytes()).decode(encoding)
+
+    async def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """The table in the file, by its ending: CSV, TSV, JSON, Parquet, Feather or Excel, compressed or not.
+
+        The options are those of the function of pandas that reads it.
+        """
+        with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
+            path = await self.download(folder)
+            return read_table(path, options)
+
+    def __repr__(self) -> str:
+        return f"<OutputFile {self.name!r}, {self.info.size} bytes>"
+
+
+class AsyncOutput:
+    """What a run made under one name: one file, or several of a pattern or of a node that ran for each item."""
+
+    def __init__(self, name: str, files: Sequence[AsyncOutputFile]) -> None:
+        self.name = name
+        self.files = list(files)
+
+    @property
+    def file(self) -> AsyncOutputFile:
+        if len(self.files) != 1:
+            raise MillraceError(f"output {self.name!r} has {len(self.files)} files: choose one, as in output.files[0]")
+        return self.files[0]
+
+    async def download(self, to: str | os.PathLike[str] = ".", *, overwrite: bool = False) -> list[Path]:
+        """Fetches all files into a folder; where there are several of an item each, below its number."""
+        several = len({file.name for file in self.files}) < len(self.files)
+        paths: list[Path] = []
+        for file in self.files:
+            folder = Path(to) / str(file.info.index) if several else Path(to)
+            folder.mkdir(parents=True, exist_ok=True)
+            paths.append(await file.download(folder, overwrite=overwrite))
+        return paths
+
+    async def read_bytes(self) -> bytes:
+        return await self.file.read_bytes()
+
+    async def read_text(self, encoding: str = "utf-8") -> str:
+        return await self.file.read_text(encoding)
+
+    async def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        return await self.file.to_pandas(**options)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __repr__(self) -> str:
+        return f"<Output {self.name!r}: {', '.join(file.name for file in self.files[:5])}{'…' if len(self.files) > 5 else ''}>"

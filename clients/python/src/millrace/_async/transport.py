@@ -1,0 +1,194 @@
+"""Sends calls: as somebody, again where that may help, and with the server's own words when it refuses."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import platform
+import time
+import uuid
+from collections.abc import AsyncIterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, TypeVar
+
+import httpx
+
+from .. import _calls as calls
+from .. import _retry as retry
+from .._calls import Call
+from .._credentials import Account
+from .._sse import Frame, Frames
+from .._waiting import AsyncStream, async_blocking, async_sleep
+from ..errors import APIError, ConnectionLost, MillraceError, error_type
+from ..models import Detail
+
+T = TypeVar("T")
+
+# A stream says something every 25 seconds.
+SILENCE = 80.0
+STREAM_ATTEMPTS = 40
+
+
+class AsyncTransport:
+    def __init__(self, account: Account, timeout: float, http: httpx.AsyncClient | None) -> None:
+        self.account = account
+        self.http = http or httpx.AsyncClient(timeout=httpx.Timeout(timeout, connect=15))
+        self._team_id: str | None = account.team if account.team.startswith("team_") else None
+
+    async def close(self) -> None:
+        await self.http.aclose()
+
+    async def call(self, call: Call[T], key: str | None = None) -> T:
+        answer, _ = await self._answer(call, key)
+        return answer
+
+    async def pages(self, call: Call[list[T]], most: int | None = None) -> AsyncIterator[T]:
+        """Gives the rows of a list, page by page."""
+        given, query = 0, dict(call.query)
+        while True:
+            page = Call(call.method, call.path, call.answer, query=query)
+            rows, body = await self._answer(page, None)
+            for row in rows:
+                if given == most:
+                    return
+                given += 1
+                yield row
+            cursor = (body.get("page") or {}).get("nextCursor")
+            if not cursor:
+                return
+            query["cursor"] = cursor
+
+    async def _answer(self, call: Call[T], key: str | None) -> tuple[T, Any]:
+        headers = {"Idempotency-Key": key or str(uuid.uuid4())} if call.keyed else {}
+        again = retry.repeatable(call.method, call.keyed)
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                response = await self._send(call, headers)
+            except httpx.HTTPError as error:
+                pause = retry.after_error(error, attempt, again)
+                if pause is None:
+                    raise ConnectionLost(
+                        f"cannot reach {self.account.server}: {error or type(error).__name__}"
+                    ) from error
+                await async_sleep(pause)
+                continue
+            if response.is_success:
+                return self._parse(call, response)
+            failure = refusal(response)
+            pause = retry.after_answer(response, failure.code, attempt, again)
+            if pause is None:
+                raise failure
+            await async_sleep(pause)
+
+    def _parse(self, call: Call[T], response: httpx.Response) -> tuple[T, Any]:
+        try:
+            body = response.json()
+            return call.parse(body), body
+        except (ValueError, KeyError, TypeError) as error:  # pydantic's are ValueErrors
+            what = f"{self.account.server} does not answer {call.method} {call.path} as this version expects"
+            raise MillraceError(f"{what}: is it a Millrace server of about the same age?") from error
+
+    async def _send(self, call: Call[Any], headers: dict[str, str]) -> httpx.Response:
+        """Sends once; a token that was refused is renewed."""
+        sent = await self._headers()
+        arguments: dict[str, Any] = {"params": call.params(), "json": call.json()}
+        url = self.account.server + call.path
+        response = await self.http.request(call.method, url, headers={**sent, **headers}, **arguments)
+        if response.status_code == 401 and self.account.source:
+            refused = sent["Authorization"].removeprefix("Bearer ")
+            fresh = await async_blocking(self.account.source.renewed, refused)
+            if fresh != refused:
+                sent["Authorization"] = "Bearer " + fresh
+                response = await self.http.request(call.method, url, headers={**sent, **headers}, **arguments)
+        return response
+
+    async def _headers(self) -> dict[str, str]:
+        headers = {"User-Agent": USER_AGENT}
+        if self.account.source:
+            headers["Authorization"] = "Bearer " + await async_blocking(self.account.source.token)
+        if self.account.team and self._team_id is None:
+            self._team_id = ""  # asked for without naming a team
+            self._team_id = await self._find_team(self.account.team)
+        if self._team_id:
+            headers["X-Team-Id"] = self._team_id
+        return headers
+
+    async def _find_team(self, name: str) -> str:
+        found = [team.id for team in await self.call(calls.teams()) if team.name.casefold() == name.casefold()]
+        if len(found) != 1:
+            self._team_id = None
+            count = f"{len(found)} of your teams are" if found else "none of your teams is"
+            raise MillraceError(f"{count} called {name!r}: name one by its id")
+        return found[0]
+
+    async def frames(self, path: str, end: float | None = None) -> AsyncStream[Frame]:
+        """Gives what a stream says, over as many connections as it takes, until the caller has enough or the clock is
+        past end."""
+        frames, lost = Frames(), 0
+        while True:
+            try:
+                async with self._stream(path, frames.last_id, end) as response:
+                    async for line in response.aiter_lines():
+                        if frame := frames.line(line):
+                            lost = 0
+                            yield frame
+                        remaining(end)
+            except (httpx.HTTPError, APIError) as error:
+                if isinstance(error, APIError) and error.status < 500:
+                    raise
+                lost += 1
+                if lost >= STREAM_ATTEMPTS:
+                    raise ConnectionLost(f"lost contact with {self.account.server}; the run goes on there") from error
+            frames.reconnect()
+            await async_sleep(min(frames.retry, remaining(end)))
+
+    @contextlib.asynccontextmanager
+    async def _stream(self, path: str, last_id: str, end: float | None) -> AsyncIterator[httpx.Response]:
+        headers = {**await self._headers(), "Accept": "text/event-stream"}
+        if last_id:
+            headers["Last-Event-ID"] = last_id
+        timeout = httpx.Timeout(min(SILENCE, remaining(end) + 0.1), connect=15)
+        async with self.http.stream("GET", self.account.server + path, headers=headers, timeout=timeout) as response:
+            if not response.is_success:
+                await response.aread()
+                raise refusal(response)
+            yield response
+
+
+def remaining(end: float | None) -> float:
+    """The seconds until end."""
+    left = float("inf") if end is None else end - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("the time is over; the run goes on")
+    return left
+
+
+def refusal(response: httpx.Response) -> APIError:
+    """The failure that an answer tells of, in the server's words where they are ours."""
+    status = response.status_code
+    body: Any = None
+    with contextlib.suppress(ValueError):
+        body = json.loads(response.content)
+    if not isinstance(body, dict) or not isinstance(body.get("error"), str):  # a proxy, or a bucket
+        return error_type(status)(f"the answer was {status} {response.reason_phrase}".strip(), status=status)
+    return error_type(status)(
+        body["error"],
+        status=status,
+        code=body.get("code", ""),
+        request_id=body.get("requestId", ""),
+        details=[Detail.model_validate(each) for each in body.get("details") or []],
+        retry_after=retry.retry_after(response),
+    )
+
+
+def _user_agent() -> str:
+    try:
+        own = version("millrace")
+    except PackageNotFoundError:
+        own = "0"
+    return f"millrace-python/{own} Python/{platform.python_version()}"
+
+
+USER_AGENT = _user_agent()

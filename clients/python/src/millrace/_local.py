@@ -1,0 +1,85 @@
+"""Files on this machine: their hashes, their names, and how one arrives whole or not at all."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import secrets
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from .errors import TransferFailed
+
+PIECE = 1 << 20
+
+
+def sha256_of(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def md5_of(path: Path, offset: int, size: int) -> str:
+    """The MD5 of a part, as Content-MD5 has it. It finds damage; it is no seal."""
+    digest = hashlib.md5(usedforsecurity=False)
+    with open(path, "rb") as file:
+        file.seek(offset)
+        while size > 0 and (piece := file.read(min(PIECE, size))):
+            digest.update(piece)
+            size -= len(piece)
+    return base64.b64encode(digest.digest()).decode()
+
+
+def safe_name(name: str) -> str:
+    """Refuses a name that is more than a name: whoever made the file chose it."""
+    if name in ("", ".", "..") or any(c in "/\\" or ord(c) < 32 or ord(c) == 127 for c in name):
+        raise ValueError(f"{name!r} is no name for a file here: say under which to keep it")
+    return name
+
+
+class Fetching:
+    """A file that arrives beside its place, and takes it once it is whole and its hash is right."""
+
+    def __init__(self, target: Path, size: int, sha256: str | None) -> None:
+        self.target, self.size, self.sha256 = target, size, sha256
+        self.have = 0
+        self._digest = hashlib.sha256()
+
+    @property
+    def whole(self) -> bool:
+        return self.have >= self.size
+
+    def __enter__(self) -> Self:
+        self._name = self.target.with_name(f".{self.target.name[:100]}.{secrets.token_hex(6)}.part")
+        self._file = open(self._name, "xb")
+        return self
+
+    def add(self, piece: bytes) -> None:
+        if self.have + len(piece) > self.size:
+            raise TransferFailed(f"{self.target.name} is longer than the server said")
+        self._file.write(piece)
+        self._digest.update(piece)
+        self.have += len(piece)
+
+    def restart(self) -> None:
+        self._file.seek(0)
+        self._file.truncate()
+        self._digest, self.have = hashlib.sha256(), 0
+
+    def keep(self) -> None:
+        found = self._digest.hexdigest()
+        if self.sha256 and found != self.sha256:
+            raise TransferFailed(
+                f"{self.target.name} arrived damaged: its SHA-256 is {found}, and should be {self.sha256}"
+            )
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        os.replace(self._name, self.target)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        self._name.unlink(missing_ok=True)

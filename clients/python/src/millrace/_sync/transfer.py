@@ -1,0 +1,155 @@
+# Generated from _async/transfer.py; run make gen after changing that.
+"""Moves files to and from signed addresses: whole, and checked by their hashes. The address is the permission: no token
+is ever sent along, whoever it points to."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+
+from .. import _calls as calls
+from .. import _retry as retry
+from .. import models
+from .._local import Fetching, md5_of, safe_name, sha256_of
+from .._waiting import blocking, each, sleep
+from ..errors import APIError, TransferFailed
+from .transport import Transport, refusal
+
+LARGE_FROM = 64 << 20
+AT_ONCE = 4  # parts on their way
+PIECE = 1 << 20
+
+
+class Transfer:
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+        self.http = transport.http
+
+    def upload(self, path: Path, content_type: str | None, large_from: int) -> models.File:
+        kind = content_type or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        size = path.stat().st_size
+        if size >= large_from:
+            return self._upload_parts(path, kind, size)
+        attempt = 0
+        while True:
+            attempt += 1
+            to = self.transport.call(
+                calls.presign(models.Presign(filename=path.name, content_type=kind, size=size))
+            )
+            try:
+                self._put(to.url, path, 0, size, {"Content-Type": kind})
+                break
+            except (httpx.HTTPError, APIError) as error:
+                self._pause(error, path, attempt)
+        return self._check(path, to.key, blocking(sha256_of, path))
+
+    def _check(self, path: Path, key: str, sha256: str) -> models.File:
+        for file in self.transport.pages(calls.files()):
+            if file.key != key:
+                continue
+            if file.sha256 is not None and file.sha256 != sha256:
+                raise TransferFailed(f"{path} arrived damaged, or was changed while it was sent: upload it again")
+            return file
+        raise TransferFailed(f"{path} did not arrive: upload it again")
+
+    def _upload_parts(self, path: Path, kind: str, size: int) -> models.File:
+        upload = self.transport.call(
+            calls.begin_upload(models.NewUpload(filename=path.name, content_type=kind, size=size))
+        )
+
+        def send(number: int) -> None:
+            offset = (number - 1) * upload.part_size
+            self._send_part(upload.upload_id, number, path, offset, min(upload.part_size, size - offset))
+
+        each(AT_ONCE, send, range(1, upload.part_count + 1))
+        return self._complete(upload.upload_id, blocking(sha256_of, path))
+
+    def _send_part(self, id: str, number: int, path: Path, offset: int, size: int) -> None:
+        # With its MD5 a store refuses a part that breaks off.
+        md5 = blocking(md5_of, path, offset, size)
+        attempt = 0
+        while True:
+            attempt += 1
+            signed = self.transport.call(calls.sign_parts(id, [number]))
+            try:
+                self._put(signed[0].url, path, offset, size, {"Content-MD5": md5})
+                return
+            except (httpx.HTTPError, APIError) as error:
+                self._pause(error, path, attempt)
+
+    def _complete(self, id: str, sha256: str) -> models.File:
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return self.transport.call(calls.complete_upload(id, sha256))
+            except APIError as error:  # hashing takes its time, and who asks again gets the same answer
+                if (error.status < 500 and error.code != "upload_busy") or attempt >= 2 * retry.ATTEMPTS:
+                    raise
+            sleep(retry.backoff(attempt))
+
+    def _put(self, url: str, path: Path, offset: int, size: int, headers: dict[str, str]) -> None:
+        body = self._pieces(path, offset, size) if size else b""
+        response = self.http.put(url, content=body, headers={**headers, "Content-Length": str(size)})
+        if not response.is_success:
+            raise refusal(response)
+
+    def _pieces(self, path: Path, offset: int, size: int) -> Iterator[bytes]:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            while size > 0:
+                piece = blocking(file.read, min(PIECE, size))
+                if not piece:
+                    raise TransferFailed(f"{path} became shorter while it was sent: upload it again")
+                size -= len(piece)
+                yield piece
+
+    def _pause(self, error: Exception, path: Path, attempt: int) -> None:
+        """Waits before the next attempt, or says why there is none. The address is a secret, and not said."""
+        passing = not isinstance(error, APIError) or error.status >= 500 or error.status in (403, 409, 429)
+        if not passing or attempt >= retry.ATTEMPTS:
+            why = str(error) if isinstance(error, APIError) else type(error).__name__
+            raise TransferFailed(f"{path} could not be sent: {why}") from None
+        sleep(retry.backoff(attempt))
+
+    def download(self, file: models.File | models.Output, to: str | os.PathLike[str], overwrite: bool) -> Path:
+        target = Path(to)
+        if target.is_dir() or str(to).endswith(("/", os.sep)):
+            target = target / safe_name(file.name)
+        if blocking(target.exists):
+            if file.sha256 and blocking(sha256_of, target) == file.sha256:
+                return target
+            if not overwrite:
+                raise FileExistsError(f"{target} is there already and differs: pass overwrite=True, or another place")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with Fetching(target, file.size, file.sha256) as part:
+            attempt = 0
+            while not part.whole:
+                attempt += 1
+                try:
+                    self._fetch(file.url, part)
+                except (httpx.HTTPError, APIError) as error:
+                    if (isinstance(error, APIError) and error.status < 500) or attempt >= retry.ATTEMPTS:
+                        why = str(error) if isinstance(error, APIError) else type(error).__name__
+                        raise TransferFailed(f"{file.name} could not be fetched: {why}") from None
+                    sleep(retry.backoff(attempt))
+            part.keep()
+        return target
+
+    def _fetch(self, url: str, part: Fetching) -> None:
+        """Asks for what is missing."""
+        headers = {"Accept-Encoding": "identity"}
+        if part.have:
+            headers["Range"] = f"bytes={part.have}-"
+        with self.http.stream("GET", url, headers=headers) as response:
+            if not response.is_success:
+                response.read()
+                raise refusal(response)
+            if response.status_code != 206:
+                part.restart()
+            for piece in response.iter_bytes(PIECE):
+                part.add(piece)

@@ -1,0 +1,115 @@
+"""What can go wrong, each with the sentence that says what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .models import Detail, Run
+
+
+class MillraceError(Exception):
+    """Everything that this package raises on purpose."""
+
+
+class ConnectionLost(MillraceError):
+    """The server could not be reached, or did not answer to the end, however often it was tried."""
+
+
+class TransferFailed(MillraceError):
+    """A file did not arrive, or not as it was sent."""
+
+
+class RunNotCompleted(MillraceError):
+    """A run that was waited for has failed, or was cancelled or interrupted."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        why = f": {run.error_message}" if run.error_message else ""
+        super().__init__(f"run {run.number} of {run.workflow_name} ({run.id}) is {run.status}{why}")
+
+
+class APIError(MillraceError):
+    """The server refused. The text is the server's own sentence; `code` is for programs."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        code: str = "",
+        request_id: str = "",
+        details: list[Detail] | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        self.message = message
+        self.status = status
+        self.code = code
+        self.request_id = request_id
+        self.details = details or []
+        self.retry_after = retry_after
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        lines = [f"{self.message} ({self.code})" if self.code else self.message]
+        lines += [f"  {d.path}: {d.message}" if d.path else f"  {d.message}" for d in self.details]
+        return "\n".join(lines)
+
+
+class InvalidRequest(APIError):
+    """400: `details` say what is wrong, all at once."""
+
+
+class NotSignedIn(APIError):
+    """401: there is no token, or it is not valid any more."""
+
+
+class PaymentRequired(APIError):
+    """402: not enough credits or storage, or more than the plan has."""
+
+
+class Forbidden(APIError):
+    """403: the role, or the token's scope, does not allow it."""
+
+
+class NotFound(APIError):
+    """404: the team has no such thing."""
+
+
+class Conflict(APIError):
+    """409 and 412: it is not in a state that allows it, or was changed meanwhile."""
+
+
+class TooLarge(APIError):
+    """413: more than the server takes."""
+
+
+class UnsupportedType(APIError):
+    """415: a kind of file that the server does not take."""
+
+
+class RateLimited(APIError):
+    """429: too much at once, still after waiting; `retry_after` says for how long."""
+
+
+class ServerError(APIError):
+    """5xx: not the caller's doing. `request_id` is what the operator asks for."""
+
+
+_BY_STATUS: dict[int, type[APIError]] = {
+    400: InvalidRequest,
+    401: NotSignedIn,
+    402: PaymentRequired,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    412: Conflict,
+    413: TooLarge,
+    415: UnsupportedType,
+    429: RateLimited,
+}
+
+
+def error_type(status: int) -> type[APIError]:
+    """The class for a status."""
+    return _BY_STATUS.get(status, ServerError if status >= 500 else APIError)
