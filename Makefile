@@ -103,7 +103,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s)
 	scripts/fuzz $(FUZZTIME)
 
 clean: ## Remove what was built, tools and peers too; the data folder stays
-	rm -rf bin .cache/bin .cache/bench .cache/contract .cache/python .cache/python-gen .cache/mypy
+	rm -rf bin .cache/bin .cache/bench .cache/contract .cache/python .cache/mypy
 
 setup-run:
 	@scripts/setup run

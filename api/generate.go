@@ -7,4 +7,4 @@ package api
 //go:generate go run ./internal/yamljson openapi.yaml openapi.gen.json
 //go:generate go run github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.1 -config models.config.yaml openapi.yaml
 //go:generate go run github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.1 -config ../client/client.config.yaml openapi.yaml
-//go:generate ../scripts/python-env python-gen clients/python/generate.txt python clients/python/generate.py
+//go:generate ../scripts/python-env bin/python-gen clients/python/generate.txt python clients/python/generate.py

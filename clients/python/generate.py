@@ -42,7 +42,7 @@ WORDS = {
 
 
 def main() -> None:
-    command = [str(Path(sys.executable).with_name("datamodel-codegen")), *MODELS.split()]
+    command = [sys.executable, "-m", "datamodel_code_generator", *MODELS.split()]
     subprocess.run(command, check=True, cwd=PACKAGE.parent, stdin=subprocess.DEVNULL)
     sources = sorted((PACKAGE / "_async").glob("*.py"))
     rule = unasync.Rule(fromdir="/_async/", todir="/_sync/", additional_replacements=WORDS)
