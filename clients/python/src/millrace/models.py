@@ -999,27 +999,43 @@ class Parameters(Model):
     )
 
 
-class StartRun(Model):
+class InputAddress(Model):
     model_config = ConfigDict(
         extra='allow',
     )
-    workflow_id: Annotated[str, Field(alias='workflowId', min_length=1)]
-    compute: ComputeSize | None = None
-    resource_profile: Annotated[Literal['gpu'] | None, Field(alias='resourceProfile')] = None
-    parameters: Parameters | None = None
-    inputs: dict[str, str | list[str]] | None = None
-    name: Annotated[str | None, Field(max_length=200)] = None
+    url: Annotated[str, Field(max_length=4096)]
+    connection: str | None = None
     """
-    What to call this run.
+    One of the team's. Without it the address is asked for as nobody, and a bucket is one of Amazon's.
     """
-    note: Annotated[str | None, Field(max_length=10000)] = None
+    sha256: str | None = None
     """
-    Why it is run, or what came of it.
+    What must be there.
     """
-    tags: Annotated[list[Tag] | None, Field(max_length=20)] = None
+
+
+class TakenAddress(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    url: str
+    connection: str | None
+    size: int | None
     """
-    Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
+    Null where the other side did not say.
     """
+    sha256: str | None
+    """
+    Of the bytes that were read; null before that.
+    """
+
+
+class Fetching(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    fetched_bytes: Annotated[int, Field(alias='fetchedBytes')]
+    total_bytes: Annotated[int, Field(alias='totalBytes')]
 
 
 class RunEdit(Model):
@@ -1132,7 +1148,7 @@ class Waiting(Model):
     )
     reason: str
     """
-    `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched.
+    `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are.
     """
     message: str
     ahead: int
@@ -1247,27 +1263,6 @@ VaryAdditionalProperty = TypeAliasType(
 )
 
 
-class StartSweep(Model):
-    model_config = ConfigDict(
-        extra='allow',
-    )
-    workflow_id: Annotated[str, Field(alias='workflowId', min_length=1)]
-    compute: ComputeSize | None = None
-    resource_profile: Annotated[Literal['gpu'] | None, Field(alias='resourceProfile')] = None
-    parameters: Parameters | None = None
-    inputs: dict[str, str | list[str]] | None = None
-    vary: Annotated[dict[str, VaryAdditionalProperty], Field(min_length=1)]
-    """
-    For each parameter that varies, the values that it takes.
-    """
-    name: Annotated[str | None, Field(max_length=200)] = None
-    note: Annotated[str | None, Field(max_length=10000)] = None
-    tags: Annotated[list[Tag] | None, Field(max_length=20)] = None
-    """
-    Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
-    """
-
-
 class StartedSweep(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -1317,55 +1312,6 @@ class SweepOutput(Model):
     """
 
 
-class NewSchedule(Model):
-    model_config = ConfigDict(
-        extra='allow',
-    )
-    cron: Annotated[str, Field(max_length=200, min_length=1)]
-    """
-    Minute, hour, day of the month, month and day of the week; or `@hourly`, `@daily`, `@weekly`, `@monthly`.
-    """
-    time_zone: Annotated[str | None, Field(alias='timeZone', max_length=64)] = None
-    """
-    Such as Europe/Berlin. UTC unless told.
-    """
-    parameters: Parameters | None = None
-    inputs: dict[str, str | list[str]] | None = None
-    compute: ComputeSize | None = None
-    resource_profile: Annotated[Literal['gpu'] | None, Field(alias='resourceProfile')] = None
-    enabled: bool | None = None
-    """
-    True unless told.
-    """
-    overlap: Literal['skip', 'queue'] | None = None
-    """
-    What happens to a time that comes while an earlier run of the schedule has not ended. `skip` unless told; with `queue` up to ten times wait.
-    """
-    catch_up: Annotated[bool | None, Field(alias='catchUp')] = None
-    """
-    Whether times at which no server ran are made up for, by one run. False unless told.
-    """
-
-
-class ScheduleEdit(Model):
-    """
-    What is absent stays as it is. Parameters, inputs and size are one thing; given one of them, all three are replaced.
-    """
-
-    model_config = ConfigDict(
-        extra='allow',
-    )
-    cron: Annotated[str | None, Field(max_length=200, min_length=1)] = None
-    time_zone: Annotated[str | None, Field(alias='timeZone', max_length=64)] = None
-    parameters: Parameters | None = None
-    inputs: dict[str, str | list[str]] | None = None
-    compute: ComputeSize | None = None
-    resource_profile: Annotated[Literal['gpu'] | None, Field(alias='resourceProfile')] = None
-    enabled: bool | None = None
-    overlap: Literal['skip', 'queue'] | None = None
-    catch_up: Annotated[bool | None, Field(alias='catchUp')] = None
-
-
 class SchedulePause(Model):
     """
     Why it was paused although nobody asked for it.
@@ -1394,31 +1340,6 @@ class ScheduleFiring(Model):
 
 
 MapAdditionalProperty = TypeAliasType("MapAdditionalProperty", Annotated[str, Field(max_length=500)])
-
-
-class NewTrigger(Model):
-    model_config = ConfigDict(
-        extra='allow',
-    )
-    action: Literal['run', 'refresh'] | None = None
-    """
-    `run` unless told. `refresh` is for workflows that follow a Git repository.
-    """
-    parameters: Parameters | None = None
-    """
-    For every run; those of a call count before them.
-    """
-    inputs: dict[str, str | list[str]] | None = None
-    compute: ComputeSize | None = None
-    resource_profile: Annotated[Literal['gpu'] | None, Field(alias='resourceProfile')] = None
-    map: dict[str, MapAdditionalProperty] | None = None
-    """
-    Parameters by JSON pointers into the body; what is not there is left to its default. Without a map the body's members are the parameters.
-    """
-    secret: Annotated[str | None, Field(max_length=255, min_length=8)] = None
-    """
-    With it, `X-Hub-Signature-256` must sign the body of each call.
-    """
 
 
 class Trigger(Model):
@@ -2732,6 +2653,29 @@ class WorkflowRow(Model):
     """
 
 
+class StartRun(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    workflow_id: Annotated[str, Field(alias='workflowId', min_length=1)]
+    compute: ComputeSize | None = None
+    resource_profile: Annotated[Literal['gpu'] | None, Field(alias='resourceProfile')] = None
+    parameters: Parameters | None = None
+    inputs: dict[str, str | InputAddress | list[str | InputAddress]] | None = None
+    name: Annotated[str | None, Field(max_length=200)] = None
+    """
+    What to call this run.
+    """
+    note: Annotated[str | None, Field(max_length=10000)] = None
+    """
+    Why it is run, or what came of it.
+    """
+    tags: Annotated[list[Tag] | None, Field(max_length=20)] = None
+    """
+    Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
+    """
+
+
 class RetryPreview(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -2826,6 +2770,27 @@ class ComparedInput(Model):
     b: list[GivenFile]
 
 
+class StartSweep(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    workflow_id: Annotated[str, Field(alias='workflowId', min_length=1)]
+    compute: ComputeSize | None = None
+    resource_profile: Annotated[Literal['gpu'] | None, Field(alias='resourceProfile')] = None
+    parameters: Parameters | None = None
+    inputs: dict[str, str | InputAddress | list[str | InputAddress]] | None = None
+    vary: Annotated[dict[str, VaryAdditionalProperty], Field(min_length=1)]
+    """
+    For each parameter that varies, the values that it takes.
+    """
+    name: Annotated[str | None, Field(max_length=200)] = None
+    note: Annotated[str | None, Field(max_length=10000)] = None
+    tags: Annotated[list[Tag] | None, Field(max_length=20)] = None
+    """
+    Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
+    """
+
+
 class SweepRun(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -2833,6 +2798,55 @@ class SweepRun(Model):
     run: RunRow
     parameters: Parameters
     outputs: list[SweepOutput]
+
+
+class NewSchedule(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    cron: Annotated[str, Field(max_length=200, min_length=1)]
+    """
+    Minute, hour, day of the month, month and day of the week; or `@hourly`, `@daily`, `@weekly`, `@monthly`.
+    """
+    time_zone: Annotated[str | None, Field(alias='timeZone', max_length=64)] = None
+    """
+    Such as Europe/Berlin. UTC unless told.
+    """
+    parameters: Parameters | None = None
+    inputs: dict[str, str | InputAddress | list[str | InputAddress]] | None = None
+    compute: ComputeSize | None = None
+    resource_profile: Annotated[Literal['gpu'] | None, Field(alias='resourceProfile')] = None
+    enabled: bool | None = None
+    """
+    True unless told.
+    """
+    overlap: Literal['skip', 'queue'] | None = None
+    """
+    What happens to a time that comes while an earlier run of the schedule has not ended. `skip` unless told; with `queue` up to ten times wait.
+    """
+    catch_up: Annotated[bool | None, Field(alias='catchUp')] = None
+    """
+    Whether times at which no server ran are made up for, by one run. False unless told.
+    """
+
+
+class ScheduleEdit(Model):
+    """
+    What is absent stays as it is. Parameters, inputs and size are one thing; given one of them, all three are replaced.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    cron: Annotated[str | None, Field(max_length=200, min_length=1)] = None
+    time_zone: Annotated[str | None, Field(alias='timeZone', max_length=64)] = None
+    parameters: Parameters | None = None
+    inputs: dict[str, str | InputAddress | list[str | InputAddress]] | None = None
+    compute: ComputeSize | None = None
+    resource_profile: Annotated[Literal['gpu'] | None, Field(alias='resourceProfile')] = None
+    enabled: bool | None = None
+    overlap: Literal['skip', 'queue'] | None = None
+    catch_up: Annotated[bool | None, Field(alias='catchUp')] = None
 
 
 class Schedule(Model):
@@ -2860,6 +2874,31 @@ class Schedule(Model):
     firings: Annotated[list[ScheduleFiring], Field(max_length=10)]
     """
     What became of the last due times, newest first.
+    """
+
+
+class NewTrigger(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    action: Literal['run', 'refresh'] | None = None
+    """
+    `run` unless told. `refresh` is for workflows that follow a Git repository.
+    """
+    parameters: Parameters | None = None
+    """
+    For every run; those of a call count before them.
+    """
+    inputs: dict[str, str | InputAddress | list[str | InputAddress]] | None = None
+    compute: ComputeSize | None = None
+    resource_profile: Annotated[Literal['gpu'] | None, Field(alias='resourceProfile')] = None
+    map: dict[str, MapAdditionalProperty] | None = None
+    """
+    Parameters by JSON pointers into the body; what is not there is left to its default. Without a map the body's members are the parameters.
+    """
+    secret: Annotated[str | None, Field(max_length=255, min_length=8)] = None
+    """
+    With it, `X-Hub-Signature-256` must sign the body of each call.
     """
 
 
@@ -2917,6 +2956,10 @@ class RunNode(Model):
     shards: Shards | None
     """
     Null for a node that is not scattered.
+    """
+    fetching: Fetching | None = None
+    """
+    How much of its inputs from elsewhere has come, while it waits for them; else null or absent.
     """
 
 
@@ -3267,6 +3310,10 @@ class Run(RunRow):
     cancel_requested: Annotated[bool, Field(alias='cancelRequested')]
     parameters: Parameters
     inputs: dict[str, str | list[str]]
+    addresses: list[TakenAddress] | None = None
+    """
+    Those among the inputs.
+    """
     definition: Definition
     nodes: list[RunNode]
 
