@@ -134,6 +134,8 @@ GET /auth/oidc/{provider}/callback
 GET /auth/jwks.json
 GET /.well-known/oauth-authorization-server
 GET POST /oauth/authorize
+POST /oauth/register
+GET /.well-known/oauth-protected-resource
 POST /oauth/token
 POST /oauth/revoke
 POST /oauth/device_authorization
@@ -219,8 +221,8 @@ func TestEveryRequestIsClosedAndHasAnExample(t *testing.T) {
 			if media.Example == nil && kind != "multipart/form-data" {
 				t.Errorf("%s has no example", kind)
 			}
-			// Chat, payment events and what calls a trigger are other people's formats.
-			if op.OperationID == "completeChat" || op.OperationID == "receiveStripeEvent" || op.OperationID == "callTrigger" {
+			// Chat, payment events, what calls a trigger and RFC 7591 are other people's formats.
+			if slices.Contains([]string{"completeChat", "receiveStripeEvent", "callTrigger", "registerClient"}, op.OperationID) {
 				continue
 			}
 			if extra := media.Schema.Value.AdditionalProperties.Has; kind == "application/json" && (extra == nil || *extra) {
@@ -372,7 +374,7 @@ func TestTheJSONIsTheYAML(t *testing.T) {
 }
 
 func TestOnlyTheNamedRoutesAreBare(t *testing.T) {
-	bare := []string{"getCredits", "estimateCost", "getRun", "completeChat", "getOpenAPI", "getJWKS", "getOAuthMetadata", "exchangeToken", "authorizeDevice"}
+	bare := []string{"getCredits", "estimateCost", "getRun", "completeChat", "getOpenAPI", "getJWKS", "getOAuthMetadata", "getResourceMetadata", "registerClient", "exchangeToken", "authorizeDevice"}
 	operations(t, func(t *testing.T, _ *openapi3.T, op *openapi3.Operation) {
 		for _, status := range []int{http.StatusOK, http.StatusCreated, http.StatusAccepted} {
 			response := op.Responses.Status(status)

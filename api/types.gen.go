@@ -254,6 +254,21 @@ func (e OAuthTokenRequestGrantType) Valid() bool {
 	}
 }
 
+// Defines values for RegisteredClientTokenEndpointAuthMethod.
+const (
+	RegisteredClientTokenEndpointAuthMethodNone RegisteredClientTokenEndpointAuthMethod = "none"
+)
+
+// Valid indicates whether the value is a known member of the RegisteredClientTokenEndpointAuthMethod enum.
+func (e RegisteredClientTokenEndpointAuthMethod) Valid() bool {
+	switch e {
+	case RegisteredClientTokenEndpointAuthMethodNone:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ResourceProfile.
 const (
 	ResourceProfileGpu ResourceProfile = "gpu"
@@ -837,6 +852,18 @@ type ChatRequest = json.RawMessage
 type CheckoutSession struct {
 	// URL The hosted checkout page.
 	URL string `json:"url"`
+}
+
+// ClientRegistration What a program says of itself. Other fields of RFC 7591 are ignored.
+type ClientRegistration struct {
+	// ClientName What people read when it asks for access.
+	ClientName *string `json:"client_name,omitempty"`
+
+	// RedirectUris Where answers go: `https://…`, `http://` with a loopback address, or a scheme of its own with a dot.
+	RedirectUris []string `json:"redirect_uris"`
+
+	// TokenEndpointAuthMethod `none` is the only one there is.
+	TokenEndpointAuthMethod *string `json:"token_endpoint_auth_method,omitempty"`
 }
 
 // CollabInvite defines model for CollabInvite.
@@ -1919,12 +1946,21 @@ type OAuthMetadata struct {
 	GrantTypesSupported                        []string `json:"grant_types_supported"`
 	Issuer                                     string   `json:"issuer"`
 	JwksURI                                    string   `json:"jwks_uri"`
+	RegistrationEndpoint                       *string  `json:"registration_endpoint,omitempty"`
 	ResponseTypesSupported                     []string `json:"response_types_supported"`
 	RevocationEndpoint                         string   `json:"revocation_endpoint"`
 	RevocationEndpointAuthMethodsSupported     []string `json:"revocation_endpoint_auth_methods_supported,omitempty"`
 	ScopesSupported                            []string `json:"scopes_supported,omitempty"`
 	TokenEndpoint                              string   `json:"token_endpoint"`
 	TokenEndpointAuthMethodsSupported          []string `json:"token_endpoint_auth_methods_supported"`
+}
+
+// OAuthResource Protected resource metadata (RFC 9728).
+type OAuthResource struct {
+	AuthorizationServers   []string `json:"authorization_servers"`
+	BearerMethodsSupported []string `json:"bearer_methods_supported"`
+	Resource               string   `json:"resource"`
+	ScopesSupported        []string `json:"scopes_supported"`
 }
 
 // OAuthRevocation defines model for OAuthRevocation.
@@ -2148,6 +2184,22 @@ type RecipeFile struct {
 	Size   int64   `json:"size"`
 	URL    string  `json:"url"`
 }
+
+// RegisteredClient A client as it is registered.
+type RegisteredClient struct {
+	ClientID string `json:"client_id"`
+
+	// ClientIDIssuedAt Seconds since 1970.
+	ClientIDIssuedAt        int64                                   `json:"client_id_issued_at"`
+	ClientName              string                                  `json:"client_name"`
+	GrantTypes              []string                                `json:"grant_types"`
+	RedirectUris            []string                                `json:"redirect_uris"`
+	ResponseTypes           []string                                `json:"response_types"`
+	TokenEndpointAuthMethod RegisteredClientTokenEndpointAuthMethod `json:"token_endpoint_auth_method"`
+}
+
+// RegisteredClientTokenEndpointAuthMethod defines model for RegisteredClient.TokenEndpointAuthMethod.
+type RegisteredClientTokenEndpointAuthMethod string
 
 // ResetRequest defines model for ResetRequest.
 type ResetRequest struct {
@@ -4582,6 +4634,9 @@ type DecideAuthorizationFormdataRequestBody DecideAuthorizationFormdataBody
 
 // AuthorizeDeviceFormdataRequestBody defines body for AuthorizeDevice for application/x-www-form-urlencoded ContentType.
 type AuthorizeDeviceFormdataRequestBody = DeviceAuthorizationRequest
+
+// RegisterClientJSONRequestBody defines body for RegisterClient for application/json ContentType.
+type RegisterClientJSONRequestBody = ClientRegistration
 
 // RevokeTokenFormdataRequestBody defines body for RevokeToken for application/x-www-form-urlencoded ContentType.
 type RevokeTokenFormdataRequestBody = OAuthRevocation

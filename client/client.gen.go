@@ -98,6 +98,13 @@ type ClientInterface interface {
 	// Corresponds with GET /.well-known/oauth-authorization-server (the `GetOAuthMetadata` operationId).
 	GetOAuthMetadata(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetResourceMetadata Read the metadata of the API as a protected resource
+	//
+	// Says which authorization server gives tokens for this API (RFC 9728).
+	//
+	// Corresponds with GET /.well-known/oauth-protected-resource (the `GetResourceMetadata` operationId).
+	GetResourceMetadata(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// EraseTeamWithBody Erase the team's data
 	//
 	// Erases everything that belongs to the team: runs are cancelled and awaited, rooms closed, tokens revoked, rows and files deleted. `confirm` must be the team's id, else 400. User accounts stay.
@@ -1642,6 +1649,24 @@ type ClientInterface interface {
 	// Corresponds with POST /oauth/device_authorization (the `AuthorizeDevice` operationId).
 	AuthorizeDeviceWithFormdataBody(ctx context.Context, body AuthorizeDeviceFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// RegisterClientWithBody Register a program
+	//
+	// Registers a public client (RFC 7591), without a secret. Fields that mean nothing here are ignored. People are told at the consent that nobody has checked who it is, and where their answer goes. One that nobody has let in after a week is forgotten. 20 an hour from one address.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /oauth/register (the `RegisterClient` operationId).
+	RegisterClientWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RegisterClient Register a program
+	//
+	// Registers a public client (RFC 7591), without a secret. Fields that mean nothing here are ignored. People are told at the consent that nobody has checked who it is, and where their answer goes. One that nobody has let in after a week is forgotten. 20 an hour from one address.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /oauth/register (the `RegisterClient` operationId).
+	RegisterClient(ctx context.Context, body RegisterClientJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// RevokeTokenWithBody Revoke a token
 	//
 	// Ends a grant by its access or refresh token (RFC 7009). An unknown token succeeds too.
@@ -1686,6 +1711,23 @@ type ClientInterface interface {
 // Corresponds with GET /.well-known/oauth-authorization-server (the `GetOAuthMetadata` operationId).
 func (c *Client) GetOAuthMetadata(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetOAuthMetadataRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetResourceMetadata Read the metadata of the API as a protected resource
+//
+// Says which authorization server gives tokens for this API (RFC 9728).
+//
+// Corresponds with GET /.well-known/oauth-protected-resource (the `GetResourceMetadata` operationId).
+func (c *Client) GetResourceMetadata(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetResourceMetadataRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -5140,6 +5182,44 @@ func (c *Client) AuthorizeDeviceWithFormdataBody(ctx context.Context, body Autho
 	return c.Client.Do(req)
 }
 
+// RegisterClientWithBody Register a program
+//
+// Registers a public client (RFC 7591), without a secret. Fields that mean nothing here are ignored. People are told at the consent that nobody has checked who it is, and where their answer goes. One that nobody has let in after a week is forgotten. 20 an hour from one address.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /oauth/register (the `RegisterClient` operationId).
+func (c *Client) RegisterClientWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRegisterClientRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RegisterClient Register a program
+//
+// Registers a public client (RFC 7591), without a secret. Fields that mean nothing here are ignored. People are told at the consent that nobody has checked who it is, and where their answer goes. One that nobody has let in after a week is forgotten. 20 an hour from one address.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /oauth/register (the `RegisterClient` operationId).
+func (c *Client) RegisterClient(ctx context.Context, body RegisterClientJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRegisterClientRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // RevokeTokenWithBody Revoke a token
 //
 // Ends a grant by its access or refresh token (RFC 7009). An unknown token succeeds too.
@@ -5226,6 +5306,33 @@ func NewGetOAuthMetadataRequest(server string) (*http.Request, error) {
 	}
 
 	operationPath := fmt.Sprintf("/.well-known/oauth-authorization-server")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetResourceMetadataRequest constructs an http.Request for the GetResourceMetadata method
+func NewGetResourceMetadataRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/.well-known/oauth-protected-resource")
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -13114,6 +13221,46 @@ func NewAuthorizeDeviceRequestWithBody(server string, contentType string, body i
 	return req, nil
 }
 
+// NewRegisterClientRequest calls the generic RegisterClient builder with application/json body
+func NewRegisterClientRequest(server string, body RegisterClientJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRegisterClientRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewRegisterClientRequestWithBody constructs an http.Request for the RegisterClient method, with any body, and a specified content type
+func NewRegisterClientRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/oauth/register")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewRevokeTokenRequestWithFormdataBody calls the generic RevokeToken builder with application/x-www-form-urlencoded body
 func NewRevokeTokenRequestWithFormdataBody(server string, body RevokeTokenFormdataRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -13246,6 +13393,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /.well-known/oauth-authorization-server (the `GetOAuthMetadata` operationId).
 	GetOAuthMetadataWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetOAuthMetadataResponse, error)
+
+	// GetResourceMetadataWithResponse Read the metadata of the API as a protected resource
+	//
+	// Says which authorization server gives tokens for this API (RFC 9728).
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /.well-known/oauth-protected-resource (the `GetResourceMetadata` operationId).
+	GetResourceMetadataWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetResourceMetadataResponse, error)
 
 	// EraseTeamWithBodyWithResponse Erase the team's data
 	//
@@ -14957,6 +15113,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /oauth/device_authorization (the `AuthorizeDevice` operationId).
 	AuthorizeDeviceWithFormdataBodyWithResponse(ctx context.Context, body AuthorizeDeviceFormdataRequestBody, reqEditors ...RequestEditorFn) (*AuthorizeDeviceResponse, error)
 
+	// RegisterClientWithBodyWithResponse Register a program
+	//
+	// Registers a public client (RFC 7591), without a secret. Fields that mean nothing here are ignored. People are told at the consent that nobody has checked who it is, and where their answer goes. One that nobody has let in after a week is forgotten. 20 an hour from one address.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /oauth/register (the `RegisterClient` operationId).
+	RegisterClientWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RegisterClientResponse, error)
+
+	// RegisterClientWithResponse Register a program
+	//
+	// Registers a public client (RFC 7591), without a secret. Fields that mean nothing here are ignored. People are told at the consent that nobody has checked who it is, and where their answer goes. One that nobody has let in after a week is forgotten. 20 an hour from one address.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /oauth/register (the `RegisterClient` operationId).
+	RegisterClientWithResponse(ctx context.Context, body RegisterClientJSONRequestBody, reqEditors ...RequestEditorFn) (*RegisterClientResponse, error)
+
 	// RevokeTokenWithBodyWithResponse Revoke a token
 	//
 	// Ends a grant by its access or refresh token (RFC 7009). An unknown token succeeds too.
@@ -15011,6 +15185,29 @@ func (r GetOAuthMetadataResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r GetOAuthMetadataResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetResourceMetadataResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OAuthResource
+}
+
+// Status returns HTTPResponse.Status
+func (r GetResourceMetadataResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetResourceMetadataResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -18843,6 +19040,29 @@ func (r AuthorizeDeviceResponse) StatusCode() int {
 	return 0
 }
 
+type RegisterClientResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *RegisteredClient
+}
+
+// Status returns HTTPResponse.Status
+func (r RegisterClientResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RegisterClientResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type RevokeTokenResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -18900,6 +19120,21 @@ func (c *ClientWithResponses) GetOAuthMetadataWithResponse(ctx context.Context, 
 		return nil, err
 	}
 	return ParseGetOAuthMetadataResponse(rsp)
+}
+
+// GetResourceMetadataWithResponse Read the metadata of the API as a protected resource
+//
+// Says which authorization server gives tokens for this API (RFC 9728).
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /.well-known/oauth-protected-resource (the `GetResourceMetadata` operationId).
+func (c *ClientWithResponses) GetResourceMetadataWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetResourceMetadataResponse, error) {
+	rsp, err := c.GetResourceMetadata(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetResourceMetadataResponse(rsp)
 }
 
 // EraseTeamWithBodyWithResponse Erase the team's data
@@ -21752,6 +21987,36 @@ func (c *ClientWithResponses) AuthorizeDeviceWithFormdataBodyWithResponse(ctx co
 	return ParseAuthorizeDeviceResponse(rsp)
 }
 
+// RegisterClientWithBodyWithResponse Register a program
+//
+// Registers a public client (RFC 7591), without a secret. Fields that mean nothing here are ignored. People are told at the consent that nobody has checked who it is, and where their answer goes. One that nobody has let in after a week is forgotten. 20 an hour from one address.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /oauth/register (the `RegisterClient` operationId).
+func (c *ClientWithResponses) RegisterClientWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RegisterClientResponse, error) {
+	rsp, err := c.RegisterClientWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRegisterClientResponse(rsp)
+}
+
+// RegisterClientWithResponse Register a program
+//
+// Registers a public client (RFC 7591), without a secret. Fields that mean nothing here are ignored. People are told at the consent that nobody has checked who it is, and where their answer goes. One that nobody has let in after a week is forgotten. 20 an hour from one address.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /oauth/register (the `RegisterClient` operationId).
+func (c *ClientWithResponses) RegisterClientWithResponse(ctx context.Context, body RegisterClientJSONRequestBody, reqEditors ...RequestEditorFn) (*RegisterClientResponse, error) {
+	rsp, err := c.RegisterClient(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRegisterClientResponse(rsp)
+}
+
 // RevokeTokenWithBodyWithResponse Revoke a token
 //
 // Ends a grant by its access or refresh token (RFC 7009). An unknown token succeeds too.
@@ -21828,6 +22093,32 @@ func ParseGetOAuthMetadataResponse(rsp *http.Response) (*GetOAuthMetadataRespons
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest OAuthMetadata
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetResourceMetadataResponse parses an HTTP response from a GetResourceMetadataWithResponse call
+func ParseGetResourceMetadataResponse(rsp *http.Response) (*GetResourceMetadataResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetResourceMetadataResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OAuthResource
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -26051,6 +26342,32 @@ func ParseAuthorizeDeviceResponse(rsp *http.Response) (*AuthorizeDeviceResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRegisterClientResponse parses an HTTP response from a RegisterClientWithResponse call
+func ParseRegisterClientResponse(rsp *http.Response) (*RegisterClientResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RegisterClientResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest RegisteredClient
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
 
 	}
 

@@ -173,6 +173,8 @@ var routeRows = map[string]rights{
 	"GET /.well-known/oauth-authorization-server":      open(200),
 	"GET /oauth/authorize":                             open(400), // without a client; with one: TestAllowingAProgram
 	"POST /oauth/authorize":                            open(401), // by cookie only
+	"GET /.well-known/oauth-protected-resource":        open(200),
+	"POST /oauth/register":                             open(400),
 	"POST /oauth/token":                                open(415),
 	"POST /oauth/revoke":                               open(415),
 	"POST /oauth/device_authorization":                 open(415),

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -409,4 +410,40 @@ func TestOAuthFailsInItsOwnWords(t *testing.T) {
 	if m.text("issuer") != base || m.at("code_challenge_methods_supported").([]any)[0] != "S256" {
 		t.Error(m.body)
 	}
+}
+
+func TestAProgramRegistersItself(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	ada := h.signUp("Ada")
+	where := h.call("GET", "/.well-known/oauth-protected-resource", "").want(200)
+	issuer := h.call("GET", "/.well-known/oauth-authorization-server", "").want(200)
+	if fmt.Sprint(where.at("authorization_servers")) != "["+issuer.text("issuer")+"]" || issuer.text("registration_endpoint") != issuer.text("issuer")+"/oauth/register" {
+		t.Errorf("%s\n%s", where.body, issuer.body)
+	}
+	const back = "https://notebook.example/callback"
+	register := func(body string) reply { return h.call("POST", "/oauth/register", body) }
+	r := register(`{"client_name":"Lab notebook","redirect_uris":["` + back + `"],"grant_types":["authorization_code"],"logo_uri":"https://x.example/","software_id":"1"}`).want(201)
+	id := r.text("client_id")
+	ask := "/oauth/authorize?" + request("client_id", id, "redirect_uri", back).Encode()
+	page := h.call("GET", ask, "", cookie(ada.secret)).want(200).body
+	if !strings.Contains(page, "Lab notebook") || !strings.Contains(page, "nobody has checked") || !strings.Contains(page, "notebook.example") {
+		t.Error(page)
+	}
+	code := h.post(ask, url.Values{"decision": {"allow"}}, cookie(ada.secret)).answered().Get("code")
+	h.post("/oauth/token", redeem(code, "client_id", id, "redirect_uri", back)).want(200)
+	h.call("GET", "/oauth/authorize?"+request("client_id", id, "redirect_uri", "https://evil.example/").Encode(), "", cookie(ada.secret)).refused(400, "invalid_request")
+
+	for body, code := range map[string]string{
+		``: "invalid_client_metadata", `[]`: "invalid_client_metadata", `{"redirect_uris":"x"}`: "invalid_client_metadata",
+		`{}`: "invalid_redirect_uri", `{"redirect_uris":["javascript:alert(1)"]}`: "invalid_redirect_uri", `{"redirect_uris":["http://notebook.example/"]}`: "invalid_redirect_uri",
+		`{"redirect_uris":["` + back + `"],"client_name":"two\nlines"}`:                         "invalid_client_metadata",
+		`{"redirect_uris":["` + back + `"],"token_endpoint_auth_method":"client_secret_basic"}`: "invalid_client_metadata",
+	} {
+		register(body).refused(400, code)
+	}
+	for range 20 {
+		r = register(`{"redirect_uris":["` + back + `"]}`)
+	}
+	r.want(429)
 }

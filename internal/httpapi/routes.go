@@ -182,6 +182,8 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "POST /auth/api-tokens/{id}/rotate", Who: kernel.Self, Body: kernel.SmallBody, Handle: a.identity.RotateAPIToken},
 		{Pattern: "DELETE /auth/api-tokens", Who: kernel.Self, Handle: a.identity.RevokeAPIToken},
 		{Pattern: "GET /.well-known/oauth-authorization-server", FailsAs: kernel.OAuthFailure, Handle: a.identity.OauthMetadata},
+		{Pattern: "GET /.well-known/oauth-protected-resource", FailsAs: kernel.OAuthFailure, Handle: a.identity.ResourceMetadata},
+		{Pattern: "POST /oauth/register", FailsAs: kernel.OAuthFailure, Limit: identity.RegisterLimit, Body: kernel.SmallBody, Handle: a.identity.RegisterClient},
 		{Pattern: "GET /oauth/authorize", Who: kernel.OptionalAuth, FailsAs: kernel.OAuthFailure, Page: true, Handle: a.identity.Authorize},
 		{Pattern: "POST /oauth/authorize", Who: kernel.OptionalAuth, FailsAs: kernel.OAuthFailure, Page: true, Handle: a.identity.DecideAuthorization},
 		{Pattern: "POST /oauth/token", FailsAs: kernel.OAuthFailure, Limit: identity.OauthLimit, Handle: a.identity.ExchangeToken},

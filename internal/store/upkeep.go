@@ -124,7 +124,7 @@ const (
 	month = 30 * 24 * time.Hour
 )
 
-// allExpired are ended sessions, old answers, counted requests, mails nobody
+// allExpired are ended sessions, programs that registered themselves and nobody let in, old answers, counted requests, mails nobody
 // took for a week, keys long retired, what visitors asked for, papers nobody
 // asks for any more, what was sent to webhooks, what became of times of schedules, hashes of what lies
 // elsewhere, workers and backups that did not report again.
@@ -133,6 +133,7 @@ var allExpired = []expired{
 	{"oauth_grants", "id", `expires_at <= $1`, 0},
 	{"oauth_refresh_tokens", "token_hash", `used_at <= $1`, month},
 	{"oauth_codes", "code_hash", `expires_at <= $1`, week}, // a late replay is recognised
+	{"oauth_clients", "id", `created_at <= $1 AND id LIKE 'dyn~_%' ESCAPE '~' AND NOT EXISTS (SELECT 1 FROM oauth_consents c WHERE c.client_id = oauth_clients.id)`, week},
 	{"oauth_devices", "device_hash", `expires_at <= $1`, time.Hour},
 	{"access_tokens", "id", `expires_at <= $1`, 0},
 	{"slips", "token_hash", `expires_at <= $1`, 0},

@@ -23,10 +23,10 @@ const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 // was asked, so that a client finds itself confirmed.
 func (a *API) OauthMetadata(x *kernel.Exchange) (kernel.Answer, error) {
 	base := x.Base()
-	yes := true
+	yes, register := true, base+"/oauth/register"
 	out := api.OAuthMetadata{
 		Issuer: base, AuthorizationEndpoint: base + "/oauth/authorize", TokenEndpoint: base + "/oauth/token",
-		RevocationEndpoint: base + "/oauth/revoke", DeviceAuthorizationEndpoint: base + "/oauth/device_authorization",
+		RegistrationEndpoint: &register, RevocationEndpoint: base + "/oauth/revoke", DeviceAuthorizationEndpoint: base + "/oauth/device_authorization",
 		JwksURI: base + "/auth/jwks.json", ResponseTypesSupported: []string{"code"},
 		GrantTypesSupported:           []string{"authorization_code", "refresh_token", deviceGrant},
 		CodeChallengeMethodsSupported: []string{"S256"}, TokenEndpointAuthMethodsSupported: []string{"none"},
@@ -102,7 +102,7 @@ func (a *API) Authorize(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	return x.DrawPage("consent", pages.Consent{
-		Person: x.Person(), Client: client.Name, Where: where.Host, Local: where.Scheme != "https",
+		Person: x.Person(), Client: client.Name, Where: where.Host, Local: where.Scheme != "https", Itself: client.SelfRegistered(),
 		Action: "/oauth/authorize?" + x.Request.URL.RawQuery,
 	}, formTarget(r.RedirectURI))
 }

@@ -122,6 +122,7 @@ type Consent struct {
 	Client string
 	Where  string // the answer goes
 	Local  bool   // to a program on this machine
+	Itself bool   // it registered itself, and nobody knows who it is
 	Action string
 }
 

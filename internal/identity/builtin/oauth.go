@@ -33,8 +33,8 @@ var clientID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // CheckClient says what is wrong with a client before it is registered.
 func CheckClient(c Client) error {
-	if !clientID.MatchString(c.ID) || c.ID == CommandLine.ID {
-		return fault.Invalid("a client's id has up to 64 letters, digits, dots, dashes and underscores, and is not %s", CommandLine.ID)
+	if !clientID.MatchString(c.ID) || c.ID == CommandLine.ID || c.SelfRegistered() {
+		return fault.Invalid("a client's id has up to 64 letters, digits, dots, dashes and underscores, does not begin with %s, and is not %s", registeredPrefix, CommandLine.ID)
 	}
 	if _, ok := line(c.Name); !ok {
 		return fault.Invalid("a client's name needs 1 to 200 characters in one line")
@@ -121,7 +121,7 @@ func (s *OAuth) Client(ctx context.Context, id string) (Client, error) {
 	return c, err
 }
 
-var errClient = fault.Unauthenticated("there is no client with this client_id; the operator registers them with: millrace admin client add").WithCode("invalid_client")
+var errClient = fault.Unauthenticated("there is no client with this client_id; a program registers itself at /oauth/register, or the operator does with: millrace admin client add").WithCode("invalid_client")
 
 // AuthorizationRequest is what a client sends a browser along with.
 type AuthorizationRequest struct {

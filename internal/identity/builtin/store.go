@@ -95,6 +95,7 @@ type InvitationStore interface {
 // ConsentStore keeps what people allow programs.
 type ConsentStore interface {
 	Client(ctx context.Context, id string) (Client, error)
+	InsertClient(ctx context.Context, c Client) error
 	Consented(ctx context.Context, user ids.User, client string) (bool, error)
 	// InsertCode adds a code and the consent it rests on.
 	InsertCode(ctx context.Context, c Code, now time.Time) error

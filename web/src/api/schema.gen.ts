@@ -2412,6 +2412,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/.well-known/oauth-protected-resource": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the metadata of the API as a protected resource
+         * @description Says which authorization server gives tokens for this API (RFC 9728).
+         */
+        get: operations["getResourceMetadata"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/oauth/register": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Register a program
+         * @description Registers a public client (RFC 7591), without a secret. Fields that mean nothing here are ignored. People are told at the consent that nobody has checked who it is, and where their answer goes. One that nobody has let in after a week is forgotten. 20 an hour from one address.
+         */
+        post: operations["registerClient"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/oauth/authorize": {
         parameters: {
             query?: never;
@@ -3038,6 +3078,8 @@ export interface components {
             /** Format: uri */
             token_endpoint: string;
             /** Format: uri */
+            registration_endpoint?: string;
+            /** Format: uri */
             revocation_endpoint: string;
             /** Format: uri */
             device_authorization_endpoint: string;
@@ -3051,6 +3093,38 @@ export interface components {
             scopes_supported?: string[];
             /** @description Answers carry `iss` (RFC 9207). */
             authorization_response_iss_parameter_supported?: boolean;
+        };
+        /** @description Protected resource metadata (RFC 9728). */
+        OAuthResource: {
+            /** Format: uri */
+            resource: string;
+            authorization_servers: string[];
+            bearer_methods_supported: string[];
+            scopes_supported: string[];
+        };
+        /** @description What a program says of itself. Other fields of RFC 7591 are ignored. */
+        ClientRegistration: {
+            /** @description What people read when it asks for access. */
+            client_name?: string;
+            /** @description Where answers go: `https://…`, `http://` with a loopback address, or a scheme of its own with a dot. */
+            redirect_uris: string[];
+            /** @description `none` is the only one there is. */
+            token_endpoint_auth_method?: string;
+        };
+        /** @description A client as it is registered. */
+        RegisteredClient: {
+            client_id: string;
+            /**
+             * Format: int64
+             * @description Seconds since 1970.
+             */
+            client_id_issued_at: number;
+            client_name: string;
+            redirect_uris: string[];
+            /** @enum {string} */
+            token_endpoint_auth_method: "none";
+            grant_types: string[];
+            response_types: string[];
         };
         /** @description Which fields are needed depends on the grant. */
         OAuthTokenRequest: {
@@ -11089,6 +11163,71 @@ export interface operations {
             };
             404: components["responses"]["OAuthRefused"];
             500: components["responses"]["OAuthRefused"];
+        };
+    };
+    getResourceMetadata: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OAuthResource"];
+                };
+            };
+            404: components["responses"]["OAuthRefused"];
+            500: components["responses"]["OAuthRefused"];
+        };
+    };
+    registerClient: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "client_name": "Lab notebook",
+                 *       "redirect_uris": [
+                 *         "https://notebook.example.org/callback"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ClientRegistration"];
+            };
+        };
+        responses: {
+            /** @description Registered. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegisteredClient"];
+                };
+            };
+            400: components["responses"]["OAuthRefused"];
+            404: components["responses"]["OAuthRefused"];
+            413: components["responses"]["OAuthRefused"];
+            415: components["responses"]["OAuthRefused"];
+            429: components["responses"]["OAuthRefused"];
+            500: components["responses"]["OAuthRefused"];
+            503: components["responses"]["OAuthRefused"];
         };
     };
     authorize: {
