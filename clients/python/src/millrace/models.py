@@ -646,6 +646,7 @@ class OAuthMetadata(Model):
     issuer: str
     authorization_endpoint: str
     token_endpoint: str
+    registration_endpoint: str | None = None
     revocation_endpoint: str
     device_authorization_endpoint: str
     jwks_uri: str
@@ -659,6 +660,62 @@ class OAuthMetadata(Model):
     """
     Answers carry `iss` (RFC 9207).
     """
+
+
+class OAuthResource(Model):
+    """
+    Protected resource metadata (RFC 9728).
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    resource: str
+    authorization_servers: list[str]
+    bearer_methods_supported: list[str]
+    scopes_supported: list[str]
+
+
+class ClientRegistration(Model):
+    """
+    What a program says of itself. Other fields of RFC 7591 are ignored.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    client_name: Annotated[str | None, Field(max_length=200)] = None
+    """
+    What people read when it asks for access.
+    """
+    redirect_uris: Annotated[list[str], Field(max_length=10, min_length=1)]
+    """
+    Where answers go: `https://…`, `http://` with a loopback address, or a scheme of its own with a dot.
+    """
+    token_endpoint_auth_method: str | None = None
+    """
+    `none` is the only one there is.
+    """
+
+
+class RegisteredClient(Model):
+    """
+    A client as it is registered.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    client_id: str
+    client_id_issued_at: int
+    """
+    Seconds since 1970.
+    """
+    client_name: str
+    redirect_uris: list[str]
+    token_endpoint_auth_method: Literal['none']
+    grant_types: list[str]
+    response_types: list[str]
 
 
 class OAuthTokenRequest(Model):
