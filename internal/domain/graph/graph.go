@@ -14,6 +14,7 @@ import (
 // Graph is one definition. It is never changed after it was made, so it may be
 // shared.
 type Graph struct {
+	Source     *Source     // the code of its commands; nil: none
 	Parameters []Parameter // by name
 	Inputs     []Input     // by name
 	Nodes      []*Node     // as written

@@ -15,6 +15,9 @@ func (g *Graph) Incomplete() []Problem {
 	if tasks == 0 {
 		p.add((*where)(nil).field("nodes"), "the workflow has no steps to run")
 	}
+	if g.Source != nil && g.Source.Git == "" {
+		p.add((*where)(nil).field("source").field("git"), "the address of the repository is missing")
+	}
 	for _, out := range g.Outputs {
 		if out.Node == "" {
 			p.add((*where)(nil).field("outputs").field(out.Name).field("from"), "the output is not connected to a step's output")

@@ -57,7 +57,7 @@ type checker struct {
 	g *Graph
 }
 
-var topFields = []string{"version", "parameters", "inputs", "nodes", "edges", "outputs"}
+var topFields = []string{"version", "source", "parameters", "inputs", "nodes", "edges", "outputs"}
 
 func (c *checker) top() {
 	for i := range c.g.root.items {
@@ -67,6 +67,8 @@ func (c *checker) top() {
 			if n, ok := integer(f.text); f.kind != number || !ok || n != 1 {
 				c.p.add(at(f, nil), "the version must be 1")
 			}
+		case "source":
+			c.source(f)
 		case "parameters":
 			c.parameters(f)
 		case "inputs":

@@ -11,9 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,11 +19,11 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/local"
-	"github.com/millrace/millrace/internal/engine/executor/shim/outputs"
 )
 
-// File stands for the file's path among the arguments of a program.
-const File = "{file}"
+// File stands for the file's path among the arguments of a program that Run
+// runs.
+const File = "{" + inputFile + "}"
 
 // The statuses of a program that was ended, as a shell counts them.
 const (
@@ -42,7 +40,9 @@ type Limits struct {
 	Time   time.Duration
 	Memory int64 // bytes
 	Disk   int64 // bytes of what it prints and writes
-	Output int   // bytes of what it printed that are given back
+	Output int   // bytes of what it printed that Run gives back
+
+	Threads bool // it has threads of its own; else it cannot start anything
 }
 
 // maxStderr is how much is kept of what a program complains about.
@@ -111,22 +111,33 @@ func (r *Runner) Recover(ctx context.Context) error {
 // fault.KindUnavailable, unless none was asked for. When ctx ends, so does the
 // program.
 func (r *Runner) Run(ctx context.Context, file string, argv ...string) (out []byte, complaint string, status int, err error) {
+	complaint, status, err = r.RunFiles(ctx, map[string]string{inputFile: file}, argv, func(printed io.Reader) error {
+		out, err = io.ReadAll(io.LimitReader(printed, int64(r.limits.Output)))
+		return err
+	})
+	return out, complaint, status, err
+}
+
+// RunFiles runs a program like Run, on several files: among its arguments {name}
+// stands for the path of one. read gets all that it has printed, whatever its
+// status is.
+func (r *Runner) RunFiles(ctx context.Context, files map[string]string, argv []string, read func(io.Reader) error) (complaint string, status int, err error) {
 	d, err := r.open(ctx)
 	if err != nil {
-		return nil, "", 0, err
+		return "", 0, err
 	}
-	spec, err := r.prepare(ctx, d, file, argv)
+	spec, err := r.prepare(ctx, d, files, argv)
 	if err != nil {
-		return nil, "", 0, errors.Join(err, os.RemoveAll(spec.Dir))
+		return "", 0, errors.Join(err, os.RemoveAll(spec.Dir))
 	}
 	end, err := r.execute(ctx, d, spec)
 	if err == nil {
 		status, err = statusOf(end)
 	}
 	if err == nil {
-		out, complaint, err = r.readOutput(spec.Work())
+		complaint, err = readOutput(spec.Work(), read)
 	}
-	return out, complaint, status, errors.Join(err, release(ctx, d, spec))
+	return complaint, status, errors.Join(err, release(ctx, d, spec))
 }
 
 // open is the driver, once it has started.
@@ -214,8 +225,8 @@ const (
 	grace = time.Second
 )
 
-// prepare puts the file where the program will find it, and nothing else.
-func (r *Runner) prepare(ctx context.Context, d *local.Driver, file string, argv []string) (executor.Spec, error) {
+// prepare puts the files where the program will find them, and nothing else.
+func (r *Runner) prepare(ctx context.Context, d *local.Driver, files map[string]string, argv []string) (executor.Spec, error) {
 	key := executor.Key{Run: ids.NewRun(), Node: "tool", Attempt: 1}
 	s := executor.Spec{
 		Key: key, Fence: rand.Text(), Dir: filepath.Join(r.config.Folder, key.Folder()), Staged: true, Interpreter: "sh",
@@ -229,59 +240,16 @@ func (r *Runner) prepare(ctx context.Context, d *local.Driver, file string, argv
 	if seen == (executor.Places{}) {
 		seen = s.Places()
 	}
-	s.Command = script(path.Join(seen.Inputs, inputFile), r.limits, argv)
+	s.Command = script(seen.Inputs, r.limits, files, argv)
 	if err := d.Prepare(ctx, key); err != nil {
 		return s, err
 	}
-	return s, stage(file, s.Places().Inputs)
-}
-
-const inputFile = "file"
-
-// stage makes the file readable in a folder of its own. The folders above are
-// closed to others.
-func stage(file, folder string) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	to := filepath.Join(folder, inputFile)
-	if err := os.Link(file, to); err != nil {
-		if err := copyFile(file, to); err != nil {
-			return err
+	for name, file := range files {
+		if err := stage(file, s.Places().Inputs, name); err != nil {
+			return s, err
 		}
 	}
-	return os.Chmod(to, 0o644)
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
-}
-
-// script sets the limits that are a process's own, and becomes the program. At
-// the end of its time the program gets a signal that differs from the one of a
-// program that ran out of memory; it cannot start another.
-func script(file string, l Limits, argv []string) string {
-	words := make([]string, len(argv))
-	for i, a := range argv {
-		if a == File {
-			a = file
-		}
-		words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-	}
-	seconds := int(l.CPU.Seconds())
-	return fmt.Sprintf("ulimit -c 0; ulimit -St %d && ulimit -Ht %d || exit 126\n", seconds, seconds+1) +
-		"ulimit -u 1 2>/dev/null || ulimit -p 1 2>/dev/null\n" +
-		fmt.Sprintf("exec %s >%s 2>%s </dev/null", strings.Join(words, " "), outFile, stderrFile)
+	return s, nil
 }
 
 func (r *Runner) execute(ctx context.Context, d *local.Driver, s executor.Spec) (executor.Status, error) {
@@ -363,25 +331,4 @@ func statusOf(s executor.Status) (int, error) {
 		return 0, fault.Unavailable("the sandbox did not start: %s", s.Detail).WithCode("no_sandbox")
 	}
 	return 0, fmt.Errorf("the program ended as %s: %s", s.Reason, s.Detail)
-}
-
-// readOutput reads what the program left, as far as it is wanted.
-func (r *Runner) readOutput(work string) (out []byte, complaint string, err error) {
-	out, err = readLimited(work, outFile, r.limits.Output)
-	if err != nil {
-		return nil, "", err
-	}
-	text, err := readLimited(work, stderrFile, maxStderr)
-	return out, string(text), err
-}
-
-// readLimited reads no more than most bytes of a file that the program may have
-// replaced by anything.
-func readLimited(work, name string, most int) ([]byte, error) {
-	f, err := outputs.Open(work, name)
-	if err != nil {
-		return nil, nil //nolint:nilerr // whatever stands there instead, it is not what was printed
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, int64(most)))
 }

@@ -1,0 +1,486 @@
+package git_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/connections"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/engine/executor/tool"
+	"github.com/millrace/millrace/internal/engine/executor/tool/tooltest"
+	"github.com/millrace/millrace/internal/git"
+	"github.com/millrace/millrace/internal/git/gittest"
+	"github.com/millrace/millrace/internal/git/unpack"
+)
+
+func TestMain(m *testing.M) {
+	if unpack.IsCall(os.Args) {
+		syscall.Exit(unpack.Run(os.Args))
+	}
+	tooltest.Main(m)
+}
+
+var (
+	sandboxLimits = tool.Limits{CPU: time.Minute, Time: 2 * time.Minute, Memory: 1 << 30, Disk: 1 << 30, Threads: true}
+	small         = git.Limits{Pack: 20 << 20, Tree: 4 << 20, File: 1 << 20, Files: 100, Time: time.Minute}
+)
+
+func newTrees(t *testing.T, allowPrivate bool, l git.Limits, most int64) *git.Trees {
+	t.Helper()
+	return treesOf(t, git.New(allowPrivate, l), most)
+}
+
+func treesOf(t *testing.T, c *git.Client, most int64) *git.Trees {
+	t.Helper()
+	trees, err := git.NewTrees(c, tooltest.New(t, sandboxLimits), git.TreesConfig{
+		Folder: filepath.Join(t.TempDir(), "sources"), MaxTotal: most, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trees
+}
+
+func wanted(t *testing.T, s graph.Source) git.Wanted {
+	t.Helper()
+	r, err := git.Open(s, nil, connections.Credentials{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return git.Wanted{Team: "team_1", Repository: r, Path: s.Path, Submodules: s.Submodules}
+}
+
+// fetched is the newest tree of a source.
+func fetched(t *testing.T, trees *git.Trees, s graph.Source) (git.Tree, error) {
+	t.Helper()
+	w := wanted(t, s)
+	commit, err := trees.Resolve(t.Context(), w, s.Ref)
+	if err != nil {
+		return git.Tree{}, err
+	}
+	tree, err := trees.Tree(t.Context(), w, commit)
+	if err == nil {
+		t.Cleanup(tree.Release)
+	}
+	return tree, err
+}
+
+func mustFetch(t *testing.T, trees *git.Trees, s graph.Source) git.Tree {
+	t.Helper()
+	tree, err := fetched(t, trees, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+func read(t *testing.T, tree git.Tree, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(tree.Folder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestATreeIsWhatWasCommitted(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("analysis/run.py", "print(1)")
+	r.Write("analysis/-rf", "harmless")
+	r.Write("README.md", "read me")
+	if err := os.Chmod(filepath.Join(r.Dir, "analysis/run.py"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../README.md", filepath.Join(r.Dir, "analysis/link")); err != nil {
+		t.Fatal(err)
+	}
+	first := r.Commit()
+	r.Git("tag", "-a", "v1", "-m", "one")
+	r.Write("analysis/run.py", "print(2)")
+	r.Commit()
+	r.Git("branch", "dev/x", first)
+	trees, address := newTrees(t, true, small, 0), r.Serve()
+	for ref, want := range map[string]string{"": "print(2)", "main": "print(2)", "v1": "print(1)", "dev/x": "print(1)", first: "print(1)", "refs/heads/main": "print(2)"} {
+		tree := mustFetch(t, trees, graph.Source{Git: address, Ref: ref})
+		if got := read(t, tree, "analysis/run.py"); got != want {
+			t.Errorf("at %q it is %q, want %q", ref, got, want)
+		}
+	}
+	tree := mustFetch(t, trees, graph.Source{Git: address})
+	if got := read(t, tree, "analysis/-rf") + read(t, tree, "analysis/link"); got != "harmlessread me" {
+		t.Errorf("got %q", got)
+	}
+	if info, err := os.Stat(filepath.Join(tree.Folder, "analysis/run.py")); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("a program has mode %v: %v", info.Mode(), err)
+	}
+	if _, err := os.Stat(filepath.Join(tree.Folder, ".git")); !os.IsNotExist(err) {
+		t.Errorf("there is a folder of git: %v", err)
+	}
+	if _, err := fetched(t, trees, graph.Source{Git: address, Ref: "v2"}); !fault.Is(err, fault.KindInvalid) {
+		t.Errorf("a tag that is not there: %v", err)
+	}
+	if _, err := fetched(t, trees, graph.Source{Git: address, Ref: strings.Repeat("ab", 20)}); !fault.Is(err, fault.KindInvalid) {
+		t.Errorf("a commit that is not there: %v", err)
+	}
+}
+
+func TestAFolderOfARepositoryHasAHashOfItsOwn(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("a/x", "1")
+	r.Write("b/x", "1")
+	r.Commit()
+	trees, address := newTrees(t, true, small, 0), r.Serve()
+	a := mustFetch(t, trees, graph.Source{Git: address, Path: "a"})
+	if read(t, a, "x") != "1" {
+		t.Error("the folder is not at the top")
+	}
+	r.Write("b/x", "2")
+	r.Commit()
+	if again := mustFetch(t, trees, graph.Source{Git: address, Path: "a"}); again.Hash != a.Hash {
+		t.Error("a change elsewhere changes the hash")
+	}
+	r.Write("a/x", "2")
+	r.Commit()
+	if again := mustFetch(t, trees, graph.Source{Git: address, Path: "a"}); again.Hash == a.Hash {
+		t.Error("a change does not change the hash")
+	}
+	if _, err := fetched(t, trees, graph.Source{Git: address, Path: "c"}); !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "no folder c") {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
+
+func TestATreeThatIsHereNeedsNoHost(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("x", "1")
+	commit := r.Commit()
+	asked := 0
+	address := r.ServeBehind(func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { asked++; h.ServeHTTP(w, req) })
+	})
+	trees := newTrees(t, true, small, 0)
+	mustFetch(t, trees, graph.Source{Git: address, Ref: commit})
+	before := asked
+	mustFetch(t, trees, graph.Source{Git: address, Ref: commit})
+	if asked != before {
+		t.Errorf("it was asked %d times more", asked-before)
+	}
+	// What one team has fetched is not for others.
+	w := wanted(t, graph.Source{Git: address})
+	w.Team = "team_2"
+	tree, err := trees.Tree(t.Context(), w, commit)
+	if err != nil || asked == before {
+		t.Errorf("another team got it without asking: %v", err)
+	}
+	tree.Release()
+}
+
+// rawTree is a tree object with entries that no git would write.
+func rawTree(t *testing.T, r *gittest.Repository, entries ...string) string {
+	t.Helper()
+	var b strings.Builder
+	for i := 0; i < len(entries); i += 3 {
+		raw, err := hex.DecodeString(entries[i+2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s %s\x00%s", entries[i], entries[i+1], raw)
+	}
+	return r.GitWith(b.String(), "hash-object", "-t", "tree", "--literally", "-w", "--stdin")
+}
+
+func TestHostileTreesAreRefused(t *testing.T) {
+	t.Parallel()
+	const file, link, folder, module = "100644", "120000", "40000", "160000"
+	for name, tt := range map[string]struct {
+		tree func(r *gittest.Repository, blob func(string) string) string
+		want string
+	}{
+		"a link to the host": {func(r *gittest.Repository, blob func(string) string) string {
+			return rawTree(t, r, link, "passwd", blob("/etc/passwd"))
+		}, "link passwd leads out"},
+		"a link above the top": {func(r *gittest.Repository, blob func(string) string) string {
+			return rawTree(t, r, folder, "a", rawTree(t, r, link, "up", blob("../../secret")))
+		}, "leads out"},
+		"git's own folder": {func(r *gittest.Repository, blob func(string) string) string {
+			return rawTree(t, r, folder, ".git", rawTree(t, r, file, "config", blob("[core]\nfsmonitor=evil")))
+		}, "cannot be used"},
+		"git's own folder, spelled otherwise": {func(r *gittest.Repository, blob func(string) string) string {
+			return rawTree(t, r, folder, "a", rawTree(t, r, folder, ".GiT", rawTree(t, r, file, "config", blob("x"))))
+		}, "cannot be used"},
+		"a name that leads up": {func(r *gittest.Repository, blob func(string) string) string {
+			return rawTree(t, r, folder, "..", rawTree(t, r, file, "x", blob("x")))
+		}, "cannot be used"},
+		"a name with a slash": {func(r *gittest.Repository, blob func(string) string) string {
+			return rawTree(t, r, file, "../../x", blob("x"))
+		}, "cannot be used"},
+		"a link and a folder of one name": {func(r *gittest.Repository, blob func(string) string) string {
+			return rawTree(t, r, link, "a", blob("b"), folder, "a", rawTree(t, r, file, "x", blob("x")))
+		}, "cannot be used"},
+		"a large file": {func(r *gittest.Repository, blob func(string) string) string {
+			return rawTree(t, r, file, "big", blob(strings.Repeat("0", 1<<20+1)))
+		}, "larger than 1 MB"},
+		"large files together": {func(r *gittest.Repository, blob func(string) string) string {
+			b := blob(strings.Repeat("0", 1<<20))
+			return rawTree(t, r, file, "1", b, file, "2", b, file, "3", b, file, "4", b, file, "5", b)
+		}, "larger than 4 MB together"},
+		"a billion files": {func(r *gittest.Repository, blob func(string) string) string {
+			tree := rawTree(t, r, file, "x", blob("x"))
+			for range 9 {
+				var entries []string
+				for i := range 10 {
+					entries = append(entries, folder, fmt.Sprint(i), tree)
+				}
+				tree = rawTree(t, r, entries...)
+			}
+			return tree
+		}, "more than 100 files"},
+		"very deep folders": {func(r *gittest.Repository, blob func(string) string) string {
+			tree := rawTree(t, r, file, "x", blob("x"))
+			for range 90 {
+				tree = rawTree(t, r, folder, "d", tree)
+			}
+			return tree
+		}, "deeper than"},
+		"a submodule on a private address": {func(r *gittest.Repository, blob func(string) string) string {
+			return rawTree(t, r, file, ".gitmodules", blob("[submodule \"m\"]\n\tpath = m\n\turl = http://127.0.0.1:1/m\n"), module, "m", strings.Repeat("ab", 20))
+		}, "submodule m: 127.0.0.1:1 is not on the public internet"},
+		"a submodule in a file": {func(r *gittest.Repository, blob func(string) string) string {
+			return rawTree(t, r, file, ".gitmodules", blob("[submodule \"m\"]\n\tpath = m\n\turl = file:///etc\n"), module, "m", strings.Repeat("ab", 20))
+		}, "submodule m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := gittest.New(t)
+			r.CommitTree(tt.tree(r, func(text string) string { return r.GitWith(text, "hash-object", "-w", "--stdin") }))
+			address := r.Serve()
+			client := git.New(true, small)
+			client.ReachOnly(strings.Split(address, "/")[2])
+			_, err := fetched(t, treesOf(t, client, 0), graph.Source{Git: address, Submodules: true})
+			if err == nil || fault.KindOf(err) == fault.KindInternal || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want something with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestALargeFileIsRefusedByAHostThatFiltersNothing(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Git("config", "uploadpack.allowFilter", "false")
+	r.Write("big", strings.Repeat("0", 1<<20+1))
+	r.Commit()
+	_, err := fetched(t, newTrees(t, true, small, 0), graph.Source{Git: r.Serve()})
+	if !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "larger than 1 MB") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSubmodulesComeWhenAskedFor(t *testing.T) {
+	t.Parallel()
+	inner, outer := gittest.New(t), gittest.New(t)
+	inner.Write("tool.py", "tool")
+	commit := inner.Commit()
+	outer.Write("main.py", "main")
+	outer.Write(".gitmodules", "[submodule \"t\"]\n\tpath = lib/tools\n\turl = "+inner.Serve()+"\n")
+	outer.Git("add", "-A")
+	outer.Git("update-index", "--add", "--cacheinfo", "160000,"+commit+",lib/tools")
+	outer.Git("commit", "-q", "-m", "with tools")
+	trees, address := newTrees(t, true, small, 0), outer.Serve()
+	with := mustFetch(t, trees, graph.Source{Git: address, Submodules: true})
+	if got := read(t, with, "lib/tools/tool.py"); got != "tool" {
+		t.Errorf("got %q", got)
+	}
+	below := mustFetch(t, trees, graph.Source{Git: address, Submodules: true, Path: "lib"})
+	if got := read(t, below, "tools/tool.py"); got != "tool" {
+		t.Errorf("got %q", got)
+	}
+	without := mustFetch(t, trees, graph.Source{Git: address})
+	if left, err := os.ReadDir(filepath.Join(without.Folder, "lib/tools")); err != nil || len(left) != 0 {
+		t.Errorf("unasked there is %v: %v", left, err)
+	}
+}
+
+func TestBehind(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("x", "1")
+	first := r.Commit()
+	for i := range 3 {
+		r.Write("x", fmt.Sprint("more ", i))
+		r.Commit()
+	}
+	latest := r.Git("rev-parse", "HEAD")
+	trees, w := newTrees(t, true, small, 0), wanted(t, graph.Source{Git: r.Serve()})
+	if n, err := trees.Behind(t.Context(), w, first, latest); err != nil || n != 3 {
+		t.Errorf("it is %d behind: %v", n, err)
+	}
+	if n, err := trees.Behind(t.Context(), w, strings.Repeat("ab", 20), latest); err != nil || n != -1 {
+		t.Errorf("of a commit that nobody knows it is %d behind: %v", n, err)
+	}
+	r.Git("config", "uploadpack.allowFilter", "false")
+	if n, err := trees.Behind(t.Context(), w, first, latest); err != nil || n != -1 {
+		t.Errorf("where commits come with their files it is %d behind: %v", n, err)
+	}
+}
+
+func TestPrivateAddressesAreRefused(t *testing.T) {
+	t.Parallel()
+	trees := newTrees(t, false, small, 0)
+	for _, address := range []string{"https://127.0.0.1:1/x", "https://[::1]/x", "https://169.254.169.254/x", "https://10.0.0.1/x"} {
+		_, err := fetched(t, trees, graph.Source{Git: address})
+		if !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "not on the public internet") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	if _, err := fetched(t, trees, graph.Source{Git: "http://example.org/x"}); !fault.Is(err, fault.KindInvalid) {
+		t.Errorf("without TLS: %v", err)
+	}
+}
+
+func TestCredentialsGoToTheirHostAlone(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("x", "private")
+	r.Commit()
+	var leaked string
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { leaked = req.Header.Get("Authorization") }))
+	t.Cleanup(other.Close)
+	moved := false
+	address := r.ServeBehind(func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if user, password, _ := req.BasicAuth(); user != "x-access-token" || password != "secret-token" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			if moved {
+				http.Redirect(w, req, other.URL+req.URL.Path, http.StatusFound)
+				return
+			}
+			h.ServeHTTP(w, req)
+		})
+	})
+	trees, source := newTrees(t, true, small, 0), graph.Source{Git: address}
+	if _, err := fetched(t, trees, source); !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "name a connection") {
+		t.Errorf("without credentials: %v", err)
+	}
+	u, err := source.Address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := connections.Connection{Name: "host", Type: connections.Git, Settings: connections.Settings{Host: u.Host}}
+	repository, err := git.Open(source, &c, connections.Credentials{Token: "secret-token"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := git.Wanted{Team: "team_1", Repository: repository}
+	commit, err := trees.Resolve(t.Context(), w, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := trees.Tree(t.Context(), w, commit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Release()
+	if read(t, tree, "x") != "private" {
+		t.Error("it is another tree")
+	}
+	moved = true
+	if _, err := trees.Resolve(t.Context(), w, ""); !fault.Is(err, fault.KindInvalid) || leaked != "" {
+		t.Errorf("after a redirect to another host: %v, which got %q", err, leaked)
+	}
+	c.Host = "elsewhere.example.org"
+	if _, err := git.Open(source, &c, connections.Credentials{Token: "secret-token"}); !fault.Is(err, fault.KindInvalid) {
+		t.Errorf("a connection to another host: %v", err)
+	}
+}
+
+func TestWhatIsNoRepositoryIsSaidSo(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]http.HandlerFunc{
+		"a web page":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
+		"nothing":     func(http.ResponseWriter, *http.Request) {},
+		"half a list": func(w http.ResponseWriter, _ *http.Request) { advertise(w, "001e# service=git-upload-pack\n0000ffff") },
+		"a long line": func(w http.ResponseWriter, _ *http.Request) {
+			advertise(w, strings.Repeat("fff0"+strings.Repeat("x", 0xffec), 3))
+		},
+		"in trouble":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
+		"a redirect":   func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) },
+		"not there":    http.NotFound,
+		"a wrong pack": wrongPack,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(answer)
+			t.Cleanup(server.Close)
+			_, err := fetched(t, newTrees(t, true, small, 0), graph.Source{Git: server.URL + "/x"})
+			if err == nil || fault.KindOf(err) == fault.KindInternal {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func advertise(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+	fmt.Fprint(w, text)
+}
+
+// wrongPack is a host that promises what it does not send.
+func wrongPack(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		line := strings.Repeat("ab", 20) + " HEAD\x00shallow ofs-delta\n"
+		advertise(w, fmt.Sprintf("001e# service=git-upload-pack\n0000%04x%s0000", len(line)+4, line))
+		return
+	}
+	fmt.Fprint(w, "0034shallow "+strings.Repeat("ab", 20)+"00000008NAK\nPACK\x00\x00\x00\x02\x00\x00\x00\x01\x95\xff\xff\xff\xff\xff\xff\xff\x7f")
+}
+
+func TestTheCacheForgetsWhatIsNotUsed(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	address := r.Serve()
+	trees := newTrees(t, true, small, 1500)
+	var held git.Tree
+	var folders []string
+	for i := range 4 {
+		r.Write("x", strings.Repeat(fmt.Sprint(i), 1000))
+		w := wanted(t, graph.Source{Git: address})
+		tree, err := trees.Tree(t.Context(), w, r.Commit())
+		if err != nil {
+			t.Fatal(err)
+		}
+		folders = append(folders, tree.Folder)
+		if i == 0 {
+			held = tree
+		} else {
+			tree.Release()
+		}
+	}
+	if err := trees.Clean(); err != nil {
+		t.Fatal(err)
+	}
+	left := 0
+	for _, f := range folders {
+		if _, err := os.Stat(f); err == nil {
+			left++
+		}
+	}
+	if _, err := os.Stat(held.Folder); err != nil || left != 1 {
+		t.Errorf("%d trees are left, and the one in use: %v", left, err)
+	}
+	held.Release()
+}

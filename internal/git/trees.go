@@ -1,0 +1,338 @@
+package git
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/git/unpack"
+)
+
+// Sandbox runs a program on files of a stranger, where it can do no harm:
+// without network, and with limits on what it uses. Among its arguments {name}
+// stands for the path of a file. A program that fails is no error: its status is
+// a shell's. Where there is no sandbox, it is fault.KindUnavailable.
+type Sandbox interface {
+	RunFiles(ctx context.Context, files map[string]string, argv []string, read func(io.Reader) error) (complaint string, status int, err error)
+}
+
+// Trees are the folders of commits, in a cache that forgets what has not been
+// used for longest. All methods may be called at the same time.
+type Trees struct {
+	client  *Client
+	sandbox Sandbox
+	config  TreesConfig
+	flights singleflight.Group
+	program func() (string, error) // a copy of this one, for the sandbox
+}
+
+// TreesConfig says where trees are kept.
+type TreesConfig struct {
+	Folder   string // several processes may share it
+	MaxTotal int64  // bytes of all trees; 0: 10 GB
+	Log      *slog.Logger
+	Now      func() time.Time
+}
+
+const defaultTotal = 10 << 30
+
+// What lies in the folder. Names that begin with a dot are unfinished, or being
+// removed.
+const (
+	metaFile   = "meta.json"
+	treeFolder = "tree"
+	newPrefix  = ".new-"
+	oldPrefix  = ".old-"
+	locks      = ".locks"
+	programs   = ".program"
+)
+
+// NewTrees opens a folder that another may have used.
+func NewTrees(c *Client, s Sandbox, config TreesConfig) (*Trees, error) {
+	var err error
+	if config.Folder, err = filepath.Abs(config.Folder); err != nil {
+		return nil, err
+	}
+	config.MaxTotal = cmp.Or(config.MaxTotal, defaultTotal)
+	t := &Trees{client: c, sandbox: s, config: config}
+	t.program = sync.OnceValues(t.copyProgram)
+	return t, os.MkdirAll(filepath.Join(config.Folder, locks), 0o700)
+}
+
+// Wanted is a folder of a repository.
+type Wanted struct {
+	Team       ids.Team // what one has fetched is not for others
+	Repository Repository
+	Path       string
+	Submodules bool
+}
+
+func (w Wanted) key(commit string) string {
+	text := fmt.Sprintf("%q %q %q %q %t", w.Team, w.Repository.url.String(), commit, w.Path, w.Submodules)
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Tree is a folder with the files of a commit. Nobody changes it.
+type Tree struct {
+	Folder  string
+	Hash    string // of names, modes and contents
+	Release func() // when it is not needed any more
+}
+
+// meta is what is known of a tree. Its time of change is when the tree was last
+// used.
+type meta struct {
+	Hash  string `json:"hash"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Resolve finds the commit that a branch or tag stands for now.
+func (t *Trees) Resolve(ctx context.Context, w Wanted, ref string) (string, error) {
+	return t.client.Resolve(ctx, w.Repository, ref)
+}
+
+// Tree is the folder as it is at a commit. However many ask for it, it is
+// fetched once.
+func (t *Trees) Tree(ctx context.Context, w Wanted, commit string) (Tree, error) {
+	key := w.key(commit)
+	for {
+		tree, err := t.hold(key)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return tree, err
+		}
+		done := t.flights.DoChan(key, func() (any, error) {
+			wide, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*t.client.limits.Time)
+			defer cancel()
+			return nil, t.make(wide, w, commit, key)
+		})
+		select {
+		case r := <-done:
+			if r.Err != nil {
+				return Tree{}, r.Err
+			}
+		case <-ctx.Done():
+			return Tree{}, ctx.Err()
+		}
+	}
+}
+
+func (t *Trees) dir(name string) string { return filepath.Join(t.config.Folder, name) }
+
+// hold keeps a tree that is here from being removed.
+func (t *Trees) hold(key string) (Tree, error) {
+	lock, err := t.lock(key, unix.LOCK_SH)
+	if err != nil {
+		return Tree{}, err
+	}
+	m, err := t.meta(key)
+	if err != nil {
+		return Tree{}, errors.Join(err, lock.Close())
+	}
+	now := t.config.Now()
+	if err := os.Chtimes(filepath.Join(t.dir(key), metaFile), now, now); err != nil {
+		t.config.Log.Warn("cannot note that code is used", slog.Any("error", err))
+	}
+	return Tree{Folder: filepath.Join(t.dir(key), treeFolder), Hash: m.Hash, Release: sync.OnceFunc(func() { lock.Close() })}, nil
+}
+
+func (t *Trees) meta(key string) (m meta, err error) {
+	text, err := os.ReadFile(filepath.Join(t.dir(key), metaFile))
+	if err != nil {
+		return m, err
+	}
+	return m, json.Unmarshal(text, &m)
+}
+
+// lock is shared by those who use a tree, and held alone by who removes it. The
+// kernel gives it back, whatever happens to its holder.
+func (t *Trees) lock(key string, how int) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(t.config.Folder, locks, key), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = unix.Flock(int(file.Fd()), how); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// make fetches a tree into a new folder, and gives it its name when it is whole.
+func (t *Trees) make(ctx context.Context, w Wanted, commit, key string) error {
+	if err := t.Clean(); err != nil {
+		return err
+	}
+	unfinished, err := os.MkdirTemp(t.config.Folder, newPrefix)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(unfinished)
+	l, err := newLayout(filepath.Join(unfinished, treeFolder), t.client.limits)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	if err := t.fill(ctx, l, w, commit, 0); err != nil {
+		return err
+	}
+	text, err := json.Marshal(meta{Hash: l.sum(), Bytes: l.bytes})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(unfinished, metaFile), text, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(unfinished, t.dir(key)); err != nil && !errors.Is(err, fs.ErrExist) { // somebody was faster
+		return err
+	}
+	return nil
+}
+
+const maxSubmoduleDepth = 3
+
+// fill puts a repository's files into a layout, and with them those of the
+// repositories that it names.
+func (t *Trees) fill(ctx context.Context, l *layout, w Wanted, commit string, depth int) error {
+	pack, err := os.CreateTemp(t.config.Folder, newPrefix+"*.pack")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(pack.Name())
+	err = t.client.fetch(ctx, w.Repository, commit, pack)
+	if err = errors.Join(err, pack.Close()); err != nil {
+		return err
+	}
+	order := unpack.Order{Commit: commit, Path: w.Path, File: l.limits.File, Tree: l.limits.Tree - l.bytes, Files: l.limits.Files - l.entries}
+	var found []unpack.Submodule
+	err = t.read(ctx, w.Repository, pack.Name(), unpack.TreeArguments("{pack}", order), func(r io.Reader) (err error) {
+		found, err = l.take(r)
+		return err
+	})
+	if err != nil || !w.Submodules {
+		return err
+	}
+	for _, s := range found {
+		if err := t.submodule(ctx, l, w, s, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Trees) submodule(ctx context.Context, l *layout, w Wanted, s unpack.Submodule, depth int) error {
+	at, inside := s.Path, true
+	if w.Path != "" {
+		at, inside = strings.CutPrefix(s.Path, strings.Trim(w.Path, "/")+"/")
+	}
+	if !inside {
+		return nil
+	}
+	if depth > maxSubmoduleDepth || l.submodules >= maxSubmodules {
+		return fault.Invalid("%s has more than %d submodules, or some more than %d deep", w.Repository.name(), maxSubmodules, maxSubmoduleDepth)
+	}
+	l.submodules++
+	r, err := w.Repository.submodule(s.URL)
+	if err == nil && !isCommit(s.Commit) {
+		err = fault.Invalid("its commit cannot be read")
+	}
+	if err == nil {
+		err = l.within(at, func() error {
+			return t.fill(ctx, l, Wanted{Team: w.Team, Repository: r, Submodules: true}, s.Commit, depth)
+		})
+	}
+	if known, ok := errors.AsType[*fault.Error](err); ok {
+		return &fault.Error{Kind: known.Kind, Message: "the submodule " + printable(s.Path) + ": " + known.Message, Cause: known.Cause}
+	}
+	return err
+}
+
+const maxSubmodules = 20
+
+// read has a pack read in the sandbox.
+func (t *Trees) read(ctx context.Context, r Repository, pack string, argv []string, read func(io.Reader) error) error {
+	program, err := t.program()
+	if err != nil {
+		return err
+	}
+	var taken error
+	said, status, err := t.sandbox.RunFiles(ctx, map[string]string{"millrace": program, "pack": pack}, append([]string{"{millrace}"}, argv...), func(printed io.Reader) error {
+		taken = read(printed) // of a program that broke, half of it may be there
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case status == unpack.Refused:
+		return fault.Invalid("%s cannot be used: %s", r.name(), printable(said))
+	case status != 0:
+		return fault.Invalid("%s cannot be used: it takes too much memory or time to unpack", r.name()).WithCause(fmt.Errorf("status %d: %s", status, said))
+	}
+	if refusal, ok := errors.AsType[*fault.Error](taken); ok {
+		return fault.Invalid("%s cannot be used: %s", r.name(), refusal.Message)
+	}
+	return taken
+}
+
+// Behind counts the commits that the newer one has and the other has not; -1
+// where the host does not know the other any more, or cannot tell without
+// sending its files.
+func (t *Trees) Behind(ctx context.Context, w Wanted, commit, latest string) (int, error) {
+	pack, err := os.CreateTemp(t.config.Folder, newPrefix+"*.pack")
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(pack.Name())
+	known, err := t.client.fetchSince(ctx, w.Repository, latest, commit, pack)
+	switch err = errors.Join(err, pack.Close()); {
+	case errors.Is(err, errNoFilter), err == nil && !known:
+		return -1, nil
+	case err != nil:
+		return 0, err
+	}
+	n := 0
+	err = t.read(ctx, w.Repository, pack.Name(), unpack.CountArguments("{pack}"), func(r io.Reader) error {
+		_, err := fmt.Fscan(r, &n)
+		return err
+	})
+	return n, err
+}
+
+// copyProgram makes this program one that the sandbox can show.
+func (t *Trees) copyProgram() (string, error) {
+	self, err := os.Open("/proc/self/exe") // whatever has been installed since
+	if err != nil {
+		return "", err
+	}
+	defer self.Close()
+	to, err := os.CreateTemp(t.config.Folder, newPrefix)
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(to, self)
+	if err = errors.Join(err, to.Chmod(0o755), to.Close()); err == nil {
+		err = os.Rename(to.Name(), t.dir(programs))
+	}
+	return t.dir(programs), err
+}
