@@ -1337,15 +1337,18 @@ type ExportedRun struct {
 	// Addresses Those among the inputs.
 	Addresses       []TakenAddress `json:"addresses,omitempty"`
 	CancelRequested bool           `json:"cancelRequested"`
-	Compute         Compute        `json:"compute"`
-	CreatedAt       Time           `json:"createdAt"`
-	CreditsUsed     float64        `json:"creditsUsed"`
+
+	// Commit Of the code that its commands use, once it is known.
+	Commit      *string `json:"commit"`
+	Compute     Compute `json:"compute"`
+	CreatedAt   Time    `json:"createdAt"`
+	CreditsUsed float64 `json:"creditsUsed"`
 
 	// Definition The graph that a workflow runs. Fields whose names start with `x-`, and `ui`, are kept as they are at every level.
 	Definition Definition `json:"definition"`
 	DurationMs *int64     `json:"durationMs"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
@@ -2356,15 +2359,18 @@ type Run struct {
 	// Addresses Those among the inputs.
 	Addresses       []TakenAddress `json:"addresses,omitempty"`
 	CancelRequested bool           `json:"cancelRequested"`
-	Compute         Compute        `json:"compute"`
-	CreatedAt       Time           `json:"createdAt"`
-	CreditsUsed     float64        `json:"creditsUsed"`
+
+	// Commit Of the code that its commands use, once it is known.
+	Commit      *string `json:"commit"`
+	Compute     Compute `json:"compute"`
+	CreatedAt   Time    `json:"createdAt"`
+	CreditsUsed float64 `json:"creditsUsed"`
 
 	// Definition The graph that a workflow runs. Fields whose names start with `x-`, and `ui`, are kept as they are at every level.
 	Definition Definition `json:"definition"`
 	DurationMs *int64     `json:"durationMs"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
@@ -2571,12 +2577,14 @@ type RunResources struct {
 
 // RunRow defines model for RunRow.
 type RunRow struct {
+	// Commit Of the code that its commands use, once it is known.
+	Commit      *string `json:"commit"`
 	Compute     Compute `json:"compute"`
 	CreatedAt   Time    `json:"createdAt"`
 	CreditsUsed float64 `json:"creditsUsed"`
 	DurationMs  *int64  `json:"durationMs"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
@@ -2925,6 +2933,9 @@ type SignedPart struct {
 	Size      int64  `json:"size"`
 	URL       string `json:"url"`
 }
+
+// Source Code from Git. Commands that mention `SOURCE_DIR` find it there, as it is at the commit that the run records.
+type Source = json.RawMessage
 
 // StartRun defines model for StartRun.
 type StartRun struct {

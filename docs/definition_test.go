@@ -17,7 +17,7 @@ import (
 
 // schemas are the objects of a definition, by the heading that describes them.
 var schemas = map[string]string{
-	"Definition": "Definition", "Parameter": "Parameter", "Input": "Input", "Node": "Node", "Input port": "InputPort",
+	"Definition": "Definition", "Source": "Source", "Parameter": "Parameter", "Input": "Input", "Node": "Node", "Input port": "InputPort",
 	"Output port": "OutputPort", "Resources": "NodeResources", "Retries": "Retries", "Scatter": "Scatter", "Edge": "Edge",
 	"Output of the workflow": "GraphOutput",
 }
@@ -191,7 +191,7 @@ func thousands(n int) string {
 func around(t *testing.T) (definition map[string]any, objects map[string]map[string]any) {
 	t.Helper()
 	const text = `{
-		"parameters": {"p": {}, "seeds": {"type": "array"}, "mode": {"type": "string"}}, "inputs": {"in": {"type": "file"}, "reads": {"type": "files"}},
+		"source": {}, "parameters": {"p": {}, "seeds": {"type": "array"}, "mode": {"type": "string"}}, "inputs": {"in": {"type": "file"}, "reads": {"type": "files"}},
 		"nodes": [
 			{"id": "node", "inputs": {"port": {}}, "outputs": {"port": {"path": "o"}}, "resources": {}, "retries": {}, "scatter": {}},
 			{"id": "trim", "outputs": {"trimmed": {"path": "t"}}}, {"id": "align", "outputs": {"bam": {"path": "b"}}}],
@@ -209,7 +209,7 @@ func around(t *testing.T) (definition map[string]any, objects map[string]map[str
 	}
 	node := definition["nodes"].([]any)[0]
 	return definition, map[string]map[string]any{
-		"Definition": definition, "Parameter": at(definition, "parameters", "p"), "Input": at(definition, "inputs", "in"),
+		"Definition": definition, "Source": at(definition, "source"), "Parameter": at(definition, "parameters", "p"), "Input": at(definition, "inputs", "in"),
 		"Node": at(node), "Input port": at(node, "inputs", "port"), "Output port": at(node, "outputs", "port"),
 		"Resources": at(node, "resources"), "Retries": at(node, "retries"), "Scatter": at(node, "scatter"),
 		"Edge": at(definition["edges"].([]any)[0]), "Output of the workflow": at(definition, "outputs", "out"),

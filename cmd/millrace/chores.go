@@ -63,6 +63,7 @@ func (h *application) newKeeper() *upkeep.Keeper {
 		Local: []upkeep.Chore{
 			{Name: "local-images", Every: often, Batch: onThisMachine(func(context.Context) error { return h.images.Clean() })},
 			{Name: "local-tools", Every: often, Batch: onThisMachine(h.tools.Recover)},
+			{Name: "local-sources", Every: often, Batch: onThisMachine(h.sources.Clean)},
 			{Name: "local-papers", Every: often, Batch: onThisMachine(func(context.Context) error { return emptyScratch(h.scratch, scratchLife) })},
 		},
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/cmd/millrace/executors"
+	"github.com/millrace/millrace/cmd/millrace/sources"
 	"github.com/millrace/millrace/internal/engine/diskguard"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/slurm"
@@ -58,11 +59,11 @@ func (h *application) openExecutor(ctx context.Context, s *settings) (w workplac
 		w.host, w.away = "embedded", awayEmbedded
 	}
 	w.folder, w.scope, w.disk = w.marks, w.host, h.disk
-	images := filepath.Join(s.Data, "images")
+	images, code := filepath.Join(s.Data, "images"), filepath.Join(s.Data, "sources")
 	if s.Executor == "slurm" {
 		c := s.slurmConfig(h.db.Key("secrets of attempts"), capacity, h.log)
 		w.folder, w.scope, w.away, w.disk = c.Folder, "slurm:"+c.Folder, awayCluster, serversDisk{h.disk}
-		images = filepath.Join(s.SlurmFolder, "images")
+		images, code = filepath.Join(s.SlurmFolder, "images"), filepath.Join(s.SlurmFolder, "sources")
 		h.driver = executors.Open(ctx, func(ctx context.Context) (executors.Driver, error) {
 			d, err := slurm.New(ctx, c)
 			return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
@@ -76,6 +77,14 @@ func (h *application) openExecutor(ctx context.Context, s *settings) (w workplac
 			return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
 		})
 	}
-	h.images, err = s.openImages(images, s.rootsInUse(w.folder), h.log)
+	if h.images, err = s.openImages(images, s.rootsInUse(w.folder), h.log); err != nil {
+		return w, err
+	}
+	c, err := parseSize(s.SourceCache)
+	if err == nil {
+		h.sources, err = sources.Open(sources.Config{
+			Settings: s.Settings, Data: s.Data, Folder: code, MaxTotal: c, Sandbox: s.Sandbox, AllowPrivate: s.FetchAllowPrivate, Log: h.log,
+		})
+	}
 	return w, err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/cli/screen"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
 	"github.com/millrace/millrace/internal/engine/executor/shim/job"
+	"github.com/millrace/millrace/internal/git/unpack"
 )
 
 // version is set when the binary is built for release.
@@ -56,6 +57,9 @@ func main() {
 	// this program is its own.
 	if job.IsJobCall(os.Args) {
 		os.Exit(job.Main(os.Args))
+	}
+	if unpack.IsCall(os.Args) { // in a sandbox
+		os.Exit(unpack.Run(os.Args))
 	}
 	if shim.IsShimCall(os.Args) {
 		os.Exit(shim.Main(os.Args))

@@ -19,13 +19,14 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/git/unpack"
 	"github.com/millrace/millrace/internal/store/storetest"
 )
 
 // The tests run the real program: this test binary, told to be millrace. They
 // mostly wait for it, so that more of them run at a time than there are cores.
 func TestMain(m *testing.M) {
-	if os.Getenv("BE_MILLRACE") != "" || shim.IsShimCall(os.Args) {
+	if os.Getenv("BE_MILLRACE") != "" || shim.IsShimCall(os.Args) || unpack.IsCall(os.Args) {
 		main()
 	}
 	flag.Parse()

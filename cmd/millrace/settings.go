@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/cmd/millrace/sources"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/tracing"
 )
@@ -21,6 +22,7 @@ type settings struct {
 	moneySettings    `embed:""`
 	logSettings      `embed:""`
 	imageSettings    `embed:""`
+	sources.Settings `embed:""`
 
 	retentionSettings `embed:""`
 	slurmSettings     `embed:""`
@@ -114,7 +116,7 @@ func (s *settings) problems() error {
 	if _, err := s.catalog(); err != nil {
 		note(err)
 	}
-	for name, size := range map[string]string{"--task-disk": s.TaskDisk, "--task-log": s.TaskLog, "--image-cache": s.ImageCache, "--input-cache": s.InputCache} {
+	for name, size := range map[string]string{"--task-disk": s.TaskDisk, "--task-log": s.TaskLog, "--image-cache": s.ImageCache, "--input-cache": s.InputCache, "--source-cache": s.SourceCache} {
 		if _, err := parseSize(size); err != nil {
 			note(fmt.Errorf("%s: %w", name, err))
 		}

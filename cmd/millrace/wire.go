@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/executors"
 	"github.com/millrace/millrace/cmd/millrace/memory"
 	"github.com/millrace/millrace/cmd/millrace/observe"
+	"github.com/millrace/millrace/cmd/millrace/sources"
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/audit"
@@ -39,6 +40,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/recipe"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/freedisk"
+	"github.com/millrace/millrace/internal/git"
 	"github.com/millrace/millrace/internal/httpapi"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/identity/builtin"
@@ -76,6 +78,7 @@ type application struct {
 	driver   *executors.Late
 	images   *images.Store
 	tools    *tool.Runner
+	sources  *sources.Store
 	scratch  string // the folder of PDFs on their way
 	account  *account.Service
 	hub      live.Hub
@@ -230,7 +233,7 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 	watched, trouble := h.observe()
 	h.engine = engine.New(engine.Options{
 		Network: s.TaskNetwork, Disk: space, TaskLog: log, FreeDisk: place.disk, Memory: h.memory,
-		Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Catalog: c,
+		Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Sources: &git.Sources{Trees: h.sources.Trees, Connections: h.db}, Catalog: c,
 		FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: time.Now},
 		Addresses:     h.db, Elsewhere: s.elsewhere(h.db), InputCache: inputs,
 		Bytes: folder.New(place.folder, h.driver), Dir: place.marks, Owner: place.host + " " + rand.Text(), Host: place.host, Scope: place.scope, AbandonAfter: place.away,

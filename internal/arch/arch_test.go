@@ -46,7 +46,7 @@ var floorOf = map[string]string{
 
 	"store": "adapters", "objects": "adapters", "payments": "adapters", "mail": "adapters", "webhook": "adapters",
 	"llm": "adapters", "papers": "adapters", "collab": "adapters", "freedisk": "adapters",
-	"metrics": "adapters", "tracing": "adapters", "remote": "adapters",
+	"metrics": "adapters", "tracing": "adapters", "remote": "adapters", "git": "adapters",
 
 	"safedial": "wire", // what everybody needs who connects to strangers
 	"socket":   "wire", // what everybody needs who has news for many
@@ -85,7 +85,7 @@ var drivers = map[string]string{
 	"github.com/go-fonts/":                   "payments",
 	"github.com/yuin/goldmark":               "httpapi",
 	"github.com/prometheus/":                 "httpapi metrics cmd",
-	"net/http":                               "httpapi client api cli cmd objects payments papers llm collab identity engine safedial tracing remote webhook",
+	"net/http":                               "httpapi client api cli cmd objects payments papers llm collab identity engine safedial tracing remote webhook git",
 	"github.com/google/go-containerregistry": "engine",
 	"go.opentelemetry.io/":                   "tracing",
 	"github.com/alecthomas/kong":             "cmd cli",
@@ -93,7 +93,8 @@ var drivers = map[string]string{
 	"github.com/lmittmann/tint":              "cmd",
 	"github.com/oapi-codegen/":               "client api",
 	"github.com/golang-jwt/jwt":              "identity",
-	"golang.org/x/crypto":                    "identity remote",
+	"golang.org/x/crypto":                    "identity remote git",
+	"github.com/go-git/":                     "git",
 	"github.com/coder/websocket":             "collab",
 	"github.com/coreos/go-oidc":              "identity",
 	"golang.org/x/oauth2":                    "identity",

@@ -25,6 +25,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/prepare"
 	"github.com/millrace/millrace/internal/engine/runinputs"
+	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
@@ -110,6 +111,7 @@ type Options struct {
 	Secrets       Secrets
 	Driver        executor.Driver
 	Images        Images                // nil: no node can have one
+	Sources       runsource.Store       // nil: no workflow can have code from elsewhere
 	FailedFolders *failedfolders.Keeper // of the folders of failed attempts; nil: nothing is kept
 	Catalog       credits.Catalog
 	Dir           string         // what this worker leaves for the next one on its machine

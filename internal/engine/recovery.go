@@ -81,6 +81,7 @@ func (r *runner) runUntilError(ctx context.Context, resumed bool) (err error) {
 			err = fmt.Errorf("%w: %v", errPanic, panicked)
 		}
 		r.images.Close() // nothing more is cached
+		r.source.Close()
 		r.e.logError(ctx, "cannot remove a run's cached inputs", r.inputFiles.Close())
 	}()
 	if err := r.lease.Check(ctx); err != nil {

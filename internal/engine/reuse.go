@@ -3,9 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"runtime"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/cachekey"
@@ -31,27 +29,18 @@ func (r *runner) computeCacheKey(ctx context.Context, t *attempt) error {
 	if err != nil {
 		return err
 	}
-	p := cachekey.Parts{"root": root, "arch": runtime.GOARCH, "interpreter": t.node.Interpreter, "command": t.node.Command}
-	task := taskenv.Task{Node: t.node.Node, Values: r.values}
-	for name, value := range t.node.Env {
-		p["env."+name] = value
-	}
-	for _, name := range task.Parameters() {
-		if text, ok := r.values.Text(name); ok {
-			p["PARAM_"+name] = text
-		}
-	}
+	p := cachekey.Of(taskenv.Task{Node: t.node.Node, Values: r.values}, root)
 	if t.secrets, err = r.secrets(ctx, t.node); err != nil {
 		return err
 	}
 	for name, s := range t.secrets {
 		p["SECRET_"+name] = s.Version
 	}
+	if err := r.source.NameIn(p, t.node.Node); err != nil {
+		return err
+	}
 	for port, list := range feeds {
 		p["input."+port] = cachekey.Contents(list, t.files)
-	}
-	for _, o := range t.node.Outputs {
-		p["output."+o.Name] = fmt.Sprintf("%s many=%t optional=%t", o.Path, o.Many, o.Optional)
 	}
 	if t.node.Scatter != nil {
 		p["ITEM"] = item

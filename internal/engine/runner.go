@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/runclock"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/engine/runinputs"
+	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -55,6 +56,7 @@ type execution struct {
 	produced   produced.Files
 	images     *runimages.Images
 	inputFiles *runinputs.Inputs
+	source     *runsource.Source
 
 	scattered int // shards of all its scatters
 	itemBytes int // of what they are scattered over
@@ -164,6 +166,7 @@ func (r *runner) load(ctx context.Context) error {
 		r.paidFor = time.Duration(held/r.run.Price) * time.Second
 	}
 	r.restore(rec)
+	r.source = runsource.Begin(r.run, r.g, r.e.Sources, r.images.Background)
 	r.restored = true
 	return nil
 }

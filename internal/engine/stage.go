@@ -93,6 +93,7 @@ func (r *runner) task(t *attempt, places executor.Places, spec *executor.Spec) t
 			task.Item = addInputs(spec, t, []string{item}, places.Inputs, ".item")[0] // no port is called that
 		}
 	}
+	task.Source = r.source.AddTo(spec, t.node.Node, places.Inputs)
 	spec.Staged = len(spec.Inputs) > 0
 	return task
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/runinputs"
+	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -23,11 +24,12 @@ func (r *runner) pickShards(ctx context.Context) (attempts []*attempt, reused bo
 		return nil, false, nil
 	}
 	r.requeueDue()
+	r.source.Record(&r.run, &r.step)
 	if r.full() {
 		return nil, false, nil
 	}
 	for _, n := range slices.Clone(r.open) {
-		for n.next() != nil && r.fits(n, n.next()) && r.imageResolved(ctx, n) {
+		for n.next() != nil && r.fits(n, n.next()) && r.imageResolved(ctx, n) && (!n.UsesSource() || r.source.Ready()) {
 			if n.next().uncached && !r.images.Fetched(n.Image) {
 				break
 			}
@@ -193,6 +195,8 @@ func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 	switch {
 	case runinputs.CodeOf(err) != "":
 		code = runinputs.CodeOf(err)
+	case runsource.IsUnavailable(err):
+		code = lifecycle.SourceUnavailable
 	case fault.Is(err, fault.KindNotFound):
 		code = lifecycle.InputMissing
 	case fault.Is(err, fault.KindUnavailable) && t.node.Image != "":

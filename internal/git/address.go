@@ -6,7 +6,7 @@ import (
 
 	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/fault"
-	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/source"
 )
 
 // Repository is one on a Git host, and who we are there.
@@ -25,7 +25,7 @@ type login struct {
 
 // Open is the repository of a source. A connection's credentials go to its own
 // host and to no other; nil is none.
-func Open(s graph.Source, c *connections.Connection, secret connections.Credentials) (Repository, error) {
+func Open(s source.Source, c *connections.Connection, secret connections.Credentials) (Repository, error) {
 	u, err := s.Address()
 	if err != nil {
 		return Repository{}, fault.Invalid("the address of the repository %s", err)
@@ -78,7 +78,7 @@ func (r Repository) submodule(address string) (Repository, error) {
 		}
 		address = u.String()
 	}
-	u, err := graph.Source{Git: address}.Address()
+	u, err := source.Source{Git: address}.Address()
 	if err != nil {
 		return Repository{}, fault.Invalid("its address %s", err)
 	}

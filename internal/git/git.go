@@ -14,6 +14,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +42,7 @@ type Limits struct {
 	File  int64         // bytes of one
 	Files int           // files, folders and links
 	Time  time.Duration // of one fetch
+	Hosts []string      // that are asked; empty: all
 }
 
 // DefaultLimits are those of the documentation.
@@ -67,6 +69,8 @@ type conversation interface {
 
 func (c *Client) talk(ctx context.Context, r Repository) (conversation, error) {
 	switch {
+	case len(c.limits.Hosts) > 0 && !slices.ContainsFunc(c.limits.Hosts, func(host string) bool { return sameHost(host, r.url) }):
+		return nil, fault.Invalid("this installation takes no code from %s: the operator allows %s", r.url.Host, strings.Join(c.limits.Hosts, ", "))
 	case r.url.Scheme == "ssh":
 		return c.ssh(ctx, r)
 	case r.url.Scheme == "http" && !c.allowPrivate:

@@ -15,7 +15,7 @@ import (
 
 	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/fault"
-	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/source"
 	"github.com/millrace/millrace/internal/engine/executor/tool"
 	"github.com/millrace/millrace/internal/engine/executor/tool/tooltest"
 	"github.com/millrace/millrace/internal/git"
@@ -51,7 +51,7 @@ func treesOf(t *testing.T, c *git.Client, most int64) *git.Trees {
 	return trees
 }
 
-func wanted(t *testing.T, s graph.Source) git.Wanted {
+func wanted(t *testing.T, s source.Source) git.Wanted {
 	t.Helper()
 	r, err := git.Open(s, nil, connections.Credentials{})
 	if err != nil {
@@ -61,7 +61,7 @@ func wanted(t *testing.T, s graph.Source) git.Wanted {
 }
 
 // fetched is the newest tree of a source.
-func fetched(t *testing.T, trees *git.Trees, s graph.Source) (git.Tree, error) {
+func fetched(t *testing.T, trees *git.Trees, s source.Source) (git.Tree, error) {
 	t.Helper()
 	w := wanted(t, s)
 	commit, err := trees.Resolve(t.Context(), w, s.Ref)
@@ -75,7 +75,7 @@ func fetched(t *testing.T, trees *git.Trees, s graph.Source) (git.Tree, error) {
 	return tree, err
 }
 
-func mustFetch(t *testing.T, trees *git.Trees, s graph.Source) git.Tree {
+func mustFetch(t *testing.T, trees *git.Trees, s source.Source) git.Tree {
 	t.Helper()
 	tree, err := fetched(t, trees, s)
 	if err != nil {
@@ -112,12 +112,12 @@ func TestATreeIsWhatWasCommitted(t *testing.T) {
 	r.Git("branch", "dev/x", first)
 	trees, address := newTrees(t, true, small, 0), r.Serve()
 	for ref, want := range map[string]string{"": "print(2)", "main": "print(2)", "v1": "print(1)", "dev/x": "print(1)", first: "print(1)", "refs/heads/main": "print(2)"} {
-		tree := mustFetch(t, trees, graph.Source{Git: address, Ref: ref})
+		tree := mustFetch(t, trees, source.Source{Git: address, Ref: ref})
 		if got := read(t, tree, "analysis/run.py"); got != want {
 			t.Errorf("at %q it is %q, want %q", ref, got, want)
 		}
 	}
-	tree := mustFetch(t, trees, graph.Source{Git: address})
+	tree := mustFetch(t, trees, source.Source{Git: address})
 	if got := read(t, tree, "analysis/-rf") + read(t, tree, "analysis/link"); got != "harmlessread me" {
 		t.Errorf("got %q", got)
 	}
@@ -127,10 +127,10 @@ func TestATreeIsWhatWasCommitted(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(tree.Folder, ".git")); !os.IsNotExist(err) {
 		t.Errorf("there is a folder of git: %v", err)
 	}
-	if _, err := fetched(t, trees, graph.Source{Git: address, Ref: "v2"}); !fault.Is(err, fault.KindInvalid) {
+	if _, err := fetched(t, trees, source.Source{Git: address, Ref: "v2"}); !fault.Is(err, fault.KindInvalid) {
 		t.Errorf("a tag that is not there: %v", err)
 	}
-	if _, err := fetched(t, trees, graph.Source{Git: address, Ref: strings.Repeat("ab", 20)}); !fault.Is(err, fault.KindInvalid) {
+	if _, err := fetched(t, trees, source.Source{Git: address, Ref: strings.Repeat("ab", 20)}); !fault.Is(err, fault.KindInvalid) {
 		t.Errorf("a commit that is not there: %v", err)
 	}
 }
@@ -142,21 +142,21 @@ func TestAFolderOfARepositoryHasAHashOfItsOwn(t *testing.T) {
 	r.Write("b/x", "1")
 	r.Commit()
 	trees, address := newTrees(t, true, small, 0), r.Serve()
-	a := mustFetch(t, trees, graph.Source{Git: address, Path: "a"})
+	a := mustFetch(t, trees, source.Source{Git: address, Path: "a"})
 	if read(t, a, "x") != "1" {
 		t.Error("the folder is not at the top")
 	}
 	r.Write("b/x", "2")
 	r.Commit()
-	if again := mustFetch(t, trees, graph.Source{Git: address, Path: "a"}); again.Hash != a.Hash {
+	if again := mustFetch(t, trees, source.Source{Git: address, Path: "a"}); again.Hash != a.Hash {
 		t.Error("a change elsewhere changes the hash")
 	}
 	r.Write("a/x", "2")
 	r.Commit()
-	if again := mustFetch(t, trees, graph.Source{Git: address, Path: "a"}); again.Hash == a.Hash {
+	if again := mustFetch(t, trees, source.Source{Git: address, Path: "a"}); again.Hash == a.Hash {
 		t.Error("a change does not change the hash")
 	}
-	if _, err := fetched(t, trees, graph.Source{Git: address, Path: "c"}); !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "no folder c") {
+	if _, err := fetched(t, trees, source.Source{Git: address, Path: "c"}); !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "no folder c") {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }
@@ -171,14 +171,14 @@ func TestATreeThatIsHereNeedsNoHost(t *testing.T) {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { asked++; h.ServeHTTP(w, req) })
 	})
 	trees := newTrees(t, true, small, 0)
-	mustFetch(t, trees, graph.Source{Git: address, Ref: commit})
+	mustFetch(t, trees, source.Source{Git: address, Ref: commit})
 	before := asked
-	mustFetch(t, trees, graph.Source{Git: address, Ref: commit})
+	mustFetch(t, trees, source.Source{Git: address, Ref: commit})
 	if asked != before {
 		t.Errorf("it was asked %d times more", asked-before)
 	}
 	// What one team has fetched is not for others.
-	w := wanted(t, graph.Source{Git: address})
+	w := wanted(t, source.Source{Git: address})
 	w.Team = "team_2"
 	tree, err := trees.Tree(t.Context(), w, commit)
 	if err != nil || asked == before {
@@ -268,7 +268,7 @@ func TestHostileTreesAreRefused(t *testing.T) {
 			address := r.Serve()
 			client := git.New(true, small)
 			client.ReachOnly(strings.Split(address, "/")[2])
-			_, err := fetched(t, treesOf(t, client, 0), graph.Source{Git: address, Submodules: true})
+			_, err := fetched(t, treesOf(t, client, 0), source.Source{Git: address, Submodules: true})
 			if err == nil || fault.KindOf(err) == fault.KindInternal || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want something with %q", err, tt.want)
 			}
@@ -282,7 +282,7 @@ func TestALargeFileIsRefusedByAHostThatFiltersNothing(t *testing.T) {
 	r.Git("config", "uploadpack.allowFilter", "false")
 	r.Write("big", strings.Repeat("0", 1<<20+1))
 	r.Commit()
-	_, err := fetched(t, newTrees(t, true, small, 0), graph.Source{Git: r.Serve()})
+	_, err := fetched(t, newTrees(t, true, small, 0), source.Source{Git: r.Serve()})
 	if !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "larger than 1 MB") {
 		t.Errorf("got %v", err)
 	}
@@ -299,15 +299,15 @@ func TestSubmodulesComeWhenAskedFor(t *testing.T) {
 	outer.Git("update-index", "--add", "--cacheinfo", "160000,"+commit+",lib/tools")
 	outer.Git("commit", "-q", "-m", "with tools")
 	trees, address := newTrees(t, true, small, 0), outer.Serve()
-	with := mustFetch(t, trees, graph.Source{Git: address, Submodules: true})
+	with := mustFetch(t, trees, source.Source{Git: address, Submodules: true})
 	if got := read(t, with, "lib/tools/tool.py"); got != "tool" {
 		t.Errorf("got %q", got)
 	}
-	below := mustFetch(t, trees, graph.Source{Git: address, Submodules: true, Path: "lib"})
+	below := mustFetch(t, trees, source.Source{Git: address, Submodules: true, Path: "lib"})
 	if got := read(t, below, "tools/tool.py"); got != "tool" {
 		t.Errorf("got %q", got)
 	}
-	without := mustFetch(t, trees, graph.Source{Git: address})
+	without := mustFetch(t, trees, source.Source{Git: address})
 	if left, err := os.ReadDir(filepath.Join(without.Folder, "lib/tools")); err != nil || len(left) != 0 {
 		t.Errorf("unasked there is %v: %v", left, err)
 	}
@@ -323,7 +323,7 @@ func TestBehind(t *testing.T) {
 		r.Commit()
 	}
 	latest := r.Git("rev-parse", "HEAD")
-	trees, w := newTrees(t, true, small, 0), wanted(t, graph.Source{Git: r.Serve()})
+	trees, w := newTrees(t, true, small, 0), wanted(t, source.Source{Git: r.Serve()})
 	if n, err := trees.Behind(t.Context(), w, first, latest); err != nil || n != 3 {
 		t.Errorf("it is %d behind: %v", n, err)
 	}
@@ -340,12 +340,12 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	trees := newTrees(t, false, small, 0)
 	for _, address := range []string{"https://127.0.0.1:1/x", "https://[::1]/x", "https://169.254.169.254/x", "https://10.0.0.1/x"} {
-		_, err := fetched(t, trees, graph.Source{Git: address})
+		_, err := fetched(t, trees, source.Source{Git: address})
 		if !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "not on the public internet") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	if _, err := fetched(t, trees, graph.Source{Git: "http://example.org/x"}); !fault.Is(err, fault.KindInvalid) {
+	if _, err := fetched(t, trees, source.Source{Git: "http://example.org/x"}); !fault.Is(err, fault.KindInvalid) {
 		t.Errorf("without TLS: %v", err)
 	}
 }
@@ -372,7 +372,7 @@ func TestCredentialsGoToTheirHostAlone(t *testing.T) {
 			h.ServeHTTP(w, req)
 		})
 	})
-	trees, source := newTrees(t, true, small, 0), graph.Source{Git: address}
+	trees, source := newTrees(t, true, small, 0), source.Source{Git: address}
 	if _, err := fetched(t, trees, source); !fault.Is(err, fault.KindInvalid) || !strings.Contains(err.Error(), "name a connection") {
 		t.Errorf("without credentials: %v", err)
 	}
@@ -426,7 +426,7 @@ func TestWhatIsNoRepositoryIsSaidSo(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(answer)
 			t.Cleanup(server.Close)
-			_, err := fetched(t, newTrees(t, true, small, 0), graph.Source{Git: server.URL + "/x"})
+			_, err := fetched(t, newTrees(t, true, small, 0), source.Source{Git: server.URL + "/x"})
 			if err == nil || fault.KindOf(err) == fault.KindInternal {
 				t.Errorf("got %v", err)
 			}
@@ -458,7 +458,7 @@ func TestTheCacheForgetsWhatIsNotUsed(t *testing.T) {
 	var folders []string
 	for i := range 4 {
 		r.Write("x", strings.Repeat(fmt.Sprint(i), 1000))
-		w := wanted(t, graph.Source{Git: address})
+		w := wanted(t, source.Source{Git: address})
 		tree, err := trees.Tree(t.Context(), w, r.Commit())
 		if err != nil {
 			t.Fatal(err)

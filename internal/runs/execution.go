@@ -139,8 +139,9 @@ type Step struct {
 	Logs     []LogPiece
 	LogMoves []LogMove
 	Events   []Event
-	Done     int // nodes that have ended
-	Progress int // percent
+	Commit   string // of the run's code, when it becomes known
+	Done     int    // nodes that have ended
+	Progress int    // percent
 
 	Billed      time.Duration // as of a Run
 	BilledSince time.Time
@@ -148,7 +149,7 @@ type Step struct {
 
 // Empty reports whether there is nothing to write.
 func (s Step) Empty() bool {
-	return len(s.Nodes)+len(s.Attempts)+len(s.Outputs)+len(s.Logs)+len(s.LogMoves)+len(s.Events) == 0
+	return len(s.Nodes)+len(s.Attempts)+len(s.Outputs)+len(s.Logs)+len(s.LogMoves)+len(s.Events)+len(s.Commit) == 0
 }
 
 // LogSize is how much text is added to the run's log.

@@ -86,7 +86,7 @@ func (s *Service) useCurrent(ctx context.Context, r *Run, in *New) error {
 	if err != nil {
 		return err
 	}
-	r.WorkflowName, r.Revision, r.Definition = src.Name, src.Revision, src.Definition
+	r.WorkflowName, r.Revision, r.Definition, r.Commit = src.Name, src.Revision, src.Definition, ""
 	for name := range in.Inputs {
 		if _, asked := now.Inputs[name]; !asked {
 			delete(in.Inputs, name)

@@ -66,6 +66,7 @@ type Run struct {
 	Invite          ids.Invite // the link that a guest came by
 	Traceparent     string     // the span of the request that it came of; empty without tracing
 	RetryOf         ids.Run
+	Commit          string    // of the code that its commands use; empty: none, or not known yet
 	Sweep           ids.Sweep // that it was started with
 	Status          lifecycle.Status
 	ErrorCode       lifecycle.ErrorCode

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/graph/guarded"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs/admission"
@@ -190,22 +191,25 @@ func checkGiven(g *graph.Graph, r *Run, in New) (givenInputs, error) {
 
 // checkSecrets refuses a run whose commands would not get the secrets they
 // name.
-func (s *Service) checkSecrets(ctx context.Context, r *Run, g *graph.Graph, guarded bool) error {
+func (s *Service) checkSecrets(ctx context.Context, r *Run, g *graph.Graph, untrusted bool) error {
 	var names []string
 	for _, n := range g.Order() {
 		names = append(names, n.Secrets...)
 	}
+	if untrusted && g.Source != nil && g.Source.Connection != "" {
+		return fault.Forbidden("this workflow's code comes by a connection of the team, and your link does not allow that: ask whoever sent it").WithCode("secrets_not_allowed")
+	}
 	if len(names) == 0 {
 		return nil
 	}
-	if guarded {
+	if untrusted {
 		return fault.Forbidden("this workflow uses the team's secrets, and your link does not allow that: ask whoever sent it").WithCode("secrets_not_allowed")
 	}
 	missing, err := s.submit.MissingSecrets(ctx, r.Team, names)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	wrong := graph.UnknownSecrets(r.Definition, func(name string) bool { return !slices.Contains(missing, name) })
+	wrong := guarded.UnknownSecrets(r.Definition, func(name string) bool { return !slices.Contains(missing, name) })
 	return fault.Problems(wrong, "the workflow cannot run yet: %s", wrong[0].Message).WithCode("incomplete_workflow")
 }
 

@@ -52,6 +52,19 @@ func (db *DB) OpenConnection(ctx context.Context, team ids.Team, id ids.Connecti
 	return c, secret, json.Unmarshal(text, &secret)
 }
 
+// ConnectionOf is the connection that a run's code comes by. A guest's run gets
+// none unless its link allows it.
+func (db *DB) ConnectionOf(ctx context.Context, run ids.Run, id ids.Connection) (c connections.Connection, secret connections.Credentials, err error) {
+	team, err := db.teamOfTrusted(ctx, run)
+	if err == nil {
+		c, secret, err = db.OpenConnection(ctx, team, id)
+	}
+	if fault.Is(err, fault.KindNotFound) {
+		err = fault.Invalid("the team has no connection %s any more", id)
+	}
+	return c, secret, err
+}
+
 // AddConnection keeps one, its credentials sealed.
 func (db *DB) AddConnection(ctx context.Context, c connections.Connection, secret connections.Credentials, most int) (connections.Connection, error) {
 	audit.On(ctx, c.ID)

@@ -37,6 +37,11 @@ func (db *DB) Advance(ctx context.Context, id ids.Run, fence int64, s runs.Step,
 // writeStep writes what a step says, for a run whose row has counted its events
 // and its logs already.
 func (db *DB) writeStep(ctx context.Context, r runs.Run, s runs.Step, now time.Time) error {
+	if s.Commit != "" {
+		if _, err := db.changed(ctx, `UPDATE runs SET source_commit = $1 WHERE id = $2`, s.Commit, r.ID); err != nil {
+			return err
+		}
+	}
 	if err := db.saveNodes(ctx, r.ID, s.Nodes); err != nil {
 		return err
 	}

@@ -107,17 +107,9 @@ const usedEvery = time.Minute
 // SecretsOf are the values that a node of a run gets. A guest's run gets none
 // unless its link allows it, whatever was checked when it started.
 func (db *DB) SecretsOf(ctx context.Context, id ids.Run, names []string, now time.Time) (map[string]runs.Secret, error) {
-	var team ids.Team
-	var invite string
-	var allowed bool
-	err := db.q.QueryRowContext(ctx, `
-		SELECT r.team_id, r.invite_id, COALESCE(i.allow_secrets, FALSE)
-		FROM runs r LEFT JOIN share_invites i ON i.id = r.invite_id WHERE r.id = $1`, id).Scan((*string)(&team), &invite, &allowed)
+	team, err := db.teamOfTrusted(ctx, id)
 	if err != nil {
-		return nil, db.asFault(err, "run")
-	}
-	if invite != "" && !allowed {
-		return nil, fault.Invalid("it uses secrets, and the share link that started the run does not allow that")
+		return nil, err
 	}
 	found := map[string]runs.Secret{}
 	var stale []string
@@ -144,6 +136,19 @@ func (db *DB) SecretsOf(ctx context.Context, id ids.Run, names []string, now tim
 		}
 	}
 	return found, db.noteUsed(ctx, team, stale, now)
+}
+
+// teamOfTrusted is the team of a run that may have what is secret.
+func (db *DB) teamOfTrusted(ctx context.Context, id ids.Run) (team ids.Team, err error) {
+	var invite string
+	var allowed bool
+	err = db.q.QueryRowContext(ctx, `
+		SELECT r.team_id, r.invite_id, COALESCE(i.allow_secrets, FALSE)
+		FROM runs r LEFT JOIN share_invites i ON i.id = r.invite_id WHERE r.id = $1`, id).Scan((*string)(&team), &invite, &allowed)
+	if err == nil && invite != "" && !allowed {
+		err = fault.Invalid("it uses secrets or connections, and the share link that started the run does not allow that")
+	}
+	return team, db.asFault(err, "run")
 }
 
 func (db *DB) noteUsed(ctx context.Context, team ids.Team, names []string, now time.Time) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/graph/guarded"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/tags"
 )
@@ -229,7 +230,7 @@ func (s *Service) Validate(ctx context.Context, caller access.Caller, definition
 // they are found when somebody looks and not kept with the definition.
 func (s *Service) unknownSecrets(ctx context.Context, team ids.Team, definition []byte) ([]graph.Problem, error) {
 	var names []string
-	all := graph.UnknownSecrets(definition, func(name string) bool {
+	all := guarded.UnknownSecrets(definition, func(name string) bool {
 		names = append(names, name)
 		return false
 	})
@@ -237,7 +238,7 @@ func (s *Service) unknownSecrets(ctx context.Context, team ids.Team, definition 
 		return nil, nil
 	}
 	missing, err := s.stores.Secrets.MissingSecrets(ctx, team, names)
-	return graph.UnknownSecrets(definition, func(name string) bool { return !slices.Contains(missing, name) }), err
+	return guarded.UnknownSecrets(definition, func(name string) bool { return !slices.Contains(missing, name) }), err
 }
 
 // looked adds to a workflow's problems those that depend on the team.

@@ -1,5 +1,7 @@
 package graph
 
+import "github.com/millrace/millrace/internal/domain/spelling"
+
 // at is the edge's place in the definition.
 func (e *Edge) at() *where { return (*where)(nil).field("edges").item(e.Index) }
 
@@ -115,7 +117,7 @@ func (c *checker) joins(e *Edge) bool {
 	}
 	if _, ok := e.source.Output(e.SourceHandle); !ok {
 		c.p.add(e.at().field("sourceHandle"), "node `%s` has no output `%s`%s",
-			short(e.Source), short(e.SourceHandle), meant(e.SourceHandle, e.source.outputNames()))
+			short(e.Source), short(e.SourceHandle), spelling.DidYouMean(e.SourceHandle, e.source.outputNames()))
 	}
 	return true
 }

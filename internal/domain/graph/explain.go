@@ -8,6 +8,8 @@ import (
 	"github.com/google/cel-go/common"
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/millrace/millrace/internal/domain/spelling"
 )
 
 // explain turns what CEL reports into sentences for the author. Parsed is nil
@@ -121,7 +123,7 @@ func undefined(g *Graph, owner, field string) string {
 	case strings.HasPrefix(owner, "nodes."):
 		return what + "; write `" + short(owner) + ".outputs.<port>`"
 	}
-	return what + meant(field, known)
+	return what + spelling.DidYouMean(field, known)
 }
 
 func typeWord(t *types.Type) string { return "of type " + cel.FormatCELType(t) }

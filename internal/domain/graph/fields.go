@@ -3,6 +3,8 @@ package graph
 import (
 	"strconv"
 	"strings"
+
+	"github.com/millrace/millrace/internal/domain/spelling"
 )
 
 const maxName = 63
@@ -35,7 +37,7 @@ func kept(name string) bool { return name == "ui" || strings.HasPrefix(name, "x-
 // unknown notes a field that is not one of the known, unless it is kept.
 func (c *checker) unknown(f *value, in *where, known []string) {
 	if !kept(f.name) {
-		c.p.add(at(f, in), "unknown field `%s`%s", short(f.name), meant(f.name, known))
+		c.p.add(at(f, in), "unknown field `%s`%s", short(f.name), spelling.DidYouMean(f.name, known))
 	}
 }
 

@@ -9,17 +9,19 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/millrace/millrace/internal/domain/source"
 )
 
 // Graph is one definition. It is never changed after it was made, so it may be
 // shared.
 type Graph struct {
-	Source     *Source     // the code of its commands; nil: none
-	Parameters []Parameter // by name
-	Inputs     []Input     // by name
-	Nodes      []*Node     // as written
-	Edges      []*Edge     // as written, without those that lead nowhere
-	Outputs    []Output    // by name
+	Source     *source.Source // the code of its commands; nil: none
+	Parameters []Parameter    // by name
+	Inputs     []Input        // by name
+	Nodes      []*Node        // as written
+	Edges      []*Edge        // as written, without those that lead nowhere
+	Outputs    []Output       // by name
 
 	root        value
 	size        int // in bytes, as it was written

@@ -3,6 +3,8 @@ package graph
 import (
 	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/internal/domain/spelling"
 )
 
 // Parse reads a definition as strictly as saving one does. malformed holds
@@ -174,7 +176,7 @@ func (c *checker) references() {
 		for _, port := range n.Inputs {
 			if _, ok := c.g.Input(port.From); port.From != "" && !ok {
 				c.p.add(n.at().field("inputs").field(port.Name).field("from"),
-					"the workflow has no input `%s`%s", port.From, meant(port.From, inputs))
+					"the workflow has no input `%s`%s", port.From, spelling.DidYouMean(port.From, inputs))
 			}
 		}
 	}
@@ -186,7 +188,7 @@ func (c *checker) references() {
 		if n, ok := c.g.byID[out.Node]; !ok {
 			c.p.add(from, "there is no node `%s`", out.Node)
 		} else if _, ok := n.Output(out.Port); !ok {
-			c.p.add(from, "node `%s` has no output `%s`%s", out.Node, out.Port, meant(out.Port, n.outputNames()))
+			c.p.add(from, "node `%s` has no output `%s`%s", out.Node, out.Port, spelling.DidYouMean(out.Port, n.outputNames()))
 		}
 	}
 }

@@ -1,11 +1,6 @@
 package graph
 
-import (
-	"bytes"
-	"encoding/json"
-	"slices"
-	"strconv"
-)
+import "slices"
 
 // maxSecrets is how many secrets a node may name.
 const maxSecrets = 20
@@ -39,30 +34,3 @@ func (c *checker) secrets(v *value, in *where) []string {
 // ValidName reports whether a text may be the name of something that a
 // definition can name.
 func ValidName(s string) bool { return validName(s) }
-
-// NamesSecrets reports whether a definition names any secret. It may say so of
-// one that does not.
-func NamesSecrets(definition []byte) bool { return bytes.Contains(definition, []byte(`"secrets"`)) }
-
-// UnknownSecrets lists where a definition names secrets that are not there.
-func UnknownSecrets(definition []byte, known func(name string) bool) (list []Problem) {
-	var d struct {
-		Nodes []struct {
-			Secrets []string `json:"secrets"`
-		} `json:"nodes"`
-	}
-	if !NamesSecrets(definition) || json.Unmarshal(definition, &d) != nil {
-		return nil
-	}
-	for i, n := range d.Nodes {
-		for j, name := range n.Secrets {
-			if !known(name) && len(list) < maxProblems {
-				list = append(list, Problem{
-					Path:    "nodes[" + strconv.Itoa(i) + "].secrets[" + strconv.Itoa(j) + "]",
-					Message: "the team has no secret `" + short(name) + "`: an admin can add it under Secrets",
-				})
-			}
-		}
-	}
-	return list
-}

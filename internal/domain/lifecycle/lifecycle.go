@@ -76,16 +76,17 @@ type ErrorCode string
 // The codes. The workflow answers for those up to disk_full, the
 // platform for the others.
 const (
-	NodeFailedCode   ErrorCode = "node_failed"
-	OutOfMemory      ErrorCode = "oom"
-	NodeTimeout      ErrorCode = "node_timeout"
-	ImageUnavailable ErrorCode = "image_unavailable"
-	InputMissing     ErrorCode = "input_missing"
-	OutputMissing    ErrorCode = "output_missing"
-	OutputMismatch   ErrorCode = "output_mismatch"
-	InputUnreachable ErrorCode = "input_unreachable"
-	InputChanged     ErrorCode = "input_changed"
-	DiskFull         ErrorCode = "disk_full"
+	NodeFailedCode    ErrorCode = "node_failed"
+	OutOfMemory       ErrorCode = "oom"
+	NodeTimeout       ErrorCode = "node_timeout"
+	ImageUnavailable  ErrorCode = "image_unavailable"
+	SourceUnavailable ErrorCode = "source_unavailable"
+	InputMissing      ErrorCode = "input_missing"
+	OutputMissing     ErrorCode = "output_missing"
+	OutputMismatch    ErrorCode = "output_mismatch"
+	InputUnreachable  ErrorCode = "input_unreachable"
+	InputChanged      ErrorCode = "input_changed"
+	DiskFull          ErrorCode = "disk_full"
 
 	WorkerLost       ErrorCode = "worker_lost"
 	PlanTimeLimit    ErrorCode = "plan_time_limit"

@@ -8,15 +8,35 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/internal/engine/taskenv"
 	"github.com/millrace/millrace/internal/files"
 )
 
 // Parts are what a task is computed from, by name. The same parts give the
 // same result; that is the author's promise with `cache`.
 type Parts map[string]string
+
+// Of are the parts that a definition and the parameters of its run say; root is
+// what the command finds around it.
+func Of(t taskenv.Task, root string) Parts {
+	p := Parts{"root": root, "arch": runtime.GOARCH, "interpreter": t.Node.Interpreter, "command": t.Node.Command}
+	for name, value := range t.Node.Env {
+		p["env."+name] = value
+	}
+	for _, name := range t.Parameters() {
+		if text, ok := t.Values.Text(name); ok {
+			p["PARAM_"+name] = text
+		}
+	}
+	for _, o := range t.Node.Outputs {
+		p["output."+o.Name] = fmt.Sprintf("%s many=%t optional=%t", o.Path, o.Many, o.Optional)
+	}
+	return p
+}
 
 // Unknown stands for a file that nobody has hashed yet.
 const Unknown = "?"
@@ -94,6 +114,8 @@ func difference(name string, was, is Parts) string {
 	switch {
 	case name == "command", name == "interpreter":
 		return "the " + name + " has changed"
+	case name == "source":
+		return "the code at `SOURCE_DIR` has changed"
 	case name == "root":
 		return fmt.Sprintf("the image or system was %s, is %s", before, after)
 	case port != name:

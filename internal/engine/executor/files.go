@@ -10,6 +10,7 @@ type Input struct {
 	Path   string `json:"path"`             // below the folder of inputs, such as reads/0/a.fq
 	Object string `json:"object,omitempty"` // the key of what it holds; empty: Text
 	Text   []byte `json:"text,omitempty"`
+	Folder string `json:"folder,omitempty"` // on this machine, with files that nobody changes; Path is a folder, too
 }
 
 // Fetch puts an object into a new file that a command may read, and must not

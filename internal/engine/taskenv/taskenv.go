@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/source"
 )
 
 // Task is one shard of one node, ready to be tried.
@@ -35,6 +36,7 @@ type Task struct {
 	Progress string            // the file that the command may write its progress into
 	Staged   bool              // something was put where the command finds it
 	Secrets  map[string]string // by name
+	Source   string            // the folder of the workflow's code; empty: it sees none
 }
 
 var parameterName = regexp.MustCompile(`PARAM_([A-Za-z_][A-Za-z0-9_]*)`)
@@ -65,6 +67,9 @@ func (t Task) Environment() map[string]string {
 	}
 	if t.Shard {
 		env["ITEM"], env["ITEM_INDEX"] = t.Item, strconv.Itoa(t.Index)
+	}
+	if t.Source != "" {
+		env[source.Variable] = t.Source
 	}
 	for name, value := range t.Secrets {
 		env["SECRET_"+name] = value

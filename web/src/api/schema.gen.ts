@@ -3184,6 +3184,7 @@ export interface components {
              * @constant
              */
             version: 1;
+            source?: components["schemas"]["Source"];
             parameters?: {
                 [key: string]: components["schemas"]["Parameter"];
             };
@@ -3197,6 +3198,25 @@ export interface components {
                 [key: string]: components["schemas"]["GraphOutput"];
             };
             /** @description What the editor keeps for itself. */
+            ui?: unknown;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description Code from Git. Commands that mention `SOURCE_DIR` find it there, as it is at the commit that the run records. */
+        Source: {
+            /** @description Where the repository is: `https://…` or, with a connection, `ssh://…`. */
+            git?: string;
+            /** @description A branch, a tag or a commit. Default: the default branch. */
+            ref?: string;
+            /** @description The folder that commands see. Default: all of it. */
+            path?: string;
+            /** @description The connection whose credentials are used. */
+            connection?: string;
+            /**
+             * @description Whether repositories that it names come along.
+             * @default false
+             */
+            submodules: boolean;
             ui?: unknown;
         } & {
             [key: string]: unknown;
@@ -3555,6 +3575,8 @@ export interface components {
         };
         RunRow: {
             id: string;
+            /** @description Of the code that its commands use, once it is known. */
+            commit: string | null;
             /** @description The sweep that it belongs to. */
             sweepId: string | null;
             /**
@@ -3573,7 +3595,7 @@ export interface components {
             progressPercent: number;
             compute: components["schemas"]["Compute"];
             startedBy: components["schemas"]["StartedBy"];
-            /** @description One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`. */
+            /** @description One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`. */
             errorCode: string | null;
             /** @description Names the node and the cause. */
             errorMessage: string | null;

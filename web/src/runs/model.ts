@@ -71,6 +71,7 @@ const advice: Record<string, string> = {
   node_failed: "Check the last lines of the log, edit the step, and run it again.",
   oom: "It needed more memory than it had. Give the step more, or choose a larger size for the run.",
   node_timeout: "It took longer than its time limit. Raise the limit of the step, or give it less to do.",
+  source_unavailable: "Its code couldn't be fetched from Git. Check the address, the branch and the connection.",
   image_unavailable: "Its container image couldn't be pulled. Check the name and tag, and that the registry is public.",
   input_missing: "A file it needs was deleted. Upload it again, or choose another one.",
   output_missing: "The command succeeded but didn't create a declared output. Check the output's path.",

@@ -809,6 +809,37 @@ class Name(RootModel[str]):
     """
 
 
+class Source(Model):
+    """
+    Code from Git. Commands that mention `SOURCE_DIR` find it there, as it is at the commit that the run records.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    git: Annotated[str | None, Field(max_length=2000)] = None
+    """
+    Where the repository is: `https://…` or, with a connection, `ssh://…`.
+    """
+    ref: Annotated[str | None, Field(max_length=250)] = None
+    """
+    A branch, a tag or a commit. Default: the default branch.
+    """
+    path: Annotated[str | None, Field(max_length=1000)] = None
+    """
+    The folder that commands see. Default: all of it.
+    """
+    connection: Annotated[str | None, Field(max_length=63)] = None
+    """
+    The connection whose credentials are used.
+    """
+    submodules: bool | None = False
+    """
+    Whether repositories that it names come along.
+    """
+    ui: Any | None = None
+
+
 class Parameter(Model):
     """
     A value given at start. It is a JSON Schema; without a default it is required. Commands see it as `PARAM_<name>`.
@@ -2745,6 +2776,10 @@ class RunRow(Model):
         extra='allow',
     )
     id: str
+    commit: str | None
+    """
+    Of the code that its commands use, once it is known.
+    """
     sweep_id: Annotated[str | None, Field(alias='sweepId')]
     """
     The sweep that it belongs to.
@@ -2771,7 +2806,7 @@ class RunRow(Model):
     started_by: Annotated[StartedBy, Field(alias='startedBy')]
     error_code: Annotated[str | None, Field(alias='errorCode')]
     """
-    One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
+    One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
     """
     error_message: Annotated[str | None, Field(alias='errorMessage')]
     """
@@ -3284,6 +3319,7 @@ class Definition(Model):
         extra='allow',
     )
     version: Literal[1] = 1
+    source: Source | None = None
     parameters: Annotated[
         dict[Annotated[str, StringConstraints(pattern=r'^[A-Za-z_][A-Za-z0-9_]{0,62}$')], Parameter] | None,
         Field(max_length=500),

@@ -42,15 +42,22 @@ func (f *Files) Stage(ctx context.Context, s executor.Spec, fetch executor.Fetch
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		if err := put(ctx, in, file, fetch); err != nil {
+		if err := f.put(ctx, in, file, fetch); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func put(ctx context.Context, in executor.Input, file string, fetch executor.Fetch) error {
-	if in.Object == "" {
+func (f *Files) put(ctx context.Context, in executor.Input, file string, fetch executor.Fetch) error {
+	switch {
+	case in.Folder != "":
+		caps, err := f.driver.Capabilities(ctx)
+		if err != nil {
+			return err
+		}
+		return copyFolder(ctx, in.Folder, file, caps.InputsReadOnly)
+	case in.Object == "":
 		return os.WriteFile(file, in.Text, 0o644)
 	}
 	return fetch(ctx, in.Object, file)

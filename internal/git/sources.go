@@ -1,0 +1,93 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/millrace/millrace/internal/connections"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/source"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// Connections knows those of teams.
+type Connections interface {
+	// ConnectionOf is the connection that a run's code comes by. One that the run
+	// cannot have is fault.KindInvalid.
+	ConnectionOf(ctx context.Context, run ids.Run, id ids.Connection) (connections.Connection, connections.Credentials, error)
+}
+
+// Sources brings the code of runs.
+type Sources struct {
+	Trees       *Trees
+	Connections Connections
+	Pause       time.Duration // before a host that did not answer is asked again; 0: 2 s
+}
+
+const tries = 3
+
+// Resolve finds the commit that a source stands for now.
+func (s *Sources) Resolve(ctx context.Context, r runs.Run, from source.Source) (commit string, err error) {
+	err = s.again(ctx, r, from, func(w Wanted) error {
+		commit, err = s.Trees.Resolve(ctx, w, from.Ref)
+		return err
+	})
+	return commit, err
+}
+
+// Tree is a folder with the files of a commit, and their hash.
+func (s *Sources) Tree(ctx context.Context, r runs.Run, from source.Source, commit string) (folder, hash string, release func(), err error) {
+	var tree Tree
+	err = s.again(ctx, r, from, func(w Wanted) error {
+		tree, err = s.Trees.Tree(ctx, w, commit)
+		return err
+	})
+	return tree.Folder, tree.Hash, tree.Release, err
+}
+
+// again tries something several times while its host cannot be reached. What is
+// wrong then is the repository's doing, unless nobody foresaw it.
+func (s *Sources) again(ctx context.Context, r runs.Run, from source.Source, do func(Wanted) error) error {
+	w, err := s.wanted(ctx, r, from)
+	pause := s.Pause
+	if pause == 0 {
+		pause = 2 * time.Second
+	}
+	for n := 1; err == nil; n++ {
+		if err = do(w); err == nil {
+			return nil
+		}
+		if known, ok := errors.AsType[*fault.Error](err); !ok || known.Kind != fault.KindUnavailable || known.Code != "" || n == tries {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+			err, pause = nil, 4*pause
+		}
+	}
+	known, ok := errors.AsType[*fault.Error](err)
+	if !ok || known.Code != "" || known.Kind == fault.KindInternal {
+		return err
+	}
+	return fault.Invalid("its code cannot be had: %s", known.Message).WithCode("source_unavailable").WithCause(known.Cause)
+}
+
+func (s *Sources) wanted(ctx context.Context, r runs.Run, from source.Source) (Wanted, error) {
+	w := Wanted{Team: r.Team, Path: from.Path, Submodules: from.Submodules}
+	var c *connections.Connection
+	var secret connections.Credentials
+	if from.Connection != "" {
+		found, opened, err := s.Connections.ConnectionOf(ctx, r.ID, ids.Connection(from.Connection))
+		if err != nil {
+			return w, err
+		}
+		c, secret = &found, opened
+	}
+	var err error
+	w.Repository, err = Open(from, c, secret)
+	return w, err
+}
