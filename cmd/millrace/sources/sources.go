@@ -59,7 +59,9 @@ func Open(c Config) (*Store, error) {
 }
 
 // Clean makes room, and clears away what a server that was killed has left.
-func (s *Store) Clean(ctx context.Context) error { return errors.Join(s.Trees.Clean(), s.packs.Recover(ctx)) }
+func (s *Store) Clean(ctx context.Context) error {
+	return errors.Join(s.Trees.Clean(), s.packs.Recover(ctx))
+}
 
 // Close ends what reads strangers' files.
 func (s *Store) Close() error { return s.packs.Close() }
