@@ -48,6 +48,10 @@ POST /api/files/uploads
 GET DELETE /api/files/uploads/{id}
 POST /api/files/uploads/{id}/parts
 POST /api/files/uploads/{id}/complete
+POST /api/reported-runs
+GET /api/reported-runs/{id}
+POST /api/reported-runs/{id}/events
+GET /api/reported-runs/{id}/tasks/{task}
 GET POST /api/connections
 DELETE /api/connections/{id}
 POST /api/connections/{id}/test

@@ -269,6 +269,57 @@ func (e RegisteredClientTokenEndpointAuthMethod) Valid() bool {
 	}
 }
 
+// Defines values for ReportedFinishStatus.
+const (
+	ReportedFinishStatusCancelled ReportedFinishStatus = "cancelled"
+	ReportedFinishStatusCompleted ReportedFinishStatus = "completed"
+	ReportedFinishStatusFailed    ReportedFinishStatus = "failed"
+)
+
+// Valid indicates whether the value is a known member of the ReportedFinishStatus enum.
+func (e ReportedFinishStatus) Valid() bool {
+	switch e {
+	case ReportedFinishStatusCancelled:
+		return true
+	case ReportedFinishStatusCompleted:
+		return true
+	case ReportedFinishStatusFailed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReportedTaskStatus.
+const (
+	ReportedTaskStatusCached    ReportedTaskStatus = "cached"
+	ReportedTaskStatusCancelled ReportedTaskStatus = "cancelled"
+	ReportedTaskStatusFailed    ReportedTaskStatus = "failed"
+	ReportedTaskStatusQueued    ReportedTaskStatus = "queued"
+	ReportedTaskStatusRunning   ReportedTaskStatus = "running"
+	ReportedTaskStatusSucceeded ReportedTaskStatus = "succeeded"
+)
+
+// Valid indicates whether the value is a known member of the ReportedTaskStatus enum.
+func (e ReportedTaskStatus) Valid() bool {
+	switch e {
+	case ReportedTaskStatusCached:
+		return true
+	case ReportedTaskStatusCancelled:
+		return true
+	case ReportedTaskStatusFailed:
+		return true
+	case ReportedTaskStatusQueued:
+		return true
+	case ReportedTaskStatusRunning:
+		return true
+	case ReportedTaskStatusSucceeded:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ResourceProfile.
 const (
 	ResourceProfileGpu ResourceProfile = "gpu"
@@ -379,10 +430,11 @@ func (e RunStatus) Valid() bool {
 
 // Defines values for Scope.
 const (
-	ScopeAdmin Scope = "admin"
-	ScopeRead  Scope = "read"
-	ScopeRun   Scope = "run"
-	ScopeWrite Scope = "write"
+	ScopeAdmin  Scope = "admin"
+	ScopeRead   Scope = "read"
+	ScopeReport Scope = "report"
+	ScopeRun    Scope = "run"
+	ScopeWrite  Scope = "write"
 )
 
 // Valid indicates whether the value is a known member of the Scope enum.
@@ -391,6 +443,8 @@ func (e Scope) Valid() bool {
 	case ScopeAdmin:
 		return true
 	case ScopeRead:
+		return true
+	case ScopeReport:
 		return true
 	case ScopeRun:
 		return true
@@ -1348,7 +1402,10 @@ type ExportedRun struct {
 	Definition Definition `json:"definition"`
 	DurationMs *int64     `json:"durationMs"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
+	// Engine What carries out a reported one: `nextflow`, `snakemake` or another.
+	Engine *string `json:"engine"`
+
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
@@ -1359,6 +1416,12 @@ type ExportedRun struct {
 
 	// Inputs Keys of files and addresses by the name of the workflow's input, patterns replaced by what they meant.
 	Inputs InputKeys `json:"inputs"`
+
+	// Kind `reported`: it is carried out elsewhere and watched here; null: it runs here.
+	Kind *string `json:"kind"`
+
+	// LastHeardAt When a reported one was last heard of.
+	LastHeardAt *Time `json:"lastHeardAt"`
 
 	// Logs The newest 256 KB.
 	Logs          string `json:"logs"`
@@ -1386,7 +1449,7 @@ type ExportedRun struct {
 	SweepID *string  `json:"sweepId"`
 	Tags    []string `json:"tags"`
 
-	// Waiting Why a queued run has not started; null otherwise.
+	// Waiting Why a queued run has not started, or a reported one is not heard of; null otherwise.
 	Waiting          *Waiting `json:"waiting"`
 	WorkflowID       string   `json:"workflowId"`
 	WorkflowName     string   `json:"workflowName"`
@@ -1802,6 +1865,32 @@ type NewInvitation struct {
 	Role Role `json:"role"`
 }
 
+// NewReportedRun defines model for NewReportedRun.
+type NewReportedRun struct {
+	// Details What else there is to know, such as `commandLine`, `workDir`, `repository`, `revision`, `commit`. A text is cut at 64 KB.
+	Details map[string]string `json:"details,omitempty"`
+
+	// Engine `nextflow`, `snakemake` or another.
+	Engine        string  `json:"engine"`
+	EngineVersion *string `json:"engineVersion,omitempty"`
+
+	// Key Names this execution; the reporter chooses it.
+	Key string `json:"key"`
+
+	// Name What the run is called.
+	Name *string `json:"name,omitempty"`
+
+	// Parameters Values of the workflow's parameters by name.
+	Parameters Parameters `json:"parameters,omitempty"`
+
+	// Project What the pipeline is called; one workflow of the team for each.
+	Project string `json:"project"`
+
+	// StartedAt Now, unless it is said.
+	StartedAt *Time    `json:"startedAt,omitempty"`
+	Tags      []string `json:"tags,omitempty"`
+}
+
 // NewResultLink defines model for NewResultLink.
 type NewResultLink struct {
 	// AllowCopy Whether people may copy the workflow to a team of theirs.
@@ -2204,6 +2293,219 @@ type RegisteredClient struct {
 // RegisteredClientTokenEndpointAuthMethod defines model for RegisteredClient.TokenEndpointAuthMethod.
 type RegisteredClientTokenEndpointAuthMethod string
 
+// ReportedEdge defines model for ReportedEdge.
+type ReportedEdge struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// ReportedEvent At most one of `graph`, `task`, `progress`, `log` and `finish`.
+type ReportedEvent struct {
+	// At When it happened; now, unless it is said.
+	At     *Time           `json:"at,omitempty"`
+	Finish *ReportedFinish `json:"finish,omitempty"`
+
+	// Graph Steps and what follows what, added to what is known. Edges make their nodes; the nodes of tasks appear by themselves.
+	Graph    *ReportedGraph    `json:"graph,omitempty"`
+	Log      *ReportedLog      `json:"log,omitempty"`
+	Progress *ReportedProgress `json:"progress,omitempty"`
+
+	// Seq The reporter's own; grows in the order of what happened.
+	Seq int64 `json:"seq"`
+
+	// Task How a task stands. What a field that is absent said before stays.
+	Task *ReportedTaskEvent `json:"task,omitempty"`
+}
+
+// ReportedEvents defines model for ReportedEvents.
+type ReportedEvents struct {
+	Events []ReportedEvent `json:"events"`
+}
+
+// ReportedEventsTaken defines model for ReportedEventsTaken.
+type ReportedEventsTaken struct {
+	// Dropped The run has ended here and nothing is kept; there is no need to send more.
+	Dropped bool   `json:"dropped"`
+	LastSeq int64  `json:"lastSeq"`
+	RunID   string `json:"runId"`
+
+	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
+	Status RunStatus `json:"status"`
+}
+
+// ReportedFinish defines model for ReportedFinish.
+type ReportedFinish struct {
+	// Message Why it failed; cut at 64 KB.
+	Message *string              `json:"message,omitempty"`
+	Status  ReportedFinishStatus `json:"status"`
+}
+
+// ReportedFinishStatus defines model for ReportedFinish.Status.
+type ReportedFinishStatus string
+
+// ReportedGraph Steps and what follows what, added to what is known. Edges make their nodes; the nodes of tasks appear by themselves.
+type ReportedGraph struct {
+	Edges []ReportedEdge `json:"edges,omitempty"`
+	Nodes []ReportedNode `json:"nodes,omitempty"`
+}
+
+// ReportedLog defines model for ReportedLog.
+type ReportedLog struct {
+	// Text Added to the log of the run, where the number is greater than every one before; cut at 64 KB.
+	Text string `json:"text"`
+}
+
+// ReportedMetric How the tasks of a step used something.
+type ReportedMetric struct {
+	Max    float64 `json:"max"`
+	Mean   float64 `json:"mean"`
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Node   string  `json:"node"`
+
+	// Of `cpu` (percent), `cpuUsage` (percent of what was asked for), `mem`, `vmem` (bytes), `memUsage` (percent), `time` (ms), `timeUsage` (percent), `reads`, `writes` (bytes).
+	Of string  `json:"of"`
+	Q1 float64 `json:"q1"`
+	Q3 float64 `json:"q3"`
+}
+
+// ReportedNode defines model for ReportedNode.
+type ReportedNode struct {
+	// Expected How many tasks it will have in all.
+	Expected *int   `json:"expected,omitempty"`
+	Name     string `json:"name"`
+}
+
+// ReportedProgress defines model for ReportedProgress.
+type ReportedProgress struct {
+	Done  int64 `json:"done"`
+	Total int64 `json:"total"`
+}
+
+// ReportedRun defines model for ReportedRun.
+type ReportedRun struct {
+	Details       map[string]string `json:"details"`
+	Engine        string            `json:"engine"`
+	EngineVersion *string           `json:"engineVersion"`
+	Key           string            `json:"key"`
+	LastHeardAt   Time              `json:"lastHeardAt"`
+
+	// LeftOut What of it is not kept, and why.
+	LeftOut *string          `json:"leftOut"`
+	Metrics []ReportedMetric `json:"metrics"`
+	Project string           `json:"project"`
+	RunID   string           `json:"runId"`
+
+	// Tasks How many attempts of tasks are known.
+	Tasks int           `json:"tasks"`
+	Texts ReportedTexts `json:"texts"`
+}
+
+// ReportedRunBegun defines model for ReportedRunBegun.
+type ReportedRunBegun struct {
+	// LastSeq The highest number of an event that is known.
+	LastSeq int64  `json:"lastSeq"`
+	RunID   string `json:"runId"`
+
+	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
+	Status RunStatus `json:"status"`
+
+	// URL Where people watch it.
+	URL        string `json:"url"`
+	WorkflowID string `json:"workflowId"`
+}
+
+// ReportedTask defines model for ReportedTask.
+type ReportedTask struct {
+	Attempt int `json:"attempt"`
+
+	// Attempts How many there were so far.
+	Attempts        int                `json:"attempts"`
+	Container       *string            `json:"container"`
+	CPUPercent      *float64           `json:"cpuPercent"`
+	CPUSeconds      *float64           `json:"cpuSeconds"`
+	Cpus            *float64           `json:"cpus"`
+	DiskBytes       *int64             `json:"diskBytes"`
+	ExitCode        *int               `json:"exitCode"`
+	FinishedAt      *Time              `json:"finishedAt"`
+	Host            *string            `json:"host"`
+	MemoryBytes     *int64             `json:"memoryBytes"`
+	Message         *string            `json:"message"`
+	Name            *string            `json:"name"`
+	NativeID        *string            `json:"nativeId"`
+	Node            string             `json:"node"`
+	NodeID          string             `json:"nodeId"`
+	PeakMemoryBytes *int64             `json:"peakMemoryBytes"`
+	Queue           *string            `json:"queue"`
+	ReadBytes       *int64             `json:"readBytes"`
+	Script          *string            `json:"script"`
+	StartedAt       *Time              `json:"startedAt"`
+	Status          ReportedTaskStatus `json:"status"`
+	SubmittedAt     *Time              `json:"submittedAt"`
+	Task            int                `json:"task"`
+	TimeMs          *int64             `json:"timeMs"`
+	WorkDir         *string            `json:"workDir"`
+	WrittenBytes    *int64             `json:"writtenBytes"`
+}
+
+// ReportedTaskEvent How a task stands. What a field that is absent said before stays.
+type ReportedTaskEvent struct {
+	// Attempt 1, unless it is said.
+	Attempt    *int     `json:"attempt,omitempty"`
+	Container  *string  `json:"container,omitempty"`
+	CPUPercent *float64 `json:"cpuPercent,omitempty"`
+	CPUSeconds *float64 `json:"cpuSeconds,omitempty"`
+	Cpus       *float64 `json:"cpus,omitempty"`
+	DiskBytes  *int64   `json:"diskBytes,omitempty"`
+	ExitCode   *int     `json:"exitCode,omitempty"`
+	FinishedAt *Time    `json:"finishedAt,omitempty"`
+	Host       *string  `json:"host,omitempty"`
+
+	// Ignored The failure does not fail the step.
+	Ignored *bool `json:"ignored,omitempty"`
+
+	// MemoryBytes That it asked for.
+	MemoryBytes *int64 `json:"memoryBytes,omitempty"`
+
+	// Message Why it failed; cut at 64 KB.
+	Message  *string `json:"message,omitempty"`
+	Name     *string `json:"name,omitempty"`
+	NativeID *string `json:"nativeId,omitempty"`
+
+	// Node The step that it belongs to, by name.
+	Node            string  `json:"node"`
+	PeakMemoryBytes *int64  `json:"peakMemoryBytes,omitempty"`
+	Queue           *string `json:"queue,omitempty"`
+	ReadBytes       *int64  `json:"readBytes,omitempty"`
+
+	// Script Cut at 64 KB.
+	Script      *string            `json:"script,omitempty"`
+	StartedAt   *Time              `json:"startedAt,omitempty"`
+	Status      ReportedTaskStatus `json:"status"`
+	SubmittedAt *Time              `json:"submittedAt,omitempty"`
+
+	// Task The reporter's number of the task, the same for all its attempts.
+	Task   int    `json:"task"`
+	TimeMs *int64 `json:"timeMs,omitempty"`
+
+	// WillRetry Another attempt follows a failure.
+	WillRetry *bool `json:"willRetry,omitempty"`
+
+	// WorkDir This and the like are cut at 4 KB.
+	WorkDir      *string `json:"workDir,omitempty"`
+	WrittenBytes *int64  `json:"writtenBytes,omitempty"`
+}
+
+// ReportedTaskStatus defines model for ReportedTaskStatus.
+type ReportedTaskStatus string
+
+// ReportedTexts defines model for ReportedTexts.
+type ReportedTexts struct {
+	// Bytes What the scripts and messages of all reported runs of the team take.
+	Bytes      int64 `json:"bytes"`
+	LimitBytes int64 `json:"limitBytes"`
+}
+
 // ResetRequest defines model for ResetRequest.
 type ResetRequest struct {
 	// Email An e-mail address; case is ignored.
@@ -2370,7 +2672,10 @@ type Run struct {
 	Definition Definition `json:"definition"`
 	DurationMs *int64     `json:"durationMs"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
+	// Engine What carries out a reported one: `nextflow`, `snakemake` or another.
+	Engine *string `json:"engine"`
+
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
@@ -2380,6 +2685,12 @@ type Run struct {
 
 	// Inputs Keys of files and addresses by the name of the workflow's input, patterns replaced by what they meant.
 	Inputs InputKeys `json:"inputs"`
+
+	// Kind `reported`: it is carried out elsewhere and watched here; null: it runs here.
+	Kind *string `json:"kind"`
+
+	// LastHeardAt When a reported one was last heard of.
+	LastHeardAt *Time `json:"lastHeardAt"`
 
 	// Logs The newest 256 KB.
 	Logs          string `json:"logs"`
@@ -2407,7 +2718,7 @@ type Run struct {
 	SweepID *string  `json:"sweepId"`
 	Tags    []string `json:"tags"`
 
-	// Waiting Why a queued run has not started; null otherwise.
+	// Waiting Why a queued run has not started, or a reported one is not heard of; null otherwise.
 	Waiting          *Waiting `json:"waiting"`
 	WorkflowID       string   `json:"workflowId"`
 	WorkflowName     string   `json:"workflowName"`
@@ -2584,13 +2895,22 @@ type RunRow struct {
 	CreditsUsed float64 `json:"creditsUsed"`
 	DurationMs  *int64  `json:"durationMs"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
+	// Engine What carries out a reported one: `nextflow`, `snakemake` or another.
+	Engine *string `json:"engine"`
+
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
 	ErrorMessage *string `json:"errorMessage"`
 	FinishedAt   *Time   `json:"finishedAt"`
 	ID           string  `json:"id"`
+
+	// Kind `reported`: it is carried out elsewhere and watched here; null: it runs here.
+	Kind *string `json:"kind"`
+
+	// LastHeardAt When a reported one was last heard of.
+	LastHeardAt *Time `json:"lastHeardAt"`
 
 	// Name What somebody called it.
 	Name *string `json:"name"`
@@ -2609,7 +2929,7 @@ type RunRow struct {
 	SweepID *string  `json:"sweepId"`
 	Tags    []string `json:"tags"`
 
-	// Waiting Why a queued run has not started; null otherwise.
+	// Waiting Why a queued run has not started, or a reported one is not heard of; null otherwise.
 	Waiting          *Waiting `json:"waiting"`
 	WorkflowID       string   `json:"workflowId"`
 	WorkflowName     string   `json:"workflowName"`
@@ -2681,7 +3001,7 @@ type SchedulePause struct {
 	Message string `json:"message"`
 }
 
-// Scope `read` reads; `run` starts and cancels runs, uploads, analyzes and chats; `write` edits and deletes workflows and files; `admin` does what admins do. A scope narrows the role and never widens it.
+// Scope `report` reports runs that are carried out elsewhere and does nothing else; `read` reads; `run` starts and cancels runs, uploads, analyzes and chats; `write` edits and deletes workflows and files; `admin` does what admins do. A scope narrows the role and never widens it.
 type Scope string
 
 // SecondFactor defines model for SecondFactor.
@@ -3295,7 +3615,7 @@ type Waiting struct {
 	Ahead   int    `json:"ahead"`
 	Message string `json:"message"`
 
-	// Reason `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are.
+	// Reason `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`.
 	Reason string `json:"reason"`
 }
 
@@ -3801,6 +4121,33 @@ type SignPartsParams struct {
 
 // GetMeParams defines parameters for GetMe.
 type GetMeParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ReportRunParams defines parameters for ReportRun.
+type ReportRunParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// GetReportedRunParams defines parameters for GetReportedRun.
+type GetReportedRunParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ReportEventsParams defines parameters for ReportEvents.
+type ReportEventsParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// GetReportedTaskParams defines parameters for GetReportedTask.
+type GetReportedTaskParams struct {
+	// Attempt The newest, unless another is asked for.
+	Attempt *int `form:"attempt,omitempty" json:"attempt,omitempty"`
+
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
@@ -4525,6 +4872,12 @@ type CompleteUploadJSONRequestBody = FinishUpload
 
 // SignPartsJSONRequestBody defines body for SignParts for application/json ContentType.
 type SignPartsJSONRequestBody = PartNumbers
+
+// ReportRunJSONRequestBody defines body for ReportRun for application/json ContentType.
+type ReportRunJSONRequestBody = NewReportedRun
+
+// ReportEventsJSONRequestBody defines body for ReportEvents for application/json ContentType.
+type ReportEventsJSONRequestBody = ReportedEvents
 
 // OpenResultsJSONRequestBody defines body for OpenResults for application/json ContentType.
 type OpenResultsJSONRequestBody = ResultsRequest

@@ -570,6 +570,56 @@ type ClientInterface interface {
 	// Corresponds with GET /api/openapi.json (the `GetOpenAPI` operationId).
 	GetOpenAPI(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ReportRunWithBody Report a run that is carried out elsewhere
+	//
+	// Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/reported-runs (the `ReportRun` operationId).
+	ReportRunWithBody(ctx context.Context, params *ReportRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReportRun Report a run that is carried out elsewhere
+	//
+	// Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/reported-runs (the `ReportRun` operationId).
+	ReportRun(ctx context.Context, params *ReportRunParams, body ReportRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetReportedRun What a reported run said of itself
+	//
+	// Gives what the engine told of a reported run beyond what every run has: where and how it was started, when it was last heard of, and how its steps used resources, where it said so.
+	//
+	// Corresponds with GET /api/reported-runs/{id} (the `GetReportedRun` operationId).
+	GetReportedRun(ctx context.Context, id RunID, params *GetReportedRunParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReportEventsWithBody Report what happened to a run
+	//
+	// Takes up to 1,000 events. Each has a number of the reporter's own, which grows in the order in which things happened; whatever is sent again, or arrives late, changes nothing: the picture at the end is the same in any order. An event that says nothing is a sign of life: send one a minute. After 10 minutes without any, the run shows `waiting` with the reason `silent`; after 24 hours it is `interrupted` for good. What is reported of a run that has ended is dropped, and `dropped` says so; only what was overtaken by `finish` is taken for another minute. Beyond 100,000 tasks a run, 2,000 nodes and 1 GB of texts a team, the rest is left out, and the run says so. A malformed batch is refused as a whole.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/reported-runs/{id}/events (the `ReportEvents` operationId).
+	ReportEventsWithBody(ctx context.Context, id RunID, params *ReportEventsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReportEvents Report what happened to a run
+	//
+	// Takes up to 1,000 events. Each has a number of the reporter's own, which grows in the order in which things happened; whatever is sent again, or arrives late, changes nothing: the picture at the end is the same in any order. An event that says nothing is a sign of life: send one a minute. After 10 minutes without any, the run shows `waiting` with the reason `silent`; after 24 hours it is `interrupted` for good. What is reported of a run that has ended is dropped, and `dropped` says so; only what was overtaken by `finish` is taken for another minute. Beyond 100,000 tasks a run, 2,000 nodes and 1 GB of texts a team, the rest is left out, and the run says so. A malformed batch is refused as a whole.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/reported-runs/{id}/events (the `ReportEvents` operationId).
+	ReportEvents(ctx context.Context, id RunID, params *ReportEventsParams, body ReportEventsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetReportedTask All that is known of a task of a reported run
+	//
+	// Gives everything that was reported of one attempt of a task, its script included. The tasks of a step are listed by `GET /api/runs/{id}/nodes/{nodeId}/shards`; `index` there is the task's number.
+	//
+	// Corresponds with GET /api/reported-runs/{id}/tasks/{task} (the `GetReportedTask` operationId).
+	GetReportedTask(ctx context.Context, id RunID, task int, params *GetReportedTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// OpenResultsWithBody Open shared results
 	//
 	// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code. The outputs come in pages, each checked when it is asked for; one that is gone by now is left out.
@@ -2763,6 +2813,116 @@ func (c *Client) GetMe(ctx context.Context, params *GetMeParams, reqEditors ...R
 // Corresponds with GET /api/openapi.json (the `GetOpenAPI` operationId).
 func (c *Client) GetOpenAPI(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetOpenAPIRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReportRunWithBody Report a run that is carried out elsewhere
+//
+// Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/reported-runs (the `ReportRun` operationId).
+func (c *Client) ReportRunWithBody(ctx context.Context, params *ReportRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReportRunRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReportRun Report a run that is carried out elsewhere
+//
+// Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/reported-runs (the `ReportRun` operationId).
+func (c *Client) ReportRun(ctx context.Context, params *ReportRunParams, body ReportRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReportRunRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetReportedRun What a reported run said of itself
+//
+// Gives what the engine told of a reported run beyond what every run has: where and how it was started, when it was last heard of, and how its steps used resources, where it said so.
+//
+// Corresponds with GET /api/reported-runs/{id} (the `GetReportedRun` operationId).
+func (c *Client) GetReportedRun(ctx context.Context, id RunID, params *GetReportedRunParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetReportedRunRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReportEventsWithBody Report what happened to a run
+//
+// Takes up to 1,000 events. Each has a number of the reporter's own, which grows in the order in which things happened; whatever is sent again, or arrives late, changes nothing: the picture at the end is the same in any order. An event that says nothing is a sign of life: send one a minute. After 10 minutes without any, the run shows `waiting` with the reason `silent`; after 24 hours it is `interrupted` for good. What is reported of a run that has ended is dropped, and `dropped` says so; only what was overtaken by `finish` is taken for another minute. Beyond 100,000 tasks a run, 2,000 nodes and 1 GB of texts a team, the rest is left out, and the run says so. A malformed batch is refused as a whole.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/reported-runs/{id}/events (the `ReportEvents` operationId).
+func (c *Client) ReportEventsWithBody(ctx context.Context, id RunID, params *ReportEventsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReportEventsRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReportEvents Report what happened to a run
+//
+// Takes up to 1,000 events. Each has a number of the reporter's own, which grows in the order in which things happened; whatever is sent again, or arrives late, changes nothing: the picture at the end is the same in any order. An event that says nothing is a sign of life: send one a minute. After 10 minutes without any, the run shows `waiting` with the reason `silent`; after 24 hours it is `interrupted` for good. What is reported of a run that has ended is dropped, and `dropped` says so; only what was overtaken by `finish` is taken for another minute. Beyond 100,000 tasks a run, 2,000 nodes and 1 GB of texts a team, the rest is left out, and the run says so. A malformed batch is refused as a whole.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/reported-runs/{id}/events (the `ReportEvents` operationId).
+func (c *Client) ReportEvents(ctx context.Context, id RunID, params *ReportEventsParams, body ReportEventsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReportEventsRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetReportedTask All that is known of a task of a reported run
+//
+// Gives everything that was reported of one attempt of a task, its script included. The tasks of a step are listed by `GET /api/runs/{id}/nodes/{nodeId}/shards`; `index` there is the task's number.
+//
+// Corresponds with GET /api/reported-runs/{id}/tasks/{task} (the `GetReportedTask` operationId).
+func (c *Client) GetReportedTask(ctx context.Context, id RunID, task int, params *GetReportedTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetReportedTaskRequest(c.Server, id, task, params)
 	if err != nil {
 		return nil, err
 	}
@@ -7795,6 +7955,255 @@ func NewGetOpenAPIRequest(server string) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewReportRunRequest calls the generic ReportRun builder with application/json body
+func NewReportRunRequest(server string, params *ReportRunParams, body ReportRunJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReportRunRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewReportRunRequestWithBody constructs an http.Request for the ReportRun method, with any body, and a specified content type
+func NewReportRunRequestWithBody(server string, params *ReportRunParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/reported-runs")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetReportedRunRequest constructs an http.Request for the GetReportedRun method
+func NewGetReportedRunRequest(server string, id RunID, params *GetReportedRunParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/reported-runs/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewReportEventsRequest calls the generic ReportEvents builder with application/json body
+func NewReportEventsRequest(server string, id RunID, params *ReportEventsParams, body ReportEventsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReportEventsRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewReportEventsRequestWithBody constructs an http.Request for the ReportEvents method, with any body, and a specified content type
+func NewReportEventsRequestWithBody(server string, id RunID, params *ReportEventsParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/reported-runs/%s/events", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetReportedTaskRequest constructs an http.Request for the GetReportedTask method
+func NewGetReportedTaskRequest(server string, id RunID, task int, params *GetReportedTaskParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "task", task, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "integer", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/reported-runs/%s/tasks/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Attempt != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "attempt", *params.Attempt, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -13916,6 +14325,60 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/openapi.json (the `GetOpenAPI` operationId).
 	GetOpenAPIWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetOpenAPIResponse, error)
 
+	// ReportRunWithBodyWithResponse Report a run that is carried out elsewhere
+	//
+	// Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/reported-runs (the `ReportRun` operationId).
+	ReportRunWithBodyWithResponse(ctx context.Context, params *ReportRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReportRunResponse, error)
+
+	// ReportRunWithResponse Report a run that is carried out elsewhere
+	//
+	// Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/reported-runs (the `ReportRun` operationId).
+	ReportRunWithResponse(ctx context.Context, params *ReportRunParams, body ReportRunJSONRequestBody, reqEditors ...RequestEditorFn) (*ReportRunResponse, error)
+
+	// GetReportedRunWithResponse What a reported run said of itself
+	//
+	// Gives what the engine told of a reported run beyond what every run has: where and how it was started, when it was last heard of, and how its steps used resources, where it said so.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/reported-runs/{id} (the `GetReportedRun` operationId).
+	GetReportedRunWithResponse(ctx context.Context, id RunID, params *GetReportedRunParams, reqEditors ...RequestEditorFn) (*GetReportedRunResponse, error)
+
+	// ReportEventsWithBodyWithResponse Report what happened to a run
+	//
+	// Takes up to 1,000 events. Each has a number of the reporter's own, which grows in the order in which things happened; whatever is sent again, or arrives late, changes nothing: the picture at the end is the same in any order. An event that says nothing is a sign of life: send one a minute. After 10 minutes without any, the run shows `waiting` with the reason `silent`; after 24 hours it is `interrupted` for good. What is reported of a run that has ended is dropped, and `dropped` says so; only what was overtaken by `finish` is taken for another minute. Beyond 100,000 tasks a run, 2,000 nodes and 1 GB of texts a team, the rest is left out, and the run says so. A malformed batch is refused as a whole.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/reported-runs/{id}/events (the `ReportEvents` operationId).
+	ReportEventsWithBodyWithResponse(ctx context.Context, id RunID, params *ReportEventsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReportEventsResponse, error)
+
+	// ReportEventsWithResponse Report what happened to a run
+	//
+	// Takes up to 1,000 events. Each has a number of the reporter's own, which grows in the order in which things happened; whatever is sent again, or arrives late, changes nothing: the picture at the end is the same in any order. An event that says nothing is a sign of life: send one a minute. After 10 minutes without any, the run shows `waiting` with the reason `silent`; after 24 hours it is `interrupted` for good. What is reported of a run that has ended is dropped, and `dropped` says so; only what was overtaken by `finish` is taken for another minute. Beyond 100,000 tasks a run, 2,000 nodes and 1 GB of texts a team, the rest is left out, and the run says so. A malformed batch is refused as a whole.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/reported-runs/{id}/events (the `ReportEvents` operationId).
+	ReportEventsWithResponse(ctx context.Context, id RunID, params *ReportEventsParams, body ReportEventsJSONRequestBody, reqEditors ...RequestEditorFn) (*ReportEventsResponse, error)
+
+	// GetReportedTaskWithResponse All that is known of a task of a reported run
+	//
+	// Gives everything that was reported of one attempt of a task, its script included. The tasks of a step are listed by `GET /api/runs/{id}/nodes/{nodeId}/shards`; `index` there is the task's number.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/reported-runs/{id}/tasks/{task} (the `GetReportedTask` operationId).
+	GetReportedTaskWithResponse(ctx context.Context, id RunID, task int, params *GetReportedTaskParams, reqEditors ...RequestEditorFn) (*GetReportedTaskResponse, error)
+
 	// OpenResultsWithBodyWithResponse Open shared results
 	//
 	// Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code. The outputs come in pages, each checked when it is asked for; one that is gone by now is left out.
@@ -16362,6 +16825,125 @@ func (r GetOpenAPIResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r GetOpenAPIResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ReportRunResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data ReportedRunBegun `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *struct {
+		Data ReportedRunBegun `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ReportRunResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReportRunResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetReportedRunResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data ReportedRun `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r GetReportedRunResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetReportedRunResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ReportEventsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data ReportedEventsTaken `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ReportEventsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReportEventsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetReportedTaskResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data ReportedTask `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r GetReportedTaskResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetReportedTaskResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -19992,6 +20574,96 @@ func (c *ClientWithResponses) GetOpenAPIWithResponse(ctx context.Context, reqEdi
 	return ParseGetOpenAPIResponse(rsp)
 }
 
+// ReportRunWithBodyWithResponse Report a run that is carried out elsewhere
+//
+// Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/reported-runs (the `ReportRun` operationId).
+func (c *ClientWithResponses) ReportRunWithBodyWithResponse(ctx context.Context, params *ReportRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReportRunResponse, error) {
+	rsp, err := c.ReportRunWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReportRunResponse(rsp)
+}
+
+// ReportRunWithResponse Report a run that is carried out elsewhere
+//
+// Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/reported-runs (the `ReportRun` operationId).
+func (c *ClientWithResponses) ReportRunWithResponse(ctx context.Context, params *ReportRunParams, body ReportRunJSONRequestBody, reqEditors ...RequestEditorFn) (*ReportRunResponse, error) {
+	rsp, err := c.ReportRun(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReportRunResponse(rsp)
+}
+
+// GetReportedRunWithResponse What a reported run said of itself
+//
+// Gives what the engine told of a reported run beyond what every run has: where and how it was started, when it was last heard of, and how its steps used resources, where it said so.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/reported-runs/{id} (the `GetReportedRun` operationId).
+func (c *ClientWithResponses) GetReportedRunWithResponse(ctx context.Context, id RunID, params *GetReportedRunParams, reqEditors ...RequestEditorFn) (*GetReportedRunResponse, error) {
+	rsp, err := c.GetReportedRun(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetReportedRunResponse(rsp)
+}
+
+// ReportEventsWithBodyWithResponse Report what happened to a run
+//
+// Takes up to 1,000 events. Each has a number of the reporter's own, which grows in the order in which things happened; whatever is sent again, or arrives late, changes nothing: the picture at the end is the same in any order. An event that says nothing is a sign of life: send one a minute. After 10 minutes without any, the run shows `waiting` with the reason `silent`; after 24 hours it is `interrupted` for good. What is reported of a run that has ended is dropped, and `dropped` says so; only what was overtaken by `finish` is taken for another minute. Beyond 100,000 tasks a run, 2,000 nodes and 1 GB of texts a team, the rest is left out, and the run says so. A malformed batch is refused as a whole.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/reported-runs/{id}/events (the `ReportEvents` operationId).
+func (c *ClientWithResponses) ReportEventsWithBodyWithResponse(ctx context.Context, id RunID, params *ReportEventsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReportEventsResponse, error) {
+	rsp, err := c.ReportEventsWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReportEventsResponse(rsp)
+}
+
+// ReportEventsWithResponse Report what happened to a run
+//
+// Takes up to 1,000 events. Each has a number of the reporter's own, which grows in the order in which things happened; whatever is sent again, or arrives late, changes nothing: the picture at the end is the same in any order. An event that says nothing is a sign of life: send one a minute. After 10 minutes without any, the run shows `waiting` with the reason `silent`; after 24 hours it is `interrupted` for good. What is reported of a run that has ended is dropped, and `dropped` says so; only what was overtaken by `finish` is taken for another minute. Beyond 100,000 tasks a run, 2,000 nodes and 1 GB of texts a team, the rest is left out, and the run says so. A malformed batch is refused as a whole.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/reported-runs/{id}/events (the `ReportEvents` operationId).
+func (c *ClientWithResponses) ReportEventsWithResponse(ctx context.Context, id RunID, params *ReportEventsParams, body ReportEventsJSONRequestBody, reqEditors ...RequestEditorFn) (*ReportEventsResponse, error) {
+	rsp, err := c.ReportEvents(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReportEventsResponse(rsp)
+}
+
+// GetReportedTaskWithResponse All that is known of a task of a reported run
+//
+// Gives everything that was reported of one attempt of a task, its script included. The tasks of a step are listed by `GET /api/runs/{id}/nodes/{nodeId}/shards`; `index` there is the task's number.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/reported-runs/{id}/tasks/{task} (the `GetReportedTask` operationId).
+func (c *ClientWithResponses) GetReportedTaskWithResponse(ctx context.Context, id RunID, task int, params *GetReportedTaskParams, reqEditors ...RequestEditorFn) (*GetReportedTaskResponse, error) {
+	rsp, err := c.GetReportedTask(ctx, id, task, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetReportedTaskResponse(rsp)
+}
+
 // OpenResultsWithBodyWithResponse Open shared results
 //
 // Gives what a result link shows. An unknown token is 404; an expired or revoked one is 403 with that code. The outputs come in pages, each checked when it is asked for; one that is gone by now is left out.
@@ -23407,6 +24079,142 @@ func ParseGetOpenAPIResponse(rsp *http.Response) (*GetOpenAPIResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest json.RawMessage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseReportRunResponse parses an HTTP response from a ReportRunWithResponse call
+func ParseReportRunResponse(rsp *http.Response) (*ReportRunResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReportRunResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data ReportedRunBegun `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest struct {
+			Data ReportedRunBegun `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetReportedRunResponse parses an HTTP response from a GetReportedRunWithResponse call
+func ParseGetReportedRunResponse(rsp *http.Response) (*GetReportedRunResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetReportedRunResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data ReportedRun `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseReportEventsResponse parses an HTTP response from a ReportEventsWithResponse call
+func ParseReportEventsResponse(rsp *http.Response) (*ReportEventsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReportEventsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data ReportedEventsTaken `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetReportedTaskResponse parses an HTTP response from a GetReportedTaskWithResponse call
+func ParseGetReportedTaskResponse(rsp *http.Response) (*GetReportedTaskResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetReportedTaskResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data ReportedTask `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -51,6 +51,13 @@ func (h *application) newKeeper() *upkeep.Keeper {
 				n, err := h.db.Fenced(fence).DropExpiredKept(ctx, time.Now())
 				return upkeep.Result{Done: n, More: n > 0}, err
 			}},
+			{Name: "silent-runs", Every: often, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+				ended, err := h.db.Fenced(fence).InterruptSilent(ctx, time.Now())
+				for _, id := range ended {
+					h.feed.Ended(id)
+				}
+				return upkeep.Result{Done: len(ended), More: len(ended) > 0}, err
+			}},
 			{Name: "failed-folders-low-disk", Every: 10 * time.Second, Batch: h.dropFailed},
 			{Name: "audit-log", Every: hourly, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
 				if h.keepAudit == 0 {

@@ -125,6 +125,10 @@ var routeRows = map[string]rights{
 	"GET /api/secrets":                                 writers(200),
 	"PUT /api/secrets/{name}":                          admins(200).with(`{"value":"long enough"}`),
 	"DELETE /api/secrets/{name}":                       admins(200).elsewhere(404),
+	"POST /api/reported-runs":                          writers(201).with(`{"key":"k","engine":"snakemake","project":"p"}`),
+	"GET /api/reported-runs/{id}":                      everybody(200).elsewhere(404),
+	"POST /api/reported-runs/{id}/events":              writers(200).with(`{"events":[{"seq":2,"log":{"text":"hi"}}]}`).elsewhere(404),
+	"GET /api/reported-runs/{id}/tasks/{task}":         everybody(200).elsewhere(404),
 	"GET /api/connections":                             writers(200),
 	"POST /api/connections":                            admins(201).with(`{"name":"lab","type":"s3","endpoint":"http://127.0.0.1:1","bucket":"lab"}`),
 	"DELETE /api/connections/{id}":                     admins(200).elsewhere(404),
@@ -279,6 +283,12 @@ func (w *fixtures) fill(text string, host someone) string {
 		"{connection}": func() string {
 			return w.call("POST", "/api/connections", `{"name":"lab","type":"s3","endpoint":"http://127.0.0.1:1","bucket":"lab"}`, bearer(host.token)).want(201).text("data", "id")
 		},
+		"{reported}": func() string {
+			w.n++
+			run := w.call("POST", "/api/reported-runs", fmt.Sprintf(`{"key":"k%d","engine":"snakemake","project":"p"}`, w.n), bearer(host.token)).want(201).text("data", "runId")
+			w.call("POST", "/api/reported-runs/"+run+"/events", `{"events":[{"seq":1,"task":{"task":1,"node":"a","status":"running"}}]}`, bearer(host.token)).want(200)
+			return run
+		},
 		"{runnable}": func() string { return w.runnable(host) },
 		"{run}":      func() string { return w.finished(host) },
 		"{file}":     func() string { return w.upload(host, "a.csv", "text/csv", "x").key },
@@ -336,6 +346,8 @@ func (w *fixtures) request(pattern, body string, host someone) (method, path, fi
 		path = strings.Replace(path, "{id}", "{team}", 1)
 	case strings.HasPrefix(path, "/api/files/uploads/{id}"):
 		path = strings.Replace(path, "{id}", "{upload}", 1)
+	case strings.HasPrefix(path, "/api/reported-runs/{id}"):
+		path = strings.NewReplacer("{id}", "{reported}", "{task}", "1").Replace(path)
 	case strings.HasPrefix(path, "/api/connections/{id}"):
 		path = strings.Replace(path, "{id}", "{connection}", 1)
 	case strings.HasPrefix(path, "/auth/sessions/{id}"):

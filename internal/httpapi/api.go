@@ -23,6 +23,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/runs/crate"
+	"github.com/millrace/millrace/internal/runs/reported"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/runs/webhooks"
 	"github.com/millrace/millrace/internal/secrets"
@@ -50,6 +51,7 @@ type Options struct {
 	Secrets     *secrets.Service
 	Audit       *audit.Service
 	Connections *connections.Service
+	Reported    *reported.Service
 	Editor      Editor
 	Files       *files.Service
 	Uploads     *files.Uploads

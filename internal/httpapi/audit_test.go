@@ -24,6 +24,7 @@ var notOnRecord = map[string]string{
 	"POST /api/files/uploads/{id}/parts":     "allowed by POST /api/files/uploads",
 	"DELETE /api/files/uploads/{id}":         "nothing has come of it",
 	"PUT /objects/{key...}":                  "allowed by POST /api/files/presign",
+	"POST /api/reported-runs/{id}/events":    "follows from run.reported",
 	"POST /auth/reset":                       "anybody may ask for a mail; the reset itself is on record",
 	"POST /reset":                            "the same",
 	"POST /oauth/token":                      "follows from app.allowed",

@@ -51,6 +51,7 @@ import (
 	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/runs/crate"
 	"github.com/millrace/millrace/internal/runs/live"
+	"github.com/millrace/millrace/internal/runs/reported"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/runs/webhooks"
 	"github.com/millrace/millrace/internal/secrets"
@@ -145,13 +146,14 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	h.uploads = files.NewUploads(h.db, keeper, h.filesRoom)
 	work := engineOf(t, h)
 	asked := runs.NewService(runs.Options{
-		Store: h.db, Details: h.db, Shards: h.db, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Kept: h.db, Known: h.db, Remote: remote.NewInputs(remote.New(true), h.db, true), Recipes: recipe.Of, Objects: objects.Kept{Store: keeper, Presigner: keeper}, Engine: work, Catalog: catalog, Now: h.clock,
+		Store: h.db, Details: h.db, Shards: h.db, Reported: reported.Tasks{Store: h.db}, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Kept: h.db, Known: h.db, Remote: remote.NewInputs(remote.New(true), h.db, true), Recipes: recipe.Of, Objects: objects.Kept{Store: keeper, Presigner: keeper}, Engine: work, Catalog: catalog, Now: h.clock,
 	})
 	h.schedules = &schedules.Runner{Store: h.db, Runs: asked, Base: base, Log: log, Now: h.clock}
 	o := httpapi.Options{
 		Runs: asked, Schedules: schedules.NewService(h.db, h.db, asked, h.clock),
 		Webhooks: webhooks.NewService(h.db, h.db, webhooks.NewSender(h.db, webhook.New(true), log, h.clock), true, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db, Known: h.db}, Crates: &crate.Service{Runs: asked, Details: h.db, Now: h.clock},
-		Feed: &h.hub, Life: t.Context(),
+		Reported: reported.NewService(h.db, &h.hub, h.clock),
+		Feed:     &h.hub, Life: t.Context(),
 		Files: h.filesRoom, Uploads: h.uploads, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
 		Pages:   sandbox.Sandbox{}, VisitorKey: h.db.Key("visitors"), AnalysisWait: time.Minute, Scratch: t.TempDir(),

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/files"
 	"github.com/millrace/millrace/internal/httpapi/identity"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
+	"github.com/millrace/millrace/internal/httpapi/reported"
 	"github.com/millrace/millrace/internal/httpapi/runs"
 	"github.com/millrace/millrace/internal/httpapi/schedules"
 	"github.com/millrace/millrace/internal/httpapi/secrets"
@@ -38,6 +39,7 @@ type rooms struct {
 	connections *connections.API
 	files       *files.API
 	identity    *identity.API
+	reported    *reported.API
 	runs        *runs.API
 	schedules   *schedules.API
 	secrets     *secrets.API
@@ -65,6 +67,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 		files:       &files.API{Files: o.Files, Uploads: o.Uploads, Transfers: o.Transfers, Now: o.Now},
 		identity:    &identity.API{Identity: o.Identity, BuiltIn: o.BuiltIn, Providers: o.Providers, SendsMail: o.SendsMail, Now: o.Now},
 		runs:        runs.New(runs.Options{Runs: o.Runs, Compare: o.Compare, Crates: o.Crates, Feed: o.Feed, Server: server, Log: o.Log, Now: o.Now, Life: life}),
+		reported:    &reported.API{Reported: o.Reported, Now: o.Now},
 		schedules:   &schedules.API{Schedules: o.Schedules, Workflows: o.Workflows, Limiter: o.Limiter, Now: o.Now},
 		secrets:     &secrets.API{Secrets: o.Secrets},
 		sharing:     &sharing.API{Sharing: o.Sharing, Workflows: o.Workflows, Runs: o.Runs, Editor: o.Editor, CollabURL: o.CollabURL, Now: o.Now},

@@ -33,6 +33,9 @@ func (s *Service) prepareRetry(ctx context.Context, caller access.Caller, id ids
 	if old, err = s.store.Run(ctx, caller.Team, id); err != nil {
 		return Run{}, Run{}, err
 	}
+	if old.Kind == Reported {
+		return Run{}, Run{}, fault.Conflict("this run is carried out by %s and only watched here: start it again where it ran", old.Engine).WithCode("reported_run")
+	}
 	if !old.Status.Terminal() {
 		return Run{}, Run{}, fault.Conflict("the run is still %s: cancel it, or wait until it ends", old.Status)
 	}

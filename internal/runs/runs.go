@@ -86,6 +86,10 @@ type Run struct {
 
 	Label // what somebody called it
 
+	Kind    Kind      // empty: it runs here
+	Engine  string    // that carries out a reported one
+	HeardAt time.Time // when anything was last reported of it
+
 	Firing  *firing.Firing // of a schedule, when it is submitted
 	Trigger ids.Trigger    // the same
 
@@ -98,6 +102,12 @@ type Run struct {
 	Held     credits.Amount // for it, when a worker took it
 	LastHeld time.Time      // of one that was taken over: when its last worker was last known to hold it
 }
+
+// Kind is how a run comes about.
+type Kind string
+
+// Reported is the kind of runs that other engines carry out.
+const Reported Kind = "reported"
 
 // Took is the time that the run is billed for: from its first command on, less
 // what the platform made it wait.
@@ -168,47 +178,49 @@ type DetailStore interface {
 
 // Service answers a team's questions about its runs.
 type Service struct {
-	store   Store
-	details DetailStore
-	shards  ShardStore
-	logs    LogStore
-	submit  SubmitStore
-	sweeps  SweepStore
-	known   AddressStore
-	remote  Elsewhere
-	kept    KeptStore
-	recipes Reproducer
-	objects Objects
-	engine  Engine
-	catalog credits.Catalog
-	memory  *bounds.Memory
-	reports []byte
-	now     func() time.Time
+	store    Store
+	details  DetailStore
+	shards   ShardStore
+	reported ReportedTasks
+	logs     LogStore
+	submit   SubmitStore
+	sweeps   SweepStore
+	known    AddressStore
+	remote   Elsewhere
+	kept     KeptStore
+	recipes  Reproducer
+	objects  Objects
+	engine   Engine
+	catalog  credits.Catalog
+	memory   *bounds.Memory
+	reports  []byte
+	now      func() time.Time
 }
 
 // Options are what the room is made of.
 type Options struct {
-	Store   Store
-	Details DetailStore
-	Shards  ShardStore
-	Logs    LogStore
-	Submit  SubmitStore
-	Sweeps  SweepStore
-	Known   AddressStore
-	Remote  Elsewhere // nil: inputs are files of the team alone
-	Kept    KeptStore
-	Recipes Reproducer
-	Objects Objects
-	Engine  Engine
-	Catalog credits.Catalog
-	Memory  *bounds.Memory // of the server; nil: without end
-	Reports []byte         // signs the addresses of reports
-	Now     func() time.Time
+	Store    Store
+	Details  DetailStore
+	Shards   ShardStore
+	Reported ReportedTasks
+	Logs     LogStore
+	Submit   SubmitStore
+	Sweeps   SweepStore
+	Known    AddressStore
+	Remote   Elsewhere // nil: inputs are files of the team alone
+	Kept     KeptStore
+	Recipes  Reproducer
+	Objects  Objects
+	Engine   Engine
+	Catalog  credits.Catalog
+	Memory   *bounds.Memory // of the server; nil: without end
+	Reports  []byte         // signs the addresses of reports
+	Now      func() time.Time
 }
 
 // NewService makes the room.
 func NewService(o Options) *Service {
-	return &Service{store: o.Store, details: o.Details, shards: o.Shards, logs: o.Logs, submit: o.Submit, sweeps: o.Sweeps, known: o.Known, remote: o.Remote, kept: o.Kept, recipes: o.Recipes, objects: o.Objects, engine: o.Engine, catalog: o.Catalog, memory: o.Memory, reports: o.Reports, now: o.Now}
+	return &Service{store: o.Store, details: o.Details, shards: o.Shards, reported: o.Reported, logs: o.Logs, submit: o.Submit, sweeps: o.Sweeps, known: o.Known, remote: o.Remote, kept: o.Kept, recipes: o.Recipes, objects: o.Objects, engine: o.Engine, catalog: o.Catalog, memory: o.Memory, reports: o.Reports, now: o.Now}
 }
 
 // Runs lists the team's runs, newest first.

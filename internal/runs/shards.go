@@ -59,6 +59,9 @@ func (s *Service) Shards(ctx context.Context, caller access.Caller, id ids.Run, 
 	if err != nil {
 		return nil, "", err
 	}
+	if r.Kind == Reported {
+		return s.reported.Shards(ctx, r, p)
+	}
 	after, err := readPlace(p.After)
 	if err != nil {
 		return nil, "", err

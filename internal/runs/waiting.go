@@ -23,7 +23,7 @@ const (
 	WaitsForInputs              = WaitReason(admission.Inputs)
 )
 
-// Waiting says why a run has not started, and how many go first as far as is
+// Waiting says why a run has not started, or is not heard of, and how many go first as far as is
 // known.
 type Waiting struct {
 	Reason  WaitReason
@@ -82,10 +82,12 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// explainWaiting says of the queued ones among a team's runs why they wait.
+// explainWaiting says of the queued ones among a team's runs why they wait, and of
+// the reported ones whether anything is heard of them.
 func (s *Service) explainWaiting(ctx context.Context, team ids.Team, list ...*Run) error {
 	var waiting []ids.Run
 	for _, r := range list {
+		r.Waiting = r.silence(s.now())
 		if r.Status == lifecycle.Queued {
 			waiting = append(waiting, r.ID)
 		}

@@ -129,18 +129,20 @@ const runRow = `SELECT ` + runColumns
 const runColumns = `
 	       id, team_id, workflow_id, workflow_name, workflow_revision, vcpu, ram_gb, gpu, price, starter_type, starter_id, starter_name,
 	       retry_of, status, error_code, error_message, cancel_requested, total_nodes, done_nodes, progress, seq, fence, losses,
-	       billed_since, billed, credits_used, created_at, started_at, finished_at, number, name, note, tags, sweep_id, for_user, source_commit`
+	       billed_since, billed, credits_used, created_at, started_at, finished_at, number, name, note, tags, sweep_id, for_user, source_commit, kind, engine, heard_at`
 
 func scanRun(row scanner, r *runs.Run, more ...any) error {
-	var cancel, since, started, finished sql.NullInt64
+	var cancel, since, started, finished, heard sql.NullInt64
 	var billed, created int64
 	err := row.Scan(append([]any{
 		(*string)(&r.ID), (*string)(&r.Team), (*string)(&r.Workflow), &r.WorkflowName, &r.Revision, &r.Size.VCPU, &r.Size.RAMGB, &r.Size.GPU,
 		&r.Price, &r.Starter.Type, &r.Starter.ID, &r.Starter.Name, (*string)(&r.RetryOf), (*string)(&r.Status), (*string)(&r.ErrorCode),
 		&r.ErrorMessage, &cancel, &r.TotalNodes, &r.DoneNodes, &r.Progress, &r.Seq, &r.Fence, &r.Losses,
 		&since, &billed, &r.CreditsUsed, &created, &started, &finished, &r.Number, &r.Name, &r.Note, (*tagList)(&r.Tags), (*string)(&r.Sweep), (*string)(&r.For), &r.Commit,
+		(*string)(&r.Kind), &r.Engine, &heard,
 	}, more...)...)
 	r.CancelRequested, r.BilledSince, r.StartedAt, r.FinishedAt = fromNull(cancel), fromNull(since), fromNull(started), fromNull(finished)
+	r.HeardAt = fromNull(heard)
 	r.Billed, r.CreatedAt = time.Duration(billed)*time.Microsecond, fromMicros(created)
 	return err
 }
@@ -195,6 +197,9 @@ func (db *DB) CancelRun(ctx context.Context, team ids.Team, id ids.Run, by runs.
 		}
 		status = r.Status
 		switch {
+		case r.Status == lifecycle.Running && r.Kind == runs.Reported:
+			status = lifecycle.Cancelled
+			return tx.endReported(ctx, r, runs.Ending{Status: lifecycle.Cancelled, Message: by.Name + " cancelled the run here; where it runs it goes on"}, now)
 		case r.Status == lifecycle.Queued:
 			status = lifecycle.Cancelled
 			return tx.end(ctx, r, runs.Ending{Status: lifecycle.Cancelled, Message: by.Name + " cancelled the run"}, now)
@@ -250,6 +255,9 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 		if err := db.announce(ctx, ended, r.Seq, lifecycle.Ended(e.Status), now); err != nil {
 			return err
 		}
+	}
+	if r.Kind == runs.Reported {
+		return nil // it used nothing of ours
 	}
 	if r.Status == lifecycle.Running {
 		if err := db.addUsage(ctx, r, now); err != nil {

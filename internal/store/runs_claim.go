@@ -105,7 +105,7 @@ func (db *DB) usage(ctx context.Context, owner string, lines []admission.TeamQue
 		return r.Scan((*string)(&v.team), &v.here, &v.size.VCPU, &v.size.RAMGB, &v.size.GPU, &v.busy)
 	}, `
 		SELECT team_id, owner = $1, SUM(vcpu), SUM(ram_gb), SUM(gpu), SUM(CAST(vcpu AS DOUBLE PRECISION) * ($2 - claimed_at))
-		FROM runs WHERE status = 'running' GROUP BY team_id, owner = $1`, owner, micros(now))
+		FROM runs WHERE status = 'running' AND kind = '' GROUP BY team_id, owner = $1`, owner, micros(now))
 	if err != nil {
 		return used, err
 	}

@@ -19,15 +19,18 @@ type OpenRun struct {
 
 const openRun = runRow + `, owner FROM runs WHERE `
 
-// OpenRuns are the runs of all teams that have not ended, oldest first.
+// OpenRuns are the runs of all teams that have not ended here, oldest first.
 func (db *DB) OpenRuns(ctx context.Context, limit int) ([]OpenRun, error) {
 	return all(ctx, db, func(r *sql.Rows, o *OpenRun) error { return scanRun(r, &o.Run, &o.Worker) },
-		openRun+`status IN ('queued', 'running') ORDER BY id LIMIT $1 + 0`, limit)
+		openRun+`status IN ('queued', 'running') AND kind = '' ORDER BY id LIMIT $1 + 0`, limit)
 }
 
 // OpenRun is one of them; one that has ended is fault.KindConflict.
 func (db *DB) OpenRun(ctx context.Context, id ids.Run) (o OpenRun, err error) {
 	err = db.asFault(scanRun(db.q.QueryRowContext(ctx, openRun+`id = $1`, id), &o.Run, &o.Worker), "run")
+	if err == nil && o.Kind == runs.Reported {
+		err = fault.Conflict("the run is carried out elsewhere and only watched here")
+	}
 	if err == nil && o.Status.Terminal() {
 		err = fault.Conflict("the run has ended: it is %s", o.Status)
 	}
@@ -40,7 +43,7 @@ func (db *DB) OpenRun(ctx context.Context, id ids.Run) (o OpenRun, err error) {
 func (db *DB) SeizeRun(ctx context.Context, id ids.Run, by string, until time.Time) (fence int64, err error) {
 	err = db.inTx(ctx, func(tx *DB) error {
 		return tx.q.QueryRowContext(ctx, `
-			UPDATE runs SET owner = $1, fence = fence + 1, lease_until = $2 WHERE id = $3 AND status = 'running' RETURNING fence`,
+			UPDATE runs SET owner = $1, fence = fence + 1, lease_until = $2 WHERE id = $3 AND status = 'running' AND kind = '' RETURNING fence`,
 			by, micros(until), id).Scan(&fence)
 	})
 	return fence, db.asFault(err, "running run")

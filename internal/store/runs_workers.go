@@ -86,7 +86,7 @@ func (db *DB) RunQueues(ctx context.Context) (list []RunQueue, oldest time.Time,
 	list, err = all(ctx, db, func(r *sql.Rows, q *RunQueue) error { return r.Scan((*string)(&q.Team), &q.Queued, &q.Running) }, `
 		SELECT team_id, SUM(queued), SUM(running) FROM (
 			SELECT team_id, COUNT(*) AS queued, 0 AS running FROM runs WHERE status = 'queued' GROUP BY team_id
-			UNION ALL SELECT team_id, 0, COUNT(*) FROM runs WHERE status = 'running' GROUP BY team_id) counted
+			UNION ALL SELECT team_id, 0, COUNT(*) FROM runs WHERE status = 'running' AND kind = '' GROUP BY team_id) counted
 		GROUP BY team_id`)
 	return list, fromNull(since), err
 }

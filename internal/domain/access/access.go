@@ -66,6 +66,7 @@ const (
 	ManageConnections Action = "manage connections"
 	ManagePrograms    Action = "manage service accounts"
 	ExportTeam        Action = "export the team's data"
+	ReportRuns        Action = "report runs"
 	ManageRetention   Action = "choose how long things are kept"
 	EraseTeam         Action = "erase the team's data"
 )
@@ -73,7 +74,7 @@ const (
 var (
 	viewerMay = []Action{Read, Analyze, Chat}
 	memberMay = append(viewerMay[:len(viewerMay):len(viewerMay)],
-		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns, UseSecrets, UseConnections, ReadFailedFolders, ManageSchedules)
+		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns, UseSecrets, UseConnections, ReadFailedFolders, ManageSchedules, ReportRuns)
 	adminMay = append(memberMay[:len(memberMay):len(memberMay)],
 		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, LabelAnyRun, ManageSharing, ManageMembers, ManageBilling, ManageRetention, ExportTeam,
 		ManageSecrets, ManageConnections, ManagePrograms, ReadAudit, ManageAnySchedule, ManageWebhooks)

@@ -9,8 +9,8 @@ import (
 // narrows the role.
 type Scope string
 
-// The scopes. Report is for programs that tell of runs elsewhere; it allows none
-// of the actions there are.
+// The scopes. Report is for programs that tell of runs elsewhere, and allows
+// nothing else.
 const (
 	ScopeReport Scope = "report"
 	ScopeRead   Scope = "read"
@@ -20,12 +20,13 @@ const (
 )
 
 // Scopes are those that a token can be given, from the least to the most.
-func Scopes() []Scope { return []Scope{ScopeRead, ScopeRun, ScopeWrite, ScopeAdmin} }
+func Scopes() []Scope { return []Scope{ScopeReport, ScopeRead, ScopeRun, ScopeWrite, ScopeAdmin} }
 
 // scopeOf says which scope each action needs. A test holds it complete.
 var scopeOf = map[Action]Scope{
 	Read: ScopeRead, UseSecrets: ScopeRead, UseConnections: ScopeRead, ReadFailedFolders: ScopeRead,
-	StartRuns: ScopeRun, CancelRuns: ScopeRun, CancelAnyRun: ScopeRun, LabelAnyRun: ScopeRun, UploadFiles: ScopeRun, Analyze: ScopeRun, Chat: ScopeRun,
+	ReportRuns: ScopeReport,
+	StartRuns:  ScopeRun, CancelRuns: ScopeRun, CancelAnyRun: ScopeRun, LabelAnyRun: ScopeRun, UploadFiles: ScopeRun, Analyze: ScopeRun, Chat: ScopeRun,
 	EditWorkflows: ScopeWrite, DeleteAnyWorkflow: ScopeWrite, DeleteFiles: ScopeWrite, DeleteAnyFile: ScopeWrite,
 	ManageWebhooks: ScopeAdmin, ManageSchedules: ScopeWrite, ManageAnySchedule: ScopeWrite,
 	ManageSharing: ScopeAdmin, ManageMembers: ScopeAdmin, ManageOwners: ScopeAdmin, ManageBilling: ScopeAdmin,
@@ -52,7 +53,7 @@ func (s ScopeSet) Needs() Role {
 	switch {
 	case slices.Contains(s, ScopeAdmin):
 		return Admin
-	case len(s) == 0, slices.Contains(s, ScopeRun), slices.Contains(s, ScopeWrite):
+	case len(s) == 0, slices.Contains(s, ScopeReport), slices.Contains(s, ScopeRun), slices.Contains(s, ScopeWrite):
 		return Member
 	}
 	return Viewer

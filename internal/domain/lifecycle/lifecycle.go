@@ -91,13 +91,14 @@ const (
 	WorkerLost       ErrorCode = "worker_lost"
 	PlanTimeLimit    ErrorCode = "plan_time_limit"
 	CreditsExhausted ErrorCode = "credits_exhausted"
+	Silent           ErrorCode = "silent" // a reported run of which nothing is heard
 	Internal         ErrorCode = "internal"
 )
 
 // Ends is the state in which a run ends for this reason.
 func (c ErrorCode) Ends() Status {
 	switch c {
-	case WorkerLost, PlanTimeLimit, CreditsExhausted, Internal:
+	case WorkerLost, PlanTimeLimit, CreditsExhausted, Silent, Internal:
 		return Interrupted
 	}
 	return Failed

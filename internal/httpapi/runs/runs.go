@@ -28,6 +28,7 @@ func runRow(r runs.Run, now time.Time) api.RunRow {
 		ErrorCode: kernel.OrNull(string(r.ErrorCode)), ErrorMessage: errorMessage(r), DurationMs: Duration(r, now), CreditsUsed: creditsUsed(r, now).Float(),
 		CreatedAt: api.At(r.CreatedAt), StartedAt: kernel.TimeOrNull(r.StartedAt), FinishedAt: kernel.TimeOrNull(r.FinishedAt),
 		Waiting: waiting(r), Number: r.Number, Name: kernel.OrNull(r.Name), Note: kernel.OrNull(r.Note), Tags: r.Tags, SweepID: kernel.OrNull(string(r.Sweep)), Commit: kernel.OrNull(r.Commit),
+		Kind: kernel.OrNull(string(r.Kind)), Engine: kernel.OrNull(r.Engine), LastHeardAt: kernel.TimeOrNull(r.HeardAt),
 	}
 }
 
@@ -81,7 +82,7 @@ func RunOut(d runs.Detailed, now time.Time) (api.Run, error) {
 		ID: row.ID, WorkflowID: row.WorkflowID, WorkflowName: row.WorkflowName, WorkflowRevision: row.WorkflowRevision, Status: row.Status,
 		ProgressPercent: row.ProgressPercent, Compute: row.Compute, StartedBy: row.StartedBy, ErrorCode: row.ErrorCode, ErrorMessage: row.ErrorMessage,
 		DurationMs: row.DurationMs, CreditsUsed: row.CreditsUsed, CreatedAt: row.CreatedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt, Waiting: row.Waiting,
-		Number: row.Number, Name: row.Name, Note: row.Note, Tags: row.Tags, SweepID: row.SweepID, Commit: row.Commit,
+		Number: row.Number, Name: row.Name, Note: row.Note, Tags: row.Tags, SweepID: row.SweepID, Commit: row.Commit, Kind: row.Kind, Engine: row.Engine, LastHeardAt: row.LastHeardAt,
 		CancelRequested: !d.CancelRequested.IsZero(), Definition: json.RawMessage(d.Definition), Nodes: []api.RunNode{},
 		Logs: logText(d.Log.Text), LogsTruncated: d.Log.Offset > 0, OutputLocation: outputLocation(d.Run),
 	}
@@ -106,7 +107,7 @@ func RunOut(d runs.Detailed, now time.Time) (api.Run, error) {
 
 // outputLocation is where a run's outputs are kept.
 func outputLocation(r runs.Run) *string {
-	if r.Status != lifecycle.Completed {
+	if r.Status != lifecycle.Completed || r.Kind == runs.Reported {
 		return nil
 	}
 	return kernel.OrNull("teams/" + string(r.Team) + "/runs/" + string(r.ID) + "/")

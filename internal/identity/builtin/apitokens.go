@@ -63,7 +63,7 @@ func (s *APITokens) makeToken(ctx context.Context, user ids.User, m identity.Mem
 	}
 	for i, scope := range in.Scopes {
 		if !slices.Contains(access.Scopes(), scope) || slices.Contains(in.Scopes[:i], scope) {
-			return t, "", wrongField("scopes", "are read, run, write and admin, each at most once")
+			return t, "", wrongField("scopes", "are report, read, run, write and admin, each at most once")
 		}
 	}
 	if in.Role == "" {

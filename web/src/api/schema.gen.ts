@@ -1496,6 +1496,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/reported-runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report a run that is carried out elsewhere
+         * @description Begins to watch a run that another engine carries out: it is listed among the team's runs, with `kind` `reported`, and costs nothing. The same `key` of the same engine is the same run, however often it is sent: 201 the first time, 200 from then on. It belongs to a workflow of the team, one for each engine and project, which is made when it is first reported. `parameters` larger than 256 KB are left out. A token with the scope `report` may do this.
+         */
+        post: operations["reportRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/reported-runs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a reported run said of itself
+         * @description Gives what the engine told of a reported run beyond what every run has: where and how it was started, when it was last heard of, and how its steps used resources, where it said so.
+         */
+        get: operations["getReportedRun"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/reported-runs/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report what happened to a run
+         * @description Takes up to 1,000 events. Each has a number of the reporter's own, which grows in the order in which things happened; whatever is sent again, or arrives late, changes nothing: the picture at the end is the same in any order. An event that says nothing is a sign of life: send one a minute. After 10 minutes without any, the run shows `waiting` with the reason `silent`; after 24 hours it is `interrupted` for good. What is reported of a run that has ended is dropped, and `dropped` says so; only what was overtaken by `finish` is taken for another minute. Beyond 100,000 tasks a run, 2,000 nodes and 1 GB of texts a team, the rest is left out, and the run says so. A malformed batch is refused as a whole.
+         */
+        post: operations["reportEvents"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/reported-runs/{id}/tasks/{task}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All that is known of a task of a reported run
+         * @description Gives everything that was reported of one attempt of a task, its script included. The tasks of a step are listed by `GET /api/runs/{id}/nodes/{nodeId}/shards`; `index` there is the task's number.
+         */
+        get: operations["getReportedTask"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/connections": {
         parameters: {
             query?: never;
@@ -2970,10 +3050,10 @@ export interface components {
             grants: number;
         };
         /**
-         * @description `read` reads; `run` starts and cancels runs, uploads, analyzes and chats; `write` edits and deletes workflows and files; `admin` does what admins do. A scope narrows the role and never widens it.
+         * @description `report` reports runs that are carried out elsewhere and does nothing else; `read` reads; `run` starts and cancels runs, uploads, analyzes and chats; `write` edits and deletes workflows and files; `admin` does what admins do. A scope narrows the role and never widens it.
          * @enum {string}
          */
-        Scope: "read" | "run" | "write" | "admin";
+        Scope: "report" | "read" | "run" | "write" | "admin";
         TokenRotation: {
             /**
              * @description How long the old token works on.
@@ -3573,10 +3653,242 @@ export interface components {
             id: string;
             name: string;
         };
+        NewReportedRun: {
+            /** @description Names this execution; the reporter chooses it. */
+            key: string;
+            /** @description `nextflow`, `snakemake` or another. */
+            engine: string;
+            engineVersion?: string;
+            /** @description What the pipeline is called; one workflow of the team for each. */
+            project: string;
+            /** @description What the run is called. */
+            name?: string;
+            tags?: string[];
+            /**
+             * Format: date-time
+             * @description Now, unless it is said.
+             */
+            startedAt?: string;
+            parameters?: components["schemas"]["Parameters"];
+            /** @description What else there is to know, such as `commandLine`, `workDir`, `repository`, `revision`, `commit`. A text is cut at 64 KB. */
+            details?: {
+                [key: string]: string;
+            };
+        };
+        ReportedRunBegun: {
+            runId: string;
+            workflowId: string;
+            status: components["schemas"]["RunStatus"];
+            /**
+             * Format: int64
+             * @description The highest number of an event that is known.
+             */
+            lastSeq: number;
+            /** @description Where people watch it. */
+            url: string;
+        };
+        ReportedEvents: {
+            events: components["schemas"]["ReportedEvent"][];
+        };
+        /** @description At most one of `graph`, `task`, `progress`, `log` and `finish`. */
+        ReportedEvent: {
+            /**
+             * Format: int64
+             * @description The reporter's own; grows in the order of what happened.
+             */
+            seq: number;
+            /**
+             * Format: date-time
+             * @description When it happened; now, unless it is said.
+             */
+            at?: string;
+            graph?: components["schemas"]["ReportedGraph"];
+            task?: components["schemas"]["ReportedTaskEvent"];
+            progress?: components["schemas"]["ReportedProgress"];
+            log?: components["schemas"]["ReportedLog"];
+            finish?: components["schemas"]["ReportedFinish"];
+        };
+        /** @description Steps and what follows what, added to what is known. Edges make their nodes; the nodes of tasks appear by themselves. */
+        ReportedGraph: {
+            nodes?: components["schemas"]["ReportedNode"][];
+            edges?: components["schemas"]["ReportedEdge"][];
+        };
+        ReportedNode: {
+            name: string;
+            /** @description How many tasks it will have in all. */
+            expected?: number;
+        };
+        ReportedEdge: {
+            from: string;
+            to: string;
+        };
+        /** @description How a task stands. What a field that is absent said before stays. */
+        ReportedTaskEvent: {
+            /** @description The reporter's number of the task, the same for all its attempts. */
+            task: number;
+            /** @description 1, unless it is said. */
+            attempt?: number;
+            /** @description The step that it belongs to, by name. */
+            node: string;
+            status: components["schemas"]["ReportedTaskStatus"];
+            /** @description Another attempt follows a failure. */
+            willRetry?: boolean;
+            /** @description The failure does not fail the step. */
+            ignored?: boolean;
+            name?: string;
+            exitCode?: number;
+            /** @description Why it failed; cut at 64 KB. */
+            message?: string;
+            /** Format: date-time */
+            submittedAt?: string;
+            /** Format: date-time */
+            startedAt?: string;
+            /** Format: date-time */
+            finishedAt?: string;
+            /** @description Cut at 64 KB. */
+            script?: string;
+            /** @description This and the like are cut at 4 KB. */
+            workDir?: string;
+            container?: string;
+            host?: string;
+            nativeId?: string;
+            queue?: string;
+            cpus?: number;
+            /**
+             * Format: int64
+             * @description That it asked for.
+             */
+            memoryBytes?: number;
+            /** Format: int64 */
+            diskBytes?: number;
+            /** Format: int64 */
+            timeMs?: number;
+            cpuPercent?: number;
+            cpuSeconds?: number;
+            /** Format: int64 */
+            peakMemoryBytes?: number;
+            /** Format: int64 */
+            readBytes?: number;
+            /** Format: int64 */
+            writtenBytes?: number;
+        };
+        /** @enum {string} */
+        ReportedTaskStatus: "queued" | "running" | "succeeded" | "failed" | "cached" | "cancelled";
+        ReportedProgress: {
+            /** Format: int64 */
+            done: number;
+            /** Format: int64 */
+            total: number;
+        };
+        ReportedLog: {
+            /** @description Added to the log of the run, where the number is greater than every one before; cut at 64 KB. */
+            text: string;
+        };
+        ReportedFinish: {
+            /** @enum {string} */
+            status: "completed" | "failed" | "cancelled";
+            /** @description Why it failed; cut at 64 KB. */
+            message?: string;
+        };
+        ReportedEventsTaken: {
+            runId: string;
+            status: components["schemas"]["RunStatus"];
+            /** Format: int64 */
+            lastSeq: number;
+            /** @description The run has ended here and nothing is kept; there is no need to send more. */
+            dropped: boolean;
+        };
+        ReportedRun: {
+            runId: string;
+            engine: string;
+            engineVersion: string | null;
+            project: string;
+            key: string;
+            /** Format: date-time */
+            lastHeardAt: string;
+            /** @description How many attempts of tasks are known. */
+            tasks: number;
+            texts: components["schemas"]["ReportedTexts"];
+            /** @description What of it is not kept, and why. */
+            leftOut: string | null;
+            details: {
+                [key: string]: string;
+            };
+            metrics: components["schemas"]["ReportedMetric"][];
+        };
+        ReportedTexts: {
+            /**
+             * Format: int64
+             * @description What the scripts and messages of all reported runs of the team take.
+             */
+            bytes: number;
+            /** Format: int64 */
+            limitBytes: number;
+        };
+        /** @description How the tasks of a step used something. */
+        ReportedMetric: {
+            node: string;
+            /** @description `cpu` (percent), `cpuUsage` (percent of what was asked for), `mem`, `vmem` (bytes), `memUsage` (percent), `time` (ms), `timeUsage` (percent), `reads`, `writes` (bytes). */
+            of: string;
+            min: number;
+            q1: number;
+            median: number;
+            q3: number;
+            max: number;
+            mean: number;
+        };
+        ReportedTask: {
+            task: number;
+            attempt: number;
+            /** @description How many there were so far. */
+            attempts: number;
+            nodeId: string;
+            node: string;
+            status: components["schemas"]["ReportedTaskStatus"];
+            name: string | null;
+            exitCode: number | null;
+            message: string | null;
+            /** Format: date-time */
+            submittedAt: string | null;
+            /** Format: date-time */
+            startedAt: string | null;
+            /** Format: date-time */
+            finishedAt: string | null;
+            script: string | null;
+            workDir: string | null;
+            container: string | null;
+            host: string | null;
+            nativeId: string | null;
+            queue: string | null;
+            cpus: number | null;
+            /** Format: int64 */
+            memoryBytes: number | null;
+            /** Format: int64 */
+            diskBytes: number | null;
+            /** Format: int64 */
+            timeMs: number | null;
+            cpuPercent: number | null;
+            cpuSeconds: number | null;
+            /** Format: int64 */
+            peakMemoryBytes: number | null;
+            /** Format: int64 */
+            readBytes: number | null;
+            /** Format: int64 */
+            writtenBytes: number | null;
+        };
         RunRow: {
             id: string;
             /** @description Of the code that its commands use, once it is known. */
             commit: string | null;
+            /** @description `reported`: it is carried out elsewhere and watched here; null: it runs here. */
+            kind: string | null;
+            /** @description What carries out a reported one: `nextflow`, `snakemake` or another. */
+            engine: string | null;
+            /**
+             * Format: date-time
+             * @description When a reported one was last heard of.
+             */
+            lastHeardAt: string | null;
             /** @description The sweep that it belongs to. */
             sweepId: string | null;
             /**
@@ -3595,7 +3907,7 @@ export interface components {
             progressPercent: number;
             compute: components["schemas"]["Compute"];
             startedBy: components["schemas"]["StartedBy"];
-            /** @description One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`. */
+            /** @description One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`. */
             errorCode: string | null;
             /** @description Names the node and the cause. */
             errorMessage: string | null;
@@ -3608,11 +3920,11 @@ export interface components {
             startedAt: string | null;
             /** Format: date-time */
             finishedAt: string | null;
-            /** @description Why a queued run has not started; null otherwise. */
+            /** @description Why a queued run has not started, or a reported one is not heard of; null otherwise. */
             waiting: components["schemas"]["Waiting"] | null;
         };
         Waiting: {
-            /** @description `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are. */
+            /** @description `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`. */
             reason: string;
             message: string;
             /** @description How many runs go first, as far as is known. */
@@ -9192,6 +9504,230 @@ export interface operations {
                     };
                 };
             };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    reportRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "key": "7f0d6a52-2c5f-4a7c-9f0a-4a8b6a1f3a55",
+                 *       "engine": "snakemake",
+                 *       "engineVersion": "9.27.0",
+                 *       "project": "rna-seq",
+                 *       "name": "clever_euler",
+                 *       "parameters": {
+                 *         "genome": "GRCh38"
+                 *       },
+                 *       "details": {
+                 *         "commandLine": "snakemake --cores 4",
+                 *         "workDir": "/data/rna-seq"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewReportedRun"];
+            };
+        };
+        responses: {
+            /** @description It was known. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["ReportedRunBegun"];
+                    };
+                };
+            };
+            /** @description Done. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["ReportedRunBegun"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getReportedRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["ReportedRun"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    reportEvents: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "events": [
+                 *         {
+                 *           "seq": 1,
+                 *           "graph": {
+                 *             "nodes": [
+                 *               {
+                 *                 "name": "align",
+                 *                 "expected": 2
+                 *               },
+                 *               {
+                 *                 "name": "count",
+                 *                 "expected": 1
+                 *               }
+                 *             ],
+                 *             "edges": [
+                 *               {
+                 *                 "from": "align",
+                 *                 "to": "count"
+                 *               }
+                 *             ]
+                 *           }
+                 *         },
+                 *         {
+                 *           "seq": 2,
+                 *           "at": "2026-03-02T09:15:00.000Z",
+                 *           "task": {
+                 *             "task": 1,
+                 *             "node": "align",
+                 *             "status": "running",
+                 *             "name": "sample=a",
+                 *             "script": "bwa mem ref.fa a.fq",
+                 *             "cpus": 4
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ReportedEvents"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["ReportedEventsTaken"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getReportedTask: {
+        parameters: {
+            query?: {
+                /** @description The newest, unless another is asked for. */
+                attempt?: number;
+            };
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+                /** @description The task's number. */
+                task: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["ReportedTask"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];

@@ -4,6 +4,7 @@ import { Checkbox } from "../ui/Field.tsx";
 export type Scope = Schemas["Scope"];
 
 const words: Record<Scope, string> = {
+  report: "Report runs that are carried out elsewhere",
   read: "Read workflows, runs and files",
   run: "Start and cancel runs, upload, analyze, chat",
   write: "Edit and delete workflows and files",

@@ -562,7 +562,7 @@ class NewAPIToken(Model):
     """
     The most that its bearer may be in the team, at most the caller's own role. Unless told, the least that the scopes need, and never owner.
     """
-    scopes: list[Literal['read', 'run', 'write', 'admin']] | None = None
+    scopes: list[Literal['report', 'read', 'run', 'write', 'admin']] | None = None
     """
     What of its role the token may do; without it, all.
     """
@@ -580,7 +580,7 @@ class APIToken(Model):
     """
     A member's role in a team.
     """
-    scopes: list[Literal['read', 'run', 'write', 'admin']]
+    scopes: list[Literal['report', 'read', 'run', 'write', 'admin']]
     """
     What of its role it may do; empty is all.
     """
@@ -1230,13 +1230,198 @@ class StartedBy(Model):
     name: str
 
 
+class NewReportedRun(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    key: Annotated[str, Field(max_length=200, min_length=1)]
+    """
+    Names this execution; the reporter chooses it.
+    """
+    engine: Annotated[str, Field(pattern='^[a-z][a-z0-9_-]{0,31}$')]
+    """
+    `nextflow`, `snakemake` or another.
+    """
+    engine_version: Annotated[str | None, Field(alias='engineVersion', max_length=100)] = None
+    project: Annotated[str, Field(max_length=200, min_length=1)]
+    """
+    What the pipeline is called; one workflow of the team for each.
+    """
+    name: Annotated[str | None, Field(max_length=200)] = None
+    """
+    What the run is called.
+    """
+    tags: Annotated[list[str] | None, Field(max_length=20)] = None
+    started_at: Annotated[AwareDatetime | None, Field(alias='startedAt')] = None
+    """
+    Now, unless it is said.
+    """
+    parameters: Parameters | None = None
+    details: Annotated[dict[str, str] | None, Field(max_length=50)] = None
+    """
+    What else there is to know, such as `commandLine`, `workDir`, `repository`, `revision`, `commit`. A text is cut at 64 KB.
+    """
+
+
+class ReportedRunBegun(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    run_id: Annotated[str, Field(alias='runId')]
+    workflow_id: Annotated[str, Field(alias='workflowId')]
+    status: Literal['queued', 'running', 'completed', 'failed', 'cancelled', 'interrupted']
+    """
+    The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
+    """
+    last_seq: Annotated[int, Field(alias='lastSeq')]
+    """
+    The highest number of an event that is known.
+    """
+    url: str
+    """
+    Where people watch it.
+    """
+
+
+class ReportedNode(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    name: Annotated[str, Field(max_length=500, min_length=1)]
+    expected: Annotated[int | None, Field(ge=0, le=2147483647)] = None
+    """
+    How many tasks it will have in all.
+    """
+
+
+class ReportedEdge(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    from_: Annotated[str, Field(alias='from', max_length=500, min_length=1)]
+    to: Annotated[str, Field(max_length=500, min_length=1)]
+
+
+class ReportedProgress(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    done: Annotated[int, Field(ge=0)]
+    total: Annotated[int, Field(ge=0)]
+
+
+class ReportedLog(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    text: str
+    """
+    Added to the log of the run, where the number is greater than every one before; cut at 64 KB.
+    """
+
+
+class ReportedFinish(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    status: Literal['completed', 'failed', 'cancelled']
+    message: str | None = None
+    """
+    Why it failed; cut at 64 KB.
+    """
+
+
+class ReportedEventsTaken(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    run_id: Annotated[str, Field(alias='runId')]
+    status: Literal['queued', 'running', 'completed', 'failed', 'cancelled', 'interrupted']
+    """
+    The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
+    """
+    last_seq: Annotated[int, Field(alias='lastSeq')]
+    dropped: bool
+    """
+    The run has ended here and nothing is kept; there is no need to send more.
+    """
+
+
+class ReportedTexts(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    bytes: int
+    """
+    What the scripts and messages of all reported runs of the team take.
+    """
+    limit_bytes: Annotated[int, Field(alias='limitBytes')]
+
+
+class ReportedMetric(Model):
+    """
+    How the tasks of a step used something.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    node: str
+    of: str
+    """
+    `cpu` (percent), `cpuUsage` (percent of what was asked for), `mem`, `vmem` (bytes), `memUsage` (percent), `time` (ms), `timeUsage` (percent), `reads`, `writes` (bytes).
+    """
+    min: float
+    q1: float
+    median: float
+    q3: float
+    max: float
+    mean: float
+
+
+class ReportedTask(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    task: int
+    attempt: int
+    attempts: int
+    """
+    How many there were so far.
+    """
+    node_id: Annotated[str, Field(alias='nodeId')]
+    node: str
+    status: Literal['queued', 'running', 'succeeded', 'failed', 'cached', 'cancelled']
+    name: str | None
+    exit_code: Annotated[int | None, Field(alias='exitCode')]
+    message: str | None
+    submitted_at: Annotated[AwareDatetime | None, Field(alias='submittedAt')]
+    started_at: Annotated[AwareDatetime | None, Field(alias='startedAt')]
+    finished_at: Annotated[AwareDatetime | None, Field(alias='finishedAt')]
+    script: str | None
+    work_dir: Annotated[str | None, Field(alias='workDir')]
+    container: str | None
+    host: str | None
+    native_id: Annotated[str | None, Field(alias='nativeId')]
+    queue: str | None
+    cpus: float | None
+    memory_bytes: Annotated[int | None, Field(alias='memoryBytes')]
+    disk_bytes: Annotated[int | None, Field(alias='diskBytes')]
+    time_ms: Annotated[int | None, Field(alias='timeMs')]
+    cpu_percent: Annotated[float | None, Field(alias='cpuPercent')]
+    cpu_seconds: Annotated[float | None, Field(alias='cpuSeconds')]
+    peak_memory_bytes: Annotated[int | None, Field(alias='peakMemoryBytes')]
+    read_bytes: Annotated[int | None, Field(alias='readBytes')]
+    written_bytes: Annotated[int | None, Field(alias='writtenBytes')]
+
+
 class Waiting(Model):
     model_config = ConfigDict(
         extra='allow',
     )
     reason: str
     """
-    `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are.
+    `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`.
     """
     message: str
     ahead: int
@@ -2771,6 +2956,105 @@ class RetryPreview(Model):
     nodes: list[RetryPreviewNode]
 
 
+class ReportedGraph(Model):
+    """
+    Steps and what follows what, added to what is known. Edges make their nodes; the nodes of tasks appear by themselves.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    nodes: Annotated[list[ReportedNode] | None, Field(max_length=2000)] = None
+    edges: Annotated[list[ReportedEdge] | None, Field(max_length=10000)] = None
+
+
+class ReportedTaskEvent(Model):
+    """
+    How a task stands. What a field that is absent said before stays.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    task: Annotated[int, Field(ge=0, le=2147483647)]
+    """
+    The reporter's number of the task, the same for all its attempts.
+    """
+    attempt: Annotated[int | None, Field(ge=1, le=2147483647)] = None
+    """
+    1, unless it is said.
+    """
+    node: Annotated[str, Field(max_length=500, min_length=1)]
+    """
+    The step that it belongs to, by name.
+    """
+    status: Literal['queued', 'running', 'succeeded', 'failed', 'cached', 'cancelled']
+    will_retry: Annotated[bool | None, Field(alias='willRetry')] = None
+    """
+    Another attempt follows a failure.
+    """
+    ignored: bool | None = None
+    """
+    The failure does not fail the step.
+    """
+    name: Annotated[str | None, Field(max_length=500)] = None
+    exit_code: Annotated[int | None, Field(alias='exitCode', ge=-2147483648, le=2147483647)] = None
+    message: str | None = None
+    """
+    Why it failed; cut at 64 KB.
+    """
+    submitted_at: Annotated[AwareDatetime | None, Field(alias='submittedAt')] = None
+    started_at: Annotated[AwareDatetime | None, Field(alias='startedAt')] = None
+    finished_at: Annotated[AwareDatetime | None, Field(alias='finishedAt')] = None
+    script: str | None = None
+    """
+    Cut at 64 KB.
+    """
+    work_dir: Annotated[str | None, Field(alias='workDir')] = None
+    """
+    This and the like are cut at 4 KB.
+    """
+    container: str | None = None
+    host: str | None = None
+    native_id: Annotated[str | None, Field(alias='nativeId')] = None
+    queue: str | None = None
+    cpus: Annotated[float | None, Field(ge=0.0)] = None
+    memory_bytes: Annotated[int | None, Field(alias='memoryBytes', ge=0)] = None
+    """
+    That it asked for.
+    """
+    disk_bytes: Annotated[int | None, Field(alias='diskBytes', ge=0)] = None
+    time_ms: Annotated[int | None, Field(alias='timeMs', ge=0)] = None
+    cpu_percent: Annotated[float | None, Field(alias='cpuPercent', ge=0.0)] = None
+    cpu_seconds: Annotated[float | None, Field(alias='cpuSeconds', ge=0.0)] = None
+    peak_memory_bytes: Annotated[int | None, Field(alias='peakMemoryBytes', ge=0)] = None
+    read_bytes: Annotated[int | None, Field(alias='readBytes', ge=0)] = None
+    written_bytes: Annotated[int | None, Field(alias='writtenBytes', ge=0)] = None
+
+
+class ReportedRun(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    run_id: Annotated[str, Field(alias='runId')]
+    engine: str
+    engine_version: Annotated[str | None, Field(alias='engineVersion')]
+    project: str
+    key: str
+    last_heard_at: Annotated[AwareDatetime, Field(alias='lastHeardAt')]
+    tasks: int
+    """
+    How many attempts of tasks are known.
+    """
+    texts: ReportedTexts
+    left_out: Annotated[str | None, Field(alias='leftOut')]
+    """
+    What of it is not kept, and why.
+    """
+    details: dict[str, str]
+    metrics: list[ReportedMetric]
+
+
 class RunRow(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -2779,6 +3063,18 @@ class RunRow(Model):
     commit: str | None
     """
     Of the code that its commands use, once it is known.
+    """
+    kind: str | None
+    """
+    `reported`: it is carried out elsewhere and watched here; null: it runs here.
+    """
+    engine: str | None
+    """
+    What carries out a reported one: `nextflow`, `snakemake` or another.
+    """
+    last_heard_at: Annotated[AwareDatetime | None, Field(alias='lastHeardAt')]
+    """
+    When a reported one was last heard of.
     """
     sweep_id: Annotated[str | None, Field(alias='sweepId')]
     """
@@ -2806,7 +3102,7 @@ class RunRow(Model):
     started_by: Annotated[StartedBy, Field(alias='startedBy')]
     error_code: Annotated[str | None, Field(alias='errorCode')]
     """
-    One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `internal`.
+    One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
     """
     error_message: Annotated[str | None, Field(alias='errorMessage')]
     """
@@ -2819,7 +3115,7 @@ class RunRow(Model):
     finished_at: Annotated[AwareDatetime | None, Field(alias='finishedAt')]
     waiting: Waiting | None
     """
-    Why a queued run has not started; null otherwise.
+    Why a queued run has not started, or a reported one is not heard of; null otherwise.
     """
 
 
@@ -3390,6 +3686,29 @@ class Revision(RevisionRow):
     definition: Definition
 
 
+class ReportedEvent(Model):
+    """
+    At most one of `graph`, `task`, `progress`, `log` and `finish`.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    seq: Annotated[int, Field(ge=1, le=9007199254740991)]
+    """
+    The reporter's own; grows in the order of what happened.
+    """
+    at: AwareDatetime | None = None
+    """
+    When it happened; now, unless it is said.
+    """
+    graph: ReportedGraph | None = None
+    task: ReportedTaskEvent | None = None
+    progress: ReportedProgress | None = None
+    log: ReportedLog | None = None
+    finish: ReportedFinish | None = None
+
+
 class Run(RunRow):
     model_config = ConfigDict(
         extra='allow',
@@ -3489,6 +3808,13 @@ class ExportedRun(Run):
         extra='allow',
     )
     events: list[RunEvent]
+
+
+class ReportedEvents(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    events: Annotated[list[ReportedEvent], Field(max_length=1000, min_length=1)]
 
 
 class RunComparison(Model):

@@ -1,0 +1,63 @@
+// Package signed makes and reads the addresses at which outputs open as pages.
+package signed
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+)
+
+// Report is what a report's address allows: to read one output, as it is, for a
+// while.
+type Report struct {
+	Blob    string `json:"b"`
+	Name    string `json:"n"`
+	Size    int64  `json:"s"`
+	Mark    string `json:"m"`
+	Expires int64  `json:"e"` // seconds since 1970
+}
+
+// IsReport reports whether an output is a page.
+func IsReport(name, contentType string) bool {
+	media, _, _ := strings.Cut(contentType, ";")
+	ending := strings.ToLower(path.Ext(name))
+	return media == "text/html" || ending == ".html" || ending == ".htm"
+}
+
+// Token is a report, signed.
+func (r Report) Token(key []byte) string {
+	text, err := json.Marshal(r)
+	if err != nil { // texts and numbers alone
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(text) + "." + base64.RawURLEncoding.EncodeToString(sign(key, text))
+}
+
+func sign(key, text []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(text)
+	return mac.Sum(nil)
+}
+
+// Read is forbidden unless we signed exactly this, and it is in time.
+func Read(key []byte, token string, now time.Time) (r Report, err error) {
+	body, seal, _ := strings.Cut(token, ".")
+	text, err := base64.RawURLEncoding.Strict().DecodeString(body)
+	sum, sumErr := base64.RawURLEncoding.Strict().DecodeString(seal)
+	if err != nil || sumErr != nil || !hmac.Equal(sum, sign(key, text)) {
+		return r, fault.Forbidden("this address is not one that Millrace signed")
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, err
+	}
+	if !now.Before(time.Unix(r.Expires, 0)) {
+		return r, fault.Forbidden("this address has expired: open the report again from the page of its run")
+	}
+	return r, nil
+}

@@ -1,0 +1,4 @@
+INSERT INTO reported_projects (team_id, engine, project, workflow_id) SELECT w.team_id, 'nextflow', 'p', w.id FROM workflows w LIMIT 1;
+INSERT INTO reported_runs (run_id, team_id, engine, reporter_key, engine_version, project, details) SELECT r.id, r.team_id, 'nextflow', 'k', '', 'p', '{}' FROM runs r LIMIT 1;
+INSERT INTO reported_nodes (run_id, node_id, name, place, first_task, closed, counts, peak, cpu_micros, attempt, state) SELECT r.id, 'n', 'n', -1, -1, FALSE, '{}', 0, 0, 1, 'pending' FROM runs r LIMIT 1;
+INSERT INTO reported_tasks (run_id, id, node_id, chain, number, shard, attempt, newest, kind, state, will_retry, ignored, version, name, peak, cpu_micros, details, script, message) SELECT r.id, '1', 'n', '1', 1, 1, 1, TRUE, 'running', 'running', FALSE, FALSE, 1, '', 0, 0, '{}', '', '' FROM runs r LIMIT 1;
