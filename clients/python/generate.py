@@ -33,7 +33,7 @@ WORDS = {
     "aclosing": "closing",
     "aclose": "close",
     "aread": "read",
-    "aiter_lines": "iter_lines",
+    "aiter_text": "iter_text",
     "aiter_bytes": "iter_bytes",
     "async_sleep": "sleep",
     "async_blocking": "blocking",

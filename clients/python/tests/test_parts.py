@@ -18,6 +18,10 @@ LIMIT = 3
 def test_a_newer_server_is_understood() -> None:
     message = models.RunMessage.model_validate({"type": "paused", "status": "paused", "seq": 3, "mood": "good"})
     assert str(message.type) == "paused" and message.seq == 3
+    less = models.TeamRow.model_validate({"id": "team_1", "name": "Lab"})  # of an older one
+    assert less.name == "Lab" and not less.plan
+    with pytest.raises(ValueError):
+        models.TeamRow.model_validate({"error": "something else"})
     node = {"id": "a" * 100, "type": "subworkflow", "environment": {"python": "3.12"}}
     definition = models.Definition.model_validate({"nodes": [node], "source": {"git": "https://example.org/x.git"}})
     assert definition.model_dump(mode="json", by_alias=True, exclude_unset=True)["nodes"] == [node]
@@ -99,11 +103,11 @@ def test_the_token_goes_to_the_server_alone(tmp_path: Any) -> None:
 
 def test_frames_are_put_together() -> None:
     frames = Frames()
-    lines = [": heartbeat", "id: 4:10", "retry: 1500", "data: {", "data: }", "", "data: cut off"]
-    found = [frame for line in lines if (frame := frames.line(line))]
-    assert [(f.id, f.data) for f in found] == [("4:10", "{\n}")] and frames.retry == 1.5
+    text = ": heartbeat\nid: 4:10\r\nretry: 1500\ndata: {\x85\u2028\ndata: }\n\ndata: cut off\ndata"
+    found = [frame for character in text for frame in frames.feed(character)]
+    assert [(f.id, f.data) for f in found] == [("4:10", "{\x85\u2028\n}")] and frames.retry == 1.5
     frames.reconnect()
-    assert frames.line("") is None and frames.last_id == "4:10"
+    assert list(frames.feed("\n")) == [] and frames.last_id == "4:10"
 
 
 def test_pictures_escape_what_strangers_wrote() -> None:

@@ -10,8 +10,8 @@ import venv
 from pathlib import Path
 
 import nbformat
-from conftest import ROOT, Server
 from nbclient import NotebookClient
+from real_server import ROOT, Server
 
 PACKAGE = ROOT / "clients" / "python"
 PINNED = ROOT / "clients" / "requirements.txt"
@@ -31,6 +31,8 @@ def test_the_wheel_installs_anywhere_and_runs_the_lines_of_the_readme(one_server
         str(fresh),
         "install",
         "--quiet",
+        "--no-input",
+        "--no-compile",
         "--constraint",
         str(PINNED),
         str(wheel),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 
@@ -18,9 +19,17 @@ class Frames:
     last_id: str = ""
     retry: float = 3.0
     _data: list[str] = field(default_factory=list[str])
+    _rest: str = ""
 
-    def line(self, line: str) -> Frame | None:
-        """Takes a line without its end, and gives the frame that it completes."""
+    def feed(self, text: str) -> Iterator[Frame]:
+        """Takes text as it comes, and gives the frames that it completes. Only line feeds end lines: what Python takes
+        for others may be inside of a log."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            if frame := self._line(line.removesuffix("\r")):
+                yield frame
+
+    def _line(self, line: str) -> Frame | None:
         if not line:
             data, self._data = self._data, []
             return Frame(self.last_id, "\n".join(data)) if data else None
@@ -39,4 +48,4 @@ class Frames:
 
     def reconnect(self) -> None:
         """Forgets what was cut off."""
-        self._data = []
+        self._data, self._rest = [], ""

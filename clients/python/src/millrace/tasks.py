@@ -16,8 +16,8 @@ from .workflow import Input, Param, Port, Source, Task, Workflow
 _READ = """\
 import json, os, pathlib
 def _files(port):
-    with open(os.environ["INPUT_" + port + "_LIST"]) as names:
-        return [pathlib.Path(name) for name in names.read().splitlines()]
+    names = os.environ.get("INPUT_" + port + "_LIST")
+    return [pathlib.Path(name) for name in open(names).read().split("\\n") if name] if names else []
 """
 
 _FROM_TEXT = {

@@ -130,8 +130,8 @@ class AsyncTransport:
         while True:
             try:
                 async with self._stream(path, frames.last_id, end) as response:
-                    async for line in response.aiter_lines():
-                        if frame := frames.line(line):
+                    async for text in response.aiter_text():
+                        for frame in frames.feed(text):
                             lost = 0
                             yield frame
                         remaining(end)

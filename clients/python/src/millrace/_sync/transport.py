@@ -131,8 +131,8 @@ class Transport:
         while True:
             try:
                 with self._stream(path, frames.last_id, end) as response:
-                    for line in response.iter_lines():
-                        if frame := frames.line(line):
+                    for text in response.iter_text():
+                        for frame in frames.feed(text):
                             lost = 0
                             yield frame
                         remaining(end)
