@@ -90,6 +90,7 @@ GET /api/openapi.json
 GET /docs
 GET /api/workflows/{id}/revisions
 GET /api/workflows/{id}/revisions/{n}
+GET /api/workflows/{id}/source
 POST /api/workflows/{id}/revisions/{n}/restore
 POST /api/workflows/{id}/revisions/{n}/confirm
 GET POST /api/webhooks

@@ -3257,6 +3257,24 @@ type SignedPart struct {
 // Source Code from Git. Commands that mention `SOURCE_DIR` find it there, as it is at the commit that the run records.
 type Source = json.RawMessage
 
+// SourceStatus defines model for SourceStatus.
+type SourceStatus struct {
+	// Behind How many commits the run lacks; null where nobody can tell.
+	Behind *int `json:"behind"`
+
+	// Commit Of the newest run that used the code.
+	Commit *string `json:"commit"`
+
+	// Latest What the branch or tag stands for; null while that is not known.
+	Latest *string `json:"latest"`
+
+	// Problem Why the host did not give it.
+	Problem *string `json:"problem"`
+
+	// ResolvedAt When that was found out.
+	ResolvedAt *Time `json:"resolvedAt"`
+}
+
 // StartRun defines model for StartRun.
 type StartRun struct {
 	Compute *ComputeSize `json:"compute,omitempty"`
@@ -4649,6 +4667,12 @@ type DeleteScheduleParams struct {
 
 // ChangeScheduleParams defines parameters for ChangeSchedule.
 type ChangeScheduleParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// GetWorkflowSourceParams defines parameters for GetWorkflowSource.
+type GetWorkflowSourceParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }

@@ -1271,6 +1271,13 @@ type ClientInterface interface {
 	// Corresponds with PATCH /api/workflows/{id}/schedules/{scheduleId} (the `ChangeSchedule` operationId).
 	ChangeSchedule(ctx context.Context, id WorkflowID, scheduleID string, params *ChangeScheduleParams, body ChangeScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetWorkflowSource Read what a workflow's code has come to
+	//
+	// Gives the commit of the newest run that used code from Git, the one that the branch or tag stands for, and how many commits lie between. The host is asked apart from the request, once a minute at most: whoever looks has it asked again. A workflow without `source` is 404.
+	//
+	// Corresponds with GET /api/workflows/{id}/source (the `GetWorkflowSource` operationId).
+	GetWorkflowSource(ctx context.Context, id WorkflowID, params *GetWorkflowSourceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListTriggers List a workflow's triggers
 	//
 	// Gives the triggers of one workflow, newest first, without their addresses.
@@ -4384,6 +4391,23 @@ func (c *Client) ChangeScheduleWithBody(ctx context.Context, id WorkflowID, sche
 // Corresponds with PATCH /api/workflows/{id}/schedules/{scheduleId} (the `ChangeSchedule` operationId).
 func (c *Client) ChangeSchedule(ctx context.Context, id WorkflowID, scheduleID string, params *ChangeScheduleParams, body ChangeScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewChangeScheduleRequest(c.Server, id, scheduleID, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetWorkflowSource Read what a workflow's code has come to
+//
+// Gives the commit of the newest run that used code from Git, the one that the branch or tag stands for, and how many commits lie between. The host is asked apart from the request, once a minute at most: whoever looks has it asked again. A workflow without `source` is 404.
+//
+// Corresponds with GET /api/workflows/{id}/source (the `GetWorkflowSource` operationId).
+func (c *Client) GetWorkflowSource(ctx context.Context, id WorkflowID, params *GetWorkflowSourceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetWorkflowSourceRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -12151,6 +12175,55 @@ func NewChangeScheduleRequestWithBody(server string, id WorkflowID, scheduleID s
 	return req, nil
 }
 
+// NewGetWorkflowSourceRequest constructs an http.Request for the GetWorkflowSource method
+func NewGetWorkflowSourceRequest(server string, id WorkflowID, params *GetWorkflowSourceParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/workflows/%s/source", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListTriggersRequest constructs an http.Request for the ListTriggers method
 func NewListTriggersRequest(server string, id WorkflowID, params *ListTriggersParams) (*http.Request, error) {
 	var err error
@@ -15107,6 +15180,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PATCH /api/workflows/{id}/schedules/{scheduleId} (the `ChangeSchedule` operationId).
 	ChangeScheduleWithResponse(ctx context.Context, id WorkflowID, scheduleID string, params *ChangeScheduleParams, body ChangeScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeScheduleResponse, error)
+
+	// GetWorkflowSourceWithResponse Read what a workflow's code has come to
+	//
+	// Gives the commit of the newest run that used code from Git, the one that the branch or tag stands for, and how many commits lie between. The host is asked apart from the request, once a minute at most: whoever looks has it asked again. A workflow without `source` is 404.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/workflows/{id}/source (the `GetWorkflowSource` operationId).
+	GetWorkflowSourceWithResponse(ctx context.Context, id WorkflowID, params *GetWorkflowSourceParams, reqEditors ...RequestEditorFn) (*GetWorkflowSourceResponse, error)
 
 	// ListTriggersWithResponse List a workflow's triggers
 	//
@@ -18621,6 +18703,34 @@ func (r ChangeScheduleResponse) StatusCode() int {
 	return 0
 }
 
+type GetWorkflowSourceResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data SourceStatus `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r GetWorkflowSourceResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetWorkflowSourceResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ListTriggersResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -21877,6 +21987,21 @@ func (c *ClientWithResponses) ChangeScheduleWithResponse(ctx context.Context, id
 		return nil, err
 	}
 	return ParseChangeScheduleResponse(rsp)
+}
+
+// GetWorkflowSourceWithResponse Read what a workflow's code has come to
+//
+// Gives the commit of the newest run that used code from Git, the one that the branch or tag stands for, and how many commits lie between. The host is asked apart from the request, once a minute at most: whoever looks has it asked again. A workflow without `source` is 404.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/workflows/{id}/source (the `GetWorkflowSource` operationId).
+func (c *ClientWithResponses) GetWorkflowSourceWithResponse(ctx context.Context, id WorkflowID, params *GetWorkflowSourceParams, reqEditors ...RequestEditorFn) (*GetWorkflowSourceResponse, error) {
+	rsp, err := c.GetWorkflowSource(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetWorkflowSourceResponse(rsp)
 }
 
 // ListTriggersWithResponse List a workflow's triggers
@@ -26033,6 +26158,37 @@ func ParseChangeScheduleResponse(rsp *http.Response) (*ChangeScheduleResponse, e
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data Schedule `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetWorkflowSourceResponse parses an HTTP response from a GetWorkflowSourceWithResponse call
+func ParseGetWorkflowSourceResponse(rsp *http.Response) (*GetWorkflowSourceResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetWorkflowSourceResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data SourceStatus `json:"data"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`

@@ -85,3 +85,30 @@ func TestCodeThatCannotBeHadFailsTheRun(t *testing.T) {
 		}
 	}
 }
+
+// Hosts are asked in the background what the code has come to.
+func TestAWorkflowKnowsHowFarItsCodeIsBehind(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("x", "1")
+	first := r.Commit()
+	address := r.Serve()
+	s := start(t, "--data", t.TempDir(), "--fetch-allow-private")
+	token, _, _ := s.signUp("ada")
+	as := []string{"Authorization", bearer(token)}
+	w := s.workflow(token, fmt.Sprintf(`{"source":{"git":%q},"nodes":[{"id":"a","command":"cat $SOURCE_DIR/x"}]}`, address))
+	await(t, "the newest commit", func() bool {
+		return s.want(200, "GET", "/api/workflows/"+w+"/source", "", as...)["latest"] == first
+	})
+	gone := s.workflow(token, fmt.Sprintf(`{"source":{"git":%q,"ref":"nowhere"},"nodes":[{"id":"a","command":"cat $SOURCE_DIR/x"}]}`, address))
+	await(t, "a problem", func() bool {
+		problems := s.want(200, "GET", "/api/workflows/"+gone, "", as...)["problems"].([]any)
+		return len(problems) == 1 && problems[0].(map[string]any)["path"] == "source"
+	})
+	if run := s.ended(token, s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w))); run["status"] != "completed" {
+		t.Fatalf("%v: %v", run["status"], run["errorMessage"])
+	}
+	if status := s.want(200, "GET", "/api/workflows/"+w+"/source", "", as...); status["commit"] != first || status["behind"] != 0.0 {
+		t.Errorf("after a run: %v", status)
+	}
+}

@@ -62,6 +62,7 @@ import (
 	"github.com/millrace/millrace/internal/upkeep"
 	"github.com/millrace/millrace/internal/webhook"
 	"github.com/millrace/millrace/internal/workflows"
+	"github.com/millrace/millrace/internal/workflows/sourcecheck"
 	"github.com/millrace/millrace/web"
 )
 
@@ -80,6 +81,7 @@ type application struct {
 	images   *images.Store
 	tools    *tool.Runner
 	sources  *sources.Store
+	checks   *sourcecheck.Service
 	scratch  string // the folder of PDFs on their way
 	account  *account.Service
 	hub      live.Hub
@@ -164,11 +166,12 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	asked := runs.NewService(runs.Options{
 		Store: syncedStore{db, h.editor}, Details: db, Shards: db, Reported: reported.Tasks{Store: db}, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor}, Sweeps: syncedStore{db, h.editor}, Kept: db, Known: db, Remote: s.elsewhere(db), Recipes: recipe.Of, Objects: keep, Engine: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
 	})
+	h.checks = &sourcecheck.Service{Store: db, Repositories: &git.Hosts{Trees: h.sources.Trees, Open: db.OpenConnection}, Log: log, Now: time.Now}
 	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), log, time.Now)
 	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: time.Now}
 	api := httpapi.New(httpapi.Options{
 		Away: store.IsUnavailable,
-		Log:  log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings,
+		Log:  log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings, Sources: h.checks,
 		Life: ctx, Runs: asked, Compare: &compare.Service{Runs: asked, Details: db, Known: db, Memory: h.memory}, Crates: &crate.Service{Runs: asked, Details: db, Now: time.Now},
 		Feed: &h.hub, Sharing: shares, Editor: h.editor, CollabURL: s.CollabURL, Files: h.files, Uploads: h.uploads, Transfers: doors, Billing: money, Pages: pages,
 		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),
@@ -334,6 +337,7 @@ func (h *application) background(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return h.upkeep.Run(ctx) })
 	g.Go(func() error { return h.schedule.Run(ctx) })
 	g.Go(func() error { return h.hooks.Run(ctx) })
+	g.Go(func() error { return h.checks.Run(ctx) })
 	g.Go(h.shed)
 }
 

@@ -77,17 +77,54 @@ func (s *Sources) again(ctx context.Context, r runs.Run, from source.Source, do 
 }
 
 func (s *Sources) wanted(ctx context.Context, r runs.Run, from source.Source) (Wanted, error) {
-	w := Wanted{Team: r.Team, Path: from.Path, Submodules: from.Submodules}
+	return wanted(r.Team, from, func(id ids.Connection) (connections.Connection, connections.Credentials, error) {
+		return s.Connections.ConnectionOf(ctx, r.ID, id)
+	})
+}
+
+func wanted(team ids.Team, from source.Source, open func(ids.Connection) (connections.Connection, connections.Credentials, error)) (w Wanted, err error) {
+	w = Wanted{Team: team, Path: from.Path, Submodules: from.Submodules}
 	var c *connections.Connection
 	var secret connections.Credentials
 	if from.Connection != "" {
-		found, opened, err := s.Connections.ConnectionOf(ctx, r.ID, ids.Connection(from.Connection))
+		found, opened, err := open(ids.Connection(from.Connection))
 		if err != nil {
 			return w, err
 		}
 		c, secret = &found, opened
 	}
-	var err error
 	w.Repository, err = Open(from, c, secret)
 	return w, err
+}
+
+// Hosts knows what the code of workflows has come to.
+type Hosts struct {
+	Trees *Trees
+	// Open is a connection of a team.
+	Open func(ctx context.Context, team ids.Team, id ids.Connection) (connections.Connection, connections.Credentials, error)
+}
+
+func (h *Hosts) wanted(ctx context.Context, team ids.Team, from source.Source) (Wanted, error) {
+	return wanted(team, from, func(id ids.Connection) (connections.Connection, connections.Credentials, error) {
+		return h.Open(ctx, team, id)
+	})
+}
+
+// Latest is the commit that a source stands for now.
+func (h *Hosts) Latest(ctx context.Context, team ids.Team, from source.Source) (string, error) {
+	w, err := h.wanted(ctx, team, from)
+	if err != nil {
+		return "", err
+	}
+	return h.Trees.Resolve(ctx, w, from.Ref)
+}
+
+// Behind counts the commits that one has and another has not; -1 where nobody
+// can tell.
+func (h *Hosts) Behind(ctx context.Context, team ids.Team, from source.Source, commit, latest string) (int, error) {
+	w, err := h.wanted(ctx, team, from)
+	if err != nil {
+		return 0, err
+	}
+	return h.Trees.Behind(ctx, w, commit, latest)
 }

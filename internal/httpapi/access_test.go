@@ -79,6 +79,7 @@ var routeRows = map[string]rights{
 	"DELETE /api/workflows/{id}":                       admins(200).elsewhere(404), // a member's own: TestMembersDeleteWhatTheyMade
 	"GET /api/workflows/{id}/revisions":                everybody(200).elsewhere(404),
 	"GET /api/workflows/{id}/revisions/{n}":            everybody(200).elsewhere(404),
+	"GET /api/workflows/{id}/source":                   everybody(404).elsewhere(404),
 	"POST /api/workflows/{id}/revisions/{n}/restore":   writers(200).elsewhere(404),
 	"POST /api/workflows/{id}/revisions/{n}/confirm":   writers(200).elsewhere(404),
 	"GET /api/runs":                                    everybody(200),

@@ -30,6 +30,7 @@ import (
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/upkeep"
 	"github.com/millrace/millrace/internal/workflows"
+	"github.com/millrace/millrace/internal/workflows/sourcecheck"
 )
 
 // Options are what the API is made of.
@@ -41,6 +42,7 @@ type Options struct {
 	Cookie      string          // of sessions; empty: our own
 	Providers   Providers
 	Workflows   *workflows.Service
+	Sources     *sourcecheck.Service
 	Runs        *runs.Service
 	Compare     *compare.Service
 	Crates      *crate.Service

@@ -41,6 +41,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "DELETE /api/workflows/{id}", Who: kernel.Member, May: access.EditWorkflows, Handle: a.workflows.DeleteWorkflow},
 		{Pattern: "GET /api/workflows/{id}/revisions", Who: kernel.Member, May: access.Read, Handle: a.workflows.ListRevisions},
 		{Pattern: "GET /api/workflows/{id}/revisions/{n}", Who: kernel.Member, May: access.Read, Handle: a.workflows.GetRevision},
+		{Pattern: "GET /api/workflows/{id}/source", Who: kernel.Member, May: access.Read, Handle: a.workflows.GetSource},
 		{Pattern: "POST /api/workflows/{id}/revisions/{n}/restore", Who: kernel.Member, May: access.EditWorkflows, Handle: a.workflows.RestoreRevision},
 
 		{Pattern: "POST /api/workflows/{id}/revisions/{n}/confirm", Who: kernel.Member, May: access.EditWorkflows, Handle: a.workflows.ConfirmRevision},

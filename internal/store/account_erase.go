@@ -72,6 +72,7 @@ var everything = []belongings{
 	{"webhooks", "id", ofTeam, "webhooks"},
 	{"schedules", "id", ofTeam, "schedules"},
 	{"triggers", "id", ofTeam, "triggers"},
+	{"workflow_sources", "workflow_id", ofWorkflow, ""},
 	{"workflow_revisions", "workflow_id, revision", ofWorkflow, "revisions"},
 	{"workflows", "id", ofTeam, "workflows"},
 	{"analyses", "id", ofTeam, "analyses"},

@@ -45,14 +45,15 @@ func (db *DB) Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (wor
 	var problems []byte
 	err := db.q.QueryRowContext(ctx, `
 		SELECT w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.version, w.tags,
-		       r.definition, r.fingerprint, r.problems, r.confirmed, COALESCE(d.seq, 0), COALESCE(d.settled_seq, 0)
+		       r.definition, r.fingerprint, r.problems, r.confirmed, COALESCE(d.seq, 0), COALESCE(d.settled_seq, 0), COALESCE(s.problem, '')
 		FROM workflows w
 		JOIN users u ON u.id = w.created_by
 		JOIN workflow_revisions r ON r.workflow_id = w.id AND r.revision = w.revision
 		LEFT JOIN documents d ON d.workflow_id = w.id
+		LEFT JOIN workflow_sources s ON s.workflow_id = w.id
 		WHERE w.team_id = $1 AND w.id = $2`, team, id).
 		Scan(&w.Name, &w.Description, &w.Revision, &w.NodeCount, &w.CreatedBy, &w.CreatedByName, &created, &updated, &w.Version, (*tagList)(&w.Tags),
-			&w.Definition, &w.Fingerprint, &problems, &w.Confirmed, &w.DocumentSeq, &w.SyncedSeq)
+			&w.Definition, &w.Fingerprint, &problems, &w.Confirmed, &w.DocumentSeq, &w.SyncedSeq, &w.SourceProblem)
 	if err != nil {
 		return w, db.asFault(err, "workflow")
 	}
@@ -153,7 +154,10 @@ func (db *DB) saveRevision(ctx context.Context, w workflows.Workflow, rev workfl
 			summary = excluded.summary, updated_at = excluded.updated_at, confirmed = excluded.confirmed`,
 		w.ID, rev.Number, string(w.Definition), w.Fingerprint, string(problems), rev.Summary, rev.CreatedBy, micros(rev.CreatedAt), micros(rev.UpdatedAt),
 		rev.Guest, rev.GuestName, confirmed)
-	return err
+	if err != nil {
+		return err
+	}
+	return db.saveSource(ctx, w, w.UpdatedAt)
 }
 
 // ConfirmRevision says that a member stands behind the current definition, if it

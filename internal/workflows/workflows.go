@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/graph/guarded"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/source"
 	"github.com/millrace/millrace/internal/domain/tags"
 )
 
@@ -53,6 +54,9 @@ type Workflow struct {
 	Problems    []graph.Problem
 	Version     int  // counts saves
 	Confirmed   bool // a member stands behind the definition: schedules and triggers may run it
+
+	Source        *source.Source // of a definition that is to be saved
+	SourceProblem string         // what its host said when it was last asked
 
 	// While people edit it together, the document is the truth: how far that
 	// has come, and how much of it the definition holds. 0: there is none.
@@ -173,6 +177,7 @@ var blank = sync.OnceValue(func() Workflow {
 
 func (w *Workflow) define(g *graph.Graph) {
 	w.Definition, w.Fingerprint, w.NodeCount, w.Problems = g.JSON(), g.Fingerprint(), g.NodeCount(), g.Incomplete()
+	w.Source, w.SourceProblem = g.Source, ""
 }
 
 // checked finds everything that is wrong with what was sent. The graph is nil
@@ -248,6 +253,9 @@ func (s *Service) looked(ctx context.Context, w Workflow, err error) (Workflow, 
 	}
 	unknown, err := s.unknownSecrets(ctx, w.Team, w.Definition)
 	w.Problems = append(slices.Clip(w.Problems), unknown...)
+	if w.SourceProblem != "" {
+		w.Problems = append(w.Problems, graph.Problem{Path: "source", Message: w.SourceProblem})
+	}
 	return w, err
 }
 

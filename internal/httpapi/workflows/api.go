@@ -1,9 +1,13 @@
 // Package workflows speaks HTTP for workflows and their revisions.
 package workflows
 
-import "github.com/millrace/millrace/internal/workflows"
+import (
+	"github.com/millrace/millrace/internal/workflows"
+	"github.com/millrace/millrace/internal/workflows/sourcecheck"
+)
 
 // API is the part of the HTTP API that this room serves.
 type API struct {
 	Workflows *workflows.Service
+	Sources   *sourcecheck.Service
 }

@@ -116,6 +116,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/workflows/{id}/source": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read what a workflow's code has come to
+         * @description Gives the commit of the newest run that used code from Git, the one that the branch or tag stands for, and how many commits lie between. The host is asked apart from the request, once a minute at most: whoever looks has it asked again. A workflow without `source` is 404.
+         */
+        get: operations["getWorkflowSource"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/workflows/{id}/revisions/{n}/restore": {
         parameters: {
             query?: never;
@@ -3301,6 +3321,21 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        SourceStatus: {
+            /** @description Of the newest run that used the code. */
+            commit: string | null;
+            /** @description What the branch or tag stands for; null while that is not known. */
+            latest: string | null;
+            /**
+             * Format: date-time
+             * @description When that was found out.
+             */
+            resolvedAt: string | null;
+            /** @description How many commits the run lacks; null where nobody can tell. */
+            behind: number | null;
+            /** @description Why the host did not give it. */
+            problem: string | null;
+        };
         /** @description A value given at start. It is a JSON Schema; without a default it is required. Commands see it as `PARAM_<name>`. */
         Parameter: {
             /** @description A JSON Schema type. */
@@ -6042,6 +6077,41 @@ export interface operations {
                     "application/json": {
                         success: components["schemas"]["Succeeded"];
                         data: components["schemas"]["Revision"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getWorkflowSource: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The workflow's id. */
+                id: components["parameters"]["WorkflowID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["SourceStatus"];
                     };
                 };
             };

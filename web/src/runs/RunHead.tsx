@@ -14,6 +14,7 @@ import { Progress } from "../ui/Progress.tsx";
 import { Tags } from "../ui/Tags.tsx";
 import { Time, useNow } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
+import { Commit } from "./Commit.tsx";
 import { waits } from "./model.ts";
 import { cancelRun, runQuery } from "./queries.ts";
 import { RetryButtons } from "./Retry.tsx";
@@ -56,6 +57,7 @@ export function RunHead({ store, away, error }: { store: RunStore; away: boolean
               {run.startedBy.type !== "user" && ` (${run.startedBy.type})`}, <Time at={run.createdAt} />
             </span>
             <span>version {run.workflowRevision}</span>
+            <Commit run={run} />
             <span>
               {run.compute.vcpu} vCPU · {run.compute.ramGb} GB{run.compute.gpu > 0 && ` · ${run.compute.gpu} GPU`}
             </span>

@@ -840,6 +840,32 @@ class Source(Model):
     ui: Any | None = None
 
 
+class SourceStatus(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    commit: str | None
+    """
+    Of the newest run that used the code.
+    """
+    latest: str | None
+    """
+    What the branch or tag stands for; null while that is not known.
+    """
+    resolved_at: Annotated[AwareDatetime | None, Field(alias='resolvedAt')]
+    """
+    When that was found out.
+    """
+    behind: int | None
+    """
+    How many commits the run lacks; null where nobody can tell.
+    """
+    problem: str | None
+    """
+    Why the host did not give it.
+    """
+
+
 class Parameter(Model):
     """
     A value given at start. It is a JSON Schema; without a default it is required. Commands see it as `PARAM_<name>`.

@@ -1,0 +1,24 @@
+/** commitUrl is the page of a commit on its Git host, where the address tells it. */
+export function commitUrl(git: string, commit: string): string | null {
+  const scp = /^(?:[\w.-]+@)?([\w.-]+):([^/].*)$/.exec(git);
+  let address: URL;
+  try {
+    address = new URL(scp && !git.includes("://") ? `ssh://${scp[1]}/${scp[2]}` : git);
+  } catch {
+    return null;
+  }
+  if (!["https:", "ssh:"].includes(address.protocol) || (address.protocol === "ssh:" && address.port !== "")) return null;
+  const path = address.pathname.replace(/\/+$/, "").replace(/\.git$/, "");
+  const page = address.hostname === "bitbucket.org" ? "commits" : "commit";
+  return `https://${address.host}${path}/${page}/${commit}`;
+}
+
+/** behindText says how far a run's code is behind, as far as anybody knows. */
+export function behindText(
+  commit: string,
+  status: { commit: string | null; latest: string | null; behind: number | null } | undefined,
+): string | null {
+  if (!status?.latest || status.latest === commit) return null;
+  if (status.commit !== commit || status.behind === null) return "newer code is there";
+  return status.behind === 1 ? "1 commit behind" : `${status.behind} commits behind`;
+}
