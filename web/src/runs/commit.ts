@@ -1,13 +1,14 @@
 /** commitUrl is the page of a commit on its Git host, where the address tells it. */
 export function commitUrl(git: string, commit: string): string | null {
-  const scp = /^(?:[\w.-]+@)?([\w.-]+):([^/].*)$/.exec(git);
+  const scp = /^(?:[\w.-]+@)?([\w-]+(?:\.[\w-]+)+):([^/].*)$/.exec(git);
   let address: URL;
   try {
     address = new URL(scp && !git.includes("://") ? `ssh://${scp[1]}/${scp[2]}` : git);
   } catch {
     return null;
   }
-  if (!["https:", "ssh:"].includes(address.protocol) || (address.protocol === "ssh:" && address.port !== "")) return null;
+  if (!["https:", "ssh:"].includes(address.protocol) || (address.protocol === "ssh:" && address.port !== ""))
+    return null;
   const path = address.pathname.replace(/\/+$/, "").replace(/\.git$/, "");
   const page = address.hostname === "bitbucket.org" ? "commits" : "commit";
   return `https://${address.host}${path}/${page}/${commit}`;
