@@ -1,0 +1,95 @@
+"""Shows Snakemake workflows live on a Millrace server: `snakemake --logger millrace`."""
+
+import contextlib
+import logging
+import sys
+from dataclasses import dataclass, field
+from typing import Optional
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
+
+from .sender import Account, Sender
+from .spool import Spool
+from .translate import Translator
+
+__all__ = ["LogHandler", "LogHandlerSettings"]
+
+
+# Snakemake reads the types to make options of them, and knows Optional, not `| None`.
+# ruff: noqa: UP045
+@dataclass
+class LogHandlerSettings(LogHandlerSettingsBase):
+    server: Optional[str] = field(default=None, metadata={"help": "The Millrace server.", "env_var": False})
+    token: Optional[str] = field(default=None, metadata={"help": "An API token, scope report.", "env_var": True})
+    team: Optional[str] = field(default=None, metadata={"help": "The team, by id or name."})
+    project: Optional[str] = field(default=None, metadata={"help": "What the runs are listed under (default: folder)."})
+    run_name: Optional[str] = field(default=None, metadata={"help": "What to call this run."})
+    exit_wait: int = field(
+        default=10, metadata={"help": "Seconds that the end may wait for what is not sent yet.", "type": int}
+    )
+
+
+class LogHandler(LogHandlerBase):
+    """Writes down what happens; a thread of its own sends it. Nothing in here raises, or waits for the server."""
+
+    def __post_init__(self) -> None:
+        settings = self.settings if isinstance(self.settings, LogHandlerSettings) else LogHandlerSettings()
+        self._exit_wait = settings.exit_wait
+        self._closed = False
+        self._sender: Sender | None = None
+        if self.common_settings.dryrun:
+            return
+        try:
+            self._translator = Translator(settings.project, settings.run_name, secrets=[settings.token or ""])
+            self._spool = Spool.create(self._translator.header)
+            self._sender = Sender(Account(settings.server, settings.token, settings.team), self._spool)
+            self._sender.start()
+        except Exception as error:
+            self._complain(error)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._sender is None:
+            return
+        try:
+            for event in self._translator.events(record, self.format):
+                self._spool.append(event)
+        except Exception as error:
+            self._complain(error)
+
+    def close(self) -> None:
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            try:
+                self._spool.append(self._translator.finish())
+                sender.finish(self._exit_wait)
+            except Exception as error:
+                self._complain(error)
+        super().close()
+
+    def _complain(self, error: Exception) -> None:
+        """Says it once, and leaves the workflow alone."""
+        if not self._closed:
+            self._closed = True
+            with contextlib.suppress(OSError):
+                print(f"millrace: this run is not reported: {error}", file=sys.stderr)
+
+    @property
+    def writes_to_stream(self) -> bool:
+        return False
+
+    @property
+    def writes_to_file(self) -> bool:
+        return False
+
+    @property
+    def has_filter(self) -> bool:
+        return True  # --quiet is for the terminal
+
+    @property
+    def has_formatter(self) -> bool:
+        return False
+
+    @property
+    def needs_rulegraph(self) -> bool:
+        return True
