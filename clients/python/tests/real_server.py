@@ -54,5 +54,8 @@ class Server:
         person = {"email": email, "password": "correct horse", "name": "Ada"}
         answer = httpx.post(self.url + "/auth/sign-up", json=person).raise_for_status()
         session = {"Authorization": "Bearer " + answer.json()["data"]["token"]}
-        token = httpx.post(self.url + "/auth/api-tokens", json={"name": "tests"}, headers=session).raise_for_status()
-        return {"email": email, "password": "correct horse", "token": token.json()["data"]["token"]}
+        tokens = {}
+        for name, scopes in {"token": {}, "report": {"scopes": ["report"]}}.items():
+            made = httpx.post(self.url + "/auth/api-tokens", json={"name": name, **scopes}, headers=session)
+            tokens[name] = made.raise_for_status().json()["data"]["token"]
+        return {"email": email, "password": "correct horse", **tokens}

@@ -96,8 +96,8 @@ def picture(run: models.Run) -> dict[str, Any]:
 
 
 def test_a_server_that_is_away_changes_nothing(server: Server, work: Path) -> None:
-    token = server.sign_up()["token"]
-    client = Client(server.url, token)
+    person = server.sign_up()
+    token, client = person["report"], Client(server.url, person["token"])
     running = snakemake(work, server, token, "--keep-going", "--logger-millrace-exit-wait", "120")
     until(lambda: any(node.name == "gate" and node.status == "running" for node in nodes(client)))
     server.stop()
@@ -140,21 +140,22 @@ def shards(client: Client, run: str, node: str) -> list[models.Shard]:
 
 
 def test_what_could_not_be_sent_is_sent_by_the_next_execution(server: Server, work: Path) -> None:
-    token = server.sign_up()["token"]
+    person = server.sign_up()
+    token, client = person["report"], Client(server.url, person["token"])
     server.stop()
     first = snakemake(work, server, token, "--logger-millrace-exit-wait", "0", "parts/1.txt")
     assert first.wait(120) == 0 and len(list((work / ".snakemake" / "millrace").iterdir())) == 1
     server.start()
     second = snakemake(work, server, token, "--logger-millrace-exit-wait", "120", "parts/2.txt")
     assert second.wait(120) == 0
-    runs = Client(server.url, token).runs()
+    runs = client.runs()
     assert [row.status for row in runs] == ["completed", "completed"]
     assert not list((work / ".snakemake" / "millrace").iterdir())
 
 
 def test_an_execution_that_was_killed_is_ended_by_the_next(server: Server, work: Path) -> None:
-    token = server.sign_up()["token"]
-    client = Client(server.url, token)
+    person = server.sign_up()
+    token, client = person["report"], Client(server.url, person["token"])
     killed = snakemake(work, server, token, "gate.txt")
     until(lambda: any(node.status == "running" for node in nodes(client)))
     killed.kill()

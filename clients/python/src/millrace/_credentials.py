@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from .errors import MillraceError
+from .errors import ConnectionLost, MillraceError
 
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 MARGIN = timedelta(seconds=30)  # a token must live through the call
@@ -168,11 +168,11 @@ def _renew(server: str, grant: dict[str, Any]) -> None:
                 }
                 answer = http.post("/oauth/token", data=form)
         except httpx.HTTPError as error:
-            raise MillraceError(f"cannot reach {server} to renew the sign-in: {error}") from error
+            raise ConnectionLost(f"cannot reach {server} to renew the sign-in: {error}") from error
     if 400 <= answer.status_code < 500 and answer.status_code != 429:
         raise MillraceError("your sign-in has ended: run millrace login")
     if answer.status_code != 200:
-        raise MillraceError(f"{server} could not renew the sign-in (status {answer.status_code}): try again")
+        raise ConnectionLost(f"{server} could not renew the sign-in (status {answer.status_code}): try again")
     body = answer.json()
     if cookie:
         grant["token"], grant["expires"] = body["data"]["token"], body["data"]["expiresAt"]

@@ -30,6 +30,10 @@ class Account:
 class Refused(Exception):
     """The server will never take it."""
 
+    def __init__(self, error: APIError) -> None:
+        self.of_the_body = error.status in (400, 413)
+        super().__init__(str(error))
+
 
 class Sender:
     def __init__(self, account: Account, spool: Spool) -> None:
@@ -100,7 +104,9 @@ class Sender:
     def _send(self, client: Client, path: str, events: list[dict[str, Any]]) -> dict[str, Any] | None:
         try:
             return self._until_taken(client, path, {"events": events})
-        except Refused:
+        except Refused as error:
+            if not error.of_the_body:
+                raise
             if len(events) == 1:  # that one is at fault; the others are not
                 return {}
         middle = len(events) // 2
@@ -115,7 +121,7 @@ class Sender:
                 return client.request("POST", path, dict[str, Any], body=body)
             except APIError as error:
                 if error.status < 500 and error.status not in (408, 429):
-                    raise Refused(str(error)) from error
+                    raise Refused(error) from error
             except ConnectionLost:
                 pass
             left = self._deadline - time.monotonic()
