@@ -177,7 +177,7 @@ def test_a_server_that_was_restarted_is_waited_for(tmp_path: Path) -> None:
 
         thread = threading.Thread(target=follow)
         thread.start()
-        assert heard.wait(60)
+        assert heard.wait(120)
         server.stop()
         server.start()
         assert client.me().name == "Ada"

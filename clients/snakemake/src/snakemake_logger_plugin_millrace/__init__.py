@@ -36,7 +36,7 @@ class LogHandler(LogHandlerBase):
     def __post_init__(self) -> None:
         settings = self.settings if isinstance(self.settings, LogHandlerSettings) else LogHandlerSettings()
         self._exit_wait = settings.exit_wait
-        self._closed = False
+        self._complained = False
         self._sender: Sender | None = None
         if self.common_settings.dryrun:
             return
@@ -69,8 +69,8 @@ class LogHandler(LogHandlerBase):
 
     def _complain(self, error: Exception) -> None:
         """Says it once, and leaves the workflow alone."""
-        if not self._closed:
-            self._closed = True
+        if not self._complained:
+            self._complained = True
             with contextlib.suppress(OSError):
                 print(f"millrace: this run is not reported: {error}", file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""What Snakemake says, as events of a reported run. Nothing in here reads a clock that others set or talks to anybody."""
+"""What Snakemake says, as events of a reported run. Nothing in here talks to anybody."""
 
 from __future__ import annotations
 
