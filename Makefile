@@ -75,7 +75,7 @@ test-python: setup-test build ## Check and test the Python packages against the 
 	scripts/with-postgres scripts/test-python
 
 attack: setup-test build ## Run the attacks that docs/security.md lists, on both databases
-	scripts/with-postgres scripts/attack
+	scripts/with-postgres scripts/with-uv scripts/attack
 
 chaos: setup-test shim ## Stop, kill and cut off three servers and two workers in the middle of runs; takes half an hour
 	MILLRACE_TEST_CHAOS=1 scripts/with-postgres scripts/with-s3 go test ./cmd/millrace -run 'TestACluster|TestTeamsGetEqualShares' -v -timeout 90m

@@ -33,6 +33,7 @@ GET POST /api/runs
 GET /api/runs/compare
 GET /api/runs/{id}/attempts
 GET /api/runs/{id}/attempts/{nodeId}/{shard}/{attempt}/files
+GET /api/runs/{id}/nodes/{nodeId}/environment
 GET /api/runs/{id}/nodes/{nodeId}/recipe
 GET POST /api/sweeps
 GET /api/sweeps/{id}

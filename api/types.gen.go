@@ -95,6 +95,30 @@ func (e DeviceApprovalDecision) Valid() bool {
 	}
 }
 
+// Defines values for EnvironmentState.
+const (
+	EnvironmentStateBuilding EnvironmentState = "building"
+	EnvironmentStateFailed   EnvironmentState = "failed"
+	EnvironmentStateReady    EnvironmentState = "ready"
+	EnvironmentStateWaiting  EnvironmentState = "waiting"
+)
+
+// Valid indicates whether the value is a known member of the EnvironmentState enum.
+func (e EnvironmentState) Valid() bool {
+	switch e {
+	case EnvironmentStateBuilding:
+		return true
+	case EnvironmentStateFailed:
+		return true
+	case EnvironmentStateReady:
+		return true
+	case EnvironmentStateWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for FileSource.
 const (
 	FileSourceOutput FileSource = "output"
@@ -1333,6 +1357,21 @@ type EmailVerified struct {
 	Verified bool `json:"verified"`
 }
 
+// Environment What was built for a team.
+type Environment struct {
+	Lock *string `json:"lock"`
+
+	// Spec Packages that the command finds before the programs of the machine, built once and frozen; never beside an `image`. Either `pip`, or the `lock` of an earlier run alone.
+	Spec NodeEnvironment `json:"spec"`
+
+	// State `waiting`: no run has needed it yet.
+	State     EnvironmentState `json:"state"`
+	UpdatedAt Time             `json:"updatedAt"`
+}
+
+// EnvironmentState `waiting`: no run has needed it yet.
+type EnvironmentState string
+
 // EraseTeam defines model for EraseTeam.
 type EraseTeam struct {
 	// Confirm The team's id.
@@ -1405,7 +1444,7 @@ type ExportedRun struct {
 	// Engine What carries out a reported one: `nextflow`, `snakemake` or another.
 	Engine *string `json:"engine"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
@@ -1728,6 +1767,12 @@ type Left struct {
 	Left bool   `json:"left"`
 }
 
+// LockedPackage defines model for LockedPackage.
+type LockedPackage struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
 // LogMark defines model for LogMark.
 type LogMark struct {
 	At     Time   `json:"at"`
@@ -2004,6 +2049,9 @@ type NewWorkflow struct {
 
 // Node A task, or a remark on the canvas that never runs.
 type Node = json.RawMessage
+
+// NodeEnvironment Packages that the command finds before the programs of the machine, built once and frozen; never beside an `image`. Either `pip`, or the `lock` of an earlier run alone.
+type NodeEnvironment = json.RawMessage
 
 // NodeResources The node's part of the run's compute; it waits until that is free.
 type NodeResources = json.RawMessage
@@ -2675,7 +2723,7 @@ type Run struct {
 	// Engine What carries out a reported one: `nextflow`, `snakemake` or another.
 	Engine *string `json:"engine"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
@@ -2764,6 +2812,29 @@ type RunEdit struct {
 
 	// Tags Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
 	Tags *Tags `json:"tags,omitempty"`
+}
+
+// RunEnvironment defines model for RunEnvironment.
+type RunEnvironment struct {
+	// Error Why it failed, in the words of the solver.
+	Error *string `json:"error"`
+
+	// Lock The same with hashes, as `lock` takes it; null until it is known.
+	Lock *string `json:"lock"`
+
+	// Log The last 64 KB of it.
+	Log    string `json:"log"`
+	NodeID string `json:"nodeId"`
+
+	// Packages What is installed; nothing until it is known.
+	Packages []LockedPackage `json:"packages"`
+
+	// Python The version of the interpreter; null until it is known.
+	Python *string `json:"python"`
+
+	// State `waiting`: no run has needed it yet.
+	State     EnvironmentState `json:"state"`
+	UpdatedAt *Time            `json:"updatedAt"`
 }
 
 // RunEvent defines model for RunEvent.
@@ -2898,7 +2969,7 @@ type RunRow struct {
 	// Engine What carries out a reported one: `nextflow`, `snakemake` or another.
 	Engine *string `json:"engine"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
@@ -3428,9 +3499,10 @@ type TeamExport struct {
 	Complete bool `json:"complete"`
 
 	// Connections Without their credentials.
-	Connections []Connection `json:"connections"`
-	ExportedAt  Time         `json:"exportedAt"`
-	Files       []File       `json:"files"`
+	Connections  []Connection  `json:"connections"`
+	Environments []Environment `json:"environments,omitempty"`
+	ExportedAt   Time          `json:"exportedAt"`
+	Files        []File        `json:"files"`
 
 	// Invitations Those that are pending.
 	Invitations []TeamInvitation `json:"invitations,omitempty"`
@@ -3633,7 +3705,7 @@ type Waiting struct {
 	Ahead   int    `json:"ahead"`
 	Message string `json:"message"`
 
-	// Reason `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`.
+	// Reason `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `environment`: the software of a first node is being built; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`.
 	Reason string `json:"reason"`
 }
 
@@ -4325,6 +4397,12 @@ type ReadRunLogsParams struct {
 	// Limit How many bytes to give at most.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// GetRunEnvironmentParams defines parameters for GetRunEnvironment.
+type GetRunEnvironmentParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }

@@ -787,6 +787,13 @@ type ClientInterface interface {
 	// Corresponds with GET /api/runs/{id}/logs (the `ReadRunLogs` operationId).
 	ReadRunLogs(ctx context.Context, id RunID, params *ReadRunLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetRunEnvironment Show the environment of a step
+	//
+	// Gives how far the software of a step with `environment` has come: what was chosen, with exact versions and hashes, and the end of the log of its building, which grows while that goes on. A step without an environment is 404.
+	//
+	// Corresponds with GET /api/runs/{id}/nodes/{nodeId}/environment (the `GetRunEnvironment` operationId).
+	GetRunEnvironment(ctx context.Context, id RunID, nodeID string, params *GetRunEnvironmentParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetRecipe Reproduce a step
 	//
 	// Gives what a step was given and what it did with it, so that it can be done again on another machine: its command, its variables and the addresses of its inputs. An input that was deleted is 409.
@@ -3307,6 +3314,23 @@ func (c *Client) CreateResultLink(ctx context.Context, id RunID, params *CreateR
 // Corresponds with GET /api/runs/{id}/logs (the `ReadRunLogs` operationId).
 func (c *Client) ReadRunLogs(ctx context.Context, id RunID, params *ReadRunLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReadRunLogsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetRunEnvironment Show the environment of a step
+//
+// Gives how far the software of a step with `environment` has come: what was chosen, with exact versions and hashes, and the end of the log of its building, which grows while that goes on. A step without an environment is 404.
+//
+// Corresponds with GET /api/runs/{id}/nodes/{nodeId}/environment (the `GetRunEnvironment` operationId).
+func (c *Client) GetRunEnvironment(ctx context.Context, id RunID, nodeID string, params *GetRunEnvironmentParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetRunEnvironmentRequest(c.Server, id, nodeID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -9393,6 +9417,62 @@ func NewReadRunLogsRequest(server string, id RunID, params *ReadRunLogsParams) (
 	return req, nil
 }
 
+// NewGetRunEnvironmentRequest constructs an http.Request for the GetRunEnvironment method
+func NewGetRunEnvironmentRequest(server string, id RunID, nodeID string, params *GetRunEnvironmentParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/%s/nodes/%s/environment", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewGetRecipeRequest constructs an http.Request for the GetRecipe method
 func NewGetRecipeRequest(server string, id RunID, nodeID string, params *GetRecipeParams) (*http.Request, error) {
 	var err error
@@ -14641,6 +14721,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/runs/{id}/logs (the `ReadRunLogs` operationId).
 	ReadRunLogsWithResponse(ctx context.Context, id RunID, params *ReadRunLogsParams, reqEditors ...RequestEditorFn) (*ReadRunLogsResponse, error)
 
+	// GetRunEnvironmentWithResponse Show the environment of a step
+	//
+	// Gives how far the software of a step with `environment` has come: what was chosen, with exact versions and hashes, and the end of the log of its building, which grows while that goes on. A step without an environment is 404.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/runs/{id}/nodes/{nodeId}/environment (the `GetRunEnvironment` operationId).
+	GetRunEnvironmentWithResponse(ctx context.Context, id RunID, nodeID string, params *GetRunEnvironmentParams, reqEditors ...RequestEditorFn) (*GetRunEnvironmentResponse, error)
+
 	// GetRecipeWithResponse Reproduce a step
 	//
 	// Gives what a step was given and what it did with it, so that it can be done again on another machine: its command, its variables and the addresses of its inputs. An input that was deleted is 409.
@@ -17468,6 +17557,34 @@ func (r ReadRunLogsResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ReadRunLogsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetRunEnvironmentResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data RunEnvironment `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r GetRunEnvironmentResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetRunEnvironmentResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -21087,6 +21204,21 @@ func (c *ClientWithResponses) ReadRunLogsWithResponse(ctx context.Context, id Ru
 		return nil, err
 	}
 	return ParseReadRunLogsResponse(rsp)
+}
+
+// GetRunEnvironmentWithResponse Show the environment of a step
+//
+// Gives how far the software of a step with `environment` has come: what was chosen, with exact versions and hashes, and the end of the log of its building, which grows while that goes on. A step without an environment is 404.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/runs/{id}/nodes/{nodeId}/environment (the `GetRunEnvironment` operationId).
+func (c *ClientWithResponses) GetRunEnvironmentWithResponse(ctx context.Context, id RunID, nodeID string, params *GetRunEnvironmentParams, reqEditors ...RequestEditorFn) (*GetRunEnvironmentResponse, error) {
+	rsp, err := c.GetRunEnvironment(ctx, id, nodeID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetRunEnvironmentResponse(rsp)
 }
 
 // GetRecipeWithResponse Reproduce a step
@@ -24818,6 +24950,37 @@ func ParseReadRunLogsResponse(rsp *http.Response) (*ReadRunLogsResponse, error) 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data RunLogs `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetRunEnvironmentResponse parses an HTTP response from a GetRunEnvironmentWithResponse call
+func ParseGetRunEnvironmentResponse(rsp *http.Response) (*GetRunEnvironmentResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetRunEnvironmentResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data RunEnvironment `json:"data"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`

@@ -18,7 +18,7 @@ import (
 // schemas are the objects of a definition, by the heading that describes them.
 var schemas = map[string]string{
 	"Definition": "Definition", "Source": "Source", "Parameter": "Parameter", "Input": "Input", "Node": "Node", "Input port": "InputPort",
-	"Output port": "OutputPort", "Resources": "NodeResources", "Retries": "Retries", "Scatter": "Scatter", "Edge": "Edge",
+	"Output port": "OutputPort", "Resources": "NodeResources", "Environment": "NodeEnvironment", "Retries": "Retries", "Scatter": "Scatter", "Edge": "Edge",
 	"Output of the workflow": "GraphOutput",
 }
 
@@ -194,7 +194,7 @@ func around(t *testing.T) (definition map[string]any, objects map[string]map[str
 		"source": {}, "parameters": {"p": {}, "seeds": {"type": "array"}, "mode": {"type": "string"}}, "inputs": {"in": {"type": "file"}, "reads": {"type": "files"}},
 		"nodes": [
 			{"id": "node", "inputs": {"port": {}}, "outputs": {"port": {"path": "o"}}, "resources": {}, "retries": {}, "scatter": {}},
-			{"id": "trim", "outputs": {"trimmed": {"path": "t"}}}, {"id": "align", "outputs": {"bam": {"path": "b"}}}],
+			{"id": "trim", "environment": {}, "outputs": {"trimmed": {"path": "t"}}}, {"id": "align", "outputs": {"bam": {"path": "b"}}}],
 		"edges": [{"id": "e", "source": "trim", "sourceHandle": "trimmed", "target": "align", "targetHandle": "reads"}],
 		"outputs": {"out": {"from": "align.bam"}}
 	}`
@@ -212,7 +212,8 @@ func around(t *testing.T) (definition map[string]any, objects map[string]map[str
 		"Definition": definition, "Source": at(definition, "source"), "Parameter": at(definition, "parameters", "p"), "Input": at(definition, "inputs", "in"),
 		"Node": at(node), "Input port": at(node, "inputs", "port"), "Output port": at(node, "outputs", "port"),
 		"Resources": at(node, "resources"), "Retries": at(node, "retries"), "Scatter": at(node, "scatter"),
-		"Edge": at(definition["edges"].([]any)[0]), "Output of the workflow": at(definition, "outputs", "out"),
+		"Environment": at(definition["nodes"].([]any)[1], "environment"),
+		"Edge":        at(definition["edges"].([]any)[0]), "Output of the workflow": at(definition, "outputs", "out"),
 	}
 }
 

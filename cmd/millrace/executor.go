@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/executors"
 	"github.com/millrace/millrace/cmd/millrace/sources"
 	"github.com/millrace/millrace/internal/engine/diskguard"
+	"github.com/millrace/millrace/internal/engine/executor/environments"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/slurm"
 	"github.com/millrace/millrace/internal/freedisk"
@@ -77,7 +78,11 @@ func (h *application) openExecutor(ctx context.Context, s *settings) (w workplac
 			return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
 		})
 	}
-	if h.images, err = s.openImages(images, s.rootsInUse(w.folder), h.log); err != nil {
+	h.images, err = s.openImages(images, s.rootsInUse(w.folder), h.log)
+	if err == nil {
+		h.environments, err = s.EnvironmentSettings.Open(environments.Config{Folder: filepath.Join(filepath.Dir(images), "environments"), Builds: filepath.Join(s.Data, "environment-builds"), InUse: s.rootsInUse(w.folder), Records: h.db, Log: h.log, Now: time.Now, AllowPrivate: s.FetchAllowPrivate}, s.Sandbox, parseSize)
+	}
+	if err != nil {
 		return w, err
 	}
 	c, err := parseSize(s.SourceCache)

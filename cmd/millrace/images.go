@@ -35,8 +35,7 @@ func (s *settings) openImages(folder string, inUse func() ([]string, error), log
 		return nil, err
 	}
 	return images.Open(images.Config{
-		Folder: folder, InUse: inUse, Log: log, Now: time.Now,
-		Registries: s.ImageRegistries, AuthFile: s.ImageAuthFile, AllowPrivate: s.FetchAllowPrivate, MaxTotal: most,
+		Folder: folder, InUse: inUse, Log: log, Now: time.Now, Registries: s.ImageRegistries, AuthFile: s.ImageAuthFile, AllowPrivate: s.FetchAllowPrivate, MaxTotal: most,
 	})
 }
 

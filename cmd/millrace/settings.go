@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	software "github.com/millrace/millrace/cmd/millrace/environments"
 	"github.com/millrace/millrace/cmd/millrace/sources"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/tracing"
@@ -18,11 +19,12 @@ import (
 // settings are everything an operator can say. Each is a flag, an environment
 // variable MILLRACE_<NAME> and a line of `millrace serve --help`.
 type settings struct {
-	databaseSettings `embed:""`
-	moneySettings    `embed:""`
-	logSettings      `embed:""`
-	imageSettings    `embed:""`
-	sources.Settings `embed:""`
+	databaseSettings             `embed:""`
+	moneySettings                `embed:""`
+	logSettings                  `embed:""`
+	imageSettings                `embed:""`
+	sources.Settings             `embed:""`
+	software.EnvironmentSettings `embed:""`
 
 	retentionSettings `embed:""`
 	slurmSettings     `embed:""`

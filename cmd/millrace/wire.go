@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
+	software "github.com/millrace/millrace/cmd/millrace/environments"
 	"github.com/millrace/millrace/cmd/millrace/executors"
 	"github.com/millrace/millrace/cmd/millrace/memory"
 	"github.com/millrace/millrace/cmd/millrace/observe"
@@ -32,12 +33,14 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/retention"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/executor/environments"
 	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/images"
 	"github.com/millrace/millrace/internal/engine/executor/tool"
 	"github.com/millrace/millrace/internal/engine/failedfolders"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/recipe"
+	environmentsroom "github.com/millrace/millrace/internal/environments"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/freedisk"
 	"github.com/millrace/millrace/internal/git"
@@ -90,6 +93,8 @@ type application struct {
 	upkeep   *upkeep.Keeper
 	schedule *schedules.Runner
 	hooks    *webhooks.Sender
+
+	environments *environments.Store
 
 	retention *upkeep.Retention
 	traces    *tracing.Tracer // nil: nobody traces
@@ -162,7 +167,8 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Documents: db, Definitions: drawings, Passes: shares, Bridge: db.Bridge(), Log: log, Now: time.Now,
 	})
 	drawings.GoLive(h.editor)
-	countRooms(h.metrics, h.editor)
+	drawings.SayNoEnvironments(h.environments.Problem)
+	observe.CountRooms(h.metrics, h.editor)
 	asked := runs.NewService(runs.Options{
 		Store: syncedStore{db, h.editor}, Details: db, Shards: db, Reported: reported.Tasks{Store: db}, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor}, Sweeps: syncedStore{db, h.editor}, Kept: db, Known: db, Remote: s.elsewhere(db), Recipes: recipe.Of, Objects: keep, Engine: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
 	})
@@ -177,7 +183,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
 		Limiter: db, Answers: db, Memory: h.memory, Metrics: kernel.NewMetrics(h.metrics), Trace: h.traceRequest(), Now: time.Now,
-		Secrets: secrets.NewService(db, time.Now), Audit: audit.NewService(db),
+		Secrets: secrets.NewService(db, time.Now), Environments: environmentsroom.NewService(db), Audit: audit.NewService(db),
 		Webhooks:    webhooks.NewService(db, db, h.hooks, s.FetchAllowPrivate, time.Now),
 		Schedules:   schedules.NewService(db, db, asked, time.Now),
 		Reported:    reported.NewService(db, h.feed, time.Now),
@@ -238,7 +244,7 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 	watched, trouble := h.observe()
 	h.engine = engine.New(engine.Options{
 		Network: s.TaskNetwork, Disk: space, TaskLog: log, FreeDisk: place.disk, Memory: h.memory,
-		Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Sources: &git.Sources{Trees: h.sources.Trees, Connections: h.db}, Catalog: c,
+		Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Environments: software.Of(h.environments), Sources: &git.Sources{Trees: h.sources.Trees, Connections: h.db}, Catalog: c,
 		FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: time.Now},
 		Addresses:     h.db, Elsewhere: s.elsewhere(h.db), InputCache: inputs,
 		Bytes: folder.New(place.folder, h.driver), Dir: place.marks, Owner: place.host + " " + rand.Text(), Host: place.host, Scope: place.scope, AbandonAfter: place.away,
@@ -281,29 +287,6 @@ func newRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
-}
-
-// countRooms measures the editor.
-func countRooms(r *prometheus.Registry, e *collab.Server) {
-	for _, m := range []struct {
-		name, help string
-		value      func(collab.Measure) int64
-	}{
-		{"millrace_editor_rooms", "Editor rooms in memory.", func(m collab.Measure) int64 { return m.Rooms }},
-		{"millrace_editor_connections", "Open editor sockets.", func(m collab.Measure) int64 { return m.Conns }},
-	} {
-		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: m.name, Help: m.help}, func() float64 { return float64(m.value(e.Measure())) }))
-	}
-	for _, m := range []struct {
-		name, help string
-		value      func(collab.Measure) int64
-	}{
-		{"millrace_editor_updates_total", "Edits that were stored.", func(m collab.Measure) int64 { return m.Stored }},
-		{"millrace_editor_refused_total", "Edits of people who only read.", func(m collab.Measure) int64 { return m.Refused }},
-		{"millrace_editor_slow_total", "Sockets closed because they did not keep up.", func(m collab.Measure) int64 { return m.Slow }},
-	} {
-		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: m.name, Help: m.help}, func() float64 { return float64(m.value(e.Measure())) }))
-	}
 }
 
 // checkData reports whether the data folder takes a file.

@@ -24,6 +24,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/inputcache"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/prepare"
+	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/engine/runinputs"
 	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/files"
@@ -110,9 +111,10 @@ type Options struct {
 	InputCache    int64               // bytes of it that are kept for further runs
 	Secrets       Secrets
 	Driver        executor.Driver
-	Images        Images                // nil: no node can have one
-	Sources       runsource.Store       // nil: no workflow can have code from elsewhere
-	FailedFolders *failedfolders.Keeper // of the folders of failed attempts; nil: nothing is kept
+	Images        Images                         // nil: no node can have one
+	Environments  func(ids.Team) runimages.Store // those of a team; nil: no node can have one
+	Sources       runsource.Store                // nil: no workflow can have code from elsewhere
+	FailedFolders *failedfolders.Keeper          // of the folders of failed attempts; nil: nothing is kept
 	Catalog       credits.Catalog
 	Dir           string         // what this worker leaves for the next one on its machine
 	Bytes         executor.Files // of the driver's attempts; nil: they are folders in Dir
@@ -141,6 +143,7 @@ type Engine struct {
 	disk     *diskguard.Guard
 	preparer *prepare.Preparer // of queued runs
 	inputs   *runinputs.Worker
+	software func(ids.Team) runimages.Store
 
 	tookOver bool             // what earlier workers on this machine had
 	crashed  map[ids.Run]bool // were at work when this machine's last server went down
@@ -169,11 +172,12 @@ func New(o Options) *Engine {
 		Options: o, wake: make(chan struct{}, 1), runners: map[ids.Run]*runner{}, crashed: map[ids.Run]bool{},
 		leases: lease.NewKeeper(o.Leases, o.Now, o.Clock, o.Log), disk: diskguard.New(o.FreeDisk, o.Driver, o.Log, o.Now),
 	}
+	e.software = runimages.For(o.Images, o.Environments)
 	e.inputs = &runinputs.Worker{
 		Dir: o.Dir, Remote: o.Remote, Known: o.Addresses, Log: o.Log, Now: o.Now, Fetched: fetched.New(o.Dir, o.Elsewhere, o.InputCache, e.disk.Low),
 		Objects: func(ctx context.Context, key string) (io.ReadCloser, error) { return o.Objects.Open(ctx, key, 0, -1) },
 	}
-	e.preparer = prepare.New(o.Images, e.imagesNeeded, e.inputs, func(id ids.Run) {
+	e.preparer = prepare.New(e.software, e.imagesNeeded, e.inputs, func(id ids.Run) {
 		e.Changed(id)
 		e.Wake()
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/engine/suspects"
@@ -14,43 +13,38 @@ import (
 // Images makes root file systems out of container images.
 type Images = runimages.Store
 
-// imageResolved reports whether it is known what a node's image is, or that it cannot
-// be known.
-func (r *runner) imageResolved(ctx context.Context, n *node) bool {
-	return n.Image == "" || r.e.imagesUnavailable(ctx) != nil || r.images.Resolved(n.Image)
+// softwareResolved reports whether it is known what a node's image or environment
+// is, or that it cannot be known.
+func (r *runner) softwareResolved(ctx context.Context, n *node) bool {
+	return n.software == "" || r.e.softwareUnavailable(ctx, n.software) != nil || r.images.Resolved(n.software)
 }
 
-// imagesUnavailable is why this server can use none.
-func (e *Engine) imagesUnavailable(ctx context.Context) error {
+// softwareUnavailable is why this server can use none like a reference.
+func (e *Engine) softwareUnavailable(ctx context.Context, ref string) error {
 	caps, err := e.Driver.Capabilities(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case e.Images == nil:
-		return fault.Unavailable("this server runs no container images: leave `image` empty to use the programs of the machine")
-	case !caps.Images:
-		return fault.Unavailable("%s", caps.NoImages)
 	}
-	return nil
+	return runimages.Unavailable(caps, e.Images != nil, e.Environments != nil, ref)
 }
 
-// imageOf is the image of a node, of which at least the name is known, or nil if
-// it has none.
-func (r *runner) imageOf(ctx context.Context, n *node) (*runimages.Image, error) {
-	if n.Image == "" {
+// softwareOf is the image or environment of a node, of which at least the name is
+// known, or nil if it has none.
+func (r *runner) softwareOf(ctx context.Context, n *node) (*runimages.Image, error) {
+	if n.software == "" {
 		return nil, nil
 	}
-	if err := r.e.imagesUnavailable(ctx); err != nil {
+	if err := r.e.softwareUnavailable(ctx, n.software); err != nil {
 		return nil, err
 	}
-	if i := r.images.Image(n.Image); i != nil {
+	if i := r.images.Image(n.software); i != nil {
 		return i, i.ResolveErr
 	}
-	return nil, errors.New("a node starts before its image was asked for")
+	return nil, errors.New("a node starts before its image or environment was asked for")
 }
 
-// imagesNeeded are those of the images of a queued run that it cannot start
-// without. The run begins as if it were executed, and what the cache answers
+// imagesNeeded are those of the images and environments of a queued run that it
+// cannot start without. The run begins as if it were executed, and what the cache answers
 // then needs no image; where that is not to be found out, all are needed.
 func (e *Engine) imagesNeeded(ctx context.Context, id ids.Run, images *runimages.Images, refs []string) (needed []string) {
 	defer func() {
@@ -70,8 +64,8 @@ func (e *Engine) imagesNeeded(ctx context.Context, id ids.Run, images *runimages
 	}
 	_ = suspects.Watch(e.Dir, id, func() error { r.beginNodes(); return nil })
 	for _, n := range r.open {
-		if slices.Contains(refs, n.Image) && !slices.Contains(needed, n.Image) && !r.cacheAnswers(ctx, n) {
-			needed = append(needed, n.Image)
+		if slices.Contains(refs, n.software) && !slices.Contains(needed, n.software) && !r.cacheAnswers(ctx, n) {
+			needed = append(needed, n.software)
 		}
 	}
 	return needed

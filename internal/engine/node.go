@@ -7,6 +7,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -15,8 +16,9 @@ import (
 // one.
 type node struct {
 	*graph.Node
-	row     runs.Node
-	failure failure // the first of its shards
+	row      runs.Node
+	software string  // the reference of its image or environment; empty: neither
+	failure  failure // the first of its shards
 	shards
 }
 
@@ -54,6 +56,7 @@ func (r *runner) handle(t *attempt) executor.Handle {
 
 // addOpen adds a node to the open ones.
 func (r *runner) addOpen(n *node) {
+	n.software = runimages.RefOf(n.Node)
 	r.nodes[n.ID] = n
 	at, _ := slices.BinarySearchFunc(r.open, n, func(a, b *node) int { return a.Index - b.Index })
 	r.open = slices.Insert(r.open, at, n)

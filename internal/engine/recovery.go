@@ -72,7 +72,7 @@ func (r *runner) reset() {
 // runUntilError executes until an error ends it. A panic becomes an error.
 func (r *runner) runUntilError(ctx context.Context, resumed bool) (err error) {
 	if r.images, r.prepared = r.prepared, nil; r.images == nil {
-		r.images = runimages.Open(ctx, r.e.Images)
+		r.images = runimages.Open(ctx, r.e.software(r.run.Team))
 	}
 	r.inputFiles = r.e.inputs.Of(ctx, r.run)
 	defer func() {

@@ -25,11 +25,11 @@ func (r *runner) computeCacheKey(ctx context.Context, t *attempt) error {
 	if err := r.findFiles(ctx, t, wanted); err != nil {
 		return err
 	}
-	root, err := r.rootName(ctx, t.node)
+	p := cachekey.Of(taskenv.Task{Node: t.node.Node, Values: r.values})
+	err := r.nameSoftware(ctx, t.node, p)
 	if err != nil {
 		return err
 	}
-	p := cachekey.Of(taskenv.Task{Node: t.node.Node, Values: r.values}, root)
 	if t.secrets, err = r.secrets(ctx, t.node); err != nil {
 		return err
 	}
@@ -82,17 +82,12 @@ func (r *runner) findFiles(ctx context.Context, t *attempt, feeds map[string][]s
 	return nil
 }
 
-// rootName names what the command finds around it.
-func (r *runner) rootName(ctx context.Context, n *node) (string, error) {
-	if n.Image != "" {
-		i, err := r.imageOf(ctx, n)
-		if err != nil {
-			return "", err
-		}
-		return i.Digest, nil
-	}
+// nameSoftware names what the command finds around it.
+func (r *runner) nameSoftware(ctx context.Context, n *node, p cachekey.Parts) error {
 	caps, err := r.e.Driver.Capabilities(ctx)
-	return caps.System, err
+	software, softwareErr := r.softwareOf(ctx, n)
+	software.Name(p, caps.System)
+	return errors.Join(err, softwareErr)
 }
 
 // reuse lets an attempt succeed with the files of an earlier one, if there are

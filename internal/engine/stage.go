@@ -19,9 +19,9 @@ func (r *runner) buildSpec(ctx context.Context, t *attempt) (executor.Spec, erro
 		return executor.Spec{}, err
 	}
 	n := t.node
-	image, err := r.imageOf(ctx, n)
-	if err == nil && image != nil {
-		err = image.Err()
+	software, err := r.softwareOf(ctx, n)
+	if err == nil && software != nil {
+		err = software.Err()
 	}
 	if err != nil {
 		return executor.Spec{}, err
@@ -42,6 +42,7 @@ func (r *runner) buildSpec(ctx context.Context, t *attempt) (executor.Spec, erro
 	for _, o := range n.Outputs {
 		spec.Outputs = append(spec.Outputs, executor.OutputPattern{Port: o.Name, Path: o.Path, Many: o.Many, Optional: o.Optional})
 	}
+	software.Place(&spec)
 	seen := caps.TaskPlaces
 	if seen == (executor.Places{}) {
 		seen = spec.Places()
@@ -61,7 +62,7 @@ func (r *runner) buildSpec(ctx context.Context, t *attempt) (executor.Spec, erro
 	if err := taskenv.Check(spec.Env); err != nil {
 		return spec, err
 	}
-	image.ApplyTo(&spec)
+	software.SetVariables(spec.Env, seen)
 	return spec, nil
 }
 

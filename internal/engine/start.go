@@ -29,8 +29,8 @@ func (r *runner) pickShards(ctx context.Context) (attempts []*attempt, reused bo
 		return nil, false, nil
 	}
 	for _, n := range slices.Clone(r.open) {
-		for n.next() != nil && r.fits(n, n.next()) && r.imageResolved(ctx, n) && (!n.UsesSource() || r.source.Ready()) {
-			if n.next().uncached && !r.images.Fetched(n.Image) {
+		for n.next() != nil && r.fits(n, n.next()) && r.softwareResolved(ctx, n) && (!n.UsesSource() || r.source.Ready()) {
+			if n.next().uncached && !r.images.Fetched(n.software) {
 				break
 			}
 			t := r.newAttempt(n, n.next())
@@ -187,7 +187,7 @@ func (r *runner) submit(ctx context.Context, t *attempt) error {
 // node's failure, the rest is ours.
 func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 	kind := fault.KindOf(err)
-	if kind == fault.KindInternal || kind == fault.KindUnavailable && t.node.Image == "" {
+	if kind == fault.KindInternal || kind == fault.KindUnavailable && t.node.software == "" {
 		return err
 	}
 	r.e.logError(ctx, "cannot remove an attempt's folder", r.e.Bytes.Discard(ctx, r.key(t)))
@@ -199,6 +199,8 @@ func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 		code = lifecycle.SourceUnavailable
 	case fault.Is(err, fault.KindNotFound):
 		code = lifecycle.InputMissing
+	case t.node.Environment != nil && fault.Is(err, fault.KindUnavailable):
+		code = lifecycle.EnvironmentFailed
 	case fault.Is(err, fault.KindUnavailable) && t.node.Image != "":
 		code = lifecycle.ImageUnavailable
 	}

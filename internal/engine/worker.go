@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/inputcache"
 	"github.com/millrace/millrace/internal/engine/lease"
+	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/engine/suspects"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
@@ -123,7 +124,7 @@ func (e *Engine) claim(ctx, runCtx context.Context) {
 	}
 	defer release()
 	began := e.leases.ClaimStart()
-	c := admission.Claim{Owner: e.Owner, Host: e.Host, Total: total, Most: most, Prepares: e.imagesUnavailable(ctx) == nil, Preparing: e.preparer.State()}
+	c := admission.Claim{Owner: e.Owner, Host: e.Host, Total: total, Most: most, Prepares: e.softwareUnavailable(ctx, "") == nil || e.softwareUnavailable(ctx, runimages.EnvironmentRef("")) == nil, Preparing: e.preparer.State()}
 	claimed, err := e.Queue.ClaimRuns(ctx, c, e.Now(), e.Now().Add(lease.Length))
 	if err != nil {
 		e.logError(ctx, "cannot claim runs", err)
@@ -144,7 +145,7 @@ func (e *Engine) prepare(ctx context.Context, c admission.Claim, claimed runs.Cl
 		}
 	}
 	for _, run := range claimed.Prepare {
-		e.preparer.Begin(context.WithoutCancel(ctx), run.ID, run.Needs)
+		e.preparer.Begin(context.WithoutCancel(ctx), run.ID, run.Team, run.Needs)
 		e.Changed(run.ID)
 	}
 }

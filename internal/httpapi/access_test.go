@@ -234,6 +234,7 @@ var routeRows = map[string]rights{
 
 	"GET /api/runs/{id}/attempts":                                  writers(200).elsewhere(404),
 	"GET /api/runs/{id}/attempts/{nodeId}/{shard}/{attempt}/files": writers(404).elsewhere(404),   // TestAFailedFolderIsKept
+	"GET /api/runs/{id}/nodes/{nodeId}/environment":                everybody(404).elsewhere(404), // TestTheEnvironmentOfANode
 	"GET /api/runs/{id}/nodes/{nodeId}/recipe":                     everybody(200).elsewhere(404), // TestAFailedFolderIsKept
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/bounds"
+	"github.com/millrace/millrace/internal/environments"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi/events"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
@@ -70,6 +71,9 @@ type Options struct {
 	Checks      map[string]func(context.Context) error // what readiness asks, by name
 	App         App
 	Metrics     *kernel.Metrics
+
+	Environments *environments.Service
+
 	// Trace begins the span of a request, and returns what ends it; nil: nobody traces.
 	Trace func(r *http.Request, route string) (*http.Request, func(status int))
 	Now   func() time.Time

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/audit"
 	"github.com/millrace/millrace/internal/httpapi/billing"
 	"github.com/millrace/millrace/internal/httpapi/connections"
+	"github.com/millrace/millrace/internal/httpapi/environments"
 	"github.com/millrace/millrace/internal/httpapi/files"
 	"github.com/millrace/millrace/internal/httpapi/identity"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
@@ -47,6 +48,8 @@ type rooms struct {
 	system      *system.API
 	webhooks    *webhooks.API
 	workflows   *workflows.API
+
+	environments *environments.API
 }
 
 // newRooms gives each room what it needs, and nothing else.
@@ -58,7 +61,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 	return rooms{
 		account: &account.API{
 			Account: o.Account, Retention: o.Retention, Identity: o.Identity, Workflows: o.Workflows, Runs: o.Runs, Files: o.Files, Billing: o.Billing,
-			AI: o.AI, Sharing: o.Sharing, Secrets: o.Secrets, Schedules: o.Schedules, Webhooks: o.Webhooks, Audit: o.Audit, Connections: o.Connections, Server: server, Log: o.Log, Now: o.Now,
+			AI: o.AI, Sharing: o.Sharing, Secrets: o.Secrets, Schedules: o.Schedules, Webhooks: o.Webhooks, Audit: o.Audit, Connections: o.Connections, Environments: o.Environments, Server: server, Log: o.Log, Now: o.Now,
 		},
 		ai:          &ai.API{AI: o.AI, Chat: o.Chat, VisitorKey: o.VisitorKey, AnalysisWait: o.AnalysisWait, Scratch: o.Scratch, Now: o.Now},
 		audit:       &audit.API{Audit: o.Audit, Log: o.Log},
@@ -74,5 +77,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 		system:      &system.API{Log: o.Log, Checks: o.Checks, Runs: o.Runs, Chat: o.Chat, SendsMail: o.SendsMail, App: o.App},
 		webhooks:    &webhooks.API{Webhooks: o.Webhooks},
 		workflows:   &workflows.API{Workflows: o.Workflows, Sources: o.Sources},
+
+		environments: &environments.API{Environments: o.Environments},
 	}
 }

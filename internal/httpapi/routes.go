@@ -73,6 +73,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "PATCH /api/runs/{id}", Who: kernel.Member, May: access.StartRuns, Body: kernel.SmallBody, Handle: a.runs.EditRun},
 		{Pattern: "GET /api/runs/{id}/attempts", Who: kernel.Member, May: access.ReadFailedFolders, Handle: a.runs.ListKeptAttempts},
 		{Pattern: "GET /api/runs/{id}/attempts/{nodeId}/{shard}/{attempt}/files", Who: kernel.Member, May: access.ReadFailedFolders, Handle: a.runs.ListKeptFiles},
+		{Pattern: "GET /api/runs/{id}/nodes/{nodeId}/environment", Who: kernel.Member, May: access.Read, Handle: a.environments.GetRunEnvironment},
 		{Pattern: "GET /api/runs/{id}/nodes/{nodeId}/recipe", Who: kernel.Member, May: access.Read, Handle: a.runs.GetRecipe},
 		{Pattern: "GET /api/runs/{id}/links", Who: kernel.Member, May: access.ManageSharing, Handle: a.sharing.ListResultLinks},
 		{Pattern: "POST /api/runs/{id}/links", Who: kernel.Member, May: access.ManageSharing, Body: kernel.SmallBody, Once: true, Handle: a.sharing.CreateResultLink},

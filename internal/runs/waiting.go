@@ -14,13 +14,14 @@ type WaitReason string
 
 // The reasons.
 const (
-	WaitsForTurn     WaitReason = "turn"
-	WaitsForCapacity WaitReason = "no_room"
-	WaitsForTeam     WaitReason = "team_limit"
-	WaitsForDisk     WaitReason = "disk_low"
-	WaitsForExecutor WaitReason = "executor_unavailable"
-	WaitsForImage               = WaitReason(admission.Image)
-	WaitsForInputs              = WaitReason(admission.Inputs)
+	WaitsForTurn        WaitReason = "turn"
+	WaitsForCapacity    WaitReason = "no_room"
+	WaitsForTeam        WaitReason = "team_limit"
+	WaitsForDisk        WaitReason = "disk_low"
+	WaitsForExecutor    WaitReason = "executor_unavailable"
+	WaitsForImage                  = WaitReason(admission.Image)
+	WaitsForInputs                 = WaitReason(admission.Inputs)
+	WaitsForEnvironment            = WaitReason(admission.Environment)
 )
 
 // Waiting says why a run has not started, or is not heard of, and how many go first as far as is
@@ -63,6 +64,8 @@ func (q QueueState) waiting(r Run) *Waiting {
 		return &Waiting{WaitsForImage, "Its container image is being fetched.", ahead}
 	case q.Preparing[r.ID] == WaitsForInputs:
 		return &Waiting{WaitsForInputs, "Its inputs are being fetched from where they lie.", ahead}
+	case q.Preparing[r.ID] == WaitsForEnvironment:
+		return &Waiting{WaitsForEnvironment, "Its software environment is being built.", ahead}
 	case total == 0 && low:
 		return &Waiting{WaitsForDisk, "The server's disk is nearly full: nothing new starts until space is freed.", ahead}
 	case total == 0:

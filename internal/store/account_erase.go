@@ -35,6 +35,7 @@ var everything = []belongings{
 	{"audit", "chain, seq", `chain = $1`, "audit"},
 	{"audit_chains", "chain", `chain = $1`, ""},
 	{"connections", "id", ofTeam, "connections"},
+	{"environments", "team_id, key", ofTeam, ""},
 	{"run_events", "run_id, seq", ofRun, ""},
 	{"run_logs", "run_id, start", ofRun, ""},
 	{"run_attempts", "run_id, node_id, shard, attempt", ofRun, ""},

@@ -112,6 +112,8 @@ type Service struct {
 	stores Stores
 	live   Live // nil: nobody edits together
 	now    func() time.Time
+
+	noEnvironments func() string
 }
 
 // NewService makes the room.
@@ -152,7 +154,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 	w.ID, w.Team, w.Name, w.Description = ids.NewWorkflow(), caller.Team, strings.TrimSpace(in.Name), in.Description
 	w.Tags, _ = tags.Checked(in.Tags)
 	w.CreatedBy, w.CreatedByName, w.CreatedAt, w.UpdatedAt = caller.User, caller.Name, now, now
-	unknown, err := s.unknownSecrets(ctx, w.Team, w.Definition)
+	unknown, err := s.looseProblems(ctx, w.Team, w.Definition)
 	if err != nil {
 		return Workflow{}, err
 	}
@@ -227,23 +229,25 @@ func (s *Service) Validate(ctx context.Context, caller access.Caller, definition
 	if len(malformed) > 0 {
 		return malformed, nil
 	}
-	unknown, err := s.unknownSecrets(ctx, caller.Team, definition)
+	unknown, err := s.looseProblems(ctx, caller.Team, definition)
 	return append(g.Incomplete(), unknown...), err
 }
 
-// unknownSecrets are problems that come and go with the team's secrets, so that
-// they are found when somebody looks and not kept with the definition.
-func (s *Service) unknownSecrets(ctx context.Context, team ids.Team, definition []byte) ([]graph.Problem, error) {
+// looseProblems are problems that come and go with the team's secrets and the
+// server's tools, so that they are found when somebody looks and not kept with
+// the definition.
+func (s *Service) looseProblems(ctx context.Context, team ids.Team, definition []byte) ([]graph.Problem, error) {
+	unbuilt := s.unbuildable(definition)
 	var names []string
 	all := guarded.UnknownSecrets(definition, func(name string) bool {
 		names = append(names, name)
 		return false
 	})
 	if len(all) == 0 {
-		return nil, nil
+		return unbuilt, nil
 	}
 	missing, err := s.stores.Secrets.MissingSecrets(ctx, team, names)
-	return guarded.UnknownSecrets(definition, func(name string) bool { return !slices.Contains(missing, name) }), err
+	return append(unbuilt, guarded.UnknownSecrets(definition, func(name string) bool { return !slices.Contains(missing, name) })...), err
 }
 
 // looked adds to a workflow's problems those that depend on the team.
@@ -251,7 +255,7 @@ func (s *Service) looked(ctx context.Context, w Workflow, err error) (Workflow, 
 	if err != nil {
 		return w, err
 	}
-	unknown, err := s.unknownSecrets(ctx, w.Team, w.Definition)
+	unknown, err := s.looseProblems(ctx, w.Team, w.Definition)
 	w.Problems = append(slices.Clip(w.Problems), unknown...)
 	if w.SourceProblem != "" {
 		w.Problems = append(w.Problems, graph.Problem{Path: "source", Message: w.SourceProblem})

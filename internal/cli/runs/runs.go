@@ -17,24 +17,25 @@ import (
 
 // Command is what one does with runs.
 type Command struct {
-	List      runsList       `cmd:"" default:"withargs" aliases:"ls" help:"List the newest runs."`
-	View      runsView       `cmd:"" help:"Show a run with its nodes."`
-	Watch     runsWatch      `cmd:"" help:"Follow a run until it ends, and exit as it did."`
-	Logs      Logs           `cmd:"" help:"Print what a run wrote."`
-	Items     runsItems      `cmd:"" help:"List the items of a scattered node, failed ones first."`
-	Events    runsEvents     `cmd:"" help:"List what happened in a run."`
-	Rename    runsRename     `cmd:"" help:"Give a run a name, a note or tags."`
-	Compare   runsCompare    `cmd:"" help:"Set two runs side by side."`
-	Sweep     runsSweep      `cmd:"" help:"Show the runs of a sweep as a table (run --vary starts one)."`
-	Share     runsShare      `cmd:"" help:"Make a link to a run's results, for people without an account."`
-	Links     runsLinks      `cmd:"" help:"List the links to a run's results."`
-	Unshare   runsUnshare    `cmd:"" help:"End a link to a run's results."`
-	Kept      runsKept       `cmd:"" help:"Show or fetch the kept folder of a step that failed."`
-	Reproduce runsReproduce  `cmd:"" help:"Fetch what a step was given, to do it again on your own machine."`
-	Cancel    runsCancel     `cmd:"" help:"Cancel a run."`
-	Retry     runsRetry      `cmd:"" help:"Run again what a run did; what succeeded is reused."`
-	Outputs   outputsCommand `cmd:"" help:"Outputs of a run: list, download."`
-	Crate     runsCrate      `cmd:"" help:"Download a run with its outputs as a Workflow Run RO-Crate."`
+	List        runsList        `cmd:"" default:"withargs" aliases:"ls" help:"List the newest runs."`
+	View        runsView        `cmd:"" help:"Show a run with its nodes."`
+	Watch       runsWatch       `cmd:"" help:"Follow a run until it ends, and exit as it did."`
+	Logs        Logs            `cmd:"" help:"Print what a run wrote."`
+	Items       runsItems       `cmd:"" help:"List the items of a scattered node, failed ones first."`
+	Events      runsEvents      `cmd:"" help:"List what happened in a run."`
+	Rename      runsRename      `cmd:"" help:"Give a run a name, a note or tags."`
+	Compare     runsCompare     `cmd:"" help:"Set two runs side by side."`
+	Sweep       runsSweep       `cmd:"" help:"Show the runs of a sweep as a table (run --vary starts one)."`
+	Share       runsShare       `cmd:"" help:"Make a link to a run's results, for people without an account."`
+	Links       runsLinks       `cmd:"" help:"List the links to a run's results."`
+	Unshare     runsUnshare     `cmd:"" help:"End a link to a run's results."`
+	Environment runsEnvironment `cmd:"" help:"Show the software that was built for a step, its lock, or the log of its building."`
+	Kept        runsKept        `cmd:"" help:"Show or fetch the kept folder of a step that failed."`
+	Reproduce   runsReproduce   `cmd:"" help:"Fetch what a step was given, to do it again on your own machine."`
+	Cancel      runsCancel      `cmd:"" help:"Cancel a run."`
+	Retry       runsRetry       `cmd:"" help:"Run again what a run did; what succeeded is reused."`
+	Outputs     outputsCommand  `cmd:"" help:"Outputs of a run: list, download."`
+	Crate       runsCrate       `cmd:"" help:"Download a run with its outputs as a Workflow Run RO-Crate."`
 }
 
 type runsList struct {

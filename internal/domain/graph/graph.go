@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/domain/source"
 )
 
@@ -41,7 +42,8 @@ type Node struct {
 	Position Position
 	Text     string // of a note
 
-	Image        string // empty: the executor's own root
+	Image        string            // empty: the executor's own root
+	Environment  *environment.Spec // nil: none; never beside an image
 	Interpreter  string
 	Command      string
 	Inputs       []InPort  // by name

@@ -22,7 +22,7 @@ var (
 	noteFields = []string{"id", "name", "type", "position", "text"}
 	taskFields = []string{
 		"id", "name", "type", "position", "image", "interpreter", "command", "inputs", "outputs", "env",
-		"resources", "retries", "timeoutSeconds", "when", "scatter", "cache", "allowFailure", "secrets",
+		"resources", "retries", "timeoutSeconds", "when", "scatter", "cache", "allowFailure", "secrets", "environment",
 	}
 )
 
@@ -56,6 +56,9 @@ func (c *checker) node(v *value, i int) {
 	}
 	if n.Name == "" {
 		n.Name = n.ID
+	}
+	if n.Image != "" && n.Environment != nil {
+		c.p.add(here.field("environment"), "a node has an `image` or an `environment`, not both")
 	}
 }
 
@@ -105,6 +108,8 @@ func (c *checker) taskField(n *Node, f *value, here *where) bool {
 	switch f.name {
 	case "image":
 		n.Image = c.image(f, here)
+	case "environment":
+		n.Environment = c.environment(f, here)
 	case "interpreter":
 		n.Interpreter = c.interpreter(f, here)
 	case "command":

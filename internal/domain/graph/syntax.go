@@ -3,6 +3,8 @@ package graph
 import (
 	"path"
 	"strings"
+
+	"github.com/millrace/millrace/internal/domain/imageref"
 )
 
 // pathFault says what keeps p from being the path of an output, or nothing. An
@@ -56,65 +58,8 @@ func (c *checker) interpreter(f *value, in *where) string {
 
 func (c *checker) image(f *value, in *where) string {
 	ref := c.text(f, in, maxImage)
-	if ref != "" && !validImage(ref) {
+	if ref != "" && !imageref.Valid(ref) {
 		c.p.add(at(f, in), "`%s` is not an image such as `quay.io/biocontainers/fastp:0.23.4`", short(ref))
 	}
 	return ref
 }
-
-// validImage follows the grammar of image references:
-// [host[:port]/]path[:tag][@algorithm:digest].
-func validImage(ref string) bool {
-	ref, digest, pinned := strings.Cut(ref, "@")
-	if pinned && !validDigest(digest) {
-		return false
-	}
-	slash := strings.LastIndexByte(ref, '/')
-	if colon := strings.LastIndexByte(ref, ':'); colon > slash {
-		tag := ref[colon+1:]
-		if len(tag) > 128 || !made(tag, isWord, isTag) {
-			return false
-		}
-		ref = ref[:colon]
-	}
-	host, rest, ok := strings.Cut(ref, "/")
-	if ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
-		name, port, numbered := strings.Cut(host, ":")
-		if !made(name, isAlnum, isTag) || numbered && !made(port, isDigit, isDigit) {
-			return false
-		}
-		ref = rest
-	}
-	for part := range strings.SplitSeq(ref, "/") {
-		if !made(part, isLower, isPart) {
-			return false
-		}
-	}
-	return true
-}
-
-func validDigest(digest string) bool {
-	algorithm, sum, ok := strings.Cut(digest, ":")
-	return ok && made(algorithm, isLower, isPart) && len(sum) >= 32 && made(sum, isHex, isHex)
-}
-
-// made reports whether s is one byte of the first class and any of the second.
-func made(s string, first, rest func(byte) bool) bool {
-	if s == "" || !first(s[0]) {
-		return false
-	}
-	for i := 1; i < len(s); i++ {
-		if !rest(s[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func isDigit(b byte) bool { return b >= '0' && b <= '9' }
-func isLower(b byte) bool { return b >= 'a' && b <= 'z' || isDigit(b) }
-func isAlnum(b byte) bool { return isLower(b) || b >= 'A' && b <= 'Z' }
-func isWord(b byte) bool  { return isAlnum(b) || b == '_' }
-func isTag(b byte) bool   { return isWord(b) || b == '.' || b == '-' }
-func isPart(b byte) bool  { return isLower(b) || b == '_' || b == '.' || b == '-' || b == '+' }
-func isHex(b byte) bool   { return isDigit(b) || b >= 'a' && b <= 'f' }

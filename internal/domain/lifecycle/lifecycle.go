@@ -73,7 +73,7 @@ func (s NodeState) Terminal() bool {
 // ErrorCode says why a run did not complete.
 type ErrorCode string
 
-// The codes. The workflow answers for those up to disk_full, the
+// The codes. The workflow answers for those up to environment_failed, the
 // platform for the others.
 const (
 	NodeFailedCode    ErrorCode = "node_failed"
@@ -87,6 +87,7 @@ const (
 	InputUnreachable  ErrorCode = "input_unreachable"
 	InputChanged      ErrorCode = "input_changed"
 	DiskFull          ErrorCode = "disk_full"
+	EnvironmentFailed ErrorCode = "environment_failed"
 
 	WorkerLost       ErrorCode = "worker_lost"
 	PlanTimeLimit    ErrorCode = "plan_time_limit"

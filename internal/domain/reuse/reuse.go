@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 )
@@ -108,6 +109,8 @@ func changed(before, now Run, old, n *graph.Node) string {
 		return "its interpreter changed"
 	case old.Image != n.Image:
 		return "its image changed"
+	case !sameSoftware(old.Environment, n.Environment):
+		return "its environment changed"
 	case !maps.Equal(old.Env, n.Env):
 		return "its variables changed"
 	case !slices.Equal(old.Outputs, n.Outputs):
@@ -120,6 +123,13 @@ func changed(before, now Run, old, n *graph.Node) string {
 		return fmt.Sprintf("the parameter %s changed", name)
 	}
 	return ""
+}
+
+func sameSoftware(a, b *environment.Spec) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Canonical() == b.Canonical()
 }
 
 // feeds are where the files of each port come from, in their order.

@@ -20,10 +20,10 @@ import (
 // same result; that is the author's promise with `cache`.
 type Parts map[string]string
 
-// Of are the parts that a definition and the parameters of its run say; root is
+// Of are the parts that a definition and the parameters of its run say, without
 // what the command finds around it.
-func Of(t taskenv.Task, root string) Parts {
-	p := Parts{"root": root, "arch": runtime.GOARCH, "interpreter": t.Node.Interpreter, "command": t.Node.Command}
+func Of(t taskenv.Task) Parts {
+	p := Parts{"arch": runtime.GOARCH, "interpreter": t.Node.Interpreter, "command": t.Node.Command}
 	for name, value := range t.Node.Env {
 		p["env."+name] = value
 	}
@@ -118,6 +118,8 @@ func difference(name string, was, is Parts) string {
 		return "the code at `SOURCE_DIR` has changed"
 	case name == "root":
 		return fmt.Sprintf("the image or system was %s, is %s", before, after)
+	case name == "environment" && had && has:
+		return "the packages of the environment have changed"
 	case port != name:
 		return fmt.Sprintf("the files of the input `%s` have changed", port)
 	case strings.HasPrefix(name, "output."):

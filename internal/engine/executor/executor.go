@@ -56,6 +56,9 @@ type Spec struct {
 	Inputs []Input `json:"inputs,omitempty"`
 	// Root is an unpacked image, or empty for the executor's own programs.
 	Root string `json:"root,omitempty"`
+	// Environment is a folder with software that the command can read, or empty.
+	// Its bin is the first in PATH, which the engine sees to.
+	Environment string `json:"environment,omitempty"`
 
 	Interpreter string            `json:"interpreter"`
 	Command     string            `json:"command"`
@@ -86,6 +89,8 @@ type Places struct {
 	Work   string // where the command works
 	Inputs string // what is staged
 	Temp   string // its temporary files
+
+	Environment string // the software that was built for it, if there is any
 }
 
 // InputFolder is where the staged files are, in an attempt's folder.
@@ -93,7 +98,7 @@ const InputFolder = "in"
 
 // Places are the folders seen from outside.
 func (s Spec) Places() Places {
-	return Places{Work: s.Work(), Inputs: filepath.Join(s.Dir, InputFolder), Temp: filepath.Join(s.Dir, shim.TempFolder)}
+	return Places{Work: s.Work(), Inputs: filepath.Join(s.Dir, InputFolder), Temp: filepath.Join(s.Dir, shim.TempFolder), Environment: s.Environment}
 }
 
 // Work is the folder that the command works in, seen from outside.
@@ -117,6 +122,7 @@ type Capabilities struct {
 	InputsReadOnly bool   // a command cannot change what is staged
 	Images         bool   // Spec.Root is honoured
 	NoImages       string // when not: a sentence that says what to do
+	NoEnvironments string // why Spec.Environment is not honoured; empty when it is
 	System         string // names the programs that a task finds without an image
 	VCPU           float64
 	MemoryBytes    int64

@@ -19,7 +19,7 @@ const maxTime = 30 * time.Minute
 
 // Preparer prepares runs. All methods may be called at the same time.
 type Preparer struct {
-	images runimages.Store
+	images func(ids.Team) runimages.Store
 	needed Needed
 	inputs Inputs
 	ready  func(ids.Run) // called when nothing is missing any more
@@ -48,7 +48,7 @@ type preparation struct {
 }
 
 // New prepares nothing yet.
-func New(images runimages.Store, needed Needed, inputs Inputs, ready func(ids.Run)) *Preparer {
+func New(images func(ids.Team) runimages.Store, needed Needed, inputs Inputs, ready func(ids.Run)) *Preparer {
 	return &Preparer{images: images, needed: needed, inputs: inputs, ready: ready, runs: map[ids.Run]*preparation{}}
 }
 
@@ -64,13 +64,16 @@ func (p *Preparer) State() map[ids.Run]bool {
 }
 
 // Begin fetches what a run needs, until ctx ends.
-func (p *Preparer) Begin(ctx context.Context, id ids.Run, needs []admission.Need) {
+func (p *Preparer) Begin(ctx context.Context, id ids.Run, team ids.Team, needs []admission.Need) {
 	ctx, stop := context.WithCancel(ctx)
-	one := &preparation{images: runimages.Open(ctx, p.images), stop: stop}
+	one := &preparation{images: runimages.Open(ctx, p.images(team)), stop: stop}
 	var refs []string
 	for _, n := range needs {
-		if n.Kind == admission.Image {
+		switch n.Kind {
+		case admission.Image:
 			refs = append(refs, n.Ref)
+		case admission.Environment:
+			refs = append(refs, runimages.EnvironmentRef(n.Ref))
 		}
 	}
 	p.mu.Lock()

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
-	"github.com/millrace/millrace/internal/engine/executor"
 )
 
 // Store makes root file systems out of container images.
@@ -41,6 +40,8 @@ type Image struct {
 	ResolveErr error // why it is not known what it is
 
 	fetchErr error // why it cannot be fetched
+
+	environment bool // it is one, and no image
 
 	resolved chan struct{}
 	fetched  chan struct{} // nil until somebody needs more than its name
@@ -78,7 +79,7 @@ func (all *Images) Image(ref string) *Image { return all.images[ref] }
 func (all *Images) Resolved(ref string) bool {
 	i := all.images[ref]
 	if i == nil {
-		i = &Image{}
+		i = &Image{environment: strings.HasPrefix(ref, environmentPrefix)}
 		all.images[ref] = i
 		i.resolved = all.Background(func(ctx context.Context) { i.Digest, i.ResolveErr = all.store.Resolve(ctx, ref) })
 	}
@@ -102,7 +103,7 @@ func (all *Images) Fetched(ref string) bool {
 func (i *Image) Err() error {
 	err := cmp.Or(i.ResolveErr, i.fetchErr)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fault.Unavailable("the image did not come within %d minutes: try again later, or use a smaller one", maxTime/time.Minute)
+		return fault.Unavailable("the image or environment was not there within %d minutes: try again later, or use a smaller one", maxTime/time.Minute)
 	}
 	return err
 }
@@ -158,24 +159,5 @@ func IsClosed(done chan struct{}) bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// reserved are the variables that an image cannot set: they name places that
-// are not its own.
-var reserved = map[string]bool{"HOME": true, "TMPDIR": true, "USER": true}
-
-// ApplyTo makes an image the root of an attempt. What it sets gives way to the
-// platform and to the author.
-func (i *Image) ApplyTo(s *executor.Spec) {
-	if i == nil {
-		return
-	}
-	s.Root = i.root
-	for _, variable := range i.env {
-		name, value, _ := strings.Cut(variable, "=")
-		if _, set := s.Env[name]; !set && !reserved[name] {
-			s.Env[name] = value
-		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/connections"
+	"github.com/millrace/millrace/internal/environments"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/identity"
@@ -26,21 +27,22 @@ import (
 
 // API is the part of the HTTP API that this room serves.
 type API struct {
-	Account     *account.Service
-	Retention   *upkeep.Retention
-	Identity    identity.System
-	Workflows   *workflows.Service
-	Runs        *runs.Service
-	Files       *files.Service
-	Billing     *billing.Service
-	AI          *ai.Service
-	Sharing     *sharing.Service
-	Secrets     *secrets.Service
-	Schedules   *schedules.Service
-	Webhooks    *webhooks.Service
-	Audit       *audit.Service
-	Connections *connections.Service
-	Server      *kernel.Server
-	Log         *slog.Logger
-	Now         func() time.Time
+	Account      *account.Service
+	Retention    *upkeep.Retention
+	Identity     identity.System
+	Workflows    *workflows.Service
+	Runs         *runs.Service
+	Files        *files.Service
+	Billing      *billing.Service
+	AI           *ai.Service
+	Sharing      *sharing.Service
+	Secrets      *secrets.Service
+	Environments *environments.Service
+	Schedules    *schedules.Service
+	Webhooks     *webhooks.Service
+	Audit        *audit.Service
+	Connections  *connections.Service
+	Server       *kernel.Server
+	Log          *slog.Logger
+	Now          func() time.Time
 }

@@ -17,11 +17,13 @@ import (
 	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/environments"
 	"github.com/millrace/millrace/internal/files"
 	aiapi "github.com/millrace/millrace/internal/httpapi/ai"
 	auditapi "github.com/millrace/millrace/internal/httpapi/audit"
 	billingapi "github.com/millrace/millrace/internal/httpapi/billing"
 	connectionsapi "github.com/millrace/millrace/internal/httpapi/connections"
+	environmentsapi "github.com/millrace/millrace/internal/httpapi/environments"
 	filesapi "github.com/millrace/millrace/internal/httpapi/files"
 	identityapi "github.com/millrace/millrace/internal/httpapi/identity"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
@@ -229,6 +231,9 @@ func (e *export) everything() {
 	}, func(s runs.Sweep) error { e.item(runsapi.SweepRow(s)); return nil })
 	paged(e, "secrets", secrets.MaxSecrets+1, func(*secrets.Secret) ([]secrets.Secret, error) { return a.Secrets.Secrets(x.Context(), x.Caller) },
 		func(s secrets.Secret) error { e.item(secretsapi.SecretOut(s)); return nil })
+	paged(e, "environments", exportPage, func(last *environments.Build) ([]environments.Build, error) {
+		return a.Environments.All(x.Context(), x.Caller, after(last, func(b *environments.Build) string { return b.Key }), exportPage)
+	}, func(b environments.Build) error { e.item(environmentsapi.EnvironmentOut(b)); return nil })
 	paged(e, "audit", exportPage, func(last *audit.Entry) ([]audit.Entry, error) {
 		var f audit.Filter
 		if last != nil {

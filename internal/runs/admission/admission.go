@@ -25,6 +25,7 @@ type Claim struct {
 // Candidate is a queued run, as far as admission looks at it.
 type Candidate struct {
 	ID     ids.Run
+	Team   ids.Team // of those that are to be prepared
 	Size   credits.Size
 	Passed int // how often a run that came later was started before it
 

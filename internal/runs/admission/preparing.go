@@ -17,9 +17,14 @@ type Kind string
 
 // The kinds.
 const (
-	Image  Kind = "image"
-	Inputs Kind = "inputs" // from elsewhere; its Ref is the team
+	Image       Kind = "image"
+	Environment Kind = "environment" // its Ref is what was asked for
+	Inputs      Kind = "inputs"      // from elsewhere; its Ref is the team
 )
+
+// maxRef is how long a reference may be: it is read with every queued run. What
+// has a longer one is prepared when the run has started.
+const maxRef = 16 << 10
 
 // How many runs a worker prepares: at once, before they start, and of one team.
 const (
@@ -32,12 +37,23 @@ const (
 // fetched while the run goes.
 func NeedsOf(g *graph.Graph) (needs []Need) {
 	for _, n := range g.Order() {
-		need := Need{Kind: Image, Ref: n.Image}
-		if n.Image != "" && len(g.Incoming(n.ID)) == 0 && !slices.Contains(needs, need) {
+		need, ok := needOf(n)
+		if ok && len(g.Incoming(n.ID)) == 0 && !slices.Contains(needs, need) {
 			needs = append(needs, need)
 		}
 	}
 	return needs
+}
+
+func needOf(n *graph.Node) (need Need, ok bool) {
+	switch {
+	case n.Image != "":
+		return Need{Kind: Image, Ref: n.Image}, true
+	case n.Environment != nil:
+		need = Need{Kind: Environment, Ref: n.Environment.Canonical()}
+		return need, len(need.Ref) <= maxRef
+	}
+	return need, false
 }
 
 // ready reports whether nothing is missing for a run to start on this worker.
@@ -64,7 +80,7 @@ func ToPrepare(c Claim, lines []TeamQueue) (list []Candidate) {
 	for place := range maxPreparedTeam {
 		for _, l := range lines {
 			run, found := c.nextToPrepare(l, place)
-			if found && len(list) < most {
+			if run.Team = l.Team; found && len(list) < most {
 				list = append(list, run)
 			}
 		}

@@ -568,6 +568,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/{id}/nodes/{nodeId}/environment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the environment of a step
+         * @description Gives how far the software of a step with `environment` has come: what was chosen, with exact versions and hashes, and the end of the log of its building, which grows while that goes on. A step without an environment is 404.
+         */
+        get: operations["getRunEnvironment"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{id}/links": {
         parameters: {
             query?: never;
@@ -3376,6 +3396,7 @@ export interface components {
             text?: string;
             /** @description A container image. Without one, the executor's own root. */
             image?: string;
+            environment?: components["schemas"]["NodeEnvironment"];
             /** @default bash */
             interpreter: string;
             /** @description Runs in an empty working folder, under `set -euo pipefail` for bash. Values reach it only as environment variables. */
@@ -3409,6 +3430,18 @@ export interface components {
             allowFailure: boolean;
             /** @description Names of the team's secrets; the command finds each as `SECRET_<name>`. */
             secrets?: components["schemas"]["Name"][];
+            ui?: unknown;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description Packages that the command finds before the programs of the machine, built once and frozen; never beside an `image`. Either `pip`, or the `lock` of an earlier run alone. */
+        NodeEnvironment: {
+            /** @description By default the machine's own. */
+            python?: string;
+            /** @description PEP 508 by name, such as `pandas==2.2.*`. No options, addresses or paths. */
+            pip?: string[];
+            /** @description Exact versions with hashes. */
+            lock?: string;
             ui?: unknown;
         } & {
             [key: string]: unknown;
@@ -3942,7 +3975,7 @@ export interface components {
             progressPercent: number;
             compute: components["schemas"]["Compute"];
             startedBy: components["schemas"]["StartedBy"];
-            /** @description One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`. */
+            /** @description One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`. */
             errorCode: string | null;
             /** @description Names the node and the cause. */
             errorMessage: string | null;
@@ -3959,7 +3992,7 @@ export interface components {
             waiting: components["schemas"]["Waiting"] | null;
         };
         Waiting: {
-            /** @description `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`. */
+            /** @description `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `environment`: the software of a first node is being built; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`. */
             reason: string;
             message: string;
             /** @description How many runs go first, as far as is known. */
@@ -5007,6 +5040,39 @@ export interface components {
         InviteRole: "viewer" | "editor";
         /** @enum {string} */
         InviteStatus: "active" | "expired" | "exhausted" | "revoked";
+        /**
+         * @description `waiting`: no run has needed it yet.
+         * @enum {string}
+         */
+        EnvironmentState: "waiting" | "building" | "ready" | "failed";
+        LockedPackage: {
+            name: string;
+            version: string;
+        };
+        RunEnvironment: {
+            nodeId: string;
+            state: components["schemas"]["EnvironmentState"];
+            /** @description The version of the interpreter; null until it is known. */
+            python: string | null;
+            /** @description What is installed; nothing until it is known. */
+            packages: components["schemas"]["LockedPackage"][];
+            /** @description The same with hashes, as `lock` takes it; null until it is known. */
+            lock: string | null;
+            /** @description Why it failed, in the words of the solver. */
+            error: string | null;
+            /** @description The last 64 KB of it. */
+            log: string;
+            /** Format: date-time */
+            updatedAt: string | null;
+        };
+        /** @description What was built for a team. */
+        Environment: {
+            spec: components["schemas"]["NodeEnvironment"];
+            state: components["schemas"]["EnvironmentState"];
+            lock: string | null;
+            /** Format: date-time */
+            updatedAt: string;
+        };
         Secret: {
             name: string;
             /** @description The last four characters of a value of 20 or more. */
@@ -5277,6 +5343,7 @@ export interface components {
             sweeps: components["schemas"]["SweepRow"][];
             /** @description Without their values. */
             secrets: components["schemas"]["Secret"][];
+            environments?: components["schemas"]["Environment"][];
             audit: components["schemas"]["AuditEntry"][];
             /** @description Without their credentials. */
             connections: components["schemas"]["Connection"][];
@@ -7297,6 +7364,44 @@ export interface operations {
                 };
             };
             400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRunEnvironment: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The run's id. */
+                id: components["parameters"]["RunID"];
+                /** @description The step. */
+                nodeId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["RunEnvironment"];
+                    };
+                };
+            };
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];

@@ -10,6 +10,7 @@ import { Skeleton } from "../ui/Skeleton.tsx";
 import { useEditor, useGraph, useProblemsOf, useSession } from "./context.ts";
 import { DraftArea, DraftInput, numberOf, RemoveButton, Rows, refuseName, refuseNumber, Small } from "./fields.tsx";
 import { freeName, stepsBefore } from "./graph.ts";
+import { NodePackages } from "./NodePackages.tsx";
 import { NodeSecrets } from "./NodeSecrets.tsx";
 import { PortsEditor } from "./PortsEditor.tsx";
 
@@ -94,6 +95,7 @@ export function Inspector({ node, workflowId }: { node: GraphNode; workflowId: s
           />
         </Field>
       </div>
+      <NodePackages node={node} locked={locked} set={set} />
       <PortsEditor node={node} locked={locked} />
       <Behaviour node={node} locked={locked} set={set} />
       <Environment node={node} locked={locked} set={set} />

@@ -78,8 +78,18 @@ export function DraftInput({ value, onKeep, refuse, whole = false, ...rest }: Dr
 type DraftAreaProps = Draft & Omit<ComponentProps<"textarea">, "value" | "onChange" | "onBlur">;
 
 export function DraftArea({ value, onKeep, refuse, ...rest }: DraftAreaProps) {
-  const { props } = useDraft({ value, onKeep, ...(refuse && { refuse }) });
-  return <Textarea {...rest} {...props} />;
+  const { props, wrong } = useDraft({ value, onKeep, ...(refuse && { refuse }) });
+  const about = useId();
+  return (
+    <>
+      <Textarea {...rest} {...props} {...(wrong && { "aria-describedby": about })} />
+      {wrong && (
+        <span id={about} className="block text-[13px] text-danger">
+          {wrong}
+        </span>
+      )}
+    </>
+  );
 }
 
 /** refuseName says what a name must look like. */

@@ -1,11 +1,14 @@
 import { Link } from "@tanstack/react-router";
 import { FileTerminal, ListChecks, PencilLine, Recycle, X } from "lucide-react";
+import { lazy, Suspense } from "react";
 import { useStore } from "zustand";
 import { StatusPill } from "../page/status.tsx";
 import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
 import { bytes, count, duration } from "../ui/format.ts";
 import { Progress } from "../ui/Progress.tsx";
 import type { RunStore } from "./runStore.ts";
+
+const NodeSoftware = lazy(() => import("./NodeSoftware.tsx"));
 
 interface NodePanelProps {
   store: RunStore;
@@ -65,6 +68,11 @@ export function NodePanel({ store, id, onClose, onLog, onItems }: NodePanelProps
             ? "Reused from an earlier run: the command, parameters and files are the same."
             : `Not reused: ${node.cacheMiss}`}
         </p>
+      )}
+      {defined?.environment && (
+        <Suspense fallback={null}>
+          <NodeSoftware runId={store.run.id} nodeId={id} />
+        </Suspense>
       )}
       {defined?.command && (
         <details className="mt-3">

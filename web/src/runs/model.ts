@@ -73,6 +73,8 @@ const advice: Record<string, string> = {
   node_timeout: "It took longer than its time limit. Raise the limit of the step, or give it less to do.",
   source_unavailable: "Its code couldn't be fetched from Git. Check the address, the branch and the connection.",
   image_unavailable: "Its container image couldn't be pulled. Check the name and tag, and that the registry is public.",
+  environment_failed:
+    "Its software couldn't be installed. The message says which package is at fault; the whole log is on the step.",
   input_missing: "A file it needs was deleted. Upload it again, or choose another one.",
   output_missing: "The command succeeded but didn't create a declared output. Check the output's path.",
   output_mismatch: "A file changed while it was stored. Retrying usually helps.",

@@ -911,6 +911,33 @@ class Position(Model):
     y: float | None = None
 
 
+class PipItem(RootModel[str]):
+    root: Annotated[str, Field(max_length=256, min_length=1)]
+
+
+class NodeEnvironment(Model):
+    """
+    Packages that the command finds before the programs of the machine, built once and frozen; never beside an `image`. Either `pip`, or the `lock` of an earlier run alone.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    python: Annotated[str | None, Field(pattern='^3\\.([89]|[1-9][0-9])$')] = None
+    """
+    By default the machine's own.
+    """
+    pip: Annotated[list[PipItem] | None, Field(max_length=200)] = None
+    """
+    PEP 508 by name, such as `pandas==2.2.*`. No options, addresses or paths.
+    """
+    lock: Annotated[str | None, Field(max_length=524288)] = None
+    """
+    Exact versions with hashes.
+    """
+    ui: Any | None = None
+
+
 class InputPort(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -1447,7 +1474,7 @@ class Waiting(Model):
     )
     reason: str
     """
-    `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`.
+    `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `environment`: the software of a first node is being built; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`.
     """
     message: str
     ahead: int
@@ -2358,6 +2385,63 @@ class ChatError(Model):
     code: str | None
 
 
+class LockedPackage(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    name: str
+    version: str
+
+
+class RunEnvironment(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    node_id: Annotated[str, Field(alias='nodeId')]
+    state: Literal['waiting', 'building', 'ready', 'failed']
+    """
+    `waiting`: no run has needed it yet.
+    """
+    python: str | None
+    """
+    The version of the interpreter; null until it is known.
+    """
+    packages: list[LockedPackage]
+    """
+    What is installed; nothing until it is known.
+    """
+    lock: str | None
+    """
+    The same with hashes, as `lock` takes it; null until it is known.
+    """
+    error: str | None
+    """
+    Why it failed, in the words of the solver.
+    """
+    log: str
+    """
+    The last 64 KB of it.
+    """
+    updated_at: Annotated[AwareDatetime | None, Field(alias='updatedAt')]
+
+
+class Environment(Model):
+    """
+    What was built for a team.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    spec: NodeEnvironment
+    state: Literal['waiting', 'building', 'ready', 'failed']
+    """
+    `waiting`: no run has needed it yet.
+    """
+    lock: str | None
+    updated_at: Annotated[AwareDatetime, Field(alias='updatedAt')]
+
+
 class Secret(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -2883,6 +2967,7 @@ class Node(Model):
     """
     A container image. Without one, the executor's own root.
     """
+    environment: NodeEnvironment | None = None
     interpreter: str | None = 'bash'
     command: str | None = None
     """
@@ -3128,7 +3213,7 @@ class RunRow(Model):
     started_by: Annotated[StartedBy, Field(alias='startedBy')]
     error_code: Annotated[str | None, Field(alias='errorCode')]
     """
-    One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
+    One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
     """
     error_message: Annotated[str | None, Field(alias='errorMessage')]
     """
@@ -3971,6 +4056,7 @@ class TeamExport(Model):
     """
     Without their values.
     """
+    environments: list[Environment] | None = None
     audit: list[AuditEntry]
     connections: list[Connection]
     """

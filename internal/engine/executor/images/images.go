@@ -7,19 +7,17 @@ package images
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/millrace/millrace/internal/engine/executor/treecache"
 	"github.com/millrace/millrace/internal/safedial"
 )
 
@@ -57,12 +55,9 @@ const (
 // Store is a cache of images. All methods may be called at the same time.
 type Store struct {
 	Config
+	trees     *treecache.Cache
 	transport *http.Transport
-	pulls     chan struct{} // one for each pull at work
-	resolves  chan struct{}
-
-	mu      sync.Mutex
-	flights map[string]*flight
+	resolves  chan struct{} // one for each reference that is being looked up
 }
 
 // Open makes a store in a folder that an earlier one may have used.
@@ -87,48 +82,31 @@ func Open(c Config) (*Store, error) {
 	for i, host := range c.Registries {
 		c.Registries[i] = canonical(host)
 	}
-	for _, dir := range []string{imagesFolder, locksFolder, indexFolder} {
-		if err := os.MkdirAll(filepath.Join(c.Folder, dir), 0o700); err != nil {
-			return nil, err
-		}
+	if err := os.MkdirAll(filepath.Join(c.Folder, indexFolder), 0o700); err != nil {
+		return nil, err
 	}
-	return &Store{
-		Config: c, transport: safedial.Transport(c.AllowPrivate), flights: map[string]*flight{},
-		pulls: make(chan struct{}, maxPulls), resolves: make(chan struct{}, maxResolves),
-	}, nil
+	trees, err := treecache.Open(treecache.Config{
+		Folder: c.Folder, InUse: c.InUse, MaxTotal: c.MaxTotal, AtOnce: maxPulls, Time: pullTime, Log: c.Log, Now: c.Now,
+	})
+	return &Store{Config: c, trees: trees, transport: safedial.Transport(c.AllowPrivate), resolves: make(chan struct{}, maxResolves)}, err
 }
 
-// What lies in the folder. Names that begin with a dot are unfinished or
-// being removed.
 const (
-	imagesFolder = "sha256" // <digest>/rootfs and <digest>/meta.json
-	locksFolder  = "locks"
-	indexFolder  = "index" // which image an index holds for this machine
-
-	rootFolder = "rootfs"
-	metaFile   = "meta.json"
-	newPrefix  = ".new-"
-	oldPrefix  = ".old-"
+	indexFolder = "index"  // of the folder: which image an index holds for this machine
+	rootFolder  = "rootfs" // of an image
 )
 
-func (s *Store) dir(hex string) string { return filepath.Join(s.Folder, imagesFolder, hex) }
+// Clean clears away what a process that was killed left unfinished, and images
+// beyond MaxTotal.
+func (s *Store) Clean() error { return s.trees.Clean() }
 
-// meta is what is known of an unpacked image. Its time of change is when the
-// image was last used.
+// meta is what is known of an unpacked image.
 type meta struct {
 	Reference string    `json:"reference"`
 	Env       []string  `json:"env,omitempty"`
 	Bytes     int64     `json:"bytes"`
 	Entries   int       `json:"entries"`
 	PulledAt  time.Time `json:"pulledAt"`
-}
-
-func (s *Store) meta(hex string) (m meta, err error) {
-	text, err := os.ReadFile(filepath.Join(s.dir(hex), metaFile))
-	if err != nil {
-		return m, err
-	}
-	return m, json.Unmarshal(text, &m)
 }
 
 // Resolve finds the digest that a reference stands for, on a machine like this
@@ -163,7 +141,7 @@ func (s *Store) Resolve(ctx context.Context, ref string) (string, error) {
 
 // localDigest is what a pinned digest stands for, if that is here.
 func (s *Store) localDigest(pinned v1.Hash) (digest string, ok bool) {
-	if _, err := s.meta(pinned.Hex); err == nil {
+	if s.trees.Meta(pinned.Hex, new(meta)) == nil {
 		return pinned.String(), true
 	}
 	text, err := os.ReadFile(s.indexFile(pinned))
@@ -174,8 +152,7 @@ func (s *Store) localDigest(pinned v1.Hash) (digest string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	_, err = s.meta(hash.Hex)
-	return hash.String(), err == nil
+	return hash.String(), s.trees.Meta(hash.Hex, new(meta)) == nil
 }
 
 // saveIndex keeps what an index holds for this machine; an index never changes.
@@ -204,38 +181,14 @@ func (s *Store) Root(ctx context.Context, ref, digest string) (path string, env 
 	if err != nil {
 		return "", nil, nil, err
 	}
-	for {
-		release, m, err := s.hold(hash.Hex)
-		if err == nil {
-			return filepath.Join(s.dir(hash.Hex), rootFolder), m.Env, release, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errBusy) {
-			return "", nil, nil, err
-		}
-		err = s.shareFlight(ctx, hash.Hex, func(ctx context.Context) error {
-			return s.pull(ctx, r.Context().Digest(digest), hash.Hex)
-		})
-		if err != nil {
-			return "", nil, nil, s.explain(ctx, r, err)
-		}
-	}
-}
-
-// hold holds an image that is here.
-func (s *Store) hold(hex string) (release func(), m meta, err error) {
-	lock, err := s.lockShared(hex)
+	var m meta
+	release, err = s.trees.Hold(ctx, hash.Hex, &m, func(ctx context.Context, dir string) (any, error) {
+		return s.build(ctx, r.Context().Digest(digest), dir)
+	})
 	if err != nil {
-		return nil, m, err
+		return "", nil, nil, s.explain(ctx, r, err)
 	}
-	if m, err = s.meta(hex); err != nil {
-		lock.Close()
-		return nil, m, err
-	}
-	now := s.Now()
-	if err := os.Chtimes(filepath.Join(s.dir(hex), metaFile), now, now); err != nil {
-		s.Log.Warn("cannot note that an image is used", slog.Any("error", err))
-	}
-	return sync.OnceFunc(func() { lock.Close() }), m, nil
+	return filepath.Join(s.trees.Dir(hash.Hex), rootFolder), m.Env, release, nil
 }
 
 func acquireSlot(ctx context.Context, slots chan struct{}) error {

@@ -2,11 +2,9 @@ package images
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -19,7 +17,6 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -32,70 +29,30 @@ const (
 	leastPiece = 256 << 10   // bytes
 )
 
-// pull unpacks an image into a folder beside its place, and then puts it there
-// whole: a process that is killed leaves nothing that could be taken for an
-// image.
-func (s *Store) pull(ctx context.Context, ref name.Digest, hex string) error {
-	if err := acquireSlot(ctx, s.pulls); err != nil {
-		return err
-	}
-	defer releaseSlot(s.pulls)
-	lock, err := s.waitExclusive(ctx, hex)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	if _, err := s.meta(hex); err == nil {
-		return nil // another process was faster
-	}
-	dir := s.dir(newPrefix + hex)
-	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
-		return err
-	}
-	err = s.build(ctx, ref, dir)
-	if err == nil { // in its place is nothing, or what somebody has spoilt
-		err = errors.Join(os.RemoveAll(s.dir(hex)), os.Rename(dir, s.dir(hex)))
-	}
-	if err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
-	}
-	if err := s.Clean(); err != nil {
-		s.Log.Error("cannot remove unused images", slog.Any("error", err))
-	}
-	return nil
-}
-
-// build fills a folder with the root of an image and what is known of it.
-func (s *Store) build(ctx context.Context, ref name.Digest, dir string) error {
+// build pulls an image and fills a folder with its root.
+func (s *Store) build(ctx context.Context, ref name.Digest, dir string) (m meta, err error) {
 	p, err := s.puller()
 	if err != nil {
-		return err
+		return m, err
 	}
 	manifest, config, err := s.describe(ctx, p, ref)
 	if err != nil {
-		return err
+		return m, err
 	}
 	u, err := newUnpacker(filepath.Join(dir, rootFolder), s.MaxImage, s.MaxEntries)
 	if err != nil {
-		return err
+		return m, err
 	}
 	defer u.close()
 	if err := s.layers(ctx, source{p, ref.Context()}, manifest, config, u); err != nil {
-		return err
+		return m, err
 	}
 	if err := u.addEssentials(); err != nil {
-		return err
+		return m, err
 	}
-	text, err := json.Marshal(meta{
+	return meta{
 		Reference: ref.String(), Env: variables(config.Config.Env), Bytes: u.occupied, Entries: s.MaxEntries - u.entries, PulledAt: s.Now(),
-	})
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, metaFile), text, 0o600); err != nil {
-		return err
-	}
-	return syncAll(dir)
+	}, nil
 }
 
 const maxVariables = 64 << 10 // bytes
@@ -112,16 +69,6 @@ func variables(env []string) []string {
 		}
 	}
 	return list
-}
-
-// syncAll makes the whole folder survive a loss of power, at the price of one
-// call instead of one for each file.
-func syncAll(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
 }
 
 // describe reads manifest and configuration, and refuses what is unreasonable

@@ -36,6 +36,9 @@ type box struct {
 const (
 	workdir = shim.WorkPath
 	inputs  = "/inputs"
+
+	environmentFolder = "/environment"
+
 	// commandFile is where a command is that has to be a file, without a sandbox.
 	commandFile = "command"
 )
@@ -89,7 +92,7 @@ func (b box) isSandbox() bool { return b.sandbox == Bubblewrap }
 
 func (b box) taskPlaces() executor.Places {
 	if b.isSandbox() {
-		return executor.Places{Work: workdir, Inputs: inputs, Temp: "/tmp"}
+		return executor.Places{Work: workdir, Inputs: inputs, Temp: "/tmp", Environment: environmentFolder}
 	}
 	return executor.Places{}
 }

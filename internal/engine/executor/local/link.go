@@ -181,15 +181,17 @@ func whyNotStarted(s executor.Spec, exit *executor.Exit) string {
 	return fmt.Sprintf("%s has no %s that can be run: set `interpreter` to a program that it has, such as sh, or choose an image that has it", where, s.Interpreter)
 }
 
-// Roots lists the images that attempts in a folder see, whichever server
-// started them.
+// Roots lists the images and environments that attempts in a folder see,
+// whichever server started them.
 func Roots(folder string) (roots []string, err error) {
 	records, err := shim.Records(filepath.Join(folder, shimFolder))
 	for _, r := range records {
 		var known metadata
 		err = errors.Join(err, json.Unmarshal(r.Metadata, &known))
-		if known.Spec.Root != "" {
-			roots = append(roots, known.Spec.Root)
+		for _, root := range []string{known.Spec.Root, known.Spec.Environment} {
+			if root != "" {
+				roots = append(roots, root)
+			}
 		}
 	}
 	return roots, err

@@ -117,7 +117,7 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 		attempts: map[string]*attempt{}, slots: map[int]bool{}, devices: map[int]bool{}, shared: map[ids.Run]*sharedDevices{},
 		watchers: map[chan executor.Status]bool{}, releasing: map[string]chan struct{}{},
 	}
-	if d.shim, err = findShim(c.Shim, folder); err != nil {
+	if d.shim, err = FindShim(c.Shim, folder); err != nil {
 		return nil, err
 	}
 	d.ctx, d.cancel = context.WithCancel(ctx)
@@ -153,13 +153,19 @@ func systemName() string {
 
 const noImages = "an image needs the sandbox, and this server runs its tasks without one (--sandbox none): leave `image` empty to use the programs of the machine"
 
+const noEnvironments = "an environment needs the sandbox, and this server runs its tasks without one (--sandbox none): remove `environment` to use the programs of the machine"
+
 // Capabilities are those of the machine, and why nothing can start if nothing
 // can.
 func (d *Driver) Capabilities(context.Context) (executor.Capabilities, error) {
-	return executor.Capabilities{
+	c := executor.Capabilities{
 		Ready: d.problem == "", Problem: d.problem, TaskPlaces: d.box.taskPlaces(), InputsReadOnly: d.box.isSandbox(), Images: d.box.isSandbox(), NoImages: noImages, System: d.root,
 		VCPU: d.machine.vcpu, MemoryBytes: d.machine.memory, GPU: d.gpus, NotEnforced: d.notEnforced(),
-	}, nil
+	}
+	if !d.box.isSandbox() {
+		c.NoEnvironments = noEnvironments
+	}
+	return c, nil
 }
 
 func (d *Driver) notEnforced() []string {
@@ -209,8 +215,9 @@ func (d *Driver) idle() bool {
 	return d.running == 0
 }
 
-// findShim prefers a small program over this one.
-func findShim(given, folder string) (shim.Program, error) {
+// FindShim finds the program beside commands: it prefers a small one, which it
+// unpacks into folder, over this one.
+func FindShim(given, folder string) (shim.Program, error) {
 	if given != "" {
 		return shim.Small(given), nil
 	}

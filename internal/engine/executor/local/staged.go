@@ -21,6 +21,9 @@ func (v view) staged(devices []int) []string {
 	if v.spec.Staged {
 		s.Own = append(s.Own, stage.Part{Kind: stage.ReadOnly, Name: inputs[1:], From: own.Inputs})
 	}
+	if v.spec.Environment != "" {
+		s.Own = append(s.Own, stage.Part{Kind: stage.ReadOnly, Name: environmentFolder[1:], From: v.spec.Environment})
+	}
 	if !v.spec.Network {
 		v.launch.Net = string(v.spec.Key.Run)
 	}
@@ -42,6 +45,7 @@ func hostPrograms(etc string) []stage.Part {
 	return append(shownPrograms("/", hostNames),
 		stage.Part{Kind: stage.ReadOnly, Name: "etc", From: etc},
 		stage.Part{Kind: stage.EmptyFolder, Name: "home"},
+		stage.Part{Kind: stage.EmptyFolder, Name: environmentFolder[1:]},
 		stage.Part{Kind: stage.EmptyFolder, Name: "var"},
 		stage.Part{Kind: stage.Symlink, Name: "var/tmp", From: "/tmp"},
 	)

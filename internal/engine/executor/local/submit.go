@@ -37,6 +37,8 @@ func (d *Driver) check(s executor.Spec) error {
 		return fault.Conflict("the task asks for %d GPUs, and this machine has %d", s.GPU, d.gpus).WithCode("no_capacity")
 	case s.Root != "" && !d.box.isSandbox():
 		return fault.Unavailable("without a sandbox a task cannot run in an image").WithCode("no_sandbox")
+	case s.Environment != "" && (!d.box.isSandbox() || s.Root != ""):
+		return fault.Unavailable("a task cannot use an environment without a sandbox, nor beside an image").WithCode("no_sandbox")
 	}
 	if err := command.Check(s); err != nil {
 		return err

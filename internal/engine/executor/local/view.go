@@ -163,5 +163,8 @@ func (v view) folders() []string {
 	if v.spec.Staged {
 		args = append(args, "--ro-bind", v.show(own.Inputs, "in"), inputs)
 	}
+	if v.spec.Environment != "" {
+		args = append(args, "--ro-bind", v.show(v.spec.Environment, "environment"), environmentFolder)
+	}
 	return args
 }

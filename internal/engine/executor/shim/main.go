@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/millrace/millrace/internal/engine/executor/shim/rawfile"
+	"github.com/millrace/millrace/internal/engine/executor/shim/relay"
 )
 
 // shimArgument is the argument under which another program serves as shim.
@@ -19,6 +20,7 @@ const (
 	serveFlag = "-serve" // a folder, whose listener is descriptor listenFD
 	reapFlag  = "-reap"  // a command, after the bytes of disk and memory that it may use
 	initFlag  = "-init"  // as the first process of a sandbox
+	relayFlag = "-relay" // a command, after the socket that it reaches at relay.Address
 	listenFD  = 3
 )
 
@@ -42,6 +44,11 @@ func (p Program) Reap(l *Launch) {
 	l.Argv, l.Reaped = slices.Concat(p, limits, l.Argv), true
 }
 
+// Relay has a command run where program is this one, with a socket in reach.
+func (p Program) Relay(program, socket string, argv ...string) []string {
+	return slices.Concat([]string{program}, p[1:], []string{relayFlag, socket}, argv)
+}
+
 // Main does what the arguments ask for, and returns the status to exit with.
 func Main(args []string) int {
 	if IsShimCall(args) {
@@ -56,6 +63,8 @@ func Main(args []string) int {
 		disk, _ := strconv.ParseInt(args[2], 10, 64)
 		memory, _ := strconv.ParseInt(args[3], 10, 64)
 		return Launch{Argv: args[4:], Disk: disk, Memory: memory}.reap()
+	case len(args) > 3 && args[1] == relayFlag:
+		return relay.Run(args[2], args[3:])
 	case len(args) != 3 || args[1] != serveFlag:
 		return BadArguments
 	}

@@ -121,6 +121,8 @@ func (d *Driver) check(s executor.Spec) error {
 		return fault.Invalid("an attempt needs an interpreter and a fence")
 	case s.Root != "" && !d.images():
 		return fault.Unavailable(noImages).WithCode("no_sandbox")
+	case s.Environment != "" && d.noEnvironments() != "":
+		return fault.Unavailable("%s", d.noEnvironments()).WithCode("no_sandbox")
 	}
 	if caps, _ := d.Capabilities(context.Background()); caps.Ready && s.GPU > caps.GPU {
 		return fault.Conflict("the task asks for %d GPUs, and the cluster has %d", s.GPU, caps.GPU).WithCode("no_capacity")
@@ -135,6 +137,15 @@ func (d *Driver) images() bool {
 	return strings.Contains(strings.Join(d.config.Container, " "), "{root}")
 }
 
+// noEnvironments is why a command could not see an environment: it is where the
+// server has built it, unless a container hides that.
+func (d *Driver) noEnvironments() string {
+	if len(d.config.Container) == 0 || strings.Contains(strings.Join(d.config.Container, " "), "{environment}") {
+		return ""
+	}
+	return "this cluster shows tasks no environments (--slurm-container has no {environment}): remove `environment` to use the programs of its machines"
+}
+
 // about is what the next server has to know of an attempt.
 type about struct {
 	Key    executor.Key  `json:"key"`
@@ -145,7 +156,10 @@ type about struct {
 	Away   time.Duration `json:"away,omitempty"`
 	Limit  time.Duration `json:"limit,omitempty"`
 	Root   string        `json:"root,omitempty"`
-	At     time.Time     `json:"at"`
+
+	Environment string `json:"environment,omitempty"`
+
+	At time.Time `json:"at"`
 }
 
 // devices are the variables by which Slurm says which GPUs are a job's own.
@@ -201,7 +215,7 @@ func makeFolder(path string) error {
 }
 
 func aboutOf(s executor.Spec, now time.Time) about {
-	known := about{Key: s.Key, Fence: s.Fence, VCPU: s.VCPU, Memory: s.MemoryBytes, GPU: s.GPU, Away: s.AbandonAfter, Root: s.Root, At: now}
+	known := about{Key: s.Key, Fence: s.Fence, VCPU: s.VCPU, Memory: s.MemoryBytes, GPU: s.GPU, Away: s.AbandonAfter, Root: s.Root, Environment: s.Environment, At: now}
 	if s.Timeout > 0 {
 		known.Limit = s.Timeout + s.Grace
 	}
@@ -218,7 +232,11 @@ func (d *Driver) container(s executor.Spec) (argv []string) {
 	if !s.Staged { // a container cannot show what is not there
 		inputs = p.Work
 	}
-	fill := strings.NewReplacer("{root}", root, "{work}", p.Work, "{inputs}", inputs, "{temp}", p.Temp)
+	environment := s.Environment
+	if environment == "" {
+		environment = p.Work
+	}
+	fill := strings.NewReplacer("{root}", root, "{work}", p.Work, "{inputs}", inputs, "{temp}", p.Temp, "{environment}", environment)
 	for _, word := range d.config.Container {
 		argv = append(argv, fill.Replace(word))
 	}

@@ -53,7 +53,7 @@ func (d *Driver) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	vcpu, memory, gpus, err := d.client.machines(ctx, d.config.Partition)
-	c := executor.Capabilities{Ready: true, Images: d.images(), System: "slurm", NoImages: noImages, ForgetsAfter: d.config.Lag, NotEnforced: d.notEnforced(), VCPU: vcpu, MemoryBytes: memory, GPU: gpus}
+	c := executor.Capabilities{Ready: true, Images: d.images(), System: "slurm", NoImages: noImages, NoEnvironments: d.noEnvironments(), ForgetsAfter: d.config.Lag, NotEnforced: d.notEnforced(), VCPU: vcpu, MemoryBytes: memory, GPU: gpus}
 	switch {
 	case err != nil:
 		c.Ready, c.Problem = false, "Slurm does not answer: "+err.Error()

@@ -102,8 +102,10 @@ func Roots(folder string) (roots []string, err error) {
 		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !errors.Is(jobErr, fs.ErrNotExist) {
 			err = errors.Join(err, jobErr)
 		}
-		if told.Root != "" {
-			roots = append(roots, told.Root)
+		for _, root := range []string{told.Root, told.Environment} {
+			if root != "" {
+				roots = append(roots, root)
+			}
 		}
 	}
 	return roots, err

@@ -1,4 +1,4 @@
-package images
+package treecache
 
 import (
 	"errors"
@@ -8,21 +8,23 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor/folder"
 )
 
-// storedImage is an image that is here.
-type storedImage struct {
+// storedTree is a tree that is here.
+type storedTree struct {
 	hex   string
 	bytes int64
 	used  time.Time
 }
 
-// Clean clears away what a process that was killed left unfinished, and images
+// Clean clears away what a process that was killed left unfinished, and trees
 // beyond MaxTotal, those that have not been used for longest first. What
 // somebody uses stays.
-func (s *Store) Clean() error {
-	err := s.sweep()
-	all, lerr := s.list()
+func (c *Cache) Clean() error {
+	err := c.sweep()
+	all, lerr := c.list()
 	if err = errors.Join(err, lerr); err != nil {
 		return err
 	}
@@ -30,12 +32,12 @@ func (s *Store) Clean() error {
 	for _, k := range all {
 		total += k.bytes
 	}
-	slices.SortFunc(all, func(a, b storedImage) int { return a.used.Compare(b.used) })
+	slices.SortFunc(all, func(a, b storedTree) int { return a.used.Compare(b.used) })
 	for _, k := range all {
-		if total <= s.MaxTotal {
+		if total <= c.MaxTotal {
 			break
 		}
-		err := s.remove(k.hex)
+		err := c.remove(k.hex)
 		switch {
 		case errors.Is(err, errBusy):
 		case err != nil:
@@ -47,37 +49,38 @@ func (s *Store) Clean() error {
 	return nil
 }
 
-func (s *Store) list() ([]storedImage, error) {
-	entries, err := os.ReadDir(filepath.Join(s.Folder, imagesFolder))
+func (c *Cache) list() ([]storedTree, error) {
+	entries, err := os.ReadDir(filepath.Join(c.Folder, treesFolder))
 	if err != nil {
 		return nil, err
 	}
-	var all []storedImage
+	var all []storedTree
 	for _, entry := range entries {
 		hex := entry.Name()
 		if strings.HasPrefix(hex, ".") {
 			continue
 		}
-		info, err := os.Stat(filepath.Join(s.dir(hex), metaFile))
+		info, err := os.Stat(filepath.Join(c.Dir(hex), metaFile))
 		if err != nil {
 			continue // removed in the meantime
 		}
-		if m, err := s.meta(hex); err == nil {
-			all = append(all, storedImage{hex, m.Bytes, info.ModTime()})
+		var known size
+		if c.Meta(hex, &known) == nil {
+			all = append(all, storedTree{hex, known.Bytes, info.ModTime()})
 		}
 	}
 	return all, nil
 }
 
-// remove is errBusy for an image that somebody uses. Who holds one has the lock
+// remove is errBusy for a tree that somebody uses. Who holds one has the lock
 // until its tasks are where InUse finds them, so it is asked last.
-func (s *Store) remove(hex string) error {
-	lock, err := s.lockExclusive(hex)
+func (c *Cache) remove(hex string) error {
+	lock, err := c.lockExclusive(hex)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	roots, err := s.InUse()
+	roots, err := c.InUse()
 	if err != nil {
 		return err
 	}
@@ -86,28 +89,28 @@ func (s *Store) remove(hex string) error {
 			return errBusy
 		}
 	}
-	removing := s.dir(oldPrefix + hex)
-	err = os.Rename(s.dir(hex), removing)
+	removing := c.Dir(oldPrefix + hex)
+	err = os.Rename(c.Dir(hex), removing)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(err, os.RemoveAll(removing))
+	return errors.Join(err, folder.RemoveAll(removing))
 }
 
 // sweep removes what nobody is at work on any more.
-func (s *Store) sweep() error {
-	entries, err := os.ReadDir(filepath.Join(s.Folder, imagesFolder))
+func (c *Cache) sweep() error {
+	entries, err := os.ReadDir(filepath.Join(c.Folder, treesFolder))
 	for _, entry := range entries {
 		hex := strings.TrimPrefix(strings.TrimPrefix(entry.Name(), newPrefix), oldPrefix)
 		if hex == entry.Name() {
 			continue
 		}
-		lock, lerr := s.lockExclusive(hex)
+		lock, lerr := c.lockExclusive(hex)
 		if errors.Is(lerr, errBusy) {
 			continue
 		}
 		if err = errors.Join(err, lerr); lerr == nil {
-			err = errors.Join(err, os.RemoveAll(s.dir(entry.Name())), lock.Close())
+			err = errors.Join(err, folder.RemoveAll(c.Dir(entry.Name())), lock.Close())
 		}
 	}
 	return err

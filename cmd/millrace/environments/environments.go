@@ -1,0 +1,41 @@
+// Package environments is how the operator says which software may be built for
+// tasks.
+package environments
+
+import (
+	"context"
+	"errors"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/executor/environments"
+	"github.com/millrace/millrace/internal/engine/runimages"
+)
+
+// EnvironmentSettings say which software may be built for tasks.
+type EnvironmentSettings struct {
+	Environments     string   `default:"on" enum:"on,off" help:"Build the environments that nodes ask for, where uv is installed: on, off." group:"tasks"`
+	EnvironmentCache string   `default:"50GB" help:"Disk space for environments; the ones not used for longest make room." group:"tasks"`
+	PythonIndex      []string `help:"Indexes that Python packages come from, and no others; the first that has a package is the only one asked for it. Default: PyPI." group:"tasks"`
+}
+
+// Open opens the cache of environments; size reads how large it may be.
+func (s EnvironmentSettings) Open(c environments.Config, sandbox string, size func(string) (int64, error)) (_ *environments.Store, err error) {
+	if c.MaxTotal, err = size(s.EnvironmentCache); err != nil {
+		return nil, err
+	}
+	c.Off, c.Indexes = s.Environments == "off" || sandbox == "none", s.PythonIndex
+	return environments.Open(c)
+}
+
+// Of is where the environments of a team come from.
+func Of(s *environments.Store) func(ids.Team) runimages.Store {
+	return func(team ids.Team) runimages.Store { return s.For(team) }
+}
+
+// Check reports why tasks could not use environments.
+func (s EnvironmentSettings) Check(ctx context.Context, sandbox string, allowPrivate bool) error {
+	if sandbox == "none" {
+		return errors.New("--sandbox none: nodes with an `environment` are refused")
+	}
+	return environments.Check(ctx, s.Environments == "off", s.PythonIndex, allowPrivate)
+}

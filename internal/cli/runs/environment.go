@@ -1,0 +1,56 @@
+package runs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/millrace/millrace/internal/cli/screen"
+	"github.com/millrace/millrace/internal/cli/session"
+)
+
+type runsEnvironment struct {
+	session.Flags `embed:""`
+	Run_          string `arg:"" name:"run" help:"Id of the run."`
+	Node          string `arg:"" help:"Id of the step."`
+	Lock          bool   `env:"-" xor:"what" help:"Print its lock and nothing else."`
+	Log           bool   `env:"-" xor:"what" help:"Print the end of the log of its building and nothing else."`
+}
+
+// Run shows what was built.
+func (c *runsEnvironment) Run(w screen.Console) error {
+	s, err := c.Open(w)
+	if err != nil {
+		return err
+	}
+	got, err := s.API.GetRunEnvironmentWithResponse(s.Ctx, c.Run_, c.Node, nil)
+	if err != nil {
+		return s.Explain(err)
+	}
+	e := got.JSON200.Data
+	switch {
+	case c.Log:
+		_, err = io.WriteString(s.Out, e.Log)
+		return err
+	case c.Lock && e.Lock == nil:
+		return errors.New("it is not known yet what is installed: the environment is " + string(e.State))
+	case c.Lock:
+		_, err = io.WriteString(s.Out, *e.Lock)
+		return err
+	}
+	return s.Emit(e, func() {
+		python := "a Python that is not known yet"
+		if e.Python != nil {
+			python = "Python " + *e.Python
+		}
+		s.Note(fmt.Sprintf("%s, %s", e.State, python))
+		if e.Error != nil {
+			s.Note(*e.Error)
+		}
+		rows := [][]string{{"PACKAGE", "VERSION"}}
+		for _, p := range e.Packages {
+			rows = append(rows, []string{p.Name, p.Version})
+		}
+		s.Table(rows)
+	})
+}

@@ -1,0 +1,282 @@
+// Package environments builds the software that nodes ask for, once for all who
+// wait, into a cache of folders that tasks can read. uv chooses and installs, in
+// the sandbox that tasks run in, without network: it speaks to nothing but our
+// own view of the operator's package indexes. Nothing that comes with a package
+// is run. What may be asked for is decided in domain/environment.
+package environments
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/environment"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/executor/oneshot"
+	"github.com/millrace/millrace/internal/engine/executor/treecache"
+	"github.com/millrace/millrace/internal/environments"
+)
+
+// Records keep what was built for a team, for all servers.
+type Records interface {
+	// EnvironmentBuild is fault.KindNotFound where nothing was built.
+	EnvironmentBuild(ctx context.Context, team ids.Team, key string) (environments.Build, error)
+	// SaveEnvironmentBuild keeps a build. A lock that is there already stays; the
+	// one that counts is returned.
+	SaveEnvironmentBuild(ctx context.Context, team ids.Team, b environments.Build) (lock string, err error)
+}
+
+// Config says where packages come from and how much is kept. Folder, InUse,
+// Records, Log and Now are needed.
+type Config struct {
+	Folder  string // of what was built; several processes may share it
+	Builds  string // of this process alone; empty: in Folder
+	InUse   func() ([]string, error)
+	Records Records
+	Log     *slog.Logger
+	Now     func() time.Time
+
+	Off          bool     // nothing is built
+	UV           string   // empty: the one on the PATH
+	Indexes      []string // of Python packages; the first that has a package is asked for it; empty: PyPI
+	AllowPrivate bool     // indexes in private networks
+
+	MaxTotal int64         // bytes of all that is kept; 0: 50 GB
+	MaxOne   int64         // bytes of one; 0: 10 GB
+	Time     time.Duration // for one step of a build; 0: 30 minutes
+}
+
+const (
+	pypi         = "https://packages.example.org/simple/"
+	defaultTotal = 50 << 30
+	defaultOne   = 10 << 30
+	defaultTime  = 30 * time.Minute
+
+	atOnce     = 4 // builds of this process
+	ofOneTeam  = 2
+	buildBytes = 4 << 30 // of memory
+
+	treeFolder = "tree"
+	// format names how trees are made: what was made otherwise is made again.
+	format = "1"
+)
+
+// Store is a cache of environments. All methods may be called at the same time.
+type Store struct {
+	Config
+	trees  *treecache.Cache
+	runner *oneshot.Runner
+	index  *index
+
+	mu    sync.Mutex
+	slots map[ids.Team]chan struct{}
+}
+
+// Open makes a store in a folder that an earlier one may have used. The caller
+// closes it.
+func Open(c Config) (s *Store, err error) {
+	if c.Folder, err = filepath.Abs(c.Folder); err != nil {
+		return nil, err
+	}
+	if c.Builds == "" {
+		c.Builds = filepath.Join(c.Folder, "builds")
+	}
+	if c.Builds, err = filepath.Abs(c.Builds); err != nil {
+		return nil, err
+	}
+	if c.MaxTotal == 0 {
+		c.MaxTotal = defaultTotal
+	}
+	if c.MaxOne == 0 {
+		c.MaxOne = min(defaultOne, c.MaxTotal)
+	}
+	if c.Time == 0 {
+		c.Time = defaultTime
+	}
+	if len(c.Indexes) == 0 {
+		c.Indexes = []string{pypi}
+	}
+	s = &Store{Config: c, slots: map[ids.Team]chan struct{}{}}
+	if s.index, err = newIndex(c.Indexes, c.AllowPrivate); err != nil {
+		return nil, err
+	}
+	s.trees, err = treecache.Open(treecache.Config{
+		Folder: c.Folder, InUse: c.InUse, MaxTotal: c.MaxTotal, AtOnce: 2 * atOnce, Time: 2 * c.Time, Log: c.Log, Now: c.Now,
+	})
+	s.runner = oneshot.New(local.Config{Folder: c.Builds, Log: c.Log, Now: c.Now, VCPU: atOnce, MemoryBytes: atOnce * buildBytes})
+	return s, err
+}
+
+// Close ends what is being built.
+func (s *Store) Close() error { return s.runner.Close() }
+
+// Clean clears away what killed servers left, and what has not been used for
+// longest beyond MaxTotal.
+func (s *Store) Clean(ctx context.Context) error {
+	return errors.Join(s.runner.Recover(ctx), s.trees.Clean())
+}
+
+// Install is how the operator gets the tool that is missing.
+const Install = "pip install uv"
+
+// Problem is why nothing can be built here, or nothing.
+func (s *Store) Problem() string {
+	if s.Off {
+		return "this server builds no environments (--environments off): use an `image`, or the programs of the machine"
+	}
+	if _, err := s.uv(); err != nil {
+		return "this server cannot build environments, since uv is not installed on it; its operator can change that with: " + Install
+	}
+	return ""
+}
+
+func (s *Store) uv() (string, error) {
+	name := s.UV
+	if name == "" {
+		name = "uv"
+	}
+	return exec.LookPath(name)
+}
+
+// Check reports why nothing could be built with these settings.
+func Check(ctx context.Context, off bool, indexes []string, allowPrivate bool) error {
+	if len(indexes) == 0 {
+		indexes = []string{pypi}
+	}
+	s := &Store{Config: Config{Off: off}}
+	if problem := s.Problem(); problem != "" {
+		return errors.New(problem)
+	}
+	x, err := newIndex(indexes, allowPrivate)
+	if err != nil {
+		return err
+	}
+	return x.reach(ctx)
+}
+
+// Team is the store as the runs of a team see it.
+type Team struct {
+	store *Store
+	team  ids.Team
+}
+
+// For is the store as the runs of a team see it.
+func (s *Store) For(team ids.Team) Team { return Team{s, team} }
+
+// Resolve finds out which packages are chosen for what was asked for, once and
+// for all of the team's runs, and returns the digest of the lock.
+func (t Team) Resolve(ctx context.Context, canonical string) (digest string, err error) {
+	lock, err := t.lock(ctx, canonical)
+	if err != nil {
+		return "", err
+	}
+	return lock.Digest(), nil
+}
+
+func (t Team) lock(ctx context.Context, canonical string) (l environment.Lock, err error) {
+	spec, err := environment.Read(canonical)
+	if err != nil {
+		return l, err
+	}
+	if spec.Lock != "" {
+		return environment.ParseLock(spec.Lock)
+	}
+	known, err := t.store.Records.EnvironmentBuild(ctx, t.team, spec.Key())
+	if err == nil && known.Lock != "" {
+		return environment.ParseLock(known.Lock)
+	}
+	if err != nil && !fault.Is(err, fault.KindNotFound) {
+		return l, err
+	}
+	err = t.store.trees.Share(ctx, "lock "+string(t.team)+" "+spec.Key(), func(ctx context.Context) error {
+		return t.store.build(ctx, t.team, spec, func(b *build) error { return b.resolve(ctx) })
+	})
+	if err != nil {
+		return l, err
+	}
+	if known, err = t.store.Records.EnvironmentBuild(ctx, t.team, spec.Key()); err != nil {
+		return l, err
+	}
+	return environment.ParseLock(known.Lock)
+}
+
+// meta is what is known of what was built.
+type meta struct {
+	Bytes int64  `json:"bytes"`
+	Lock  string `json:"lock"`
+}
+
+// Root is the folder of an environment that Resolve gave a digest for. It is
+// built if it is not here. It stays until release is called, and as long as
+// Config.InUse names it. Teams whose locks are the same share it: a lock says by
+// hash what is in it, and nothing but those files had a part in making it.
+func (t Team) Root(ctx context.Context, canonical, digest string) (path string, env []string, release func(), err error) {
+	spec, err := environment.Read(canonical)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	lock, err := t.lock(ctx, canonical)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	name := treeName(digest)
+	var m meta
+	release, err = t.store.trees.Hold(ctx, name, &m, func(ctx context.Context, dir string) (known any, err error) {
+		err = t.store.build(ctx, t.team, spec, func(b *build) error {
+			known, err = b.install(ctx, lock, filepath.Join(dir, treeFolder))
+			return err
+		})
+		return known, err
+	})
+	if err != nil {
+		return "", nil, nil, err
+	}
+	if err := t.ready(ctx, spec, lock); err != nil {
+		release()
+		return "", nil, nil, err
+	}
+	return filepath.Join(t.store.trees.Dir(name), treeFolder), nil, release, nil
+}
+
+// ready records that an environment is there, whoever has built it.
+func (t Team) ready(ctx context.Context, spec environment.Spec, lock environment.Lock) error {
+	known, err := t.store.Records.EnvironmentBuild(ctx, t.team, spec.Key())
+	if err == nil && known.State == environments.Ready || err != nil && !fault.Is(err, fault.KindNotFound) {
+		return err
+	}
+	known.Key, known.Spec, known.State, known.Lock, known.Error, known.UpdatedAt = spec.Key(), spec.Canonical(), environments.Ready, lock.String(), "", t.store.Now()
+	_, err = t.store.Records.SaveEnvironmentBuild(ctx, t.team, known)
+	return err
+}
+
+// treeName is the name of what is built from a lock on a machine like this one.
+func treeName(digest string) string {
+	sum := sha256.Sum256([]byte(format + " " + runtime.GOOS + " " + runtime.GOARCH + " " + digest))
+	return hex.EncodeToString(sum[:])
+}
+
+// acquire waits until a team may build one more.
+func (s *Store) acquire(ctx context.Context, team ids.Team) (release func(), err error) {
+	s.mu.Lock()
+	slots := s.slots[team]
+	if slots == nil {
+		slots = make(chan struct{}, ofOneTeam)
+		s.slots[team] = slots
+	}
+	s.mu.Unlock()
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,92 @@
+package environments
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/internal/engine/executor/environments/indextest"
+)
+
+// What is in a sandbox may ask for anything.
+func TestABuildFetchesOnlyWhatAnIndexNames(t *testing.T) {
+	t.Parallel()
+	x := indextest.New(t)
+	x.AddWheel("one", "1.0", nil)
+	x.AddFile("one", "one-1.0.tar.gz", []byte("a source"))
+	x.AddFile("one", "evil.exe", []byte("a program"))
+	x.AddLink("one", "file:///etc/passwd/one-2.0-py3-none-any.whl", nil)
+	x.AddLink("one", "ftp://127.0.0.1/one-3.0-py3-none-any.whl", nil)
+	secret := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("another server is asked") }))
+	t.Cleanup(secret.Close)
+	view, err := newIndex([]string{strings.Replace(x.URL, "http://", "http://user:password@", 1)}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(view.handler(1 << 20))
+	t.Cleanup(server.Close)
+	get := func(path string) (int, string) {
+		t.Helper()
+		answer, err := http.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		var b strings.Builder
+		_, _ = io.Copy(&b, answer.Body)
+		return answer.StatusCode, b.String()
+	}
+	status, text := get("/simple/one/")
+	var p page
+	if err := json.Unmarshal([]byte(text), &p); err != nil || status != 200 || len(p.Files) != 1 || p.Files[0].Filename != "one-1.0-py3-none-any.whl" || strings.Contains(text, "password") {
+		t.Fatalf("%d %s, %v", status, text, err)
+	}
+	if status, text := get(p.Files[0].URL); status != 200 || !strings.HasPrefix(text, "PK") {
+		t.Errorf("the wheel: %d %.20q", status, text)
+	}
+	mac := strings.Split(p.Files[0].URL, "/")[2]
+	forged := base64.RawURLEncoding.EncodeToString([]byte(secret.URL + "/x.whl"))
+	for _, path := range []string{
+		"/files/" + mac + "/" + forged + "/x.whl", "/files/x/" + forged + "/x.whl", "/files//" + forged + "/x.whl", "/simple/..%2f..%2fadmin/", "/simple/One/", "/simple/one%2f..%2ftwo/",
+		"/", "/simple/", "/http://" + strings.TrimPrefix(secret.URL, "http://"), "/simple/missing/",
+	} {
+		if status, text := get(path); status != 404 {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	answer, err := http.Post(server.URL+p.Files[0].URL, "text/plain", strings.NewReader("data"))
+	if err != nil || answer.StatusCode != 405 {
+		t.Errorf("something can be sent: %v %v", answer, err)
+	}
+	answer.Body.Close()
+	small := httptest.NewServer(view.handler(100))
+	t.Cleanup(small.Close)
+	if answer, err := http.Get(small.URL + p.Files[0].URL); err == nil {
+		var b strings.Builder
+		_, _ = io.Copy(&b, answer.Body)
+		answer.Body.Close()
+		if b.Len() > 100 {
+			t.Errorf("%d bytes come where 100 may", b.Len())
+		}
+	}
+}
+
+func TestPagesAreReadInBothForms(t *testing.T) {
+	t.Parallel()
+	const hash = "1111111111111111111111111111111111111111111111111111111111111111"
+	html, err := readHTML([]byte(`<a href="../one-1.0-py3-none-any.whl#sha256=` + hash + `" data-requires-python="&gt;=3.8" data-yanked="broken" data-core-metadata="sha256=` + hash + `">x</a>`))
+	if err != nil || len(html) != 1 || html[0].Filename != "one-1.0-py3-none-any.whl" || html[0].RequiresPython != ">=3.8" || html[0].Yanked != "broken" || html[0].Hashes["sha256"] != hash {
+		t.Errorf("%+v, %v", html, err)
+	}
+	files, err := readJSON([]byte(`{"files":[{"filename":"one-1.0-py3-none-any.whl","url":"x.whl","hashes":{"sha256":"` + hash + `"},"yanked":false,"core-metadata":{"sha256":"` + hash + `"}}]}`))
+	if err != nil || len(files) != 1 || files[0].Hashes["sha256"] != hash {
+		t.Errorf("%+v, %v", files, err)
+	}
+	if _, err := readJSON([]byte("no")); err == nil {
+		t.Error("nonsense is read")
+	}
+}

@@ -1,0 +1,119 @@
+package environments
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/executor/oneshot"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
+	"github.com/millrace/millrace/internal/engine/executor/shim/relay"
+)
+
+// step is one thing that a tool does in a sandbox.
+type step struct {
+	files  map[string]string // that it reads
+	env    map[string]string
+	script string // our own words alone; what people wrote is in files and env
+}
+
+const (
+	uvProgram   = "uv"
+	shimProgram = "relay"
+	indexSocket = "index"
+
+	indexURL = "http://" + relay.Address + "/simple/"
+)
+
+// uvSettings keep uv to what it was given: no settings of the machine, no
+// interpreters from elsewhere, no index but ours.
+var uvSettings = map[string]string{
+	"UV_NO_CONFIG": "1", "UV_NO_ENV_FILE": "1", "UV_PYTHON_DOWNLOADS": "never", "UV_PYTHON_PREFERENCE": "only-system",
+	"UV_DEFAULT_INDEX": indexURL, "UV_INDEX_STRATEGY": "first-index", "UV_LINK_MODE": "hardlink", "UV_HTTP_TIMEOUT": "120",
+	"UV_NO_PROGRESS": "1", "NO_COLOR": "1", "LC_ALL": "C.UTF-8",
+}
+
+// run runs a step in a sandbox that reaches the index and nothing else, and
+// hands over its working folder.
+func (b *build) run(ctx context.Context, st step, done func(work string) error) error {
+	s := b.store
+	var stop func()
+	command := oneshot.Command{
+		Prepare: func(spec *executor.Spec, seen executor.Places) (err error) {
+			spec.MemoryBytes, spec.DiskBytes, spec.LogBytes = buildBytes, 2*s.MaxOne, 256<<10 // the cache counts, too
+			spec.Timeout, spec.AbandonAfter = s.Time, s.Time+10*oneshot.Grace
+			spec.Env = maps.Clone(st.env)
+			maps.Copy(spec.Env, uvSettings)
+			spec.Env["INPUTS"], spec.Env["UV"] = seen.Inputs, path.Join(seen.Inputs, uvProgram)
+			spec.Env["UV_CACHE_DIR"] = path.Join(seen.Work, ".cache")
+			program, err := s.stage(spec.Places().Inputs, st.files)
+			if err != nil {
+				return err
+			}
+			relaying := program.Relay(path.Join(seen.Inputs, shimProgram), path.Join(seen.Inputs, indexSocket))
+			spec.Env["RELAY"] = strings.Join(relaying, " ") // without spaces, all our own
+			spec.Command = "set -eu\n" + st.script
+			stop, err = s.serveIndex(spec.Places().Inputs)
+			return err
+		},
+		Log: b.follow(ctx),
+	}
+	err := s.runner.Run(ctx, command, func(spec executor.Spec, end executor.Status) error {
+		if err := b.outcome(end); err != nil {
+			return err
+		}
+		return done(spec.Work())
+	})
+	if stop != nil {
+		stop()
+	}
+	return err
+}
+
+// stage puts the programs and files of a step where its sandbox finds them.
+func (s *Store) stage(inputs string, files map[string]string) (shim.Program, error) {
+	uv, err := s.uv()
+	if err != nil {
+		return nil, err
+	}
+	program, err := local.FindShim("", s.Builds)
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(copyFile(uv, filepath.Join(inputs, uvProgram), 0o755), copyFile(program[0], filepath.Join(inputs, shimProgram), 0o755))
+	for name, text := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(inputs, name), []byte(text), 0o644)) //nolint:gosec // another user reads it
+	}
+	return program, err
+}
+
+// serveIndex answers for the index on a socket in a folder, until stop. The path
+// of the folder may be too long for the address of a socket.
+func (s *Store) serveIndex(folder string) (stop func(), err error) {
+	dir, err := os.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + indexSocket})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)                                                   // it goes with its folder
+	if err := os.Chmod(filepath.Join(folder, indexSocket), 0o666); err != nil { //nolint:gosec // the sandbox's user connects to it
+		return nil, errors.Join(err, l.Close())
+	}
+	server := &http.Server{Handler: s.index.handler(s.MaxOne), ReadHeaderTimeout: time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: nil}
+	go func() { _ = server.Serve(l) }()
+	return func() { _ = server.Close() }, nil
+}

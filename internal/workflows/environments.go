@@ -1,0 +1,33 @@
+package workflows
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/millrace/millrace/internal/domain/graph"
+)
+
+// SayNoEnvironments has problem say why this server cannot build environments,
+// if it cannot.
+func (s *Service) SayNoEnvironments(problem func() string) { s.noEnvironments = problem }
+
+// unbuildable lists where a definition asks for environments that this server
+// cannot build.
+func (s *Service) unbuildable(definition []byte) (list []graph.Problem) {
+	var d struct {
+		Nodes []struct {
+			Environment *struct{} `json:"environment"`
+		} `json:"nodes"`
+	}
+	if s.noEnvironments == nil || !bytes.Contains(definition, []byte(`"environment"`)) || json.Unmarshal(definition, &d) != nil {
+		return nil
+	}
+	why := s.noEnvironments()
+	for i, n := range d.Nodes {
+		if why != "" && n.Environment != nil {
+			list = append(list, graph.Problem{Path: fmt.Sprintf("nodes[%d].environment", i), Message: why})
+		}
+	}
+	return list
+}
