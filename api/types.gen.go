@@ -2047,6 +2047,30 @@ type NewWorkflow struct {
 	Tags *Tags `json:"tags,omitempty"`
 }
 
+// NextflowRun defines model for NextflowRun.
+type NextflowRun struct {
+	// WatchURL Where people watch it.
+	WatchURL *string `json:"watchUrl,omitempty"`
+
+	// WorkflowID The run.
+	WorkflowID *string `json:"workflowId,omitempty"`
+}
+
+// NextflowUser defines model for NextflowUser.
+type NextflowUser struct {
+	User map[string]interface{} `json:"user"`
+}
+
+// NextflowWorkflow defines model for NextflowWorkflow.
+type NextflowWorkflow struct {
+	Workflow map[string]interface{} `json:"workflow"`
+}
+
+// NextflowWorkspaces defines model for NextflowWorkspaces.
+type NextflowWorkspaces struct {
+	OrgsAndWorkspaces []map[string]interface{} `json:"orgsAndWorkspaces"`
+}
+
 // Node A task, or a remark on the canvas that never runs.
 type Node = json.RawMessage
 
@@ -3849,6 +3873,9 @@ type TeamIDPath = string
 // WorkflowID defines model for WorkflowID.
 type WorkflowID = string
 
+// WorkspaceID defines model for WorkspaceID.
+type WorkspaceID = string
+
 // BadRequest What every failing request answers, on bare routes too.
 type BadRequest = Failure
 
@@ -4211,6 +4238,84 @@ type SignPartsParams struct {
 
 // GetMeParams defines parameters for GetMe.
 type GetMeParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// NextflowCreateJSONBody defines parameters for NextflowCreate.
+type NextflowCreateJSONBody map[string]interface{}
+
+// NextflowCreateParams defines parameters for NextflowCreate.
+type NextflowCreateParams struct {
+	// WorkspaceID The team, which must be the token's. What is no id of a team of ours is ignored.
+	WorkspaceID *WorkspaceID `form:"workspaceId,omitempty" json:"workspaceId,omitempty"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// NextflowBeginJSONBody defines parameters for NextflowBegin.
+type NextflowBeginJSONBody map[string]interface{}
+
+// NextflowBeginParams defines parameters for NextflowBegin.
+type NextflowBeginParams struct {
+	// WorkspaceID The team, which must be the token's. What is no id of a team of ours is ignored.
+	WorkspaceID *WorkspaceID `form:"workspaceId,omitempty" json:"workspaceId,omitempty"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// NextflowCompleteJSONBody defines parameters for NextflowComplete.
+type NextflowCompleteJSONBody map[string]interface{}
+
+// NextflowCompleteParams defines parameters for NextflowComplete.
+type NextflowCompleteParams struct {
+	// WorkspaceID The team, which must be the token's. What is no id of a team of ours is ignored.
+	WorkspaceID *WorkspaceID `form:"workspaceId,omitempty" json:"workspaceId,omitempty"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// NextflowHeartbeatJSONBody defines parameters for NextflowHeartbeat.
+type NextflowHeartbeatJSONBody map[string]interface{}
+
+// NextflowHeartbeatParams defines parameters for NextflowHeartbeat.
+type NextflowHeartbeatParams struct {
+	// WorkspaceID The team, which must be the token's. What is no id of a team of ours is ignored.
+	WorkspaceID *WorkspaceID `form:"workspaceId,omitempty" json:"workspaceId,omitempty"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// NextflowProgressJSONBody defines parameters for NextflowProgress.
+type NextflowProgressJSONBody map[string]interface{}
+
+// NextflowProgressParams defines parameters for NextflowProgress.
+type NextflowProgressParams struct {
+	// WorkspaceID The team, which must be the token's. What is no id of a team of ours is ignored.
+	WorkspaceID *WorkspaceID `form:"workspaceId,omitempty" json:"workspaceId,omitempty"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// NextflowUserParams defines parameters for NextflowUser.
+type NextflowUserParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// NextflowWorkspacesParams defines parameters for NextflowWorkspaces.
+type NextflowWorkspacesParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// NextflowWorkflowParams defines parameters for NextflowWorkflow.
+type NextflowWorkflowParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
@@ -4974,6 +5079,21 @@ type CompleteUploadJSONRequestBody = FinishUpload
 
 // SignPartsJSONRequestBody defines body for SignParts for application/json ContentType.
 type SignPartsJSONRequestBody = PartNumbers
+
+// NextflowCreateJSONRequestBody defines body for NextflowCreate for application/json ContentType.
+type NextflowCreateJSONRequestBody NextflowCreateJSONBody
+
+// NextflowBeginJSONRequestBody defines body for NextflowBegin for application/json ContentType.
+type NextflowBeginJSONRequestBody NextflowBeginJSONBody
+
+// NextflowCompleteJSONRequestBody defines body for NextflowComplete for application/json ContentType.
+type NextflowCompleteJSONRequestBody NextflowCompleteJSONBody
+
+// NextflowHeartbeatJSONRequestBody defines body for NextflowHeartbeat for application/json ContentType.
+type NextflowHeartbeatJSONRequestBody NextflowHeartbeatJSONBody
+
+// NextflowProgressJSONRequestBody defines body for NextflowProgress for application/json ContentType.
+type NextflowProgressJSONRequestBody NextflowProgressJSONBody
 
 // ReportRunJSONRequestBody defines body for ReportRun for application/json ContentType.
 type ReportRunJSONRequestBody = NewReportedRun

@@ -563,6 +563,117 @@ type ClientInterface interface {
 	// Corresponds with GET /api/me (the `GetMe` operationId).
 	GetMe(ctx context.Context, params *GetMeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// NextflowCreateWithBody Nextflow begins a run
+	//
+	// The routes under `/api/nextflow` are for Nextflow's own observer (`TOWER_API_ENDPOINT`). They take a token as `Bearer`, or as the password of the user `@token`. What they cannot read or do not know is dropped, because an answer that is no success would end the pipeline. The same session and run name is the same run.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/nextflow/trace/create (the `NextflowCreate` operationId).
+	NextflowCreateWithBody(ctx context.Context, params *NextflowCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NextflowCreate Nextflow begins a run
+	//
+	// The routes under `/api/nextflow` are for Nextflow's own observer (`TOWER_API_ENDPOINT`). They take a token as `Bearer`, or as the password of the user `@token`. What they cannot read or do not know is dropped, because an answer that is no success would end the pipeline. The same session and run name is the same run.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/nextflow/trace/create (the `NextflowCreate` operationId).
+	NextflowCreate(ctx context.Context, params *NextflowCreateParams, body NextflowCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NextflowBeginWithBody Nextflow says what it will run
+	//
+	// Takes how the run was started, its processes and its graph, in which operators are contracted.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/begin (the `NextflowBegin` operationId).
+	NextflowBeginWithBody(ctx context.Context, id string, params *NextflowBeginParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NextflowBegin Nextflow says what it will run
+	//
+	// Takes how the run was started, its processes and its graph, in which operators are contracted.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/begin (the `NextflowBegin` operationId).
+	NextflowBegin(ctx context.Context, id string, params *NextflowBeginParams, body NextflowBeginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NextflowCompleteWithBody Nextflow has ended a run
+	//
+	// Takes how the run ended, and how its processes used resources.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/complete (the `NextflowComplete` operationId).
+	NextflowCompleteWithBody(ctx context.Context, id string, params *NextflowCompleteParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NextflowComplete Nextflow has ended a run
+	//
+	// Takes how the run ended, and how its processes used resources.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/complete (the `NextflowComplete` operationId).
+	NextflowComplete(ctx context.Context, id string, params *NextflowCompleteParams, body NextflowCompleteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NextflowHeartbeatWithBody Nextflow is still there
+	//
+	// A sign of life, each minute while nothing else is sent.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/heartbeat (the `NextflowHeartbeat` operationId).
+	NextflowHeartbeatWithBody(ctx context.Context, id string, params *NextflowHeartbeatParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NextflowHeartbeat Nextflow is still there
+	//
+	// A sign of life, each minute while nothing else is sent.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/heartbeat (the `NextflowHeartbeat` operationId).
+	NextflowHeartbeat(ctx context.Context, id string, params *NextflowHeartbeatParams, body NextflowHeartbeatJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NextflowProgressWithBody Nextflow says how tasks stand
+	//
+	// Takes the newest state of up to 100 tasks, and of the processes.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/progress (the `NextflowProgress` operationId).
+	NextflowProgressWithBody(ctx context.Context, id string, params *NextflowProgressParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NextflowProgress Nextflow says how tasks stand
+	//
+	// Takes the newest state of up to 100 tasks, and of the processes.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/progress (the `NextflowProgress` operationId).
+	NextflowProgress(ctx context.Context, id string, params *NextflowProgressParams, body NextflowProgressJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NextflowUser Who the token is for
+	//
+	// Gives whom the token acts for.
+	//
+	// Corresponds with GET /api/nextflow/user-info (the `NextflowUser` operationId).
+	NextflowUser(ctx context.Context, params *NextflowUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NextflowWorkspaces Workspaces of a user
+	//
+	// There are none: a token belongs to one team.
+	//
+	// Corresponds with GET /api/nextflow/user/{id}/workspaces (the `NextflowWorkspaces` operationId).
+	NextflowWorkspaces(ctx context.Context, id string, params *NextflowWorkspacesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NextflowWorkflow A run by its id
+	//
+	// Gives the id back; runs are read by `GET /api/runs/{id}`.
+	//
+	// Corresponds with GET /api/nextflow/workflow/{id} (the `NextflowWorkflow` operationId).
+	NextflowWorkflow(ctx context.Context, id string, params *NextflowWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetOpenAPI Read this document
 	//
 	// Gives this document as JSON, bare.
@@ -2810,6 +2921,247 @@ func (c *Client) GetReadiness(ctx context.Context, reqEditors ...RequestEditorFn
 // Corresponds with GET /api/me (the `GetMe` operationId).
 func (c *Client) GetMe(ctx context.Context, params *GetMeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetMeRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NextflowCreateWithBody Nextflow begins a run
+//
+// The routes under `/api/nextflow` are for Nextflow's own observer (`TOWER_API_ENDPOINT`). They take a token as `Bearer`, or as the password of the user `@token`. What they cannot read or do not know is dropped, because an answer that is no success would end the pipeline. The same session and run name is the same run.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/nextflow/trace/create (the `NextflowCreate` operationId).
+func (c *Client) NextflowCreateWithBody(ctx context.Context, params *NextflowCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNextflowCreateRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NextflowCreate Nextflow begins a run
+//
+// The routes under `/api/nextflow` are for Nextflow's own observer (`TOWER_API_ENDPOINT`). They take a token as `Bearer`, or as the password of the user `@token`. What they cannot read or do not know is dropped, because an answer that is no success would end the pipeline. The same session and run name is the same run.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/nextflow/trace/create (the `NextflowCreate` operationId).
+func (c *Client) NextflowCreate(ctx context.Context, params *NextflowCreateParams, body NextflowCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNextflowCreateRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NextflowBeginWithBody Nextflow says what it will run
+//
+// Takes how the run was started, its processes and its graph, in which operators are contracted.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/begin (the `NextflowBegin` operationId).
+func (c *Client) NextflowBeginWithBody(ctx context.Context, id string, params *NextflowBeginParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNextflowBeginRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NextflowBegin Nextflow says what it will run
+//
+// Takes how the run was started, its processes and its graph, in which operators are contracted.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/begin (the `NextflowBegin` operationId).
+func (c *Client) NextflowBegin(ctx context.Context, id string, params *NextflowBeginParams, body NextflowBeginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNextflowBeginRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NextflowCompleteWithBody Nextflow has ended a run
+//
+// Takes how the run ended, and how its processes used resources.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/complete (the `NextflowComplete` operationId).
+func (c *Client) NextflowCompleteWithBody(ctx context.Context, id string, params *NextflowCompleteParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNextflowCompleteRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NextflowComplete Nextflow has ended a run
+//
+// Takes how the run ended, and how its processes used resources.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/complete (the `NextflowComplete` operationId).
+func (c *Client) NextflowComplete(ctx context.Context, id string, params *NextflowCompleteParams, body NextflowCompleteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNextflowCompleteRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NextflowHeartbeatWithBody Nextflow is still there
+//
+// A sign of life, each minute while nothing else is sent.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/heartbeat (the `NextflowHeartbeat` operationId).
+func (c *Client) NextflowHeartbeatWithBody(ctx context.Context, id string, params *NextflowHeartbeatParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNextflowHeartbeatRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NextflowHeartbeat Nextflow is still there
+//
+// A sign of life, each minute while nothing else is sent.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/heartbeat (the `NextflowHeartbeat` operationId).
+func (c *Client) NextflowHeartbeat(ctx context.Context, id string, params *NextflowHeartbeatParams, body NextflowHeartbeatJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNextflowHeartbeatRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NextflowProgressWithBody Nextflow says how tasks stand
+//
+// Takes the newest state of up to 100 tasks, and of the processes.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/progress (the `NextflowProgress` operationId).
+func (c *Client) NextflowProgressWithBody(ctx context.Context, id string, params *NextflowProgressParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNextflowProgressRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NextflowProgress Nextflow says how tasks stand
+//
+// Takes the newest state of up to 100 tasks, and of the processes.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/progress (the `NextflowProgress` operationId).
+func (c *Client) NextflowProgress(ctx context.Context, id string, params *NextflowProgressParams, body NextflowProgressJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNextflowProgressRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NextflowUser Who the token is for
+//
+// Gives whom the token acts for.
+//
+// Corresponds with GET /api/nextflow/user-info (the `NextflowUser` operationId).
+func (c *Client) NextflowUser(ctx context.Context, params *NextflowUserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNextflowUserRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NextflowWorkspaces Workspaces of a user
+//
+// There are none: a token belongs to one team.
+//
+// Corresponds with GET /api/nextflow/user/{id}/workspaces (the `NextflowWorkspaces` operationId).
+func (c *Client) NextflowWorkspaces(ctx context.Context, id string, params *NextflowWorkspacesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNextflowWorkspacesRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NextflowWorkflow A run by its id
+//
+// Gives the id back; runs are read by `GET /api/runs/{id}`.
+//
+// Corresponds with GET /api/nextflow/workflow/{id} (the `NextflowWorkflow` operationId).
+func (c *Client) NextflowWorkflow(ctx context.Context, id string, params *NextflowWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNextflowWorkflowRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -7949,6 +8301,584 @@ func NewGetMeRequest(server string, params *GetMeParams) (*http.Request, error) 
 	}
 
 	operationPath := fmt.Sprintf("/api/me")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewNextflowCreateRequest calls the generic NextflowCreate builder with application/json body
+func NewNextflowCreateRequest(server string, params *NextflowCreateParams, body NextflowCreateJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewNextflowCreateRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewNextflowCreateRequestWithBody constructs an http.Request for the NextflowCreate method, with any body, and a specified content type
+func NewNextflowCreateRequestWithBody(server string, params *NextflowCreateParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/nextflow/trace/create")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.WorkspaceID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workspaceId", *params.WorkspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewNextflowBeginRequest calls the generic NextflowBegin builder with application/json body
+func NewNextflowBeginRequest(server string, id string, params *NextflowBeginParams, body NextflowBeginJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewNextflowBeginRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewNextflowBeginRequestWithBody constructs an http.Request for the NextflowBegin method, with any body, and a specified content type
+func NewNextflowBeginRequestWithBody(server string, id string, params *NextflowBeginParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/nextflow/trace/%s/begin", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.WorkspaceID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workspaceId", *params.WorkspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewNextflowCompleteRequest calls the generic NextflowComplete builder with application/json body
+func NewNextflowCompleteRequest(server string, id string, params *NextflowCompleteParams, body NextflowCompleteJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewNextflowCompleteRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewNextflowCompleteRequestWithBody constructs an http.Request for the NextflowComplete method, with any body, and a specified content type
+func NewNextflowCompleteRequestWithBody(server string, id string, params *NextflowCompleteParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/nextflow/trace/%s/complete", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.WorkspaceID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workspaceId", *params.WorkspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewNextflowHeartbeatRequest calls the generic NextflowHeartbeat builder with application/json body
+func NewNextflowHeartbeatRequest(server string, id string, params *NextflowHeartbeatParams, body NextflowHeartbeatJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewNextflowHeartbeatRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewNextflowHeartbeatRequestWithBody constructs an http.Request for the NextflowHeartbeat method, with any body, and a specified content type
+func NewNextflowHeartbeatRequestWithBody(server string, id string, params *NextflowHeartbeatParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/nextflow/trace/%s/heartbeat", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.WorkspaceID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workspaceId", *params.WorkspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewNextflowProgressRequest calls the generic NextflowProgress builder with application/json body
+func NewNextflowProgressRequest(server string, id string, params *NextflowProgressParams, body NextflowProgressJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewNextflowProgressRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewNextflowProgressRequestWithBody constructs an http.Request for the NextflowProgress method, with any body, and a specified content type
+func NewNextflowProgressRequestWithBody(server string, id string, params *NextflowProgressParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/nextflow/trace/%s/progress", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.WorkspaceID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "workspaceId", *params.WorkspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewNextflowUserRequest constructs an http.Request for the NextflowUser method
+func NewNextflowUserRequest(server string, params *NextflowUserParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/nextflow/user-info")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewNextflowWorkspacesRequest constructs an http.Request for the NextflowWorkspaces method
+func NewNextflowWorkspacesRequest(server string, id string, params *NextflowWorkspacesParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/nextflow/user/%s/workspaces", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewNextflowWorkflowRequest constructs an http.Request for the NextflowWorkflow method
+func NewNextflowWorkflowRequest(server string, id string, params *NextflowWorkflowParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/nextflow/workflow/%s", pathParam0)
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -14469,6 +15399,123 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/me (the `GetMe` operationId).
 	GetMeWithResponse(ctx context.Context, params *GetMeParams, reqEditors ...RequestEditorFn) (*GetMeResponse, error)
 
+	// NextflowCreateWithBodyWithResponse Nextflow begins a run
+	//
+	// The routes under `/api/nextflow` are for Nextflow's own observer (`TOWER_API_ENDPOINT`). They take a token as `Bearer`, or as the password of the user `@token`. What they cannot read or do not know is dropped, because an answer that is no success would end the pipeline. The same session and run name is the same run.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/nextflow/trace/create (the `NextflowCreate` operationId).
+	NextflowCreateWithBodyWithResponse(ctx context.Context, params *NextflowCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*NextflowCreateResponse, error)
+
+	// NextflowCreateWithResponse Nextflow begins a run
+	//
+	// The routes under `/api/nextflow` are for Nextflow's own observer (`TOWER_API_ENDPOINT`). They take a token as `Bearer`, or as the password of the user `@token`. What they cannot read or do not know is dropped, because an answer that is no success would end the pipeline. The same session and run name is the same run.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/nextflow/trace/create (the `NextflowCreate` operationId).
+	NextflowCreateWithResponse(ctx context.Context, params *NextflowCreateParams, body NextflowCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*NextflowCreateResponse, error)
+
+	// NextflowBeginWithBodyWithResponse Nextflow says what it will run
+	//
+	// Takes how the run was started, its processes and its graph, in which operators are contracted.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/begin (the `NextflowBegin` operationId).
+	NextflowBeginWithBodyWithResponse(ctx context.Context, id string, params *NextflowBeginParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*NextflowBeginResponse, error)
+
+	// NextflowBeginWithResponse Nextflow says what it will run
+	//
+	// Takes how the run was started, its processes and its graph, in which operators are contracted.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/begin (the `NextflowBegin` operationId).
+	NextflowBeginWithResponse(ctx context.Context, id string, params *NextflowBeginParams, body NextflowBeginJSONRequestBody, reqEditors ...RequestEditorFn) (*NextflowBeginResponse, error)
+
+	// NextflowCompleteWithBodyWithResponse Nextflow has ended a run
+	//
+	// Takes how the run ended, and how its processes used resources.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/complete (the `NextflowComplete` operationId).
+	NextflowCompleteWithBodyWithResponse(ctx context.Context, id string, params *NextflowCompleteParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*NextflowCompleteResponse, error)
+
+	// NextflowCompleteWithResponse Nextflow has ended a run
+	//
+	// Takes how the run ended, and how its processes used resources.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/complete (the `NextflowComplete` operationId).
+	NextflowCompleteWithResponse(ctx context.Context, id string, params *NextflowCompleteParams, body NextflowCompleteJSONRequestBody, reqEditors ...RequestEditorFn) (*NextflowCompleteResponse, error)
+
+	// NextflowHeartbeatWithBodyWithResponse Nextflow is still there
+	//
+	// A sign of life, each minute while nothing else is sent.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/heartbeat (the `NextflowHeartbeat` operationId).
+	NextflowHeartbeatWithBodyWithResponse(ctx context.Context, id string, params *NextflowHeartbeatParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*NextflowHeartbeatResponse, error)
+
+	// NextflowHeartbeatWithResponse Nextflow is still there
+	//
+	// A sign of life, each minute while nothing else is sent.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/heartbeat (the `NextflowHeartbeat` operationId).
+	NextflowHeartbeatWithResponse(ctx context.Context, id string, params *NextflowHeartbeatParams, body NextflowHeartbeatJSONRequestBody, reqEditors ...RequestEditorFn) (*NextflowHeartbeatResponse, error)
+
+	// NextflowProgressWithBodyWithResponse Nextflow says how tasks stand
+	//
+	// Takes the newest state of up to 100 tasks, and of the processes.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/progress (the `NextflowProgress` operationId).
+	NextflowProgressWithBodyWithResponse(ctx context.Context, id string, params *NextflowProgressParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*NextflowProgressResponse, error)
+
+	// NextflowProgressWithResponse Nextflow says how tasks stand
+	//
+	// Takes the newest state of up to 100 tasks, and of the processes.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/nextflow/trace/{id}/progress (the `NextflowProgress` operationId).
+	NextflowProgressWithResponse(ctx context.Context, id string, params *NextflowProgressParams, body NextflowProgressJSONRequestBody, reqEditors ...RequestEditorFn) (*NextflowProgressResponse, error)
+
+	// NextflowUserWithResponse Who the token is for
+	//
+	// Gives whom the token acts for.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/nextflow/user-info (the `NextflowUser` operationId).
+	NextflowUserWithResponse(ctx context.Context, params *NextflowUserParams, reqEditors ...RequestEditorFn) (*NextflowUserResponse, error)
+
+	// NextflowWorkspacesWithResponse Workspaces of a user
+	//
+	// There are none: a token belongs to one team.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/nextflow/user/{id}/workspaces (the `NextflowWorkspaces` operationId).
+	NextflowWorkspacesWithResponse(ctx context.Context, id string, params *NextflowWorkspacesParams, reqEditors ...RequestEditorFn) (*NextflowWorkspacesResponse, error)
+
+	// NextflowWorkflowWithResponse A run by its id
+	//
+	// Gives the id back; runs are read by `GET /api/runs/{id}`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/nextflow/workflow/{id} (the `NextflowWorkflow` operationId).
+	NextflowWorkflowWithResponse(ctx context.Context, id string, params *NextflowWorkflowParams, reqEditors ...RequestEditorFn) (*NextflowWorkflowResponse, error)
+
 	// GetOpenAPIWithResponse Read this document
 	//
 	// Gives this document as JSON, bare.
@@ -16973,6 +18020,190 @@ func (r GetMeResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r GetMeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type NextflowCreateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NextflowRun
+}
+
+// Status returns HTTPResponse.Status
+func (r NextflowCreateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r NextflowCreateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type NextflowBeginResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NextflowRun
+}
+
+// Status returns HTTPResponse.Status
+func (r NextflowBeginResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r NextflowBeginResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type NextflowCompleteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NextflowRun
+}
+
+// Status returns HTTPResponse.Status
+func (r NextflowCompleteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r NextflowCompleteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type NextflowHeartbeatResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NextflowRun
+}
+
+// Status returns HTTPResponse.Status
+func (r NextflowHeartbeatResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r NextflowHeartbeatResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type NextflowProgressResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NextflowRun
+}
+
+// Status returns HTTPResponse.Status
+func (r NextflowProgressResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r NextflowProgressResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type NextflowUserResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NextflowUser
+}
+
+// Status returns HTTPResponse.Status
+func (r NextflowUserResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r NextflowUserResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type NextflowWorkspacesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NextflowWorkspaces
+}
+
+// Status returns HTTPResponse.Status
+func (r NextflowWorkspacesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r NextflowWorkspacesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type NextflowWorkflowResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NextflowWorkflow
+}
+
+// Status returns HTTPResponse.Status
+func (r NextflowWorkflowResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r NextflowWorkflowResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -20786,6 +22017,201 @@ func (c *ClientWithResponses) GetMeWithResponse(ctx context.Context, params *Get
 	return ParseGetMeResponse(rsp)
 }
 
+// NextflowCreateWithBodyWithResponse Nextflow begins a run
+//
+// The routes under `/api/nextflow` are for Nextflow's own observer (`TOWER_API_ENDPOINT`). They take a token as `Bearer`, or as the password of the user `@token`. What they cannot read or do not know is dropped, because an answer that is no success would end the pipeline. The same session and run name is the same run.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/nextflow/trace/create (the `NextflowCreate` operationId).
+func (c *ClientWithResponses) NextflowCreateWithBodyWithResponse(ctx context.Context, params *NextflowCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*NextflowCreateResponse, error) {
+	rsp, err := c.NextflowCreateWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseNextflowCreateResponse(rsp)
+}
+
+// NextflowCreateWithResponse Nextflow begins a run
+//
+// The routes under `/api/nextflow` are for Nextflow's own observer (`TOWER_API_ENDPOINT`). They take a token as `Bearer`, or as the password of the user `@token`. What they cannot read or do not know is dropped, because an answer that is no success would end the pipeline. The same session and run name is the same run.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/nextflow/trace/create (the `NextflowCreate` operationId).
+func (c *ClientWithResponses) NextflowCreateWithResponse(ctx context.Context, params *NextflowCreateParams, body NextflowCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*NextflowCreateResponse, error) {
+	rsp, err := c.NextflowCreate(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseNextflowCreateResponse(rsp)
+}
+
+// NextflowBeginWithBodyWithResponse Nextflow says what it will run
+//
+// Takes how the run was started, its processes and its graph, in which operators are contracted.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/begin (the `NextflowBegin` operationId).
+func (c *ClientWithResponses) NextflowBeginWithBodyWithResponse(ctx context.Context, id string, params *NextflowBeginParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*NextflowBeginResponse, error) {
+	rsp, err := c.NextflowBeginWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseNextflowBeginResponse(rsp)
+}
+
+// NextflowBeginWithResponse Nextflow says what it will run
+//
+// Takes how the run was started, its processes and its graph, in which operators are contracted.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/begin (the `NextflowBegin` operationId).
+func (c *ClientWithResponses) NextflowBeginWithResponse(ctx context.Context, id string, params *NextflowBeginParams, body NextflowBeginJSONRequestBody, reqEditors ...RequestEditorFn) (*NextflowBeginResponse, error) {
+	rsp, err := c.NextflowBegin(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseNextflowBeginResponse(rsp)
+}
+
+// NextflowCompleteWithBodyWithResponse Nextflow has ended a run
+//
+// Takes how the run ended, and how its processes used resources.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/complete (the `NextflowComplete` operationId).
+func (c *ClientWithResponses) NextflowCompleteWithBodyWithResponse(ctx context.Context, id string, params *NextflowCompleteParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*NextflowCompleteResponse, error) {
+	rsp, err := c.NextflowCompleteWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseNextflowCompleteResponse(rsp)
+}
+
+// NextflowCompleteWithResponse Nextflow has ended a run
+//
+// Takes how the run ended, and how its processes used resources.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/complete (the `NextflowComplete` operationId).
+func (c *ClientWithResponses) NextflowCompleteWithResponse(ctx context.Context, id string, params *NextflowCompleteParams, body NextflowCompleteJSONRequestBody, reqEditors ...RequestEditorFn) (*NextflowCompleteResponse, error) {
+	rsp, err := c.NextflowComplete(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseNextflowCompleteResponse(rsp)
+}
+
+// NextflowHeartbeatWithBodyWithResponse Nextflow is still there
+//
+// A sign of life, each minute while nothing else is sent.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/heartbeat (the `NextflowHeartbeat` operationId).
+func (c *ClientWithResponses) NextflowHeartbeatWithBodyWithResponse(ctx context.Context, id string, params *NextflowHeartbeatParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*NextflowHeartbeatResponse, error) {
+	rsp, err := c.NextflowHeartbeatWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseNextflowHeartbeatResponse(rsp)
+}
+
+// NextflowHeartbeatWithResponse Nextflow is still there
+//
+// A sign of life, each minute while nothing else is sent.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/heartbeat (the `NextflowHeartbeat` operationId).
+func (c *ClientWithResponses) NextflowHeartbeatWithResponse(ctx context.Context, id string, params *NextflowHeartbeatParams, body NextflowHeartbeatJSONRequestBody, reqEditors ...RequestEditorFn) (*NextflowHeartbeatResponse, error) {
+	rsp, err := c.NextflowHeartbeat(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseNextflowHeartbeatResponse(rsp)
+}
+
+// NextflowProgressWithBodyWithResponse Nextflow says how tasks stand
+//
+// Takes the newest state of up to 100 tasks, and of the processes.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/progress (the `NextflowProgress` operationId).
+func (c *ClientWithResponses) NextflowProgressWithBodyWithResponse(ctx context.Context, id string, params *NextflowProgressParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*NextflowProgressResponse, error) {
+	rsp, err := c.NextflowProgressWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseNextflowProgressResponse(rsp)
+}
+
+// NextflowProgressWithResponse Nextflow says how tasks stand
+//
+// Takes the newest state of up to 100 tasks, and of the processes.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/nextflow/trace/{id}/progress (the `NextflowProgress` operationId).
+func (c *ClientWithResponses) NextflowProgressWithResponse(ctx context.Context, id string, params *NextflowProgressParams, body NextflowProgressJSONRequestBody, reqEditors ...RequestEditorFn) (*NextflowProgressResponse, error) {
+	rsp, err := c.NextflowProgress(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseNextflowProgressResponse(rsp)
+}
+
+// NextflowUserWithResponse Who the token is for
+//
+// Gives whom the token acts for.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/nextflow/user-info (the `NextflowUser` operationId).
+func (c *ClientWithResponses) NextflowUserWithResponse(ctx context.Context, params *NextflowUserParams, reqEditors ...RequestEditorFn) (*NextflowUserResponse, error) {
+	rsp, err := c.NextflowUser(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseNextflowUserResponse(rsp)
+}
+
+// NextflowWorkspacesWithResponse Workspaces of a user
+//
+// There are none: a token belongs to one team.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/nextflow/user/{id}/workspaces (the `NextflowWorkspaces` operationId).
+func (c *ClientWithResponses) NextflowWorkspacesWithResponse(ctx context.Context, id string, params *NextflowWorkspacesParams, reqEditors ...RequestEditorFn) (*NextflowWorkspacesResponse, error) {
+	rsp, err := c.NextflowWorkspaces(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseNextflowWorkspacesResponse(rsp)
+}
+
+// NextflowWorkflowWithResponse A run by its id
+//
+// Gives the id back; runs are read by `GET /api/runs/{id}`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/nextflow/workflow/{id} (the `NextflowWorkflow` operationId).
+func (c *ClientWithResponses) NextflowWorkflowWithResponse(ctx context.Context, id string, params *NextflowWorkflowParams, reqEditors ...RequestEditorFn) (*NextflowWorkflowResponse, error) {
+	rsp, err := c.NextflowWorkflow(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseNextflowWorkflowResponse(rsp)
+}
+
 // GetOpenAPIWithResponse Read this document
 //
 // Gives this document as JSON, bare.
@@ -24310,6 +25736,214 @@ func ParseGetMeResponse(rsp *http.Response) (*GetMeResponse, error) {
 			// Success Always true on success.
 			Success Succeeded `json:"success"`
 		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseNextflowCreateResponse parses an HTTP response from a NextflowCreateWithResponse call
+func ParseNextflowCreateResponse(rsp *http.Response) (*NextflowCreateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &NextflowCreateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NextflowRun
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseNextflowBeginResponse parses an HTTP response from a NextflowBeginWithResponse call
+func ParseNextflowBeginResponse(rsp *http.Response) (*NextflowBeginResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &NextflowBeginResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NextflowRun
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseNextflowCompleteResponse parses an HTTP response from a NextflowCompleteWithResponse call
+func ParseNextflowCompleteResponse(rsp *http.Response) (*NextflowCompleteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &NextflowCompleteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NextflowRun
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseNextflowHeartbeatResponse parses an HTTP response from a NextflowHeartbeatWithResponse call
+func ParseNextflowHeartbeatResponse(rsp *http.Response) (*NextflowHeartbeatResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &NextflowHeartbeatResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NextflowRun
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseNextflowProgressResponse parses an HTTP response from a NextflowProgressWithResponse call
+func ParseNextflowProgressResponse(rsp *http.Response) (*NextflowProgressResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &NextflowProgressResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NextflowRun
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseNextflowUserResponse parses an HTTP response from a NextflowUserWithResponse call
+func ParseNextflowUserResponse(rsp *http.Response) (*NextflowUserResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &NextflowUserResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NextflowUser
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseNextflowWorkspacesResponse parses an HTTP response from a NextflowWorkspacesWithResponse call
+func ParseNextflowWorkspacesResponse(rsp *http.Response) (*NextflowWorkspacesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &NextflowWorkspacesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NextflowWorkspaces
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseNextflowWorkflowResponse parses an HTTP response from a NextflowWorkflowWithResponse call
+func ParseNextflowWorkflowResponse(rsp *http.Response) (*NextflowWorkflowResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &NextflowWorkflowResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NextflowWorkflow
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

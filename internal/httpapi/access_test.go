@@ -130,6 +130,14 @@ var routeRows = map[string]rights{
 	"GET /api/reported-runs/{id}":                      everybody(200).elsewhere(404),
 	"POST /api/reported-runs/{id}/events":              writers(200).with(`{"events":[{"seq":2,"log":{"text":"hi"}}]}`).elsewhere(404),
 	"GET /api/reported-runs/{id}/tasks/{task}":         everybody(200).elsewhere(404),
+	"POST /api/nextflow/trace/create":                  writers(200).with(`{"sessionId":"s","runName":"n"}`),
+	"PUT /api/nextflow/trace/{id}/begin":               writers(200).with(`{}`).elsewhere(200), // and nothing is done: TestAnotherTeamsFramesAreDropped
+	"PUT /api/nextflow/trace/{id}/progress":            writers(200).with(`{}`).elsewhere(200),
+	"PUT /api/nextflow/trace/{id}/heartbeat":           writers(200).with(`{}`).elsewhere(200),
+	"PUT /api/nextflow/trace/{id}/complete":            writers(200).with(`{}`).elsewhere(200),
+	"GET /api/nextflow/user-info":                      writers(200),
+	"GET /api/nextflow/user/{id}/workspaces":           writers(200),
+	"GET /api/nextflow/workflow/{id}":                  writers(200),
 	"GET /api/connections":                             writers(200),
 	"POST /api/connections":                            admins(201).with(`{"name":"lab","type":"s3","endpoint":"http://127.0.0.1:1","bucket":"lab"}`),
 	"DELETE /api/connections/{id}":                     admins(200).elsewhere(404),
@@ -348,6 +356,10 @@ func (w *fixtures) request(pattern, body string, host someone) (method, path, fi
 		path = strings.Replace(path, "{id}", "{team}", 1)
 	case strings.HasPrefix(path, "/api/files/uploads/{id}"):
 		path = strings.Replace(path, "{id}", "{upload}", 1)
+	case strings.HasPrefix(path, "/api/nextflow/trace/{id}"):
+		path = strings.Replace(path, "{id}", "{reported}", 1)
+	case strings.HasPrefix(path, "/api/nextflow/"):
+		path = strings.Replace(path, "{id}", "1", 1)
 	case strings.HasPrefix(path, "/api/reported-runs/{id}"):
 		path = strings.NewReplacer("{id}", "{reported}", "{task}", "1").Replace(path)
 	case strings.HasPrefix(path, "/api/connections/{id}"):

@@ -250,10 +250,15 @@ func (db *DB) saveAbout(ctx context.Context, p *reported.Picture, c reported.Cha
 			return err
 		}
 	}
-	if !report.StartedAt.IsZero() && !p.Run.Status.Terminal() {
-		p.Run.StartedAt, p.Run.BilledSince = report.StartedAt, report.StartedAt
-		_, err = db.changed(ctx, `UPDATE runs SET started_at = $1, billed_since = $1 WHERE id = $2`, micros(report.StartedAt), p.Run.ID)
+	if report.StartedAt.IsZero() {
+		return nil
 	}
+	if p.Run.Status.Terminal() { // the end has overtaken the beginning
+		_, err = db.changed(ctx, `UPDATE runs SET started_at = $1, billed = finished_at - $1 WHERE id = $2`, micros(report.StartedAt), p.Run.ID)
+		return err
+	}
+	p.Run.StartedAt, p.Run.BilledSince = report.StartedAt, report.StartedAt
+	_, err = db.changed(ctx, `UPDATE runs SET started_at = $1, billed_since = $1 WHERE id = $2`, micros(report.StartedAt), p.Run.ID)
 	return err
 }
 

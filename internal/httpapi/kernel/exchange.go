@@ -91,7 +91,7 @@ func (x *Exchange) identify() error {
 	if x.Route.Who == Anybody {
 		return nil
 	}
-	cred, err := credential(x.Request, cmp.Or(x.server.Cookie, sessionCookie))
+	cred, err := credential(x.Request, cmp.Or(x.server.Cookie, sessionCookie), x.Route.Basic)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,10 @@ func (x *Exchange) SignedIn() bool { return x.Presence.User.ID != "" }
 
 // credential reads what the request brings. An Authorization header that we
 // cannot read is a bad one, not an absent one.
-func credential(r *http.Request, cookie string) (identity.Credential, error) {
+func credential(r *http.Request, cookie string, basic bool) (identity.Credential, error) {
+	if user, token, ok := r.BasicAuth(); ok && basic && user == "@token" && token != "" {
+		return identity.Credential{Bearer: token}, nil
+	}
 	if h := r.Header.Get("Authorization"); h != "" {
 		scheme, token, _ := strings.Cut(h, " ")
 		token = strings.TrimSpace(token)

@@ -10,6 +10,7 @@ type Route struct {
 	Pattern string
 	Who     Audience
 	May     access.Action // what a member's role must allow
+	Basic   bool          // takes a token as the password of the user @token, too
 	Guests  bool          // takes the token of a share link, too
 	Body    int64         // the largest JSON body it takes; 0: it reads none
 	Once    bool          // honours Idempotency-Key

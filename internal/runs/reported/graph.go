@@ -118,3 +118,32 @@ func acyclic(edges map[[2]string]bool) (kept [][2]string) {
 	}
 	return kept
 }
+
+// Contract are the edges between named vertices of a graph, through those without
+// a name.
+func Contract(names map[string]string, edges [][2]string) (list [][2]string) {
+	after := map[string][]string{}
+	for _, e := range edges[:min(len(edges), MaxEdges)] {
+		after[e[0]] = append(after[e[0]], e[1])
+	}
+	for from, name := range names {
+		if name == "" || len(list) > MaxEdges {
+			continue
+		}
+		seen := map[string]bool{from: true}
+		for next := slices.Clone(after[from]); len(next) > 0; {
+			to := next[0]
+			next = next[1:]
+			if seen[to] {
+				continue
+			}
+			seen[to] = true
+			if other := names[to]; other != "" {
+				list = append(list, [2]string{name, other})
+				continue
+			}
+			next = append(next, after[to]...)
+		}
+	}
+	return list
+}

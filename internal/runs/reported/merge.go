@@ -329,9 +329,9 @@ func (m *merging) count() {
 		}
 		if row.EndedAt.After(n.EndedAt) {
 			n.EndedAt = row.EndedAt
-			if row.State == Failed || n.ExitCode == nil {
-				n.ExitCode = row.ExitCode
-			}
+		}
+		if row.kind() == failed && row.ExitCode != nil && (n.ExitCode == nil || *n.ExitCode < *row.ExitCode) {
+			n.ExitCode = row.ExitCode
 		}
 		m.Change.Rows = append(m.Change.Rows, row)
 	}

@@ -118,7 +118,7 @@ type Node struct {
 	Counts    Counts
 	Peak      int64
 	CPU       time.Duration
-	ExitCode  *int // of the last failure
+	ExitCode  *int // the highest of its failures
 	Attempt   int  // the highest
 	StartedAt time.Time
 	EndedAt   time.Time
@@ -202,9 +202,12 @@ func Silence(heard time.Time) runs.Ending {
 func (n *Node) Row() runs.Node {
 	total := n.Counts.total()
 	r := runs.Node{
-		ID: n.ID, Name: n.Name, State: n.State, Attempt: n.Attempt, ExitCode: n.ExitCode, PeakMemory: n.Peak, CPU: n.CPU, StartedAt: n.StartedAt,
+		ID: n.ID, Name: n.Name, State: n.State, Attempt: n.Attempt, PeakMemory: n.Peak, CPU: n.CPU, StartedAt: n.StartedAt,
 		Shards: &total, ShardsDone: n.Counts[done] + n.Counts[reused] + n.Counts[ignored], ShardsFailed: n.Counts[failed],
 		Cached: total > 0 && n.Counts[reused] == total,
+	}
+	if n.State == lifecycle.NodeFailed {
+		r.ExitCode = n.ExitCode
 	}
 	if n.State.Terminal() {
 		r.FinishedAt = n.EndedAt

@@ -1283,6 +1283,41 @@ class StartedBy(Model):
     name: str
 
 
+class NextflowRun(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    workflow_id: Annotated[str | None, Field(alias='workflowId')] = None
+    """
+    The run.
+    """
+    watch_url: Annotated[str | None, Field(alias='watchUrl')] = None
+    """
+    Where people watch it.
+    """
+
+
+class NextflowUser(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    user: dict[str, Any]
+
+
+class NextflowWorkspaces(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    orgs_and_workspaces: Annotated[list[dict[str, Any]], Field(alias='orgsAndWorkspaces')]
+
+
+class NextflowWorkflow(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    workflow: dict[str, Any]
+
+
 class NewReportedRun(Model):
     model_config = ConfigDict(
         extra='allow',
