@@ -228,7 +228,16 @@ func (l *attempt) save() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(l.Spec.Dir, stateFile), text, 0o600)
+	// As a whole: another driver on the folder may be reading it.
+	file, err := os.CreateTemp(l.Spec.Dir, stateFile)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), filepath.Join(l.Spec.Dir, stateFile))
 }
 
 // record leaves the outputs and the record of an attempt that has ended, once.
