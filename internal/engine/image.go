@@ -58,8 +58,8 @@ func (e *Engine) imagesNeeded(ctx context.Context, id ids.Run, images *runimages
 	}
 	run.Fence++ // as it is for the worker that takes the run
 	r := newRunner(e, run)
-	r.images = images
-	if err := r.loadWithinMemory(ctx); err != nil {
+	r.images, r.inputFiles = images, e.inputs.Of(ctx, run)
+	if r.loadWithinMemory(ctx) != nil || r.inputFiles.Load(ctx) != nil {
 		return refs
 	}
 	_ = suspects.Watch(e.Dir, id, func() error { r.beginNodes(); return nil })

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/lease"
 	"github.com/millrace/millrace/internal/engine/runimages"
+	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -90,6 +91,10 @@ func (r *runner) runUntilError(ctx context.Context, resumed bool) (err error) {
 	if err := r.loadWithinMemory(ctx); err != nil {
 		return err
 	}
+	if err := r.inputFiles.Load(ctx); err != nil {
+		return err
+	}
+	r.source = runsource.Begin(r.run, r.g, r.e.Sources, r.images.Background)
 	if resumed {
 		if err := r.resume(ctx); err != nil {
 			return err

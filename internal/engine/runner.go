@@ -156,9 +156,6 @@ func (r *runner) load(ctx context.Context) error {
 	if err == nil && (r.restarted || r.run.Fence > 1) { // a run that nobody held before has no journal
 		rec, err = r.e.Journal.RecordOf(ctx, r.run.ID)
 	}
-	if err == nil {
-		err = r.inputFiles.Load(ctx)
-	}
 	if err != nil {
 		return err
 	}
@@ -166,7 +163,6 @@ func (r *runner) load(ctx context.Context) error {
 		r.paidFor = time.Duration(held/r.run.Price) * time.Second
 	}
 	r.restore(rec)
-	r.source = runsource.Begin(r.run, r.g, r.e.Sources, r.images.Background)
 	r.restored = true
 	return nil
 }
