@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -49,6 +50,11 @@ func TestARunTakesAddresses(t *testing.T) {
 			}
 			if one := taken[0].(map[string]any); one["sha256"] == nil || one["size"] != 6.0 || one["connection"] != nil {
 				t.Errorf("%s: %v", input, one)
+			}
+			// A crate may be published: it names the address without what may be a key in it.
+			named := h.crate(ada, id)[data+"/genome.fa"]
+			if named == nil || named["sha256"] != taken[0].(map[string]any)["sha256"] || strings.Contains(fmt.Sprint(named), "sig=s") {
+				t.Errorf("%s in a crate: %v", input, named)
 			}
 			// The same again: it is looked at anew.
 			again := h.call("POST", "/api/runs/"+id+"/retry", "", as).want(202).text("data", "runId")

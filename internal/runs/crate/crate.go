@@ -27,6 +27,7 @@ const (
 type Service struct {
 	Runs    *runs.Service
 	Details runs.DetailStore
+	Known   runs.AddressStore
 	Now     func() time.Time
 }
 
@@ -78,6 +79,13 @@ func (s *Service) inputs(ctx context.Context, team ids.Team, r runs.Run) (list [
 	known, err := s.Details.FilesAmong(ctx, team, keys)
 	if err != nil {
 		return nil, err
+	}
+	elsewhere, err := s.Known.AddressesOf(ctx, team, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range elsewhere {
+		known[o.URL] = runs.GivenFile{Key: o.URL, Name: o.Name(), Size: o.Size, SHA256: o.Learnt}
 	}
 	for name, keys := range given {
 		one := input{name: name}
