@@ -10,11 +10,10 @@ import (
 	"math"
 	"os"
 	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/domain/folders"
 )
 
 // File is one file that the command left.
@@ -22,7 +21,10 @@ type File struct {
 	Port   string `json:"port"`
 	Path   string `json:"path"` // below the working folder; open it with Open
 	Size   int64  `json:"size"`
-	SHA256 string `json:"sha256"` // in hex
+	SHA256 string `json:"sha256"` // in hex; of a folder, that of its manifest
+
+	Folder bool `json:"folder,omitempty"` // Size is that of all its files; open it with OpenFolder
+	Files  int  `json:"files,omitempty"`  // in the folder
 }
 
 // Pattern says where a port's files are expected.
@@ -31,6 +33,7 @@ type Pattern struct {
 	Path     string `json:"path"`               // below the working folder, a pattern as of path.Match if Many
 	Many     bool   `json:"many,omitempty"`     // any number of files, but at least one
 	Optional bool   `json:"optional,omitempty"` // nothing is fine too
+	Folder   bool   `json:"folder,omitempty"`   // a folder, not a file
 }
 
 // Found is what a command left in its working folder, as far as it was
@@ -93,11 +96,11 @@ func (c *Found) port(root *os.Root, p Pattern) error {
 	}
 	found, complete := 0, true
 	for _, name := range names {
-		out, err := c.file(root, name)
+		out, err := c.output(root, name, p.Folder)
 		if err != nil && (errors.Is(err, ErrTooLarge) || c.stop() != nil) {
 			return err
 		}
-		if err == nil && unnameable(name) {
+		if err == nil && folders.Unnameable(name) {
 			err = errors.New("its name has a backslash, a control character or broken text in it")
 		}
 		if err != nil {
@@ -133,6 +136,28 @@ func (c *Found) refuse(name string, why error) {
 	}
 }
 
+var (
+	errIsFolder = errors.New("it is a folder: declare the output with `directory`")
+	errIsFile   = errors.New("it is a file, and the output is declared as a `directory`")
+)
+
+// output is what was promised, which must be of its kind.
+func (c *Found) output(root *os.Root, name string, folder bool) (File, error) {
+	if folder {
+		if info, err := root.Stat(name); err == nil && !info.IsDir() {
+			return File{}, errIsFile
+		}
+		return c.folder(root, name)
+	}
+	out, err := c.file(root, name)
+	if errors.Is(err, fs.ErrInvalid) {
+		if info, found := root.Stat(name); found == nil && info.IsDir() {
+			err = errIsFolder
+		}
+	}
+	return out, err
+}
+
 func (c *Found) file(root *os.Root, name string) (File, error) {
 	file, err := openRegular(root, name)
 	if err != nil {
@@ -165,11 +190,6 @@ func (s stoppable) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return s.Reader.Read(p)
-}
-
-// unnameable reports a name that no object can be kept under.
-func unnameable(name string) bool {
-	return !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r == '\\' || unicode.IsControl(r) })
 }
 
 // Open opens a file that a command left in one of its folders. The command

@@ -1,0 +1,92 @@
+package folders
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+var sum = strings.Repeat("ab", 32)
+
+func file(path string) Entry        { return Entry{Path: path, Size: 3, SHA256: sum} }
+func link(path, to string) Entry    { return Entry{Path: path, Link: to} }
+func emptyFolder(path string) Entry { return Entry{Path: path, Folder: true} }
+
+func TestAManifestIsReadAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	tool := file("bin/tool")
+	tool.Executable = true
+	for name, entries := range map[string][]Entry{
+		"nothing":    {},
+		"one file":   {file("a <&> ü.txt")},
+		"everything": {file("b/c/d/e/f.txt"), link("b/up", "../a"), emptyFolder("a-b"), file("a"), tool, link("b/gone", "nowhere")},
+	} {
+		m, err := New(entries)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		again, err := Parse(m.Text())
+		if err != nil || len(again.Entries) != len(entries) || !bytes.Equal(again.Text(), m.Text()) {
+			t.Errorf("%s: %v\n%s", name, err, m.Text())
+		}
+		if len(entries) > 0 && !reflect.DeepEqual(again, m) {
+			t.Errorf("%s: %+v, not %+v", name, again, m)
+		}
+	}
+}
+
+func TestWhatIsInAFolderStaysInIt(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		entries []Entry
+		wrong   string
+	}{
+		"a link beside":               {[]Entry{link("a/b", "c")}, ""},
+		"a link up, and down":         {[]Entry{link("a/b/c", "../../d/e")}, ""},
+		"a link to the folder itself": {[]Entry{link("a/b", "..")}, ""},
+		"a link to itself":            {[]Entry{link("a", "a")}, ""},
+		"a link above":                {[]Entry{link("a/b", "../..")}, "leads out"},
+		"a link above, and back":      {[]Entry{link("a/b", "../../x/a")}, "leads out"},
+		"an absolute link":            {[]Entry{link("a", "/etc/passwd")}, "leads out"},
+		"a link over a link":          {[]Entry{link("d", "."), link("a/b/l", "../../d/..")}, "leads out"},
+		"a link over a link, inside":  {[]Entry{link("d", "x/y"), link("l", "d/../z")}, ""},
+		"a link over links":           {[]Entry{link("d", "x/y"), link("l", "d/../../.."), file("x/y/z")}, "leads out"},
+		"a path above":                {[]Entry{file("../a")}, "no path below"},
+		"an absolute path":            {[]Entry{file("/a")}, "no path below"},
+		"no path":                     {[]Entry{file("")}, "no path below"},
+		"the folder itself":           {[]Entry{file(".")}, "no path below"},
+		"a path that is not clean":    {[]Entry{file("a//b")}, "no path below"},
+		"a name with a line break":    {[]Entry{file("a\nb")}, "control character"},
+		"a name with a backslash":     {[]Entry{file(`a\b`)}, "backslash"},
+		"a name that is no text":      {[]Entry{file("a\xff")}, "broken text"},
+		"a link with a NUL":           {[]Entry{link("a", "b\x00")}, "control character"},
+		"a long path":                 {[]Entry{file(strings.Repeat("a/", 500) + "b")}, "longer than"},
+		"twice":                       {[]Entry{file("a"), file("a")}, "twice"},
+		"a file and a folder":         {[]Entry{file("a"), file("a-b"), file("a/b/c")}, "both a folder"},
+		"a file below a link":         {[]Entry{link("a", "b"), file("a/c")}, "both a folder"},
+		"a link that is a file":       {[]Entry{{Path: "a", Link: "b", Size: 1}}, "not one thing"},
+		"a size below nothing":        {[]Entry{{Path: "a", Size: -1, SHA256: sum}}, "not one thing"},
+		"no hash":                     {[]Entry{{Path: "a"}}, "sha256"},
+	} {
+		m, err := New(tt.entries)
+		if (err == nil) != (tt.wrong == "") || err != nil && !strings.Contains(err.Error(), tt.wrong) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, again := Parse(m.Text()); (again == nil) != (tt.wrong == "") && !strings.Contains(name, "no text") {
+			t.Errorf("%s, read again: %v", name, again)
+		}
+	}
+}
+
+func TestAFolderIsBounded(t *testing.T) {
+	t.Parallel()
+	if _, err := New(make([]Entry, MaxEntries+1)); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Error(err)
+	}
+	for _, text := range []string{"", "[]", `{"version":2,"entries":[]}`, `{"version":1,"entries":[{"path":"b"},{"path":"a"}]}`, `{"version":1,"x":1}`} {
+		if _, err := Parse([]byte(text)); err == nil {
+			t.Errorf("%s was read", text)
+		}
+	}
+}
