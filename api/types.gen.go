@@ -1336,6 +1336,18 @@ type DeviceAuthorizationRequest struct {
 	Scope    *string `json:"scope,omitempty"`
 }
 
+// Directory defines model for Directory.
+type Directory struct {
+	// ArchiveURL Gives the folder as a zip. Works as long as `url`.
+	ArchiveURL string `json:"archiveUrl"`
+
+	// Bytes Of all of them.
+	Bytes int64 `json:"bytes"`
+
+	// Files How many are in it.
+	Files int `json:"files"`
+}
+
 // Edge With handles it carries files, without them it only orders.
 type Edge = json.RawMessage
 
@@ -1535,9 +1547,12 @@ type Fetching struct {
 type File struct {
 	ContentType string `json:"contentType"`
 	CreatedAt   Time   `json:"createdAt"`
-	ExpiresAt   Time   `json:"expiresAt"`
-	Key         string `json:"key"`
-	Name        string `json:"name"`
+
+	// Directory What is in a folder, whose manifest `url`, `sha256` and `size` are of; absent for a file.
+	Directory *Directory `json:"directory,omitempty"`
+	ExpiresAt Time       `json:"expiresAt"`
+	Key       string     `json:"key"`
+	Name      string     `json:"name"`
 
 	// RunID The run that produced it.
 	RunID *string `json:"runId"`
@@ -2175,6 +2190,9 @@ type OpenAccess struct {
 // Output defines model for Output.
 type Output struct {
 	ContentType string `json:"contentType"`
+
+	// Directory What is in a folder, whose manifest `url`, `sha256` and `size` are of; absent for a file.
+	Directory *Directory `json:"directory,omitempty"`
 
 	// ExpiresAt When the address stops working.
 	ExpiresAt Time `json:"expiresAt"`

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
-	"path"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
@@ -62,31 +60,13 @@ func (r *runner) overStorage(ctx context.Context, t *attempt, exit *executor.Exi
 	return true, nil
 }
 
-// storeOutput stores one output under a key that contains attempt and fence, so that
-// nobody else can write it.
+// storeOutput stores one output.
 func (r *runner) storeOutput(ctx context.Context, t *attempt, i int, o executor.Output) (runs.Output, error) {
-	f, err := r.e.Bytes.Collect(ctx, r.handle(t), o)
-	if err != nil {
-		return runs.Output{}, err
-	}
-	defer f.Close()
-	name := path.Base(o.Path)
-	media := mime.TypeByExtension(path.Ext(name))
-	if media == "" {
-		media = "application/octet-stream"
-	}
-	key := r.outputKey(t, i, o.Port, name)
-	blob, err := r.e.Objects.Put(ctx, key, media, f, o.Size)
-	if fault.Is(err, fault.KindConflict) {
-		blob, err = produced.Reread(ctx, r.e.Objects, key)
-	}
-	if err == nil && blob.SHA256 != o.SHA256 {
-		err = fault.Invalid("%s has changed", o.Path)
-	}
-	return runs.Output{
-		Key: key, Blob: key, Node: t.node.ID, Port: o.Port, Shard: t.shard.index, Name: name, ContentType: media,
-		Size: blob.Size, SHA256: blob.SHA256, Mark: blob.Mark,
-	}, err
+	out, err := produced.Store(ctx, r.e.Objects, o,
+		func(port, name string) string { return r.outputKey(t, i, port, name) },
+		func() (io.ReadCloser, error) { return r.e.Bytes.Collect(ctx, r.handle(t), o) })
+	out.Node, out.Shard = t.node.ID, t.shard.index
+	return out, err
 }
 
 func (r *runner) outputKey(t *attempt, i int, port, name string) string {

@@ -65,7 +65,7 @@ func (r *runner) findFiles(ctx context.Context, t *attempt, feeds map[string][]s
 		}
 		for _, key := range keys {
 			if o, ok := r.produced.Find(key); ok {
-				own[key] = files.File{Key: key, Name: o.Name, Blob: o.Blob, SHA256: o.SHA256}
+				own[key] = produced.File(o)
 			} else if f, elsewhere := r.inputFiles.File(key); elsewhere {
 				own[key] = f
 			} else {

@@ -40,7 +40,7 @@ func (r *runner) buildSpec(ctx context.Context, t *attempt) (executor.Spec, erro
 		}
 	}
 	for _, o := range n.Outputs {
-		spec.Outputs = append(spec.Outputs, executor.OutputPattern{Port: o.Name, Path: o.Path, Many: o.Many, Optional: o.Optional})
+		spec.Outputs = append(spec.Outputs, executor.OutputPattern{Port: o.Name, Path: o.Path, Many: o.Many, Optional: o.Optional, Folder: o.Directory})
 	}
 	software.Place(&spec)
 	seen := caps.TaskPlaces

@@ -35,9 +35,19 @@ type File struct {
 	Size        int64
 	Blob        string // the key of its bytes
 	SHA256      string // empty until known
+	Mark        string // changes whenever the bytes do
+	Folder      *Folder
 	Run         ids.Run
 	CreatedBy   ids.User
 	CreatedAt   time.Time
+}
+
+// Folder is what a file is beyond its own bytes if it is the manifest of a folder.
+type Folder struct {
+	Data  string // the key of the bytes of its files, one after the other
+	Mark  string // of those bytes
+	Files int
+	Bytes int64
 }
 
 // Reservation is an upload that was allowed and has not arrived.
@@ -187,7 +197,14 @@ type Service struct {
 	catalog credits.Catalog
 	now     func() time.Time
 	full    func(context.Context) error // whether there is no room for more
+	archive Archives
 }
+
+// Archives says where a file that is a folder can be read as an archive.
+type Archives func(f File, until time.Time, base string) string
+
+// SignArchives has folders listed with the addresses of their archives.
+func (s *Service) SignArchives(of Archives) { s.archive = of }
 
 // RefuseWhile has uploads refused with the error that a check returns.
 func (s *Service) RefuseWhile(full func(context.Context) error) { s.full = full }
@@ -261,6 +278,7 @@ func (s *Service) Presign(ctx context.Context, caller access.Caller, in Presign)
 type Listed struct {
 	File
 	URL       string
+	Archive   string // where it is read as an archive, if it is a folder
 	ExpiresAt time.Time
 }
 
@@ -292,7 +310,11 @@ func (s *Service) Files(ctx context.Context, caller access.Caller, after Place, 
 func (s *Service) listed(ctx context.Context, f File, base string) (Listed, error) {
 	until := s.now().Add(downloadLife)
 	url, err := s.bytes.Presigner.PresignGet(ctx, Download{Key: f.Blob, Name: f.Name, ContentType: f.ContentType, Expires: until, Base: base})
-	return Listed{File: f, URL: url, ExpiresAt: until}, err
+	l := Listed{File: f, URL: url, ExpiresAt: until}
+	if f.Folder != nil && s.archive != nil {
+		l.Archive = s.archive(f, until, base)
+	}
+	return l, err
 }
 
 // Delete removes one file. Members may delete only what they brought.

@@ -55,6 +55,7 @@ var routeRows = map[string]rights{
 	"GET /objects/{key...}":          open(403), // signed addresses: TestASignedAddressWorksAsSignedOnly
 	"PUT /objects/{key...}":          open(403),
 	"GET /reports/{token}/{path...}": open(403), // signed addresses: TestAReportOpensAsSignedOnly
+	"GET /archives/{token}/{name}":   open(403), // signed addresses: TestAFolderGoesThroughTheSystem
 	"GET /api/openapi.json":          open(200),
 	"GET /api/health":                open(200),
 	"GET /api/health/ready":          open(200),

@@ -141,7 +141,7 @@ func TestTheRoutesAreTheContract(t *testing.T) {
 	extra := map[string]bool{
 		"GET /{$}": true, "GET /docs/reference.css": true, "GET /checkout/sandbox.css": true,
 		"GET /objects/{key...}": true, "PUT /objects/{key...}": true,
-		"GET /reports/{token}/{path...}": true,
+		"GET /reports/{token}/{path...}": true, "GET /archives/{token}/{name}": true,
 	}
 	isPage := regexp.MustCompile(`^(GET|POST) /(pages|help|sign-in|sign-up|sign-out|reset|verify|invitations)(/|$)`)
 	for pattern := range routeRows {

@@ -92,6 +92,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/runs/{id}/stream", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.runs.StreamRun},
 
 		{Pattern: "GET /reports/{token}/{path...}", Page: true, Slow: true, Handle: a.runs.SendReport},
+		{Pattern: "GET /archives/{token}/{name}", Page: true, Slow: true, Handle: a.runs.SendArchive},
 
 		{Pattern: "GET /api/files", Who: kernel.Member, May: access.Read, Slow: true, Handle: a.files.ListFiles},
 		{Pattern: "POST /api/files/presign", Who: kernel.Member, May: access.UploadFiles, Body: kernel.SmallBody, Handle: a.files.PresignUpload},

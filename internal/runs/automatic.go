@@ -54,7 +54,7 @@ func (s *Service) CheckGiven(ctx context.Context, team ids.Team, in New) error {
 	if err != nil {
 		return err
 	}
-	if list, _ := inputs.addresses(); len(list) > 0 { // what is there counts when a run starts
+	if list, _ := inputs.Addresses(); len(list) > 0 { // what is there counts when a run starts
 		if err := s.mayReach(&r); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (s *Service) CheckGiven(ctx context.Context, team ids.Team, in New) error {
 			return err
 		}
 	}
-	return s.checkFiles(ctx, &r, inputs.keys())
+	return s.checkFiles(ctx, &r, inputs.Keys())
 }
 
 // own reports whether a run is the caller's: theirs, or started in their name.

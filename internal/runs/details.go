@@ -84,6 +84,7 @@ type Listed struct {
 	Output
 	URL       string
 	ReportURL string // where it opens as a page, if it is one
+	Archive   string // where it is read as an archive, if it is a folder
 	Scattered bool   // its node has several shards
 	ExpiresAt time.Time
 }
@@ -188,16 +189,21 @@ func (s *Service) listed(ctx context.Context, o Output, base string) (Listed, er
 	}
 	until := s.now().Add(downloadLife)
 	url, err := s.objects.PresignOutput(ctx, o, until, base)
-	return Listed{Output: o, URL: url, ReportURL: s.reportURL(o, until, base), ExpiresAt: until}, err
+	return Listed{Output: o, URL: url, ReportURL: s.reportURL(o, until, base), Archive: s.ArchiveURL(o, until, base), ExpiresAt: until}, err
 }
 
 // intact is a conflict unless an output is what it was when it was verified.
 func (s *Service) intact(ctx context.Context, o Output) error {
-	kept, err := s.objects.StatOutput(ctx, o.Blob)
-	if fault.Is(err, fault.KindNotFound) || (err == nil && (kept.Size != o.Size || kept.Mark != o.Mark)) {
-		return fault.Conflict("the output %s of node %s is missing or has changed since it was verified", o.Name, o.Node).WithCode("invalid_outputs")
+	for key, want := range o.Stored() {
+		kept, err := s.objects.StatOutput(ctx, key)
+		if fault.Is(err, fault.KindNotFound) || (err == nil && kept != want) {
+			return fault.Conflict("the output %s of node %s is missing or has changed since it was verified", o.Name, o.Node).WithCode("invalid_outputs")
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 func declared(g *graph.Graph, list []Output) []Output {

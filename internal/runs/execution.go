@@ -129,6 +129,25 @@ type Output struct {
 	Mark        string
 	Blob        string
 	Reused      bool // the bytes are those of an earlier run
+	Folder      *Folder
+}
+
+// Folder is what an output is beyond its own bytes if it is the manifest of a folder.
+type Folder struct {
+	Data   string // the key of the bytes of its files, one after the other
+	SHA256 string // of those bytes
+	Mark   string
+	Files  int
+	Bytes  int64
+}
+
+// Stored are the objects that an output is made of, with what they have to be.
+func (o Output) Stored() map[string]Stored {
+	all := map[string]Stored{o.Blob: {o.Size, o.Mark}}
+	if o.Folder != nil {
+		all[o.Folder.Data] = Stored{o.Folder.Bytes, o.Folder.Mark}
+	}
+	return all
 }
 
 // Step is what a worker writes at once: it is all there, or nothing is.

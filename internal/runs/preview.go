@@ -31,7 +31,7 @@ func (s *Service) PreviewRetry(ctx context.Context, caller access.Caller, id ids
 	if err != nil {
 		return nil, err
 	}
-	inputs := given.keys() // what lies elsewhere is looked at when the run starts
+	inputs := given.Keys() // what lies elsewhere is looked at when the run starts
 	if err := s.checkFiles(ctx, &r, inputs); err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ type GivenFile struct {
 	SHA256 string // empty: not known, or the file is gone
 	Gone   bool
 	Blob   string // where its bytes are
+	Folder bool
 }
 
 func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
@@ -92,6 +93,9 @@ func (s *Service) Recipe(ctx context.Context, caller access.Caller, id ids.Run, 
 		}
 		if !there {
 			return recipe, fault.Conflict("the step cannot be done again: its input %s was deleted", baseName(f.Path)).WithCode("input_missing")
+		}
+		if given.Folder {
+			return recipe, fault.Conflict("the step reads the folder %s, and only steps that read files can be done again from here", given.Name).WithCode("input_elsewhere")
 		}
 		f.GivenFile, f.ExpiresAt = given, until
 		o := Output{Key: given.Key, Blob: given.Blob, Name: given.Name, ContentType: "application/octet-stream", Size: given.Size}

@@ -15,7 +15,7 @@ import (
 // file's name comes after the token, as the names of the files of a folder
 // would.
 func (s *Service) reportURL(o Output, until time.Time, base string) string {
-	if !signed.IsReport(o.Name, o.ContentType) {
+	if o.Folder != nil || !signed.IsReport(o.Name, o.ContentType) {
 		return ""
 	}
 	token := signed.Report{Blob: o.Blob, Name: o.Name, Size: o.Size, Mark: o.Mark, Expires: until.Unix()}.Token(s.reports)
@@ -27,6 +27,9 @@ func (s *Service) Report(ctx context.Context, token, name string) (io.ReadCloser
 	t, err := signed.Read(s.reports, token, s.now())
 	if err != nil {
 		return nil, 0, err
+	}
+	if t.Folder != nil {
+		return nil, 0, fault.Forbidden("this address is not that of a report")
 	}
 	if name != t.Name {
 		return nil, 0, fault.NotFound("the report has no such file")

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs/admission"
+	"github.com/millrace/millrace/internal/runs/given"
 )
 
 // Source is the workflow that a run is made of.
@@ -31,6 +32,8 @@ type SubmitStore interface {
 	PlanOf(ctx context.Context, team ids.Team) (credits.Plan, error)
 	// MissingFiles are those of the keys that are not the team's files.
 	MissingFiles(ctx context.Context, team ids.Team, keys []string) ([]string, error)
+	// FoldersAmong are those of the keys that are folders.
+	FoldersAmong(ctx context.Context, team ids.Team, keys []string) (map[string]bool, error)
 	// MissingSecrets are those of the names that the team has no secret for.
 	MissingSecrets(ctx context.Context, team ids.Team, names []string) ([]string, error)
 	// FilesNotUsed are those of the keys that no earlier run of the workflow
@@ -169,7 +172,7 @@ func runnable(definition []byte) (*graph.Graph, error) {
 
 // checkGiven finds everything that is wrong with the size, the parameters, the
 // inputs and the label, and returns the inputs.
-func checkGiven(g *graph.Graph, r *Run, in New) (givenInputs, error) {
+func checkGiven(g *graph.Graph, r *Run, in New) (given.Inputs, error) {
 	var wrong, sizeWrong, valuesWrong []fault.Detail
 	r.Size, sizeWrong = credits.Resolve(in.Custom, in.Profile)
 	values, valuesWrong := g.CheckParameters(in.Parameters)
@@ -177,13 +180,13 @@ func checkGiven(g *graph.Graph, r *Run, in New) (givenInputs, error) {
 	var labelWrong []fault.Detail
 	r.Label, labelWrong = in.Label.checked()
 	wrong = append(wrong, labelWrong...)
-	inputs, inputsWrong := readInputs(g, in)
+	inputs, inputsWrong := given.Read(g, in.Inputs, in.literal)
 	wrong = append(wrong, inputsWrong...)
 	if len(sizeWrong) == 0 {
 		wrong = append(wrong, tooLarge(g, r.Size)...)
 	}
 	if len(wrong) > 0 {
-		return givenInputs{}, fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
+		return given.Inputs{}, fault.Problems(wrong, "%s: %s", wrong[0].Path, wrong[0].Message)
 	}
 	r.Parameters, r.TotalNodes, r.Needs = values.JSON(), len(g.Order()), admission.NeedsOf(g)
 	return inputs, nil

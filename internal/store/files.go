@@ -184,15 +184,20 @@ func (db *DB) ExpiredReservations(ctx context.Context, by time.Time, after strin
 }
 
 const file = `
-	SELECT f.key, f.id, f.source, f.name, f.content_type, f.size, f.blob_key, b.sha256, f.run_id, f.created_by, f.created_at
-	FROM files f JOIN blobs b ON b.key = f.blob_key
+	SELECT f.key, f.id, f.source, f.name, f.content_type, f.size, f.blob_key, b.sha256, f.run_id, f.created_by, f.created_at,
+		b.mark, b.data_key, b.folder_files, COALESCE(d.size, 0), COALESCE(d.mark, '')
+	FROM files f JOIN blobs b ON b.key = f.blob_key LEFT JOIN blobs d ON d.key = b.data_key
 	WHERE f.team_id = $1 AND `
 
 func scanFile(row scanner, f *files.File) error {
 	var created int64
+	var folder files.Folder
 	err := row.Scan(&f.Key, &f.ID, (*string)(&f.Source), &f.Name, &f.ContentType, &f.Size, &f.Blob, &f.SHA256,
-		(*string)(&f.Run), (*string)(&f.CreatedBy), &created)
+		(*string)(&f.Run), (*string)(&f.CreatedBy), &created, &f.Mark, &folder.Data, &folder.Files, &folder.Bytes, &folder.Mark)
 	f.CreatedAt = fromMicros(created)
+	if folder.Data != "" {
+		f.Folder = &folder
+	}
 	return err
 }
 
@@ -237,9 +242,15 @@ func (db *DB) DeleteFile(ctx context.Context, team ids.Team, key string) (pendin
 // dropBlob counts one file less that points to bytes. The last one marks them for deletion.
 func (db *DB) dropBlob(ctx context.Context, team ids.Team, blob string) (pending string, err error) {
 	var refs, size int64
-	err = db.q.QueryRowContext(ctx, `UPDATE blobs SET refs = refs - 1 WHERE key = $1 RETURNING refs, size`, blob).Scan(&refs, &size)
+	var data string
+	err = db.q.QueryRowContext(ctx, `UPDATE blobs SET refs = refs - 1 WHERE key = $1 RETURNING refs, size, data_key`, blob).Scan(&refs, &size, &data)
 	if err != nil || refs > 0 {
 		return "", err
+	}
+	if data != "" {
+		if _, err := db.dropBlob(ctx, team, data); err != nil {
+			return "", err
+		}
 	}
 	if _, err := db.changed(ctx, `DELETE FROM blobs WHERE key = $1`, blob); err != nil {
 		return "", err

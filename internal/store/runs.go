@@ -292,6 +292,20 @@ func (db *DB) ConfirmedSource(ctx context.Context, team ids.Team, id ids.Workflo
 	return s, db.asFault(err, "workflow")
 }
 
+// FoldersAmong are those of the keys that are folders of the team.
+func (db *DB) FoldersAmong(ctx context.Context, team ids.Team, keys []string) (map[string]bool, error) {
+	folders := map[string]bool{}
+	return folders, inChunks(keys, func(some []string) error {
+		found, err := all(ctx, db, func(r *sql.Rows, key *string) error { return r.Scan(key) }, `
+			SELECT f.key FROM files f JOIN blobs b ON b.key = f.blob_key
+			WHERE f.team_id = $1 AND b.data_key <> '' AND f.key IN (`+placeholders(2, len(some))+`)`, append([]any{team}, anys(some)...)...)
+		for _, key := range found {
+			folders[key] = true
+		}
+		return err
+	})
+}
+
 // MissingFiles are those of the keys that are not the team's files.
 func (db *DB) MissingFiles(ctx context.Context, team ids.Team, keys []string) (missing []string, err error) {
 	there := map[string]bool{}

@@ -133,9 +133,15 @@ func (db *DB) insertOutputs(ctx context.Context, r runs.Run, s runs.Step, now ti
 			continue
 		}
 		size += o.Size
-		blobs = append(blobs, []any{o.Blob, r.Team, o.Size, o.SHA256, o.Mark, 1, micros(now)})
+		if o.Folder == nil {
+			blobs = append(blobs, []any{o.Blob, r.Team, o.Size, o.SHA256, o.Mark, 1, micros(now), "", 0})
+			continue
+		}
+		size += o.Folder.Bytes
+		blobs = append(blobs, []any{o.Blob, r.Team, o.Size, o.SHA256, o.Mark, 1, micros(now), o.Folder.Data, o.Folder.Files},
+			[]any{o.Folder.Data, r.Team, o.Folder.Bytes, o.Folder.SHA256, o.Folder.Mark, 1, micros(now), "", 0})
 	}
-	if err := db.insertRows(ctx, `INSERT INTO blobs (key, team_id, size, sha256, mark, refs, created_at)`, "", blobs); err != nil {
+	if err := db.insertRows(ctx, `INSERT INTO blobs (key, team_id, size, sha256, mark, refs, created_at, data_key, folder_files)`, "", blobs); err != nil {
 		return err
 	}
 	if size > 0 {
@@ -211,12 +217,19 @@ func scanNode(r *sql.Rows, n *runs.Node) error {
 }
 
 const output = `
-	SELECT f.key, f.node_id, f.port, f.shard, f.name, f.content_type, f.size, b.sha256, b.mark, f.blob_key
-	FROM files f JOIN blobs b ON b.key = f.blob_key
+	SELECT f.key, f.node_id, f.port, f.shard, f.name, f.content_type, f.size, b.sha256, b.mark, f.blob_key,
+		b.data_key, b.folder_files, COALESCE(d.size, 0), COALESCE(d.mark, ''), COALESCE(d.sha256, '')
+	FROM files f JOIN blobs b ON b.key = f.blob_key LEFT JOIN blobs d ON d.key = b.data_key
 	WHERE `
 
 func scanOutput(r *sql.Rows, o *runs.Output) error {
-	return r.Scan(&o.Key, &o.Node, &o.Port, &o.Shard, &o.Name, &o.ContentType, &o.Size, &o.SHA256, &o.Mark, &o.Blob)
+	var folder runs.Folder
+	err := r.Scan(&o.Key, &o.Node, &o.Port, &o.Shard, &o.Name, &o.ContentType, &o.Size, &o.SHA256, &o.Mark, &o.Blob,
+		&folder.Data, &folder.Files, &folder.Bytes, &folder.Mark, &folder.SHA256)
+	if folder.Data != "" {
+		o.Folder = &folder
+	}
+	return err
 }
 
 // OutputsOf are the files that a run's nodes have produced, in order.

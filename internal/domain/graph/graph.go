@@ -83,6 +83,7 @@ type Parameter struct {
 type Input struct {
 	Name        string
 	Many        bool // declared as `files`
+	Directory   bool // declared as `directory`
 	Required    bool
 	Description string
 }
@@ -102,12 +103,13 @@ type InPort struct {
 	Optional bool
 }
 
-// OutPort is files that a node leaves in its working folder.
+// OutPort is files, or a folder, that a node leaves in its working folder.
 type OutPort struct {
-	Name     string
-	Path     string
-	Many     bool
-	Optional bool
+	Name      string
+	Path      string
+	Many      bool
+	Directory bool
+	Optional  bool
 }
 
 // Edge orders two nodes; with handles it also carries files.

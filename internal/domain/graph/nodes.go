@@ -210,7 +210,7 @@ func (c *checker) inPort(v *value, in *where) InPort {
 	return port
 }
 
-var outPortFields = []string{"path", "many", "optional"}
+var outPortFields = []string{"path", "many", "directory", "optional"}
 
 func (c *checker) outPort(v *value, in *where) OutPort {
 	port, here := OutPort{Name: v.name}, at(v, in)
@@ -221,6 +221,8 @@ func (c *checker) outPort(v *value, in *where) OutPort {
 			port.Path = c.text(f, here, maxPath)
 		case "many":
 			port.Many = c.boolean(f, here)
+		case "directory":
+			port.Directory = c.boolean(f, here)
 		case "optional":
 			port.Optional = c.boolean(f, here)
 		default:
@@ -229,6 +231,9 @@ func (c *checker) outPort(v *value, in *where) OutPort {
 	}
 	if fault := pathFault(port.Path, port.Many); fault != "" {
 		c.p.add(here.field("path"), "%s", fault)
+	}
+	if port.Many && port.Directory {
+		c.p.add(here.field("directory"), "an output is one `directory` or `many` files, not both")
 	}
 	return port
 }

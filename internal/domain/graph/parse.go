@@ -112,10 +112,10 @@ func (c *checker) input(v *value, in *where) {
 		f := &v.items[i]
 		switch f.name {
 		case "type":
-			if !f.is("file") && !f.is("files") {
-				c.p.add(at(f, here), "the type of an input is `file` or `files`")
+			if !f.is("file") && !f.is("files") && !f.is("directory") {
+				c.p.add(at(f, here), "the type of an input is `file`, `files` or `directory`")
 			}
-			input.Many = f.is("files")
+			input.Many, input.Directory = f.is("files"), f.is("directory")
 		case "required":
 			input.Required = c.boolean(f, here)
 		case "description":

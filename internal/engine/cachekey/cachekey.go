@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/engine/taskenv"
 	"github.com/millrace/millrace/internal/files"
 )
@@ -33,7 +34,7 @@ func Of(t taskenv.Task) Parts {
 		}
 	}
 	for _, o := range t.Node.Outputs {
-		p["output."+o.Name] = fmt.Sprintf("%s many=%t optional=%t", o.Path, o.Many, o.Optional)
+		p["output."+o.Name] = promise(o)
 	}
 	return p
 }
@@ -132,6 +133,15 @@ func difference(name string, was, is Parts) string {
 		return fmt.Sprintf("`%s` has changed", name)
 	}
 	return fmt.Sprintf("`%s` was %s, is %s", strings.TrimPrefix(name, "env."), before, after)
+}
+
+// promise names an output by how it was declared.
+func promise(o graph.OutPort) string {
+	text := fmt.Sprintf("%s many=%t optional=%t", o.Path, o.Many, o.Optional)
+	if o.Directory { // the keys of files stay what they were before there were folders
+		text += " directory"
+	}
+	return text
 }
 
 // Contents names files by what is in them; a hash that nobody has taken yet is

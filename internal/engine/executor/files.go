@@ -32,7 +32,9 @@ type Files interface {
 	Discard(ctx context.Context, k Key) error
 
 	// Collect opens a file that a command has made and its record names. One that
-	// is not there any more is fault.KindInvalid. The caller closes it.
+	// is not there any more is fault.KindInvalid. Of a folder it is the bytes of all
+	// files in the order of its manifest, which Manifest() returns at their end; one
+	// that has changed is fs.ErrInvalid. The caller closes it.
 	Collect(ctx context.Context, h Handle, o Output) (io.ReadCloser, error)
 
 	// Progress is how far a running command says that it has come.

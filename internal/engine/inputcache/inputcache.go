@@ -34,6 +34,8 @@ type Cache struct {
 	mu     sync.Mutex
 	files  map[string]string // the files, by the keys of their objects
 	failed map[string]bool
+
+	folders map[string]*extraction // by the keys of their manifests
 }
 
 // New is the cache of a run. It uses no disk until something is cached.

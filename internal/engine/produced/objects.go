@@ -52,12 +52,14 @@ func Reread(ctx context.Context, from Objects, key string) (files.Blob, error) {
 // Intact reports whether files are still what they were when they were verified.
 func Intact(ctx context.Context, in Objects, list []runs.Output) (bool, error) {
 	for _, o := range list {
-		blob, err := in.Stat(ctx, o.Blob)
-		if fault.Is(err, fault.KindNotFound) || (err == nil && (blob.Size != o.Size || blob.Mark != o.Mark)) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
+		for key, want := range o.Stored() {
+			blob, err := in.Stat(ctx, key)
+			if fault.Is(err, fault.KindNotFound) || (err == nil && want != runs.Stored{Size: blob.Size, Mark: blob.Mark}) {
+				return false, nil
+			}
+			if err != nil {
+				return false, err
+			}
 		}
 	}
 	return true, nil

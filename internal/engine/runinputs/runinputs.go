@@ -37,6 +37,8 @@ type Inputs struct {
 	fetchers int
 	all      bool // that nobody has read are in the queue, or were
 
+	folders map[string]string // the keys of the bytes of folders, by those of their manifests
+
 	objects chan struct{} // closed when missing objects were fetched
 }
 
@@ -54,7 +56,7 @@ const maxFetchers = 4
 
 // Of are the inputs of a run, which are fetched until ctx ends. The caller closes it.
 func (w *Worker) Of(ctx context.Context, run runs.Run) *Inputs {
-	in := &Inputs{worker: w, run: run, cache: inputcache.New(w.Dir, run.ID), changed: make(chan struct{}, 1), byURL: map[string]*item{}}
+	in := &Inputs{worker: w, run: run, cache: inputcache.New(w.Dir, run.ID), changed: make(chan struct{}, 1), byURL: map[string]*item{}, folders: map[string]string{}}
 	in.ctx, in.stop = context.WithCancel(ctx)
 	return in
 }
@@ -184,6 +186,10 @@ func (in *Inputs) Ready(shared bool, list map[string]files.File) bool {
 		switch {
 		case it == nil:
 			objects = append(objects, f.Blob)
+			if f.Folder != nil {
+				in.folders[f.Blob] = f.Folder.Data
+				objects = append(objects, f.Folder.Data)
+			}
 		case !it.here && it.err == nil:
 			in.fetch(it)
 			ready = false
@@ -278,6 +284,12 @@ func (in *Inputs) bring(o addresses.Object, arrived *atomic.Int64) (sum string, 
 
 // Link puts an input into a new file of a task, as inputcache does.
 func (in *Inputs) Link(ctx context.Context, file string, shared bool, object string) error {
+	in.mu.Lock()
+	data, folder := in.folders[object]
+	in.mu.Unlock()
+	if folder {
+		return in.cache.LinkFolder(ctx, file, shared, object, data, in.open)
+	}
 	return in.cache.Link(ctx, file, shared, object, in.open)
 }
 

@@ -41,10 +41,14 @@ func (a *API) ListFiles(x *kernel.Exchange) (kernel.Answer, error) {
 
 // FileOut is a file as the API shows it.
 func FileOut(f files.Listed) api.File {
-	return api.File{
+	out := api.File{
 		Key: f.Key, Name: f.Name, Source: api.FileSource(f.Source), Size: f.Size, ContentType: f.ContentType,
 		Sha256: kernel.OrNull(f.SHA256), RunID: kernel.OrNull(string(f.Run)), CreatedAt: api.At(f.CreatedAt), URL: f.URL, ExpiresAt: api.At(f.ExpiresAt),
 	}
+	if f.Folder != nil {
+		out.Directory = &api.Directory{Files: f.Folder.Files, Bytes: f.Folder.Bytes, ArchiveURL: f.Archive}
+	}
+	return out
 }
 
 // PresignUpload answers POST /api/files/presign.

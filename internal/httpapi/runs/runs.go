@@ -387,6 +387,9 @@ func OutputsOut(list []runs.Listed) []api.Output {
 		if o.Scattered {
 			out[i].Index = &o.Shard
 		}
+		if o.Folder != nil {
+			out[i].Directory = &api.Directory{Files: o.Folder.Files, Bytes: o.Folder.Bytes, ArchiveURL: o.Archive}
+		}
 	}
 	return out
 }

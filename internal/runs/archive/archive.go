@@ -46,6 +46,18 @@ func (a Archive) WriteZip(ctx context.Context, w io.Writer) error {
 		fmt.Fprintf(&known, "%x  %s\n", sha256.Sum256(t.Data), t.Name)
 	}
 	for i, o := range a.Outputs {
+		if o.Folder != nil {
+			m, err := a.addFolder(ctx, out, names[i], o.Output)
+			if err != nil {
+				return err
+			}
+			for _, e := range m.Entries {
+				if e.File() {
+					fmt.Fprintf(&known, "%s  %s\n", e.SHA256, names[i]+e.Path)
+				}
+			}
+			continue
+		}
 		if err := a.add(ctx, out, names[i], o.Output); err != nil {
 			return err
 		}
@@ -87,7 +99,8 @@ func (a Archive) add(ctx context.Context, out *zip.Writer, name string, o runs.O
 	return nil
 }
 
-// Names are the paths of the outputs inside, each for one file alone.
+// Names are the paths of the outputs inside, each for one file alone. Those of folders
+// end with a slash.
 func (a Archive) Names() []string {
 	list, taken := make([]string, len(a.Outputs)), map[string]bool{}
 	for i, o := range a.Outputs {
@@ -107,6 +120,9 @@ func (a Archive) Names() []string {
 			}
 		}
 		taken[list[i]] = true
+		if o.Folder != nil {
+			list[i] += "/"
+		}
 	}
 	return list
 }

@@ -170,13 +170,20 @@ func (d *description) describeOutputs() {
 	for i, o := range d.outputs {
 		from := port{o.Node, o.Port}
 		d.add(entity{
-			"@id": d.fileIDs[i], "@type": "File", "name": o.Name, "contentSize": strconv.FormatInt(o.Size, 10),
+			"@id": d.fileIDs[i], "@type": kindOf(o.Output), "name": o.Name, "contentSize": strconv.FormatInt(o.Size, 10),
 			"encodingFormat": o.ContentType, "sha256": o.SHA256, "exampleOfWork": ref{d.outputID(from)},
 		})
 		d.made[from] = append(d.made[from], ref{d.fileIDs[i]})
 		d.result = append(d.result, ref{d.fileIDs[i]})
 		d.parts = append(d.parts, ref{d.fileIDs[i]})
 	}
+}
+
+func kindOf(o runs.Output) string {
+	if o.Folder != nil {
+		return "Dataset"
+	}
+	return "File"
 }
 
 // outputID is what the workflow calls what comes out of a port.

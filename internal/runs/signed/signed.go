@@ -21,6 +21,16 @@ type Report struct {
 	Size    int64  `json:"s"`
 	Mark    string `json:"m"`
 	Expires int64  `json:"e"` // seconds since 1970
+
+	Folder *Folder `json:"f,omitempty"` // its address gives an archive, not a page
+}
+
+// Folder is what a folder has beyond its manifest.
+type Folder struct {
+	SHA256 string `json:"h"` // of the manifest
+	Data   string `json:"d"` // the key of the bytes of its files
+	Bytes  int64  `json:"b"`
+	Mark   string `json:"m"` // of these bytes
 }
 
 // IsReport reports whether an output is a page.

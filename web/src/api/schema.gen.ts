@@ -4809,11 +4809,27 @@ export interface components {
             /** Format: int64 */
             size: number;
             contentType: string;
+            /** @description What is in a folder, whose manifest `url`, `sha256` and `size` are of; absent for a file. */
+            directory?: components["schemas"]["Directory"];
             /**
              * Format: date-time
              * @description When the address stops working.
              */
             expiresAt: string;
+        };
+        Directory: {
+            /** @description How many are in it. */
+            files: number;
+            /**
+             * Format: int64
+             * @description Of all of them.
+             */
+            bytes: number;
+            /**
+             * Format: uri
+             * @description Gives the folder as a zip. Works as long as `url`.
+             */
+            archiveUrl: string;
         };
         /** @enum {string} */
         FileSource: "upload" | "output";
@@ -4830,6 +4846,8 @@ export interface components {
             runId: string | null;
             /** Format: date-time */
             createdAt: string;
+            /** @description What is in a folder, whose manifest `url`, `sha256` and `size` are of; absent for a file. */
+            directory?: components["schemas"]["Directory"];
             /**
              * Format: uri
              * @description Works for about 15 minutes.

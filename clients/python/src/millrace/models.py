@@ -2016,35 +2016,21 @@ class RunResources(Model):
     mem_bytes: Annotated[int | None, Field(alias='memBytes')] = None
 
 
-class Output(Model):
+class Directory(Model):
     model_config = ConfigDict(
         extra='allow',
     )
-    key: str
-    name: str
+    files: int
     """
-    The file's own name.
+    How many are in it.
     """
-    node_id: Annotated[str, Field(alias='nodeId')]
-    port: str
-    index: int | None
+    bytes: int
     """
-    The shard's number; null for a node that is not scattered.
+    Of all of them.
     """
-    url: str
+    archive_url: Annotated[str, Field(alias='archiveUrl')]
     """
-    Works for about 15 minutes.
-    """
-    report_url: Annotated[str | None, Field(alias='reportUrl')]
-    """
-    Where an HTML file opens with its scripts, in an origin of its own without network; null for others. Works as long as `url`.
-    """
-    sha256: Annotated[str, Field(pattern='^[0-9a-f]{64}$')]
-    size: int
-    content_type: Annotated[str, Field(alias='contentType')]
-    expires_at: Annotated[AwareDatetime, Field(alias='expiresAt')]
-    """
-    When the address stops working.
+    Gives the folder as a zip. Works as long as `url`.
     """
 
 
@@ -2066,6 +2052,10 @@ class File(Model):
     The run that produced it.
     """
     created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
+    directory: Directory | None = None
+    """
+    What is in a folder, whose manifest `url`, `sha256` and `size` are of; absent for a file.
+    """
     url: str
     """
     Works for about 15 minutes.
@@ -3436,32 +3426,6 @@ class NewTrigger(Model):
     """
 
 
-class SharedResults(Model):
-    model_config = ConfigDict(
-        extra='allow',
-    )
-    workflow_name: Annotated[str, Field(alias='workflowName')]
-    number: int
-    name: str | None
-    status: Literal['queued', 'running', 'completed', 'failed', 'cancelled', 'interrupted']
-    """
-    The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
-    """
-    created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
-    started_at: Annotated[AwareDatetime | None, Field(alias='startedAt')]
-    finished_at: Annotated[AwareDatetime | None, Field(alias='finishedAt')]
-    duration_ms: Annotated[int | None, Field(alias='durationMs')]
-    parameters: Parameters
-    nodes: list[SharedNode]
-    edges: list[SharedEdge]
-    outputs: list[Output]
-    allow_copy: Annotated[bool, Field(alias='allowCopy')]
-    expires_at: Annotated[AwareDatetime, Field(alias='expiresAt')]
-    """
-    When the link ends.
-    """
-
-
 class RunNode(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -3495,28 +3459,6 @@ class RunNode(Model):
     """
     How much of its inputs from elsewhere has come, while it waits for them; else null or absent.
     """
-
-
-class Shard(Model):
-    model_config = ConfigDict(
-        extra='allow',
-    )
-    index: Annotated[int, Field(ge=0)]
-    item: Any
-    """
-    What it is computed of: a value, or the key of a file. Null without scatter and before its first attempt. One of more than 4,096 characters is given as the beginning of its text.
-    """
-    item_cut: Annotated[bool, Field(alias='itemCut')]
-    """
-    Whether the item is longer than what is given.
-    """
-    status: Literal['pending', 'queued', 'running', 'retrying', 'succeeded', 'failed', 'skipped', 'cancelled']
-    cached: bool
-    """
-    An earlier success was reused.
-    """
-    attempts: list[ShardAttempt]
-    outputs: list[Output]
 
 
 class RunLogs(Model):
@@ -3582,6 +3524,42 @@ class RunMessage(Model):
     waiting: Waiting | None = None
     """
     Why a queued run has not started; null otherwise.
+    """
+
+
+class Output(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    key: str
+    name: str
+    """
+    The file's own name.
+    """
+    node_id: Annotated[str, Field(alias='nodeId')]
+    port: str
+    index: int | None
+    """
+    The shard's number; null for a node that is not scattered.
+    """
+    url: str
+    """
+    Works for about 15 minutes.
+    """
+    report_url: Annotated[str | None, Field(alias='reportUrl')]
+    """
+    Where an HTML file opens with its scripts, in an origin of its own without network; null for others. Works as long as `url`.
+    """
+    sha256: Annotated[str, Field(pattern='^[0-9a-f]{64}$')]
+    size: int
+    content_type: Annotated[str, Field(alias='contentType')]
+    directory: Directory | None = None
+    """
+    What is in a folder, whose manifest `url`, `sha256` and `size` are of; absent for a file.
+    """
+    expires_at: Annotated[AwareDatetime, Field(alias='expiresAt')]
+    """
+    When the address stops working.
     """
 
 
@@ -3895,6 +3873,54 @@ class Sweep(SweepRow):
     The outputs that can be chosen, as `node.port`.
     """
     runs: list[SweepRun]
+
+
+class SharedResults(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    workflow_name: Annotated[str, Field(alias='workflowName')]
+    number: int
+    name: str | None
+    status: Literal['queued', 'running', 'completed', 'failed', 'cancelled', 'interrupted']
+    """
+    The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
+    """
+    created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
+    started_at: Annotated[AwareDatetime | None, Field(alias='startedAt')]
+    finished_at: Annotated[AwareDatetime | None, Field(alias='finishedAt')]
+    duration_ms: Annotated[int | None, Field(alias='durationMs')]
+    parameters: Parameters
+    nodes: list[SharedNode]
+    edges: list[SharedEdge]
+    outputs: list[Output]
+    allow_copy: Annotated[bool, Field(alias='allowCopy')]
+    expires_at: Annotated[AwareDatetime, Field(alias='expiresAt')]
+    """
+    When the link ends.
+    """
+
+
+class Shard(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    index: Annotated[int, Field(ge=0)]
+    item: Any
+    """
+    What it is computed of: a value, or the key of a file. Null without scatter and before its first attempt. One of more than 4,096 characters is given as the beginning of its text.
+    """
+    item_cut: Annotated[bool, Field(alias='itemCut')]
+    """
+    Whether the item is longer than what is given.
+    """
+    status: Literal['pending', 'queued', 'running', 'retrying', 'succeeded', 'failed', 'skipped', 'cancelled']
+    cached: bool
+    """
+    An earlier success was reused.
+    """
+    attempts: list[ShardAttempt]
+    outputs: list[Output]
 
 
 class DashboardUsage(Model):

@@ -75,7 +75,14 @@ func (f *Files) Discard(_ context.Context, k executor.Key) error { return Remove
 
 // Collect opens a file without following a link that the command may have made.
 func (f *Files) Collect(_ context.Context, h executor.Handle, o executor.Output) (io.ReadCloser, error) {
-	file, err := outputs.Open(filepath.Join(f.Folder(h.Key), shim.WorkFolder), o.Path)
+	work := filepath.Join(f.Folder(h.Key), shim.WorkFolder)
+	var file io.ReadCloser
+	var err error
+	if o.Folder {
+		file, err = outputs.OpenFolder(work, o)
+	} else {
+		file, err = outputs.Open(work, o.Path)
+	}
 	if err != nil {
 		return nil, fault.Invalid("%s is not there any more", o.Path).WithCause(err)
 	}

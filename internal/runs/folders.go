@@ -1,0 +1,41 @@
+package runs
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/runs/signed"
+)
+
+// ArchiveURL is where an output can be read as an archive; empty if it is no folder.
+func (s *Service) ArchiveURL(o Output, until time.Time, base string) string {
+	if o.Folder == nil {
+		return ""
+	}
+	folder := signed.Folder{SHA256: o.SHA256, Data: o.Folder.Data, Bytes: o.Folder.Bytes, Mark: o.Folder.Mark}
+	token := signed.Report{Blob: o.Blob, Name: o.Name, Size: o.Size, Mark: o.Mark, Expires: until.Unix(), Folder: &folder}.Token(s.reports)
+	return strings.TrimSuffix(base, "/") + (&url.URL{Path: "/archives/" + token + "/" + o.Name + ".zip"}).String()
+}
+
+// ArchivedFolder is the folder that a signed address names, if it is what it was.
+func (s *Service) ArchivedFolder(ctx context.Context, token string) (Output, error) {
+	t, err := signed.Read(s.reports, token, s.now())
+	if err != nil {
+		return Output{}, err
+	}
+	if t.Folder == nil {
+		return Output{}, fault.Forbidden("this address is not that of an archive")
+	}
+	o := Output{
+		Blob: t.Blob, Name: t.Name, Size: t.Size, SHA256: t.Folder.SHA256, Mark: t.Mark,
+		Folder: &Folder{Data: t.Folder.Data, Bytes: t.Folder.Bytes, Mark: t.Folder.Mark},
+	}
+	err = s.intact(ctx, o)
+	if fault.Is(err, fault.KindConflict) {
+		err = fault.NotFound("the folder is not there any more")
+	}
+	return o, err
+}
