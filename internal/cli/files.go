@@ -110,10 +110,17 @@ func (c *filesDownload) Run(w screen.Console) error {
 		return err
 	}
 	defer folder.Close()
-	if err := folder.Fetch(transfer.File{Path: f.Name, URL: f.URL, Sum: sum, Size: f.Size}); err != nil {
+	name := f.Name
+	if f.Directory != nil {
+		name += ".zip"
+		err = folder.FetchArchive(name, f.Directory.ArchiveURL)
+	} else {
+		err = folder.Fetch(transfer.File{Path: name, URL: f.URL, Sum: sum, Size: f.Size})
+	}
+	if err != nil {
 		return s.Explain(err)
 	}
-	return s.Emit(f, func() { s.Say("%s", filepath.Join(c.To, f.Name)) })
+	return s.Emit(f, func() { s.Say("%s", filepath.Join(c.To, name)) })
 }
 
 type filesRemove struct {

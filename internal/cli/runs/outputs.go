@@ -95,7 +95,13 @@ func (c *outputsDownload) Run(w screen.Console) error {
 		if err != nil {
 			return err
 		}
-		if err := folder.Fetch(transfer.File{Path: place, URL: o.URL, Sum: o.Sha256, Size: o.Size}); err != nil {
+		if o.Directory != nil {
+			place += ".zip"
+			err = folder.FetchArchive(place, o.Directory.ArchiveURL)
+		} else {
+			err = folder.Fetch(transfer.File{Path: place, URL: o.URL, Sum: o.Sha256, Size: o.Size})
+		}
+		if err != nil {
 			return s.Explain(err)
 		}
 		fetched = append(fetched, o)

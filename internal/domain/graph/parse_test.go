@@ -144,6 +144,8 @@ func TestAMalformedDefinitionIsRefusedWhereItIsWrong(t *testing.T) {
 		"an output that is not clean": {task(`"outputs":{"o":{"path":"a//x"}}`), "nodes[0].outputs.o.path", "without"},
 		"the folder itself":           {task(`"outputs":{"o":{"path":"."}}`), "nodes[0].outputs.o.path", "without"},
 		"a pattern for one file":      {task(`"outputs":{"o":{"path":"*.txt"}}`), "nodes[0].outputs.o.path", "`many`"},
+		"a folder of many":            {task(`"outputs":{"o":{"path":"a*","many":true,"directory":true}}`), "nodes[0].outputs.o.directory", "not both"},
+		"a folder as a pattern":       {task(`"outputs":{"o":{"path":"a*","directory":true}}`), "nodes[0].outputs.o.path", "only an output with"},
 		"a broken pattern":            {task(`"outputs":{"o":{"path":"[a","many":true}}`), "nodes[0].outputs.o.path", "not closed"},
 		"a port with a bad name":      {task(`"outputs":{"a b":{"path":"x"}}`), `nodes[0].outputs["a b"]`, "cannot be a name"},
 		"a port that is no object":    {task(`"inputs":{"i":"inputs.x"}`), "nodes[0].inputs.i", "must be an object"},

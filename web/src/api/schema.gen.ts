@@ -3531,7 +3531,7 @@ export interface components {
         /** @description Files given at start. */
         Input: {
             /** @enum {string} */
-            type: "file" | "files";
+            type: "file" | "files" | "directory";
             /** @default true */
             required: boolean;
             description?: string;
@@ -3623,6 +3623,8 @@ export interface components {
              * @default false
              */
             many: boolean;
+            /** @description The path is a folder, which is kept with everything in it. Not with `many`. */
+            directory?: boolean;
             /** @default false */
             optional: boolean;
             ui?: unknown;

@@ -184,8 +184,9 @@ function Outputs({ node, ports, locked }: PortsProps) {
               }
             />
           </Small>
-          <div className="flex gap-4">
+          <div className="flex flex-wrap gap-x-4">
             <PortFlag node={node} side="outputs" name={name} flag="many" label="Multiple files" locked={locked} />
+            <PortFlag node={node} side="outputs" name={name} flag="directory" label="Folder" locked={locked} />
             <PortFlag node={node} side="outputs" name={name} flag="optional" label="Optional" locked={locked} />
           </div>
         </div>
@@ -205,7 +206,7 @@ function PortFlag(props: {
   node: GraphNode;
   side: Side;
   name: string;
-  flag: "many" | "optional";
+  flag: "many" | "directory" | "optional";
   label: string;
   locked: boolean;
 }) {

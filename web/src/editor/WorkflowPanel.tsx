@@ -198,7 +198,7 @@ function Inputs() {
                 aria-label={`How many files ${name} takes`}
                 className="w-auto!"
                 disabled={locked}
-                options={{ file: "one file", files: "multiple files" }}
+                options={{ file: "one file", files: "multiple files", directory: "a folder" }}
                 value={input.type}
                 onChange={(type) => set({ type })}
               />

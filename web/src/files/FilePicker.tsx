@@ -11,19 +11,21 @@ import { SearchBox } from "../ui/SearchBox.tsx";
 import { toast } from "../ui/toast.ts";
 import { AddressField } from "./AddressField.tsx";
 import { addressIn } from "./addresses.ts";
+import { sizeOf } from "./folder.ts";
 import { filesQuery } from "./queries.ts";
 import { uploads } from "./uploads.ts";
 
 interface FilePickerProps {
   label: string;
   multiple: boolean;
+  folder?: boolean;
   value: string[];
   onChange: (keys: string[]) => void;
   invalid?: boolean;
 }
 
 /** FilePicker chooses inputs: uploads, outputs, new files that are uploaded in place, or addresses. */
-export function FilePicker({ label, multiple, value, onChange, invalid }: FilePickerProps) {
+export function FilePicker({ label, multiple, folder = false, value, onChange, invalid }: FilePickerProps) {
   const [open, setOpen] = useState(false);
   const files = useQuery(filesQuery);
   const names = new Map(files.data?.map((file) => [file.key, file]));
@@ -42,7 +44,7 @@ export function FilePicker({ label, multiple, value, onChange, invalid }: FilePi
           {value.map((key) => (
             <li key={key} className="flex items-center gap-2 rounded-md bg-sunken py-0.5 pr-1 pl-3 text-sm">
               <span className="min-w-0 flex-1 truncate">{names.get(key)?.name ?? addressIn(key) ?? key}</span>
-              <span className="text-[13px] text-muted">{names.has(key) && bytes(names.get(key)?.size ?? 0)}</span>
+              <span className="text-[13px] text-muted">{names.has(key) && bytes(sizeOf(names.get(key)))}</span>
               <IconButton
                 size="sm"
                 label={`Remove ${names.get(key)?.name ?? addressIn(key) ?? key}`}
@@ -59,7 +61,7 @@ export function FilePicker({ label, multiple, value, onChange, invalid }: FilePi
         aria-invalid={invalid || undefined}
         onClick={() => setOpen(true)}
       >
-        {multiple ? "Choose files" : value.length > 0 ? "Choose another file" : "Choose a file"}
+        {multiple ? "Choose files" : `Choose ${value.length > 0 ? "another" : "a"} ${folder ? "folder" : "file"}`}
       </Button>
       <Dialog
         open={open}
@@ -71,29 +73,40 @@ export function FilePicker({ label, multiple, value, onChange, invalid }: FilePi
           </Button>
         }
       >
-        <DropZone multiple={multiple} icon={<FileUp />} onFiles={(list) => void add(list)}>
-          Drop files here to upload and use them
-        </DropZone>
-        <Choices multiple={multiple} value={value} onChange={onChange} />
-        <AddressField
-          multiple={multiple}
-          onAdd={(text) => onChange(multiple ? [...value.filter((each) => each !== text), text] : [text])}
-        />
+        {!folder && (
+          <DropZone multiple={multiple} icon={<FileUp />} onFiles={(list) => void add(list)}>
+            Drop files here to upload and use them
+          </DropZone>
+        )}
+        <Choices multiple={multiple} folder={folder} value={value} onChange={onChange} />
+        {!folder && (
+          <AddressField
+            multiple={multiple}
+            onAdd={(text) => onChange(multiple ? [...value.filter((each) => each !== text), text] : [text])}
+          />
+        )}
       </Dialog>
     </div>
   );
 }
 
-function Choices({ multiple, value, onChange }: Pick<FilePickerProps, "multiple" | "value" | "onChange">) {
+function Choices({
+  multiple,
+  folder,
+  value,
+  onChange,
+}: Pick<FilePickerProps, "multiple" | "folder" | "value" | "onChange">) {
   const [words, setWords] = useState("");
   const files = useQuery(filesQuery);
-  const found = (files.data ?? []).filter((file) => file.name.toLowerCase().includes(words.toLowerCase()));
+  const found = (files.data ?? []).filter(
+    (file) => (file.directory !== undefined) === folder && file.name.toLowerCase().includes(words.toLowerCase()),
+  );
   const shown = found.slice(0, 100);
   return (
     <div className="mt-4">
       <SearchBox
         label="Search files"
-        placeholder="Search uploads and outputs"
+        placeholder={folder ? "Search folders that runs made" : "Search uploads and outputs"}
         className="mb-2"
         value={words}
         onChange={(words) => setWords(words)}
@@ -112,12 +125,14 @@ function Choices({ multiple, value, onChange }: Pick<FilePickerProps, "multiple"
             />
             <span className="text-[13px] whitespace-nowrap text-muted">
               {file.source === "output" ? "output · " : ""}
-              {bytes(file.size)}
+              {bytes(sizeOf(file))}
             </span>
           </li>
         ))}
         {found.length === 0 && (
-          <li className="px-3 py-4 text-center text-sm text-muted">{words ? "No results" : "No files yet."}</li>
+          <li className="px-3 py-4 text-center text-sm text-muted">
+            {words ? "No results" : folder ? "No run has made a folder yet." : "No files yet."}
+          </li>
         )}
       </ul>
       {found.length > shown.length && (

@@ -18,6 +18,7 @@ import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
 import { chooseFiles } from "./choose.ts";
+import { downloadOf, sizeOf } from "./folder.ts";
 import { Preview } from "./Preview.tsx";
 import { deleteFile, type FileRow, filesQuery } from "./queries.ts";
 import { StorageBar } from "./StorageBar.tsx";
@@ -118,7 +119,7 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
     <>
       <div className="mb-2 flex min-h-9 items-center justify-between gap-2 text-sm text-muted">
         <p role="status">
-          {plural(rows.length, "file")}, {bytes(rows.reduce((sum, file) => sum + file.size, 0))}
+          {plural(rows.length, "file")}, {bytes(rows.reduce((sum, file) => sum + sizeOf(file), 0))}
           {targets.length > 0 && ` · ${targets.length} selected`}
         </p>
         {targets.length > 0 && (
@@ -189,7 +190,7 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
                 "Upload"
               )}
             </Td>
-            <Td className="tabular text-right whitespace-nowrap">{bytes(file.size)}</Td>
+            <Td className="tabular text-right whitespace-nowrap">{bytes(sizeOf(file))}</Td>
             <Td className="text-muted max-md:hidden">
               <Time at={file.createdAt} />
             </Td>
@@ -212,8 +213,8 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
                   onClick={() => onPreview(file.key)}
                 />
                 <a
-                  href={file.url}
-                  download={file.name}
+                  href={downloadOf(file).href}
+                  download={downloadOf(file).download}
                   aria-label={`Download ${file.name}`}
                   className={buttonClass("quiet", "sm")}
                 >
@@ -236,7 +237,7 @@ function FilesTable({ rows, onPreview }: { rows: FileRow[]; onPreview: (key: str
         <p>
           {targets.length === 1
             ? targets[0]?.name
-            : `${plural(targets.length, "file")}, ${bytes(targets.reduce((sum, file) => sum + file.size, 0))},`}{" "}
+            : `${plural(targets.length, "file")}, ${bytes(targets.reduce((sum, file) => sum + sizeOf(file), 0))},`}{" "}
           will be deleted permanently. Runs that used them are kept but can't be repeated.
         </p>
       </ConfirmDialog>
@@ -276,10 +277,10 @@ function PreviewDialog({ file, onClose }: { file: FileRow | undefined; onClose: 
       open={file !== undefined}
       onOpenChange={(open) => !open && onClose()}
       title={file?.name ?? ""}
-      description={file && `${bytes(file.size)} · ${file.contentType}`}
+      description={file && `${bytes(sizeOf(file))} · ${file.directory ? "folder" : file.contentType}`}
       footer={
         file && (
-          <a href={file.url} download={file.name} className={buttonClass("primary")}>
+          <a {...downloadOf(file)} className={buttonClass("primary")}>
             <Download className="size-4" aria-hidden /> Download
           </a>
         )

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Download, EyeOff } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
+import type { Schemas } from "../api/client.ts";
 import { Answer } from "../page/Answer.tsx";
 import { buttonClass } from "../ui/Button.tsx";
 import { bytes } from "../ui/format.ts";
@@ -9,6 +10,7 @@ import { type Kind, kindOf, packed, rows, unpack } from "./preview.ts";
 import { TablePreview } from "./TablePreview.tsx";
 
 const Markdown = lazy(async () => ({ default: (await import("../ui/Markdown.tsx")).Markdown }));
+const FolderTree = lazy(async () => ({ default: (await import("./FolderTree.tsx")).FolderTree }));
 const Notebook = lazy(async () => ({ default: (await import("./NotebookPreview.tsx")).NotebookPreview }));
 
 /** What a preview needs of a file or an output. */
@@ -17,13 +19,21 @@ export interface Previewed {
   url: string;
   size: number;
   contentType: string;
+  directory?: Schemas["Directory"];
 }
 
 const most = 256 * 1024;
 const largest: Partial<Record<Kind, number>> = { image: 32 * 2 ** 20, pdf: 32 * 2 ** 20, notebook: 8 * 2 ** 20 };
 
-/** Preview shows the beginning of a file, or all of a picture, PDF or notebook. Nothing in it runs. */
+/** Preview shows the beginning of a file, all of a picture, PDF or notebook, or what is in a folder. Nothing in it runs. */
 export function Preview({ file, tall = true }: { file: Previewed; tall?: boolean }) {
+  if (file.directory) {
+    return (
+      <Suspense fallback={<Skeleton className="h-24" />}>
+        <FolderTree file={file} />
+      </Suspense>
+    );
+  }
   const kind = kindOf(file.name, file.contentType);
   if (kind === "none" || file.size === 0) {
     return <Nothing file={file}>{file.size === 0 ? "The file is empty." : "No preview for this file type."}</Nothing>;

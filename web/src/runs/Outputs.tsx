@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Download, Eye, PackageOpen } from "lucide-react";
 import { useState } from "react";
 import type { Schemas } from "../api/client.ts";
+import { downloadOf, sizeOf } from "../files/folder.ts";
 import { Preview } from "../files/Preview.tsx";
 import { Answer } from "../page/Answer.tsx";
 import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
@@ -51,15 +52,16 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
             </>
           );
         }
-        const total = list.reduce((sum, output) => sum + output.size, 0);
-        const sums = list.map((output) => `${output.sha256}  ${output.name}`).join("\n");
+        const total = list.reduce((sum, output) => sum + sizeOf(output), 0);
+        const single = list.filter((output) => !output.directory);
+        const sums = single.map((output) => `${output.sha256}  ${output.name}`).join("\n");
         return (
           <>
             <div className="mb-2 flex flex-wrap items-center gap-2 text-sm text-muted">
               {plural(list.length, "file")}, {bytes(total)}
               {withSteps}
               <span className="flex-1" />
-              <Copy text={`sha256sum -c <<'END'\n${sums}\nEND`} words="Copy checksum command" />
+              {single.length > 0 && <Copy text={`sha256sum -c <<'END'\n${sums}\nEND`} words="Copy checksum command" />}
               {node === null && !between ? (
                 <>
                   <a className={buttonClass("secondary", "sm")} href={`/api/runs/${run.id}/crate`} download>
@@ -103,7 +105,7 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
                     <span className="block text-[13px] text-muted md:hidden">{origin(output)}</span>
                   </Td>
                   <Td className="text-muted max-md:hidden">{origin(output)}</Td>
-                  <Td className="tabular text-right whitespace-nowrap">{bytes(output.size)}</Td>
+                  <Td className="tabular text-right whitespace-nowrap">{bytes(sizeOf(output))}</Td>
                   <Td className="whitespace-nowrap max-md:hidden">
                     <code className="text-muted" title={output.sha256}>
                       {output.sha256.slice(0, 12)}…
@@ -118,8 +120,8 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
                       onClick={() => setShown(output)}
                     />
                     <a
-                      href={output.url}
-                      download={output.name}
+                      href={downloadOf(output).href}
+                      download={downloadOf(output).download}
                       aria-label={`Download ${output.name}`}
                       className={`${buttonClass("quiet", "sm")} w-8 px-0!`}
                     >
@@ -136,7 +138,7 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
                 open
                 onOpenChange={(open) => !open && setShown(null)}
                 title={shown.name}
-                description={`${bytes(shown.size)}, from ${nameOf(shown.nodeId)}`}
+                description={`${bytes(sizeOf(shown))}, from ${nameOf(shown.nodeId)}`}
               >
                 {shown.reportUrl ? (
                   <Report title={shown.name} url={shown.reportUrl} className="h-[60vh]" />
@@ -156,8 +158,7 @@ export function Outputs({ run, node }: { run: Pick<Run, "id" | "status" | "nodes
 async function downloadAll(list: Output[]): Promise<void> {
   for (const output of list) {
     const link = document.createElement("a");
-    link.href = output.url;
-    link.download = output.name;
+    Object.assign(link, downloadOf(output));
     link.click();
     await new Promise((resolve) => setTimeout(resolve, 400));
   }

@@ -41,6 +41,7 @@ export function RunForm({ definition, texts, files, errors, onText, onFiles, gue
                   <FilePicker
                     label={`Files for ${name}`}
                     multiple={input.type === "files"}
+                    folder={input.type === "directory"}
                     value={files[name] ?? []}
                     onChange={(keys) => onFiles(name, keys)}
                     invalid={errors[`inputs.${name}`] !== undefined}

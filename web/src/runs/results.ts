@@ -16,7 +16,7 @@ export function results(list: readonly Output[]): {
   left: number;
 } {
   const reports = list.filter((output) => output.reportUrl !== null && output.size > 0).slice(0, most.reports);
-  const ofKind = (output: Output) => kindOf(output.name, output.contentType);
+  const ofKind = (output: Output) => (output.directory ? "none" : kindOf(output.name, output.contentType));
   const pictures = list
     .filter((output) => ofKind(output) === "image" && output.size > 0 && output.size <= picture)
     .slice(0, most.pictures);

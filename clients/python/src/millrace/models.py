@@ -897,7 +897,7 @@ class Input(Model):
     model_config = ConfigDict(
         extra='allow',
     )
-    type: Literal['file', 'files']
+    type: Literal['file', 'files', 'directory']
     required: bool | None = True
     description: Annotated[str | None, Field(max_length=10000)] = None
     ui: Any | None = None
@@ -961,6 +961,10 @@ class OutputPort(Model):
     many: bool | None = False
     """
     The path is a pattern for several files.
+    """
+    directory: bool | None = None
+    """
+    The path is a folder, which is kept with everything in it. Not with `many`.
     """
     optional: bool | None = False
     ui: Any | None = None
