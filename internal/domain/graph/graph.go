@@ -192,13 +192,12 @@ func (n *Node) Output(name string) (OutPort, bool) {
 }
 
 // find looks a name up in what is sorted by name.
-func find[T any](sorted []T, name string, nameOf func(T) string) (T, bool) {
+func find[T any](sorted []T, name string, nameOf func(T) string) (found T, ok bool) {
 	i, ok := slices.BinarySearchFunc(sorted, name, func(t T, name string) int {
 		return strings.Compare(nameOf(t), name)
 	})
-	if !ok {
-		var none T
-		return none, false
+	if ok {
+		found = sorted[i]
 	}
-	return sorted[i], true
+	return found, ok
 }

@@ -10,10 +10,9 @@ import (
 // at is the node's place in the definition.
 func (n *Node) at() *where { return (*where)(nil).field("nodes").item(n.Index) }
 
-func (n *Node) outputNames() []string {
-	names := make([]string, len(n.Outputs))
-	for i, port := range n.Outputs {
-		names[i] = port.Name
+func (n *Node) outputNames() (names []string) {
+	for _, port := range n.Outputs {
+		names = append(names, port.Name)
 	}
 	return names
 }
@@ -146,10 +145,7 @@ func (c *checker) taskField(n *Node, f *value, here *where) bool {
 
 // label bounds a text that is shown in one line.
 func (c *checker) label(f *value, in *where) {
-	if f.kind != text {
-		return
-	}
-	if len([]rune(f.text)) > maxLabel {
+	if f.kind == text && len([]rune(f.text)) > maxLabel {
 		c.p.add(at(f, in), "is longer than %d characters", maxLabel)
 	}
 }

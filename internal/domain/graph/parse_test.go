@@ -151,7 +151,7 @@ func TestAMalformedDefinitionIsRefusedWhereItIsWrong(t *testing.T) {
 		"a port that is no object":    {task(`"inputs":{"i":"inputs.x"}`), "nodes[0].inputs.i", "must be an object"},
 		"a port fed by a node":        {task(`"inputs":{"i":{"from":"b.out"}}`), "nodes[0].inputs.i.from", "`inputs.<name>`"},
 		"a port fed by no input":      {task(`"inputs":{"i":{"from":"inputs.x"}}`), "nodes[0].inputs.i.from", "no input `x`"},
-		"another input type":          {`{"inputs":{"x":{"type":"folder"}}}`, "inputs.x.type", "`file` or `files`"},
+		"another input type":          {`{"inputs":{"x":{"type":"folder"}}}`, "inputs.x.type", "`files` or `directory`"},
 		"an output from no node":      {`{"outputs":{"x":{"from":"a.o"}}}`, "outputs.x.from", "no node `a`"},
 		"an output from no port":      {`{"nodes":[{"id":"a"}],"outputs":{"x":{"from":"a.o"}}}`, "outputs.x.from", "no output `o`"},
 		"an output from a node alone": {`{"nodes":[{"id":"a"}],"outputs":{"x":{"from":"a"}}}`, "outputs.x.from", "`<node>.<port>`"},
