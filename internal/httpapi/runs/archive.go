@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"regexp"
 	"time"
 
 	"github.com/millrace/millrace/internal/httpapi/kernel"
@@ -48,7 +49,7 @@ func (a *API) download(name string, write func(context.Context, io.Writer) error
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // as long as it takes
 		h := w.Header()
 		h.Set("Content-Type", "application/zip")
-		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+		h.Set("Content-Disposition", attachment(name))
 		h.Set("Cache-Control", "no-store")
 		if err := write(r.Context(), w); err != nil {
 			if r.Context().Err() == nil {
@@ -58,3 +59,13 @@ func (a *API) download(name string, write func(context.Context, io.Writer) error
 		}
 	}}
 }
+
+// attachment saves a download under a name, which may be one that a command gave.
+func attachment(name string) string {
+	if plainName.MatchString(name) {
+		return `attachment; filename="` + name + `"`
+	}
+	return mime.FormatMediaType("attachment", map[string]string{"filename": name})
+}
+
+var plainName = regexp.MustCompile(`^[\w .-]+$`)
