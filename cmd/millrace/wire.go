@@ -175,10 +175,6 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	h.checks = &sourcecheck.Service{Store: db, Repositories: &git.Hosts{Trees: h.sources.Trees, Open: db.OpenConnection}, Log: log, Now: time.Now}
 	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), log, time.Now)
 	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: time.Now}
-	h.files.SignArchives(func(f files.File, until time.Time, base string) string {
-		folder := runs.Folder{Data: f.Folder.Data, Mark: f.Folder.Mark, Files: f.Folder.Files, Bytes: f.Folder.Bytes}
-		return asked.ArchiveURL(runs.Output{Blob: f.Blob, Name: f.Name, Size: f.Size, SHA256: f.SHA256, Mark: f.Mark, Folder: &folder}, until, base)
-	})
 	api := httpapi.New(httpapi.Options{
 		Away: store.IsUnavailable,
 		Log:  log, Identity: people, BuiltIn: accounts, Cookie: cookie, Workflows: drawings, Sources: h.checks,

@@ -103,7 +103,18 @@ func New(o Options) *API {
 		Metrics: o.Metrics, Trace: o.Trace, Now: o.Now, PublicURLs: o.PublicURLs, TrustedProxies: o.TrustedProxies,
 		Actions: actions,
 	})
+	if o.Files != nil && o.Runs != nil {
+		o.Files.SignArchives(archivesOf(o.Runs))
+	}
 	return &API{Options: o, rooms: newRooms(o, server), server: server}
+}
+
+// archivesOf signs the addresses of folders among the team's files.
+func archivesOf(r *runs.Service) files.Archives {
+	return func(f files.File, until time.Time, base string) string {
+		folder := runs.Folder{Data: f.Folder.Data, Mark: f.Folder.Mark, Files: f.Folder.Files, Bytes: f.Folder.Bytes}
+		return r.ArchiveURL(runs.Output{Blob: f.Blob, Name: f.Name, Size: f.Size, SHA256: f.SHA256, Mark: f.Mark, Folder: &folder}, until, base)
+	}
 }
 
 // Handler is every route of the table, and the pages of the app.
