@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// at is the node's place in the definition.
 func (n *Node) at() *where { return (*where)(nil).field("nodes").item(n.Index) }
 
 func (n *Node) outputNames() (names []string) {
