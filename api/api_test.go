@@ -102,6 +102,7 @@ GET /api/workflows/{id}/revisions/{n}
 GET /api/workflows/{id}/source
 POST /api/workflows/{id}/revisions/{n}/restore
 POST /api/workflows/{id}/revisions/{n}/confirm
+GET PUT /api/billing/budgets
 GET POST /api/webhooks
 PATCH DELETE /api/webhooks/{id}
 POST /api/webhooks/{id}/test

@@ -56,6 +56,27 @@ func (e AuditActorType) Valid() bool {
 	}
 }
 
+// Defines values for BudgetScope.
+const (
+	BudgetScopeTag  BudgetScope = "tag"
+	BudgetScopeTeam BudgetScope = "team"
+	BudgetScopeUser BudgetScope = "user"
+)
+
+// Valid indicates whether the value is a known member of the BudgetScope enum.
+func (e BudgetScope) Valid() bool {
+	switch e {
+	case BudgetScopeTag:
+		return true
+	case BudgetScopeTeam:
+		return true
+	case BudgetScopeUser:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ConnectionType.
 const (
 	ConnectionTypeGit   ConnectionType = "git"
@@ -584,6 +605,27 @@ func (e UsageEventType) Valid() bool {
 	}
 }
 
+// Defines values for UsageGroupBy.
+const (
+	UsageGroupByTag      UsageGroupBy = "tag"
+	UsageGroupByUser     UsageGroupBy = "user"
+	UsageGroupByWorkflow UsageGroupBy = "workflow"
+)
+
+// Valid indicates whether the value is a known member of the UsageGroupBy enum.
+func (e UsageGroupBy) Valid() bool {
+	switch e {
+	case UsageGroupByTag:
+		return true
+	case UsageGroupByUser:
+		return true
+	case UsageGroupByWorkflow:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ExportAuditParamsFormat.
 const (
 	ExportAuditParamsFormatCsv   ExportAuditParamsFormat = "csv"
@@ -763,6 +805,9 @@ type APIToken struct {
 	TokenHint string `json:"tokenHint"`
 }
 
+// Alerts Percents at which owners and admins are told. Default 50, 80 and 100.
+type Alerts = []int
+
 // Analysis defines model for Analysis.
 type Analysis struct {
 	AnalysisID string  `json:"analysisId"`
@@ -896,6 +941,34 @@ type Author struct {
 	Name        string  `json:"name"`
 	Orcid       *string `json:"orcid"`
 }
+
+// Budget defines model for Budget.
+type Budget struct {
+	// Active Counts in this month.
+	Active  bool  `json:"active"`
+	AlertAt []int `json:"alertAt"`
+
+	// Forecast Spent at the end of the month, if it goes on as since its beginning.
+	Forecast float64 `json:"forecast"`
+	Hard     bool    `json:"hard"`
+
+	// Held For runs that have not ended.
+	Held  float64 `json:"held"`
+	Limit float64 `json:"limit"`
+	Month *string `json:"month"`
+
+	// Name Of the person.
+	Name      *string     `json:"name"`
+	Remaining float64     `json:"remaining"`
+	Scope     BudgetScope `json:"scope"`
+
+	// Spent In this month.
+	Spent   float64 `json:"spent"`
+	Subject *string `json:"subject"`
+}
+
+// BudgetScope defines model for BudgetScope.
+type BudgetScope string
 
 // CancelledRun defines model for CancelledRun.
 type CancelledRun struct {
@@ -1267,6 +1340,9 @@ type DashboardUsage struct {
 	// From A calendar day in UTC.
 	From Day `json:"from"`
 
+	// Groups With `by`, the costliest first within each kind. A run with two tags counts for both.
+	Groups []UsageGroup `json:"groups,omitempty"`
+
 	// Series Exactly `days` points, today last, days without use included.
 	Series []UsageDay `json:"series"`
 
@@ -1418,12 +1494,18 @@ type Estimate struct {
 
 	// Typical Null without a workflowId or without earlier runs.
 	Typical *TypicalRun `json:"typical"`
+
+	// Warnings Which budgets a typical run would pass.
+	Warnings []string `json:"warnings"`
 }
 
 // EstimateRequest An empty object asks for the default size, 2 vCPUs and 8 GB.
 type EstimateRequest struct {
 	Compute         *ComputeSize     `json:"compute,omitempty"`
 	ResourceProfile *ResourceProfile `json:"resourceProfile,omitempty"`
+
+	// Tags Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
+	Tags *Tags `json:"tags,omitempty"`
 
 	// WorkflowID Adds what its runs usually take.
 	WorkflowID *string `json:"workflowId,omitempty"`
@@ -1456,7 +1538,7 @@ type ExportedRun struct {
 	// Engine What carries out a reported one: `nextflow`, `snakemake` or another.
 	Engine *string `json:"engine"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
@@ -1869,6 +1951,25 @@ type NewAPIToken struct {
 
 	// Scopes What of its role the token may do; without it, all.
 	Scopes []Scope `json:"scopes,omitempty"`
+}
+
+// NewBudget defines model for NewBudget.
+type NewBudget struct {
+	// AlertAt Percents at which owners and admins are told. Default 50, 80 and 100.
+	AlertAt *Alerts `json:"alertAt,omitempty"`
+
+	// Hard Nothing goes beyond it. Default false.
+	Hard *bool `json:"hard,omitempty"`
+
+	// Limit Credits in a calendar month in UTC.
+	Limit float64 `json:"limit"`
+
+	// Month The only month it is for, where it takes the place of one for every month. None is every month.
+	Month *string     `json:"month,omitempty"`
+	Scope BudgetScope `json:"scope"`
+
+	// Subject Id of a person or a tag; none for the team.
+	Subject *string `json:"subject,omitempty"`
 }
 
 // NewCollabInvite defines model for NewCollabInvite.
@@ -2765,7 +2866,7 @@ type Run struct {
 	// Engine What carries out a reported one: `nextflow`, `snakemake` or another.
 	Engine *string `json:"engine"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
@@ -3011,7 +3112,7 @@ type RunRow struct {
 	// Engine What carries out a reported one: `nextflow`, `snakemake` or another.
 	Engine *string `json:"engine"`
 
-	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
+	// ErrorCode One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`.
 	ErrorCode *string `json:"errorCode"`
 
 	// ErrorMessage Names the node and the cause.
@@ -3212,6 +3313,11 @@ type SessionToken struct {
 	Token string `json:"token"`
 }
 
+// SetBudgets defines model for SetBudgets.
+type SetBudgets struct {
+	Budgets []NewBudget `json:"budgets"`
+}
+
 // SetRetention For how many days each is kept; null or absent is as long as the server keeps it.
 type SetRetention struct {
 	EventsDays    *int `json:"eventsDays,omitempty"`
@@ -3393,6 +3499,9 @@ type StartRun struct {
 	Compute *ComputeSize `json:"compute,omitempty"`
 	Inputs  RunInputs    `json:"inputs,omitempty"`
 
+	// MaxCredits What the run may cost. It is interrupted with `budget_exhausted` before it costs more.
+	MaxCredits *float64 `json:"maxCredits,omitempty"`
+
 	// Name What to call this run.
 	Name *string `json:"name,omitempty"`
 
@@ -3536,6 +3645,7 @@ type TakenAddress struct {
 type TeamExport struct {
 	Analyses []Analysis   `json:"analyses"`
 	Audit    []AuditEntry `json:"audit"`
+	Budgets  []Budget     `json:"budgets"`
 
 	// Complete Comes last; an export without it was cut off.
 	Complete bool `json:"complete"`
@@ -3726,6 +3836,23 @@ type UsageEvent struct {
 
 // UsageEventType defines model for UsageEvent.Type.
 type UsageEventType string
+
+// UsageGroup defines model for UsageGroup.
+type UsageGroup struct {
+	By      UsageGroupBy `json:"by"`
+	Credits float64      `json:"credits"`
+
+	// Key The tag, or the id of the workflow, person or guest. Null for runs without a tag and for all beyond the first 50.
+	Key  *string `json:"key"`
+	Name string  `json:"name"`
+	Runs int     `json:"runs"`
+
+	// Series Credits on each of the days.
+	Series []float64 `json:"series"`
+}
+
+// UsageGroupBy defines model for UsageGroup.By.
+type UsageGroupBy string
 
 // User defines model for User.
 type User struct {
@@ -4044,6 +4171,18 @@ type ExportAuditParams struct {
 // ExportAuditParamsFormat defines parameters for ExportAudit.
 type ExportAuditParamsFormat string
 
+// ListBudgetsParams defines parameters for ListBudgets.
+type ListBudgetsParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// SetBudgetsParams defines parameters for SetBudgets.
+type SetBudgetsParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // StartCheckoutParams defines parameters for StartCheckout.
 type StartCheckoutParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
@@ -4180,6 +4319,9 @@ type TestConnectionParams struct {
 type GetDashboardUsageParams struct {
 	// Days How many days.
 	Days *GetDashboardUsageParamsDays `form:"days,omitempty" json:"days,omitempty"`
+
+	// By Adds `groups`: what runs cost by `tag`, `workflow` or `user`, several separated by commas.
+	By *string `form:"by,omitempty" json:"by,omitempty"`
 
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
@@ -5058,6 +5200,9 @@ type CompleteChatJSONRequestBody = ChatRequest
 
 // UploadPaperMultipartRequestBody defines body for UploadPaper for multipart/form-data ContentType.
 type UploadPaperMultipartRequestBody = UploadPaper
+
+// SetBudgetsJSONRequestBody defines body for SetBudgets for application/json ContentType.
+type SetBudgetsJSONRequestBody = SetBudgets
 
 // StartCheckoutJSONRequestBody defines body for StartCheckout for application/json ContentType.
 type StartCheckoutJSONRequestBody = TopUp

@@ -203,6 +203,31 @@ type ClientInterface interface {
 	// Corresponds with GET /api/audit/export (the `ExportAudit` operationId).
 	ExportAudit(ctx context.Context, params *ExportAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListBudgets List budgets
+	//
+	// Gives what the team, people and tags may spend in a month, what they have spent, and what it will come to.
+	//
+	// Corresponds with GET /api/billing/budgets (the `ListBudgets` operationId).
+	ListBudgets(ctx context.Context, params *ListBudgetsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetBudgetsWithBody Set budgets
+	//
+	// Replaces the team's budgets. A hard one refuses runs (402 `budget_exhausted`) and interrupts those that would go beyond it; schedules whose runs are refused are paused.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/billing/budgets (the `SetBudgets` operationId).
+	SetBudgetsWithBody(ctx context.Context, params *SetBudgetsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetBudgets Set budgets
+	//
+	// Replaces the team's budgets. A hard one refuses runs (402 `budget_exhausted`) and interrupts those that would go beyond it; schedules whose runs are refused are paused.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/billing/budgets (the `SetBudgets` operationId).
+	SetBudgets(ctx context.Context, params *SetBudgetsParams, body SetBudgetsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// StartCheckoutWithBody Buy credits, by the other name
 	//
 	// Opens a hosted checkout for one package and gives its address. The credits arrive once it is paid; they do not expire. Where payments are off, the answer is 503. It is the same as POST /api/billing/topup.
@@ -2121,6 +2146,61 @@ func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEdit
 // Corresponds with GET /api/audit/export (the `ExportAudit` operationId).
 func (c *Client) ExportAudit(ctx context.Context, params *ExportAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewExportAuditRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListBudgets List budgets
+//
+// Gives what the team, people and tags may spend in a month, what they have spent, and what it will come to.
+//
+// Corresponds with GET /api/billing/budgets (the `ListBudgets` operationId).
+func (c *Client) ListBudgets(ctx context.Context, params *ListBudgetsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListBudgetsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetBudgetsWithBody Set budgets
+//
+// Replaces the team's budgets. A hard one refuses runs (402 `budget_exhausted`) and interrupts those that would go beyond it; schedules whose runs are refused are paused.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/billing/budgets (the `SetBudgets` operationId).
+func (c *Client) SetBudgetsWithBody(ctx context.Context, params *SetBudgetsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetBudgetsRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetBudgets Set budgets
+//
+// Replaces the team's budgets. A hard one refuses runs (402 `budget_exhausted`) and interrupts those that would go beyond it; schedules whose runs are refused are paused.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/billing/budgets (the `SetBudgets` operationId).
+func (c *Client) SetBudgets(ctx context.Context, params *SetBudgetsParams, body SetBudgetsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetBudgetsRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -6569,6 +6649,103 @@ func NewExportAuditRequest(server string, params *ExportAuditParams) (*http.Requ
 	return req, nil
 }
 
+// NewListBudgetsRequest constructs an http.Request for the ListBudgets method
+func NewListBudgetsRequest(server string, params *ListBudgetsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/billing/budgets")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewSetBudgetsRequest calls the generic SetBudgets builder with application/json body
+func NewSetBudgetsRequest(server string, params *SetBudgetsParams, body SetBudgetsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSetBudgetsRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewSetBudgetsRequestWithBody constructs an http.Request for the SetBudgets method, with any body, and a specified content type
+func NewSetBudgetsRequestWithBody(server string, params *SetBudgetsParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/billing/budgets")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewStartCheckoutRequest calls the generic StartCheckout builder with application/json body
 func NewStartCheckoutRequest(server string, params *StartCheckoutParams, body StartCheckoutJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -7634,6 +7811,18 @@ func NewGetDashboardUsageRequest(server string, params *GetDashboardUsageParams)
 		if params.Days != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "days", *params.Days, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.By != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "by", *params.By, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -15003,6 +15192,33 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/audit/export (the `ExportAudit` operationId).
 	ExportAuditWithResponse(ctx context.Context, params *ExportAuditParams, reqEditors ...RequestEditorFn) (*ExportAuditResponse, error)
 
+	// ListBudgetsWithResponse List budgets
+	//
+	// Gives what the team, people and tags may spend in a month, what they have spent, and what it will come to.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/billing/budgets (the `ListBudgets` operationId).
+	ListBudgetsWithResponse(ctx context.Context, params *ListBudgetsParams, reqEditors ...RequestEditorFn) (*ListBudgetsResponse, error)
+
+	// SetBudgetsWithBodyWithResponse Set budgets
+	//
+	// Replaces the team's budgets. A hard one refuses runs (402 `budget_exhausted`) and interrupts those that would go beyond it; schedules whose runs are refused are paused.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/billing/budgets (the `SetBudgets` operationId).
+	SetBudgetsWithBodyWithResponse(ctx context.Context, params *SetBudgetsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetBudgetsResponse, error)
+
+	// SetBudgetsWithResponse Set budgets
+	//
+	// Replaces the team's budgets. A hard one refuses runs (402 `budget_exhausted`) and interrupts those that would go beyond it; schedules whose runs are refused are paused.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/billing/budgets (the `SetBudgets` operationId).
+	SetBudgetsWithResponse(ctx context.Context, params *SetBudgetsParams, body SetBudgetsJSONRequestBody, reqEditors ...RequestEditorFn) (*SetBudgetsResponse, error)
+
 	// StartCheckoutWithBodyWithResponse Buy credits, by the other name
 	//
 	// Opens a hosted checkout for one package and gives its address. The credits arrive once it is paid; they do not expire. Where payments are off, the answer is 503. It is the same as POST /api/billing/topup.
@@ -17149,6 +17365,62 @@ func (r ExportAuditResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ExportAuditResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListBudgetsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []Budget `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListBudgetsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListBudgetsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type SetBudgetsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []Budget `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r SetBudgetsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SetBudgetsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -21357,6 +21629,51 @@ func (c *ClientWithResponses) ExportAuditWithResponse(ctx context.Context, param
 	return ParseExportAuditResponse(rsp)
 }
 
+// ListBudgetsWithResponse List budgets
+//
+// Gives what the team, people and tags may spend in a month, what they have spent, and what it will come to.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/billing/budgets (the `ListBudgets` operationId).
+func (c *ClientWithResponses) ListBudgetsWithResponse(ctx context.Context, params *ListBudgetsParams, reqEditors ...RequestEditorFn) (*ListBudgetsResponse, error) {
+	rsp, err := c.ListBudgets(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListBudgetsResponse(rsp)
+}
+
+// SetBudgetsWithBodyWithResponse Set budgets
+//
+// Replaces the team's budgets. A hard one refuses runs (402 `budget_exhausted`) and interrupts those that would go beyond it; schedules whose runs are refused are paused.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/billing/budgets (the `SetBudgets` operationId).
+func (c *ClientWithResponses) SetBudgetsWithBodyWithResponse(ctx context.Context, params *SetBudgetsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetBudgetsResponse, error) {
+	rsp, err := c.SetBudgetsWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetBudgetsResponse(rsp)
+}
+
+// SetBudgetsWithResponse Set budgets
+//
+// Replaces the team's budgets. A hard one refuses runs (402 `budget_exhausted`) and interrupts those that would go beyond it; schedules whose runs are refused are paused.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/billing/budgets (the `SetBudgets` operationId).
+func (c *ClientWithResponses) SetBudgetsWithResponse(ctx context.Context, params *SetBudgetsParams, body SetBudgetsJSONRequestBody, reqEditors ...RequestEditorFn) (*SetBudgetsResponse, error) {
+	rsp, err := c.SetBudgets(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetBudgetsResponse(rsp)
+}
+
 // StartCheckoutWithBodyWithResponse Buy credits, by the other name
 //
 // Opens a hosted checkout for one package and gives its address. The credits arrive once it is paid; they do not expire. Where payments are off, the answer is 503. It is the same as POST /api/billing/topup.
@@ -24777,6 +25094,68 @@ func ParseExportAuditResponse(rsp *http.Response) (*ExportAuditResponse, error) 
 	response := &ExportAuditResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseListBudgetsResponse parses an HTTP response from a ListBudgetsWithResponse call
+func ParseListBudgetsResponse(rsp *http.Response) (*ListBudgetsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListBudgetsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []Budget `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSetBudgetsResponse parses an HTTP response from a SetBudgetsWithResponse call
+func ParseSetBudgetsResponse(rsp *http.Response) (*SetBudgetsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SetBudgetsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []Budget `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
 	}
 
 	return response, nil

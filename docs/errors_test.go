@@ -24,6 +24,7 @@ var computedCodes = map[string]string{
 	"string(s)": "sharing.Status", "string(st)": "sharing.Status", "string(as)": "identity.InvitationStatus",
 	"runs.InviteLimit": "runs.InviteLimit", "firing.MakerGone": "firing.MakerGone",
 	"Unreachable": "fetched.Unreachable", "Changed": "fetched.Changed", "fetched.Changed": "fetched.Changed", "DiskFull": "fetched.DiskFull",
+	"billing.BudgetExhausted": "lifecycle.BudgetExhausted", "BudgetExhausted": "lifecycle.BudgetExhausted",
 	"too_many_ …": "", // the contract says of what
 }
 

@@ -97,6 +97,8 @@ type LedgerStore interface {
 // Service answers a team's questions about its credits.
 type Service struct {
 	ledger   LedgerStore
+	budgets  BudgetStore
+	costs    CostStore
 	orders   OrderStore
 	history  History
 	capacity Capacity
@@ -110,6 +112,8 @@ type Service struct {
 // Options are what the room is made of.
 type Options struct {
 	Ledger   LedgerStore
+	Budgets  BudgetStore
+	Costs    CostStore
 	Orders   OrderStore
 	History  History
 	Capacity Capacity
@@ -122,7 +126,7 @@ type Options struct {
 
 // NewService makes the room.
 func NewService(o Options) *Service {
-	return &Service{ledger: o.Ledger, orders: o.Orders, history: o.History, capacity: o.Capacity, catalog: o.Catalog, pay: o.Payments, events: o.Events, sandbox: o.Sandbox, now: o.Now}
+	return &Service{ledger: o.Ledger, budgets: o.Budgets, costs: o.Costs, orders: o.Orders, history: o.History, capacity: o.Capacity, catalog: o.Catalog, pay: o.Payments, events: o.Events, sandbox: o.Sandbox, now: o.Now}
 }
 
 // Balance is what the caller's team has.

@@ -39,7 +39,7 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := &bench{t: t, db: db, clock: storetest.NewClock(), owner: storetest.Owner(t, db, "ada")}
 		b.options = billing.Options{
-			Ledger: db, Orders: db, History: db, Capacity: machine(64), Catalog: credits.DefaultCatalog(),
+			Ledger: db, Budgets: db, Costs: db, Orders: db, History: db, Capacity: machine(64), Catalog: credits.DefaultCatalog(),
 			Payments: sandbox.Sandbox{}, Sandbox: true, Now: b.clock.Now,
 		}
 		b.Service = billing.NewService(b.options)

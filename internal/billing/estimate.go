@@ -30,6 +30,7 @@ type Question struct {
 	Custom   *credits.Custom
 	Profile  string
 	Workflow ids.Workflow // empty: of no workflow in particular
+	Tags     []string     // that the run would have
 }
 
 // Estimate is what a size costs this team.
@@ -43,6 +44,7 @@ type Estimate struct {
 	Lasts     int64 // seconds that the remaining credits pay for
 	Typical   *Typical
 	Costs     credits.Amount // of a typical run
+	Warnings  []string       // which budgets it would pass
 }
 
 // Estimate says what a size costs and whether the team may and can use it.
@@ -70,7 +72,10 @@ func (s *Service) Estimate(ctx context.Context, caller access.Caller, q Question
 			e.Reason = VerifyFirst
 		}
 	}
-	return e, s.addTypical(ctx, caller.Team, q.Workflow, &e)
+	if err := s.addTypical(ctx, caller.Team, q.Workflow, &e); err != nil {
+		return e, err
+	}
+	return e, s.addBudgets(ctx, caller, q, &e)
 }
 
 func (s *Service) addTypical(ctx context.Context, team ids.Team, workflow ids.Workflow, e *Estimate) error {

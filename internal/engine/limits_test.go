@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
@@ -45,6 +46,27 @@ func TestARunThatNobodyCanPayIsInterrupted(t *testing.T) {
 		b, err := s.db.Balance(t.Context(), s.team, time.Now().Add(time.Minute))
 		if err != nil || b.Spent != r.CreditsUsed || b.Held != 500*credits.Credit-70*2800 {
 			t.Errorf("%+v for %v, %v", b, r.CreditsUsed, err)
+		}
+	})
+}
+
+func TestARunIsInterruptedWhenABudgetIsSpent(t *testing.T) {
+	each(t, func(t *testing.T, s *harness) {
+		s.open("w1")
+		// A little more than the first minute.
+		limit := billing.Budget{Scope: billing.TeamBudget, Limit: 70 * 2800, Hard: true}
+		if err := s.db.SetBudgets(t.Context(), s.team, []billing.Budget{limit}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		r := s.started(`{"nodes":[{"id":"long","command":"# dummy: sleep=5h"}]}`)
+		s.ahead.Store(int64(time.Minute))
+		r = s.await(r.ID, terminal)
+		if r.Status != lifecycle.Interrupted || r.ErrorCode != lifecycle.BudgetExhausted || !strings.Contains(r.ErrorMessage, "the team's budget") {
+			t.Errorf("%s %s: %s", r.Status, r.ErrorCode, r.ErrorMessage)
+		}
+		list, err := s.db.Budgets(t.Context(), s.team, time.Now().Add(time.Minute))
+		if err != nil || list[0].Spent != r.CreditsUsed || list[0].Held != 0 {
+			t.Errorf("%+v for %v, %v", list, r.CreditsUsed, err)
 		}
 	})
 }

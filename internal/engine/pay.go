@@ -28,7 +28,8 @@ func (r *runner) pay(ctx context.Context) error {
 			if r.clock.Took() < r.paidFor {
 				return nil // what is paid is used up first
 			}
-			return r.interrupt(ctx, lifecycle.CreditsExhausted, runs.Unpaid(err))
+			code, why := runs.Unpaid(err)
+			return r.interrupt(ctx, code, why)
 		}
 		if err != nil {
 			return err

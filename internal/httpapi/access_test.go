@@ -222,6 +222,8 @@ var routeRows = map[string]rights{
 	"POST /api/service-accounts/{id}/tokens/{tokenId}/rotate": admins(201).with(`{}`).elsewhere(404),
 	"POST /auth/api-tokens/{id}/rotate":                       everybody(404).with(`{}`).elsewhere(404), // somebody else's; one's own: TestARotatedTokenOverlapsTheOldOne
 
+	"GET /api/billing/budgets":                             everybody(200),
+	"PUT /api/billing/budgets":                             admins(200).with(`{"budgets":[{"scope":"team","limit":400}]}`),
 	"GET /api/webhooks":                                    admins(200),
 	"POST /api/webhooks":                                   admins(201).with(`{"url":"https://example.org/hook"}`),
 	"PATCH /api/webhooks/{id}":                             admins(200).with(`{"enabled":false}`).elsewhere(404),

@@ -65,7 +65,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 		},
 		ai:          &ai.API{AI: o.AI, Chat: o.Chat, VisitorKey: o.VisitorKey, AnalysisWait: o.AnalysisWait, Scratch: o.Scratch, Now: o.Now},
 		audit:       &audit.API{Audit: o.Audit, Log: o.Log},
-		billing:     &billing.API{Billing: o.Billing, Workflows: o.Workflows, AI: o.AI, Pages: o.Pages},
+		billing:     &billing.API{Billing: o.Billing, Workflows: o.Workflows, AI: o.AI, Pages: o.Pages, Now: o.Now},
 		connections: &connections.API{Connections: o.Connections},
 		files:       &files.API{Files: o.Files, Uploads: o.Uploads, Transfers: o.Transfers, Now: o.Now},
 		identity:    &identity.API{Identity: o.Identity, BuiltIn: o.BuiltIn, Providers: o.Providers, SendsMail: o.SendsMail, Now: o.Now},

@@ -151,6 +151,8 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/billing/credits", Who: kernel.Member, May: access.Read, Handle: a.billing.GetCredits},
 		{Pattern: "GET /api/billing/usage", Who: kernel.Member, May: access.Read, Handle: a.billing.ListUsage},
 		{Pattern: "GET /api/dashboard/usage", Who: kernel.Member, May: access.Read, Handle: a.billing.DashboardUsage},
+		{Pattern: "GET /api/billing/budgets", Who: kernel.Member, May: access.Read, Handle: a.billing.ListBudgets},
+		{Pattern: "PUT /api/billing/budgets", Who: kernel.Member, May: access.ManageBilling, Body: kernel.SmallBody, Handle: a.billing.SetBudgets},
 		{Pattern: "POST /api/billing/estimate", Who: kernel.Member, May: access.Read, Body: kernel.SmallBody, Handle: a.billing.EstimateCost},
 		{Pattern: "GET /api/billing/invoices", Who: kernel.Member, May: access.ManageBilling, Handle: a.billing.ListInvoices},
 		{Pattern: "GET /api/billing/topup", Who: kernel.Member, May: access.ManageBilling, Handle: a.billing.ListPackages},

@@ -39,11 +39,16 @@ func starter(c access.Caller) Starter {
 const InviteLimit = "invite_limit"
 
 // Unpaid says why a run is interrupted when no more credits can be held for it.
-func Unpaid(err error) string {
-	if e, ok := errors.AsType[*fault.Error](err); ok && e.Code == InviteLimit {
-		return e.Message
+func Unpaid(err error) (lifecycle.ErrorCode, string) {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		switch e.Code {
+		case InviteLimit:
+			return lifecycle.CreditsExhausted, e.Message
+		case string(lifecycle.BudgetExhausted):
+			return lifecycle.BudgetExhausted, e.Message
+		}
 	}
-	return "the team has no credits left: buy a top-up, then retry the run"
+	return lifecycle.CreditsExhausted, "the team has no credits left: buy a top-up, then retry the run"
 }
 
 // Run is one execution of a definition, as it was when it was started.
@@ -61,6 +66,7 @@ type Run struct {
 	Needs           []admission.Need   // before it takes capacity; read when it is submitted
 	Size            credits.Size
 	Price           credits.Amount // a second
+	MaxCredits      credits.Amount // that it may cost; 0: no limit of its own
 	Starter         Starter
 	For             ids.User   // in whose name a schedule or trigger started it
 	Invite          ids.Invite // the link that a guest came by
@@ -120,7 +126,11 @@ func (r Run) Took(now time.Time) time.Duration {
 
 // Costs is what the run has come to: every started second counts.
 func (r Run) Costs(now time.Time) credits.Amount {
-	return r.Price * credits.Amount(credits.StartedSeconds(r.Took(now)))
+	cost := r.Price * credits.Amount(credits.StartedSeconds(r.Took(now)))
+	if r.MaxCredits > 0 { // the seconds that it takes to stop are ours
+		return min(cost, r.MaxCredits)
+	}
+	return cost
 }
 
 // Event is one thing that happened to a run.

@@ -57,6 +57,7 @@ type New struct {
 	Parameters []byte // a JSON object; nil is an empty one
 	Inputs     map[string]json.RawMessage
 	Label      Label
+	MaxCredits credits.Amount // that it may cost; 0: no limit of its own
 
 	// Current retries with the workflow as it is now, not as it was.
 	Current bool
@@ -88,7 +89,7 @@ func (s *Service) Submit(ctx context.Context, caller access.Caller, in New) (Run
 	}
 	r := Run{
 		ID: ids.NewRun(), Team: caller.Team, Workflow: in.Workflow, WorkflowName: src.Name, Revision: src.Revision, Definition: src.Definition,
-		Starter: starter(caller), Status: lifecycle.Queued, CreatedAt: s.now(),
+		Starter: starter(caller), Status: lifecycle.Queued, CreatedAt: s.now(), MaxCredits: in.MaxCredits,
 	}
 	if caller.Guest != nil {
 		r.Invite, in.guarded = caller.Guest.Invite, !caller.Guest.Secrets
@@ -143,6 +144,10 @@ func (s *Service) checkSize(ctx context.Context, r *Run) error {
 	plan, err := s.submit.PlanOf(ctx, r.Team)
 	if err != nil {
 		return err
+	}
+	if first := credits.HoldSeconds * r.Price; r.MaxCredits > 0 && r.MaxCredits < first {
+		d := fault.Detail{Path: "maxCredits", Message: fmt.Sprintf("must be at least %s, which the first minute of this size costs", first)}
+		return fault.Problems([]fault.Detail{d}, "%s %s", d.Path, d.Message)
 	}
 	terms, _ := s.catalog.Terms(plan)
 	if reason, ok := terms.Allows(r.Size); !ok {

@@ -81,6 +81,8 @@ var everything = []belongings{
 	{"chat_use", "team_id, day", ofTeam, ""},
 	{"failed_pdfs", "day, who", `who = $1`, ""},
 	{"ledger", "id", ofTeam, "usage"},
+	{"budget_holds", "budget_id, hold_id", `budget_id IN (SELECT id FROM budgets WHERE team_id = $1)`, ""},
+	{"budgets", "id", ofTeam, "budgets"},
 	{"holds", "id", ofTeam, ""},
 	{"balances", "team_id", ofTeam, ""},
 	{"team_subscriptions", "team_id, id", ofTeam, ""},

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -203,34 +204,42 @@ func (db *DB) takeBack(ctx context.Context, p *teamBalance, e billing.Entry, amo
 // Hold sets credits aside. The check and the hold are one statement, so two
 // can never both have the last credits.
 func (db *DB) Hold(ctx context.Context, team ids.Team, id string, amount credits.Amount, now time.Time) error {
-	return db.holdFor(ctx, team, id, true, amount, now)
+	return db.holdFor(ctx, spender{team: team, id: id, guests: true}, amount, now)
 }
 
-// holdFor is Hold for what is known to be a guest's, or not.
-func (db *DB) holdFor(ctx context.Context, team ids.Team, id string, guests bool, amount credits.Amount, now time.Time) error {
+// holdFor is Hold for somebody whose budgets count. A team without budgets pays
+// no statement for those that have some.
+func (db *DB) holdFor(ctx context.Context, s spender, amount credits.Amount, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		p, err := tx.lockBalance(ctx, team, now)
+		p, err := tx.lockBalance(ctx, s.team, now)
 		if err != nil {
 			return err
 		}
-		if guests {
-			if err := tx.withinInvite(ctx, id, amount, now); err != nil {
+		if s.guests {
+			if err := tx.withinInvite(ctx, s.id, amount, now); err != nil {
 				return err
 			}
 		}
-		n, err := tx.changed(ctx, `
+		if err := tx.withinOwnLimit(ctx, s, amount); err != nil {
+			return err
+		}
+		var budgeted bool
+		err = tx.q.QueryRowContext(ctx, `
 			UPDATE balances SET held = held + $1
-			WHERE team_id = $2 AND monthly + top_up - held >= $1`, amount, team)
+			WHERE team_id = $2 AND monthly + top_up - held >= $1 AND NOT EXISTS (SELECT 1 `+beyondBudget+`)
+			RETURNING `+hasBudgets("balances"), s.budgetArgs(amount, now)...).Scan(&budgeted)
+		if errors.Is(err, sql.ErrNoRows) {
+			return tx.refusal(ctx, s, p, amount, now)
+		}
 		if err != nil {
 			return err
 		}
-		if n == 0 && p.Waiting() {
-			return fault.Payment("%s", billing.VerifyFirst).WithCode("insufficient_credits")
+		if budgeted {
+			if err := tx.countHold(ctx, s, amount, now); err != nil {
+				return err
+			}
 		}
-		if n == 0 {
-			return fault.Payment("the team has not enough credits left for this: buy a top-up, choose a smaller size, or wait for the next month").WithCode("insufficient_credits")
-		}
-		return tx.growHold(ctx, team, id, amount, now)
+		return tx.growHold(ctx, s.team, s.id, amount, now)
 	})
 }
 
@@ -243,7 +252,11 @@ func (db *DB) growHold(ctx context.Context, team ids.Team, id string, amount cre
 
 // HoldForRun sets more credits aside for a run that a worker still holds.
 func (db *DB) HoldForRun(ctx context.Context, id ids.Run, fence int64, amount credits.Amount, now time.Time) error {
-	return db.fenced(ctx, id, fence, func(tx *DB, r runs.Run) error { return tx.Hold(ctx, r.Team, string(id), amount, now) })
+	return db.fenced(ctx, id, fence, func(tx *DB, r runs.Run) error {
+		s := spenderOf(r)
+		s.guests = r.Starter.Type == "guest"
+		return tx.holdFor(ctx, s, amount, now)
+	})
 }
 
 // HeldFor is what is held for something; nothing is no error.
@@ -261,23 +274,33 @@ func (db *DB) SettleHold(ctx context.Context, id string, e billing.Entry, cost c
 			return err
 		}
 		var held credits.Amount
-		err = tx.q.QueryRowContext(ctx, `DELETE FROM holds WHERE id = $1 AND team_id = $2 RETURNING amount`, id, e.Team).Scan(&held)
+		var budgeted bool
+		err = tx.q.QueryRowContext(ctx, `DELETE FROM holds WHERE id = $1 AND team_id = $2 RETURNING amount, `+hasBudgets("holds"), id, e.Team).Scan(&held, &budgeted)
 		if err = tx.asFault(err, "hold"); fault.Is(err, fault.KindNotFound) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		p.Held -= held
-		if cost > 0 {
-			booked, err := tx.spend(ctx, p, e, cost)
-			if err != nil || booked {
-				return err // the balance is written with the entry
-			}
+		before := p.Spent
+		if err := tx.settle(ctx, p, e, held, cost); err != nil || !budgeted {
+			return err
 		}
-		_, err = tx.changed(ctx, `UPDATE balances SET held = held - $1 WHERE team_id = $2`, held, e.Team)
-		return err
+		return tx.countCost(ctx, e.Team, id, p.Spent-before, e.CreatedAt)
 	})
+}
+
+// settle releases what was held and books what it came to.
+func (db *DB) settle(ctx context.Context, p *teamBalance, e billing.Entry, held, cost credits.Amount) error {
+	p.Held -= held
+	if cost > 0 {
+		booked, err := db.spend(ctx, p, e, cost)
+		if err != nil || booked {
+			return err // the balance is written with the entry
+		}
+	}
+	_, err := db.changed(ctx, `UPDATE balances SET held = held - $1 WHERE team_id = $2`, held, e.Team)
+	return err
 }
 
 // Entries lists a team's ledger, newest first.

@@ -182,8 +182,11 @@ func (db *DB) chargeDay(ctx context.Context, team ids.Team, day, now time.Time) 
 	if err != nil || cost == 0 {
 		return err
 	}
-	_, err = db.spend(ctx, p, storageEntry(day, samples, now), cost)
-	return err
+	before := p.Spent
+	if _, err := db.spend(ctx, p, storageEntry(day, samples, now), cost); err != nil {
+		return err
+	}
+	return db.countStorage(ctx, team, p.Spent-before, now)
 }
 
 func storageEntry(day time.Time, samples []int64, now time.Time) billing.Entry {

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -22,6 +23,7 @@ type Start struct {
 	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern, which is uploaded first, the key of a file, or an address such as 's3://lab/run7/*.fq.gz'; may be given again."`
 	Connection               string   `env:"-" help:"Id or name of the connection that addresses are reached by."`
 	WorkflowName             string   `env:"-" placeholder:"NAME" help:"With a file: name of the workflow."`
+	MaxCredits               *float64 `env:"-" placeholder:"CREDITS" help:"What the run may cost: it is interrupted before it costs more."`
 	labelFlags               `embed:""`
 	watchFlags               `embed:""`
 }
@@ -64,6 +66,10 @@ func (c *Start) Run(w screen.Console) error {
 	}
 	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKey); err != nil {
 		return err
+	}
+	in.MaxCredits = c.MaxCredits
+	if len(c.Vary) > 0 && c.MaxCredits != nil {
+		return errors.New("--max-credits is for one run, not with --vary")
 	}
 	if len(c.Vary) > 0 {
 		return c.sweep(s, g, in)

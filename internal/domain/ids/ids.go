@@ -50,6 +50,7 @@ func (s Session) Proper() bool { return strings.HasPrefix(string(s), "sess_") }
 // Names of things that nobody looks up by mistake.
 func NewEntry() string   { return made("le_") } // of a ledger
 func NewOrder() string   { return made("ord_") }
+func NewBudget() string  { return made("bud_") }
 func NewFile() string    { return made("file_") }
 func NewUpload() string  { return made("up_") }
 func NewGuest() string   { return made("guest_") }

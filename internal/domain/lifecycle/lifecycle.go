@@ -91,6 +91,7 @@ const (
 
 	WorkerLost       ErrorCode = "worker_lost"
 	PlanTimeLimit    ErrorCode = "plan_time_limit"
+	BudgetExhausted  ErrorCode = "budget_exhausted"
 	CreditsExhausted ErrorCode = "credits_exhausted"
 	Silent           ErrorCode = "silent" // a reported run of which nothing is heard
 	Internal         ErrorCode = "internal"
@@ -99,7 +100,7 @@ const (
 // Ends is the state in which a run ends for this reason.
 func (c ErrorCode) Ends() Status {
 	switch c {
-	case WorkerLost, PlanTimeLimit, CreditsExhausted, Silent, Internal:
+	case WorkerLost, PlanTimeLimit, BudgetExhausted, CreditsExhausted, Silent, Internal:
 		return Interrupted
 	}
 	return Failed

@@ -245,6 +245,8 @@ func (e *export) everything() {
 	paged(e, "connections", connections.MaxConnections+1, func(*connections.Connection) ([]connections.Connection, error) {
 		return a.Connections.Connections(x.Context(), x.Caller)
 	}, func(c connections.Connection) error { e.item(connectionsapi.ConnectionOut(c)); return nil })
+	paged(e, "budgets", billing.MaxBudgets+1, func(*billing.Budget) ([]billing.Budget, error) { return a.Billing.Budgets(x.Context(), x.Caller) },
+		func(b billing.Budget) error { e.item(billingapi.BudgetOut(b, a.Now())); return nil })
 	paged(e, "webhooks", webhooks.Most+1, func(*webhooks.Webhook) ([]webhooks.Webhook, error) { return a.Webhooks.List(x.Context(), x.Caller) },
 		func(w webhooks.Webhook) error { e.item(webhooksapi.WebhookOut(w)); return nil })
 	paged(e, "schedules", exportPage, func(last *schedules.Schedule) ([]schedules.Schedule, error) {

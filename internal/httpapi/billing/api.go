@@ -2,6 +2,8 @@
 package billing
 
 import (
+	"time"
+
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/workflows"
@@ -13,4 +15,5 @@ type API struct {
 	Workflows *workflows.Service
 	AI        *ai.Service
 	Pages     Pages // nil without the sandbox
+	Now       func() time.Time
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/tags"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
@@ -114,6 +116,9 @@ func (a *API) DashboardUsage(x *kernel.Exchange) (kernel.Answer, error) {
 		})
 	}
 	out.TotalCredits = total.Float()
+	if out.Groups, err = a.groups(x, series); err != nil {
+		return kernel.Answer{}, err
+	}
 	return kernel.OK(out)
 }
 
@@ -149,6 +154,12 @@ func (a *API) EstimateCost(x *kernel.Exchange) (kernel.Answer, error) {
 	if in.ResourceProfile != nil {
 		q.Profile = string(*in.ResourceProfile)
 	}
+	if q.Tags = kernel.Listed(in.Tags); q.Tags != nil {
+		var wrong []fault.Detail
+		if q.Tags, wrong = tags.Checked(q.Tags); len(wrong) > 0 {
+			return kernel.Answer{}, fault.Problems(wrong, "%s %s", wrong[0].Path, wrong[0].Message)
+		}
+	}
 	if in.WorkflowID != nil {
 		q.Workflow = ids.Workflow(*in.WorkflowID)
 		if _, err := a.Workflows.Workflow(x.Context(), x.Caller, q.Workflow); err != nil {
@@ -167,7 +178,7 @@ func estimateOut(e billing.Estimate) api.Estimate {
 			MaxVcpu: kernel.NumberOrNull(e.Terms.MaxVCPU), MaxRAMGb: kernel.NumberOrNull(e.Terms.MaxRAMGB), MaxRunSeconds: kernel.NumberOrNull(int(e.Terms.MaxRunSeconds)),
 			StorageGb: kernel.NumberOrNull(int(e.Terms.StorageBytes / credits.GB)),
 		},
-		AffordableSeconds: e.Lasts,
+		AffordableSeconds: e.Lasts, Warnings: append([]string{}, e.Warnings...),
 	}
 	if e.Typical != nil {
 		out.Typical = &api.TypicalRun{P50Seconds: float64(e.Typical.P50Seconds), P90Seconds: float64(e.Typical.P90Seconds), Credits: e.Costs.Float()}

@@ -89,7 +89,12 @@ func Required(field, value string) error {
 	if value != "" {
 		return nil
 	}
-	d := fault.Detail{Path: field, Message: "is missing"}
+	return Wrong(field, "is missing")
+}
+
+// Wrong is what is wrong with one field.
+func Wrong(field, message string) error {
+	d := fault.Detail{Path: field, Message: message}
 	return fault.Problems([]fault.Detail{d}, "%s", Sentence(d))
 }
 

@@ -166,6 +166,11 @@ func (a *API) StartRun(x *kernel.Exchange) (kernel.Answer, error) {
 	if n.Parameters, err = parametersOf(in.Parameters); err != nil {
 		return kernel.Answer{}, err
 	}
+	if in.MaxCredits != nil {
+		if n.MaxCredits, err = credits.FromFloat(*in.MaxCredits); err != nil || n.MaxCredits <= 0 {
+			return kernel.Answer{}, kernel.Wrong("maxCredits", "must be more than 0, with at most 6 decimals")
+		}
+	}
 	r, err := a.Runs.Submit(x.Context(), x.Caller, n)
 	return started(r), err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 	_ "time/tzdata"
 
+	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -309,6 +310,21 @@ func TestAScheduleThatCannotStartIsPausedAndSaysWhy(t *testing.T) {
 		b.clock.Pass(5 * time.Minute)
 		b.round()
 		if got := b.look(poor.ID).Paused; got == nil || got.Code != "insufficient_credits" {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestASpentBudgetPausesASchedule(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		s := b.make(b.owner, "*/5 * * * *")
+		limit := billing.Budget{Scope: billing.UserBudget, Subject: string(b.owner.User), Limit: 1, Hard: true}
+		if err := b.db.SetBudgets(t.Context(), b.owner.Team, []billing.Budget{limit}, b.clock.Now()); err != nil {
+			t.Fatal(err)
+		}
+		b.clock.Pass(5 * time.Minute)
+		b.round()
+		if got := b.look(s.ID).Paused; got == nil || got.Code != "budget_exhausted" || !strings.Contains(got.Message, "the budget of ada") {
 			t.Errorf("%+v", got)
 		}
 	})

@@ -1040,6 +1040,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/billing/budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List budgets
+         * @description Gives what the team, people and tags may spend in a month, what they have spent, and what it will come to.
+         */
+        get: operations["listBudgets"];
+        /**
+         * Set budgets
+         * @description Replaces the team's budgets. A hard one refuses runs (402 `budget_exhausted`) and interrupts those that would go beyond it; schedules whose runs are refused are paused.
+         */
+        put: operations["setBudgets"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/billing/estimate": {
         parameters: {
             query?: never;
@@ -3828,6 +3852,8 @@ export interface components {
             /** @description Why it is run, or what came of it. */
             note?: string | null;
             tags?: components["schemas"]["Tags"];
+            /** @description What the run may cost. It is interrupted with `budget_exhausted` before it costs more. */
+            maxCredits?: number | null;
         };
         /** @description What is absent stays as it is; an empty name or note, or no tags, removes what was there. */
         RunEdit: {
@@ -4158,7 +4184,7 @@ export interface components {
             progressPercent: number;
             compute: components["schemas"]["Compute"];
             startedBy: components["schemas"]["StartedBy"];
-            /** @description One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`. */
+            /** @description One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`. */
             errorCode: string | null;
             /** @description Names the node and the cause. */
             errorMessage: string | null;
@@ -4970,6 +4996,57 @@ export interface components {
             /** @description Exactly `days` points, today last, days without use included. */
             series: components["schemas"]["UsageDay"][];
             ai: components["schemas"]["AIUsage"];
+            /** @description With `by`, the costliest first within each kind. A run with two tags counts for both. */
+            groups?: components["schemas"]["UsageGroup"][];
+        };
+        UsageGroup: {
+            /** @enum {string} */
+            by: "tag" | "workflow" | "user";
+            /** @description The tag, or the id of the workflow, person or guest. Null for runs without a tag and for all beyond the first 50. */
+            key: string | null;
+            name: string;
+            credits: number;
+            runs: number;
+            /** @description Credits on each of the days. */
+            series: number[];
+        };
+        /** @description Percents at which owners and admins are told. Default 50, 80 and 100. */
+        Alerts: number[];
+        /** @enum {string} */
+        BudgetScope: "team" | "user" | "tag";
+        SetBudgets: {
+            budgets: components["schemas"]["NewBudget"][];
+        };
+        NewBudget: {
+            scope: components["schemas"]["BudgetScope"];
+            /** @description Id of a person or a tag; none for the team. */
+            subject?: string | null;
+            /** @description The only month it is for, where it takes the place of one for every month. None is every month. */
+            month?: string | null;
+            /** @description Credits in a calendar month in UTC. */
+            limit: number;
+            alertAt?: components["schemas"]["Alerts"];
+            /** @description Nothing goes beyond it. Default false. */
+            hard?: boolean | null;
+        };
+        Budget: {
+            scope: components["schemas"]["BudgetScope"];
+            subject: string | null;
+            /** @description Of the person. */
+            name: string | null;
+            month: string | null;
+            limit: number;
+            alertAt: number[];
+            hard: boolean;
+            /** @description In this month. */
+            spent: number;
+            /** @description For runs that have not ended. */
+            held: number;
+            remaining: number;
+            /** @description Spent at the end of the month, if it goes on as since its beginning. */
+            forecast: number;
+            /** @description Counts in this month. */
+            active: boolean;
         };
         UsageDay: {
             date: components["schemas"]["Day"];
@@ -5002,6 +5079,7 @@ export interface components {
             compute?: components["schemas"]["ComputeSize"] | null;
             /** @description Adds what its runs usually take. */
             workflowId?: string | null;
+            tags?: components["schemas"]["Tags"];
         };
         Estimate: {
             allowed: boolean;
@@ -5019,6 +5097,8 @@ export interface components {
             affordableSeconds: number;
             /** @description Null without a workflowId or without earlier runs. */
             typical: components["schemas"]["TypicalRun"] | null;
+            /** @description Which budgets a typical run would pass. */
+            warnings: string[];
         };
         /** @description Null means no cap. */
         PlanCaps: {
@@ -5548,6 +5628,7 @@ export interface components {
             audit: components["schemas"]["AuditEntry"][];
             /** @description Without their credentials. */
             connections: components["schemas"]["Connection"][];
+            budgets: components["schemas"]["Budget"][];
             /** @description Without their secrets. */
             webhooks: components["schemas"]["Webhook"][];
             schedules: components["schemas"]["Schedule"][];
@@ -8664,6 +8745,8 @@ export interface operations {
             query?: {
                 /** @description How many days. */
                 days?: 7 | 30 | 90 | 180;
+                /** @description Adds `groups`: what runs cost by `tag`, `workflow` or `user`, several separated by commas. */
+                by?: string;
             };
             header?: {
                 /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
@@ -8690,6 +8773,94 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listBudgets: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Budget"][];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    setBudgets: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "budgets": [
+                 *         {
+                 *           "scope": "team",
+                 *           "limit": 400,
+                 *           "hard": true
+                 *         },
+                 *         {
+                 *           "scope": "tag",
+                 *           "subject": "pilot",
+                 *           "limit": 50,
+                 *           "alertAt": [
+                 *             80
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["SetBudgets"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Budget"][];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

@@ -14,7 +14,9 @@ import { Notice } from "../ui/Notice.tsx";
 import { Pill } from "../ui/Pill.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Balance } from "./Balance.tsx";
+import { Budgets } from "./Budgets.tsx";
 import { Chart } from "./Chart.tsx";
+import { Costs } from "./Costs.tsx";
 import { runway } from "./model.ts";
 import { creditsQuery, type Days, invoicesQuery, packagesQuery, startTopUp, usageQuery } from "./queries.ts";
 import { Usage } from "./Usage.tsx";
@@ -36,6 +38,8 @@ export function BillingPage() {
         </Answer>
       </div>
       <Daily />
+      <Costs />
+      <Budgets />
       <Section title="Add credits" intro="Top-up credits don't expire. You pay on the payment provider's page.">
         {whyNot ? <Notice>{whyNot}</Notice> : <Packages />}
       </Section>

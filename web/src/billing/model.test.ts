@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { csv, nice, runway } from "./model.ts";
+import { csv, groupsCsv, nice, outlook, readAlerts, runway, same } from "./model.ts";
 
 const credits = (remaining: number, topUpCredits: number) => ({
   monthlyCredits: 500,
@@ -62,4 +62,45 @@ test("a spreadsheet runs nothing of what a workflow is called", () => {
 
 test("charts end at round numbers", () => {
   expect([0, 0.3, 7, 12, 260, 1000].map(nice)).toEqual([1, 0.5, 10, 20, 500, 1000]);
+});
+
+const budget = {
+  scope: "tag" as const,
+  subject: "pilot",
+  name: null,
+  month: null,
+  limit: 100,
+  alertAt: [50],
+  hard: false,
+  spent: 10,
+  held: 0,
+  remaining: 90,
+  forecast: 30,
+  active: true,
+};
+
+test("a budget is fine, short or spent", () => {
+  expect(outlook(budget)).toBe("fine");
+  expect(outlook({ ...budget, forecast: 101 })).toBe("short");
+  expect(outlook({ ...budget, remaining: 0 })).toBe("spent");
+});
+
+test("budgets are told apart by what they are of and their month", () => {
+  expect(same(budget, { scope: "tag", subject: "pilot", month: null })).toBe(true);
+  expect(same(budget, { scope: "tag", subject: "pilot", month: "2026-11" })).toBe(false);
+  expect(same(budget, { scope: "user", subject: "pilot", month: null })).toBe(false);
+});
+
+test("percents are read, or are none", () => {
+  expect(readAlerts("50, 80;100")).toEqual([50, 80, 100]);
+  expect(readAlerts("")).toEqual([]);
+  for (const text of ["0", "101", "1.5", "x", "1 2 3 4 5 6 7 8 9 10 11"]) expect(readAlerts(text)).toBeNull();
+});
+
+test("costs of groups are a table without formulas", () => {
+  const day = { date: "2026-11-01", credits: 2, runs: 1, compute: 2, storage: 0 };
+  const group = { by: "tag" as const, key: "a", name: "=1+1", credits: 2, runs: 1, series: [2, 0] };
+  expect(groupsCsv([day, { ...day, date: "2026-11-02" }], [group])).toBe(
+    "date,by,key,name,credits\r\n2026-11-01,tag,a,'=1+1,2",
+  );
 });

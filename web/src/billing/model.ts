@@ -1,6 +1,6 @@
 // Sums and forecasts of the billing page, without a browser.
 import type { Schemas } from "../api/client.ts";
-import type { UsageEvent } from "./queries.ts";
+import type { Budget, UsageEvent, UsageGroup } from "./queries.ts";
 
 type Credits = Schemas["Credits"];
 type UsageDay = Schemas["UsageDay"];
@@ -59,7 +59,53 @@ export function csv(events: UsageEvent[]): string {
     event.workflowId ?? "",
     event.actor?.name ?? "",
   ]);
-  return [head, ...lines].map((line) => line.map(cell).join(",")).join("\r\n");
+  return table([head, ...lines]);
+}
+
+/** groupsCsv has a line for each day on which something of a group was spent. */
+export function groupsCsv(series: UsageDay[], groups: UsageGroup[]): string {
+  const lines = groups.flatMap((group) =>
+    group.series.flatMap((spent, index) =>
+      spent === 0 ? [] : [[series[index]?.date ?? "", group.by, group.key ?? "", group.name, String(spent)]],
+    ),
+  );
+  return table([["date", "by", "key", "name", "credits"], ...lines]);
+}
+
+function table(lines: string[][]): string {
+  return lines.map((line) => line.map(cell).join(",")).join("\r\n");
+}
+
+export type BudgetKey = Pick<Budget, "scope" | "subject" | "month">;
+
+/** same tells whether two name the same budget. */
+export function same(a: BudgetKey, b: BudgetKey): boolean {
+  return a.scope === b.scope && (a.subject ?? "") === (b.subject ?? "") && (a.month ?? "") === (b.month ?? "");
+}
+
+/** outlook is how a budget stands: spent, on its way to be, or fine. */
+export function outlook(budget: Budget): "spent" | "short" | "fine" {
+  if (budget.remaining <= 0) return "spent";
+  return budget.forecast > budget.limit ? "short" : "fine";
+}
+
+/** asSet is a budget as it was set, without what is counted. */
+export function asSet({ scope, subject, month, limit, alertAt, hard }: Budget): Schemas["NewBudget"] {
+  return { scope, subject, month, limit, alertAt, hard };
+}
+
+/** readAlerts reads percents; null: they are none. */
+export function readAlerts(text: string): number[] | null {
+  const list = text
+    .split(/[\s,;]+/)
+    .filter(Boolean)
+    .map(Number);
+  return list.length <= 10 && list.every((each) => Number.isInteger(each) && each >= 1 && each <= 100) ? list : null;
+}
+
+export function budgetName(budget: Pick<Budget, "scope" | "subject" | "name">): string {
+  if (budget.scope === "team") return "The team";
+  return budget.scope === "tag" ? `Tag ${budget.subject}` : (budget.name ?? budget.subject ?? "");
 }
 
 /** A cell that a spreadsheet would take for a formula gets a quote before it. */

@@ -17,6 +17,26 @@ export const usageQuery = (days: Days) =>
     placeholderData: keepPreviousData,
   });
 
+export type Grouping = "tag" | "workflow" | "user";
+export type UsageGroup = Schemas["UsageGroup"];
+export type Budget = Schemas["Budget"];
+
+export const costsQuery = (days: Days, by: Grouping) =>
+  queryOptions({
+    queryKey: ["usage", "groups", days, by],
+    queryFn: () => ask(api.GET("/api/dashboard/usage", { params: { query: { days, by } } })),
+    placeholderData: keepPreviousData,
+  });
+
+export const budgetsQuery = queryOptions({
+  queryKey: ["budgets"],
+  queryFn: () => ask(api.GET("/api/billing/budgets")),
+});
+
+export function setBudgets(budgets: Schemas["NewBudget"][]) {
+  return ask(api.PUT("/api/billing/budgets", { body: { budgets } }));
+}
+
 export function pageOfUsage(limit: number, cursor?: string) {
   return askPage(api.GET("/api/billing/usage", { params: { query: { limit, ...(cursor && { cursor }) } } }));
 }

@@ -11,8 +11,12 @@ import { Notice } from "../ui/Notice.tsx";
 import { chosenSize, type Size, sizes } from "./sizes.ts";
 
 /** useEstimate is what a size costs; a guest may not ask. */
-export function useEstimate(workflowId: string | null, size: Size): UseQueryResult<Schemas["Estimate"]> {
-  const body = { ...chosenSize(size), ...(workflowId && { workflowId }) };
+export function useEstimate(
+  workflowId: string | null,
+  size: Size,
+  tags: string[] = [],
+): UseQueryResult<Schemas["Estimate"]> {
+  const body = { ...chosenSize(size), ...(workflowId && { workflowId }), ...(tags.length > 0 && { tags }) };
   return useQuery({
     queryKey: ["estimate", body],
     queryFn: () => bare(api.POST("/api/billing/estimate", { body })),
@@ -105,16 +109,25 @@ export function EstimateNote({ estimate }: { estimate: UseQueryResult<Schemas["E
   const hour = data.creditsPerHour;
   const runs = data.typical;
   return (
-    <dl className="grid grid-cols-2 gap-x-6 gap-y-2 rounded-lg bg-sunken px-4 py-3 text-sm sm:grid-cols-4">
-      <Item term="Price">{credits(hour)} credits an hour</Item>
-      <Item term="Typical cost">
-        {runs ? `≈ ${credits(runs.credits)} in ${duration(runs.p50Seconds * 1000)}` : "no earlier runs"}
-      </Item>
-      <Item term="Balance">{left === undefined ? "…" : `${credits(left)} credits`}</Item>
-      <Item term="Time limit">
-        {duration(Math.min(data.affordableSeconds, data.planCaps.maxRunSeconds ?? Number.POSITIVE_INFINITY) * 1000)}
-      </Item>
-    </dl>
+    <div className="space-y-2">
+      <dl className="grid grid-cols-2 gap-x-6 gap-y-2 rounded-lg bg-sunken px-4 py-3 text-sm sm:grid-cols-4">
+        <Item term="Price">{credits(hour)} credits an hour</Item>
+        <Item term="Typical cost">
+          {runs ? `≈ ${credits(runs.credits)} in ${duration(runs.p50Seconds * 1000)}` : "no earlier runs"}
+        </Item>
+        <Item term="Balance">{left === undefined ? "…" : `${credits(left)} credits`}</Item>
+        <Item term="Time limit">
+          {duration(Math.min(data.affordableSeconds, data.planCaps.maxRunSeconds ?? Number.POSITIVE_INFINITY) * 1000)}
+        </Item>
+      </dl>
+      {data.warnings.length > 0 && (
+        <Notice tone="warn" title="A budget may not suffice">
+          {data.warnings.map((warning) => (
+            <p key={warning}>{warning}</p>
+          ))}
+        </Notice>
+      )}
+    </div>
   );
 }
 

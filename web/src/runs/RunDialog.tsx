@@ -10,10 +10,12 @@ import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
+import { Field, Input } from "../ui/Field.tsx";
 import { Form } from "../ui/Form.tsx";
 import { plural } from "../ui/format.ts";
 import { Notice } from "../ui/Notice.tsx";
 import { readTags } from "../ui/readTags.ts";
+import { useSettled } from "../ui/useSettled.ts";
 import { type Definition, type Workflow, workflowQuery } from "../workflows/queries.ts";
 import { curl, millrace } from "./command.ts";
 import { EstimateNote, SizePicker, useEstimate } from "./Estimate.tsx";
@@ -99,19 +101,22 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
   );
   const [size, setSize] = useState<Size>(() => sizeOf(props.compute));
   const [label, setLabel] = useState(noLabel);
+  const [mostCredits, setMostCredits] = useState("");
   const [varying, setVarying] = useState<Record<string, string>>({});
   const [tried, setTried] = useState(false);
   const fields = fieldsOf(definition);
   const varied = readVaried(fields, varying);
   const sweeps = Object.keys(varying).length > 0;
   const filled = withoutVaried(fill(definition, texts, files), varying);
-  const estimate = useEstimate(guest ? null : workflowId, size);
+  const typed = readTags(useSettled(label.tags));
+  const estimate = useEstimate(guest ? null : workflowId, size, typed.error ? [] : typed.tags);
   const body: Schemas["StartRun"] = {
     workflowId,
     parameters: filled.parameters,
     inputs: filled.inputs,
     ...chosenSize(size),
     ...startLabel(label),
+    ...(mostCredits && !sweeps && { maxCredits: Number(mostCredits) }),
   };
   // One key for one request: pressing twice starts one run, other values another.
   const key = useRef({ text: "", header: once() });
@@ -204,6 +209,18 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
             <LabelFields label={label} onChange={setLabel} />
           </div>
         </details>
+      )}
+      {!guest && !sweeps && (
+        <Field label="At most this many credits" optional hint="The run is interrupted before it costs more.">
+          <Input
+            type="number"
+            min={0.000001}
+            step="any"
+            className="sm:w-48!"
+            value={mostCredits}
+            onChange={(event) => setMostCredits(event.target.value)}
+          />
+        </Field>
       )}
       {!guest && <EstimateNote estimate={estimate} />}
       {!guest && (

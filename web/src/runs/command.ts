@@ -22,7 +22,7 @@ export function curl(origin: string, run: StartRun): string {
 
 /** millrace is the command line, which is signed in already, and follows the run. */
 export function millrace(
-  { workflowId, parameters, inputs, compute, resourceProfile, name, note, tags }: StartRun,
+  { workflowId, parameters, inputs, compute, resourceProfile, name, note, tags, maxCredits }: StartRun,
   vary: Record<string, unknown[]> = {},
 ): string {
   const given = Object.entries(inputs ?? {}).flatMap(([name, list]) =>
@@ -43,5 +43,6 @@ export function millrace(
     ...(name ? [`--name ${quoted(name)}`] : []),
     ...(note ? [`--note ${quoted(note)}`] : []),
     ...(tags ?? []).map((tag) => `--tag ${quoted(tag)}`),
+    ...(maxCredits ? [`--max-credits ${maxCredits}`] : []),
   ]);
 }

@@ -80,6 +80,8 @@ const advice: Record<string, string> = {
   output_mismatch: "A file changed while it was stored. Retrying usually helps.",
   worker_lost: "The machine was lost. Retry: the workflow isn't at fault.",
   plan_time_limit: "The plan's time limit was reached. Choose a larger size, split the work, or change the plan.",
+  budget_exhausted:
+    "A budget, or the limit of the run, is spent. Raise it in Billing, then retry: completed steps are reused.",
   credits_exhausted: "The team has no credits left. Add credits, then retry: completed steps are reused.",
   internal: "An internal error. Retry, and quote the run ID if it happens again.",
 };

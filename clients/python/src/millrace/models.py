@@ -2175,6 +2175,88 @@ class UsageEvent(Model):
     created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
 
 
+class UsageGroup(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    by: Literal['tag', 'workflow', 'user']
+    key: str | None
+    """
+    The tag, or the id of the workflow, person or guest. Null for runs without a tag and for all beyond the first 50.
+    """
+    name: str
+    credits: float
+    runs: int
+    series: list[float]
+    """
+    Credits on each of the days.
+    """
+
+
+class Alert(RootModel[int]):
+    root: Annotated[int, Field(ge=1, le=100)]
+
+
+class NewBudget(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    scope: Literal['team', 'user', 'tag']
+    subject: Annotated[str | None, Field(max_length=200)] = None
+    """
+    Id of a person or a tag; none for the team.
+    """
+    month: Annotated[str | None, Field(pattern='^[0-9]{4}-(0[1-9]|1[0-2])$')] = None
+    """
+    The only month it is for, where it takes the place of one for every month. None is every month.
+    """
+    limit: Annotated[float, Field(gt=0.0, le=1000000000.0)]
+    """
+    Credits in a calendar month in UTC.
+    """
+    alert_at: Annotated[list[Alert] | None, Field(alias='alertAt', max_length=10)] = None
+    """
+    Percents at which owners and admins are told. Default 50, 80 and 100.
+    """
+    hard: bool | None = None
+    """
+    Nothing goes beyond it. Default false.
+    """
+
+
+class Budget(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    scope: Literal['team', 'user', 'tag']
+    subject: str | None
+    name: str | None
+    """
+    Of the person.
+    """
+    month: str | None
+    limit: float
+    alert_at: Annotated[list[int], Field(alias='alertAt')]
+    hard: bool
+    spent: float
+    """
+    In this month.
+    """
+    held: float
+    """
+    For runs that have not ended.
+    """
+    remaining: float
+    forecast: float
+    """
+    Spent at the end of the month, if it goes on as since its beginning.
+    """
+    active: bool
+    """
+    Counts in this month.
+    """
+
+
 class UsageDay(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -2221,6 +2303,10 @@ class EstimateRequest(Model):
     workflow_id: Annotated[str | None, Field(alias='workflowId', min_length=1)] = None
     """
     Adds what its runs usually take.
+    """
+    tags: Annotated[list[Tag] | None, Field(max_length=20)] = None
+    """
+    Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
     """
 
 
@@ -3087,6 +3173,10 @@ class StartRun(Model):
     """
     Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
     """
+    max_credits: Annotated[float | None, Field(alias='maxCredits', gt=0.0)] = None
+    """
+    What the run may cost. It is interrupted with `budget_exhausted` before it costs more.
+    """
 
 
 class RetryPreview(Model):
@@ -3242,7 +3332,7 @@ class RunRow(Model):
     started_by: Annotated[StartedBy, Field(alias='startedBy')]
     error_code: Annotated[str | None, Field(alias='errorCode')]
     """
-    One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `credits_exhausted`, `silent`, `internal`.
+    One of `node_failed`, `oom`, `node_timeout`, `image_unavailable`, `source_unavailable`, `input_missing`, `output_missing`, `output_mismatch`, `disk_full`, `environment_failed`, `worker_lost`, `plan_time_limit`, `budget_exhausted`, `credits_exhausted`, `silent`, `internal`.
     """
     error_message: Annotated[str | None, Field(alias='errorMessage')]
     """
@@ -3599,6 +3689,13 @@ class Credits(Model):
     storage: StorageUse
 
 
+class SetBudgets(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    budgets: Annotated[list[NewBudget], Field(max_length=100)]
+
+
 class AIUsage(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -3634,6 +3731,10 @@ class Estimate(Model):
     typical: TypicalRun | None
     """
     Null without a workflowId or without earlier runs.
+    """
+    warnings: list[str]
+    """
+    Which budgets a typical run would pass.
     """
 
 
@@ -3946,6 +4047,10 @@ class DashboardUsage(Model):
     Exactly `days` points, today last, days without use included.
     """
     ai: AIUsage
+    groups: list[UsageGroup] | None = None
+    """
+    With `by`, the costliest first within each kind. A run with two tags counts for both.
+    """
 
 
 class Methodology(Model):
@@ -4127,6 +4232,7 @@ class TeamExport(Model):
     """
     Without their credentials.
     """
+    budgets: list[Budget]
     webhooks: list[Webhook]
     """
     Without their secrets.
