@@ -103,6 +103,8 @@ GET /api/workflows/{id}/source
 POST /api/workflows/{id}/revisions/{n}/restore
 POST /api/workflows/{id}/revisions/{n}/confirm
 GET PUT /api/billing/budgets
+GET PUT /api/notifications
+GET PUT /api/me/notifications
 GET POST /api/webhooks
 PATCH DELETE /api/webhooks/{id}
 POST /api/webhooks/{id}/test

@@ -278,6 +278,33 @@ func (e NodeStatus) Valid() bool {
 	}
 }
 
+// Defines values for NotificationTopic.
+const (
+	NotificationTopicAllRuns     NotificationTopic = "allRuns"
+	NotificationTopicBudgets     NotificationTopic = "budgets"
+	NotificationTopicInvitations NotificationTopic = "invitations"
+	NotificationTopicOwnRuns     NotificationTopic = "ownRuns"
+	NotificationTopicSchedules   NotificationTopic = "schedules"
+)
+
+// Valid indicates whether the value is a known member of the NotificationTopic enum.
+func (e NotificationTopic) Valid() bool {
+	switch e {
+	case NotificationTopicAllRuns:
+		return true
+	case NotificationTopicBudgets:
+		return true
+	case NotificationTopicInvitations:
+		return true
+	case NotificationTopicOwnRuns:
+		return true
+	case NotificationTopicSchedules:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for OAuthTokenRequestGrantType.
 const (
 	OAuthTokenRequestGrantTypeAuthorizationCode                     OAuthTokenRequestGrantType = "authorization_code"
@@ -1692,6 +1719,12 @@ type Health struct {
 	Status string `json:"status"`
 }
 
+// Inbox defines model for Inbox.
+type Inbox struct {
+	Notifications []Notification `json:"notifications"`
+	Unread        int            `json:"unread"`
+}
+
 // Input Files given at start.
 type Input = json.RawMessage
 
@@ -1875,6 +1908,12 @@ type LogMark struct {
 	At     Time   `json:"at"`
 	Offset int64  `json:"offset"`
 	Stream string `json:"stream"`
+}
+
+// MarkRead defines model for MarkRead.
+type MarkRead struct {
+	All *bool            `json:"all,omitempty"`
+	Ids *NotificationIDs `json:"ids,omitempty"`
 }
 
 // Me Who is asking, and in which team.
@@ -2207,6 +2246,40 @@ type NotReadyAnswer struct {
 	RequestID string    `json:"requestId"`
 	Success   bool      `json:"success"`
 }
+
+// Notification defines model for Notification.
+type Notification struct {
+	CreatedAt Time   `json:"createdAt"`
+	ID        string `json:"id"`
+
+	// Path The page of the app that shows it.
+	Path   string            `json:"path"`
+	ReadAt *Time             `json:"readAt"`
+	Text   string            `json:"text"`
+	Title  string            `json:"title"`
+	Topic  NotificationTopic `json:"topic"`
+
+	// Type Such as `run.failed`, `budget.alert`, `schedule.paused`, `invitation.received`.
+	Type string `json:"type"`
+}
+
+// NotificationChoice defines model for NotificationChoice.
+type NotificationChoice struct {
+	App   bool              `json:"app"`
+	Mail  bool              `json:"mail"`
+	Topic NotificationTopic `json:"topic"`
+}
+
+// NotificationChoices defines model for NotificationChoices.
+type NotificationChoices struct {
+	Topics []NotificationChoice `json:"topics"`
+}
+
+// NotificationIDs defines model for NotificationIDs.
+type NotificationIDs = []string
+
+// NotificationTopic defines model for NotificationTopic.
+type NotificationTopic string
 
 // OAuthFailure A failure as RFC 6749 words it.
 type OAuthFailure struct {
@@ -3661,9 +3734,12 @@ type TeamExport struct {
 	Invites     []CollabInvite   `json:"invites"`
 	Invoices    []Invoice        `json:"invoices"`
 	Members     []Member         `json:"members"`
-	ResultLinks []ResultLink     `json:"resultLinks"`
-	Runs        []ExportedRun    `json:"runs"`
-	Schedules   []Schedule       `json:"schedules"`
+
+	// Notifications Those of whoever exports; other people have their own.
+	Notifications []Notification `json:"notifications"`
+	ResultLinks   []ResultLink   `json:"resultLinks"`
+	Runs          []ExportedRun  `json:"runs"`
+	Schedules     []Schedule     `json:"schedules"`
 
 	// Secrets Without their values.
 	Secrets []Secret     `json:"secrets"`
@@ -3786,6 +3862,11 @@ type TypicalRun struct {
 	Credits    float64 `json:"credits"`
 	P50Seconds float64 `json:"p50Seconds"`
 	P90Seconds float64 `json:"p90Seconds"`
+}
+
+// UnreadCount defines model for UnreadCount.
+type UnreadCount struct {
+	Unread int `json:"unread"`
 }
 
 // UploadAborted defines model for UploadAborted.
@@ -4402,6 +4483,18 @@ type GetMeParams struct {
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
 
+// GetNotificationChoicesParams defines parameters for GetNotificationChoices.
+type GetNotificationChoicesParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// SetNotificationChoicesParams defines parameters for SetNotificationChoices.
+type SetNotificationChoicesParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // NextflowCreateJSONBody defines parameters for NextflowCreate.
 type NextflowCreateJSONBody map[string]interface{}
 
@@ -4476,6 +4569,27 @@ type NextflowWorkspacesParams struct {
 
 // NextflowWorkflowParams defines parameters for NextflowWorkflow.
 type NextflowWorkflowParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ListNotificationsParams defines parameters for ListNotifications.
+type ListNotificationsParams struct {
+	// Unread Only what is unread.
+	Unread *bool `form:"unread,omitempty" json:"unread,omitempty"`
+
+	// Limit How many to give.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where to read on: `page.nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// MarkNotificationsParams defines parameters for MarkNotifications.
+type MarkNotificationsParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
@@ -5243,6 +5357,9 @@ type CompleteUploadJSONRequestBody = FinishUpload
 // SignPartsJSONRequestBody defines body for SignParts for application/json ContentType.
 type SignPartsJSONRequestBody = PartNumbers
 
+// SetNotificationChoicesJSONRequestBody defines body for SetNotificationChoices for application/json ContentType.
+type SetNotificationChoicesJSONRequestBody = NotificationChoices
+
 // NextflowCreateJSONRequestBody defines body for NextflowCreate for application/json ContentType.
 type NextflowCreateJSONRequestBody NextflowCreateJSONBody
 
@@ -5257,6 +5374,9 @@ type NextflowHeartbeatJSONRequestBody NextflowHeartbeatJSONBody
 
 // NextflowProgressJSONRequestBody defines body for NextflowProgress for application/json ContentType.
 type NextflowProgressJSONRequestBody NextflowProgressJSONBody
+
+// MarkNotificationsJSONRequestBody defines body for MarkNotifications for application/json ContentType.
+type MarkNotificationsJSONRequestBody = MarkRead
 
 // ReportRunJSONRequestBody defines body for ReportRun for application/json ContentType.
 type ReportRunJSONRequestBody = NewReportedRun

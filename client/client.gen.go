@@ -588,6 +588,31 @@ type ClientInterface interface {
 	// Corresponds with GET /api/me (the `GetMe` operationId).
 	GetMe(ctx context.Context, params *GetMeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetNotificationChoices What one wants to know of
+	//
+	// Gives for each topic whether the caller is told in the app and by mail.
+	//
+	// Corresponds with GET /api/me/notifications (the `GetNotificationChoices` operationId).
+	GetNotificationChoices(ctx context.Context, params *GetNotificationChoicesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetNotificationChoicesWithBody Choose what one wants to know of
+	//
+	// Changes the topics that are named. An invitation is always a mail of its own.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/me/notifications (the `SetNotificationChoices` operationId).
+	SetNotificationChoicesWithBody(ctx context.Context, params *SetNotificationChoicesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetNotificationChoices Choose what one wants to know of
+	//
+	// Changes the topics that are named. An invitation is always a mail of its own.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/me/notifications (the `SetNotificationChoices` operationId).
+	SetNotificationChoices(ctx context.Context, params *SetNotificationChoicesParams, body SetNotificationChoicesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// NextflowCreateWithBody Nextflow begins a run
 	//
 	// The routes under `/api/nextflow` are for Nextflow's own observer (`TOWER_API_ENDPOINT`). They take a token as `Bearer`, or as the password of the user `@token`. What they cannot read or do not know is dropped, because an answer that is no success would end the pipeline. The same session and run name is the same run.
@@ -698,6 +723,31 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/nextflow/workflow/{id} (the `NextflowWorkflow` operationId).
 	NextflowWorkflow(ctx context.Context, id string, params *NextflowWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListNotifications Read the inbox
+	//
+	// Lists what the caller was told of in this team, newest first, and how much of it is unread. Invitations are in the inbox of every team.
+	//
+	// Corresponds with GET /api/notifications (the `ListNotifications` operationId).
+	ListNotifications(ctx context.Context, params *ListNotificationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MarkNotificationsWithBody Mark as read
+	//
+	// Marks some notifications as read, or all.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/notifications (the `MarkNotifications` operationId).
+	MarkNotificationsWithBody(ctx context.Context, params *MarkNotificationsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MarkNotifications Mark as read
+	//
+	// Marks some notifications as read, or all.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/notifications (the `MarkNotifications` operationId).
+	MarkNotifications(ctx context.Context, params *MarkNotificationsParams, body MarkNotificationsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetOpenAPI Read this document
 	//
@@ -3011,6 +3061,61 @@ func (c *Client) GetMe(ctx context.Context, params *GetMeParams, reqEditors ...R
 	return c.Client.Do(req)
 }
 
+// GetNotificationChoices What one wants to know of
+//
+// Gives for each topic whether the caller is told in the app and by mail.
+//
+// Corresponds with GET /api/me/notifications (the `GetNotificationChoices` operationId).
+func (c *Client) GetNotificationChoices(ctx context.Context, params *GetNotificationChoicesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetNotificationChoicesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetNotificationChoicesWithBody Choose what one wants to know of
+//
+// Changes the topics that are named. An invitation is always a mail of its own.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/me/notifications (the `SetNotificationChoices` operationId).
+func (c *Client) SetNotificationChoicesWithBody(ctx context.Context, params *SetNotificationChoicesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetNotificationChoicesRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetNotificationChoices Choose what one wants to know of
+//
+// Changes the topics that are named. An invitation is always a mail of its own.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/me/notifications (the `SetNotificationChoices` operationId).
+func (c *Client) SetNotificationChoices(ctx context.Context, params *SetNotificationChoicesParams, body SetNotificationChoicesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetNotificationChoicesRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // NextflowCreateWithBody Nextflow begins a run
 //
 // The routes under `/api/nextflow` are for Nextflow's own observer (`TOWER_API_ENDPOINT`). They take a token as `Bearer`, or as the password of the user `@token`. What they cannot read or do not know is dropped, because an answer that is no success would end the pipeline. The same session and run name is the same run.
@@ -3242,6 +3347,61 @@ func (c *Client) NextflowWorkspaces(ctx context.Context, id string, params *Next
 // Corresponds with GET /api/nextflow/workflow/{id} (the `NextflowWorkflow` operationId).
 func (c *Client) NextflowWorkflow(ctx context.Context, id string, params *NextflowWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewNextflowWorkflowRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListNotifications Read the inbox
+//
+// Lists what the caller was told of in this team, newest first, and how much of it is unread. Invitations are in the inbox of every team.
+//
+// Corresponds with GET /api/notifications (the `ListNotifications` operationId).
+func (c *Client) ListNotifications(ctx context.Context, params *ListNotificationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListNotificationsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MarkNotificationsWithBody Mark as read
+//
+// Marks some notifications as read, or all.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/notifications (the `MarkNotifications` operationId).
+func (c *Client) MarkNotificationsWithBody(ctx context.Context, params *MarkNotificationsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMarkNotificationsRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MarkNotifications Mark as read
+//
+// Marks some notifications as read, or all.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/notifications (the `MarkNotifications` operationId).
+func (c *Client) MarkNotifications(ctx context.Context, params *MarkNotificationsParams, body MarkNotificationsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMarkNotificationsRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -8522,6 +8682,103 @@ func NewGetMeRequest(server string, params *GetMeParams) (*http.Request, error) 
 	return req, nil
 }
 
+// NewGetNotificationChoicesRequest constructs an http.Request for the GetNotificationChoices method
+func NewGetNotificationChoicesRequest(server string, params *GetNotificationChoicesParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/me/notifications")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewSetNotificationChoicesRequest calls the generic SetNotificationChoices builder with application/json body
+func NewSetNotificationChoicesRequest(server string, params *SetNotificationChoicesParams, body SetNotificationChoicesJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSetNotificationChoicesRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewSetNotificationChoicesRequestWithBody constructs an http.Request for the SetNotificationChoices method, with any body, and a specified content type
+func NewSetNotificationChoicesRequestWithBody(server string, params *SetNotificationChoicesParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/me/notifications")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewNextflowCreateRequest calls the generic NextflowCreate builder with application/json body
 func NewNextflowCreateRequest(server string, params *NextflowCreateParams, body NextflowCreateJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -9081,6 +9338,154 @@ func NewNextflowWorkflowRequest(server string, id string, params *NextflowWorkfl
 	if err != nil {
 		return nil, err
 	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewListNotificationsRequest constructs an http.Request for the ListNotifications method
+func NewListNotificationsRequest(server string, params *ListNotificationsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/notifications")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Unread != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "unread", *params.Unread, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewMarkNotificationsRequest calls the generic MarkNotifications builder with application/json body
+func NewMarkNotificationsRequest(server string, params *MarkNotificationsParams, body MarkNotificationsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewMarkNotificationsRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewMarkNotificationsRequestWithBody constructs an http.Request for the MarkNotifications method, with any body, and a specified content type
+func NewMarkNotificationsRequestWithBody(server string, params *MarkNotificationsParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/notifications")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
 
@@ -15615,6 +16020,33 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/me (the `GetMe` operationId).
 	GetMeWithResponse(ctx context.Context, params *GetMeParams, reqEditors ...RequestEditorFn) (*GetMeResponse, error)
 
+	// GetNotificationChoicesWithResponse What one wants to know of
+	//
+	// Gives for each topic whether the caller is told in the app and by mail.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/me/notifications (the `GetNotificationChoices` operationId).
+	GetNotificationChoicesWithResponse(ctx context.Context, params *GetNotificationChoicesParams, reqEditors ...RequestEditorFn) (*GetNotificationChoicesResponse, error)
+
+	// SetNotificationChoicesWithBodyWithResponse Choose what one wants to know of
+	//
+	// Changes the topics that are named. An invitation is always a mail of its own.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/me/notifications (the `SetNotificationChoices` operationId).
+	SetNotificationChoicesWithBodyWithResponse(ctx context.Context, params *SetNotificationChoicesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetNotificationChoicesResponse, error)
+
+	// SetNotificationChoicesWithResponse Choose what one wants to know of
+	//
+	// Changes the topics that are named. An invitation is always a mail of its own.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/me/notifications (the `SetNotificationChoices` operationId).
+	SetNotificationChoicesWithResponse(ctx context.Context, params *SetNotificationChoicesParams, body SetNotificationChoicesJSONRequestBody, reqEditors ...RequestEditorFn) (*SetNotificationChoicesResponse, error)
+
 	// NextflowCreateWithBodyWithResponse Nextflow begins a run
 	//
 	// The routes under `/api/nextflow` are for Nextflow's own observer (`TOWER_API_ENDPOINT`). They take a token as `Bearer`, or as the password of the user `@token`. What they cannot read or do not know is dropped, because an answer that is no success would end the pipeline. The same session and run name is the same run.
@@ -15731,6 +16163,33 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/nextflow/workflow/{id} (the `NextflowWorkflow` operationId).
 	NextflowWorkflowWithResponse(ctx context.Context, id string, params *NextflowWorkflowParams, reqEditors ...RequestEditorFn) (*NextflowWorkflowResponse, error)
+
+	// ListNotificationsWithResponse Read the inbox
+	//
+	// Lists what the caller was told of in this team, newest first, and how much of it is unread. Invitations are in the inbox of every team.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/notifications (the `ListNotifications` operationId).
+	ListNotificationsWithResponse(ctx context.Context, params *ListNotificationsParams, reqEditors ...RequestEditorFn) (*ListNotificationsResponse, error)
+
+	// MarkNotificationsWithBodyWithResponse Mark as read
+	//
+	// Marks some notifications as read, or all.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/notifications (the `MarkNotifications` operationId).
+	MarkNotificationsWithBodyWithResponse(ctx context.Context, params *MarkNotificationsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*MarkNotificationsResponse, error)
+
+	// MarkNotificationsWithResponse Mark as read
+	//
+	// Marks some notifications as read, or all.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/notifications (the `MarkNotifications` operationId).
+	MarkNotificationsWithResponse(ctx context.Context, params *MarkNotificationsParams, body MarkNotificationsJSONRequestBody, reqEditors ...RequestEditorFn) (*MarkNotificationsResponse, error)
 
 	// GetOpenAPIWithResponse Read this document
 	//
@@ -18298,6 +18757,62 @@ func (r GetMeResponse) StatusCode() int {
 	return 0
 }
 
+type GetNotificationChoicesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data NotificationChoices `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r GetNotificationChoicesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetNotificationChoicesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type SetNotificationChoicesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data NotificationChoices `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r SetNotificationChoicesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SetNotificationChoicesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type NextflowCreateResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -18476,6 +18991,65 @@ func (r NextflowWorkflowResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r NextflowWorkflowResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListNotificationsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Inbox `json:"data"`
+
+		// Page Where a paged list goes on.
+		Page Page `json:"page"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListNotificationsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListNotificationsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type MarkNotificationsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data UnreadCount `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r MarkNotificationsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r MarkNotificationsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -22334,6 +22908,51 @@ func (c *ClientWithResponses) GetMeWithResponse(ctx context.Context, params *Get
 	return ParseGetMeResponse(rsp)
 }
 
+// GetNotificationChoicesWithResponse What one wants to know of
+//
+// Gives for each topic whether the caller is told in the app and by mail.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/me/notifications (the `GetNotificationChoices` operationId).
+func (c *ClientWithResponses) GetNotificationChoicesWithResponse(ctx context.Context, params *GetNotificationChoicesParams, reqEditors ...RequestEditorFn) (*GetNotificationChoicesResponse, error) {
+	rsp, err := c.GetNotificationChoices(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetNotificationChoicesResponse(rsp)
+}
+
+// SetNotificationChoicesWithBodyWithResponse Choose what one wants to know of
+//
+// Changes the topics that are named. An invitation is always a mail of its own.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/me/notifications (the `SetNotificationChoices` operationId).
+func (c *ClientWithResponses) SetNotificationChoicesWithBodyWithResponse(ctx context.Context, params *SetNotificationChoicesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetNotificationChoicesResponse, error) {
+	rsp, err := c.SetNotificationChoicesWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetNotificationChoicesResponse(rsp)
+}
+
+// SetNotificationChoicesWithResponse Choose what one wants to know of
+//
+// Changes the topics that are named. An invitation is always a mail of its own.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/me/notifications (the `SetNotificationChoices` operationId).
+func (c *ClientWithResponses) SetNotificationChoicesWithResponse(ctx context.Context, params *SetNotificationChoicesParams, body SetNotificationChoicesJSONRequestBody, reqEditors ...RequestEditorFn) (*SetNotificationChoicesResponse, error) {
+	rsp, err := c.SetNotificationChoices(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetNotificationChoicesResponse(rsp)
+}
+
 // NextflowCreateWithBodyWithResponse Nextflow begins a run
 //
 // The routes under `/api/nextflow` are for Nextflow's own observer (`TOWER_API_ENDPOINT`). They take a token as `Bearer`, or as the password of the user `@token`. What they cannot read or do not know is dropped, because an answer that is no success would end the pipeline. The same session and run name is the same run.
@@ -22527,6 +23146,51 @@ func (c *ClientWithResponses) NextflowWorkflowWithResponse(ctx context.Context, 
 		return nil, err
 	}
 	return ParseNextflowWorkflowResponse(rsp)
+}
+
+// ListNotificationsWithResponse Read the inbox
+//
+// Lists what the caller was told of in this team, newest first, and how much of it is unread. Invitations are in the inbox of every team.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/notifications (the `ListNotifications` operationId).
+func (c *ClientWithResponses) ListNotificationsWithResponse(ctx context.Context, params *ListNotificationsParams, reqEditors ...RequestEditorFn) (*ListNotificationsResponse, error) {
+	rsp, err := c.ListNotifications(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListNotificationsResponse(rsp)
+}
+
+// MarkNotificationsWithBodyWithResponse Mark as read
+//
+// Marks some notifications as read, or all.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/notifications (the `MarkNotifications` operationId).
+func (c *ClientWithResponses) MarkNotificationsWithBodyWithResponse(ctx context.Context, params *MarkNotificationsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*MarkNotificationsResponse, error) {
+	rsp, err := c.MarkNotificationsWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMarkNotificationsResponse(rsp)
+}
+
+// MarkNotificationsWithResponse Mark as read
+//
+// Marks some notifications as read, or all.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/notifications (the `MarkNotifications` operationId).
+func (c *ClientWithResponses) MarkNotificationsWithResponse(ctx context.Context, params *MarkNotificationsParams, body MarkNotificationsJSONRequestBody, reqEditors ...RequestEditorFn) (*MarkNotificationsResponse, error) {
+	rsp, err := c.MarkNotifications(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMarkNotificationsResponse(rsp)
 }
 
 // GetOpenAPIWithResponse Read this document
@@ -26125,6 +26789,68 @@ func ParseGetMeResponse(rsp *http.Response) (*GetMeResponse, error) {
 	return response, nil
 }
 
+// ParseGetNotificationChoicesResponse parses an HTTP response from a GetNotificationChoicesWithResponse call
+func ParseGetNotificationChoicesResponse(rsp *http.Response) (*GetNotificationChoicesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetNotificationChoicesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data NotificationChoices `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSetNotificationChoicesResponse parses an HTTP response from a SetNotificationChoicesWithResponse call
+func ParseSetNotificationChoicesResponse(rsp *http.Response) (*SetNotificationChoicesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SetNotificationChoicesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data NotificationChoices `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseNextflowCreateResponse parses an HTTP response from a NextflowCreateWithResponse call
 func ParseNextflowCreateResponse(rsp *http.Response) (*NextflowCreateResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -26323,6 +27049,71 @@ func ParseNextflowWorkflowResponse(rsp *http.Response) (*NextflowWorkflowRespons
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest NextflowWorkflow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListNotificationsResponse parses an HTTP response from a ListNotificationsWithResponse call
+func ParseListNotificationsResponse(rsp *http.Response) (*ListNotificationsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListNotificationsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Inbox `json:"data"`
+
+			// Page Where a paged list goes on.
+			Page Page `json:"page"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseMarkNotificationsResponse parses an HTTP response from a MarkNotificationsWithResponse call
+func ParseMarkNotificationsResponse(rsp *http.Response) (*MarkNotificationsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &MarkNotificationsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data UnreadCount `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -59,6 +59,10 @@ func (h *application) newKeeper() *upkeep.Keeper {
 				return upkeep.Result{Done: len(ended), More: len(ended) > 0}, err
 			}},
 			{Name: "failed-folders-low-disk", Every: 10 * time.Second, Batch: h.dropFailed},
+			{Name: "notification-mails", Every: time.Minute, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+				n, more, err := h.mailer.SendDue(ctx, h.db.Fenced(fence))
+				return upkeep.Result{Done: n, More: more}, err
+			}},
 			{Name: "audit-log", Every: hourly, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
 				if h.keepAudit == 0 {
 					return upkeep.Result{}, nil

@@ -49,6 +49,7 @@ import (
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/identity/oidc"
 	"github.com/millrace/millrace/internal/mail"
+	"github.com/millrace/millrace/internal/notifications"
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/remote"
 	"github.com/millrace/millrace/internal/runs"
@@ -92,6 +93,7 @@ type application struct {
 	editor   *collab.Server
 	upkeep   *upkeep.Keeper
 	schedule *schedules.Runner
+	mailer   notifications.Mailer
 	hooks    *webhooks.Sender
 
 	environments *environments.Store
@@ -174,6 +176,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	})
 	h.checks = &sourcecheck.Service{Store: db, Repositories: &git.Hosts{Trees: h.sources.Trees, Open: db.OpenConnection}, Log: log, Now: time.Now}
 	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), log, time.Now)
+	h.mailer = notifications.Mailer{Base: origins[0], Sent: h.sender.SendSoon, Now: time.Now}
 	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: time.Now}
 	api := httpapi.New(httpapi.Options{
 		Away: store.IsUnavailable,
@@ -183,7 +186,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Account: h.account, Retention: h.retention, Providers: oidc.New(providers, db.Key("sign-in elsewhere"), time.Now),
 		AI: h.ai, Chat: chat, VisitorKey: db.Key("visitors"), AnalysisWait: time.Minute, Scratch: scratch,
 		Limiter: db, Answers: db, Memory: h.memory, Metrics: kernel.NewMetrics(h.metrics), Trace: h.traceRequest(), Now: time.Now,
-		Secrets: secrets.NewService(db, time.Now), Environments: environmentsroom.NewService(db), Audit: audit.NewService(db),
+		Secrets: secrets.NewService(db, time.Now), Environments: environmentsroom.NewService(db), Notifications: notifications.NewService(db, time.Now), Audit: audit.NewService(db),
 		Webhooks:    webhooks.NewService(db, db, h.hooks, s.FetchAllowPrivate, time.Now),
 		Schedules:   schedules.NewService(db, db, asked, time.Now),
 		Reported:    reported.NewService(db, h.feed, time.Now),

@@ -39,7 +39,7 @@ var floorOf = map[string]string{
 	"domain": "domain",
 
 	"workflows": "rooms", "runs": "rooms", "files": "rooms", "billing": "rooms",
-	"ai": "rooms", "sharing": "rooms", "identity": "rooms", "account": "rooms", "secrets": "rooms", "audit": "rooms", "connections": "rooms", "environments": "rooms",
+	"ai": "rooms", "sharing": "rooms", "identity": "rooms", "account": "rooms", "secrets": "rooms", "audit": "rooms", "connections": "rooms", "notifications": "rooms", "environments": "rooms",
 	"upkeep": "rooms",
 
 	"engine": "engine",
@@ -120,8 +120,8 @@ func TestImportsPointDown(t *testing.T) {
 var ofHTTP = map[string][]string{
 	"events": {}, "pages": {}, "help": {},
 	"kernel":  {"pages"},
-	"sharing": {"kernel", "runs"},                                                                                                                                           // shows the results of runs
-	"account": {"kernel", "ai", "audit", "billing", "connections", "environments", "files", "identity", "runs", "schedules", "secrets", "sharing", "webhooks", "workflows"}, // exports what every room has
+	"sharing": {"kernel", "runs"},                                                                                                                                                            // shows the results of runs
+	"account": {"kernel", "ai", "audit", "billing", "connections", "environments", "files", "identity", "notifications", "runs", "schedules", "secrets", "sharing", "webhooks", "workflows"}, // exports what every room has
 }
 
 // What is HTTP of one room stands on the kernel and knows no other room.

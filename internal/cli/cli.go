@@ -26,6 +26,7 @@ type Commands struct {
 	Credits         creditsCommand         `cmd:"" group:"client" help:"Show the team's credits, storage and analyses."`
 	Usage           usageCommand           `cmd:"" group:"client" help:"Show what runs cost, by workflow, person or tag."`
 	Budgets         budgetsCommand         `cmd:"" aliases:"budget" group:"client" help:"What the team, people and tags may spend in a month: list, set, remove."`
+	Notifications   notificationsCommand   `cmd:"" group:"client" help:"Show what you were told of in the team."`
 	Invite          inviteCommand          `cmd:"" group:"client" help:"Invite people: member (into the team), link (to one workflow), list, revoke."`
 	Secrets         secretsCommand         `cmd:"" aliases:"secret" group:"client" help:"Values that commands get and nobody reads: list, set, delete."`
 	Connections     connectionsCommand     `cmd:"" aliases:"connection" group:"client" help:"Data elsewhere: list, add, test, browse, delete."`

@@ -222,6 +222,10 @@ var routeRows = map[string]rights{
 	"POST /api/service-accounts/{id}/tokens/{tokenId}/rotate": admins(201).with(`{}`).elsewhere(404),
 	"POST /auth/api-tokens/{id}/rotate":                       everybody(404).with(`{}`).elsewhere(404), // somebody else's; one's own: TestARotatedTokenOverlapsTheOldOne
 
+	"GET /api/notifications":                               everybody(200),
+	"PUT /api/notifications":                               everybody(200).with(`{"all":true}`),
+	"GET /api/me/notifications":                            everybody(200),
+	"PUT /api/me/notifications":                            everybody(200).with(`{"topics":[{"topic":"allRuns","app":true,"mail":false}]}`),
 	"GET /api/billing/budgets":                             everybody(200),
 	"PUT /api/billing/budgets":                             admins(200).with(`{"budgets":[{"scope":"team","limit":400}]}`),
 	"GET /api/webhooks":                                    admins(200),

@@ -34,6 +34,9 @@ func TestAnExportHoldsEverythingOfTheTeamAndNothingElse(t *testing.T) {
 		bob := h.signUp("Bob")
 		h.join(bob, ada, access.Admin)
 		h.upload(eve, "foreign.csv", "text/csv", "theirs")
+		for _, who := range []someone{ada, bob} { // each has notifications of their own
+			h.call("PUT", "/api/me/notifications", `{"topics":[{"topic":"allRuns","app":true,"mail":false}]}`, bearer(who.token)).want(200)
+		}
 		wf := h.runnable(ada)
 		run := h.start(ada, `{"workflowId":"`+wf+`"}`)
 		h.await(ada, run)
@@ -42,7 +45,7 @@ func TestAnExportHoldsEverythingOfTheTeamAndNothingElse(t *testing.T) {
 		h.call("POST", "/api/team/invite", `{"email":"carol@example.org","role":"member"}`, bearer(ada.token)).want(201)
 
 		d := h.export(ada)
-		for name, want := range map[string]int{"members": 2, "invitations": 1, "workflows": 1, "runs": 1, "files": 2, "invoices": 0, "analyses": 0, "invites": 1} {
+		for name, want := range map[string]int{"members": 2, "invitations": 1, "workflows": 1, "runs": 1, "files": 2, "notifications": 1, "invoices": 0, "analyses": 0, "invites": 1} {
 			if got := len(d[name].([]any)); got != want {
 				t.Errorf("%d %s, want %d", got, name, want)
 			}

@@ -36,7 +36,7 @@ var actions = map[string]string{
 	"POST /auth/api-tokens":                                   "token.created", "POST /auth/api-tokens/{id}/rotate": "token.rotated", "DELETE /auth/api-tokens": "token.revoked",
 
 	"POST /api/billing/topup": "topup.started", "POST /api/billing/checkout": "topup.started",
-	"PUT /api/billing/budgets": "budgets.set", "POST /webhooks/stripe": "payment.reported", "POST /checkout/{secret}": "payment.reported",
+	"PUT /api/me/notifications": "account.notifications_chosen", "PUT /api/billing/budgets": "budgets.set", "POST /webhooks/stripe": "payment.reported", "POST /checkout/{secret}": "payment.reported",
 
 	"POST /auth/sign-up": "account.created", "POST /sign-up": "account.created",
 	"POST /auth/sign-in": "session.started", "POST /sign-in": "session.started", "POST /sign-in/code": "session.started",

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/notifications"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/runs/crate"
@@ -72,7 +73,8 @@ type Options struct {
 	App         App
 	Metrics     *kernel.Metrics
 
-	Environments *environments.Service
+	Environments  *environments.Service
+	Notifications *notifications.Service
 
 	// Trace begins the span of a request, and returns what ends it; nil: nobody traces.
 	Trace func(r *http.Request, route string) (*http.Request, func(status int))

@@ -19,6 +19,7 @@ var notOnRecord = map[string]string{
 	"POST /api/runs/{id}/retry/preview":      "it only looks",
 	"POST /api/results":                      "it only looks",
 	"POST /api/collab/token":                 "a pass for an hour, of which nothing is stored",
+	"PUT /api/notifications":                 "what somebody has read is theirs to know",
 	"POST /auth/token":                       "a token of five minutes, of which nothing is stored",
 	"POST /api/ai/proxy/v1/chat/completions": "only counted",
 	"POST /api/files/uploads/{id}/parts":     "allowed by POST /api/files/uploads",

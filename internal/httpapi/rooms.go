@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/files"
 	"github.com/millrace/millrace/internal/httpapi/identity"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
+	"github.com/millrace/millrace/internal/httpapi/notifications"
 	"github.com/millrace/millrace/internal/httpapi/reported"
 	"github.com/millrace/millrace/internal/httpapi/runs"
 	"github.com/millrace/millrace/internal/httpapi/schedules"
@@ -49,7 +50,8 @@ type rooms struct {
 	webhooks    *webhooks.API
 	workflows   *workflows.API
 
-	environments *environments.API
+	environments  *environments.API
+	notifications *notifications.API
 }
 
 // newRooms gives each room what it needs, and nothing else.
@@ -61,7 +63,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 	return rooms{
 		account: &account.API{
 			Account: o.Account, Retention: o.Retention, Identity: o.Identity, Workflows: o.Workflows, Runs: o.Runs, Files: o.Files, Billing: o.Billing,
-			AI: o.AI, Sharing: o.Sharing, Secrets: o.Secrets, Schedules: o.Schedules, Webhooks: o.Webhooks, Audit: o.Audit, Connections: o.Connections, Environments: o.Environments, Server: server, Log: o.Log, Now: o.Now,
+			AI: o.AI, Sharing: o.Sharing, Secrets: o.Secrets, Schedules: o.Schedules, Webhooks: o.Webhooks, Notifications: o.Notifications, Audit: o.Audit, Connections: o.Connections, Environments: o.Environments, Server: server, Log: o.Log, Now: o.Now,
 		},
 		ai:          &ai.API{AI: o.AI, Chat: o.Chat, VisitorKey: o.VisitorKey, AnalysisWait: o.AnalysisWait, Scratch: o.Scratch, Now: o.Now},
 		audit:       &audit.API{Audit: o.Audit, Log: o.Log},
@@ -78,6 +80,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 		webhooks:    &webhooks.API{Webhooks: o.Webhooks},
 		workflows:   &workflows.API{Workflows: o.Workflows, Sources: o.Sources},
 
-		environments: &environments.API{Environments: o.Environments},
+		notifications: &notifications.API{Notifications: o.Notifications},
+		environments:  &environments.API{Environments: o.Environments},
 	}
 }

@@ -26,6 +26,10 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /{$}", Handle: a.system.Home},
 
 		{Pattern: "GET /api/me", Who: kernel.Member, May: access.Read, Handle: a.identity.Me},
+		{Pattern: "GET /api/me/notifications", Who: kernel.Member, May: access.Read, Handle: a.notifications.Choices},
+		{Pattern: "PUT /api/me/notifications", Who: kernel.Member, May: access.ReceiveNotifications, Body: kernel.SmallBody, Handle: a.notifications.Choose},
+		{Pattern: "GET /api/notifications", Who: kernel.Member, May: access.Read, Handle: a.notifications.List},
+		{Pattern: "PUT /api/notifications", Who: kernel.Member, May: access.ReceiveNotifications, Body: kernel.SmallBody, Handle: a.notifications.MarkRead},
 		{Pattern: "GET /api/features", Who: kernel.Member, May: access.Read, Handle: a.system.Features},
 		{Pattern: "GET /api/account/data", Who: kernel.Member, May: access.ExportTeam, Slow: true, Handle: a.account.ExportTeam},
 		{Pattern: "DELETE /api/account/data", Who: kernel.Member, May: access.EraseTeam, Body: kernel.SmallBody, Slow: true, Handle: a.account.EraseTeam},

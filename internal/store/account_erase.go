@@ -71,6 +71,7 @@ var everything = []belongings{
 	{"schedule_firings", "schedule_id, due_at", `schedule_id IN (SELECT id FROM schedules WHERE team_id = $1)`, ""},
 	{"webhook_deliveries", "id", ofTeam, ""},
 	{"webhooks", "id", ofTeam, "webhooks"},
+	{"notifications", "id", ofTeam, "notifications"},
 	{"schedules", "id", ofTeam, "schedules"},
 	{"triggers", "id", ofTeam, "triggers"},
 	{"workflow_sources", "workflow_id", ofWorkflow, ""},

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/billing"
-	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -179,7 +178,7 @@ func (db *DB) alert(ctx context.Context, team ids.Team, list []budgetRow, next c
 		if err := db.nameBudget(ctx, &b.Budget); err != nil {
 			return err
 		}
-		if err := db.mailAlert(ctx, team, b.Budget, percent, now); err != nil {
+		if err := db.notifyOfBudget(ctx, team, b.Budget, percent, now); err != nil {
 			return err
 		}
 	}
@@ -192,21 +191,6 @@ func (db *DB) nameBudget(ctx context.Context, b *billing.Budget) error {
 		return nil
 	}
 	return db.q.QueryRowContext(ctx, `SELECT COALESCE(MAX(name), '') FROM users WHERE id = $1`, b.Subject).Scan(&b.Name)
-}
-
-func (db *DB) mailAlert(ctx context.Context, team ids.Team, b billing.Budget, percent int, now time.Time) error {
-	to, err := all(ctx, db, func(r *sql.Rows, email *string) error { return r.Scan(email) }, `
-		SELECT u.email FROM users u JOIN memberships m ON m.user_id = u.id
-		WHERE m.team_id = $1 AND (m.role IN ($2, $3) OR $4 = 'user' AND u.id = $5) AND u.email_verified_at IS NOT NULL AND u.service_of IS NULL
-		ORDER BY u.id LIMIT 50`, team, access.Owner, access.Admin, b.Scope, b.Subject)
-	for _, email := range to {
-		l := billing.AlertMail(b, team, percent)
-		l.To = email
-		if err := db.insertMail(ctx, l, now); err != nil {
-			return err
-		}
-	}
-	return err
 }
 
 // Budgets are a team's: its own, then those of people, then those of tags.

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/internal/audit"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/mails"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 )
@@ -32,6 +33,9 @@ func (db *DB) InsertInvitation(ctx context.Context, in builtin.SentInvitation) e
 			return err
 		}
 		if err := tx.insertInvitation(ctx, in); err != nil || in.Mail == nil {
+			return err
+		}
+		if err := tx.notifyOfInvitation(ctx, in.Team.ID, in.Email, "You are invited to "+mails.QuotedName(in.Team.Name), in.CreatedAt); err != nil {
 			return err
 		}
 		return tx.insertMail(ctx, *in.Mail, in.SentAt)

@@ -236,24 +236,29 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 	}
 	last.Events = append(slices.Clone(last.Events), runs.Event{Type: lifecycle.Ended(e.Status), At: now, Message: e.Message})
 	cost := r.Costs(now)
-	var notify bool
+	var notify, wanted bool
 	err := db.q.QueryRowContext(ctx, `
 		UPDATE runs SET status = $1, error_code = $2, error_message = $3, finished_at = $4, credits_used = $5, billed = $6,
 			billed_since = NULL, owner = '', lease_until = 0, done_nodes = $7, progress = CASE WHEN $1 = 'completed' THEN 100 ELSE $8 + 0 END,
 			seq = seq + $9, log_size = log_size + $10
 		WHERE id = $11
-		RETURNING seq, log_size, `+hasWebhooks("runs"),
+		RETURNING seq, log_size, `+hasWebhooks("runs")+`, `+wantsAllRuns,
 		e.Status, e.Code, e.Message, micros(now), cost, r.Took(now).Microseconds(), r.DoneNodes, r.Progress,
-		len(last.Events), last.LogSize(), r.ID).Scan(&r.Seq, &r.LogSize, &notify)
+		len(last.Events), last.LogSize(), r.ID).Scan(&r.Seq, &r.LogSize, &notify, &wanted)
 	if err != nil {
 		return err
 	}
 	if err := db.writeStep(ctx, r, last, now); err != nil {
 		return err
 	}
+	ended := r
+	ended.Status, ended.ErrorCode, ended.ErrorMessage, ended.FinishedAt, ended.CreditsUsed = e.Status, e.Code, e.Message, now, cost
+	if wanted || failed(e.Status) {
+		if err := db.notifyOfRun(ctx, ended, now); err != nil {
+			return err
+		}
+	}
 	if notify {
-		ended := r
-		ended.Status, ended.ErrorCode, ended.ErrorMessage, ended.FinishedAt, ended.CreditsUsed = e.Status, e.Code, e.Message, now, cost
 		if err := db.announce(ctx, ended, r.Seq, lifecycle.Ended(e.Status), now); err != nil {
 			return err
 		}

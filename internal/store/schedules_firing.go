@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/mails"
+	"github.com/millrace/millrace/internal/notifications"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/firing"
 	"github.com/millrace/millrace/internal/runs/schedules"
@@ -174,13 +175,17 @@ func (db *DB) PauseSchedule(ctx context.Context, s schedules.Schedule, f firing.
 		if err != nil {
 			return err
 		}
-		err = tx.q.QueryRowContext(ctx, `SELECT email FROM users WHERE id = $1 AND email_verified_at IS NOT NULL AND service_of IS NULL`, s.CreatedBy).Scan(&l.To)
-		if errors.Is(err, sql.ErrNoRows) || p.Code == firing.MakerGone { // whoever left the team hears no more of it
+		if p.Code == firing.MakerGone { // whoever left the team hears no more of it
 			return nil
 		}
-		if err != nil {
+		to, err := tx.notify(ctx, notifications.Notification{
+			User: s.CreatedBy, Team: s.Team, Topic: notifications.Schedules, Type: "schedule.paused", Title: l.Subject, Text: p.Message,
+			Path: "/workflows/" + string(s.Workflow) + "/schedules", CreatedAt: p.At,
+		}, false)
+		if err != nil || len(to) == 0 {
 			return err
 		}
+		l.To = to[0]
 		return tx.insertMail(ctx, l, p.At)
 	})
 	if errors.Is(err, firing.ErrTaken) {

@@ -147,6 +147,7 @@ var allExpired = []expired{
 	{"failed_pdfs", "day, who", `day <= $1`, week},
 	{"workers", "owner", `seen_at <= $1`, time.Hour},
 	{"webhook_deliveries", "id", `created_at <= $1`, month},
+	{"notifications", "id", `created_at <= $1`, 3 * month},
 	{"schedule_firings", "schedule_id, due_at", `at <= $1 AND outcome <> 'waiting'`, 3 * month},
 	{"learnt_hashes", "team_id, endpoint, url, etag", `learnt_at <= $1`, 6 * month},
 	{"backup_marks", "id", `until <= $1`, time.Hour},

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/identity"
+	"github.com/millrace/millrace/internal/notifications"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/runs/webhooks"
@@ -27,22 +28,23 @@ import (
 
 // API is the part of the HTTP API that this room serves.
 type API struct {
-	Account      *account.Service
-	Retention    *upkeep.Retention
-	Identity     identity.System
-	Workflows    *workflows.Service
-	Runs         *runs.Service
-	Files        *files.Service
-	Billing      *billing.Service
-	AI           *ai.Service
-	Sharing      *sharing.Service
-	Secrets      *secrets.Service
-	Environments *environments.Service
-	Schedules    *schedules.Service
-	Webhooks     *webhooks.Service
-	Audit        *audit.Service
-	Connections  *connections.Service
-	Server       *kernel.Server
-	Log          *slog.Logger
-	Now          func() time.Time
+	Account       *account.Service
+	Retention     *upkeep.Retention
+	Identity      identity.System
+	Workflows     *workflows.Service
+	Runs          *runs.Service
+	Files         *files.Service
+	Billing       *billing.Service
+	AI            *ai.Service
+	Sharing       *sharing.Service
+	Secrets       *secrets.Service
+	Environments  *environments.Service
+	Schedules     *schedules.Service
+	Webhooks      *webhooks.Service
+	Notifications *notifications.Service
+	Audit         *audit.Service
+	Connections   *connections.Service
+	Server        *kernel.Server
+	Log           *slog.Logger
+	Now           func() time.Time
 }

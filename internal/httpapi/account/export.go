@@ -27,6 +27,7 @@ import (
 	filesapi "github.com/millrace/millrace/internal/httpapi/files"
 	identityapi "github.com/millrace/millrace/internal/httpapi/identity"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
+	notificationsapi "github.com/millrace/millrace/internal/httpapi/notifications"
 	runsapi "github.com/millrace/millrace/internal/httpapi/runs"
 	schedulesapi "github.com/millrace/millrace/internal/httpapi/schedules"
 	secretsapi "github.com/millrace/millrace/internal/httpapi/secrets"
@@ -34,6 +35,7 @@ import (
 	webhooksapi "github.com/millrace/millrace/internal/httpapi/webhooks"
 	workflowsapi "github.com/millrace/millrace/internal/httpapi/workflows"
 	"github.com/millrace/millrace/internal/identity"
+	"github.com/millrace/millrace/internal/notifications"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/runs/webhooks"
@@ -247,6 +249,10 @@ func (e *export) everything() {
 	}, func(c connections.Connection) error { e.item(connectionsapi.ConnectionOut(c)); return nil })
 	paged(e, "budgets", billing.MaxBudgets+1, func(*billing.Budget) ([]billing.Budget, error) { return a.Billing.Budgets(x.Context(), x.Caller) },
 		func(b billing.Budget) error { e.item(billingapi.BudgetOut(b, a.Now())); return nil })
+	paged(e, "notifications", exportPage, func(last *notifications.Notification) ([]notifications.Notification, error) {
+		rows, _, _, err := a.Notifications.Inbox(x.Context(), x.Caller, false, after(last, func(n *notifications.Notification) string { return n.ID }), exportPage)
+		return rows, err
+	}, func(n notifications.Notification) error { e.item(notificationsapi.NotificationOut(n)); return nil })
 	paged(e, "webhooks", webhooks.Most+1, func(*webhooks.Webhook) ([]webhooks.Webhook, error) { return a.Webhooks.List(x.Context(), x.Caller) },
 		func(w webhooks.Webhook) error { e.item(webhooksapi.WebhookOut(w)); return nil })
 	paged(e, "schedules", exportPage, func(last *schedules.Schedule) ([]schedules.Schedule, error) {

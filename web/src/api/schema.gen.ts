@@ -2056,6 +2056,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the inbox
+         * @description Lists what the caller was told of in this team, newest first, and how much of it is unread. Invitations are in the inbox of every team.
+         */
+        get: operations["listNotifications"];
+        /**
+         * Mark as read
+         * @description Marks some notifications as read, or all.
+         */
+        put: operations["markNotifications"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What one wants to know of
+         * @description Gives for each topic whether the caller is told in the app and by mail.
+         */
+        get: operations["getNotificationChoices"];
+        /**
+         * Choose what one wants to know of
+         * @description Changes the topics that are named. An invitation is always a mail of its own.
+         */
+        put: operations["setNotificationChoices"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/features": {
         parameters: {
             query?: never;
@@ -5013,6 +5061,42 @@ export interface components {
         /** @description Percents at which owners and admins are told. Default 50, 80 and 100. */
         Alerts: number[];
         /** @enum {string} */
+        NotificationTopic: "ownRuns" | "allRuns" | "budgets" | "schedules" | "invitations";
+        Notification: {
+            id: string;
+            topic: components["schemas"]["NotificationTopic"];
+            /** @description Such as `run.failed`, `budget.alert`, `schedule.paused`, `invitation.received`. */
+            type: string;
+            title: string;
+            text: string;
+            /** @description The page of the app that shows it. */
+            path: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            readAt: string | null;
+        };
+        Inbox: {
+            unread: number;
+            notifications: components["schemas"]["Notification"][];
+        };
+        MarkRead: {
+            ids?: components["schemas"]["NotificationIDs"];
+            all?: boolean | null;
+        };
+        NotificationIDs: string[];
+        UnreadCount: {
+            unread: number;
+        };
+        NotificationChoice: {
+            topic: components["schemas"]["NotificationTopic"];
+            app: boolean;
+            mail: boolean;
+        };
+        NotificationChoices: {
+            topics: components["schemas"]["NotificationChoice"][];
+        };
+        /** @enum {string} */
         BudgetScope: "team" | "user" | "tag";
         SetBudgets: {
             budgets: components["schemas"]["NewBudget"][];
@@ -5629,6 +5713,8 @@ export interface components {
             /** @description Without their credentials. */
             connections: components["schemas"]["Connection"][];
             budgets: components["schemas"]["Budget"][];
+            /** @description Those of whoever exports; other people have their own. */
+            notifications: components["schemas"]["Notification"][];
             /** @description Without their secrets. */
             webhooks: components["schemas"]["Webhook"][];
             schedules: components["schemas"]["Schedule"][];
@@ -11265,6 +11351,169 @@ export interface operations {
                     "application/json": {
                         success: components["schemas"]["Succeeded"];
                         data: components["schemas"]["TeamRetention"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listNotifications: {
+        parameters: {
+            query?: {
+                /** @description Only what is unread. */
+                unread?: boolean;
+                /** @description How many to give. */
+                limit?: number;
+                /** @description Where to read on: `page.nextCursor` of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Inbox"];
+                        page: components["schemas"]["Page"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    markNotifications: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "all": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["MarkRead"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["UnreadCount"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getNotificationChoices: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["NotificationChoices"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    setNotificationChoices: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "topics": [
+                 *         {
+                 *           "topic": "allRuns",
+                 *           "app": true,
+                 *           "mail": false
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["NotificationChoices"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["NotificationChoices"];
                     };
                 };
             };

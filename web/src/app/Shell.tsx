@@ -8,6 +8,7 @@ import { meQuery } from "../identity/queries.ts";
 import { signInAddress, watchSession } from "../identity/session.ts";
 import { TeamSwitcher } from "../identity/TeamSwitcher.tsx";
 import { UserMenu } from "../identity/UserMenu.tsx";
+import { Bell } from "../notifications/Bell.tsx";
 import { Problem } from "../page/Problem.tsx";
 import { chooseTheme, type Theme, useTheme } from "../page/theme.ts";
 import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
@@ -90,6 +91,7 @@ function Shell() {
             Millrace
           </Link>
           <span className="flex-1" />
+          <Bell />
           <IconButton
             label="Search and commands"
             icon={<Search className="size-5" aria-hidden />}
@@ -174,6 +176,7 @@ function Rail({ open, onClose, onPalette }: { open: boolean; onClose: () => void
         </ul>
         <div className="flex items-center gap-1 border-t p-2">
           <UserMenu />
+          <Bell />
           <HelpLink />
           <ThemeMenu />
         </div>

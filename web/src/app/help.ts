@@ -14,6 +14,7 @@ const pages: Record<string, string> = {
   "/papers": "ai",
   "/chat": "ai#chat",
   "/billing": "billing",
+  "/notifications": "notifications",
   "/team": "identity#teams-and-roles",
   "/audit": "audit",
   "/secrets": "secrets",

@@ -161,6 +161,12 @@ export const webhooksRoute = createRoute({
   component: lazyRouteComponent(() => import("../webhooks/WebhooksPage.tsx"), "WebhooksPage"),
 });
 
+export const notificationsRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/notifications",
+  component: lazyRouteComponent(() => import("../notifications/NotificationsPage.tsx"), "NotificationsPage"),
+});
+
 export const auditRoute = createRoute({
   getParentRoute: () => inside,
   path: "/audit",
@@ -234,6 +240,7 @@ export function makeRouter() {
         teamRoute,
         secretsRoute,
         auditRoute,
+        notificationsRoute,
         webhooksRoute,
         connectionsRoute,
         accountRoute,

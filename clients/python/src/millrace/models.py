@@ -2197,6 +2197,57 @@ class Alert(RootModel[int]):
     root: Annotated[int, Field(ge=1, le=100)]
 
 
+class Notification(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    id: str
+    topic: Literal['ownRuns', 'allRuns', 'budgets', 'schedules', 'invitations']
+    type: str
+    """
+    Such as `run.failed`, `budget.alert`, `schedule.paused`, `invitation.received`.
+    """
+    title: str
+    text: str
+    path: str
+    """
+    The page of the app that shows it.
+    """
+    created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
+    read_at: Annotated[AwareDatetime | None, Field(alias='readAt')]
+
+
+class Inbox(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    unread: int
+    notifications: list[Notification]
+
+
+class UnreadCount(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    unread: int
+
+
+class NotificationChoice(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    topic: Literal['ownRuns', 'allRuns', 'budgets', 'schedules', 'invitations']
+    app: bool
+    mail: bool
+
+
+class NotificationChoices(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    topics: Annotated[list[NotificationChoice], Field(max_length=5)]
+
+
 class NewBudget(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -3689,6 +3740,14 @@ class Credits(Model):
     storage: StorageUse
 
 
+class MarkRead(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    ids: Annotated[list[str] | None, Field(max_length=500, min_length=1)] = None
+    all: bool | None = None
+
+
 class SetBudgets(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -4233,6 +4292,10 @@ class TeamExport(Model):
     Without their credentials.
     """
     budgets: list[Budget]
+    notifications: list[Notification]
+    """
+    Those of whoever exports; other people have their own.
+    """
     webhooks: list[Webhook]
     """
     Without their secrets.

@@ -1,0 +1,142 @@
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { Bell } from "lucide-react";
+import { Answer } from "../page/Answer.tsx";
+import { Page, Section } from "../page/Page.tsx";
+import { Problem } from "../page/Problem.tsx";
+import { Button } from "../ui/Button.tsx";
+import { classes } from "../ui/classes.ts";
+import { Empty } from "../ui/Empty.tsx";
+import { Checkbox } from "../ui/Field.tsx";
+import { SkeletonRows } from "../ui/Skeleton.tsx";
+import { Table, Td, Th } from "../ui/Table.tsx";
+import { Time } from "../ui/Time.tsx";
+import {
+  type Choice,
+  choicesQuery,
+  choose,
+  markRead,
+  type Notification,
+  pageOfNotifications,
+  unreadQuery,
+} from "./queries.ts";
+
+/** NotificationsPage is what one was told in this team, and what one wants to be told. */
+export function NotificationsPage() {
+  const client = useQueryClient();
+  const unread = useQuery(unreadQuery).data ?? 0;
+  const inbox = useInfiniteQuery({
+    queryKey: ["notifications", "inbox", unread],
+    queryFn: ({ pageParam }) => pageOfNotifications(pageParam),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next ?? undefined,
+  });
+  const mark = useMutation({
+    mutationFn: markRead,
+    onSuccess: () => client.invalidateQueries({ queryKey: ["notifications"] }),
+  });
+  const rows = inbox.data?.pages.flatMap((page) => page.rows) ?? [];
+  return (
+    <Page
+      title="Notifications"
+      actions={
+        <Button
+          busy={mark.isPending}
+          disabledReason={unread === 0 ? "Nothing is unread." : null}
+          onClick={() => mark.mutate({ all: true })}
+        >
+          Mark all as read
+        </Button>
+      }
+    >
+      {inbox.isPending && <SkeletonRows rows={4} />}
+      {inbox.isError && <Problem error={inbox.error} retry={() => void inbox.refetch()} />}
+      {inbox.data && rows.length === 0 && (
+        <Empty icon={<Bell className="size-8" aria-hidden />} title="Nothing yet">
+          When a run of yours fails, a budget is nearly spent or a schedule is paused, it is said here.
+        </Empty>
+      )}
+      <ul className="divide-y rounded-xl border bg-surface empty:hidden">
+        {rows.map((each) => (
+          <Row key={each.id} notification={each} onOpen={() => !each.readAt && mark.mutate({ ids: [each.id] })} />
+        ))}
+      </ul>
+      {inbox.hasNextPage && (
+        <Button className="mt-3" busy={inbox.isFetchingNextPage} onClick={() => void inbox.fetchNextPage()}>
+          Show older
+        </Button>
+      )}
+      <Choices />
+    </Page>
+  );
+}
+
+function Row({ notification, onOpen }: { notification: Notification; onOpen: () => void }) {
+  return (
+    <li className="p-4">
+      <Link to={notification.path} onClick={onOpen} className="block hover:underline">
+        <span className={classes("break-words", !notification.readAt && "font-semibold")}>{notification.title}</span>
+        {!notification.readAt && <span className="sr-only"> (unread)</span>}
+      </Link>
+      {notification.text && <p className="mt-1 line-clamp-3 text-sm break-words text-muted">{notification.text}</p>}
+      <p className="mt-1 text-[13px] text-muted">
+        <Time at={notification.createdAt} />
+      </p>
+    </li>
+  );
+}
+
+const words: Record<Choice["topic"], string> = {
+  ownRuns: "Runs of mine failed or were interrupted",
+  allRuns: "Any run of the team ended",
+  budgets: "A budget is nearly spent",
+  schedules: "A schedule of mine was paused",
+  invitations: "I was invited to a team",
+};
+
+function Choices() {
+  const choices = useQuery(choicesQuery);
+  const client = useQueryClient();
+  const change = useMutation({
+    mutationFn: choose,
+    onSuccess: (data) => client.setQueryData(choicesQuery.queryKey, data),
+  });
+  return (
+    <Section title="What I want to know" intro="In all teams. Mails about runs come once in 15 minutes at most.">
+      <Answer query={choices} rows={5}>
+        {({ topics }) => (
+          <Table
+            label="What I want to know"
+            head={
+              <>
+                <Th>When</Th>
+                <Th>In the app</Th>
+                <Th>By mail</Th>
+              </>
+            }
+          >
+            {topics.map((choice) => (
+              <tr key={choice.topic}>
+                <Td>{words[choice.topic]}</Td>
+                {(["app", "mail"] as const).map((way) => (
+                  <Td key={way}>
+                    {way === "mail" && choice.topic === "invitations" ? (
+                      "always"
+                    ) : (
+                      <Checkbox
+                        hideLabel
+                        label={`${words[choice.topic]}: ${way === "app" ? "in the app" : "by mail"}`}
+                        checked={choice[way]}
+                        onChange={(event) => change.mutate({ ...choice, [way]: event.target.checked })}
+                      />
+                    )}
+                  </Td>
+                ))}
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Answer>
+    </Section>
+  );
+}
