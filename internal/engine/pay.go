@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
-	"github.com/millrace/millrace/internal/runs"
 )
 
 // How a run pays: a minute is held at a time, some time before it begins.
@@ -28,7 +28,7 @@ func (r *runner) pay(ctx context.Context) error {
 			if r.clock.Took() < r.paidFor {
 				return nil // what is paid is used up first
 			}
-			code, why := runs.Unpaid(err)
+			code, why := billing.Unpaid(err)
 			return r.interrupt(ctx, code, why)
 		}
 		if err != nil {

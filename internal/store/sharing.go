@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/audit"
+	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
-	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/sharing"
 )
 
@@ -245,7 +245,7 @@ func (db *DB) withinInvite(ctx context.Context, id string, amount credits.Amount
 		FROM runs r LEFT JOIN holds h ON h.id = r.id
 		WHERE r.invite_id = $1`, invite).Scan(&spent)
 	if err == nil && spent+int64(amount) > most {
-		return fault.Payment("the guests of this link may not spend more: it is limited to %s credits", credits.Amount(most)).WithCode(runs.InviteLimit)
+		return fault.Payment("the guests of this link may not spend more: it is limited to %s credits", credits.Amount(most)).WithCode(billing.InviteLimit)
 	}
 	return err
 }
