@@ -29,19 +29,16 @@ type settings struct {
 	retentionSettings `embed:""`
 	slurmSettings     `embed:""`
 
-	Listen      string   `default:"127.0.0.1:8080" help:"Address to listen on." group:"serving"`
-	TLSCert     string   `name:"tls-cert" help:"Certificate file, to end TLS here." group:"serving"`
-	TLSKey      string   `name:"tls-key" help:"Key file of the certificate." group:"serving"`
-	AdminListen string   `help:"Address for metrics (/metrics) and profiles (/debug/pprof/); off unless set. Keep it private." group:"serving"`
-	PublicURLs  []string `name:"public-urls" help:"Origins we are served on, comma-separated: base first, then the cloud host. Default: http:// and --listen." group:"serving"`
-	CollabURL   string   `name:"collab-url" help:"Address of the editor-sync host. Default: the base with ws or wss." group:"serving"`
-
-	TrustedProxies []string      `help:"Addresses or networks of proxies whose X-Forwarded-For counts." group:"serving"`
-	Drain          time.Duration `default:"30s" help:"How long SIGTERM waits for running work." group:"serving"`
-
-	StorageURL string `name:"storage-url" help:"s3://bucket?endpoint=…&region=…; default: files in --data." group:"storage"`
-	SMTPURL    string `name:"smtp-url" help:"smtp://user:password@host:port?from=address; default: mail as .eml files in --data/mail." group:"storage"`
-
+	Listen           string            `default:"127.0.0.1:8080" help:"Address to listen on." group:"serving"`
+	TLSCert          string            `name:"tls-cert" help:"Certificate file, to end TLS here." group:"serving"`
+	TLSKey           string            `name:"tls-key" help:"Key file of the certificate." group:"serving"`
+	AdminListen      string            `help:"Address for metrics (/metrics) and profiles (/debug/pprof/); off unless set. Keep it private." group:"serving"`
+	PublicURLs       []string          `name:"public-urls" help:"Origins we are served on, comma-separated: base first, then the cloud host. Default: http:// and --listen." group:"serving"`
+	CollabURL        string            `name:"collab-url" help:"Address of the editor-sync host. Default: the base with ws or wss." group:"serving"`
+	TrustedProxies   []string          `help:"Addresses or networks of proxies whose X-Forwarded-For counts." group:"serving"`
+	Drain            time.Duration     `default:"30s" help:"How long SIGTERM waits for running work." group:"serving"`
+	StorageURL       string            `name:"storage-url" help:"s3://bucket?endpoint=…&region=…; default: files in --data." group:"storage"`
+	SMTPURL          string            `name:"smtp-url" help:"smtp://user:password@host:port?from=address; default: mail as .eml files in --data/mail." group:"storage"`
 	Identity         string            `default:"builtin" enum:"builtin,clerk" help:"Who keeps the accounts: builtin or clerk." group:"identity"`
 	SignUp           string            `default:"" enum:",open,invite,closed" help:"Who may make an account: open, invite or closed. Default: open on loopback, else invite." group:"identity"`
 	OIDCProviders    []string          `name:"oidc-providers" help:"Names of OIDC providers people may sign in through." group:"identity"`
