@@ -19,7 +19,7 @@ GO_FILES = git ls-files -z --cached --others --exclude-standard -- '*.go' ':!*.g
 # nobody would hear of a race: they go without, and are quicker for it.
 RACE := -race -gcflags='modernc.org/...=-race=false'
 
-SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/with-oidc scripts/with-slurm
+SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/with-oidc scripts/with-slurm scripts/with-uv
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
