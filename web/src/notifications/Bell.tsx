@@ -19,7 +19,7 @@ export function Bell() {
     >
       <Icon className="size-4" aria-hidden />
       {unread > 0 && (
-        <span className="absolute -top-0.5 -right-0.5 min-w-4 rounded-full bg-danger px-1 text-center text-[10px] leading-4 text-white">
+        <span className="absolute -top-0.5 -right-0.5 min-w-4 rounded-full bg-danger px-1 text-center text-[10px] leading-4 text-surface">
           {unread > 99 ? "99+" : unread}
         </span>
       )}
