@@ -77,7 +77,7 @@ export function Failure({
         </a>
       </p>
       <div className="mt-3 flex flex-wrap gap-2">
-        {node && (
+        {node && !run.engine && (
           <Link
             to="/workflows/$workflowId"
             params={{ workflowId: run.workflowId }}

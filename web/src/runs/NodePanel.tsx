@@ -91,14 +91,16 @@ export function NodePanel({ store, id, onClose, onLog, onItems }: NodePanelProps
         <Button size="sm" icon={<FileTerminal className="size-4" aria-hidden />} onClick={onLog}>
           View log
         </Button>
-        <Link
-          to="/workflows/$workflowId"
-          params={{ workflowId: store.run.workflowId }}
-          search={{ node: id, panel: "step", ...(ended && { from: store.run.id }) }}
-          className={buttonClass("secondary", "sm")}
-        >
-          <PencilLine className="size-4" aria-hidden /> Edit step
-        </Link>
+        {!store.run.engine && (
+          <Link
+            to="/workflows/$workflowId"
+            params={{ workflowId: store.run.workflowId }}
+            search={{ node: id, panel: "step", ...(ended && { from: store.run.id }) }}
+            className={buttonClass("secondary", "sm")}
+          >
+            <PencilLine className="size-4" aria-hidden /> Edit step
+          </Link>
+        )}
       </div>
     </section>
   );

@@ -24,8 +24,17 @@ function useRetry(runId: string) {
   });
 }
 
-/** RetryButtons go on after a failure: with the workflow as it is now where it has changed since, or as it was. */
-export function RetryButtons({ run }: { run: Pick<Run, "id" | "workflowId" | "workflowRevision"> }) {
+type Given = Pick<Run, "id" | "workflowId" | "workflowRevision" | "engine">;
+
+/**
+ * RetryButtons go on after a failure: with the workflow as it is now where it has changed since, or as it was. What
+ * another engine carries out, it alone can do again.
+ */
+export function RetryButtons({ run }: { run: Given }) {
+  return run.engine ? null : <Buttons run={run} />;
+}
+
+function Buttons({ run }: { run: Given }) {
   const workflow = useQuery({ ...workflowQuery(run.workflowId), staleTime: 0 });
   const whyNot = useWhyNot()("start runs");
   const retry = useRetry(run.id);

@@ -58,13 +58,11 @@ export function RunHead({ store, away, error }: { store: RunStore; away: boolean
             </span>
             <span>version {run.workflowRevision}</span>
             <Commit run={run} />
-            <span>
-              {run.compute.vcpu} vCPU · {run.compute.ramGb} GB{run.compute.gpu > 0 && ` · ${run.compute.gpu} GPU`}
-            </span>
+            {run.engine ? <span>reported by {run.engine}</span> : <Size run={run} />}
             <span className="tabular">
               <Took run={run} />
             </span>
-            <span className="tabular">{credits(run.creditsUsed)} credits</span>
+            {!run.engine && <span className="tabular">{credits(run.creditsUsed)} credits</span>}
           </p>
         </div>
         <Actions run={{ ...store.run, ...run }} />
@@ -77,6 +75,15 @@ export function RunHead({ store, away, error }: { store: RunStore; away: boolean
         </div>
       )}
     </header>
+  );
+}
+
+function Size({ run }: { run: Given }) {
+  const { vcpu, ramGb, gpu } = run.compute;
+  return (
+    <span>
+      {vcpu} vCPU · {ramGb} GB{gpu > 0 && ` · ${gpu} GPU`}
+    </span>
   );
 }
 
@@ -167,15 +174,17 @@ function Actions({ run }: { run: Given }) {
           <MessageSquare className="size-4" aria-hidden /> Ask about this run
         </Link>
       )}
-      <Button
-        size="sm"
-        look={run.status === "completed" ? "primary" : "secondary"}
-        icon={<Play className="size-4" aria-hidden />}
-        disabledReason={whyNot("start runs")}
-        onClick={() => setAgain(true)}
-      >
-        Run again…
-      </Button>
+      {!run.engine && (
+        <Button
+          size="sm"
+          look={run.status === "completed" ? "primary" : "secondary"}
+          icon={<Play className="size-4" aria-hidden />}
+          disabledReason={whyNot("start runs")}
+          onClick={() => setAgain(true)}
+        >
+          Run again…
+        </Button>
+      )}
       {again && (
         <Suspense fallback={null}>
           <RunDialog
