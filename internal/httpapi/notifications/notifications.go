@@ -61,6 +61,9 @@ func (a *API) MarkRead(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
+	if in.Ids != nil && len(*in.Ids) == 0 {
+		return kernel.Answer{}, fault.Invalid("ids: name at least one, or leave them out")
+	}
 	list := kernel.Listed(in.Ids)
 	for _, id := range list {
 		if !kernel.Printable(id) {
