@@ -18,7 +18,7 @@ func TestTasksUseAnEnvironmentThatIsBuiltOnce(t *testing.T) {
 		"greeter.py": "import words\ndef main(): print('hello ' + words.WORD)\n", "greeter-1.1.dist-info/entry_points.txt": "[console_scripts]\ngreet = greeter:main\n",
 	}, "words>=2")
 	x.AddWheel("words", "2.5", map[string]string{"words.py": "WORD = 'world'\n"})
-	s := start(t, "--data", t.TempDir(), "--fetch-allow-private", "--python-index", x.URL)
+	s := start(t, "--data", t.TempDir(), "--fetch-allow-private", "--pip-index-url", x.URL)
 	token, _, _ := s.signUp("ada")
 	w := s.workflow(token, `{"parameters":{"n":{"type":"array","default":["a","b","c","d","e"]}},"nodes":[{"id":"greet","environment":{"pip":["greeter"]},"scatter":{"over":"params.n"},"cache":true,"outputs":{"o":{"path":"o"}},
 		"command":"greet; python -c 'import words, sys; print(sys.prefix)' > o; command -v python; (: > $VIRTUAL_ENV/x) 2>/dev/null || echo read-only"}]}`)
@@ -67,7 +67,7 @@ func TestAnEnvironmentThatCannotBeBuiltFailsItsNode(t *testing.T) {
 	x.AddWheel("high", "1.0", nil, "shared>=2")
 	x.AddWheel("shared", "1.0", nil)
 	x.AddWheel("shared", "2.0", nil)
-	s := start(t, "--data", t.TempDir(), "--fetch-allow-private", "--python-index", x.URL)
+	s := start(t, "--data", t.TempDir(), "--fetch-allow-private", "--pip-index-url", x.URL)
 	token, _, _ := s.signUp("ada")
 	w := s.workflow(token, `{"nodes":[{"id":"a","environment":{"pip":["low","high"]},"command":"true"}]}`)
 	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w))

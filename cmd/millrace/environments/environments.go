@@ -15,7 +15,7 @@ import (
 type EnvironmentSettings struct {
 	Environments     string   `default:"on" enum:"on,off" help:"Build the environments that nodes ask for, where uv is installed: on, off." group:"tasks"`
 	EnvironmentCache string   `default:"50GB" help:"Disk space for environments; the ones not used for longest make room." group:"tasks"`
-	PythonIndex      []string `help:"Indexes that Python packages come from, and no others; the first that has a package is the only one asked for it. Default: PyPI." group:"tasks"`
+	PipIndexURL      []string `help:"Indexes that Python packages come from, and no others; the first that has a package is the only one asked for it. Without one nothing is built." group:"tasks"`
 }
 
 // Open opens the cache of environments; size reads how large it may be.
@@ -23,7 +23,7 @@ func (s EnvironmentSettings) Open(c environments.Config, sandbox string, size fu
 	if c.MaxTotal, err = size(s.EnvironmentCache); err != nil {
 		return nil, err
 	}
-	c.Off, c.Indexes = s.Environments == "off" || sandbox == "none", s.PythonIndex
+	c.Off, c.Indexes = s.Environments == "off" || sandbox == "none", s.PipIndexURL
 	return environments.Open(c)
 }
 
@@ -37,5 +37,5 @@ func (s EnvironmentSettings) Check(ctx context.Context, sandbox string, allowPri
 	if sandbox == "none" {
 		return errors.New("--sandbox none: nodes with an `environment` are refused")
 	}
-	return environments.Check(ctx, s.Environments == "off", s.PythonIndex, allowPrivate)
+	return environments.Check(ctx, s.Environments == "off", s.PipIndexURL, allowPrivate)
 }

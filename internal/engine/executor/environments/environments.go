@@ -47,7 +47,7 @@ type Config struct {
 
 	Off          bool     // nothing is built
 	UV           string   // empty: the one on the PATH
-	Indexes      []string // of Python packages; the first that has a package is asked for it; empty: PyPI
+	Indexes      []string // of Python packages; the first that has a package is asked for it; empty: nothing is built
 	AllowPrivate bool     // indexes in private networks
 
 	MaxTotal int64         // bytes of all that is kept; 0: 50 GB
@@ -56,7 +56,6 @@ type Config struct {
 }
 
 const (
-	pypi         = "https://packages.example.org/simple/"
 	defaultTotal = 50 << 30
 	defaultOne   = 10 << 30
 	defaultTime  = 30 * time.Minute
@@ -102,9 +101,6 @@ func Open(c Config) (s *Store, err error) {
 	if c.Time == 0 {
 		c.Time = defaultTime
 	}
-	if len(c.Indexes) == 0 {
-		c.Indexes = []string{pypi}
-	}
 	s = &Store{Config: c, slots: map[ids.Team]chan struct{}{}}
 	if s.index, err = newIndex(c.Indexes, c.AllowPrivate); err != nil {
 		return nil, err
@@ -136,6 +132,9 @@ func (s *Store) Problem() string {
 	if _, err := s.uv(); err != nil {
 		return "this server cannot build environments, since uv is not installed on it; its operator can change that with: " + Install
 	}
+	if len(s.Indexes) == 0 {
+		return "this server cannot build environments, since it knows no index of packages; its operator names one with --pip-index-url"
+	}
 	return ""
 }
 
@@ -149,10 +148,7 @@ func (s *Store) uv() (string, error) {
 
 // Check reports why nothing could be built with these settings.
 func Check(ctx context.Context, off bool, indexes []string, allowPrivate bool) error {
-	if len(indexes) == 0 {
-		indexes = []string{pypi}
-	}
-	s := &Store{Config: Config{Off: off}}
+	s := &Store{Config: Config{Off: off, Indexes: indexes}}
 	if problem := s.Problem(); problem != "" {
 		return errors.New(problem)
 	}

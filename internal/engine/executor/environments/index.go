@@ -42,7 +42,7 @@ func newIndex(bases []string, allowPrivate bool) (*index, error) {
 	for _, text := range bases {
 		u, err := url.Parse(strings.TrimSuffix(text, "/") + "/")
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return nil, fmt.Errorf("%q is not the address of a package index such as %s", text, pypi)
+			return nil, fmt.Errorf("%q is not the address of a package index such as https://packages.example.org/simple/", text)
 		}
 		x.bases = append(x.bases, u)
 	}
