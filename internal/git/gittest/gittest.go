@@ -26,6 +26,9 @@ type Repository struct {
 func New(t *testing.T) *Repository {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("git is not installed")
+		}
 		t.Skip("git is not installed")
 	}
 	r := &Repository{t: t, Dir: filepath.Join(t.TempDir(), "repo")}

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	build "github.com/millrace/millrace/internal/engine/executor/environments"
 	"github.com/millrace/millrace/internal/engine/executor/environments/indextest"
+	"github.com/millrace/millrace/internal/engine/executor/shim"
 )
 
 // found are the files of a name in a folder.
@@ -37,13 +38,14 @@ func found(t *testing.T, folder, name string) (list []string) {
 func TestNothingOfAPackageIsRunWhileItIsBuilt(t *testing.T) {
 	t.Parallel()
 	const leaveMark = "import sys; open(sys.prefix + '/ran', 'w').close()\n"
+	const leaveFile = "#!/bin/sh\n: > " + shim.WorkPath + "/environment/ran\n"
 	x := indextest.New(t)
 	x.AddWheel("evil", "1.0", map[string]string{
 		"evil.pth": leaveMark, "sitecustomize.py": leaveMark, "usercustomize.py": leaveMark, "encodings.py": leaveMark, "compileall.py": leaveMark, "evil/__init__.py": leaveMark,
-		"evil-1.0.data/scripts/uv": "#!/bin/sh\n: > /work/environment/ran\n",
+		"evil-1.0.data/scripts/uv": leaveFile,
 	})
 	for _, name := range []string{"python", "python3", "python3.11"} {
-		x.AddWheel("impostor"+strings.ReplaceAll(name, ".", ""), "1.0", map[string]string{"impostor" + strings.ReplaceAll(name, ".", "") + "-1.0.data/scripts/" + name: "#!/bin/sh\n: > /work/environment/ran\n"})
+		x.AddWheel("impostor"+strings.ReplaceAll(name, ".", ""), "1.0", map[string]string{"impostor" + strings.ReplaceAll(name, ".", "") + "-1.0.data/scripts/" + name: leaveFile})
 	}
 	f := open(t, nil, x.URL)
 	path, err := f.root(t, "a", pip("evil"))

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path"
 	"slices"
@@ -43,10 +44,13 @@ func New(t *testing.T) *Index {
 	return x
 }
 
-// NeedUV skips a test where uv is not installed.
+// NeedUV skips a test where uv is not installed, and fails it where everything must be there.
 func NeedUV(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("uv"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("uv is not in PATH: run by scripts/with-uv")
+		}
 		t.Skip("uv is not in PATH: scripts/with-uv fetches it")
 	}
 }
