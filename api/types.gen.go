@@ -2749,7 +2749,7 @@ type ReportedTaskEvent struct {
 	SubmittedAt *Time              `json:"submittedAt,omitempty"`
 
 	// Task The reporter's number of the task, the same for all its attempts.
-	Task   int    `json:"task"`
+	Task   *int   `json:"task"`
 	TimeMs *int64 `json:"timeMs,omitempty"`
 
 	// WillRetry Another attempt follows a failure.

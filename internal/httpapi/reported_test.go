@@ -89,18 +89,19 @@ func TestAReportIsRefusedWhole(t *testing.T) {
 	id := h.call("POST", "/api/reported-runs", `{"key":"k","engine":"snakemake","project":"p"}`, report).want(201).text("data", "runId")
 	events := "/api/reported-runs/" + id + "/events"
 	for name, body := range map[string]string{
-		"no events":          `{"events":[]}`,
-		"too many":           `{"events":[` + strings.Repeat(`{"seq":1},`, 1000) + `{"seq":1}]}`,
-		"no number":          `{"events":[{"log":{"text":"x"}}]}`,
-		"two things":         `{"events":[{"seq":1,"log":{"text":"x"},"finish":{"status":"failed"}}]}`,
-		"an unknown field":   `{"events":[{"seq":1,"task":{"task":1,"node":"a","status":"running","colour":"red"}}]}`,
-		"an unknown status":  `{"events":[{"seq":1,"task":{"task":1,"node":"a","status":"asleep"}}]}`,
-		"a nameless step":    `{"events":[{"seq":1,"task":{"task":1,"node":"","status":"running"}}]}`,
-		"a negative number":  `{"events":[{"seq":1,"task":{"task":-1,"node":"a","status":"running"}}]}`,
-		"a negative size":    `{"events":[{"seq":1,"task":{"task":1,"node":"a","status":"running","memoryBytes":-1}}]}`,
-		"half good":          `{"events":[{"seq":1,"task":{"task":1,"node":"a","status":"running"}},{"seq":0}]}`,
-		"an end of no kind":  `{"events":[{"seq":1,"finish":{"status":"running"}}]}`,
-		"a step without end": `{"events":[{"seq":1,"graph":{"nodes":[{"name":"` + strings.Repeat("x", 501) + `"}]}}]}`,
+		"no events":           `{"events":[]}`,
+		"too many":            `{"events":[` + strings.Repeat(`{"seq":1},`, 1000) + `{"seq":1}]}`,
+		"no number":           `{"events":[{"log":{"text":"x"}}]}`,
+		"two things":          `{"events":[{"seq":1,"log":{"text":"x"},"finish":{"status":"failed"}}]}`,
+		"an unknown field":    `{"events":[{"seq":1,"task":{"task":1,"node":"a","status":"running","colour":"red"}}]}`,
+		"an unknown status":   `{"events":[{"seq":1,"task":{"task":1,"node":"a","status":"asleep"}}]}`,
+		"a nameless step":     `{"events":[{"seq":1,"task":{"task":1,"node":"","status":"running"}}]}`,
+		"a task of no number": `{"events":[{"seq":1,"task":{"node":"a","status":"running"}}]}`,
+		"a negative number":   `{"events":[{"seq":1,"task":{"task":-1,"node":"a","status":"running"}}]}`,
+		"a negative size":     `{"events":[{"seq":1,"task":{"task":1,"node":"a","status":"running","memoryBytes":-1}}]}`,
+		"half good":           `{"events":[{"seq":1,"task":{"task":1,"node":"a","status":"running"}},{"seq":0}]}`,
+		"an end of no kind":   `{"events":[{"seq":1,"finish":{"status":"running"}}]}`,
+		"a step without end":  `{"events":[{"seq":1,"graph":{"nodes":[{"name":"` + strings.Repeat("x", 501) + `"}]}}]}`,
 	} {
 		if got := h.call("POST", events, body, report); got.status != 400 {
 			t.Errorf("%s: %d %s", name, got.status, got.body)

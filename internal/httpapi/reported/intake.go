@@ -166,7 +166,11 @@ func taskOf(e api.ReportedEvent, refuse func(field, message string)) reported.Ta
 	if in.Attempt != nil {
 		attempt = *in.Attempt
 	}
-	if in.Task < 0 || in.Task > maxNumber {
+	task := -1 // not said
+	if in.Task != nil {
+		task = *in.Task
+	}
+	if task < 0 || task > maxNumber {
 		refuse(".task.task", "must be a whole number from 0 to 2147483647")
 	}
 	if attempt < 1 || attempt > maxNumber {
@@ -196,9 +200,9 @@ func taskOf(e api.ReportedEvent, refuse func(field, message string)) reported.Ta
 	if in.ExitCode != nil && (*in.ExitCode < -maxNumber-1 || *in.ExitCode > maxNumber) {
 		refuse(".task.exitCode", "is out of range")
 	}
-	number := strconv.Itoa(in.Task)
+	number := strconv.Itoa(task)
 	t := reported.Task{
-		ID: number + "." + strconv.Itoa(attempt), Chain: number, Node: in.Node, Number: in.Task, Attempt: attempt, State: reported.State(in.Status), Version: e.Seq,
+		ID: number + "." + strconv.Itoa(attempt), Chain: number, Node: in.Node, Number: task, Attempt: attempt, State: reported.State(in.Status), Version: e.Seq,
 		Name: kernel.OrEmpty(in.Name), ExitCode: in.ExitCode, Message: kernel.OrEmpty(in.Message), Script: kernel.OrEmpty(in.Script),
 		SubmittedAt: timeOf(in.SubmittedAt), StartedAt: timeOf(in.StartedAt), EndedAt: timeOf(in.FinishedAt),
 		WillRetry: in.WillRetry != nil && *in.WillRetry, Ignored: in.Ignored != nil && *in.Ignored,
