@@ -59,6 +59,9 @@ func (h *application) newKeeper() *upkeep.Keeper {
 				return upkeep.Result{Done: len(ended), More: len(ended) > 0}, err
 			}},
 			{Name: "failed-folders-low-disk", Every: 10 * time.Second, Batch: h.dropFailed},
+			{Name: "run-index", Every: 2 * time.Second, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
+				return h.db.Fenced(fence).IndexRuns(ctx)
+			}},
 			{Name: "notification-mails", Every: time.Minute, Batch: func(ctx context.Context, fence int64) (upkeep.Result, error) {
 				n, more, err := h.mailer.SendDue(ctx, h.db.Fenced(fence))
 				return upkeep.Result{Done: n, More: more}, err

@@ -65,6 +65,7 @@ var domainLibraries = map[string][]string{
 	"internal/domain/credits": {"github.com/go-json-experiment/json"},
 	"internal/domain/bounds":  {"github.com/google/cel-go"},
 	"internal/domain/cron":    {"github.com/robfig/cron"},
+	"internal/domain/search":  {"golang.org/x/text"},
 	"internal/domain/graph": {
 		"github.com/google/cel-go", "github.com/santhosh-tekuri/jsonschema",
 		"github.com/go-json-experiment/json", "golang.org/x/text",

@@ -48,6 +48,7 @@ var everything = []belongings{
 	{"reported_nodes", "run_id, node_id", ofRun, ""},
 	{"reported_runs", "run_id", ofTeam, "reportedRuns"},
 	{"reported_projects", "team_id, engine, project", ofTeam, ""},
+	{"run_search", "run_id", ofRun, ""},
 	{"result_links", "id", ofTeam, "resultLinks"},
 	{"runs", "id", ofTeam, "runs"},
 	{"sweeps", "id", ofTeam, ""},

@@ -32,14 +32,11 @@ type dialect struct {
 	// not wait for one another.
 	skipLocked string
 
-	// asciiOnly follows a text whose letters are compared without their case, so
-	// that LOWER changes A to Z and nothing else, whatever the database's
-	// language.
-	asciiOnly string
-
 	// lockKey makes the rest of the transaction the only one that holds this
 	// key, for checks that look at many rows.
 	lockKey func(ctx context.Context, q querier, key string) error
+
+	runIndex runIndex
 
 	isDuplicate func(error) bool
 	isOrphan    func(error) bool // what a row refers to is not there
@@ -51,7 +48,7 @@ var postgresDialect = dialect{
 	forUpdate:  "FOR UPDATE",
 	forShare:   "FOR SHARE",
 	skipLocked: "FOR UPDATE SKIP LOCKED",
-	asciiOnly:  ` COLLATE "C"`,
+	runIndex:   postgresRunIndex,
 	lockKey: func(ctx context.Context, q querier, key string) error {
 		_, err := q.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, key)
 		return err
@@ -66,7 +63,8 @@ var postgresDialect = dialect{
 
 var sqliteDialect = dialect{
 	name: "sqlite", driver: "sqlite", goose: goose.DialectSQLite3,
-	lockKey: func(context.Context, querier, string) error { return nil },
+	runIndex: sqliteRunIndex,
+	lockKey:  func(context.Context, querier, string) error { return nil },
 	isDuplicate: func(err error) bool {
 		e, ok := errors.AsType[*sqlite.Error](err)
 		return ok && (e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)

@@ -13,8 +13,20 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-//go:embed migrations/*.sql
+//go:embed migrations/*.sql postgres/*.sql
 var migrationFiles embed.FS
+
+// postgresFiles are the migrations, with those in whose place PostgreSQL has a
+// text of its own.
+type postgresFiles struct{ fs.FS }
+
+// Open is for io/fs.
+func (f postgresFiles) Open(name string) (fs.File, error) {
+	if file, err := migrationFiles.Open("postgres/" + name); err == nil && strings.HasSuffix(name, ".sql") {
+		return file, nil
+	}
+	return f.FS.Open(name)
+}
 
 // Migrate brings the schema of the database up to date and says what it
 // applied. It may be called by several servers at once: PostgreSQL lets them
@@ -62,6 +74,7 @@ func migrations(pool *sql.DB, d dialect) (*goose.Provider, error) {
 	}
 	options := []goose.ProviderOption{goose.WithTableName("schema_versions"), goose.WithDisableGlobalRegistry(true)}
 	if d.name == postgresDialect.name {
+		files = postgresFiles{files}
 		locker, err := lock.NewPostgresSessionLocker()
 		if err != nil {
 			return nil, err

@@ -53,6 +53,9 @@ func schemaOf(t *testing.T, url string) (columns []string) {
 		}
 	}
 	for _, table := range tablesOf(t, pool, url) {
+		if table == "run_search" { // each database has an index of its own kind, and the program fills it
+			continue
+		}
 		var n int
 		if err := pool.QueryRow("SELECT COUNT(*) FROM " + table).Scan(&n); err != nil || n == 0 {
 			t.Errorf("%s has %d rows (%v): add one to testdata/rows", table, n, err)
@@ -76,7 +79,7 @@ func schemaOf(t *testing.T, url string) (columns []string) {
 
 func tablesOf(t *testing.T, pool *sql.DB, url string) (tables []string) {
 	t.Helper()
-	query := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'schema_versions'`
+	query := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'schema_versions' AND name NOT LIKE 'run_words%'`
 	if dialectFor(url).name == postgresDialect.name {
 		query = `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_name <> 'schema_versions'`
 	}

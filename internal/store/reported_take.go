@@ -284,7 +284,7 @@ func (db *DB) saveAboutTexts(ctx context.Context, id ids.Run, report reported.Re
 	if err != nil {
 		return err
 	}
-	_, err = db.changed(ctx, `UPDATE runs SET parameters = $1 WHERE id = $2`, string(report.Parameters), id)
+	_, err = db.changed(ctx, `UPDATE runs SET parameters = $1, search_due = TRUE WHERE id = $2`, string(report.Parameters), id)
 	return err
 }
 

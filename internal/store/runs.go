@@ -240,7 +240,7 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 	err := db.q.QueryRowContext(ctx, `
 		UPDATE runs SET status = $1, error_code = $2, error_message = $3, finished_at = $4, credits_used = $5, billed = $6,
 			billed_since = NULL, owner = '', lease_until = 0, done_nodes = $7, progress = CASE WHEN $1 = 'completed' THEN 100 ELSE $8 + 0 END,
-			seq = seq + $9, log_size = log_size + $10
+			seq = seq + $9, log_size = log_size + $10, search_due = search_due OR $1 <> 'completed'
 		WHERE id = $11
 		RETURNING seq, log_size, `+hasWebhooks("runs")+`, `+wantsAllRuns,
 		e.Status, e.Code, e.Message, micros(now), cost, r.Took(now).Microseconds(), r.DoneNodes, r.Progress,

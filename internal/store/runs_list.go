@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/search"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -50,15 +50,17 @@ func (l *tagList) Scan(src any) error {
 	return fmt.Errorf("tags are %T", src)
 }
 
+// afterAll is after every id.
+const afterAll ids.Run = "~"
+
 // Runs lists a team's runs, newest first.
 func (db *DB) Runs(ctx context.Context, team ids.Team, f runs.Filter, before ids.Run, limit int) ([]runs.Run, error) {
 	if before == "" {
-		before = "~"
+		before = afterAll
 	}
 	where := `
-		FROM runs
-		WHERE team_id = $1 AND id < $2 AND ($3 = '' OR status = $3) AND ($4 = '' OR workflow_id = $4) AND created_at >= $5
-		      AND created_at < $6 AND ($7 = '' OR starter_id = $7) AND ($8 = '' OR REPLACE(tags, $8, '') <> tags)`
+		team_id = $1 AND id < $2 AND ($3 = '' OR status = $3) AND ($4 = '' OR workflow_id = $4) AND created_at >= $5
+		AND created_at < $6 AND ($7 = '' OR starter_id = $7) AND ($8 = '' OR REPLACE(tags, $8, '') <> tags)`
 	tag := ""
 	if f.Tag != "" {
 		tag = `"` + f.Tag + `"`
@@ -67,42 +69,11 @@ func (db *DB) Runs(ctx context.Context, team ids.Team, f runs.Filter, before ids
 		team, before, string(f.Status), string(f.Workflow), max(0, f.Since.UnixMicro()), beforeOrEver(f.Until), f.Starter, tag, limit,
 	}
 	if f.Text != "" {
-		where += ` AND (number = $10 OR ` + db.contains(11, "name", "note", "id", "tags", "workflow_name", "starter_name", "error_message", "error_code", "parameters") + `)`
-		args = append(args, runNumber(f.Text), pattern(f.Text))
+		return db.searchRuns(ctx, team, where, args, before, limit, search.Parse(f.Text))
 	}
-	return all(ctx, db, func(r *sql.Rows, v *runs.Run) error { return scanRun(r, v) }, runRow+where+`
+	return all(ctx, db, func(r *sql.Rows, v *runs.Run) error { return scanRun(r, v) }, runRow+` FROM runs WHERE `+where+`
 		ORDER BY id DESC
 		LIMIT $9 + 0`, args...)
-}
-
-// contains is true where one of the columns has the pattern of an argument in
-// it, whatever the case of the letters A to Z.
-func (db *DB) contains(argument int, columns ...string) string {
-	terms := make([]string, len(columns))
-	for i, c := range columns {
-		terms[i] = fmt.Sprintf(`LOWER(%s%s) LIKE $%d ESCAPE '!'`, c, db.dialect.asciiOnly, argument)
-	}
-	return strings.Join(terms, " OR ")
-}
-
-// pattern finds a text anywhere.
-func pattern(text string) string {
-	lower := strings.Map(func(r rune) rune {
-		if r >= 'A' && r <= 'Z' {
-			return r + ('a' - 'A')
-		}
-		return r
-	}, text)
-	return "%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(lower) + "%"
-}
-
-// runNumber is what #12 asks for; no run has the number 0.
-func runNumber(text string) int64 {
-	digits, found := strings.CutPrefix(strings.TrimSpace(text), "#")
-	if n, err := strconv.ParseInt(digits, 10, 64); found && err == nil && n > 0 {
-		return n
-	}
-	return 0
 }
 
 func beforeOrEver(t time.Time) int64 {
@@ -120,7 +91,7 @@ func (db *DB) LabelRun(ctx context.Context, team ids.Team, id ids.Run, e runs.La
 		tags = &text
 	}
 	n, err := db.changed(ctx, `
-		UPDATE runs SET name = COALESCE($1, name), note = COALESCE($2, note), tags = COALESCE($3, tags)
+		UPDATE runs SET name = COALESCE($1, name), note = COALESCE($2, note), tags = COALESCE($3, tags), search_due = TRUE
 		WHERE team_id = $4 AND id = $5`, e.Name, e.Note, tags, team, id)
 	if err == nil && n == 0 {
 		return fault.NotFound("no such run")

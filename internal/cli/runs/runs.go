@@ -45,8 +45,8 @@ type runsList struct {
 	Since         time.Duration `env:"-" help:"Only runs started within, such as 24h."`
 	Until         time.Duration `env:"-" help:"Only runs older than this, such as 24h."`
 	Tag           string        `env:"-" help:"Only runs with this tag."`
-	By            string        `env:"-" placeholder:"ID" help:"Only runs that this person started; me: your own."`
-	Search        string        `short:"s" env:"-" placeholder:"TEXT" help:"Only runs with this text in their name, note, tags, error or parameters; #12: those of that number."`
+	StartedBy     string        `aliases:"by" env:"-" placeholder:"ID" help:"Only runs that this person started; me: your own."`
+	Q             string        `aliases:"search" short:"s" env:"-" placeholder:"WORDS" help:"Only runs with these words in their name, note, tags, error or parameters; #12: those of that number."`
 	Limit         int           `short:"n" env:"-" default:"20" help:"Maximum number to list."`
 }
 
@@ -91,14 +91,14 @@ func (c *runsList) narrow(s *session.Session, params *api.ListRunsParams) error 
 		until := s.Now().Add(-c.Until).UTC()
 		params.Until = &until
 	}
-	if c.By == "me" {
+	if c.StartedBy == "me" {
 		me, err := s.API.GetMeWithResponse(s.Ctx, nil)
 		if err != nil {
 			return s.Explain(err)
 		}
-		c.By = me.JSON200.Data.ID
+		c.StartedBy = me.JSON200.Data.ID
 	}
-	for flag, field := range map[string]**string{c.Tag: &params.Tag, c.By: &params.StartedBy, c.Search: &params.Q} {
+	for flag, field := range map[string]**string{c.Tag: &params.Tag, c.StartedBy: &params.StartedBy, c.Q: &params.Q} {
 		if flag != "" {
 			*field = &flag
 		}

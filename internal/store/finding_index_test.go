@@ -1,0 +1,167 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// finder are the runs of a test by names.
+type finder struct {
+	t    *testing.T
+	db   *DB
+	team ids.Team
+	name map[ids.Run]string
+}
+
+func (f *finder) add(name string, change func(*runs.Run)) runs.Run {
+	f.t.Helper()
+	r := newRun(f.team)
+	change(&r)
+	if err := f.db.SubmitRun(f.t.Context(), r, 0, nil); err != nil {
+		f.t.Fatal(err)
+	}
+	f.name[r.ID] = name
+	return r
+}
+
+func (f *finder) index() {
+	f.t.Helper()
+	for more := true; more; {
+		r, err := f.db.IndexRuns(f.t.Context())
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		more = r.More
+	}
+}
+
+// found are the names of what a filter finds, newest first, read in pages.
+func (f *finder) found(filter runs.Filter, page int) string {
+	f.t.Helper()
+	var names []string
+	var before ids.Run
+	for {
+		list, err := f.db.Runs(f.t.Context(), f.team, filter, before, page)
+		if err != nil {
+			f.t.Fatalf("%q: %v", filter.Text, err)
+		}
+		for _, r := range list {
+			names, before = append(names, f.name[r.ID]), r.ID
+		}
+		if len(list) < page {
+			return strings.Join(names, " ")
+		}
+	}
+}
+
+// Whether the index has a run yet makes no difference to anybody.
+func TestRunsAreFoundByTheirWords(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		team, _ := newTeam(t, db)
+		other, _ := newTeam(t, db)
+		f := &finder{t: t, db: db, team: team, name: map[ids.Run]string{}}
+		trim := f.add("trim", func(r *runs.Run) { r.Name, r.Tags, r.WorkflowName = "Trim reads", []string{"pilot:2026"}, "RNA seq" })
+		f.add("call", func(r *runs.Run) {
+			r.Note, r.Parameters = "for Örjan", []byte(`{"genome":"GRCh38","quality":25.5,"deep":[{"x":"trimmed"}]}`)
+		})
+		f.add("odd", func(r *runs.Run) { r.Name = `it's "odd" \ & | ! * 基因` })
+		(&finder{t: t, db: db, team: other, name: map[ids.Run]string{}}).add("strange", func(r *runs.Run) { r.Name = "Trim reads" })
+		want := map[string]string{
+			"trim": "call trim", "TRIM reads": "trim", "reads tri": "trim", "rim": "call trim", "im ead": "trim", "seq ilot": "trim", "rch3": "call", "m r": "", "pilot": "trim", "2026": "trim", "rna SEQ": "trim",
+			"orjan": "call", "ÖRJAN": "call", "grch": "call", "genome grch38": "call", "25.5": "call", "#1": "trim", "#2": "call", "#02": "call", "#9": "",
+			string(trim.ID): "trim", string(trim.ID[:30]): "trim", string(trim.ID[len(trim.ID)-8:]): "trim", "odd": "odd", "基": "odd", "因": "odd",
+			`"odd"`: "odd", `odd"`: "odd", "odd'": "odd", `odd\`: "odd", "odd & it": "odd", "odd | x": "", "odd:*": "odd", "*": "", "!odd": "odd", "(odd": "odd", "^odd": "odd",
+			"odd AND trim": "", "NOT odd": "", "odd NEAR it": "", "words : odd": "", "{": "", "_": "", "': DROP TABLE runs --": "",
+			"\x00": "", "\xff": "", "\u202e": "", strings.Repeat("odd ", 2500): "odd", strings.Repeat("x", 10_000): "", strings.Repeat("'\"", 5000): "",
+			"_" + string(other): "", "#": "",
+		}
+		check := func(when string) {
+			t.Helper()
+			for text, names := range want {
+				if got := f.found(runs.Filter{Text: text}, 10); got != names {
+					t.Errorf("%s: %.40q finds %q, want %q", when, text, got, names)
+				}
+			}
+		}
+		check("before they are indexed")
+		f.index()
+		check("indexed")
+		if got := f.found(runs.Filter{Text: "trim", Tag: "pilot:2026"}, 10); got != "trim" {
+			t.Errorf("with a tag: %q", got)
+		}
+	})
+}
+
+func TestWhatChangesIsFoundAnew(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		f := &finder{t: t, db: db, team: team, name: map[ids.Run]string{}}
+		r := f.add("r", func(r *runs.Run) { r.Name = "before" })
+		f.index()
+		after := "after"
+		if err := db.LabelRun(ctx, team, r.ID, runs.LabelEdit{Name: &after, Tags: []string{"pilot"}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.CancelRun(ctx, team, r.ID, runs.Starter{Name: "Ada"}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		for _, when := range []string{"at once", "indexed"} {
+			for text, want := range map[string]string{"before": "", "after": "r", "pilot": "r", "cancelled": "r"} {
+				if got := f.found(runs.Filter{Text: text}, 10); got != want {
+					t.Errorf("%s: %q finds %q", when, text, got)
+				}
+			}
+			f.index()
+		}
+		if _, err := db.changed(ctx, `DELETE FROM runs WHERE id = $1`, r.ID); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.found(runs.Filter{Text: "after"}, 10); got != "" {
+			t.Errorf("a run that is gone is found: %q", got)
+		}
+		left := `SELECT COUNT(*) FROM run_search`
+		if db.dialect.name == sqliteDialect.name {
+			left = `SELECT COUNT(*) FROM run_words WHERE run_words MATCH 'after'`
+		}
+		var n int
+		if err := db.q.QueryRowContext(ctx, left).Scan(&n); err != nil || n != 0 {
+			t.Errorf("%d rows of the index are left, %v", n, err)
+		}
+	})
+}
+
+// Pages have no gap and no repeat, whatever part of the runs is indexed.
+func TestWhatIsFoundComesInPages(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		team, _ := newTeam(t, db)
+		f := &finder{t: t, db: db, team: team, name: map[ids.Run]string{}}
+		var want []string
+		for i := range 60 {
+			f.add(fmt.Sprint(i), func(r *runs.Run) {
+				if r.Name = "odd"; i%2 == 0 {
+					r.Name = "even"
+				}
+			})
+			if i%2 == 0 {
+				want = append(want, fmt.Sprint(i))
+			}
+			if i == 40 {
+				f.index()
+			}
+		}
+		slices.Reverse(want)
+		for _, page := range []int{1, 7, 100} {
+			if got := f.found(runs.Filter{Text: "even", Status: lifecycle.Queued}, page); got != strings.Join(want, " ") {
+				t.Errorf("in pages of %d: %s", page, got)
+			}
+		}
+	})
+}
