@@ -71,7 +71,7 @@ POST /api/service-accounts/{id}/tokens
 DELETE /api/service-accounts/{id}/tokens/{tokenId}
 POST /api/service-accounts/{id}/tokens/{tokenId}/rotate
 POST /auth/api-tokens/{id}/rotate
-GET PATCH /api/runs/{id}
+GET PATCH DELETE /api/runs/{id}
 POST /api/runs/{id}/cancel
 GET /api/runs/{id}/events
 GET /api/runs/{id}/nodes/{nodeId}/shards
@@ -105,6 +105,8 @@ POST /api/workflows/{id}/revisions/{n}/confirm
 GET PUT /api/billing/budgets
 GET PUT /api/notifications
 GET PUT /api/me/notifications
+GET POST /api/me/filters
+DELETE /api/me/filters/{id}
 GET POST /api/webhooks
 PATCH DELETE /api/webhooks/{id}
 POST /api/webhooks/{id}/test

@@ -2101,6 +2101,12 @@ type NewResultLink struct {
 	Parameters []string `json:"parameters,omitempty"`
 }
 
+// NewSavedFilter defines model for NewSavedFilter.
+type NewSavedFilter struct {
+	Filter RunFilter `json:"filter"`
+	Name   string    `json:"name"`
+}
+
 // NewSchedule defines model for NewSchedule.
 type NewSchedule struct {
 	// CatchUp Whether times at which no server ran are made up for, by one run. False unless told.
@@ -3090,6 +3096,19 @@ type RunFilesDeleted struct {
 	RunID string `json:"runId"`
 }
 
+// RunFilter defines model for RunFilter.
+type RunFilter struct {
+	// Days Only runs of so many days.
+	Days *int    `json:"days,omitempty"`
+	Q    *string `json:"q,omitempty"`
+
+	// StartedBy Id of a person or a guest.
+	StartedBy  *string    `json:"startedBy,omitempty"`
+	Status     *RunStatus `json:"status,omitempty"`
+	Tag        *string    `json:"tag,omitempty"`
+	WorkflowID *string    `json:"workflowId,omitempty"`
+}
+
 // RunInputs By the name of the workflow's input, one for a `file`, a list for `files`: the key of an upload or output of the team, an address (`s3://bucket/key`, `https://…`), or an address with the connection that it is reached by. For `files` an `s3://` address may be a pattern, in which `*` is any text within a folder and `?` one character; it means up to 10,000 objects, sorted. Addresses are looked at before the run is accepted.
 type RunInputs = map[string]json.RawMessage
 
@@ -3225,6 +3244,14 @@ type RunRow struct {
 
 // RunStatus The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
 type RunStatus string
+
+// SavedFilter defines model for SavedFilter.
+type SavedFilter struct {
+	CreatedAt Time      `json:"createdAt"`
+	Filter    RunFilter `json:"filter"`
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+}
 
 // Scatter defines model for Scatter.
 type Scatter = json.RawMessage
@@ -4483,6 +4510,24 @@ type GetMeParams struct {
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
 
+// ListFiltersParams defines parameters for ListFilters.
+type ListFiltersParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// SaveFilterParams defines parameters for SaveFilter.
+type SaveFilterParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// DeleteFilterParams defines parameters for DeleteFilter.
+type DeleteFilterParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // GetNotificationChoicesParams defines parameters for GetNotificationChoices.
 type GetNotificationChoicesParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
@@ -4662,7 +4707,7 @@ type ListRunsParams struct {
 	// StartedBy Only runs that this person or guest started, by id.
 	StartedBy *string `form:"startedBy,omitempty" json:"startedBy,omitempty"`
 
-	// Q Only runs with this text in their name, note, id, tags, error or parameters, or in the name of their workflow or of who started them; `#12` finds those with the number 12. The case of the letters A to Z does not matter.
+	// Q Only runs with all of these words, or words that have them in them, in their name, note, id, tags, error or parameters, or in the name of their workflow or of who started them; `#12` finds those with the number 12. Capitals and accents do not matter.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
@@ -4686,6 +4731,12 @@ type CompareRunsParams struct {
 	// B Another run.
 	B string `form:"b" json:"b"`
 
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// DeleteRunParams defines parameters for DeleteRun.
+type DeleteRunParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
@@ -5356,6 +5407,9 @@ type CompleteUploadJSONRequestBody = FinishUpload
 
 // SignPartsJSONRequestBody defines body for SignParts for application/json ContentType.
 type SignPartsJSONRequestBody = PartNumbers
+
+// SaveFilterJSONRequestBody defines body for SaveFilter for application/json ContentType.
+type SaveFilterJSONRequestBody = NewSavedFilter
 
 // SetNotificationChoicesJSONRequestBody defines body for SetNotificationChoices for application/json ContentType.
 type SetNotificationChoicesJSONRequestBody = NotificationChoices

@@ -588,6 +588,38 @@ type ClientInterface interface {
 	// Corresponds with GET /api/me (the `GetMe` operationId).
 	GetMe(ctx context.Context, params *GetMeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListFilters List saved filters
+	//
+	// Gives the lists of runs that the caller keeps in this team, by name. Nobody else sees them.
+	//
+	// Corresponds with GET /api/me/filters (the `ListFilters` operationId).
+	ListFilters(ctx context.Context, params *ListFiltersParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SaveFilterWithBody Save a filter
+	//
+	// Keeps a filter, in place of that of the same name; 50 a person and team.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/me/filters (the `SaveFilter` operationId).
+	SaveFilterWithBody(ctx context.Context, params *SaveFilterParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SaveFilter Save a filter
+	//
+	// Keeps a filter, in place of that of the same name; 50 a person and team.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/me/filters (the `SaveFilter` operationId).
+	SaveFilter(ctx context.Context, params *SaveFilterParams, body SaveFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteFilter Delete a saved filter
+	//
+	// Drops a filter of the caller's.
+	//
+	// Corresponds with DELETE /api/me/filters/{id} (the `DeleteFilter` operationId).
+	DeleteFilter(ctx context.Context, id string, params *DeleteFilterParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetNotificationChoices What one wants to know of
 	//
 	// Gives for each topic whether the caller is told in the app and by mail.
@@ -873,6 +905,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/runs/compare (the `CompareRuns` operationId).
 	CompareRuns(ctx context.Context, params *CompareRunsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteRun Delete a run
+	//
+	// Deletes a run that has ended, with its log, its events and its outputs; what other runs reuse stays for them, and what it cost stays in the ledger. 409 while it goes, or while a run that has not ended takes something of it.
+	//
+	// Corresponds with DELETE /api/runs/{id} (the `DeleteRun` operationId).
+	DeleteRun(ctx context.Context, id RunID, params *DeleteRunParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetRun Read one run
 	//
@@ -3061,6 +3100,78 @@ func (c *Client) GetMe(ctx context.Context, params *GetMeParams, reqEditors ...R
 	return c.Client.Do(req)
 }
 
+// ListFilters List saved filters
+//
+// Gives the lists of runs that the caller keeps in this team, by name. Nobody else sees them.
+//
+// Corresponds with GET /api/me/filters (the `ListFilters` operationId).
+func (c *Client) ListFilters(ctx context.Context, params *ListFiltersParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListFiltersRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SaveFilterWithBody Save a filter
+//
+// Keeps a filter, in place of that of the same name; 50 a person and team.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/me/filters (the `SaveFilter` operationId).
+func (c *Client) SaveFilterWithBody(ctx context.Context, params *SaveFilterParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSaveFilterRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SaveFilter Save a filter
+//
+// Keeps a filter, in place of that of the same name; 50 a person and team.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/me/filters (the `SaveFilter` operationId).
+func (c *Client) SaveFilter(ctx context.Context, params *SaveFilterParams, body SaveFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSaveFilterRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteFilter Delete a saved filter
+//
+// Drops a filter of the caller's.
+//
+// Corresponds with DELETE /api/me/filters/{id} (the `DeleteFilter` operationId).
+func (c *Client) DeleteFilter(ctx context.Context, id string, params *DeleteFilterParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteFilterRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetNotificationChoices What one wants to know of
 //
 // Gives for each topic whether the caller is told in the app and by mail.
@@ -3677,6 +3788,23 @@ func (c *Client) StartRun(ctx context.Context, params *StartRunParams, body Star
 // Corresponds with GET /api/runs/compare (the `CompareRuns` operationId).
 func (c *Client) CompareRuns(ctx context.Context, params *CompareRunsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCompareRunsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteRun Delete a run
+//
+// Deletes a run that has ended, with its log, its events and its outputs; what other runs reuse stays for them, and what it cost stays in the ledger. 409 while it goes, or while a run that has not ended takes something of it.
+//
+// Corresponds with DELETE /api/runs/{id} (the `DeleteRun` operationId).
+func (c *Client) DeleteRun(ctx context.Context, id RunID, params *DeleteRunParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteRunRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -8682,6 +8810,152 @@ func NewGetMeRequest(server string, params *GetMeParams) (*http.Request, error) 
 	return req, nil
 }
 
+// NewListFiltersRequest constructs an http.Request for the ListFilters method
+func NewListFiltersRequest(server string, params *ListFiltersParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/me/filters")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewSaveFilterRequest calls the generic SaveFilter builder with application/json body
+func NewSaveFilterRequest(server string, params *SaveFilterParams, body SaveFilterJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSaveFilterRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewSaveFilterRequestWithBody constructs an http.Request for the SaveFilter method, with any body, and a specified content type
+func NewSaveFilterRequestWithBody(server string, params *SaveFilterParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/me/filters")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewDeleteFilterRequest constructs an http.Request for the DeleteFilter method
+func NewDeleteFilterRequest(server string, id string, params *DeleteFilterParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/me/filters/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewGetNotificationChoicesRequest constructs an http.Request for the GetNotificationChoices method
 func NewGetNotificationChoicesRequest(server string, params *GetNotificationChoicesParams) (*http.Request, error) {
 	var err error
@@ -10197,6 +10471,55 @@ func NewCompareRunsRequest(server string, params *CompareRunsParams) (*http.Requ
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewDeleteRunRequest constructs an http.Request for the DeleteRun method
+func NewDeleteRunRequest(server string, id RunID, params *DeleteRunParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/runs/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -16020,6 +16343,42 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/me (the `GetMe` operationId).
 	GetMeWithResponse(ctx context.Context, params *GetMeParams, reqEditors ...RequestEditorFn) (*GetMeResponse, error)
 
+	// ListFiltersWithResponse List saved filters
+	//
+	// Gives the lists of runs that the caller keeps in this team, by name. Nobody else sees them.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/me/filters (the `ListFilters` operationId).
+	ListFiltersWithResponse(ctx context.Context, params *ListFiltersParams, reqEditors ...RequestEditorFn) (*ListFiltersResponse, error)
+
+	// SaveFilterWithBodyWithResponse Save a filter
+	//
+	// Keeps a filter, in place of that of the same name; 50 a person and team.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/me/filters (the `SaveFilter` operationId).
+	SaveFilterWithBodyWithResponse(ctx context.Context, params *SaveFilterParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SaveFilterResponse, error)
+
+	// SaveFilterWithResponse Save a filter
+	//
+	// Keeps a filter, in place of that of the same name; 50 a person and team.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/me/filters (the `SaveFilter` operationId).
+	SaveFilterWithResponse(ctx context.Context, params *SaveFilterParams, body SaveFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*SaveFilterResponse, error)
+
+	// DeleteFilterWithResponse Delete a saved filter
+	//
+	// Drops a filter of the caller's.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/me/filters/{id} (the `DeleteFilter` operationId).
+	DeleteFilterWithResponse(ctx context.Context, id string, params *DeleteFilterParams, reqEditors ...RequestEditorFn) (*DeleteFilterResponse, error)
+
 	// GetNotificationChoicesWithResponse What one wants to know of
 	//
 	// Gives for each topic whether the caller is told in the app and by mail.
@@ -16325,6 +16684,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/runs/compare (the `CompareRuns` operationId).
 	CompareRunsWithResponse(ctx context.Context, params *CompareRunsParams, reqEditors ...RequestEditorFn) (*CompareRunsResponse, error)
+
+	// DeleteRunWithResponse Delete a run
+	//
+	// Deletes a run that has ended, with its log, its events and its outputs; what other runs reuse stays for them, and what it cost stays in the ledger. 409 while it goes, or while a run that has not ended takes something of it.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/runs/{id} (the `DeleteRun` operationId).
+	DeleteRunWithResponse(ctx context.Context, id RunID, params *DeleteRunParams, reqEditors ...RequestEditorFn) (*DeleteRunResponse, error)
 
 	// GetRunWithResponse Read one run
 	//
@@ -18757,6 +19125,90 @@ func (r GetMeResponse) StatusCode() int {
 	return 0
 }
 
+type ListFiltersResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []SavedFilter `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListFiltersResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListFiltersResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type SaveFilterResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *struct {
+		Data SavedFilter `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r SaveFilterResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SaveFilterResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DeleteFilterResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Deleted `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteFilterResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteFilterResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type GetNotificationChoicesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -19338,6 +19790,34 @@ func (r CompareRunsResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r CompareRunsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DeleteRunResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Deleted `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteRunResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteRunResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -22908,6 +23388,66 @@ func (c *ClientWithResponses) GetMeWithResponse(ctx context.Context, params *Get
 	return ParseGetMeResponse(rsp)
 }
 
+// ListFiltersWithResponse List saved filters
+//
+// Gives the lists of runs that the caller keeps in this team, by name. Nobody else sees them.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/me/filters (the `ListFilters` operationId).
+func (c *ClientWithResponses) ListFiltersWithResponse(ctx context.Context, params *ListFiltersParams, reqEditors ...RequestEditorFn) (*ListFiltersResponse, error) {
+	rsp, err := c.ListFilters(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListFiltersResponse(rsp)
+}
+
+// SaveFilterWithBodyWithResponse Save a filter
+//
+// Keeps a filter, in place of that of the same name; 50 a person and team.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/me/filters (the `SaveFilter` operationId).
+func (c *ClientWithResponses) SaveFilterWithBodyWithResponse(ctx context.Context, params *SaveFilterParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SaveFilterResponse, error) {
+	rsp, err := c.SaveFilterWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSaveFilterResponse(rsp)
+}
+
+// SaveFilterWithResponse Save a filter
+//
+// Keeps a filter, in place of that of the same name; 50 a person and team.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/me/filters (the `SaveFilter` operationId).
+func (c *ClientWithResponses) SaveFilterWithResponse(ctx context.Context, params *SaveFilterParams, body SaveFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*SaveFilterResponse, error) {
+	rsp, err := c.SaveFilter(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSaveFilterResponse(rsp)
+}
+
+// DeleteFilterWithResponse Delete a saved filter
+//
+// Drops a filter of the caller's.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/me/filters/{id} (the `DeleteFilter` operationId).
+func (c *ClientWithResponses) DeleteFilterWithResponse(ctx context.Context, id string, params *DeleteFilterParams, reqEditors ...RequestEditorFn) (*DeleteFilterResponse, error) {
+	rsp, err := c.DeleteFilter(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteFilterResponse(rsp)
+}
+
 // GetNotificationChoicesWithResponse What one wants to know of
 //
 // Gives for each topic whether the caller is told in the app and by mail.
@@ -23416,6 +23956,21 @@ func (c *ClientWithResponses) CompareRunsWithResponse(ctx context.Context, param
 		return nil, err
 	}
 	return ParseCompareRunsResponse(rsp)
+}
+
+// DeleteRunWithResponse Delete a run
+//
+// Deletes a run that has ended, with its log, its events and its outputs; what other runs reuse stays for them, and what it cost stays in the ledger. 409 while it goes, or while a run that has not ended takes something of it.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/runs/{id} (the `DeleteRun` operationId).
+func (c *ClientWithResponses) DeleteRunWithResponse(ctx context.Context, id RunID, params *DeleteRunParams, reqEditors ...RequestEditorFn) (*DeleteRunResponse, error) {
+	rsp, err := c.DeleteRun(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteRunResponse(rsp)
 }
 
 // GetRunWithResponse Read one run
@@ -26789,6 +27344,99 @@ func ParseGetMeResponse(rsp *http.Response) (*GetMeResponse, error) {
 	return response, nil
 }
 
+// ParseListFiltersResponse parses an HTTP response from a ListFiltersWithResponse call
+func ParseListFiltersResponse(rsp *http.Response) (*ListFiltersResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListFiltersResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []SavedFilter `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSaveFilterResponse parses an HTTP response from a SaveFilterWithResponse call
+func ParseSaveFilterResponse(rsp *http.Response) (*SaveFilterResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SaveFilterResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest struct {
+			Data SavedFilter `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDeleteFilterResponse parses an HTTP response from a DeleteFilterWithResponse call
+func ParseDeleteFilterResponse(rsp *http.Response) (*DeleteFilterResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteFilterResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Deleted `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseGetNotificationChoicesResponse parses an HTTP response from a GetNotificationChoicesWithResponse call
 func ParseGetNotificationChoicesResponse(rsp *http.Response) (*GetNotificationChoicesResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -27433,6 +28081,37 @@ func ParseCompareRunsResponse(rsp *http.Response) (*CompareRunsResponse, error) 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data RunComparison `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDeleteRunResponse parses an HTTP response from a DeleteRunWithResponse call
+func ParseDeleteRunResponse(rsp *http.Response) (*DeleteRunResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteRunResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Deleted `json:"data"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`

@@ -55,6 +55,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/runs/crate"
+	runfilters "github.com/millrace/millrace/internal/runs/finding"
 	"github.com/millrace/millrace/internal/runs/live"
 	"github.com/millrace/millrace/internal/runs/reported"
 	"github.com/millrace/millrace/internal/runs/schedules"
@@ -190,6 +191,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Webhooks:    webhooks.NewService(db, db, h.hooks, s.FetchAllowPrivate, time.Now),
 		Schedules:   schedules.NewService(db, db, asked, time.Now),
 		Reported:    reported.NewService(db, h.feed, time.Now),
+		Finding:     runfilters.NewService(db, db, time.Now),
 		Connections: connections.NewService(db, remote.New(s.FetchAllowPrivate), connections.Rules{PlainHTTP: s.FetchAllowPrivate}, time.Now),
 		App:         httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
 		Checks:      map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},

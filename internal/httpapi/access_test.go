@@ -96,6 +96,10 @@ var routeRows = map[string]rights{
 	"DELETE /api/runs/{id}/links":                      admins(404).elsewhere(404), // one that is there: TestResultsAreSharedByALink
 	"POST /api/results":                                open(404).with(`{"token":"mrr_x"}`),
 	"POST /api/results/copy":                           writers(404).with(`{"token":"mrr_x"}`),
+	"DELETE /api/runs/{id}":                            admins(200).elsewhere(404), // a member's own: TestPeopleDeleteTheirRuns
+	"GET /api/me/filters":                              everybody(200),
+	"POST /api/me/filters":                             everybody(201).with(`{"name":"n","filter":{"status":"failed"}}`),
+	"DELETE /api/me/filters/{id}":                      everybody(404).elsewhere(404),                   // one's own: TestPeopleKeepFilters
 	"PATCH /api/runs/{id}":                             admins(200).with(`{"name":"n"}`).elsewhere(404), // a member's own: TestPeopleNameTheirRuns
 	"POST /api/runs/{id}/cancel":                       admins(200).elsewhere(404),                      /* a member's own: TestMembersCancelWhatTheyStarted */
 	"POST /api/runs/{id}/retry":                        writers(202).elsewhere(404),

@@ -21,7 +21,7 @@ var actions = map[string]string{
 	"DELETE /api/workflows/{id}/triggers/{triggerId}": "trigger.deleted", "POST /hooks/{token}": "run.started",
 	"POST /api/runs": "run.started", "POST /api/runs/{id}/retry": "run.started", "POST /api/sweeps": "sweep.started",
 	"POST /api/reported-runs": "run.reported", "POST /api/nextflow/trace/create": "run.reported",
-	"POST /api/runs/{id}/cancel": "run.cancelled", "PATCH /api/runs/{id}": "run.labelled",
+	"POST /api/runs/{id}/cancel": "run.cancelled", "DELETE /api/runs/{id}": "run.deleted", "PATCH /api/runs/{id}": "run.labelled",
 	"POST /api/runs/{id}/links": "result_link.created", "DELETE /api/runs/{id}/links": "result_link.revoked",
 	"POST /api/files/presign": "file.upload_allowed", "POST /api/files/uploads": "file.upload_allowed", "POST /api/files/uploads/{id}/complete": "file.uploaded",
 	"POST /api/files/delete": "file.deleted", "POST /api/files/delete-run": "run.files_deleted",

@@ -25,6 +25,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/runs/crate"
+	"github.com/millrace/millrace/internal/runs/finding"
 	"github.com/millrace/millrace/internal/runs/reported"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/runs/webhooks"
@@ -50,6 +51,7 @@ type Options struct {
 	Crates      *crate.Service
 	Schedules   *schedules.Service
 	Webhooks    *webhooks.Service
+	Finding     *finding.Service
 	Feed        events.Feed
 	Sharing     *sharing.Service
 	Secrets     *secrets.Service

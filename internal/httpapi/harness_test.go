@@ -52,6 +52,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/runs/crate"
+	"github.com/millrace/millrace/internal/runs/finding"
 	"github.com/millrace/millrace/internal/runs/live"
 	"github.com/millrace/millrace/internal/runs/reported"
 	"github.com/millrace/millrace/internal/runs/schedules"
@@ -153,8 +154,8 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	})
 	h.schedules = &schedules.Runner{Store: h.db, Runs: asked, Base: base, Log: log, Now: h.clock}
 	o := httpapi.Options{
-		Notifications: notifications.NewService(h.db, h.clock),
-		Runs:          asked, Schedules: schedules.NewService(h.db, h.db, asked, h.clock),
+		Notifications: notifications.NewService(h.db, h.clock), Finding: finding.NewService(h.db, h.db, h.clock),
+		Runs: asked, Schedules: schedules.NewService(h.db, h.db, asked, h.clock),
 		Webhooks: webhooks.NewService(h.db, h.db, webhooks.NewSender(h.db, webhook.New(true), log, h.clock), true, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db, Known: h.db}, Crates: &crate.Service{Runs: asked, Details: h.db, Known: h.db, Now: h.clock},
 		Reported: reported.NewService(h.db, &h.hub, h.clock),
 		Feed:     &h.hub, Life: t.Context(),

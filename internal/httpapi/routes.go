@@ -26,6 +26,9 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /{$}", Handle: a.system.Home},
 
 		{Pattern: "GET /api/me", Who: kernel.Member, May: access.Read, Handle: a.identity.Me},
+		{Pattern: "GET /api/me/filters", Who: kernel.Member, May: access.Read, Handle: a.runs.ListFilters},
+		{Pattern: "POST /api/me/filters", Who: kernel.Member, May: access.SaveFilters, Body: kernel.SmallBody, Handle: a.runs.SaveFilter},
+		{Pattern: "DELETE /api/me/filters/{id}", Who: kernel.Member, May: access.SaveFilters, Handle: a.runs.DeleteFilter},
 		{Pattern: "GET /api/me/notifications", Who: kernel.Member, May: access.Read, Handle: a.notifications.Choices},
 		{Pattern: "PUT /api/me/notifications", Who: kernel.Member, May: access.ReceiveNotifications, Body: kernel.SmallBody, Handle: a.notifications.Choose},
 		{Pattern: "GET /api/notifications", Who: kernel.Member, May: access.Read, Handle: a.notifications.List},
@@ -74,6 +77,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/sweeps/{id}", Who: kernel.Member, May: access.Read, Handle: a.runs.GetSweep},
 		{Pattern: "GET /api/sweeps/{id}/table.csv", Who: kernel.Member, May: access.Read, Handle: a.runs.GetSweepTable},
 		{Pattern: "GET /api/runs/{id}", Who: kernel.Member, May: access.Read, Handle: a.runs.GetRun},
+		{Pattern: "DELETE /api/runs/{id}", Who: kernel.Member, May: access.DeleteRuns, Slow: true, Handle: a.runs.DeleteRun},
 		{Pattern: "PATCH /api/runs/{id}", Who: kernel.Member, May: access.StartRuns, Body: kernel.SmallBody, Handle: a.runs.EditRun},
 		{Pattern: "GET /api/runs/{id}/attempts", Who: kernel.Member, May: access.ReadFailedFolders, Handle: a.runs.ListKeptAttempts},
 		{Pattern: "GET /api/runs/{id}/attempts/{nodeId}/{shard}/{attempt}/files", Who: kernel.Member, May: access.ReadFailedFolders, Handle: a.runs.ListKeptFiles},

@@ -65,7 +65,7 @@ func (s *Service) CheckGiven(ctx context.Context, team ids.Team, in New) error {
 	return s.checkFiles(ctx, &r, inputs.Keys())
 }
 
-// own reports whether a run is the caller's: theirs, or started in their name.
-func (r Run) own(caller access.Caller) bool {
+// Own reports whether a run is the caller's: theirs, or started in their name.
+func (r Run) Own(caller access.Caller) bool {
 	return r.Starter.ID == caller.Subject() || r.For != "" && r.For == caller.User
 }

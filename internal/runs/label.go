@@ -68,7 +68,7 @@ func (s *Service) SetLabel(ctx context.Context, caller access.Caller, id ids.Run
 	if err != nil {
 		return Run{}, err
 	}
-	if !r.own(caller) && !caller.May(access.LabelAnyRun) {
+	if !r.Own(caller) && !caller.May(access.LabelAnyRun) {
 		return Run{}, fault.Forbidden("only an admin or owner may name someone else's run")
 	}
 	e, wrong := e.checked()

@@ -264,7 +264,7 @@ func (s *Service) Cancel(ctx context.Context, caller access.Caller, id ids.Run) 
 	if err != nil {
 		return "", err
 	}
-	if !r.own(caller) && !caller.May(access.CancelAnyRun) {
+	if !r.Own(caller) && !caller.May(access.CancelAnyRun) {
 		return "", fault.Forbidden("only an admin or owner may cancel someone else's run")
 	}
 	status, err := s.store.CancelRun(ctx, caller.Team, id, starter(caller), s.now())

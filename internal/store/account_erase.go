@@ -73,6 +73,7 @@ var everything = []belongings{
 	{"webhook_deliveries", "id", ofTeam, ""},
 	{"webhooks", "id", ofTeam, "webhooks"},
 	{"notifications", "id", ofTeam, "notifications"},
+	{"saved_filters", "id", ofTeam, "filters"},
 	{"schedules", "id", ofTeam, "schedules"},
 	{"triggers", "id", ofTeam, "triggers"},
 	{"workflow_sources", "workflow_id", ofWorkflow, ""},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/retention"
 	"github.com/millrace/millrace/internal/upkeep"
@@ -192,13 +193,49 @@ func (e *expiring) events(ctx context.Context, id ids.Run) (gone bool, err error
 			SELECT seq FROM run_events WHERE run_id = $1 AND seq < (SELECT seq FROM runs WHERE id = $1) ORDER BY seq LIMIT $2 + 0)`, id)
 }
 
+// inUse is whether a run that has not ended takes something of a run of the
+// team $1.
+const inUse = `EXISTS (
+	SELECT 1 FROM runs o WHERE o.team_id = $1 AND o.status IN ('queued', 'running')
+		AND (o.retry_of = runs.id OR o.inputs LIKE '%/runs/' || runs.id || '/%'))`
+
+// DeleteRun deletes a run of a team that has ended, in small transactions: the
+// run itself goes with the last, so that whoever is interrupted asks again.
+func (db *DB) DeleteRun(ctx context.Context, team ids.Team, id ids.Run) error {
+	for gone := false; !gone; {
+		err := db.inTx(ctx, func(tx *DB) error {
+			r, err := tx.lockedRun(ctx, id)
+			if err == nil && r.Team != team {
+				err = fault.NotFound("no such run")
+			}
+			if err != nil {
+				return err
+			}
+			var used bool
+			if err := tx.q.QueryRowContext(ctx, `SELECT `+inUse+` FROM runs WHERE team_id = $1 AND id = $2`, team, id).Scan(&used); err != nil {
+				return err
+			}
+			switch {
+			case !r.Status.Terminal():
+				return fault.Conflict("the run has not ended: cancel it first")
+			case used:
+				return fault.Conflict("a run that has not ended takes something of this one: wait for it, or cancel it")
+			}
+			gone, err = (&expiring{DB: tx, team: team, left: upkeepBatch}).run(ctx, id)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // runs deletes those that ended longest ago with all that they made. One stays
 // while a run that has not ended takes something of it: its outputs, or what it
 // had computed before it was tried again.
 func (e *expiring) runs(ctx context.Context) (n int, more bool, err error) {
-	list, err := e.ended(ctx, `NOT EXISTS (
-		SELECT 1 FROM runs o WHERE o.team_id = $1 AND o.status IN ('queued', 'running')
-			AND (o.retry_of = runs.id OR o.inputs LIKE '%/runs/' || runs.id || '/%'))`)
+	list, err := e.ended(ctx, `NOT `+inUse)
 	if err != nil {
 		return 0, false, err
 	}

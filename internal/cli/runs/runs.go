@@ -33,6 +33,7 @@ type Command struct {
 	Kept        runsKept        `cmd:"" help:"Show or fetch the kept folder of a step that failed."`
 	Reproduce   runsReproduce   `cmd:"" help:"Fetch what a step was given, to do it again on your own machine."`
 	Cancel      runsCancel      `cmd:"" help:"Cancel a run."`
+	Delete      runsDelete      `cmd:"" help:"Delete runs that have ended, with all that they made."`
 	Retry       runsRetry       `cmd:"" help:"Run again what a run did; what succeeded is reused."`
 	Outputs     outputsCommand  `cmd:"" help:"Outputs of a run: list, download."`
 	Crate       runsCrate       `cmd:"" help:"Download a run with its outputs as a Workflow Run RO-Crate."`

@@ -49,6 +49,9 @@ const (
 	CancelRuns           Action = "cancel runs"
 	CancelAnyRun         Action = "cancel anybody's run"
 	LabelAnyRun          Action = "name anybody's run"
+	DeleteRuns           Action = "delete runs"
+	DeleteAnyRun         Action = "delete anybody's run"
+	SaveFilters          Action = "save filters"
 	ManageSchedules      Action = "make schedules and triggers"
 	ManageWebhooks       Action = "manage webhooks"
 	ReceiveNotifications Action = "choose and read notifications"
@@ -73,11 +76,11 @@ const (
 )
 
 var (
-	viewerMay = []Action{Read, Analyze, Chat, ReceiveNotifications}
+	viewerMay = []Action{Read, Analyze, Chat, ReceiveNotifications, SaveFilters}
 	memberMay = append(viewerMay[:len(viewerMay):len(viewerMay)],
-		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns, UseSecrets, UseConnections, ReadFailedFolders, ManageSchedules, ReportRuns)
+		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns, DeleteRuns, UseSecrets, UseConnections, ReadFailedFolders, ManageSchedules, ReportRuns)
 	adminMay = append(memberMay[:len(memberMay):len(memberMay)],
-		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, LabelAnyRun, ManageSharing, ManageMembers, ManageBilling, ManageRetention, ExportTeam,
+		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, LabelAnyRun, DeleteAnyRun, ManageSharing, ManageMembers, ManageBilling, ManageRetention, ExportTeam,
 		ManageSecrets, ManageConnections, ManagePrograms, ReadAudit, ManageAnySchedule, ManageWebhooks)
 	ownerMay = append(adminMay[:len(adminMay):len(adminMay)],
 		ManageOwners, EraseTeam)

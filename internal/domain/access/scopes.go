@@ -28,7 +28,7 @@ var scopeOf = map[Action]Scope{
 	ReportRuns: ScopeReport,
 	StartRuns:  ScopeRun, CancelRuns: ScopeRun, CancelAnyRun: ScopeRun, LabelAnyRun: ScopeRun, UploadFiles: ScopeRun, Analyze: ScopeRun, Chat: ScopeRun,
 	EditWorkflows: ScopeWrite, DeleteAnyWorkflow: ScopeWrite, DeleteFiles: ScopeWrite, DeleteAnyFile: ScopeWrite,
-	ReceiveNotifications: ScopeWrite, ManageWebhooks: ScopeAdmin, ManageSchedules: ScopeWrite, ManageAnySchedule: ScopeWrite,
+	ReceiveNotifications: ScopeWrite, SaveFilters: ScopeWrite, DeleteRuns: ScopeWrite, DeleteAnyRun: ScopeWrite, ManageWebhooks: ScopeAdmin, ManageSchedules: ScopeWrite, ManageAnySchedule: ScopeWrite,
 	ManageSharing: ScopeAdmin, ManageMembers: ScopeAdmin, ManageOwners: ScopeAdmin, ManageBilling: ScopeAdmin,
 	ManageSecrets: ScopeAdmin, ManageConnections: ScopeAdmin, ManagePrograms: ScopeAdmin, ReadAudit: ScopeAdmin, ManageRetention: ScopeAdmin, ExportTeam: ScopeAdmin, EraseTeam: ScopeAdmin,
 }

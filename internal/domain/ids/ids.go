@@ -59,6 +59,7 @@ func NewReading() string { return made("rd_") }  // of a paper
 func NewMessage() string { return made("msg_") } // to a webhook
 func NewMail() string    { return made("mail_") }
 
+func NewFilter() string       { return made("flt_") }
 func NewNotification() string { return made("ntf_") }
 
 func NewGrant() string       { return made("grant_") } // what a person gave a program

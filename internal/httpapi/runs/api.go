@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/runs/crate"
+	"github.com/millrace/millrace/internal/runs/finding"
 )
 
 // Options are what the room is made of.
@@ -19,6 +20,7 @@ type Options struct {
 	Runs    *runs.Service
 	Compare *compare.Service
 	Crates  *crate.Service
+	Finding *finding.Service
 	Feed    events.Feed
 	Server  *kernel.Server
 	Log     *slog.Logger

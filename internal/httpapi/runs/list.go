@@ -2,6 +2,7 @@ package runs
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -55,25 +56,9 @@ func runFilter(r *http.Request) (runs.Filter, error) {
 		Status: lifecycle.Status(q.Get("status")), Workflow: ids.Workflow(q.Get("workflowId")),
 		Tag: q.Get("tag"), Starter: q.Get("startedBy"), Text: strings.TrimSpace(q.Get("q")),
 	}
-	var wrong []fault.Detail
-	known := false
-	for _, s := range lifecycle.Statuses() {
-		known = known || s == f.Status
-	}
-	if q.Has("status") && !known {
-		wrong = append(wrong, fault.Detail{Path: "status", Message: "is not the status of a run"})
-	}
-	if !kernel.Printable(q.Get("workflowId")) {
-		wrong = append(wrong, fault.Detail{Path: "workflowId", Message: "is not an id"})
-	}
-	if !kernel.Printable(f.Starter) {
-		wrong = append(wrong, fault.Detail{Path: "startedBy", Message: "is not an id"})
-	}
-	if f.Tag != "" && !tags.Valid(f.Tag) {
-		wrong = append(wrong, fault.Detail{Path: "tag", Message: "is not a tag"})
-	}
-	if !kernel.Printable(f.Text) || utf8.RuneCountInString(f.Text) > maxSearch {
-		wrong = append(wrong, fault.Detail{Path: "q", Message: "needs at most 200 characters in one line"})
+	wrong := wrongFilter(f, "")
+	if q.Has("status") && f.Status == "" {
+		wrong = append(wrong, fault.Detail{Path: "status", Message: notAStatus})
 	}
 	for name, at := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
 		if !q.Has(name) {
@@ -88,6 +73,29 @@ func runFilter(r *http.Request) (runs.Filter, error) {
 		return f, fault.Problems(wrong, "%s", kernel.Sentence(wrong[0]))
 	}
 	return f, nil
+}
+
+const notAStatus = "is not the status of a run"
+
+// wrongFilter is what is wrong with a filter whose fields are under a path.
+func wrongFilter(f runs.Filter, under string) (wrong []fault.Detail) {
+	note := func(path, message string) { wrong = append(wrong, fault.Detail{Path: under + path, Message: message}) }
+	if f.Status != "" && !slices.Contains(lifecycle.Statuses(), f.Status) {
+		note("status", notAStatus)
+	}
+	if !kernel.Printable(string(f.Workflow)) {
+		note("workflowId", "is not an id")
+	}
+	if !kernel.Printable(f.Starter) {
+		note("startedBy", "is not an id")
+	}
+	if f.Tag != "" && !tags.Valid(f.Tag) {
+		note("tag", "is not a tag")
+	}
+	if !kernel.Printable(f.Text) || utf8.RuneCountInString(f.Text) > maxSearch {
+		note("q", "needs at most 200 characters in one line")
+	}
+	return wrong
 }
 
 // EditRun changes what a run is called.

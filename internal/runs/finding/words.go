@@ -21,7 +21,7 @@ func Words(r runs.Run) []string {
 		message = "" // as it is shown to nobody
 	}
 	words := search.Words(
-		r.Name, string(r.ID), strings.Join(r.Tags, " "), r.WorkflowName, string(r.ErrorCode), message, r.Starter.Name, r.Note, parameters(r.Parameters),
+		r.Name, string(r.ID), strings.Join(r.Tags, " "), r.WorkflowName, r.Engine, string(r.ErrorCode), message, r.Starter.Name, r.Note, parameters(r.Parameters),
 	)
 	return append(search.Endings(words), search.Number(strconv.FormatInt(r.Number, 10)))
 }

@@ -1,5 +1,7 @@
 // Sums and forecasts of the billing page, without a browser.
+
 import type { Schemas } from "../api/client.ts";
+import { csv as table } from "../ui/csv.ts";
 import type { Budget, UsageEvent, UsageGroup } from "./queries.ts";
 
 type Credits = Schemas["Credits"];
@@ -72,10 +74,6 @@ export function groupsCsv(series: UsageDay[], groups: UsageGroup[]): string {
   return table([["date", "by", "key", "name", "credits"], ...lines]);
 }
 
-function table(lines: string[][]): string {
-  return lines.map((line) => line.map(cell).join(",")).join("\r\n");
-}
-
 export type BudgetKey = Pick<Budget, "scope" | "subject" | "month">;
 
 /** same tells whether two name the same budget. */
@@ -106,12 +104,6 @@ export function readAlerts(text: string): number[] | null {
 export function budgetName(budget: Pick<Budget, "scope" | "subject" | "name">): string {
   if (budget.scope === "team") return "The team";
   return budget.scope === "tag" ? `Tag ${budget.subject}` : (budget.name ?? budget.subject ?? "");
-}
-
-/** A cell that a spreadsheet would take for a formula gets a quote before it. */
-function cell(value: string): string {
-  const safe = /^[=+@\t\r]|^-(?![\d.])/.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 /** nice is a round number at or above the largest value, for the top of a chart. */

@@ -1,13 +1,12 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
-import { Ban, GitCompare, Play, Search, Table2, X } from "lucide-react";
+import { Play, Search, Table2, X } from "lucide-react";
 import { useState } from "react";
-import { may } from "../identity/access.ts";
-import { useMe, useWhyNot } from "../identity/queries.ts";
+import { useMe } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Page } from "../page/Page.tsx";
 import { runTitle } from "../page/runTitle.ts";
-import { active, looks, StatusPill } from "../page/status.tsx";
+import { looks, StatusPill } from "../page/status.tsx";
 import { useChange } from "../page/useChange.ts";
 import { Button, buttonClass } from "../ui/Button.tsx";
 import { Empty } from "../ui/Empty.tsx";
@@ -19,11 +18,12 @@ import { SearchBox } from "../ui/SearchBox.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Tags } from "../ui/Tags.tsx";
 import { Time, useNow } from "../ui/Time.tsx";
-import { toast } from "../ui/toast.ts";
 import { useSettled } from "../ui/useSettled.ts";
 import { workflowsQuery } from "../workflows/queries.ts";
+import { BulkActions } from "./BulkActions.tsx";
 import { waits } from "./model.ts";
-import { cancelRun, pageOfRuns, type RunFilter, type RunRow, runsQuery } from "./queries.ts";
+import { pageOfRuns, type RunFilter, type RunRow, runsQuery } from "./queries.ts";
+import { SavedFilters } from "./SavedFilters.tsx";
 
 const dayMs = 86_400_000;
 const stateNames = {
@@ -112,6 +112,31 @@ export function RunsPage() {
             {search.tag}
           </Button>
         )}
+        <SavedFilters
+          current={
+            filtered
+              ? {
+                  ...(search.status && { status: search.status }),
+                  ...(search.workflow && { workflowId: search.workflow }),
+                  ...(search.tag && { tag: search.tag }),
+                  ...(search.mine && { startedBy: me.id }),
+                  ...(words && { q: words }),
+                  ...(search.since && { days: ranges[search.since] }),
+                }
+              : null
+          }
+          onChoose={(kept) => {
+            const since = Object.entries(ranges).find(([, days]) => days === kept.days)?.[0];
+            set({
+              status: kept.status ?? undefined,
+              workflow: kept.workflowId ?? undefined,
+              tag: kept.tag ?? undefined,
+              mine: kept.startedBy === me.id || undefined,
+              q: kept.q ?? undefined,
+              since: since as keyof typeof ranges | undefined,
+            });
+          }}
+        />
       </div>
       <Answer query={runs}>
         {(rows) =>
@@ -165,9 +190,6 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
   const [older, setOlder] = useState<RunRow[]>([]);
   const [cursor, setCursor] = useState<string | null | undefined>(undefined);
   const { ticked, tick, clear } = useTicks();
-  const client = useQueryClient();
-  const me = useMe();
-  const whyNot = useWhyNot();
   const seen = new Set(first.map((run) => run.id));
   const rows = [...first, ...older.filter((run) => !seen.has(run.id))];
   const more = useMutation({
@@ -179,46 +201,11 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
       setCursor(page.next);
     },
   });
-  const stoppable = (run: RunRow) =>
-    active(run.status) && (may(me.team.role, "cancel any run") || run.startedBy.id === me.id);
-  const targets = rows.filter((run) => ticked.has(run.id) && stoppable(run));
-  const cancel = useMutation({
-    mutationFn: () => Promise.all(targets.map((run) => cancelRun(run.id))),
-    onSuccess: (done) => {
-      toast.ok(`Cancelling ${plural(done.length, "run")}`);
-      clear();
-    },
-    onSettled: () => client.invalidateQueries({ queryKey: ["runs"] }),
-  });
   return (
     <>
       <div className="mb-2 flex min-h-9 flex-wrap items-center justify-between gap-2 text-sm text-muted">
         <Counts rows={rows} />
-        {ticked.size === 2 && (
-          <Link
-            to="/runs/compare"
-            search={pair(rows.filter((run) => ticked.has(run.id)))}
-            className={buttonClass("secondary", "sm")}
-          >
-            <GitCompare className="size-4" aria-hidden /> Compare
-          </Link>
-        )}
-        {ticked.size > 0 && (
-          <Button
-            size="sm"
-            look="danger-quiet"
-            icon={<Ban className="size-4" aria-hidden />}
-            busy={cancel.isPending}
-            disabledReason={
-              targets.length > 0
-                ? null
-                : (whyNot("start runs") ?? "None of the selected runs is active, or you can't cancel them.")
-            }
-            onClick={() => cancel.mutate()}
-          >
-            Cancel {plural(targets.length, "run")}
-          </Button>
-        )}
+        {ticked.size > 0 && <BulkActions runs={rows.filter((run) => ticked.has(run.id))} clear={clear} />}
       </div>
       <Table
         label="Runs"
@@ -312,12 +299,6 @@ function RunsTable({ first, filter }: { first: RunRow[]; filter: RunFilter }) {
       )}
     </>
   );
-}
-
-/** pair is two runs to compare, the older one first. */
-function pair(rows: RunRow[]): { a?: string; b?: string } {
-  const [b, a] = rows;
-  return { ...(a && { a: a.id }), ...(b && { b: b.id }) };
 }
 
 function Counts({ rows }: { rows: RunRow[] }) {

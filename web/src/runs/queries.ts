@@ -27,6 +27,12 @@ export function pageOfRuns(filter: RunFilter, cursor?: string) {
   return askPage(api.GET("/api/runs", { params: { query: { ...filter, ...(cursor && { cursor }) } } }));
 }
 
+/** filtersQuery is the filters that the caller keeps. */
+export const filtersQuery = queryOptions({
+  queryKey: ["run filters"],
+  queryFn: () => ask(api.GET("/api/me/filters")),
+});
+
 export const runQuery = (id: string) =>
   queryOptions({
     queryKey: ["run", id],

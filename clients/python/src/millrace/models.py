@@ -2197,6 +2197,42 @@ class Alert(RootModel[int]):
     root: Annotated[int, Field(ge=1, le=100)]
 
 
+class RunFilter(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    status: Literal['queued', 'running', 'completed', 'failed', 'cancelled', 'interrupted'] | None = None
+    workflow_id: Annotated[str | None, Field(alias='workflowId')] = None
+    tag: str | None = None
+    started_by: Annotated[str | None, Field(alias='startedBy')] = None
+    """
+    Id of a person or a guest.
+    """
+    q: Annotated[str | None, Field(max_length=200)] = None
+    days: Annotated[int | None, Field(ge=1, le=3650)] = None
+    """
+    Only runs of so many days.
+    """
+
+
+class NewSavedFilter(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    name: Annotated[str, Field(max_length=100, min_length=1)]
+    filter: RunFilter
+
+
+class SavedFilter(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    id: str
+    name: str
+    filter: RunFilter
+    created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
+
+
 class Notification(Model):
     model_config = ConfigDict(
         extra='allow',

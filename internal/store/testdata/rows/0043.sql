@@ -1,0 +1,1 @@
+INSERT INTO saved_filters (id, team_id, user_id, name, status, workflow_id, tag, starter_id, words, days, created_at) SELECT 'flt', team_id, user_id, 'mine', 'failed', '', '', '', '', 7, 1 FROM memberships LIMIT 1;

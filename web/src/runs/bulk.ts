@@ -1,0 +1,61 @@
+// What is done with several runs at once.
+import { csv } from "../ui/csv.ts";
+import type { RunRow } from "./queries.ts";
+
+/** runsCsv is runs as a table. */
+export function runsCsv(rows: RunRow[]): string {
+  const head = [
+    "id",
+    "workflow",
+    "number",
+    "name",
+    "tags",
+    "status",
+    "started by",
+    "created",
+    "seconds",
+    "credits",
+    "error",
+  ];
+  return csv([
+    head,
+    ...rows.map((run) => [
+      run.id,
+      run.workflowName,
+      String(run.number),
+      run.name ?? "",
+      run.tags.join(" "),
+      run.status,
+      run.startedBy.name,
+      run.createdAt,
+      run.durationMs === null ? "" : String(run.durationMs / 1000),
+      String(run.creditsUsed),
+      run.errorMessage ?? "",
+    ]),
+  ]);
+}
+
+/** outcome sums up what became of several requests: how many went well, and what was wrong with the first that did not. */
+export function outcome(results: PromiseSettledResult<unknown>[]): {
+  done: number;
+  failed: number;
+  why: string | null;
+} {
+  const failures = results.filter((result) => result.status === "rejected");
+  const first = failures[0]?.reason;
+  return {
+    done: results.length - failures.length,
+    failed: failures.length,
+    why: first === undefined ? null : first instanceof Error ? first.message : String(first),
+  };
+}
+
+/** inTurn does something with one after the other, a few at a time, and says what became of each. */
+export async function inTurn<T>(
+  list: T[],
+  act: (item: T) => Promise<unknown>,
+): Promise<PromiseSettledResult<unknown>[]> {
+  const results: PromiseSettledResult<unknown>[] = [];
+  for (let i = 0; i < list.length; i += 4) results.push(...(await Promise.allSettled(list.slice(i, i + 4).map(act))));
+  return results;
+}
