@@ -35,6 +35,7 @@ GET /api/runs/{id}/attempts
 GET /api/runs/{id}/attempts/{nodeId}/{shard}/{attempt}/files
 GET /api/runs/{id}/nodes/{nodeId}/environment
 GET /api/runs/{id}/nodes/{nodeId}/recipe
+GET /api/executors
 GET POST /api/sweeps
 GET /api/sweeps/{id}
 GET /api/sweeps/{id}/table.csv

@@ -1044,6 +1044,15 @@ type ClientRegistration struct {
 	TokenEndpointAuthMethod *string `json:"token_endpoint_auth_method,omitempty"`
 }
 
+// ClusterJob defines model for ClusterJob.
+type ClusterJob struct {
+	// Command A command of the cluster that shows the job, such as `scontrol show job 4711`.
+	Command string `json:"command"`
+
+	// ID The cluster's own number for it.
+	ID string `json:"id"`
+}
+
 // CollabInvite defines model for CollabInvite.
 type CollabInvite struct {
 	// AllowSecrets Whether its guests may use the team's secrets.
@@ -1528,7 +1537,10 @@ type Estimate struct {
 
 // EstimateRequest An empty object asks for the default size, 2 vCPUs and 8 GB.
 type EstimateRequest struct {
-	Compute         *ComputeSize     `json:"compute,omitempty"`
+	Compute *ComputeSize `json:"compute,omitempty"`
+
+	// Executor The executor that it is asked of; without one, the first that serves it.
+	Executor        *string          `json:"executor,omitempty"`
 	ResourceProfile *ResourceProfile `json:"resourceProfile,omitempty"`
 
 	// Tags Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
@@ -1544,6 +1556,31 @@ type Evidence struct {
 
 	// Quote Verbatim from the paper.
 	Quote string `json:"quote"`
+}
+
+// Executor defines model for Executor.
+type Executor struct {
+	Capacity Compute `json:"capacity"`
+	Free     Compute `json:"free"`
+
+	// Images Whether it runs container images.
+	Images bool `json:"images"`
+
+	// Kind local or slurm.
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+
+	// PriceFactor What computing costs there, as a multiple of the usual.
+	PriceFactor float64 `json:"priceFactor"`
+
+	// Problem Why nothing starts there at the moment.
+	Problem *string `json:"problem"`
+
+	// Queued Runs that wait for it.
+	Queued int `json:"queued"`
+
+	// TypicalWaitMs The median of the latest runs; null without any.
+	TypicalWaitMs *int64 `json:"typicalWaitMs"`
 }
 
 // ExportedRun defines model for ExportedRun.
@@ -1571,8 +1608,11 @@ type ExportedRun struct {
 	// ErrorMessage Names the node and the cause.
 	ErrorMessage *string    `json:"errorMessage"`
 	Events       []RunEvent `json:"events"`
-	FinishedAt   *Time      `json:"finishedAt"`
-	ID           string     `json:"id"`
+
+	// Executor The name of the executor that it was given.
+	Executor   *string `json:"executor"`
+	FinishedAt *Time   `json:"finishedAt"`
+	ID         string  `json:"id"`
 
 	// Inputs Keys of files and addresses by the name of the workflow's input, patterns replaced by what they meant.
 	Inputs InputKeys `json:"inputs"`
@@ -2950,8 +2990,11 @@ type Run struct {
 
 	// ErrorMessage Names the node and the cause.
 	ErrorMessage *string `json:"errorMessage"`
-	FinishedAt   *Time   `json:"finishedAt"`
-	ID           string  `json:"id"`
+
+	// Executor The name of the executor that it was given.
+	Executor   *string `json:"executor"`
+	FinishedAt *Time   `json:"finishedAt"`
+	ID         string  `json:"id"`
 
 	// Inputs Keys of files and addresses by the name of the workflow's input, patterns replaced by what they meant.
 	Inputs InputKeys `json:"inputs"`
@@ -3184,6 +3227,9 @@ type RunNode struct {
 	Shards    *Shards    `json:"shards"`
 	StartedAt *Time      `json:"startedAt"`
 	Status    NodeStatus `json:"status"`
+
+	// WaitsFor What a queued node waits for in a cluster's queue, in the cluster's words. Null where it waits for the run itself.
+	WaitsFor *string `json:"waitsFor"`
 }
 
 // RunResources defines model for RunResources.
@@ -3209,8 +3255,11 @@ type RunRow struct {
 
 	// ErrorMessage Names the node and the cause.
 	ErrorMessage *string `json:"errorMessage"`
-	FinishedAt   *Time   `json:"finishedAt"`
-	ID           string  `json:"id"`
+
+	// Executor The name of the executor that it was given.
+	Executor   *string `json:"executor"`
+	FinishedAt *Time   `json:"finishedAt"`
+	ID         string  `json:"id"`
 
 	// Kind `reported`: it is carried out elsewhere and watched here; null: it runs here.
 	Kind *string `json:"kind"`
@@ -3451,12 +3500,23 @@ type ShardAttempt struct {
 	ExitCode   *int  `json:"exitCode"`
 	FinishedAt *Time `json:"finishedAt"`
 
+	// Job The job that it is on a cluster; null elsewhere.
+	Job *ClusterJob `json:"job"`
+
+	// Machine The machine of a cluster that it runs on.
+	Machine *string `json:"machine"`
+
 	// Message The same for people.
 	Message      *string `json:"message"`
 	PeakMemBytes *int64  `json:"peakMemBytes"`
 
+	// QueuedMs How long it waited for a place before its command began; null while it waits, and where nothing ran.
+	QueuedMs *int64 `json:"queuedMs"`
+
 	// Reason Why it did not succeed, as in `errorCode` of a run.
-	Reason    *string            `json:"reason"`
+	Reason *string `json:"reason"`
+
+	// StartedAt When it was handed to its executor.
 	StartedAt Time               `json:"startedAt"`
 	Status    ShardAttemptStatus `json:"status"`
 }
@@ -3597,7 +3657,10 @@ type SourceStatus struct {
 // StartRun defines model for StartRun.
 type StartRun struct {
 	Compute *ComputeSize `json:"compute,omitempty"`
-	Inputs  RunInputs    `json:"inputs,omitempty"`
+
+	// Executor Where it is executed, by name (`GET /api/executors`); without one, on the first that serves its size.
+	Executor *string   `json:"executor,omitempty"`
+	Inputs   RunInputs `json:"inputs,omitempty"`
 
 	// MaxCredits What the run may cost. It is interrupted with `budget_exhausted` before it costs more.
 	MaxCredits *float64 `json:"maxCredits,omitempty"`
@@ -3617,7 +3680,10 @@ type StartRun struct {
 
 // StartSweep defines model for StartSweep.
 type StartSweep struct {
-	Compute         *ComputeSize     `json:"compute,omitempty"`
+	Compute *ComputeSize `json:"compute,omitempty"`
+
+	// Executor Where it is executed, by name (`GET /api/executors`); without one, on the first that serves its size.
+	Executor        *string          `json:"executor,omitempty"`
 	Inputs          RunInputs        `json:"inputs,omitempty"`
 	Name            *string          `json:"name,omitempty"`
 	Note            *string          `json:"note,omitempty"`
@@ -4437,6 +4503,12 @@ type GetDashboardUsageParams struct {
 
 // GetDashboardUsageParamsDays defines parameters for GetDashboardUsage.
 type GetDashboardUsageParamsDays int
+
+// ListExecutorsParams defines parameters for ListExecutors.
+type ListExecutorsParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
 
 // GetFeaturesParams defines parameters for GetFeatures.
 type GetFeaturesParams struct {

@@ -431,6 +431,13 @@ type ClientInterface interface {
 	// Corresponds with GET /api/dashboard/usage (the `GetDashboardUsage` operationId).
 	GetDashboardUsage(ctx context.Context, params *GetDashboardUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListExecutors List where runs can be executed
+	//
+	// Gives the executors that workers offer now, in the order in which a run that names none gets them, with what is free and how long the latest 20 runs waited until their first command began.
+	//
+	// Corresponds with GET /api/executors (the `ListExecutors` operationId).
+	ListExecutors(ctx context.Context, params *ListExecutorsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetFeatures What this server offers
 	//
 	// Says what this installation is equipped with, so that nobody is offered what it cannot do.
@@ -2743,6 +2750,23 @@ func (c *Client) TestConnection(ctx context.Context, id string, params *TestConn
 // Corresponds with GET /api/dashboard/usage (the `GetDashboardUsage` operationId).
 func (c *Client) GetDashboardUsage(ctx context.Context, params *GetDashboardUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetDashboardUsageRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListExecutors List where runs can be executed
+//
+// Gives the executors that workers offer now, in the order in which a run that names none gets them, with what is free and how long the latest 20 runs waited until their first command began.
+//
+// Corresponds with GET /api/executors (the `ListExecutors` operationId).
+func (c *Client) ListExecutors(ctx context.Context, params *ListExecutorsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListExecutorsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -8124,6 +8148,48 @@ func NewGetDashboardUsageRequest(server string, params *GetDashboardUsageParams)
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
 		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewListExecutorsRequest constructs an http.Request for the ListExecutors method
+func NewListExecutorsRequest(server string, params *ListExecutorsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/executors")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -16172,6 +16238,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/dashboard/usage (the `GetDashboardUsage` operationId).
 	GetDashboardUsageWithResponse(ctx context.Context, params *GetDashboardUsageParams, reqEditors ...RequestEditorFn) (*GetDashboardUsageResponse, error)
 
+	// ListExecutorsWithResponse List where runs can be executed
+	//
+	// Gives the executors that workers offer now, in the order in which a run that names none gets them, with what is free and how long the latest 20 runs waited until their first command began.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/executors (the `ListExecutors` operationId).
+	ListExecutorsWithResponse(ctx context.Context, params *ListExecutorsParams, reqEditors ...RequestEditorFn) (*ListExecutorsResponse, error)
+
 	// GetFeaturesWithResponse What this server offers
 	//
 	// Says what this installation is equipped with, so that nobody is offered what it cannot do.
@@ -18751,6 +18826,34 @@ func (r GetDashboardUsageResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r GetDashboardUsageResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListExecutorsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data []Executor `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListExecutorsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListExecutorsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -23103,6 +23206,21 @@ func (c *ClientWithResponses) GetDashboardUsageWithResponse(ctx context.Context,
 	return ParseGetDashboardUsageResponse(rsp)
 }
 
+// ListExecutorsWithResponse List where runs can be executed
+//
+// Gives the executors that workers offer now, in the order in which a run that names none gets them, with what is free and how long the latest 20 runs waited until their first command began.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/executors (the `ListExecutors` operationId).
+func (c *ClientWithResponses) ListExecutorsWithResponse(ctx context.Context, params *ListExecutorsParams, reqEditors ...RequestEditorFn) (*ListExecutorsResponse, error) {
+	rsp, err := c.ListExecutors(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListExecutorsResponse(rsp)
+}
+
 // GetFeaturesWithResponse What this server offers
 //
 // Says what this installation is equipped with, so that nobody is offered what it cannot do.
@@ -26923,6 +27041,37 @@ func ParseGetDashboardUsageResponse(rsp *http.Response) (*GetDashboardUsageRespo
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data DashboardUsage `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListExecutorsResponse parses an HTTP response from a ListExecutorsWithResponse call
+func ParseListExecutorsResponse(rsp *http.Response) (*ListExecutorsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListExecutorsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data []Executor `json:"data"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`

@@ -77,7 +77,7 @@ func (s source) look(n ast.Node, pkg, file string) {
 		}
 	case *ast.CompositeLit: // ai.Failure{kind, "…", sentence}
 		if of, ok := n.Type.(*ast.Ident); ok && of.Name == "Failure" && len(n.Elts) == 3 {
-			if text, ok := literal(n.Elts[1]); ok {
+			if text, ok := literal(n.Elts[1]); ok && text != "" {
 				s.codes[text] = file
 			}
 		}

@@ -78,7 +78,7 @@ func reasons(ctx context.Context, db *store.DB, list []store.OpenRun) (map[ids.R
 	why := map[ids.Run]*runs.Waiting{}
 	for _, r := range list {
 		if r.Status == lifecycle.Queued {
-			why[r.ID] = states[r.Team].Why(r.Run)
+			why[r.ID] = states[r.Team].Why(r.Run.AsQueued())
 		}
 	}
 	return why, nil

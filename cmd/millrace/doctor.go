@@ -58,7 +58,7 @@ func (c *doctorCommand) Run(w console) error {
 
 func (c *doctorCommand) examine(ctx context.Context) []finding {
 	s := &c.settings
-	return []finding{
+	list := []finding{
 		{what: "settings", err: s.problems()},
 		{what: "data folder " + s.Data, err: s.checkFolder()},
 		{what: "free disk space", err: s.checkDisk(), warning: true},
@@ -68,12 +68,19 @@ func (c *doctorCommand) examine(ctx context.Context) []finding {
 		{what: "mail", err: s.checkMail(ctx)},
 		{what: "public addresses", err: s.checkPublic(), warning: true},
 		{what: "bubblewrap (isolates tasks)", err: s.checkSandbox(ctx), warning: true},
-		{what: "executor " + s.Executor, err: s.checkExecutor(ctx)},
 		{what: "container images", err: s.checkImages(ctx), warning: true},
 		{what: "environments (uv)", err: s.EnvironmentSettings.Check(ctx, s.Sandbox, s.FetchAllowPrivate), warning: true},
 		{what: "pdftotext (reads papers)", err: checkTool("pdftotext", "poppler-utils"), warning: true},
 		{what: "contact address (asked for by Unpaywall and others)", err: s.checkContact(), warning: true},
 	}
+	all, err := s.executors()
+	if err != nil {
+		return append(list, finding{what: "executors", err: err})
+	}
+	for _, x := range all {
+		list = append(list, finding{what: "executor " + x.Name, err: checkExecutor(ctx, x)})
+	}
+	return list
 }
 
 func (s *settings) checkFolder() error {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/sources"
 	"github.com/millrace/millrace/internal/engine/diskguard"
 	"github.com/millrace/millrace/internal/engine/executor/environments"
+	"github.com/millrace/millrace/internal/engine/executor/images"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/slurm"
 	"github.com/millrace/millrace/internal/freedisk"
@@ -26,12 +29,17 @@ const (
 
 // workplace is where tasks run, and who else sees them.
 type workplace struct {
-	folder string // of the attempts
-	marks  string // of this machine alone
-	host   string // this server, whatever it was called before
-	scope  string // who has the same one finds its attempts
-	away   time.Duration
-	disk   diskguard.Disk
+	folder  string // of the attempts
+	marks   string // of this machine alone
+	host    string // this server, whatever it was called before
+	scope   string // who has the same one finds its attempts
+	away    time.Duration
+	disk    diskguard.Disk
+	driver  *executors.Late
+	images  *images.Store
+	sources *sources.Store
+
+	environments *environments.Store
 }
 
 // serversDisk is one that tasks take up nothing of, so that ending them would
@@ -40,56 +48,124 @@ type serversDisk struct{ *freedisk.Watch }
 
 func (serversDisk) NearlyNone() bool { return false }
 
-// openExecutor begins with the executor that was asked for.
-func (h *application) openExecutor(ctx context.Context, s *settings) (w workplace, err error) {
-	if w.marks, err = filepath.Abs(filepath.Join(s.Data, "attempts")); err != nil {
-		return w, err
-	}
-	if err := os.MkdirAll(w.marks, 0o700); err != nil {
-		return w, err
-	}
-	capacity, err := s.capacity()
-	if err != nil {
-		return w, err
-	}
-	w.away = awayShared
+// workplaceOf says where the attempts of an executor lie. The folder of local
+// ones, and of the only one, is what it was before executors had names.
+func (h *application) workplaceOf(s *settings, x executors.Named) (w workplace, err error) {
+	marks := filepath.Join(s.Data, "attempts")
 	if w.host, err = s.host(); err != nil {
 		return w, err
 	}
+	w.away = awayShared
 	if s.embedded() { // there is no other, whatever this machine is called
 		w.host, w.away = "embedded", awayEmbedded
 	}
+	if x.Kind != "local" && !x.Only {
+		marks, w.host = filepath.Join(s.Data, "executors", x.Name), w.host+hostOf+x.Name
+	}
+	if w.marks, err = filepath.Abs(marks); err != nil {
+		return w, err
+	}
 	w.folder, w.scope, w.disk = w.marks, w.host, h.disk
-	images, code := filepath.Join(s.Data, "images"), filepath.Join(s.Data, "sources")
-	if s.Executor == "slurm" {
-		c := s.slurmConfig(h.db.Key("secrets of attempts"), capacity, h.log)
-		w.folder, w.scope, w.away, w.disk = c.Folder, "slurm:"+c.Folder, awayCluster, serversDisk{h.disk}
-		images, code = filepath.Join(s.SlurmFolder, "images"), filepath.Join(s.SlurmFolder, "sources")
-		h.driver = executors.Open(ctx, func(ctx context.Context) (executors.Driver, error) {
-			d, err := slurm.New(ctx, c)
-			return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
-		})
-	} else {
-		h.driver = executors.Open(ctx, func(ctx context.Context) (executors.Driver, error) {
-			d, err := local.New(ctx, local.Config{
-				Folder: w.folder, Log: h.log, Now: time.Now, Sandbox: local.Sandbox(s.Sandbox),
-				VCPU: float64(capacity.VCPU), MemoryBytes: int64(capacity.RAMGB) << 30,
-			})
-			return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
-		})
+	if x.Kind == "slurm" {
+		w.folder = filepath.Join(x.Slurm.SlurmFolder, "attempts")
+		w.scope, w.away, w.disk = "slurm:"+w.folder, awayCluster, serversDisk{h.disk}
 	}
-	h.images, err = s.openImages(images, s.rootsInUse(w.folder), h.log)
-	if err == nil {
-		h.environments, err = s.EnvironmentSettings.Open(environments.Config{Folder: filepath.Join(filepath.Dir(images), "environments"), Builds: filepath.Join(s.Data, "environment-builds"), InUse: s.rootsInUse(w.folder), Records: h.db, Log: h.log, Now: time.Now, AllowPrivate: s.FetchAllowPrivate}, s.Sandbox, parseSize)
-	}
+	return w, os.MkdirAll(w.marks, 0o700)
+}
+
+// hostOf stands between a machine with its folder and the name of one of its
+// executors.
+const hostOf = "#"
+
+// openExecutor begins with an executor.
+func (h *application) openExecutor(ctx context.Context, s *settings, x executors.Named) (workplace, error) {
+	w, err := h.workplaceOf(s, x)
 	if err != nil {
 		return w, err
 	}
-	c, err := parseSize(s.SourceCache)
-	if err == nil {
-		h.sources, err = sources.Open(sources.Config{
-			Settings: s.Settings, Data: s.Data, Folder: code, MaxTotal: c, Sandbox: s.Sandbox, AllowPrivate: s.FetchAllowPrivate, Log: h.log,
+	folder, inUse := w.folder, local.Roots
+	tools, shared := s.Data, s.Data // of this process alone; of all that execute
+	open := func(ctx context.Context) (executors.Driver, error) {
+		d, err := local.New(ctx, local.Config{
+			Folder: folder, Log: h.log, Now: time.Now, Sandbox: local.Sandbox(s.Sandbox),
+			VCPU: float64(x.Capacity.VCPU), MemoryBytes: int64(x.Capacity.RAMGB) << 30,
 		})
+		return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
+	}
+	if x.Kind == "slurm" {
+		tools, shared, inUse = filepath.Join(s.Data, "tools-"+x.Name), x.Slurm.SlurmFolder, slurm.Roots
+		open = func(ctx context.Context) (executors.Driver, error) {
+			d, err := slurm.New(ctx, x.Slurm.Config(h.db.Key("secrets of attempts"), x.Capacity, h.log))
+			return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
+		}
+	}
+	w.driver = executors.Open(ctx, open)
+	roots := func() ([]string, error) { return inUse(folder) }
+	if w.images, err = s.openImages(filepath.Join(shared, "images"), roots, h.log); err != nil {
+		return w, err
+	}
+	w.environments, err = s.EnvironmentSettings.Open(environments.Config{
+		Folder: filepath.Join(shared, "environments"), Builds: filepath.Join(tools, "environment-builds"), InUse: roots,
+		Records: h.db, Log: h.log, Now: time.Now, AllowPrivate: s.FetchAllowPrivate,
+	}, s.Sandbox, parseSize)
+	if err != nil {
+		return w, err
+	}
+	w.sources = h.sources
+	if shared != s.Data {
+		w.sources, err = s.openSources(tools, shared, h.log)
 	}
 	return w, err
+}
+
+// openSources opens where code from Git is kept. A folder of tools serves one.
+func (s *settings) openSources(tools, shared string, log *slog.Logger) (*sources.Store, error) {
+	most, err := parseSize(s.SourceCache)
+	if err != nil {
+		return nil, err
+	}
+	return sources.Open(sources.Config{
+		Settings: s.Settings, Data: tools, Folder: filepath.Join(shared, "sources"), MaxTotal: most, Sandbox: s.Sandbox, AllowPrivate: s.FetchAllowPrivate, Log: log,
+	})
+}
+
+// eachSource does something with every store of code from Git.
+func (h *application) eachSource(do func(*sources.Store) error) error {
+	err := do(h.sources)
+	for _, place := range h.places {
+		if place.sources != h.sources {
+			err = errors.Join(err, do(place.sources))
+		}
+	}
+	return err
+}
+
+func (h *application) cleanSources(ctx context.Context) error {
+	return h.eachSource(func(s *sources.Store) error { return s.Clean(ctx) })
+}
+
+func (h *application) closeSources() error { return h.eachSource((*sources.Store).Close) }
+
+// noEnvironments is why no executor of this server gets environments, if none does.
+func (h *application) noEnvironments() (problem string) {
+	for _, place := range h.places {
+		if problem = place.environments.Problem(); problem == "" {
+			return ""
+		}
+	}
+	return problem
+}
+
+func (h *application) cleanEnvironments(ctx context.Context) (err error) {
+	for _, place := range h.places {
+		err = errors.Join(err, place.environments.Clean(ctx))
+	}
+	return err
+}
+
+func (h *application) closeEnvironments() (err error) {
+	for _, place := range h.places {
+		err = errors.Join(err, place.environments.Close())
+	}
+	return err
 }

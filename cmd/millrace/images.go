@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor/images"
-	"github.com/millrace/millrace/internal/engine/executor/local"
-	"github.com/millrace/millrace/internal/engine/executor/slurm"
 )
 
 // imageSettings say which container images tasks may use.
@@ -17,15 +15,6 @@ type imageSettings struct {
 	ImageRegistries []string `help:"Registries that images may come from; default: all public ones." group:"tasks"`
 	ImageAuthFile   string   `help:"Credentials for private registries, as docker login writes them. Default: where docker and podman keep theirs." group:"tasks"`
 	ImageCache      string   `default:"50GB" help:"Disk space for unpacked images; the ones not used for longest make room." group:"tasks"`
-}
-
-// rootsInUse lists the images that attempts in a folder see, whichever server
-// started them.
-func (s *settings) rootsInUse(attempts string) func() ([]string, error) {
-	if s.Executor == "slurm" {
-		return func() ([]string, error) { return slurm.Roots(attempts) }
-	}
-	return func() ([]string, error) { return local.Roots(attempts) }
 }
 
 // openImages opens the cache of images in a folder.
@@ -49,4 +38,13 @@ func (s *settings) checkImages(ctx context.Context) error {
 		_, err = os.ReadFile(s.ImageAuthFile)
 	}
 	return errors.Join(err, images.Reach(ctx, s.ImageRegistries, s.FetchAllowPrivate))
+}
+
+// cleanImages removes what is left over of images that were not unpacked to the
+// end.
+func (h *application) cleanImages(context.Context) (err error) {
+	for _, place := range h.places {
+		err = errors.Join(err, place.images.Clean())
+	}
+	return err
 }

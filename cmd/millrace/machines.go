@@ -38,6 +38,7 @@ func (s *settings) apart(ctx context.Context, db *store.DB) (machines, folders [
 	hosts, err := db.WorkerHosts(ctx, time.Now())
 	machine, _, _ := strings.Cut(here, ":")
 	for _, host := range hosts {
+		host, _, _ = strings.Cut(host, hostOf)
 		switch other, _, _ := strings.Cut(host, ":"); {
 		case host == here:
 		case other == machine:

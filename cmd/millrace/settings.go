@@ -11,6 +11,7 @@ import (
 	"time"
 
 	software "github.com/millrace/millrace/cmd/millrace/environments"
+	"github.com/millrace/millrace/cmd/millrace/executors"
 	"github.com/millrace/millrace/cmd/millrace/sources"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/tracing"
@@ -27,7 +28,7 @@ type settings struct {
 	software.EnvironmentSettings `embed:""`
 
 	retentionSettings `embed:""`
-	slurmSettings     `embed:""`
+	executors.Slurm   `embed:""`
 
 	Listen           string            `default:"127.0.0.1:8080" help:"Address to listen on." group:"serving"`
 	TLSCert          string            `name:"tls-cert" help:"Certificate file, to end TLS here." group:"serving"`
@@ -49,7 +50,9 @@ type settings struct {
 	ClerkAPIURL      string            `name:"clerk-api-url" default:"https://api.clerk.com" help:"Clerk's backend API." group:"identity"`
 	ClerkFrontendURL string            `name:"clerk-frontend-url" help:"Clerk's frontend API: the issuer of its session tokens." group:"identity"`
 
-	Executor    string `default:"local" enum:"local,slurm,kubernetes" help:"Where tasks run: local or slurm. The name kubernetes is reserved, and refused for now." group:"tasks"`
+	Executor      string `default:"local" enum:"local,slurm,kubernetes,none" help:"Where tasks run: local, slurm, or none to leave them to workers elsewhere. The name kubernetes is reserved, and refused for now." group:"tasks"`
+	ExecutorsFile string `help:"File that names several executors, in place of --executor, --capacity and the settings of Slurm." group:"tasks"`
+
 	Sandbox     string `default:"bwrap" enum:"bwrap,none" help:"How local tasks, and what reads PDFs, are isolated: bwrap, or none if you really want that." group:"tasks"`
 	TaskNetwork bool   `help:"Let local tasks use the network." group:"tasks"`
 	TaskDisk    string `default:"10GB" help:"Disk space of a local task." group:"tasks"`
@@ -120,9 +123,6 @@ func (s *settings) problems() error {
 			note(fmt.Errorf("%s: %w", name, err))
 		}
 	}
-	if _, err := s.capacity(); err != nil {
-		note(err)
-	}
 	if s.Connections < 5 {
 		note(errors.New("--database-connections must be at least 5"))
 	}
@@ -145,10 +145,7 @@ func (s *settings) problems() error {
 	if err := s.paperProblems(); err != nil {
 		note(err)
 	}
-	if s.Executor == "kubernetes" {
-		note(errors.New("--executor kubernetes is announced, but not built yet; use local or slurm"))
-	}
-	if err := s.slurmProblems(); err != nil {
+	if err := s.executorProblems(); err != nil {
 		note(err)
 	}
 	if s.Identity == "clerk" && (s.ClerkSecretKey == "" || checkOrigin(s.ClerkFrontendURL) != nil) {

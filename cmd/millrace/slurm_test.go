@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -135,9 +136,21 @@ func TestATaskInSlurmsQueueIsQueuedAndFree(t *testing.T) {
 	if r, _ := run(); r["creditsUsed"] != 0.0 || r["durationMs"] != 0.0 {
 		t.Errorf("waiting costs %v for %v ms", r["creditsUsed"], r["durationMs"])
 	}
+	await(t, "the reason to be shown", func() bool {
+		r, _ := run()
+		why, _ := r["nodes"].([]any)[0].(map[string]any)["waitsFor"].(string)
+		return strings.Contains(why, "PartitionDown")
+	})
 	scontrol("update", "partitionname=closed", "state=up")
-	if r := s.endedFor(cookie, id); r["status"] != "completed" {
-		t.Errorf("%v: %v", r["status"], r["errorMessage"])
+	r := s.endedFor(cookie, id)
+	if r["status"] != "completed" || r["nodes"].([]any)[0].(map[string]any)["waitsFor"] != nil {
+		t.Errorf("%v: %v, %v", r["status"], r["errorMessage"], r["nodes"])
+	}
+	shards := s.want(200, "GET", "/api/runs/"+id+"/nodes/a/shards", "", "Cookie", cookie)["data"].([]any)
+	a := shards[0].(map[string]any)["attempts"].([]any)[0].(map[string]any)
+	job, _ := a["job"].(map[string]any)
+	if a["machine"] != "n1" && a["machine"] != "n2" || a["queuedMs"].(float64) < 1000 || job["command"] != fmt.Sprintf("sacct --jobs=%v --long", job["id"]) {
+		t.Errorf("it ran on %v after %v ms as %v", a["machine"], a["queuedMs"], job)
 	}
 }
 
@@ -158,5 +171,71 @@ func TestTheDoctorHasSlurmRunATask(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(folder, "doctor-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// One server has two executors: each run is executed where it was asked for, at
+// the price of that place, and goes on there when the server was killed.
+func TestARunIsExecutedWhereItWasAskedFor(t *testing.T) {
+	t.Parallel()
+	folder, data := t.TempDir(), t.TempDir()
+	path := filepath.Join(data, "executors.json")
+	file := fmt.Sprintf(`[{"name":"here","kind":"local","capacity":"vcpu=4,ramGb=16"},
+		{"name":"cluster","kind":"slurm","priceFactor":1.5,"slurm":{"folder":%q}}]`, folder)
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	launchBoth := func(more ...string) *server {
+		if os.Getenv("MILLRACE_TEST_SLURM") == "" {
+			onSlurm(t, folder) // says why not
+		}
+		cmd := millrace(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--executors-file", path}, more...)...)
+		cmd.Env = append(cmd.Env, "SLURM_CONF="+os.Getenv("SLURM_CONF"))
+		return launch(t, cmd)
+	}
+	s := launchBoth()
+	_, cookie, _ := s.signUp("ada")
+	shared := t.TempDir()
+	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[{"id":"a","command":%q}]}}`,
+		fmt.Sprintf("echo begun; if [ -e %[1]s ]; then while [ ! -e %[1]s/go ]; do sleep 0.05; done; fi", shared)), "Cookie", cookie)["id"].(string)
+	begin := func(more string) string {
+		return s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q,"compute":{"vcpu":1,"ramGb":4}%s}`, w, more), "Cookie", cookie)["runId"].(string)
+	}
+	s.want(400, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q,"executor":"moon"}`, w), "Cookie", cookie)
+	names := []string{}
+	for _, e := range s.want(200, "GET", "/api/executors", "", "Cookie", cookie)["data"].([]any) {
+		names = append(names, e.(map[string]any)["name"].(string))
+	}
+	if strings.Join(names, " ") != "here cluster" {
+		t.Errorf("offered are %v", names)
+	}
+	price := func(more string) float64 {
+		return s.want(200, "POST", "/api/billing/estimate", `{"compute":{"vcpu":1,"ramGb":4}`+more+`}`, "Cookie", cookie)["creditsPerHour"].(float64)
+	}
+	if usual, there := price(""), price(`,"executor":"cluster"`); math.Abs(there-1.5*usual) > 1e-9 {
+		t.Errorf("an hour costs %v, and on the cluster %v", usual, there)
+	}
+	here, there := begin(""), begin(`,"executor":"cluster"`)
+	machine := func(id string) any {
+		shards := s.want(200, "GET", "/api/runs/"+id+"/nodes/a/shards", "", "Cookie", cookie)["data"].([]any)
+		if len(shards) == 0 || len(shards[0].(map[string]any)["attempts"].([]any)) == 0 {
+			return nil
+		}
+		return shards[0].(map[string]any)["attempts"].([]any)[0].(map[string]any)["machine"]
+	}
+	await(t, "the cluster's machine", func() bool { return machine(there) != nil })
+	s.kill()
+	s = launchBoth("--public-urls", s.base)
+	if err := os.WriteFile(filepath.Join(shared, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{here: "here", there: "cluster"} {
+		r := s.endedFor(cookie, id)
+		if r["status"] != "completed" || r["executor"] != want || (machine(id) != nil) != (want == "cluster") {
+			t.Errorf("%s: %v on %v, machine %v: %v", want, r["status"], r["executor"], machine(id), r["errorMessage"])
+		}
+		if events := strings.Count(r["logs"].(string), "begun"); events != 1 {
+			t.Errorf("%s ran %d times", want, events)
+		}
 	}
 }

@@ -33,9 +33,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/retention"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/engine/executor/environments"
 	"github.com/millrace/millrace/internal/engine/executor/folder"
-	"github.com/millrace/millrace/internal/engine/executor/images"
 	"github.com/millrace/millrace/internal/engine/executor/tool"
 	"github.com/millrace/millrace/internal/engine/failedfolders"
 	"github.com/millrace/millrace/internal/engine/lease"
@@ -49,6 +47,7 @@ import (
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/identity/oidc"
 	"github.com/millrace/millrace/internal/mail"
+	"github.com/millrace/millrace/internal/metrics"
 	"github.com/millrace/millrace/internal/notifications"
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/remote"
@@ -80,10 +79,9 @@ type application struct {
 	files    *files.Service
 	uploads  *files.Uploads
 	disk     *freedisk.Watch
-	engine   *engine.Engine
+	workers  *executors.Workers
+	places   []workplace // of the executors of this process
 	ai       *ai.Service
-	driver   *executors.Late
-	images   *images.Store
 	tools    *tool.Runner
 	sources  *sources.Store
 	checks   *sourcecheck.Service
@@ -96,8 +94,6 @@ type application struct {
 	schedule *schedules.Runner
 	mailer   notifications.Mailer
 	hooks    *webhooks.Sender
-
-	environments *environments.Store
 
 	retention *upkeep.Retention
 	traces    *tracing.Tracer // nil: nobody traces
@@ -146,7 +142,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err := h.buildEngine(ctx, s, keep, catalog); err != nil {
 		return nil, err
 	}
-	money, pages := s.billing(db, catalog, h.engine, origins)
+	money, pages := s.billing(db, catalog, h.workers, origins)
 	chat, scratch, err := h.buildAI(s, origins)
 	if err != nil {
 		return nil, err
@@ -161,7 +157,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	}
 	people, accounts, cookie := s.people(h.accounts, db, catalog, origins)
 	h.account = account.NewService(account.Options{
-		Store: db, Eraser: db, Runs: db, Objects: keep, Engine: h.engine, Mailbox: mailbox, Log: log, Now: time.Now,
+		Store: db, Eraser: db, Runs: db, Objects: keep, Engine: h.workers, Mailbox: mailbox, Log: log, Now: time.Now,
 		Lifetimes: account.Lifetimes{UploadLink: files.PartLife, Transfer: files.TransferLife},
 	})
 	drawings := workflows.NewService(db.WorkflowStores(), time.Now)
@@ -170,10 +166,10 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Documents: db, Definitions: drawings, Passes: shares, Bridge: db.Bridge(), Log: log, Now: time.Now,
 	})
 	drawings.GoLive(h.editor)
-	drawings.SayNoEnvironments(h.environments.Problem)
+	drawings.SayNoEnvironments(h.noEnvironments)
 	observe.CountRooms(h.metrics, h.editor)
 	asked := runs.NewService(runs.Options{
-		Store: syncedStore{db, h.editor}, Details: db, Shards: db, Reported: reported.Tasks{Store: db}, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor}, Sweeps: syncedStore{db, h.editor}, Kept: db, Known: db, Remote: s.elsewhere(db), Recipes: recipe.Of, Objects: keep, Engine: workers{h.engine, h.feed}, Catalog: catalog, Memory: h.memory, Now: time.Now,
+		Store: syncedStore{db, h.editor}, Details: db, Shards: db, Reported: reported.Tasks{Store: db}, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor}, Sweeps: syncedStore{db, h.editor}, Kept: db, Known: db, Remote: s.elsewhere(db), Recipes: recipe.Of, Objects: keep, Engine: h.workers, Catalog: catalog, Memory: h.memory, Now: time.Now,
 	})
 	h.checks = &sourcecheck.Service{Store: db, Repositories: &git.Hosts{Trees: h.sources.Trees, Open: db.OpenConnection}, Log: log, Now: time.Now}
 	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), log, time.Now)
@@ -225,7 +221,7 @@ func (s syncedStore) ConfirmedSource(ctx context.Context, team ids.Team, id ids.
 
 // buildEngine makes what executes runs.
 func (h *application) buildEngine(ctx context.Context, s *settings, keep objects.Kept, c credits.Catalog) (err error) {
-	place, err := h.openExecutor(ctx, s)
+	list, err := s.executors()
 	if err != nil {
 		return err
 	}
@@ -247,15 +243,29 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 	}
 	h.feed = live.NewFeed(h.db.RunsBridge(), &h.hub, h.log)
 	watched, trouble := h.observe()
-	h.engine = engine.New(engine.Options{
-		Network: s.TaskNetwork, Disk: space, TaskLog: log, FreeDisk: place.disk, Memory: h.memory,
-		Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: h.driver, Images: h.images, Environments: software.Of(h.environments), Sources: &git.Sources{Trees: h.sources.Trees, Connections: h.db}, Catalog: c,
-		FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: time.Now},
-		Addresses:     h.db, Elsewhere: s.elsewhere(h.db), InputCache: inputs,
-		Bytes: folder.New(place.folder, h.driver), Dir: place.marks, Owner: place.host + " " + rand.Text(), Host: place.host, Scope: place.scope, AbandonAfter: place.away,
-		Changed: h.feed.Changed, Ended: h.feed.Ended, Sampled: h.hub.SetUsage, Log: h.log, Now: time.Now,
-	})
-	h.feed.Wake, h.feed.Cancel = h.engine.Wake, h.engine.Cancel
+	if h.sources, err = s.openSources(s.Data, s.Data, h.log); err != nil {
+		return err
+	}
+	tasks := metrics.NewExecutors(h.metrics)
+	h.workers = &executors.Workers{DB: h.db, Feed: h.feed}
+	for i, x := range list {
+		place, err := h.openExecutor(ctx, s, x)
+		if err != nil {
+			return err
+		}
+		h.places = append(h.places, place)
+		watched := watched.For(tasks.Of(x.Name))
+		h.workers.Engines = append(h.workers.Engines, engine.New(engine.Options{
+			Network: s.TaskNetwork, Disk: space, TaskLog: log, FreeDisk: place.disk, Memory: h.memory,
+			Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: place.driver, Images: place.images, Environments: software.Of(place.environments), Sources: &git.Sources{Trees: place.sources.Trees, Connections: h.db}, Catalog: c,
+			FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: time.Now},
+			Addresses:     h.db, Elsewhere: s.elsewhere(h.db), InputCache: inputs,
+			Bytes: folder.New(place.folder, place.driver), Dir: place.marks, Owner: place.host + " " + rand.Text(), Host: place.host, Scope: place.scope, AbandonAfter: place.away,
+			Offer:   runs.Worker{Executor: x.Name, Kind: x.Kind, Place: i, PricePercent: x.Percent, NoEnvironments: place.environments.Problem() != ""},
+			Changed: h.feed.Changed, Ended: h.feed.Ended, Sampled: h.hub.SetUsage, Log: h.log, Now: time.Now,
+		}))
+	}
+	h.feed.Wake, h.feed.Cancel = h.workers.WakeHere, h.workers.CancelHere
 	return nil
 }
 
@@ -318,7 +328,9 @@ func (h *application) background(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return h.disk.Run(ctx) })
 	g.Go(func() error { return h.feed.Run(ctx) })
 	g.Go(func() error { return h.sender.Run(ctx) })
-	g.Go(func() error { return errors.Join(h.engine.Run(ctx), h.driver.Close()) })
+	for i, e := range h.workers.Engines {
+		g.Go(func() error { return errors.Join(e.Run(ctx), h.places[i].driver.Close()) })
+	}
 	g.Go(func() error { return h.editor.Run(ctx) })
 	g.Go(func() error { return h.ai.Run(ctx) })
 	g.Go(func() error { return h.account.Run(ctx) })
@@ -333,7 +345,9 @@ func (h *application) background(ctx context.Context, g *errgroup.Group) {
 // it. The heap grows to twice what was last found in use, so this also bounds
 // what it grows to.
 func (h *application) shed() error {
-	<-h.driver.Ready()
+	for _, place := range h.places {
+		<-place.driver.Ready()
+	}
 	runtime.GC() // a pool lets go of what it holds at the second collection
 	debug.FreeOSMemory()
 	return nil

@@ -30,8 +30,11 @@ type bench struct {
 // machine serves up to so many vCPUs.
 type machine int
 
-func (m machine) Serves(_ context.Context, s credits.Size) (string, bool) {
-	return "no machine is so large", s.VCPU <= int(m)
+func (m machine) Serves(_ context.Context, executor string, s credits.Size) (int, string, bool) {
+	if executor == "dear" {
+		return 150, "", true
+	}
+	return 100, "no machine is so large", s.VCPU <= int(m)
 }
 
 func each(t *testing.T, test func(t *testing.T, b *bench)) {
@@ -132,6 +135,10 @@ func TestAnEstimateSaysWhyNot(t *testing.T) {
 		if e := ask(b.Service, 2, 8); !e.Allowed || e.PerHour == 0 || e.Lasts <= credits.HoldSeconds || e.Typical != nil {
 			t.Errorf("%+v", e)
 		}
+		dear, err := b.Estimate(t.Context(), b.owner, billing.Question{Custom: &credits.Custom{VCPU: 2, RAMGB: 8}, Executor: "dear"})
+		if usual := ask(b.Service, 2, 8); err != nil || 2*dear.PerHour != 3*usual.PerHour || dear.Lasts >= usual.Lasts {
+			t.Errorf("where an hour costs half as much again: %+v, %v", dear, err)
+		}
 		if e := ask(b.Service, 8, 32); e.Allowed || e.Reason == "" {
 			t.Errorf("more than the plan: %+v", e)
 		}
@@ -144,7 +151,7 @@ func TestAnEstimateSaysWhyNot(t *testing.T) {
 		if e := ask(b.Service, 2, 8); e.Allowed || e.Lasts != 0 || !strings.Contains(e.Reason, "credits") {
 			t.Errorf("without credits: %+v", e)
 		}
-		_, err := b.Estimate(t.Context(), b.owner, billing.Question{Profile: "gigantic"})
+		_, err = b.Estimate(t.Context(), b.owner, billing.Question{Profile: "gigantic"})
 		storetest.Refused(t, "an unknown profile", err, fault.KindInvalid)
 	})
 }

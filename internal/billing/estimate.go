@@ -22,7 +22,9 @@ type History interface {
 
 // Capacity knows what can ever be served here.
 type Capacity interface {
-	Serves(ctx context.Context, s credits.Size) (reason string, ok bool)
+	// Serves reports whether an executor, or some one without a name, can serve a
+	// size and what it costs in percent of the rates; if not, why.
+	Serves(ctx context.Context, executor string, s credits.Size) (percent int, reason string, ok bool)
 }
 
 // Question is what an estimate is asked for.
@@ -31,6 +33,7 @@ type Question struct {
 	Profile  string
 	Workflow ids.Workflow // empty: of no workflow in particular
 	Tags     []string     // that the run would have
+	Executor string       // empty: the first that serves it
 }
 
 // Estimate is what a size costs this team.
@@ -57,12 +60,13 @@ func (s *Service) Estimate(ctx context.Context, caller access.Caller, q Question
 	if len(wrong) > 0 {
 		return Estimate{}, fault.Problems(wrong, "%s %s", wrong[0].Path, wrong[0].Message)
 	}
-	rates := s.catalog.Rates
+	percent, reason, served := s.capacity.Serves(ctx, q.Executor, size)
+	rates := s.catalog.Rates.Percent(percent)
 	e := Estimate{
+		Reason: reason, Allowed: served,
 		PerSecond: rates.PerSecond(size), PerHour: rates.PerHour(size), Size: size, Terms: terms,
 		Lasts: rates.Lasts(size, b.Remaining()),
 	}
-	e.Reason, e.Allowed = s.capacity.Serves(ctx, size)
 	if e.Allowed {
 		e.Reason, e.Allowed = terms.Allows(size)
 	}
@@ -72,13 +76,13 @@ func (s *Service) Estimate(ctx context.Context, caller access.Caller, q Question
 			e.Reason = VerifyFirst
 		}
 	}
-	if err := s.addTypical(ctx, caller.Team, q.Workflow, &e); err != nil {
+	if err := s.addTypical(ctx, caller.Team, q.Workflow, rates, &e); err != nil {
 		return e, err
 	}
 	return e, s.addBudgets(ctx, caller, q, &e)
 }
 
-func (s *Service) addTypical(ctx context.Context, team ids.Team, workflow ids.Workflow, e *Estimate) error {
+func (s *Service) addTypical(ctx context.Context, team ids.Team, workflow ids.Workflow, rates credits.Rates, e *Estimate) error {
 	if workflow == "" {
 		return nil
 	}
@@ -86,6 +90,6 @@ func (s *Service) addTypical(ctx context.Context, team ids.Team, workflow ids.Wo
 	if err != nil || !known {
 		return err
 	}
-	e.Typical, e.Costs = &t, s.catalog.Rates.Cost(e.Size, t.P50Seconds)
+	e.Typical, e.Costs = &t, rates.Cost(e.Size, t.P50Seconds)
 	return nil
 }

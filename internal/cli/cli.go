@@ -21,6 +21,7 @@ type Commands struct {
 	Run             runs.Start             `cmd:"" group:"client" help:"Start a run of a workflow; --watch follows it."`
 	Runs            runs.Command           `cmd:"" group:"client" help:"Runs: list, view, watch, logs, events, cancel, retry, outputs."`
 	Logs            runs.Logs              `cmd:"" group:"client" help:"Print what a run wrote (the same as runs logs)."`
+	Executors       executorsCommand       `cmd:"" group:"client" help:"List where runs can be executed, with what is free and the typical wait."`
 	Files           filesCommand           `cmd:"" group:"client" help:"Files: upload, ls, download, rm."`
 	Estimate        estimateCommand        `cmd:"" group:"client" help:"Say what a size costs, and whether your plan allows it."`
 	Credits         creditsCommand         `cmd:"" group:"client" help:"Show the team's credits, storage and analyses."`

@@ -9,7 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
-	"github.com/millrace/millrace/internal/engine/produced"
+	"github.com/millrace/millrace/internal/engine/failures"
+	"github.com/millrace/millrace/internal/engine/placement"
 	"github.com/millrace/millrace/internal/runs"
 )
 
@@ -36,6 +37,9 @@ func (r *runner) applySnapshot(ctx context.Context, now snapshot) error {
 		t.missingSince, t.queued = time.Time{}, s.Phase == executor.Pending && now.at.Sub(t.submittedAt) >= queuedAfter
 		if s.Fence != "" && s.Fence != t.row.Fence {
 			continue // another worker's attempt
+		}
+		if t.waitsFor = s.Detail; placement.Note(&t.row, s) {
+			r.step.Attempts = append(r.step.Attempts, t.row)
 		}
 		if err := r.readLog(ctx, t, s.Phase.Final()); err != nil {
 			return err
@@ -77,16 +81,20 @@ const queuedAfter = time.Second
 // showQueued shows nodes as queued of which nothing is at work, since the
 // executor has no place for it yet, and as running again when it has.
 func (r *runner) showQueued() {
-	atWork := map[*node]bool{}
+	atWork, first := map[*node]bool{}, map[*node]*attempt{}
 	for _, t := range r.live {
 		atWork[t.node] = atWork[t.node] || !t.queued
+		if f := first[t.node]; f == nil || t.shard.index < f.shard.index {
+			first[t.node] = t
+		}
 	}
 	for n, works := range atWork {
-		switch {
+		switch waitsFor := first[n].waitsFor; {
 		case works && n.row.State == lifecycle.NodeQueued:
 			r.setState(n, lifecycle.NodeRunning)
-		case !works && n.row.State == lifecycle.NodeRunning:
+		case !works && (n.row.State == lifecycle.NodeRunning || n.row.State == lifecycle.NodeQueued && n.row.WaitsFor != waitsFor):
 			r.setState(n, lifecycle.NodeQueued)
+			n.row.WaitsFor = waitsFor
 		}
 	}
 }
@@ -155,7 +163,7 @@ func (r *runner) attemptLost(ctx context.Context, t *attempt) {
 	t.shard.lost++
 	t.shard.untried++
 	if t.shard.lost >= maxLost {
-		r.failAttempt(ctx, t, failure{code: lifecycle.WorkerLost, message: fmt.Sprintf("Node %s was lost %d times", t.node.ID, t.shard.lost)})
+		r.failAttempt(ctx, t, failures.Failure{Code: lifecycle.WorkerLost, Message: fmt.Sprintf("Node %s was lost %d times", t.node.ID, t.shard.lost)})
 		return
 	}
 	r.closeAttempt(t, runs.AttemptLost, string(executor.Lost))
@@ -164,87 +172,52 @@ func (r *runner) attemptLost(ctx context.Context, t *attempt) {
 	r.addEvent(r.event(t, lifecycle.NodeRetried, t.node.Name+" was lost with its machine; retrying"))
 }
 
-// failure is why an attempt failed, for people and for the retry rules.
-type failure struct {
-	code    lifecycle.ErrorCode
-	why     graph.Reason // empty: not retried
-	message string
-}
-
-func (r *runner) explainFailure(ctx context.Context, t *attempt, s executor.Status) failure {
-	id := t.node.ID
-	if r.e.disk.WasEvicted(r.key(t)) && s.Reason == executor.Cancelled {
-		return failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s was stopped: the server's disk was nearly full, and this node used most of it", id)}
-	}
-	switch s.Reason {
-	case executor.OutOfMemory:
-		return failure{lifecycle.OutOfMemory, graph.OnOOM, fmt.Sprintf("Node %s ran out of its %.3g GB of memory", id, t.ramGB)}
-	case executor.TimedOut:
-		if r.timeLimit > 0 && (t.node.Timeout == 0 || r.clock.Took() >= r.timeLimit) {
-			return failure{lifecycle.PlanTimeLimit, "", r.timeLimitMessage()}
-		}
-		if t.node.Timeout == 0 {
-			return failure{lifecycle.NodeTimeout, graph.OnTimeout, fmt.Sprintf("Node %s took too long: %s", id, s.Detail)}
-		}
-		return failure{lifecycle.NodeTimeout, graph.OnTimeout, fmt.Sprintf("Node %s took longer than its %s", id, t.node.Timeout)}
-	case executor.OutputMissing:
-		if s.Exit.Refused != "" {
-			return failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s: an output can't be stored: %s", id, s.Exit.Refused)}
-		}
-		return failure{lifecycle.OutputMissing, graph.OnError, fmt.Sprintf("Node %s did not produce %s", id, produced.MissingPaths(t.node.Node, s.Exit.Missing))}
-	case executor.ImageUnavailable:
-		return failure{lifecycle.ImageUnavailable, "", fmt.Sprintf("Node %s: its image cannot be had: %s", id, s.Detail)}
-	case executor.StartFailed:
-		return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s cannot start: %s", id, s.Detail)}
-	case executor.Signaled:
-		return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s was ended by signal %d", id, s.Exit.Signal)}
-	case executor.ExitedNonZero:
-		return failure{lifecycle.NodeFailedCode, graph.OnError, executor.ExitMessage(id, s.Exit.Code, r.logTail(ctx, t))}
-	case executor.OutOfDisk:
-		return failure{lifecycle.DiskFull, graph.OnError, fmt.Sprintf("Node %s wrote more than the %s of disk, or more files, than a task may have", id, produced.SizeText(r.e.Disk))}
-	}
-	return failure{lifecycle.NodeFailedCode, graph.OnError, fmt.Sprintf("Node %s failed: %s %s", id, s.Reason, s.Detail)}
+func (r *runner) explainFailure(ctx context.Context, t *attempt, s executor.Status) failures.Failure {
+	return failures.Explain(failures.Attempt{
+		Node: t.node.Node, Status: s, RAMGB: t.ramGB, Disk: r.e.Disk, Evicted: r.e.disk.WasEvicted(r.key(t)),
+		TimeLimit: r.timeLimit, Took: r.clock.Took(), LogTail: func() string { return r.logTail(ctx, t) },
+	})
 }
 
 // logTailBytes is how much of a failed node's log its event contains.
 const logTailBytes = 4 << 10
 
 // failAttempt tries a shard again, or gives it up.
-func (r *runner) failAttempt(ctx context.Context, t *attempt, f failure) {
+func (r *runner) failAttempt(ctx context.Context, t *attempt, f failures.Failure) {
 	s := t.shard
-	t.row.Message = f.message
+	t.row.Message = f.Message
 	counted := s.attempt - s.untried
-	if f.why != "" && t.node.Retries.Again(counted, f.why) {
+	if f.Why != "" && t.node.Retries.Again(counted, f.Why) {
 		r.retryLater(t, f, t.node.Retries.Wait(counted))
 		return
 	}
-	e := r.event(t, lifecycle.NodeFailedEvent, f.message)
+	e := r.event(t, lifecycle.NodeFailedEvent, f.Message)
 	e.Data = r.failureData(ctx, t, f)
 	r.addEvent(e)
-	r.closeAttempt(t, runs.AttemptFailed, string(f.code))
-	if t.node.failure.code == "" {
+	r.closeAttempt(t, runs.AttemptFailed, string(f.Code))
+	if t.node.failure.Code == "" {
 		t.node.failure = f
 	}
 	r.shardDone(t, false)
 }
 
-func (r *runner) retryLater(t *attempt, f failure, wait time.Duration) {
+func (r *runner) retryLater(t *attempt, f failures.Failure, wait time.Duration) {
 	s := t.shard
 	s.state, s.retryAt = lifecycle.NodeRetrying, r.e.Now().Add(wait)
-	if f.why == graph.OnOOM && t.node.Retries.MemoryFactor > 1 {
+	if f.Why == graph.OnOOM && t.node.Retries.MemoryFactor > 1 {
 		s.memory = t.ramGB * t.node.Retries.MemoryFactor
 	}
 	t.row.RetryAt = s.retryAt
-	r.addEvent(r.event(t, lifecycle.NodeRetried, fmt.Sprintf("%s; retrying in %s", f.message, wait)))
-	r.closeAttempt(t, runs.AttemptFailed, string(f.code))
+	r.addEvent(r.event(t, lifecycle.NodeRetried, fmt.Sprintf("%s; retrying in %s", f.Message, wait)))
+	r.closeAttempt(t, runs.AttemptFailed, string(f.Code))
 	r.retrying[s] = t.node
 	r.setState(t.node, r.stateOf(t.node))
 }
 
 // failureData is what a person needs to see first: the status and the last of
 // the log.
-func (r *runner) failureData(ctx context.Context, t *attempt, f failure) []byte {
-	data := map[string]any{"errorCode": f.code, "exitCode": t.node.row.ExitCode}
+func (r *runner) failureData(ctx context.Context, t *attempt, f failures.Failure) []byte {
+	data := map[string]any{"errorCode": f.Code, "exitCode": t.node.row.ExitCode}
 	if text := r.logTail(ctx, t); text != "" {
 		data["log"] = text
 	}

@@ -121,6 +121,7 @@ type Options struct {
 	Owner         string         // this worker, unique for its life; it begins with Host and a space
 	Host          string         // this machine and folder, which no other worker has at the same time
 	Scope         string         // where its attempts can be seen: who has the same one adopts them; empty: Host
+	Offer         runs.Worker    // what its executor is called, and costs
 	AbandonAfter  time.Duration
 	RetryPause    time.Duration             // the first after an error of the platform; 0: the default
 	Network       bool                      // whether tasks may use it
@@ -182,19 +183,6 @@ func New(o Options) *Engine {
 		e.Wake()
 	})
 	return e
-}
-
-// Serves reports whether a size can ever be served here. CPU and memory above
-// the machine are no obstacle: such a run runs alone.
-func (e *Engine) Serves(ctx context.Context, s credits.Size) (reason string, ok bool) {
-	caps, err := e.Driver.Capabilities(ctx)
-	switch {
-	case err != nil, !caps.Ready:
-		return "no task can start on this server: " + caps.Problem, false
-	case s.GPU > caps.GPU:
-		return "there is no GPU on this server: choose a size without one", false
-	}
-	return "", true
 }
 
 // Wake says that there may be something to do.

@@ -7,6 +7,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/failures"
 	"github.com/millrace/millrace/internal/engine/runimages"
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/runs"
@@ -17,8 +18,8 @@ import (
 type node struct {
 	*graph.Node
 	row      runs.Node
-	software string  // the reference of its image or environment; empty: neither
-	failure  failure // the first of its shards
+	software string           // the reference of its image or environment; empty: neither
+	failure  failures.Failure // the first of its shards
 	shards
 }
 
@@ -37,6 +38,7 @@ type attempt struct {
 	stopped      bool
 	ended        bool        // uses no CPU or memory any more
 	queued       bool        // waits for a place on the executor
+	waitsFor     string      // what for, in the executor's words
 	missingSince time.Time   // when snapshots began to leave it out; zero while they do not
 	lastUsage    usageSample // the last sample
 	cpuPercent   float64     // percent of one core, between the last two
@@ -127,10 +129,10 @@ func (r *runner) beginNode(n *graph.Node) {
 
 func (r *runner) failAtStart(n *graph.Node, why string) {
 	failed := &node{Node: n, row: runs.Node{ID: n.ID, Name: n.Name, StartedAt: r.e.Now()}}
-	failed.failure = failure{code: lifecycle.NodeFailedCode, message: "Node " + n.ID + ": " + why}
+	failed.failure = failures.Failure{Code: lifecycle.NodeFailedCode, Message: "Node " + n.ID + ": " + why}
 	r.nodes[n.ID] = failed
 	r.setState(failed, lifecycle.NodeFailed)
-	r.addEvent(r.eventOf(failed, lifecycle.NodeFailedEvent, failed.failure.message))
+	r.addEvent(r.eventOf(failed, lifecycle.NodeFailedEvent, failed.failure.Message))
 }
 
 // eventOf is one about a node as a whole.

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/failures"
 	"github.com/millrace/millrace/internal/engine/produced"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -23,7 +24,7 @@ func (r *runner) succeed(ctx context.Context, t *attempt, exit *executor.Exit) e
 	for i, o := range exit.Outputs {
 		out, err := r.storeOutput(ctx, t, i, o)
 		if fault.Is(err, fault.KindInvalid) {
-			r.failAttempt(ctx, t, failure{code: lifecycle.OutputMismatch, message: fmt.Sprintf("Node %s: %s changed while it was collected", t.node.ID, o.Path)})
+			r.failAttempt(ctx, t, failures.Failure{Code: lifecycle.OutputMismatch, Message: fmt.Sprintf("Node %s: %s changed while it was collected", t.node.ID, o.Path)})
 			return nil
 		}
 		if err != nil {
@@ -55,7 +56,7 @@ func (r *runner) overStorage(ctx context.Context, t *attempt, exit *executor.Exi
 	if err != nil || sum <= left {
 		return false, err
 	}
-	r.failAttempt(ctx, t, failure{code: lifecycle.DiskFull, message: fmt.Sprintf(
+	r.failAttempt(ctx, t, failures.Failure{Code: lifecycle.DiskFull, Message: fmt.Sprintf(
 		"Node %s made %s, and the team's plan has %s of storage left: delete files, or change to a larger plan", t.node.ID, produced.SizeText(sum), produced.SizeText(max(0, left)))})
 	return true, nil
 }
@@ -77,10 +78,10 @@ func (r *runner) outputKey(t *attempt, i int, port, name string) string {
 func (r *runner) finish(ctx context.Context) error {
 	if n := r.plan.Failed(); n != nil {
 		f := r.nodes[n.ID].failure
-		if f.code == "" {
-			f = failure{code: lifecycle.NodeFailedCode, message: "Node " + n.ID + " failed"}
+		if f.Code == "" {
+			f = failures.Failure{Code: lifecycle.NodeFailedCode, Message: "Node " + n.ID + " failed"}
 		}
-		return r.endRun(ctx, runs.Ending{Status: f.code.Ends(), Code: f.code, Message: f.message})
+		return r.endRun(ctx, runs.Ending{Status: f.Code.Ends(), Code: f.Code, Message: f.Message})
 	}
 	verified := runs.Event{Type: lifecycle.OutputVerified, At: r.e.Now(), Message: fmt.Sprintf("%d output files are kept and verified", r.produced.Count())}
 	return r.endRun(ctx, runs.Ending{Status: lifecycle.Completed, Message: "the run has completed"}, verified)

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/failures"
 )
 
 // How a run pays: a minute is held at a time, some time before it begins.
@@ -20,7 +21,7 @@ const (
 // has had its time.
 func (r *runner) pay(ctx context.Context) error {
 	if r.timeLimit > 0 && r.clock.Took() >= r.timeLimit {
-		return r.interrupt(ctx, lifecycle.PlanTimeLimit, r.timeLimitMessage())
+		return r.interrupt(ctx, lifecycle.PlanTimeLimit, failures.TimeLimit(r.timeLimit))
 	}
 	for r.run.Price > 0 && r.clock.Counts() && r.clock.Took()+holdEarly > r.paidFor {
 		err := r.e.Holds.HoldForRun(ctx, r.run.ID, r.run.Fence, r.run.Price*credits.Amount(holdAhead/time.Second), r.e.Now())

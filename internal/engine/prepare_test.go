@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/offers"
 	"github.com/millrace/millrace/internal/store/storetest"
 )
 
@@ -60,7 +61,7 @@ func TestARunIsQueuedWhileItsImageIsFetched(t *testing.T) {
 		<-image.asked
 		beside := s.submit(`{"nodes":[{"id":"a","command":"true"}]}`, `{}`)
 		s.await(beside, terminal)
-		if r := s.await(id, func(runs.Run) bool { return true }); r.Status != lifecycle.Queued || s.waits(id) != runs.WaitsForImage {
+		if r := s.await(id, func(runs.Run) bool { return true }); r.Status != lifecycle.Queued || s.waits(id) != offers.WaitsForImage {
 			t.Errorf("%s, waits for %q", r.Status, s.waits(id))
 		}
 		// The server goes, and the next one begins again.

@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/failures"
 	"github.com/millrace/millrace/internal/engine/plan"
 	"github.com/millrace/millrace/internal/runs"
 )
@@ -88,8 +89,8 @@ func (r *runner) restoreFailure(n *node, s *shard, a runs.Attempt) {
 	code := lifecycle.ErrorCode(a.Reason)
 	if a.RetryAt.IsZero() {
 		s.state = lifecycle.NodeFailed
-		if n.failure.code == "" {
-			n.failure = failure{code: code, message: a.Message}
+		if n.failure.Code == "" {
+			n.failure = failures.Failure{Code: code, Message: a.Message}
 		}
 		return
 	}

@@ -236,7 +236,7 @@ func (r *runner) addEvent(e runs.Event) { r.step.Events = append(r.step.Events, 
 
 // setState brings a node to a state.
 func (r *runner) setState(n *node, state lifecycle.NodeState) {
-	n.row.State, n.row.Fetched, n.row.ToFetch = state, 0, 0
+	n.row.State, n.row.WaitsFor, n.row.Fetched, n.row.ToFetch = state, "", 0, 0
 	r.plan.Set(n.ID, state)
 	r.dirty[n] = true
 	if state.Terminal() {
@@ -244,10 +244,6 @@ func (r *runner) setState(n *node, state lifecycle.NodeState) {
 		n.clear()
 		r.open = slices.DeleteFunc(r.open, func(o *node) bool { return o == n })
 	}
-}
-
-func (r *runner) timeLimitMessage() string {
-	return fmt.Sprintf("the run took longer than the %s that the team's plan allows", r.timeLimit)
 }
 
 // interrupt ends the run for the platform's reasons.

@@ -68,8 +68,8 @@ func TestARunHasABoundedNumberOfShards(t *testing.T) {
 			if (failed != nil) != (tt.says != "") {
 				t.Fatalf("%v failed", failed)
 			}
-			if failed != nil && c.nodes[failed.ID].failure.message != tt.says {
-				t.Errorf("it says %q", c.nodes[failed.ID].failure.message)
+			if failed != nil && c.nodes[failed.ID].failure.Message != tt.says {
+				t.Errorf("it says %q", c.nodes[failed.ID].failure.Message)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/engine/failures"
 	"github.com/millrace/millrace/internal/engine/runinputs"
 	"github.com/millrace/millrace/internal/engine/runsource"
 	"github.com/millrace/millrace/internal/runs"
@@ -204,6 +205,6 @@ func (r *runner) startFailed(ctx context.Context, t *attempt, err error) error {
 	case fault.Is(err, fault.KindUnavailable) && t.node.Image != "":
 		code = lifecycle.ImageUnavailable
 	}
-	r.failAttempt(ctx, t, failure{code: code, message: fmt.Sprintf("Node %s cannot start: %s", t.node.ID, err)})
+	r.failAttempt(ctx, t, failures.Failure{Code: code, Message: fmt.Sprintf("Node %s cannot start: %s", t.node.ID, err)})
 	return nil
 }

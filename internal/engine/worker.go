@@ -98,10 +98,7 @@ func (e *Engine) capacity(ctx context.Context) (total credits.Size, problem stri
 
 // report records that this worker is alive, and its capacity.
 func (e *Engine) report(ctx context.Context) {
-	w := runs.Worker{Owner: e.Owner, Host: e.Host}
-	w.Size, w.Problem = e.capacity(ctx)
-	w.DiskLow = e.disk.Low()
-	e.logError(ctx, "cannot report this worker", e.Queue.ReportWorker(ctx, w, e.Now()))
+	e.logError(ctx, "cannot report this worker", e.Queue.ReportWorker(ctx, e.offer(ctx), e.Now()))
 }
 
 func (e *Engine) logError(ctx context.Context, what string, err error) {
@@ -124,7 +121,7 @@ func (e *Engine) claim(ctx, runCtx context.Context) {
 	}
 	defer release()
 	began := e.leases.ClaimStart()
-	c := admission.Claim{Owner: e.Owner, Host: e.Host, Total: total, Most: most, Prepares: e.softwareUnavailable(ctx, "") == nil || e.softwareUnavailable(ctx, runimages.EnvironmentRef("")) == nil, Preparing: e.preparer.State()}
+	c := admission.Claim{Owner: e.Owner, Host: e.Host, Executor: e.Offer.Executor, Total: total, Most: most, Prepares: e.softwareUnavailable(ctx, "") == nil || e.softwareUnavailable(ctx, runimages.EnvironmentRef("")) == nil, Preparing: e.preparer.State()}
 	claimed, err := e.Queue.ClaimRuns(ctx, c, e.Now(), e.Now().Add(lease.Length))
 	if err != nil {
 		e.logError(ctx, "cannot claim runs", err)
@@ -152,7 +149,7 @@ func (e *Engine) prepare(ctx context.Context, c admission.Claim, claimed runs.Cl
 
 func (e *Engine) takeOver(ctx, runCtx context.Context) {
 	began := e.leases.ClaimStart()
-	t := runs.TakeOver{Owner: e.Owner, Host: e.Host, Scope: e.Scope, AbandonAfter: e.AbandonAfter, Held: e.leases.Held(), Started: !e.tookOver}
+	t := runs.TakeOver{Owner: e.Owner, Host: e.Host, Scope: e.Scope, Executor: e.Offer.Executor, AbandonAfter: e.AbandonAfter, Held: e.leases.Held(), Started: !e.tookOver}
 	taken, err := e.Queue.TakeOver(ctx, t, e.Now(), e.Now().Add(lease.Length))
 	e.logError(ctx, "cannot take over runs", err)
 	e.tookOver = e.tookOver || err == nil

@@ -87,6 +87,7 @@ var routeRows = map[string]rights{
 	"POST /api/runs":                                   writers(202).with(`{"workflowId":"{runnable}"}`).elsewhere(404),
 	"GET /api/runs/{id}":                               everybody(200).elsewhere(404),
 	"GET /api/runs/compare":                            everybody(200).elsewhere(404),
+	"GET /api/executors":                               everybody(200),
 	"GET /api/sweeps":                                  everybody(200),
 	"POST /api/sweeps":                                 writers(400).with(`{"workflowId":"{runnable}","vary":{}}`).elsewhere(404), // TestASweepRunsEveryCombination
 	"GET /api/sweeps/{id}":                             everybody(404).elsewhere(404),                                             // TestASweepRunsEveryCombination

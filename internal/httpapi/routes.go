@@ -72,6 +72,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/runs", Who: kernel.Member, May: access.Read, Handle: a.runs.ListRuns},
 		{Pattern: "POST /api/runs", Who: kernel.Member, May: access.StartRuns, Guests: true, Body: kernel.SmallBody, Once: true, Limit: a.runsLimit(), Slow: true, Handle: a.runs.StartRun},
 		{Pattern: "GET /api/runs/compare", Who: kernel.Member, May: access.Read, Handle: a.runs.CompareRuns},
+		{Pattern: "GET /api/executors", Who: kernel.Member, May: access.Read, Handle: a.runs.ListExecutors},
 		{Pattern: "GET /api/sweeps", Who: kernel.Member, May: access.Read, Handle: a.runs.ListSweeps},
 		{Pattern: "POST /api/sweeps", Who: kernel.Member, May: access.StartRuns, Body: kernel.SmallBody, Once: true, Limit: a.runsLimit(), Handle: a.runs.StartSweep},
 		{Pattern: "GET /api/sweeps/{id}", Who: kernel.Member, May: access.Read, Handle: a.runs.GetSweep},

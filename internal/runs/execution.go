@@ -3,7 +3,6 @@ package runs
 import (
 	"time"
 
-	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
@@ -26,15 +25,6 @@ type HeldRun struct {
 	Fence int64
 }
 
-// Worker is what one has for runs.
-type Worker struct {
-	Owner   string
-	Host    string
-	Size    credits.Size
-	Problem string // why it starts nothing
-	DiskLow bool
-}
-
 // Claimed is what a worker that asked for runs gets.
 type Claimed struct {
 	Runs    []Run
@@ -47,6 +37,7 @@ type TakeOver struct {
 	Owner        string        // begins with Host and a space
 	Host         string        // earlier workers on it are gone
 	Scope        string        // whose tasks it sees; empty: those of Host
+	Executor     string        // whose runs it takes, beside those that name none
 	AbandonAfter time.Duration // after which tasks have ended that nobody renewed
 	Held         map[ids.Run]bool
 
@@ -75,8 +66,9 @@ type Node struct {
 	ShardsFailed int
 	PeakMemory   int64
 	CPU          time.Duration
-	Fetched      int64 // bytes of its inputs from elsewhere, while it waits for them
-	ToFetch      int64 // in all; 0: it does not wait
+	Fetched      int64  // bytes of its inputs from elsewhere, while it waits for them
+	ToFetch      int64  // in all; 0: it does not wait
+	WaitsFor     string // of one that is queued: what for, in the words of its executor
 	StartedAt    time.Time
 	FinishedAt   time.Time
 }
@@ -114,6 +106,21 @@ type Attempt struct {
 	RetryAt     time.Time
 	StartedAt   time.Time
 	EndedAt     time.Time
+	Placement
+}
+
+// Placement is where an attempt runs, as far as its executor says.
+type Placement struct {
+	Machine string
+	Job     string    // the engine's own number for it
+	Inspect string    // the command with which a person looks at the job
+	BeganAt time.Time // when its command began, after it had waited for a place
+}
+
+// Queued is how long an attempt waited for a place; ok is false while it does,
+// and where that is not known.
+func (a Attempt) Queued() (d time.Duration, ok bool) {
+	return max(0, a.BeganAt.Sub(a.StartedAt)), !a.BeganAt.IsZero()
 }
 
 // Output is a file that a node has produced.

@@ -48,6 +48,9 @@ func (s *Service) prepareRetry(ctx context.Context, caller access.Caller, id ids
 	if in.Custom == nil && in.Profile == "" {
 		in.Custom, in.Profile = sameSize(old.Size)
 	}
+	if in.Executor == "" {
+		in.Executor = s.stillOffered(ctx, old.Executor)
+	}
 	if in.Inputs, err = s.asGiven(ctx, old); err != nil {
 		return Run{}, Run{}, err
 	}

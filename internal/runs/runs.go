@@ -49,6 +49,7 @@ type Run struct {
 	Size            credits.Size
 	Price           credits.Amount // a second
 	MaxCredits      credits.Amount // that it may cost; 0: no limit of its own
+	Executor        string         // by name; empty: any
 	Starter         Starter
 	For             ids.User   // in whose name a schedule or trigger started it
 	Invite          ids.Invite // the link that a guest came by
@@ -166,6 +167,7 @@ type DetailStore interface {
 	// NodesWithoutOutputs are the nodes some of whose outputs were deleted.
 	NodesWithoutOutputs(ctx context.Context, id ids.Run) (map[string]bool, error)
 	QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, now time.Time) (QueueState, error)
+	ExecutorLoads(ctx context.Context, names []string) (map[string]Load, error)
 }
 
 // Service answers a team's questions about its runs.

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs/admission"
 	"github.com/millrace/millrace/internal/runs/given"
+	"github.com/millrace/millrace/internal/runs/offers"
 )
 
 // Source is the workflow that a run is made of.
@@ -43,8 +44,11 @@ type SubmitStore interface {
 
 // Engine executes runs.
 type Engine interface {
-	// Serves reports whether a size can ever be served, and if not, why.
-	Serves(ctx context.Context, s credits.Size) (reason string, ok bool)
+	// Choose finds the executor of a run. What can never be served is
+	// fault.KindConflict, a name that nobody has fault.KindInvalid.
+	Choose(ctx context.Context, w Wanted) (Chosen, error)
+	// Offers are what workers have for runs, in order of preference.
+	Offers(ctx context.Context) ([]Worker, error)
 	Wake()
 	Cancel(id ids.Run)
 }
@@ -58,6 +62,7 @@ type New struct {
 	Inputs     map[string]json.RawMessage
 	Label      Label
 	MaxCredits credits.Amount // that it may cost; 0: no limit of its own
+	Executor   string         // by name; empty: the first that serves it
 
 	// Current retries with the workflow as it is now, not as it was.
 	Current bool
@@ -82,6 +87,9 @@ func (s *Service) Submit(ctx context.Context, caller access.Caller, in New) (Run
 	}
 	if caller.Guest != nil && !in.Label.empty() {
 		return Run{}, fault.Forbidden("only members of the team may give a run a name, a note or tags")
+	}
+	if caller.Guest != nil && in.Executor != "" {
+		return Run{}, fault.Forbidden("only members of the team may choose where a run is executed")
 	}
 	src, err := s.submit.RunSource(ctx, caller.Team, in.Workflow)
 	if err != nil {
@@ -118,7 +126,7 @@ func (s *Service) accept(ctx context.Context, r *Run, in New) error {
 	if err := s.checkInputs(ctx, r, inputs); err != nil {
 		return err
 	}
-	if err := s.checkSize(ctx, r); err != nil {
+	if err := s.checkSize(ctx, r, g); err != nil {
 		return err
 	}
 	var record *access.IdempotencyRecord
@@ -136,11 +144,12 @@ func (s *Service) accept(ctx context.Context, r *Run, in New) error {
 
 // checkSize prices the run, and refuses a size that the executor cannot serve
 // or the plan does not allow.
-func (s *Service) checkSize(ctx context.Context, r *Run) error {
-	r.Price = s.catalog.Rates.PerSecond(r.Size)
-	if reason, ok := s.engine.Serves(ctx, r.Size); !ok {
-		return fault.Conflict("%s", reason).WithCode("no_capacity")
+func (s *Service) checkSize(ctx context.Context, r *Run, g *graph.Graph) error {
+	chosen, err := s.engine.Choose(ctx, offers.WantedBy(g, r.Size, r.Executor))
+	if err != nil {
+		return err
 	}
+	r.Executor, r.Price = chosen.Executor, s.catalog.Rates.Percent(chosen.PricePercent).PerSecond(r.Size)
 	plan, err := s.submit.PlanOf(ctx, r.Team)
 	if err != nil {
 		return err
@@ -159,8 +168,8 @@ func (s *Service) checkSize(ctx context.Context, r *Run) error {
 // OffersGPU reports whether a run can have a GPU here.
 func (s *Service) OffersGPU(ctx context.Context) bool {
 	size, _ := credits.Resolve(nil, credits.GPUProfile)
-	_, ok := s.engine.Serves(ctx, size)
-	return ok
+	_, err := s.engine.Choose(ctx, Wanted{Size: size})
+	return err == nil
 }
 
 // runnable is a definition that can run.
@@ -180,6 +189,7 @@ func runnable(definition []byte) (*graph.Graph, error) {
 func checkGiven(g *graph.Graph, r *Run, in New) (given.Inputs, error) {
 	var wrong, sizeWrong, valuesWrong []fault.Detail
 	r.Size, sizeWrong = credits.Resolve(in.Custom, in.Profile)
+	r.Executor = in.Executor
 	values, valuesWrong := g.CheckParameters(in.Parameters)
 	wrong = append(sizeWrong, valuesWrong...)
 	var labelWrong []fault.Detail

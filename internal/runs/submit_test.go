@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/offers"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
 	"github.com/millrace/millrace/internal/workflows"
@@ -37,9 +38,16 @@ type worker struct {
 	called []ids.Run
 }
 
-func (*worker) Serves(_ context.Context, s credits.Size) (string, bool) {
-	return "no machine is so large", s.VCPU <= 8
+func (*worker) Choose(_ context.Context, w runs.Wanted) (runs.Chosen, error) {
+	if w.Size.VCPU > 8 {
+		return runs.Chosen{}, fault.Conflict("no machine is so large").WithCode("no_capacity")
+	}
+	return offers.Choose([]runs.Worker{
+		{Size: credits.Size{VCPU: 8, RAMGB: 64}}, {Executor: "cluster", Size: credits.Size{VCPU: 8, RAMGB: 64}, PricePercent: 150},
+	}, w)
 }
+
+func (*worker) Offers(context.Context) ([]runs.Worker, error) { return nil, nil }
 
 func (w *worker) Wake() {
 	w.mu.Lock()
@@ -262,5 +270,29 @@ func TestARetryIsTheSameOrOfTheWorkflowAsItIsNow(t *testing.T) {
 		storetest.Refused(t, "a viewer", err, fault.KindForbidden)
 		_, err = b.Retry(ctx, storetest.Owner(t, b.db, "mia"), first.ID, runs.New{})
 		storetest.Refused(t, "another team", err, fault.KindNotFound)
+	})
+}
+
+// A run is executed where it was asked for, at the price of that place.
+func TestARunKeepsTheExecutorThatItNames(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		w := b.workflow(`{"nodes":[{"id":"a","command":"true"}]}`)
+		ctx := t.Context()
+		usual, err := b.Submit(ctx, b.owner, runs.New{Workflow: w})
+		if err != nil || usual.Executor != "" {
+			t.Fatalf("%q, %v", usual.Executor, err)
+		}
+		there, err := b.Submit(ctx, b.owner, runs.New{Workflow: w, Executor: "cluster"})
+		if err != nil || there.Executor != "cluster" || 2*there.Price != 3*usual.Price {
+			t.Fatalf("%q at %d, %v", there.Executor, there.Price, err)
+		}
+		if kept, err := b.Run(ctx, b.owner, there.ID); err != nil || kept.Executor != "cluster" {
+			t.Errorf("%q, %v", kept.Executor, err)
+		}
+		_, err = b.Submit(ctx, b.owner, runs.New{Workflow: w, Executor: "moon"})
+		storetest.Refused(t, "an executor that is not there", err, fault.KindInvalid)
+		guest := access.Caller{Team: b.owner.Team, Role: access.GuestEditor, Guest: &access.Guest{ID: "guest_1", Workflow: w}}
+		_, err = b.Submit(ctx, guest, runs.New{Workflow: w, Executor: "cluster"})
+		storetest.Refused(t, "a guest who chooses", err, fault.KindForbidden)
 	})
 }

@@ -125,12 +125,12 @@ func (s *Service) sweepRuns(ctx context.Context, sweep *Sweep, src Source, in Ne
 			if err := s.checkInputs(ctx, &r, inputs); err != nil {
 				return nil, err
 			}
-			if err := s.checkSize(ctx, &r); err != nil {
+			if err := s.checkSize(ctx, &r, g); err != nil {
 				return nil, err
 			}
 			sweep.Name, sweep.Note = r.Name, r.Note
 		} else {
-			r.Inputs, r.Addresses, r.Needs, r.Price = list[0].Inputs, list[0].Addresses, list[0].Needs, list[0].Price
+			r.Inputs, r.Addresses, r.Needs, r.Price, r.Executor = list[0].Inputs, list[0].Addresses, list[0].Needs, list[0].Price, list[0].Executor
 		}
 		r.Name, r.Note = combine.Name(sweep.Varied, values, maxName), ""
 		list = append(list, r)

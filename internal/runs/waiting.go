@@ -2,88 +2,11 @@ package runs
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
-	"github.com/millrace/millrace/internal/runs/admission"
+	"github.com/millrace/millrace/internal/runs/offers"
 )
-
-// WaitReason is why a queued run waits.
-type WaitReason string
-
-// The reasons.
-const (
-	WaitsForTurn        WaitReason = "turn"
-	WaitsForCapacity    WaitReason = "no_room"
-	WaitsForTeam        WaitReason = "team_limit"
-	WaitsForDisk        WaitReason = "disk_low"
-	WaitsForExecutor    WaitReason = "executor_unavailable"
-	WaitsForImage                  = WaitReason(admission.Image)
-	WaitsForInputs                 = WaitReason(admission.Inputs)
-	WaitsForEnvironment            = WaitReason(admission.Environment)
-)
-
-// Waiting says why a run has not started, or is not heard of, and how many go first as far as is
-// known.
-type Waiting struct {
-	Reason  WaitReason
-	Message string
-	Ahead   int
-}
-
-// QueueState is what decides over the waiting of a team's queued runs.
-type QueueState struct {
-	Workers []Worker        // that reported lately
-	Running int             // vCPUs of the team's running runs
-	Others  bool            // whether other teams have queued runs
-	Ahead   map[ids.Run]int // of each run, how many queued ones are older
-
-	Preparing map[ids.Run]WaitReason // what a worker fetches for them
-}
-
-// Why explains why a queued run waits.
-func (q QueueState) Why(r Run) *Waiting { return q.waiting(r) }
-
-// waiting explains why a run of a size waits.
-func (q QueueState) waiting(r Run) *Waiting {
-	total, problem, low := 0, "no worker is running", false
-	for _, w := range q.Workers {
-		switch {
-		case w.Problem != "":
-			problem = w.Problem
-		case w.DiskLow:
-			low = true
-		default:
-			total += w.Size.VCPU
-		}
-	}
-	ahead := q.Ahead[r.ID]
-	switch {
-	case q.Preparing[r.ID] == WaitsForImage:
-		return &Waiting{WaitsForImage, "Its container image is being fetched.", ahead}
-	case q.Preparing[r.ID] == WaitsForInputs:
-		return &Waiting{WaitsForInputs, "Its inputs are being fetched from where they lie.", ahead}
-	case q.Preparing[r.ID] == WaitsForEnvironment:
-		return &Waiting{WaitsForEnvironment, "Its software environment is being built.", ahead}
-	case total == 0 && low:
-		return &Waiting{WaitsForDisk, "The server's disk is nearly full: nothing new starts until space is freed.", ahead}
-	case total == 0:
-		return &Waiting{WaitsForExecutor, "Nothing can start: " + problem + ".", ahead}
-	case q.Running > 0 && q.Others && 2*(q.Running+r.Size.VCPU) > total:
-		return &Waiting{WaitsForTeam, "The team's other runs use its share while other teams wait.", ahead}
-	case ahead > 0:
-		return &Waiting{WaitsForTurn, fmt.Sprintf("%d %s before it.", ahead, plural(ahead, "run is", "runs are")), ahead}
-	}
-	return &Waiting{WaitsForCapacity, fmt.Sprintf("It starts when %d vCPUs and %d GB are free.", r.Size.VCPU, r.Size.RAMGB), 0}
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
 
 // explainWaiting says of the queued ones among a team's runs why they wait, and of
 // the reported ones whether anything is heard of them.
@@ -104,8 +27,13 @@ func (s *Service) explainWaiting(ctx context.Context, team ids.Team, list ...*Ru
 	}
 	for _, r := range list {
 		if r.Status == lifecycle.Queued {
-			r.Waiting = q.waiting(*r)
+			r.Waiting = q.Why(r.AsQueued())
 		}
 	}
 	return nil
+}
+
+// AsQueued is what decides over how long it waits.
+func (r Run) AsQueued() offers.Queued {
+	return offers.Queued{ID: r.ID, Size: r.Size, Executor: r.Executor}
 }

@@ -90,11 +90,11 @@ func (db *DB) insertRun(ctx context.Context, r *runs.Run) (notify bool, err erro
 	}
 	_, err = db.q.ExecContext(ctx, `
 		INSERT INTO runs (id, team_id, workflow_id, workflow_name, workflow_revision, definition, parameters, inputs, vcpu, ram_gb, gpu,
-			price, starter_type, starter_id, starter_name, retry_of, status, total_nodes, seq, created_at, invite_id, number, name, note, tags, sweep_id, traceparent, needs, for_user, source_commit, max_credits)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 1, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)`,
+			price, starter_type, starter_id, starter_name, retry_of, status, total_nodes, seq, created_at, invite_id, number, name, note, tags, sweep_id, traceparent, needs, for_user, source_commit, max_credits, executor)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 1, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31)`,
 		r.ID, r.Team, r.Workflow, r.WorkflowName, r.Revision, string(r.Definition), string(r.Parameters), string(r.Inputs),
 		r.Size.VCPU, r.Size.RAMGB, r.Size.GPU, r.Price, r.Starter.Type, r.Starter.ID, r.Starter.Name, r.RetryOf,
-		lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite, r.Number, r.Name, r.Note, tagsText(r.Tags), r.Sweep, r.Traceparent, writeNeeds(r.Needs), r.For, r.Commit, r.MaxCredits)
+		lifecycle.Queued, r.TotalNodes, micros(r.CreatedAt), r.Invite, r.Number, r.Name, r.Note, tagsText(r.Tags), r.Sweep, r.Traceparent, writeNeeds(r.Needs), r.For, r.Commit, r.MaxCredits, r.Executor)
 	return notify, db.asFault(err, "run")
 }
 
@@ -131,7 +131,7 @@ const runRow = `SELECT ` + runColumns
 const runColumns = `
 	       id, team_id, workflow_id, workflow_name, workflow_revision, vcpu, ram_gb, gpu, price, starter_type, starter_id, starter_name,
 	       retry_of, status, error_code, error_message, cancel_requested, total_nodes, done_nodes, progress, seq, fence, losses,
-	       billed_since, billed, credits_used, created_at, started_at, finished_at, number, name, note, tags, sweep_id, for_user, source_commit, max_credits, kind, engine, heard_at`
+	       billed_since, billed, credits_used, created_at, started_at, finished_at, number, name, note, tags, sweep_id, for_user, source_commit, max_credits, kind, engine, heard_at, executor`
 
 func scanRun(row scanner, r *runs.Run, more ...any) error {
 	var cancel, since, started, finished, heard sql.NullInt64
@@ -141,7 +141,7 @@ func scanRun(row scanner, r *runs.Run, more ...any) error {
 		&r.Price, &r.Starter.Type, &r.Starter.ID, &r.Starter.Name, (*string)(&r.RetryOf), (*string)(&r.Status), (*string)(&r.ErrorCode),
 		&r.ErrorMessage, &cancel, &r.TotalNodes, &r.DoneNodes, &r.Progress, &r.Seq, &r.Fence, &r.Losses,
 		&since, &billed, &r.CreditsUsed, &created, &started, &finished, &r.Number, &r.Name, &r.Note, (*tagList)(&r.Tags), (*string)(&r.Sweep), (*string)(&r.For), &r.Commit, &r.MaxCredits,
-		(*string)(&r.Kind), &r.Engine, &heard,
+		(*string)(&r.Kind), &r.Engine, &heard, &r.Executor,
 	}, more...)...)
 	r.CancelRequested, r.BilledSince, r.StartedAt, r.FinishedAt = fromNull(cancel), fromNull(since), fromNull(started), fromNull(finished)
 	r.HeardAt = fromNull(heard)

@@ -73,10 +73,10 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 			ELSE '' END, COALESCE(u.vcpu_ms, 0), COALESCE(u.at, 0)
 		FROM (
 			SELECT team_id, id, vcpu, ram_gb, gpu, passed, needs, preparing, preparing_by, ROW_NUMBER() OVER (PARTITION BY team_id ORDER BY id) AS place
-			FROM runs WHERE status = 'queued'
+			FROM runs WHERE status = 'queued' AND executor IN ('', $5)
 		) waiting LEFT JOIN team_usage u USING (team_id)
 		WHERE place <= $1 + 0
-		ORDER BY team_id, id`, admission.LineLength, c.Owner, c.Host+" ", micros(now.Add(-present)))
+		ORDER BY team_id, id`, admission.LineLength, c.Owner, c.Host+" ", micros(now.Add(-present)), c.Executor)
 	var lines []admission.TeamQueue
 	for _, w := range list {
 		if n := len(lines); n == 0 || lines[n-1].Team != w.team {

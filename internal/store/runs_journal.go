@@ -62,16 +62,16 @@ func (db *DB) saveNodes(ctx context.Context, id ids.Run, nodes []runs.Node) erro
 	for i, n := range nodes {
 		rows[i] = []any{
 			id, n.ID, n.Name, n.State, n.Attempt, n.Cached, n.CacheMiss, n.ExitCode, n.Shards, n.ShardsDone, n.ShardsFailed,
-			n.PeakMemory, n.CPU.Microseconds(), microsOrNull(n.StartedAt), microsOrNull(n.FinishedAt), n.Fetched, n.ToFetch,
+			n.PeakMemory, n.CPU.Microseconds(), n.WaitsFor, microsOrNull(n.StartedAt), microsOrNull(n.FinishedAt), n.Fetched, n.ToFetch,
 		}
 	}
 	return db.insertRows(ctx, `
 		INSERT INTO run_nodes (run_id, node_id, name, state, attempt, cached, cache_miss, exit_code, shards, shards_done, shards_failed,
-			peak_memory, cpu_micros, started_at, finished_at, fetched, to_fetch)`, `
+			peak_memory, cpu_micros, waits_for, started_at, finished_at, fetched, to_fetch)`, `
 		ON CONFLICT (run_id, node_id) DO UPDATE SET
 			state = excluded.state, attempt = excluded.attempt, cached = excluded.cached, cache_miss = excluded.cache_miss,
 			exit_code = excluded.exit_code, shards = excluded.shards, shards_done = excluded.shards_done, shards_failed = excluded.shards_failed,
-			peak_memory = excluded.peak_memory, cpu_micros = excluded.cpu_micros, started_at = excluded.started_at, finished_at = excluded.finished_at,
+			peak_memory = excluded.peak_memory, cpu_micros = excluded.cpu_micros, waits_for = excluded.waits_for, started_at = excluded.started_at, finished_at = excluded.finished_at,
 			fetched = excluded.fetched, to_fetch = excluded.to_fetch`, rows)
 }
 
@@ -84,16 +84,17 @@ func (db *DB) saveAttempts(ctx context.Context, id ids.Run, attempts []runs.Atte
 		}
 		rows = append(rows, []any{
 			id, a.Node, a.Shard, a.Number, a.Fence, a.Host, a.State, a.Reason, a.Message, a.Item, a.Memory, a.CacheKey, string(a.Parts), a.Outputs,
-			a.ExitCode, a.Peak, micros(a.AbandonedAt), retry, micros(a.StartedAt), microsOrNull(a.EndedAt),
+			a.ExitCode, a.Peak, micros(a.AbandonedAt), retry, micros(a.StartedAt), microsOrNull(a.EndedAt), a.Machine, a.Job, a.Inspect, microsOrNull(a.BeganAt),
 		})
 	}
 	return db.insertRows(ctx, `
 		INSERT INTO run_attempts (run_id, node_id, shard, attempt, fence, host, state, reason, message, item, memory, cache_key, cache_parts, outputs,
-			exit_code, peak_memory, away_until, retry_at, started_at, ended_at)`, `
+			exit_code, peak_memory, away_until, retry_at, started_at, ended_at, machine, job, inspect, began_at)`, `
 		ON CONFLICT (run_id, node_id, shard, attempt) DO UPDATE SET
 			state = excluded.state, reason = excluded.reason, message = excluded.message, outputs = excluded.outputs,
 			exit_code = excluded.exit_code, peak_memory = excluded.peak_memory,
-			away_until = excluded.away_until, retry_at = excluded.retry_at, ended_at = excluded.ended_at`, rows)
+			away_until = excluded.away_until, retry_at = excluded.retry_at, ended_at = excluded.ended_at,
+			machine = excluded.machine, job = excluded.job, inspect = excluded.inspect, began_at = excluded.began_at`, rows)
 }
 
 // newest leaves out what a step says of an attempt before the last time: one
@@ -172,13 +173,15 @@ func (db *DB) RecordOf(ctx context.Context, id ids.Run) (rec runs.Record, err er
 	}
 	rec.Attempts, err = all(ctx, db, func(r *sql.Rows, a *runs.Attempt) error {
 		var away, retry, started int64
-		var ended sql.NullInt64
-		err := r.Scan(&a.Node, &a.Shard, &a.Number, &a.Fence, &a.Host, &a.State, &a.Reason, &a.Message, &a.Item, &a.Memory, &a.CacheKey, &a.Parts, &away, &retry, &started, &ended)
-		a.AbandonedAt, a.StartedAt, a.EndedAt = fromMicros(away), fromMicros(started), fromNull(ended)
+		var ended, began sql.NullInt64
+		err := r.Scan(&a.Node, &a.Shard, &a.Number, &a.Fence, &a.Host, &a.State, &a.Reason, &a.Message, &a.Item, &a.Memory, &a.CacheKey, &a.Parts, &away, &retry, &started, &ended,
+			&a.Machine, &a.Job, &a.Inspect, &began)
+		a.AbandonedAt, a.StartedAt, a.EndedAt, a.BeganAt = fromMicros(away), fromMicros(started), fromNull(ended), fromNull(began)
 		a.RetryAt = retryAt(retry)
 		return err
 	}, `
-		SELECT node_id, shard, attempt, fence, host, state, reason, message, item, memory, cache_key, cache_parts, away_until, retry_at, started_at, ended_at
+		SELECT node_id, shard, attempt, fence, host, state, reason, message, item, memory, cache_key, cache_parts, away_until, retry_at, started_at, ended_at,
+			machine, job, inspect, began_at
 		FROM run_attempts WHERE run_id = $1 ORDER BY node_id, shard, attempt`, id)
 	if err != nil {
 		return rec, err
@@ -204,14 +207,14 @@ func (db *DB) NodesOf(ctx context.Context, id ids.Run) ([]runs.Node, error) {
 }
 
 const node = `
-	SELECT node_id, name, state, attempt, cached, cache_miss, exit_code, shards, shards_done, shards_failed, peak_memory, cpu_micros, started_at, finished_at, fetched, to_fetch
+	SELECT node_id, name, state, attempt, cached, cache_miss, exit_code, shards, shards_done, shards_failed, peak_memory, cpu_micros, waits_for, started_at, finished_at, fetched, to_fetch
 	FROM run_nodes WHERE `
 
 func scanNode(r *sql.Rows, n *runs.Node) error {
 	var cpu int64
 	var started, finished sql.NullInt64
 	err := r.Scan(&n.ID, &n.Name, &n.State, &n.Attempt, &n.Cached, &n.CacheMiss, &n.ExitCode, &n.Shards, &n.ShardsDone, &n.ShardsFailed,
-		&n.PeakMemory, &cpu, &started, &finished, &n.Fetched, &n.ToFetch)
+		&n.PeakMemory, &cpu, &n.WaitsFor, &started, &finished, &n.Fetched, &n.ToFetch)
 	n.CPU, n.StartedAt, n.FinishedAt = time.Duration(cpu)*time.Microsecond, fromNull(started), fromNull(finished)
 	return err
 }

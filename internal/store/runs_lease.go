@@ -59,10 +59,10 @@ func (db *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Tim
 		}
 		list, err := all(ctx, tx, func(r *sql.Rows, u *unleased) error { return r.Scan((*string)(&u.id), &u.owner, &u.until) }, `
 			SELECT id, owner, lease_until FROM runs
-			WHERE status = 'running' AND kind = '' AND (lease_until <= $1 OR `+whose+`)
+			WHERE status = 'running' AND kind = '' AND executor IN ('', $5) AND (lease_until <= $1 OR `+whose+`)
 				AND (lease_until <= $3 OR NOT EXISTS (
 					SELECT 1 FROM run_attempts a WHERE a.run_id = runs.id AND a.state = 'started' AND a.host <> $4))
-			`+tx.dialect.skipLocked, micros(now), owner, micros(now.Add(-t.AbandonAfter)), cmp.Or(t.Scope, t.Host))
+			`+tx.dialect.skipLocked, micros(now), owner, micros(now.Add(-t.AbandonAfter)), cmp.Or(t.Scope, t.Host), t.Executor)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
+	"github.com/millrace/millrace/internal/runs/offers"
 )
 
 func TestOneWorkerPreparesAQueuedRun(t *testing.T) {
@@ -47,7 +48,7 @@ func TestOneWorkerPreparesAQueuedRun(t *testing.T) {
 		if queued, err := db.QueuedRun(ctx, r.ID); err != nil || queued.Team != team || string(queued.Definition) != string(r.Definition) {
 			t.Errorf("%+v, %v", queued, err)
 		}
-		if reason(august) != runs.WaitsForImage {
+		if reason(august) != offers.WaitsForImage {
 			t.Error("it does not say what it waits for")
 		}
 		if got := ask("h2 b", "h2", nil, august); len(got.Prepare) != 0 || len(got.Runs) != 0 {

@@ -51,12 +51,14 @@ func (db *DB) AttemptsOf(ctx context.Context, id ids.Run, nodeID string, shards 
 	some, args := oneOf("shard", shards, id, nodeID, runs.MaxItemChars+1)
 	return all(ctx, db, func(r *sql.Rows, a *runs.Attempt) error {
 		var retry, started int64
-		var ended sql.NullInt64
-		err := r.Scan(&a.Shard, &a.Number, &a.State, &a.Reason, &a.Message, &a.Item, &a.Memory, &a.ExitCode, &a.Peak, &retry, &started, &ended)
-		a.Node, a.RetryAt, a.StartedAt, a.EndedAt = nodeID, retryAt(retry), fromMicros(started), fromNull(ended)
+		var ended, began sql.NullInt64
+		err := r.Scan(&a.Shard, &a.Number, &a.State, &a.Reason, &a.Message, &a.Item, &a.Memory, &a.ExitCode, &a.Peak, &retry, &started, &ended,
+			&a.Machine, &a.Job, &a.Inspect, &began)
+		a.Node, a.RetryAt, a.StartedAt, a.EndedAt, a.BeganAt = nodeID, retryAt(retry), fromMicros(started), fromNull(ended), fromNull(began)
 		return err
 	}, `
-		SELECT shard, attempt, state, reason, message, SUBSTR(item, 1, $3 + 0), memory, exit_code, peak_memory, retry_at, started_at, ended_at
+		SELECT shard, attempt, state, reason, message, SUBSTR(item, 1, $3 + 0), memory, exit_code, peak_memory, retry_at, started_at, ended_at,
+			machine, job, inspect, began_at
 		FROM run_attempts WHERE run_id = $1 AND node_id = $2 AND `+some+` ORDER BY shard, attempt`, args...)
 }
 

@@ -132,3 +132,48 @@ func TestAScatterIsReadInPagesFailedItemsFirst(t *testing.T) {
 		}
 	})
 }
+
+// Where an attempt runs is known to whoever looks, and to the worker that goes on
+// with it, which writes the row again.
+func TestAnAttemptsPlaceIsKept(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		r := submit(t, db, team)
+		if _, err := db.ClaimRuns(ctx, claim("h w", 1), august, august.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		place := runs.Placement{Machine: "n1", Job: "7", Inspect: "scontrol show job 7"}
+		a := runs.Attempt{Node: "n", Number: 1, Fence: "f", Host: "h", State: runs.AttemptStarted, StartedAt: august, Placement: place}
+		n := runs.Node{ID: "n", Name: "n", State: lifecycle.NodeQueued, WaitsFor: "waits in Slurm's queue: Priority"}
+		write := func() {
+			t.Helper()
+			if err := db.Advance(ctx, r.ID, 1, runs.Step{Nodes: []runs.Node{n}, Attempts: []runs.Attempt{a}}, august); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read := func() (runs.Attempt, runs.Node) {
+			t.Helper()
+			shown, err := db.AttemptsOf(ctx, r.ID, "n", []int{0})
+			if err != nil || len(shown) != 1 {
+				t.Fatalf("%+v, %v", shown, err)
+			}
+			rec, err := db.RecordOf(ctx, r.ID)
+			if err != nil || len(rec.Attempts) != 1 || rec.Attempts[0].Placement != shown[0].Placement {
+				t.Fatalf("%+v, %v", rec.Attempts, err)
+			}
+			return shown[0], rec.Nodes[0]
+		}
+		write()
+		got, waits := read()
+		if _, began := got.Queued(); got.Placement != place || began || waits.WaitsFor != n.WaitsFor {
+			t.Errorf("%+v waits for %q", got.Placement, waits.WaitsFor)
+		}
+		a.BeganAt, n.State, n.WaitsFor = august.Add(time.Minute), lifecycle.NodeRunning, ""
+		write()
+		got, waits = read()
+		if waited, began := got.Queued(); !began || waited != time.Minute || waits.WaitsFor != "" {
+			t.Errorf("it waited %s for %q", waited, waits.WaitsFor)
+		}
+	})
+}

@@ -1,5 +1,6 @@
-// Package executors holds what a server needs around its executor: one that is
-// still beginning, and a probe that finds out whether tasks run at all.
+// Package executors holds what a server needs around its executors: their
+// settings, one that is still beginning, a probe that finds out whether tasks run
+// at all, and all workers of an installation as one.
 package executors
 
 import (

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
@@ -34,6 +35,13 @@ type DB struct {
 	*store.DB
 	Observers []Observer
 	Trouble   func(part string)
+}
+
+// For is the same with one more observer.
+func (o *DB) For(also Observer) *DB {
+	watched := *o
+	watched.Observers = append(slices.Clone(o.Observers), also)
+	return &watched
 }
 
 func (o *DB) each(err error, tell func(Observer)) error {

@@ -22,6 +22,7 @@ type Start struct {
 	Vary                     []string `env:"-" sep:"none" placeholder:"NAME=A,B" help:"Start a run for each of these values; given again, for each combination."`
 	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern, which is uploaded first, the key of a file, or an address such as 's3://lab/run7/*.fq.gz'; may be given again."`
 	Connection               string   `env:"-" help:"Id or name of the connection that addresses are reached by."`
+	Executor                 string   `env:"-" placeholder:"NAME" help:"Where to execute it, as millrace executors lists them. Default: the first that has the size."`
 	WorkflowName             string   `env:"-" placeholder:"NAME" help:"With a file: name of the workflow."`
 	MaxCredits               *float64 `env:"-" placeholder:"CREDITS" help:"What the run may cost: it is interrupted before it costs more."`
 	labelFlags               `embed:""`
@@ -56,6 +57,9 @@ func (c *Start) Run(w screen.Console) error {
 	in := api.StartRun{WorkflowID: f.ID, Compute: size, ResourceProfile: profile, Name: c.Name, Note: c.Note}
 	if len(c.Tag) > 0 {
 		in.Tags = &c.Tag
+	}
+	if c.Executor != "" {
+		in.Executor = &c.Executor
 	}
 	if in.Parameters, err = g.ReadParameters(c.Param); err != nil {
 		return err

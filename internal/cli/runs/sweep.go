@@ -23,7 +23,7 @@ func (c *Start) sweep(s *session.Session, g definitions.Graph, in api.StartRun) 
 	}
 	key := rand.Text()
 	r, err := s.API.StartSweepWithResponse(s.Ctx, &api.StartSweepParams{IdempotencyKey: &key}, api.StartSweep{
-		WorkflowID: in.WorkflowID, Compute: in.Compute, ResourceProfile: in.ResourceProfile, Parameters: in.Parameters, Inputs: in.Inputs,
+		WorkflowID: in.WorkflowID, Compute: in.Compute, ResourceProfile: in.ResourceProfile, Parameters: in.Parameters, Inputs: in.Inputs, Executor: in.Executor,
 		Name: in.Name, Note: in.Note, Tags: in.Tags, Vary: vary,
 	})
 	if err != nil {

@@ -23,6 +23,20 @@ func (r Rates) PerSecond(s Size) Amount {
 		plus((r.GPUHour / secondsPerHour).times(int64(s.GPU)))
 }
 
+// Percent are the rates of computing where it costs another part of the usual,
+// such that a second is whole.
+func (r Rates) Percent(n int) Rates {
+	part := func(a Amount) Amount {
+		second := (a / secondsPerHour).times(int64(n))
+		if second > 0 { // rounded up
+			second = (second-1)/100 + 1
+		}
+		return second.times(secondsPerHour)
+	}
+	r.VCPUHour, r.GBHour, r.GPUHour = part(r.VCPUHour), part(r.GBHour), part(r.GPUHour)
+	return r
+}
+
 // PerHour is what an hour on this size costs.
 func (r Rates) PerHour(s Size) Amount { return r.Cost(s, secondsPerHour) }
 

@@ -57,5 +57,10 @@ type Status struct {
 	Detail string // for people: why it could not start, what it waits for
 	Host   string // where it runs, if known
 	Exit   *Exit  // the record, when it was written under this fence
-	At     time.Time
+
+	// Job is the engine's own number for it, and Inspect the command with which a
+	// person looks at it there; empty where there is none.
+	Job, Inspect string
+
+	At time.Time
 }

@@ -154,6 +154,7 @@ func (a *API) EstimateCost(x *kernel.Exchange) (kernel.Answer, error) {
 	if in.ResourceProfile != nil {
 		q.Profile = string(*in.ResourceProfile)
 	}
+	q.Executor = kernel.OrEmpty(in.Executor)
 	if q.Tags = kernel.Listed(in.Tags); q.Tags != nil {
 		var wrong []fault.Detail
 		if q.Tags, wrong = tags.Checked(q.Tags); len(wrong) > 0 {

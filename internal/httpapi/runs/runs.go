@@ -28,7 +28,7 @@ func runRow(r runs.Run, now time.Time) api.RunRow {
 		ErrorCode: kernel.OrNull(string(r.ErrorCode)), ErrorMessage: errorMessage(r), DurationMs: Duration(r, now), CreditsUsed: creditsUsed(r, now).Float(),
 		CreatedAt: api.At(r.CreatedAt), StartedAt: kernel.TimeOrNull(r.StartedAt), FinishedAt: kernel.TimeOrNull(r.FinishedAt),
 		Waiting: waiting(r), Number: r.Number, Name: kernel.OrNull(r.Name), Note: kernel.OrNull(r.Note), Tags: r.Tags, SweepID: kernel.OrNull(string(r.Sweep)), Commit: kernel.OrNull(r.Commit),
-		Kind: kernel.OrNull(string(r.Kind)), Engine: kernel.OrNull(r.Engine), LastHeardAt: kernel.TimeOrNull(r.HeardAt),
+		Kind: kernel.OrNull(string(r.Kind)), Engine: kernel.OrNull(r.Engine), LastHeardAt: kernel.TimeOrNull(r.HeardAt), Executor: kernel.OrNull(r.Executor),
 	}
 }
 
@@ -82,7 +82,7 @@ func RunOut(d runs.Detailed, now time.Time) (api.Run, error) {
 		ID: row.ID, WorkflowID: row.WorkflowID, WorkflowName: row.WorkflowName, WorkflowRevision: row.WorkflowRevision, Status: row.Status,
 		ProgressPercent: row.ProgressPercent, Compute: row.Compute, StartedBy: row.StartedBy, ErrorCode: row.ErrorCode, ErrorMessage: row.ErrorMessage,
 		DurationMs: row.DurationMs, CreditsUsed: row.CreditsUsed, CreatedAt: row.CreatedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt, Waiting: row.Waiting,
-		Number: row.Number, Name: row.Name, Note: row.Note, Tags: row.Tags, SweepID: row.SweepID, Commit: row.Commit, Kind: row.Kind, Engine: row.Engine, LastHeardAt: row.LastHeardAt,
+		Number: row.Number, Name: row.Name, Note: row.Note, Tags: row.Tags, SweepID: row.SweepID, Commit: row.Commit, Kind: row.Kind, Engine: row.Engine, LastHeardAt: row.LastHeardAt, Executor: row.Executor,
 		CancelRequested: !d.CancelRequested.IsZero(), Definition: json.RawMessage(d.Definition), Nodes: []api.RunNode{},
 		Logs: logText(d.Log.Text), LogsTruncated: d.Log.Offset > 0, OutputLocation: outputLocation(d.Run),
 	}
@@ -120,7 +120,7 @@ func logText(text []byte) string { return strings.ToValidUTF8(string(text), "�
 func NodeOut(n runs.Node, now time.Time) api.RunNode {
 	out := api.RunNode{
 		ID: n.ID, Name: n.Name, Status: api.NodeStatus(n.State), Attempt: n.Attempt, Cached: n.Cached, CacheMiss: kernel.OrNull(n.CacheMiss),
-		ExitCode: n.ExitCode, StartedAt: kernel.TimeOrNull(n.StartedAt), FinishedAt: kernel.TimeOrNull(n.FinishedAt),
+		ExitCode: n.ExitCode, StartedAt: kernel.TimeOrNull(n.StartedAt), FinishedAt: kernel.TimeOrNull(n.FinishedAt), WaitsFor: kernel.OrNull(n.WaitsFor),
 	}
 	if !n.StartedAt.IsZero() {
 		end := n.FinishedAt
@@ -158,7 +158,7 @@ func (a *API) StartRun(x *kernel.Exchange) (kernel.Answer, error) {
 	if !kernel.Printable(in.WorkflowID) {
 		return kernel.Answer{}, fault.NotFound("no such workflow")
 	}
-	n := runs.New{Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs, Once: startedOnce(x)}
+	n := runs.New{Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs, Executor: kernel.OrEmpty(in.Executor), Once: startedOnce(x)}
 	n.Label = runs.Label{Name: kernel.OrEmpty(in.Name), Note: kernel.OrEmpty(in.Note), Tags: kernel.Listed(in.Tags)}
 	if in.ResourceProfile != nil {
 		n.Profile = string(*in.ResourceProfile)

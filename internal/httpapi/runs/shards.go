@@ -55,17 +55,28 @@ func shardOut(s runs.Shard) api.Shard {
 	}
 	out.Item, out.ItemCut = itemOut(s.Item)
 	for i, a := range s.Attempts {
-		row := api.ShardAttempt{
-			Attempt: a.Number, Status: api.ShardAttemptStatus(a.State), ExitCode: a.ExitCode, Message: kernel.OrNull(a.Message),
-			StartedAt: api.At(a.StartedAt), FinishedAt: kernel.TimeOrNull(a.EndedAt),
-		}
-		if !a.Reused() {
-			row.Reason = kernel.OrNull(a.Reason)
-		}
-		if a.Peak > 0 {
-			row.PeakMemBytes = &a.Peak
-		}
-		out.Attempts[i] = row
+		out.Attempts[i] = attemptOut(a)
+	}
+	return out
+}
+
+func attemptOut(a runs.Attempt) api.ShardAttempt {
+	out := api.ShardAttempt{
+		Attempt: a.Number, Status: api.ShardAttemptStatus(a.State), ExitCode: a.ExitCode, Message: kernel.OrNull(a.Message),
+		StartedAt: api.At(a.StartedAt), FinishedAt: kernel.TimeOrNull(a.EndedAt), Machine: kernel.OrNull(a.Machine),
+	}
+	if !a.Reused() {
+		out.Reason = kernel.OrNull(a.Reason)
+	}
+	if a.Peak > 0 {
+		out.PeakMemBytes = &a.Peak
+	}
+	if waited, ok := a.Queued(); ok {
+		ms := waited.Milliseconds()
+		out.QueuedMs = &ms
+	}
+	if a.Job != "" {
+		out.Job = &api.ClusterJob{ID: a.Job, Command: a.Inspect}
 	}
 	return out
 }

@@ -39,7 +39,7 @@ func (a *API) StartSweep(x *kernel.Exchange) (kernel.Answer, error) {
 	}
 	n := runs.NewSweep{
 		New: runs.New{
-			Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs,
+			Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs, Executor: kernel.OrEmpty(in.Executor),
 			Label: runs.Label{Name: kernel.OrEmpty(in.Name), Note: kernel.OrEmpty(in.Note), Tags: kernel.Listed(in.Tags)},
 		},
 		Vary: in.Vary,

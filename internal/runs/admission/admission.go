@@ -13,8 +13,11 @@ import (
 
 // Claim is a worker that asks for runs.
 type Claim struct {
-	Owner string       // begins with Host and a space
-	Host  string       // earlier workers on it are gone
+	Owner string // begins with Host and a space
+	Host  string // earlier workers on it are gone
+
+	Executor string // whose runs it takes, beside those that name none
+
 	Total credits.Size // what its executor has in all
 	Most  int          // runs
 

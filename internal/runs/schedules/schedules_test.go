@@ -29,9 +29,12 @@ import (
 // idle takes runs and does nothing with them.
 type idle struct{}
 
-func (idle) Serves(context.Context, credits.Size) (string, bool) { return "", true }
-func (idle) Wake()                                               {}
-func (idle) Cancel(ids.Run)                                      {}
+func (idle) Choose(context.Context, runs.Wanted) (runs.Chosen, error) {
+	return runs.Chosen{PricePercent: 100}, nil
+}
+func (idle) Offers(context.Context) ([]runs.Worker, error) { return nil, nil }
+func (idle) Wake()                                         {}
+func (idle) Cancel(ids.Run)                                {}
 
 // bench is the room on a real database; its clock stands at noon.
 type bench struct {

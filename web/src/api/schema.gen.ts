@@ -420,6 +420,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/executors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List where runs can be executed
+         * @description Gives the executors that workers offer now, in the order in which a run that names none gets them, with what is free and how long the latest 20 runs waited until their first command began.
+         */
+        get: operations["listExecutors"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sweeps": {
         parameters: {
             query?: never;
@@ -3939,6 +3959,8 @@ export interface components {
         };
         StartRun: {
             workflowId: string;
+            /** @description Where it is executed, by name (`GET /api/executors`); without one, on the first that serves its size. */
+            executor?: string | null;
             compute?: components["schemas"]["ComputeSize"] | null;
             resourceProfile?: components["schemas"]["ResourceProfile"] | null;
             parameters?: components["schemas"]["Parameters"] | null;
@@ -4264,6 +4286,8 @@ export interface components {
             lastHeardAt: string | null;
             /** @description The sweep that it belongs to. */
             sweepId: string | null;
+            /** @description The name of the executor that it was given. */
+            executor: string | null;
             /**
              * Format: int64
              * @description Counts the runs of its workflow.
@@ -4437,6 +4461,8 @@ export interface components {
         };
         StartSweep: {
             workflowId: string;
+            /** @description Where it is executed, by name (`GET /api/executors`); without one, on the first that serves its size. */
+            executor?: string | null;
             compute?: components["schemas"]["ComputeSize"] | null;
             resourceProfile?: components["schemas"]["ResourceProfile"] | null;
             parameters?: components["schemas"]["Parameters"] | null;
@@ -4768,6 +4794,8 @@ export interface components {
             status: components["schemas"]["NodeStatus"];
             /** @description From 1; 0 before the first. */
             attempt: number;
+            /** @description What a queued node waits for in a cluster's queue, in the cluster's words. Null where it waits for the run itself. */
+            waitsFor: string | null;
             /** @description An earlier success was reused. */
             cached: boolean;
             /** @description Why nothing could be reused, such as `PARAM_minQuality was 20, is 25`. */
@@ -4814,12 +4842,50 @@ export interface components {
             reason: string | null;
             /** @description The same for people. */
             message: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was handed to its executor.
+             */
             startedAt: string;
             /** Format: date-time */
             finishedAt: string | null;
             /** Format: int64 */
             peakMemBytes: number | null;
+            /** @description The machine of a cluster that it runs on. */
+            machine: string | null;
+            /**
+             * Format: int64
+             * @description How long it waited for a place before its command began; null while it waits, and where nothing ran.
+             */
+            queuedMs: number | null;
+            /** @description The job that it is on a cluster; null elsewhere. */
+            job: components["schemas"]["ClusterJob"] | null;
+        };
+        Executor: {
+            name: string;
+            /** @description local or slurm. */
+            kind: string;
+            capacity: components["schemas"]["Compute"];
+            free: components["schemas"]["Compute"];
+            /** @description Runs that wait for it. */
+            queued: number;
+            /**
+             * Format: int64
+             * @description The median of the latest runs; null without any.
+             */
+            typicalWaitMs: number | null;
+            /** @description What computing costs there, as a multiple of the usual. */
+            priceFactor: number;
+            /** @description Whether it runs container images. */
+            images: boolean;
+            /** @description Why nothing starts there at the moment. */
+            problem: string | null;
+        };
+        ClusterJob: {
+            /** @description The cluster's own number for it. */
+            id: string;
+            /** @description A command of the cluster that shows the job, such as `scontrol show job 4711`. */
+            command: string;
         };
         RunEvent: {
             /**
@@ -5233,6 +5299,8 @@ export interface components {
             /** @description Adds what its runs usually take. */
             workflowId?: string | null;
             tags?: components["schemas"]["Tags"];
+            /** @description The executor that it is asked of; without one, the first that serves it. */
+            executor?: string | null;
         };
         Estimate: {
             allowed: boolean;
@@ -7433,6 +7501,38 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listExecutors: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Executor"][];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

@@ -14,9 +14,14 @@ import { chosenSize, type Size, sizes } from "./sizes.ts";
 export function useEstimate(
   workflowId: string | null,
   size: Size,
-  tags: string[] = [],
+  { tags = [], executor = "" }: { tags?: string[]; executor?: string } = {},
 ): UseQueryResult<Schemas["Estimate"]> {
-  const body = { ...chosenSize(size), ...(workflowId && { workflowId }), ...(tags.length > 0 && { tags }) };
+  const body = {
+    ...chosenSize(size),
+    ...(workflowId && { workflowId }),
+    ...(tags.length > 0 && { tags }),
+    ...(executor && { executor }),
+  };
   return useQuery({
     queryKey: ["estimate", body],
     queryFn: () => bare(api.POST("/api/billing/estimate", { body })),

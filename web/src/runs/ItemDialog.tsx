@@ -7,6 +7,7 @@ import { Dialog } from "../ui/Dialog.tsx";
 import { bytes, count, duration, exact, plural } from "../ui/format.ts";
 import { type Item, itemText, took } from "./items.ts";
 import { named } from "./model.ts";
+import { Placement } from "./Placement.tsx";
 import { RetryButtons } from "./Retry.tsx";
 import type { RunNode, RunStore } from "./runStore.ts";
 
@@ -55,6 +56,7 @@ export function ItemDialog({ store, node, item, onLog, onClose }: ItemDialogProp
                 {lasted !== null && `, took ${duration(lasted)}`}
                 {each.peakMemBytes !== null && `, peak memory ${bytes(each.peakMemBytes)}`}
               </p>
+              <Placement attempt={each} />
             </li>
           );
         })}

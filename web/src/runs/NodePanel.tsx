@@ -6,6 +6,7 @@ import { StatusPill } from "../page/status.tsx";
 import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
 import { bytes, count, duration } from "../ui/format.ts";
 import { Progress } from "../ui/Progress.tsx";
+import { NodePlacement } from "./Placement.tsx";
 import type { RunStore } from "./runStore.ts";
 
 const NodeSoftware = lazy(() => import("./NodeSoftware.tsx"));
@@ -61,6 +62,10 @@ export function NodePanel({ store, id, onClose, onLog, onItems }: NodePanelProps
           </div>
         ))}
       </dl>
+      {node.status === "queued" && node.waitsFor && (
+        <p className="mt-3 rounded-lg bg-sunken px-3 py-2 text-[13px]">{node.waitsFor}</p>
+      )}
+      {!node.shards && node.attempt > 0 && !node.cached && <NodePlacement run={store.run.id} node={node} />}
       {(node.cached || node.cacheMiss) && (
         <p className="mt-3 flex gap-2 rounded-lg bg-sunken px-3 py-2 text-[13px]">
           <Recycle className="mt-0.5 size-4 shrink-0 text-muted" aria-hidden />

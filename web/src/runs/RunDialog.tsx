@@ -19,6 +19,7 @@ import { useSettled } from "../ui/useSettled.ts";
 import { type Definition, type Workflow, workflowQuery } from "../workflows/queries.ts";
 import { curl, millrace } from "./command.ts";
 import { EstimateNote, SizePicker, useEstimate } from "./Estimate.tsx";
+import { ExecutorPicker } from "./ExecutorPicker.tsx";
 import { fieldsOf, fill, startText } from "./form.ts";
 import { noLabel, startLabel } from "./label.ts";
 import { RunForm } from "./RunForm.tsx";
@@ -100,6 +101,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
     Object.fromEntries(Object.entries(props.inputs ?? {}).map(([key, value]) => [key, [value].flat().map(asText)])),
   );
   const [size, setSize] = useState<Size>(() => sizeOf(props.compute));
+  const [executor, setExecutor] = useState("");
   const [label, setLabel] = useState(noLabel);
   const [mostCredits, setMostCredits] = useState("");
   const [varying, setVarying] = useState<Record<string, string>>({});
@@ -109,12 +111,13 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
   const sweeps = Object.keys(varying).length > 0;
   const filled = withoutVaried(fill(definition, texts, files), varying);
   const typed = readTags(useSettled(label.tags));
-  const estimate = useEstimate(guest ? null : workflowId, size, typed.error ? [] : typed.tags);
+  const estimate = useEstimate(guest ? null : workflowId, size, { tags: typed.error ? [] : typed.tags, executor });
   const body: Schemas["StartRun"] = {
     workflowId,
     parameters: filled.parameters,
     inputs: filled.inputs,
     ...chosenSize(size),
+    ...(executor && { executor }),
     ...startLabel(label),
     ...(mostCredits && !sweeps && { maxCredits: Number(mostCredits) }),
   };
@@ -186,6 +189,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
         guest={guest !== undefined}
       />
       <SizePicker size={size} onChange={setSize} />
+      {!guest && <ExecutorPicker value={executor} onChange={setExecutor} />}
       {!guest && fields.length > 0 && (
         <details className="text-sm">
           <summary className="w-fit cursor-pointer font-medium">

@@ -22,7 +22,7 @@ export function curl(origin: string, run: StartRun): string {
 
 /** millrace is the command line, which is signed in already, and follows the run. */
 export function millrace(
-  { workflowId, parameters, inputs, compute, resourceProfile, name, note, tags, maxCredits }: StartRun,
+  { workflowId, parameters, inputs, compute, resourceProfile, executor, name, note, tags, maxCredits }: StartRun,
   vary: Record<string, unknown[]> = {},
 ): string {
   const given = Object.entries(inputs ?? {}).flatMap(([name, list]) =>
@@ -40,6 +40,7 @@ export function millrace(
     ...[...connections].map((id) => `--connection ${quoted(id)}`),
     ...(compute ? [`--compute ${compute.vcpu}x${compute.ramGb}`] : []),
     ...(resourceProfile === "gpu" ? ["--gpu"] : []),
+    ...(executor ? [`--executor ${quoted(executor)}`] : []),
     ...(name ? [`--name ${quoted(name)}`] : []),
     ...(note ? [`--note ${quoted(note)}`] : []),
     ...(tags ?? []).map((tag) => `--tag ${quoted(tag)}`),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { itemText, peak, took } from "./items.ts";
+import { itemText, peak, placeText, took } from "./items.ts";
 
 const text = (item: unknown, itemCut = false) => itemText({ item, itemCut });
 
@@ -21,4 +21,13 @@ test("an attempt that goes on has not taken a time yet", () => {
 test("the peak is that of all attempts", () => {
   expect(peak([])).toBeNull();
   expect(peak([{ peakMemBytes: null }, { peakMemBytes: 5 }, { peakMemBytes: 3 }])).toBe(5);
+});
+
+test("a place says what there is to know of it", () => {
+  const time = (ms: number) => `${ms / 1000} s`;
+  expect(placeText({ machine: null, queuedMs: 20, job: null }, time)).toBe("");
+  expect(placeText({ machine: null, queuedMs: 4000, job: null }, time)).toBe("Waited 4 s for a place");
+  expect(placeText({ machine: "n1", queuedMs: null, job: { id: "7", command: "scontrol show job 7" } }, time)).toBe(
+    "On n1, job 7",
+  );
 });

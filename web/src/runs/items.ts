@@ -24,3 +24,17 @@ export function peak(attempts: readonly Pick<Attempt, "peakMemBytes">[]): number
   const known = attempts.flatMap(({ peakMemBytes }) => (peakMemBytes === null ? [] : [peakMemBytes]));
   return known.length === 0 ? null : Math.max(...known);
 }
+
+/** placeText says where an attempt ran and how long it waited for that; a wait of less than a second is not worth a word. */
+export function placeText(
+  { machine, queuedMs, job }: Pick<Attempt, "machine" | "queuedMs" | "job">,
+  time: (ms: number) => string,
+): string {
+  const parts = [
+    ...(machine ? [`on ${machine}`] : []),
+    ...(job ? [`job ${job.id}`] : []),
+    ...(queuedMs !== null && queuedMs >= 1000 ? [`waited ${time(queuedMs)} for a place`] : []),
+  ];
+  const text = parts.join(", ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

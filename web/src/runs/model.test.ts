@@ -17,6 +17,7 @@ const node = (change: Partial<RunNode> = {}): RunNode => ({
   peakMemBytes: null,
   cpuSeconds: null,
   shards: null,
+  waitsFor: null,
   ...change,
 });
 

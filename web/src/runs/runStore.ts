@@ -37,9 +37,9 @@ export function applyEvent(node: RunNode, event: RunEvent): RunNode {
   if (!status) return node;
   if (event.shard !== null) {
     const waiting = node.status === "pending" || node.status === "queued";
-    return waiting ? { ...node, status: "running", startedAt: node.startedAt ?? event.at } : node;
+    return waiting ? { ...node, status: "running", waitsFor: null, startedAt: node.startedAt ?? event.at } : node;
   }
-  const next: RunNode = { ...node, status, attempt: event.attempt ?? node.attempt };
+  const next: RunNode = { ...node, status, waitsFor: null, attempt: event.attempt ?? node.attempt };
   if (status === "running") next.startedAt ??= event.at;
   if (event.type === "node.cached") next.cached = true;
   if (status === "succeeded" || status === "failed" || status === "skipped") {

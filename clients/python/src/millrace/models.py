@@ -1946,27 +1946,51 @@ class Shards(Model):
     failed: int
 
 
-class ShardAttempt(Model):
+class Executor(Model):
     model_config = ConfigDict(
         extra='allow',
     )
-    attempt: Annotated[int, Field(ge=1)]
-    status: Literal['started', 'succeeded', 'failed', 'lost', 'cancelled']
-    exit_code: Annotated[int | None, Field(alias='exitCode')]
+    name: str
+    kind: str
     """
-    Null while it runs and where nothing ran.
+    local or slurm.
     """
-    reason: str | None
+    capacity: Compute
+    free: Compute
+    queued: int
     """
-    Why it did not succeed, as in `errorCode` of a run.
+    Runs that wait for it.
     """
-    message: str | None
+    typical_wait_ms: Annotated[int | None, Field(alias='typicalWaitMs')]
     """
-    The same for people.
+    The median of the latest runs; null without any.
     """
-    started_at: Annotated[AwareDatetime, Field(alias='startedAt')]
-    finished_at: Annotated[AwareDatetime | None, Field(alias='finishedAt')]
-    peak_mem_bytes: Annotated[int | None, Field(alias='peakMemBytes')]
+    price_factor: Annotated[float, Field(alias='priceFactor')]
+    """
+    What computing costs there, as a multiple of the usual.
+    """
+    images: bool
+    """
+    Whether it runs container images.
+    """
+    problem: str | None
+    """
+    Why nothing starts there at the moment.
+    """
+
+
+class ClusterJob(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    id: str
+    """
+    The cluster's own number for it.
+    """
+    command: str
+    """
+    A command of the cluster that shows the job, such as `scontrol show job 4711`.
+    """
 
 
 class RunEvent(Model):
@@ -2394,6 +2418,10 @@ class EstimateRequest(Model):
     tags: Annotated[list[Tag] | None, Field(max_length=20)] = None
     """
     Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
+    """
+    executor: Annotated[str | None, Field(max_length=32)] = None
+    """
+    The executor that it is asked of; without one, the first that serves it.
     """
 
 
@@ -3244,6 +3272,10 @@ class StartRun(Model):
         extra='allow',
     )
     workflow_id: Annotated[str, Field(alias='workflowId', min_length=1)]
+    executor: Annotated[str | None, Field(max_length=32)] = None
+    """
+    Where it is executed, by name (`GET /api/executors`); without one, on the first that serves its size.
+    """
     compute: ComputeSize | None = None
     resource_profile: Annotated[Literal['gpu'] | None, Field(alias='resourceProfile')] = None
     parameters: Parameters | None = None
@@ -3397,6 +3429,10 @@ class RunRow(Model):
     """
     The sweep that it belongs to.
     """
+    executor: str | None
+    """
+    The name of the executor that it was given.
+    """
     number: Annotated[int, Field(ge=1)]
     """
     Counts the runs of its workflow.
@@ -3480,6 +3516,10 @@ class StartSweep(Model):
         extra='allow',
     )
     workflow_id: Annotated[str, Field(alias='workflowId', min_length=1)]
+    executor: Annotated[str | None, Field(max_length=32)] = None
+    """
+    Where it is executed, by name (`GET /api/executors`); without one, on the first that serves its size.
+    """
     compute: ComputeSize | None = None
     resource_profile: Annotated[Literal['gpu'] | None, Field(alias='resourceProfile')] = None
     parameters: Parameters | None = None
@@ -3618,6 +3658,10 @@ class RunNode(Model):
     """
     From 1; 0 before the first.
     """
+    waits_for: Annotated[str | None, Field(alias='waitsFor')]
+    """
+    What a queued node waits for in a cluster's queue, in the cluster's words. Null where it waits for the run itself.
+    """
     cached: bool
     """
     An earlier success was reused.
@@ -3639,6 +3683,44 @@ class RunNode(Model):
     fetching: Fetching | None = None
     """
     How much of its inputs from elsewhere has come, while it waits for them; else null or absent.
+    """
+
+
+class ShardAttempt(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    attempt: Annotated[int, Field(ge=1)]
+    status: Literal['started', 'succeeded', 'failed', 'lost', 'cancelled']
+    exit_code: Annotated[int | None, Field(alias='exitCode')]
+    """
+    Null while it runs and where nothing ran.
+    """
+    reason: str | None
+    """
+    Why it did not succeed, as in `errorCode` of a run.
+    """
+    message: str | None
+    """
+    The same for people.
+    """
+    started_at: Annotated[AwareDatetime, Field(alias='startedAt')]
+    """
+    When it was handed to its executor.
+    """
+    finished_at: Annotated[AwareDatetime | None, Field(alias='finishedAt')]
+    peak_mem_bytes: Annotated[int | None, Field(alias='peakMemBytes')]
+    machine: str | None
+    """
+    The machine of a cluster that it runs on.
+    """
+    queued_ms: Annotated[int | None, Field(alias='queuedMs')]
+    """
+    How long it waited for a place before its command began; null while it waits, and where nothing ran.
+    """
+    job: ClusterJob | None
+    """
+    The job that it is on a cluster; null elsewhere.
     """
 
 

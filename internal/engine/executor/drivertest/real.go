@@ -1,12 +1,16 @@
 package drivertest
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/folder"
 )
 
 // RunReal holds a driver to the promises that only real processes can keep.
@@ -16,6 +20,7 @@ func RunReal(t *testing.T, make Maker) {
 		"what a task uses is known while it runs":         usage,
 		"five thousand outputs are hashed":                manyOutputs,
 		"an output of two gigabytes is hashed":            largeOutput,
+		"an input of two gigabytes arrives whole":         largeInput,
 		"a task that nobody renews ends":                  abandoned,
 		"a renewed task goes on":                          renewed,
 		"a program that is not there is named":            noProgram,
@@ -78,6 +83,32 @@ func largeOutput(t *testing.T, b *Fixture) {
 	b.want(t, seen, executor.ExitedZero)
 	if o := seen.Exit.Outputs[0]; o.Size != 2<<30 || o.SHA256 != twoGB {
 		t.Errorf("it is %+v", o)
+	}
+}
+
+// largeInput is read where the command finds it, and cannot have been cut short.
+func largeInput(t *testing.T, b *Fixture) {
+	caps, err := b.Capabilities(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := b.Spec(t, "")
+	s.Staged, s.Inputs = true, []executor.Input{{Path: "reads/0/large", Object: "large"}}
+	inputs := caps.TaskPlaces.Inputs
+	if inputs == "" {
+		inputs = s.Places().Inputs
+	}
+	s.Command = fmt.Sprintf(`sha256sum < "%s/reads/0/large"`, inputs)
+	fetch := func(_ context.Context, _, file string) error {
+		return errors.Join(os.WriteFile(file, nil, 0o644), os.Truncate(file, 2<<30))
+	}
+	if err := folder.New(b.Folder, b.Driver).Stage(t.Context(), s, fetch); err != nil {
+		t.Fatal(err)
+	}
+	h := b.Submit(t, s)
+	b.want(t, b.End(t, h), executor.ExitedZero)
+	if log := b.Log(t, h, 0); log != twoGB+"  -\n" {
+		t.Errorf("it is %s", log)
 	}
 }
 

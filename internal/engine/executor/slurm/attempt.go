@@ -43,6 +43,7 @@ type attempt struct {
 	heard     time.Time // when its job was last seen to live
 	missing   time.Time // since when Slurm says nothing of it, or that it has ended
 	slurm     slurmJob  // what Slurm last said
+	stuck     time.Time // since when Slurm says that it cannot start; zero while it does not
 	asked     bool      // sacct was asked
 	preempted time.Time // when its job said that the cluster ended it
 	startedAt time.Time // as this server saw it

@@ -3,8 +3,10 @@ package slurm_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
@@ -84,7 +86,7 @@ func orphan(t *testing.T) {
 	s := b.Spec(t, waits)
 	h := b.Submit(t, s)
 	b.AwaitLog(t, h, "ran\n")
-	job := strings.TrimSpace(command(t, "cat", filepath.Join(s.Dir, "slurm-job")))
+	job := jobOf(t, s)
 	b.Leave()
 	if err := os.RemoveAll(s.Dir); err != nil {
 		t.Fatal(err)
@@ -100,7 +102,7 @@ func startedTwice(t *testing.T) {
 	s := b.Spec(t, waits)
 	h := b.Submit(t, s)
 	b.AwaitLog(t, h, "ran\n")
-	job := strings.TrimSpace(command(t, "cat", filepath.Join(s.Dir, "slurm-job")))
+	job := jobOf(t, s)
 	script := filepath.Join(t.TempDir(), "script")
 	command(t, "scontrol", "write", "batch_script", job, script)
 	command(t, "sbatch", "--wait", "--output=/dev/null", "--wrap=sh "+script+"; [ $? = 75 ]")
@@ -108,13 +110,93 @@ func startedTwice(t *testing.T) {
 	ranOnce(t, b, h)
 }
 
-// siteLimit waits for the limit of a partition, which is a minute at least.
+// jobOf is the number of a job, as Slurm has it.
+func jobOf(t *testing.T, s executor.Spec) string {
+	t.Helper()
+	return strings.TrimSpace(command(t, "cat", filepath.Join(s.Dir, "slurm-job")))
+}
+
+// with makes drivers with settings.
+func with(c slurm.Config) drivertest.Maker {
+	return func(t testing.TB, folder string) drivertest.Subject {
+		c.Folder = folder
+		return subject(t, c)
+	}
+}
+
+func unschedulable(seen executor.Status) bool {
+	return seen.Phase == executor.Pending && seen.Reason == executor.Unschedulable && strings.Contains(seen.Detail, "PartitionDown")
+}
+
+// givenUp is also given up when a new server comes meanwhile, and never begins.
+func givenUp(t *testing.T) {
+	command(t, "scontrol", "create", "partition=down", "nodes=n1,n2", "state=down")
+	c := slurm.Config{Partition: "down", GiveUpAfter: time.Hour}
+	b := drivertest.NewFixture(t, with(c))
+	s := b.Spec(t, "true")
+	h := b.Submit(t, s)
+	b.Await(t, h, unschedulable)
+	b.Leave()
+	long := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(filepath.Join(s.Dir, "stuck"), long, long); err != nil {
+		t.Fatal(err)
+	}
+	b.Subject = with(c)(t, b.Folder)
+	seen := b.End(t, h)
+	if seen.Reason != executor.StartFailed || !strings.Contains(seen.Detail, "PartitionDown") {
+		t.Errorf("ended as %s (%s)", seen.Reason, seen.Detail)
+	}
+	if err := b.Release(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	if left := command(t, "squeue", "--noheader", "--partition=down", "--states=PENDING,RUNNING"); left != "" {
+		t.Errorf("a job is left: %s", left)
+	}
+}
+
+func waitsForPartition(t *testing.T) {
+	command(t, "scontrol", "create", "partition=later", "nodes=n1,n2", "state=down")
+	b := drivertest.NewFixture(t, with(slurm.Config{Partition: "later", GiveUpAfter: time.Hour}))
+	s := b.Spec(t, "exit 4")
+	h := b.Submit(t, s)
+	b.Await(t, h, unschedulable)
+	command(t, "scontrol", "update", "partitionname=later", "state=up")
+	if seen := b.End(t, h); seen.Reason != executor.ExitedNonZero || seen.Host == "" {
+		t.Errorf("ended as %s (%s) on %q", seen.Reason, seen.Detail, seen.Host)
+	}
+}
+
+// lostNode loses a machine that no other test uses: its daemon, and all that it
+// ran.
+func lostNode(t *testing.T) {
+	dir := cluster(t)
+	b := drivertest.NewFixture(t, with(slurm.Config{Partition: "fragile"}))
+	s := b.Spec(t, waits)
+	h := b.Submit(t, s)
+	b.AwaitLog(t, h, "ran\n")
+	command(t, filepath.Join(dir, "control"), "kill", "slurmd-n3")
+	shim := shimOf(t, s)
+	step := strings.TrimSpace(command(t, "ps", "-o", "ppid=", "-p", strconv.Itoa(shim))) // Slurm's own process beside it
+	if name := command(t, "ps", "-o", "comm=", "-p", step); strings.TrimSpace(name) != "slurmstepd" {
+		t.Fatalf("the job belongs to %s", name)
+	}
+	command(t, "kill", "-KILL", step, strconv.Itoa(shim))
+	seen := b.End(t, h)
+	if seen.Phase != executor.Gone || seen.Reason != executor.NodeLost && seen.Reason != executor.Lost {
+		t.Errorf("ended as %s, %s (%s)", seen.Phase, seen.Reason, seen.Detail)
+	}
+}
+
+// siteLimit moves the end that the limit of a partition gives a job nearer: a
+// limit is a minute at least.
 func siteLimit(t *testing.T) {
 	command(t, "scontrol", "create", "partition=short", "nodes=n1,n2", "defaulttime=1", "state=up")
-	b := drivertest.NewFixture(t, func(t testing.TB, folder string) drivertest.Subject {
-		return subject(t, slurm.Config{Folder: folder, Partition: "short"})
-	})
-	seen := b.Do(t, b.Spec(t, "sleep 600"))
+	b := drivertest.NewFixture(t, with(slurm.Config{Partition: "short"}))
+	s := b.Spec(t, "echo up; sleep 600")
+	h := b.Submit(t, s)
+	b.AwaitLog(t, h, "up\n")
+	command(t, "scontrol", "update", "jobid="+jobOf(t, s), "endtime=now+1")
+	seen := b.End(t, h)
 	if seen.Reason != executor.TimedOut || !strings.Contains(seen.Detail, "partition") {
 		t.Errorf("ended as %s (%s)", seen.Reason, seen.Detail)
 	}
@@ -122,9 +204,7 @@ func siteLimit(t *testing.T) {
 
 func contained(t *testing.T) {
 	container := strings.Fields("bwrap --ro-bind {root} / --dev /dev --proc /proc --tmpfs /tmp --bind {work} {work} --bind {temp} {temp} --chdir {work}")
-	b := drivertest.NewFixture(t, func(t testing.TB, folder string) drivertest.Subject {
-		return subject(t, slurm.Config{Folder: folder, Container: container})
-	})
+	b := drivertest.NewFixture(t, with(slurm.Config{Container: container}))
 	s := b.Spec(t, "ls ..; touch /usr/x 2>/dev/null || echo sealed; echo made > out")
 	s.Outputs = []executor.OutputPattern{{Port: "out", Path: "out"}}
 	h := b.Submit(t, s)

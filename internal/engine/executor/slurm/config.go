@@ -49,6 +49,11 @@ type Config struct {
 	MemoryBytes int64
 	GPUs        int
 
+	// GiveUpAfter is how long a task may wait for what the cluster does not have,
+	// such as a feature of no machine; 0 means for ever. Waiting for others to
+	// finish is not meant.
+	GiveUpAfter time.Duration
+
 	// Lag is how long a file may take from one machine of the cluster to another;
 	// 0 means half a minute. So long is a job that Slurm has lost sight of waited
 	// for.
@@ -93,6 +98,9 @@ func (c Config) Check() error {
 		case ours[name]:
 			errs = append(errs, fmt.Errorf("--slurm-options: --%s is set for each task and cannot be given", name))
 		}
+	}
+	if c.GiveUpAfter < 0 {
+		errs = append(errs, errors.New("--slurm-give-up-after must be a time such as 24h, or 0s for never"))
 	}
 	return errors.Join(errs...)
 }

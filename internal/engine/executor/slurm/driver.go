@@ -271,10 +271,18 @@ func (d *Driver) Snapshot(context.Context) ([]executor.Status, error) {
 }
 
 func (d *Driver) seen(a *attempt) executor.Status {
-	return executor.Status{
+	s := executor.Status{
 		Handle: d.handle(a.about.Key), Fence: a.about.Fence,
-		Phase: a.phase, Reason: a.reason, Detail: a.detail, Host: a.node, Exit: a.exit, At: a.at,
+		Phase: a.phase, Reason: a.reason, Detail: a.detail, Host: a.node, Exit: a.exit, At: a.at, Job: a.receipt,
 	}
+	switch {
+	case a.receipt == "":
+	case a.phase.Final(): // the controller forgets it soon
+		s.Inspect = "sacct --jobs=" + a.receipt + " --long"
+	default:
+		s.Inspect = "scontrol show job " + a.receipt
+	}
+	return s
 }
 
 // Watch tells of every change that it can.

@@ -2,7 +2,9 @@ package slurm
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -188,18 +190,51 @@ func (d *Driver) listed(a *attempt, j slurmJob) {
 		d.missed(a)
 		d.over(a, j)
 		return
-	case j.waits():
-		reason := executor.Queued
-		if slices.ContainsFunc(never, func(words string) bool { return strings.Contains(j.reason, words) }) {
-			reason = executor.Unschedulable
-		}
-		if !a.claimed {
-			d.move(a, executor.Pending, reason, "waits in Slurm's queue: "+j.reason)
+	case j.waits() && !a.claimed:
+		d.waits(a, j)
+		if a.phase.Final() {
+			return
 		}
 	case !a.claimed:
 		d.move(a, executor.Pending, executor.Starting, "")
 	}
 	a.missing, a.asked = time.Time{}, false
+}
+
+// waits takes in that a job is in Slurm's queue, and gives up what Slurm cannot
+// start for too long.
+func (d *Driver) waits(a *attempt, j slurmJob) {
+	now := d.config.Now()
+	if !slices.ContainsFunc(never, func(words string) bool { return strings.Contains(j.reason, words) }) {
+		a.noteStuck(time.Time{})
+		d.move(a, executor.Pending, executor.Queued, "waits in Slurm's queue: "+j.reason)
+		return
+	}
+	a.noteStuck(now)
+	d.move(a, executor.Pending, executor.Unschedulable, "Slurm cannot start it: "+j.reason)
+	most := d.config.GiveUpAfter
+	if most == 0 || now.Sub(a.stuck) < most || !a.stopAt.IsZero() {
+		return
+	}
+	// Whatever Slurm does from here on, no job begins; releasing the attempt takes
+	// this one out of the queue.
+	if ours, err := a.folder.Withdraw(); err == nil && ours {
+		d.conclude(a, executor.Ended, executor.StartFailed, fmt.Sprintf("Slurm could not start it for %s: %s", most, j.reason))
+	}
+}
+
+// noteStuck notes since when an attempt cannot start, also for the next server;
+// the zero time says that it can.
+func (a *attempt) noteStuck(now time.Time) {
+	path := string(a.folder) + stuckFile
+	switch {
+	case now.IsZero() && !a.stuck.IsZero():
+		_ = os.Remove(path)
+		a.stuck = now
+	case !now.IsZero() && a.stuck.IsZero():
+		_ = os.WriteFile(path, nil, 0o600)
+		a.stuck = now
+	}
 }
 
 // missed notes since when Slurm does not have an attempt's job, and reports

@@ -77,6 +77,9 @@ func (d *Driver) adopt(id string) {
 	if a.control, err = f.Control(); err == nil && a.control.Stop {
 		a.stopAt = told.At
 	}
+	if info, err := os.Stat(string(f) + stuckFile); err == nil {
+		a.stuck = info.ModTime()
+	}
 	if o, err := readOutcome(f); err == nil {
 		a.phase, a.reason, a.detail, a.node, a.exit, a.at, a.recorded = o.Phase, o.Reason, o.Detail, o.Node, o.Exit, o.At, o.Recorded
 	}
@@ -127,6 +130,7 @@ type outcome struct {
 const (
 	outcomeFile = "/outcome.json"
 	receiptFile = "/slurm-job" // for people: the number of the job
+	stuckFile   = "/stuck"     // made when Slurm began to say that it cannot start the job
 )
 
 func readOutcome(f job.Folder) (o outcome, err error) {

@@ -3,6 +3,7 @@ package slurm_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -28,6 +29,11 @@ func TestMain(m *testing.M) {
 		syscall.Exit(job.Main(os.Args))
 	case shim.IsShimCall(os.Args):
 		syscall.Exit(shim.Main(os.Args))
+	}
+	// Tests wait for the cluster, not for a processor.
+	flag.Parse()
+	if n, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String()); err == nil && n < 8 {
+		_ = flag.Set("test.parallel", "8")
 	}
 	os.Exit(m.Run())
 }
@@ -93,18 +99,24 @@ func maker(t testing.TB, folder string) drivertest.Subject {
 // killJob kills the shim of an attempt, and everything below it.
 func killJob(t *testing.T, s executor.Spec) {
 	t.Helper()
+	if err := syscall.Kill(shimOf(t, s), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shimOf is the process that runs an attempt.
+func shimOf(t *testing.T, s executor.Spec) int {
+	t.Helper()
 	found, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range found {
 		text, _ := os.ReadFile(file)
 		if bytes.Contains(text, []byte("-run\x00"+s.Dir+"\x00")) {
 			pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			return
+			return pid
 		}
 	}
 	t.Fatal("the job is not there")
+	return 0
 }
 
 func TestSlurm(t *testing.T) {
@@ -119,6 +131,9 @@ func TestSlurm(t *testing.T) {
 			"a job of which nothing is left is cancelled":            orphan,
 			"a task that Slurm starts twice runs once":               startedTwice,
 			"a task that the site's limit ends has timed out":        siteLimit,
+			"what Slurm never starts is given up":                    givenUp,
+			"what Slurm cannot start for a while waits":              waitsForPartition,
+			"a task is lost with its machine":                        lostNode,
 			"a task runs in the container of the site":               contained,
 		} {
 			t.Run(name, func(t *testing.T) {

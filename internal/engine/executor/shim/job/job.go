@@ -99,6 +99,20 @@ func (f Folder) Claim(fence string) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
+// withdrawn is what the server's claim says.
+const withdrawn = "withdrawn by the server"
+
+// Withdraw has the server claim the attempt, so that no job begins with it any
+// more. It reports whether one has not begun before; a second call says the same.
+func (f Folder) Withdraw() (bool, error) {
+	err := f.Claim(withdrawn)
+	if !errors.Is(err, fs.ErrExist) {
+		return err == nil, err
+	}
+	text, err := os.ReadFile(f.path(claimFile))
+	return string(text) == withdrawn+"\n", err
+}
+
 // Claimed reports whether some job has begun with the attempt.
 func (f Folder) Claimed() bool {
 	_, err := os.Stat(f.path(claimFile))

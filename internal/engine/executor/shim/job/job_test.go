@@ -79,3 +79,24 @@ func TestWhatOneSideWritesTheOtherReads(t *testing.T) {
 		t.Errorf("%+v %v", got, err)
 	}
 }
+
+// Whoever claims an attempt first has it: the server that withdraws it, or a job.
+func TestAWithdrawnAttemptCannotBegin(t *testing.T) {
+	t.Parallel()
+	f := Folder(t.TempDir())
+	for range 2 {
+		if ours, err := f.Withdraw(); err != nil || !ours {
+			t.Fatalf("%t, %v", ours, err)
+		}
+	}
+	if err := f.Claim("1-x"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a job begins: %v", err)
+	}
+	begun := Folder(t.TempDir())
+	if err := begun.Claim("1-x"); err != nil {
+		t.Fatal(err)
+	}
+	if ours, err := begun.Withdraw(); err != nil || ours {
+		t.Errorf("one that has begun is withdrawn: %t, %v", ours, err)
+	}
+}

@@ -1,4 +1,4 @@
-package runs
+package offers
 
 import (
 	"testing"
@@ -10,10 +10,10 @@ import (
 func TestARunSaysThatItsImageIsFetched(t *testing.T) {
 	t.Parallel()
 	q := QueueState{Workers: []Worker{{Owner: "w", Size: credits.Size{VCPU: 4}}}, Preparing: map[ids.Run]WaitReason{"r1": WaitsForImage}}
-	if w := q.waiting(Run{ID: "r1"}); w.Reason != WaitsForImage {
+	if w := q.Why(Queued{ID: "r1"}); w.Reason != WaitsForImage {
 		t.Errorf("%+v", w)
 	}
-	if w := q.waiting(Run{ID: "r2"}); w.Reason != WaitsForCapacity {
+	if w := q.Why(Queued{ID: "r2"}); w.Reason != WaitsForCapacity {
 		t.Errorf("%+v", w)
 	}
 }

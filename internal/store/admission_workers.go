@@ -12,10 +12,11 @@ import (
 // ReportWorker says what a worker has for runs, and that it is there.
 func (db *DB) ReportWorker(ctx context.Context, w runs.Worker, now time.Time) error {
 	_, err := db.changed(ctx, `
-		INSERT INTO workers (owner, host, vcpu, ram_gb, gpu, problem, disk_low, seen_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		INSERT INTO workers (owner, host, vcpu, ram_gb, gpu, problem, disk_low, seen_at, executor, kind, scope, place, price_percent, no_images, no_environments)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 		ON CONFLICT (owner) DO UPDATE SET vcpu = excluded.vcpu, ram_gb = excluded.ram_gb, gpu = excluded.gpu,
-			problem = excluded.problem, disk_low = excluded.disk_low, seen_at = excluded.seen_at`,
-		w.Owner, w.Host, w.Size.VCPU, w.Size.RAMGB, w.Size.GPU, w.Problem, w.DiskLow, micros(now))
+			problem = excluded.problem, disk_low = excluded.disk_low, no_images = excluded.no_images, no_environments = excluded.no_environments, seen_at = excluded.seen_at`,
+		w.Owner, w.Host, w.Size.VCPU, w.Size.RAMGB, w.Size.GPU, w.Problem, w.DiskLow, micros(now), w.Executor, w.Kind, w.Scope, w.Place, w.PricePercent, w.NoImages, w.NoEnvironments)
 	return err
 }
 
@@ -39,10 +40,7 @@ func (db *DB) WorkerHosts(ctx context.Context, now time.Time) ([]string, error) 
 func (db *DB) QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, now time.Time) (runs.QueueState, error) {
 	q := runs.QueueState{Ahead: map[ids.Run]int{}}
 	var err error
-	q.Workers, err = all(ctx, db, func(r *sql.Rows, w *runs.Worker) error {
-		return r.Scan(&w.Owner, &w.Host, &w.Size.VCPU, &w.Size.RAMGB, &w.Size.GPU, &w.Problem, &w.DiskLow)
-	}, `SELECT owner, host, vcpu, ram_gb, gpu, problem, disk_low FROM workers WHERE seen_at > $1`, micros(now.Add(-present)))
-	if err != nil {
+	if q.Workers, err = db.Workers(ctx, now); err != nil {
 		return q, err
 	}
 	err = db.q.QueryRowContext(ctx, `
@@ -59,7 +57,7 @@ func (db *DB) QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, 
 			q.Ahead[id] = n
 			return err
 		}, `
-			SELECT id, place - 1 FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY id) AS place FROM runs WHERE status = 'queued') queued
+			SELECT id, place - 1 FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY executor ORDER BY id) AS place FROM runs WHERE status = 'queued') queued
 			WHERE id IN (`+placeholders(1, len(some))+`)`, anys(some)...)
 		return err
 	})

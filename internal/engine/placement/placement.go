@@ -1,0 +1,32 @@
+// Package placement notes where attempts run, and what those wait for that do
+// not run yet, in the words of the engine that has them.
+package placement
+
+import (
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+// Note takes in where an attempt is. It reports whether somebody who looks at the
+// run should know before the attempt ends: a job of a cluster has a number,
+// and has begun on a machine.
+func Note(a *runs.Attempt, s executor.Status) (news bool) {
+	p := a.Placement
+	if s.Host != "" {
+		p.Machine = s.Host
+	}
+	if s.Job != "" {
+		p.Job, p.Inspect = s.Job, s.Inspect
+	}
+	if p.BeganAt.IsZero() {
+		switch {
+		case s.Exit != nil && s.Exit.StartFailed == "":
+			p.BeganAt = s.Exit.Start
+		case s.Phase == executor.Running:
+			p.BeganAt = s.At
+		}
+	}
+	news = p != a.Placement && p.Job != "" && !s.Phase.Final()
+	a.Placement = p
+	return news
+}

@@ -1,0 +1,49 @@
+package runs
+
+import (
+	"context"
+	"slices"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/runs/offers"
+)
+
+// What workers have for runs.
+type (
+	Worker     = offers.Worker
+	Wanted     = offers.Wanted
+	Chosen     = offers.Chosen
+	Load       = offers.Load
+	Executor   = offers.Executor
+	Waiting    = offers.Waiting
+	QueueState = offers.QueueState
+	WaitReason = offers.WaitReason
+)
+
+// Executors are those that workers offer now, in order of preference.
+func (s *Service) Executors(ctx context.Context, caller access.Caller) ([]Executor, error) {
+	if err := caller.Must(access.Read); err != nil {
+		return nil, err
+	}
+	workers, err := s.engine.Offers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := offers.Gather(workers)
+	names := make([]string, len(list))
+	for i, e := range list {
+		names[i] = e.Name
+	}
+	loads, err := s.details.ExecutorLoads(ctx, names)
+	offers.SetLoads(list, loads)
+	return list, err
+}
+
+// stillOffered is an executor that a run was given earlier, if it is there still.
+func (s *Service) stillOffered(ctx context.Context, name string) string {
+	workers, err := s.engine.Offers(ctx)
+	if err != nil || !slices.ContainsFunc(workers, func(o Worker) bool { return o.Executor == name }) {
+		return ""
+	}
+	return name
+}

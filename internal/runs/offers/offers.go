@@ -1,0 +1,192 @@
+// Package offers is what workers have for runs: which executor a run gets, what
+// is free there, and why a run waits. It is pure.
+package offers
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/graph"
+)
+
+// Worker is what one has for runs.
+type Worker struct {
+	Owner   string
+	Host    string
+	Size    credits.Size
+	Problem string // why it starts nothing
+	DiskLow bool
+
+	Executor     string // its name; empty where nobody has named one
+	Kind         string // local or slurm
+	Scope        string // workers with the same one offer the same machines
+	Place        int    // lower ones are preferred
+	PricePercent int    // of the catalog's rates; 0: 100
+	NoImages     bool
+
+	NoEnvironments bool
+}
+
+// Wanted is what a run asks of an executor.
+type Wanted struct {
+	Executor string // by name; empty: whichever serves it
+	Size     credits.Size
+	Images   bool // some of its nodes have one
+
+	Environments bool
+}
+
+// WantedBy is what a run of a graph asks.
+func WantedBy(g *graph.Graph, size credits.Size, executor string) Wanted {
+	w := Wanted{Executor: executor, Size: size}
+	for _, n := range g.Order() {
+		w.Images = w.Images || n.Image != ""
+		w.Environments = w.Environments || n.Environment != nil
+	}
+	return w
+}
+
+// Chosen is the executor of a run, and what it costs in percent of the
+// catalog's rates.
+type Chosen struct {
+	Executor     string
+	PricePercent int
+}
+
+// Choose finds the executor of a run among what workers offer, in order of
+// preference: the one that it names, or the first that has the whole size and
+// has its software, or else the first that can serve it at all. CPU and
+// memory above a machine are no obstacle: such a run runs alone.
+func Choose(offers []Worker, w Wanted) (Chosen, error) {
+	if w.Executor != "" {
+		named := slices.DeleteFunc(slices.Clone(offers), func(o Worker) bool { return o.Executor != w.Executor })
+		if len(named) == 0 {
+			return Chosen{}, unknownExecutor(offers, w.Executor)
+		}
+		offers = named
+	}
+	var best *Worker
+	problem, gpu := "no worker is running", false
+	for i := range offers {
+		o := &offers[i]
+		switch {
+		case o.Problem != "":
+			problem = o.Problem
+		case w.Size.GPU > o.Size.GPU:
+			gpu = true
+		case best == nil || o.rank(w) < best.rank(w):
+			best = o
+		}
+	}
+	switch {
+	case best != nil:
+		return Chosen{best.Executor, best.pricePercent()}, nil
+	case gpu:
+		return Chosen{}, fault.Conflict("there is no GPU on this server: choose a size without one").WithCode("no_capacity")
+	}
+	return Chosen{}, fault.Conflict("no task can start on this server: %s", problem).WithCode("no_capacity")
+}
+
+// Served says what was chosen for an estimate: what it costs in percent of the
+// rates, or why nobody serves it.
+func Served(c Chosen, err error) (percent int, reason string, ok bool) {
+	if err == nil {
+		return c.PricePercent, "", true
+	}
+	if e, foreseen := errors.AsType[*fault.Error](err); foreseen {
+		return 100, e.Message, false
+	}
+	return 100, "nobody can say at the moment where it could run", false
+}
+
+// rank is how well a worker suits a run that it can serve; 0 is best.
+func (w Worker) rank(want Wanted) int {
+	switch {
+	case want.Images && w.NoImages || want.Environments && w.NoEnvironments:
+		return 2
+	case want.Size.VCPU > w.Size.VCPU || want.Size.RAMGB > w.Size.RAMGB:
+		return 1
+	}
+	return 0
+}
+
+func (w Worker) pricePercent() int {
+	if w.PricePercent == 0 {
+		return 100
+	}
+	return w.PricePercent
+}
+
+func unknownExecutor(offers []Worker, name string) error {
+	var names []string
+	for _, o := range offers {
+		if o.Executor != "" && !slices.Contains(names, o.Executor) {
+			names = append(names, o.Executor)
+		}
+	}
+	message := fmt.Sprintf("there is no executor %q now", name[:min(len(name), 40)])
+	if len(names) > 0 {
+		message += ": choose one of " + strings.Join(names, ", ")
+	}
+	return fault.Problems([]fault.Detail{{Path: "executor", Message: message}}, "executor: %s", message)
+}
+
+// Load is what runs take of an executor.
+type Load struct {
+	Used    credits.Size    // by runs that are at work
+	Queued  int             // runs
+	Waits   []time.Duration // of the latest runs, until the first command began
+	Typical time.Duration   // the median of those
+}
+
+// Executor is one that a run can be started on.
+type Executor struct {
+	Name         string
+	Kind         string
+	Total        credits.Size
+	PricePercent int
+	Images       bool
+	Problem      string // why nothing starts there now
+	Load
+}
+
+// Free is what nobody uses at the moment.
+func (e Executor) Free() credits.Size {
+	return credits.Size{VCPU: max(0, e.Total.VCPU-e.Used.VCPU), RAMGB: max(0, e.Total.RAMGB-e.Used.RAMGB), GPU: max(0, e.Total.GPU-e.Used.GPU)}
+}
+
+// Gather puts the workers of each executor together. Several servers that share a
+// cluster offer the same machines.
+func Gather(offers []Worker) (list []Executor) {
+	at, seen := map[string]int{}, map[[2]string]bool{}
+	for _, o := range offers {
+		i, known := at[o.Executor]
+		if !known {
+			i = len(list)
+			at[o.Executor] = i
+			list = append(list, Executor{Name: o.Executor, Kind: o.Kind, PricePercent: o.pricePercent(), Images: !o.NoImages, Problem: o.Problem})
+		}
+		place := [2]string{o.Executor, o.Scope}
+		if o.Problem == "" && !seen[place] {
+			seen[place] = true
+			list[i].Total, list[i].Problem = list[i].Total.Plus(o.Size), ""
+		}
+	}
+	return list
+}
+
+// SetLoads adds what runs take of each.
+func SetLoads(list []Executor, loads map[string]Load) {
+	for i := range list {
+		list[i].Load = loads[list[i].Name]
+		if waits := list[i].Waits; len(waits) > 0 {
+			slices.Sort(waits)
+			list[i].Typical = waits[len(waits)/2]
+		}
+	}
+}

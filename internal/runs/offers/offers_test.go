@@ -1,0 +1,63 @@
+package offers
+
+import (
+	"testing"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+)
+
+func TestARunGetsTheFirstExecutorThatServesIt(t *testing.T) {
+	t.Parallel()
+	offers := []Worker{
+		{Executor: "local", Size: credits.Size{VCPU: 4, RAMGB: 16}, NoEnvironments: true},
+		{Executor: "down", Size: credits.Size{VCPU: 64, RAMGB: 256}, Problem: "Slurm does not answer"},
+		{Executor: "cluster", Size: credits.Size{VCPU: 64, RAMGB: 256}, PricePercent: 150, NoImages: true},
+		{Executor: "gpus", Size: credits.Size{VCPU: 8, RAMGB: 64, GPU: 2}, PricePercent: 300},
+	}
+	for name, tt := range map[string]struct {
+		want Wanted
+		got  Chosen
+		kind fault.Kind
+	}{
+		"the first, if it is large enough":         {Wanted{Size: credits.Size{VCPU: 2, RAMGB: 8}}, Chosen{"local", 100}, fault.KindInternal},
+		"one that has the whole size":              {Wanted{Size: credits.Size{VCPU: 16, RAMGB: 64}}, Chosen{"cluster", 150}, fault.KindInternal},
+		"one that runs its images":                 {Wanted{Size: credits.Size{VCPU: 16, RAMGB: 64}, Images: true}, Chosen{"local", 100}, fault.KindInternal},
+		"one that gets its environments":           {Wanted{Size: credits.Size{VCPU: 16, RAMGB: 64}, Environments: true}, Chosen{"cluster", 150}, fault.KindInternal},
+		"one that has a GPU":                       {Wanted{Size: credits.Size{VCPU: 4, RAMGB: 16, GPU: 1}}, Chosen{"gpus", 300}, fault.KindInternal},
+		"the first, if none is large enough":       {Wanted{Size: credits.Size{VCPU: 128, RAMGB: 8}}, Chosen{"local", 100}, fault.KindInternal},
+		"the one that it names":                    {Wanted{Executor: "cluster", Size: credits.Size{VCPU: 1, RAMGB: 1}}, Chosen{"cluster", 150}, fault.KindInternal},
+		"none, if it names one without a GPU":      {Wanted{Executor: "local", Size: credits.Size{VCPU: 1, GPU: 1}}, Chosen{}, fault.KindConflict},
+		"none, if it names one that does not work": {Wanted{Executor: "down"}, Chosen{}, fault.KindConflict},
+		"none, if it names one that is not there":  {Wanted{Executor: "moon"}, Chosen{}, fault.KindInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Choose(offers, tt.want)
+			if got != tt.got || (err != nil) != (tt.got == Chosen{}) || err != nil && !fault.Is(err, tt.kind) {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+	if _, err := Choose(nil, Wanted{}); !fault.Is(err, fault.KindConflict) {
+		t.Errorf("without a worker: %v", err)
+	}
+}
+
+func TestServersThatShareAClusterOfferItOnce(t *testing.T) {
+	t.Parallel()
+	size := credits.Size{VCPU: 8, RAMGB: 32}
+	list := Gather([]Worker{
+		{Executor: "local", Scope: "a", Size: size},
+		{Executor: "cluster", Scope: "slurm:/s", Size: size},
+		{Executor: "local", Scope: "b", Size: size},
+		{Executor: "cluster", Scope: "slurm:/s", Size: size},
+		{Executor: "half", Scope: "x", Problem: "no"},
+		{Executor: "half", Scope: "y", Size: size},
+	})
+	for i, want := range []Executor{{Name: "local", Total: size.Plus(size)}, {Name: "cluster", Total: size}, {Name: "half", Total: size}} {
+		if got := list[i]; got.Name != want.Name || got.Total != want.Total || got.Problem != "" {
+			t.Errorf("%+v", got)
+		}
+	}
+}
