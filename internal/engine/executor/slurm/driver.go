@@ -189,7 +189,7 @@ func (d *Driver) jobOf(s executor.Spec) (job.Job, error) {
 	script := filepath.Join(places.Temp, ".millrace-command") // a container shows this folder
 	argv, isScript := command.Line(s, script)
 	l.Argv = append(d.container(s), argv...)
-	var j job.Job
+	j := job.Job{HostVariable: "SLURMD_NODENAME"}
 	err := errors.Join(makeFolder(places.Temp), makeFolder(places.Work))
 	if err == nil && isScript {
 		err = os.WriteFile(script, []byte(s.Command), 0o600)

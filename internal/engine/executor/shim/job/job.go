@@ -21,6 +21,9 @@ type Job struct {
 	// Inherit are variables of the machine that the command gets, such as those
 	// that name its GPUs.
 	Inherit []string `json:"inherit,omitempty"`
+	// HostVariable is the variable of the machine that has the cluster's name for
+	// it, which is not always its own.
+	HostVariable string `json:"hostVariable,omitempty"`
 	// Sealed are the attempt's secrets, which only servers can open. If there are
 	// any, the job asks for them.
 	Sealed []byte `json:"sealed,omitempty"`

@@ -92,7 +92,10 @@ type runner struct {
 }
 
 func (r *runner) carryOut(p shim.Program) shim.Exit {
-	host, _ := os.Hostname()
+	host := os.Getenv(r.job.HostVariable)
+	if host == "" {
+		host, _ = os.Hostname()
+	}
 	r.state = State{Fence: r.job.Launch.Fence, Host: host}
 	l := &r.job.Launch
 	why := r.prepare(l, p)

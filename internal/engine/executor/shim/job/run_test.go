@@ -61,6 +61,21 @@ func TestWhatAJobFindsWhenItBegins(t *testing.T) {
 	}
 }
 
+func TestAJobCallsItsMachineWhatTheClusterDoes(t *testing.T) {
+	t.Setenv("CLUSTERS_NAME", "n1")
+	own, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for variable, want := range map[string]string{"CLUSTERS_NAME": "n1", "NO_SUCH_VARIABLE": own, "": own} {
+		r := claimed(t, Job{HostVariable: variable}, Control{Stop: true})
+		r.carryOut(shim.Small("/shim"))
+		if r.state.Host != want {
+			t.Errorf("by %q it is called %q, want %q", variable, r.state.Host, want)
+		}
+	}
+}
+
 func TestAJobThatWaitsForSecretsHeedsSignalsAndForgeries(t *testing.T) {
 	t.Parallel()
 	waiting := func(t *testing.T, c Control) *runner {
