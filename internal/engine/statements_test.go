@@ -31,8 +31,8 @@ func (s *statements) take() (list []string) {
 }
 
 // From its submission to its bill, a run of two tasks with an output and a log
-// each. What a worker asks from time to time may come in between, so the
-// cheapest of a few counts.
+// each. What a worker asks from time to time may come in between, on a busy
+// machine again and again, so the cheapest of some counts.
 func TestARunOfTwoTasksCostsFewStatements(t *testing.T) {
 	const updates = 4 // of its row: claimed, a starts, a ends and b starts, it ends
 	bounds := map[string]int{"sqlite": 42, "postgres": 55}
@@ -44,8 +44,9 @@ func TestARunOfTwoTasksCostsFewStatements(t *testing.T) {
 		ended := make(chan ids.Run, 1)
 		s.ended = func(id ids.Run) { ended <- id }
 		s.open("w1")
+		_, kind, _ := strings.Cut(t.Name(), "/")
 		fewest := []string(nil)
-		for range 5 {
+		for try := 0; try < 50 && (fewest == nil || len(fewest) > bounds[kind]); try++ {
 			seen.take()
 			id := s.submit(`{"nodes":[
 				{"id":"a","command":"# dummy: print=hello output:a.txt=one","outputs":{"o":{"path":"a.txt"}}},
@@ -67,7 +68,6 @@ func TestARunOfTwoTasksCostsFewStatements(t *testing.T) {
 			}
 		}
 		t.Logf("%d statements, %d updates of the run's row", len(fewest), changes)
-		_, kind, _ := strings.Cut(t.Name(), "/")
 		if len(fewest) > bounds[kind] || changes > updates {
 			t.Errorf("%d statements, %d updates of the run's row, want at most %d and %d:\n%s", len(fewest), changes, bounds[kind], updates, strings.Join(fewest, "\n"))
 		}
