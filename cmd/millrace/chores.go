@@ -75,10 +75,10 @@ func (h *application) newKeeper() *upkeep.Keeper {
 			}},
 		}, h.retention.Chores(hourly)...),
 		Local: []upkeep.Chore{
-			{Name: "local-images", Every: often, Batch: onThisMachine(h.cleanImages)},
-			{Name: "local-environments", Every: often, Batch: onThisMachine(h.cleanEnvironments)},
+			{Name: "local-images", Every: often, Batch: onThisMachine(h.software.CleanImages)},
+			{Name: "local-environments", Every: often, Batch: onThisMachine(h.software.CleanEnvironments)},
 			{Name: "local-tools", Every: often, Batch: onThisMachine(h.tools.Recover)},
-			{Name: "local-sources", Every: often, Batch: onThisMachine(h.cleanSources)},
+			{Name: "local-sources", Every: often, Batch: onThisMachine(h.software.CleanSources)},
 			{Name: "local-papers", Every: often, Batch: onThisMachine(func(context.Context) error { return emptyScratch(h.scratch, scratchLife) })},
 		},
 	})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/sources"
 	"github.com/millrace/millrace/internal/engine/diskguard"
 	"github.com/millrace/millrace/internal/engine/executor/environments"
-	"github.com/millrace/millrace/internal/engine/executor/images"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/slurm"
 	"github.com/millrace/millrace/internal/freedisk"
@@ -29,17 +27,15 @@ const (
 
 // workplace is where tasks run, and who else sees them.
 type workplace struct {
-	folder  string // of the attempts
-	marks   string // of this machine alone
-	host    string // this server, whatever it was called before
-	scope   string // who has the same one finds its attempts
-	away    time.Duration
-	disk    diskguard.Disk
-	driver  *executors.Late
-	images  *images.Store
-	sources *sources.Store
+	folder string // of the attempts
+	marks  string // of this machine alone
+	host   string // this server, whatever it was called before
+	scope  string // who has the same one finds its attempts
+	away   time.Duration
+	disk   diskguard.Disk
+	driver *executors.Late
 
-	environments *environments.Store
+	executors.Software
 }
 
 // serversDisk is one that tasks take up nothing of, so that ending them would
@@ -101,20 +97,21 @@ func (h *application) openExecutor(ctx context.Context, s *settings, x executors
 	}
 	w.driver = executors.Open(ctx, open)
 	roots := func() ([]string, error) { return inUse(folder) }
-	if w.images, err = s.openImages(filepath.Join(shared, "images"), roots, h.log); err != nil {
+	if w.Images, err = s.openImages(filepath.Join(shared, "images"), roots, h.log); err != nil {
 		return w, err
 	}
-	w.environments, err = s.EnvironmentSettings.Open(environments.Config{
+	w.Environments, err = s.EnvironmentSettings.Open(environments.Config{
 		Folder: filepath.Join(shared, "environments"), Builds: filepath.Join(tools, "environment-builds"), InUse: roots,
 		Records: h.db, Log: h.log, Now: time.Now, AllowPrivate: s.FetchAllowPrivate,
 	}, s.Sandbox, parseSize)
 	if err != nil {
 		return w, err
 	}
-	w.sources = h.sources
+	w.Sources = h.software.Sources
 	if shared != s.Data {
-		w.sources, err = s.openSources(tools, shared, h.log)
+		w.Sources, err = s.openSources(tools, shared, h.log)
 	}
+	h.software.Each = append(h.software.Each, w.Software)
 	return w, err
 }
 
@@ -127,45 +124,4 @@ func (s *settings) openSources(tools, shared string, log *slog.Logger) (*sources
 	return sources.Open(sources.Config{
 		Settings: s.Settings, Data: tools, Folder: filepath.Join(shared, "sources"), MaxTotal: most, Sandbox: s.Sandbox, AllowPrivate: s.FetchAllowPrivate, Log: log,
 	})
-}
-
-// eachSource does something with every store of code from Git.
-func (h *application) eachSource(do func(*sources.Store) error) error {
-	err := do(h.sources)
-	for _, place := range h.places {
-		if place.sources != h.sources {
-			err = errors.Join(err, do(place.sources))
-		}
-	}
-	return err
-}
-
-func (h *application) cleanSources(ctx context.Context) error {
-	return h.eachSource(func(s *sources.Store) error { return s.Clean(ctx) })
-}
-
-func (h *application) closeSources() error { return h.eachSource((*sources.Store).Close) }
-
-// noEnvironments is why no executor of this server gets environments, if none does.
-func (h *application) noEnvironments() (problem string) {
-	for _, place := range h.places {
-		if problem = place.environments.Problem(); problem == "" {
-			return ""
-		}
-	}
-	return problem
-}
-
-func (h *application) cleanEnvironments(ctx context.Context) (err error) {
-	for _, place := range h.places {
-		err = errors.Join(err, place.environments.Clean(ctx))
-	}
-	return err
-}
-
-func (h *application) closeEnvironments() (err error) {
-	for _, place := range h.places {
-		err = errors.Join(err, place.environments.Close())
-	}
-	return err
 }

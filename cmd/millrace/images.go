@@ -39,12 +39,3 @@ func (s *settings) checkImages(ctx context.Context) error {
 	}
 	return errors.Join(err, images.Reach(ctx, s.ImageRegistries, s.FetchAllowPrivate))
 }
-
-// cleanImages removes what is left over of images that were not unpacked to the
-// end.
-func (h *application) cleanImages(context.Context) (err error) {
-	for _, place := range h.places {
-		err = errors.Join(err, place.images.Clean())
-	}
-	return err
-}

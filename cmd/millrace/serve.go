@@ -96,7 +96,7 @@ func (c *serveCommand) serve(w console, db *store.DB, log *slog.Logger) error {
 		}, c.Drain)
 	})
 	fmt.Fprintf(w.out, "Millrace %s is running at %s (listening on %s)\n", version, origins[0], l.Addr())
-	err = errors.Join(g.Wait(), h.tools.Close(), h.closeSources(), h.closeEnvironments())
+	err = errors.Join(g.Wait(), h.tools.Close(), h.software.Close())
 	if failed := h.endTraces(w.ctx); failed != nil {
 		log.Warn("some traces were not sent", slog.Any("error", failed))
 	}
@@ -182,7 +182,7 @@ func (c *workerCommand) work(w console, db *store.DB, log *slog.Logger) error {
 		return err
 	}
 	fmt.Fprintf(w.out, "Millrace %s works\n", version)
-	err = errors.Join(g.Wait(), h.tools.Close(), h.closeSources(), h.closeEnvironments())
+	err = errors.Join(g.Wait(), h.tools.Close(), h.software.Close())
 	if failed := h.endTraces(w.ctx); failed != nil {
 		log.Warn("some traces were not sent", slog.Any("error", failed))
 	}

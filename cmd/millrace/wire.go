@@ -22,7 +22,6 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/executors"
 	"github.com/millrace/millrace/cmd/millrace/memory"
 	"github.com/millrace/millrace/cmd/millrace/observe"
-	"github.com/millrace/millrace/cmd/millrace/sources"
 	"github.com/millrace/millrace/internal/account"
 	"github.com/millrace/millrace/internal/ai"
 	"github.com/millrace/millrace/internal/audit"
@@ -81,9 +80,9 @@ type application struct {
 	disk     *freedisk.Watch
 	workers  *executors.Workers
 	places   []workplace // of the executors of this process
+	software executors.SoftwareOfAll
 	ai       *ai.Service
 	tools    *tool.Runner
-	sources  *sources.Store
 	checks   *sourcecheck.Service
 	scratch  string // the folder of PDFs on their way
 	account  *account.Service
@@ -166,12 +165,12 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Documents: db, Definitions: drawings, Passes: shares, Bridge: db.Bridge(), Log: log, Now: time.Now,
 	})
 	drawings.GoLive(h.editor)
-	drawings.SayNoEnvironments(h.noEnvironments)
+	drawings.SayNoEnvironments(h.software.NoEnvironments)
 	observe.CountRooms(h.metrics, h.editor)
 	asked := runs.NewService(runs.Options{
 		Store: syncedStore{db, h.editor}, Details: db, Shards: db, Reported: reported.Tasks{Store: db}, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor}, Sweeps: syncedStore{db, h.editor}, Kept: db, Known: db, Remote: s.elsewhere(db), Recipes: recipe.Of, Objects: keep, Engine: h.workers, Catalog: catalog, Memory: h.memory, Now: time.Now,
 	})
-	h.checks = &sourcecheck.Service{Store: db, Repositories: &git.Hosts{Trees: h.sources.Trees, Open: db.OpenConnection}, Log: log, Now: time.Now}
+	h.checks = &sourcecheck.Service{Store: db, Repositories: &git.Hosts{Trees: h.software.Sources.Trees, Open: db.OpenConnection}, Log: log, Now: time.Now}
 	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), log, time.Now)
 	h.mailer = notifications.Mailer{Base: origins[0], Sent: h.sender.SendSoon, Now: time.Now}
 	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: time.Now}
@@ -243,7 +242,7 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 	}
 	h.feed = live.NewFeed(h.db.RunsBridge(), &h.hub, h.log)
 	watched, trouble := h.observe()
-	if h.sources, err = s.openSources(s.Data, s.Data, h.log); err != nil {
+	if h.software.Sources, err = s.openSources(s.Data, s.Data, h.log); err != nil {
 		return err
 	}
 	tasks := metrics.NewExecutors(h.metrics)
@@ -257,11 +256,11 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 		watched := watched.For(tasks.Of(x.Name))
 		h.workers.Engines = append(h.workers.Engines, engine.New(engine.Options{
 			Network: s.TaskNetwork, Disk: space, TaskLog: log, FreeDisk: place.disk, Memory: h.memory,
-			Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: place.driver, Images: place.images, Environments: software.Of(place.environments), Sources: &git.Sources{Trees: place.sources.Trees, Connections: h.db}, Catalog: c,
+			Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: place.driver, Images: place.Images, Environments: software.Of(place.Environments), Sources: &git.Sources{Trees: place.Sources.Trees, Connections: h.db}, Catalog: c,
 			FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: time.Now},
 			Addresses:     h.db, Elsewhere: s.elsewhere(h.db), InputCache: inputs,
 			Bytes: folder.New(place.folder, place.driver), Dir: place.marks, Owner: place.host + " " + rand.Text(), Host: place.host, Scope: place.scope, AbandonAfter: place.away,
-			Offer:   runs.Worker{Executor: x.Name, Kind: x.Kind, Place: i, PricePercent: x.Percent, NoEnvironments: place.environments.Problem() != ""},
+			Offer:   runs.Worker{Executor: x.Name, Kind: x.Kind, Place: i, PricePercent: x.Percent, NoEnvironments: place.Environments.Problem() != ""},
 			Changed: h.feed.Changed, Ended: h.feed.Ended, Sampled: h.hub.SetUsage, Log: h.log, Now: time.Now,
 		}))
 	}
