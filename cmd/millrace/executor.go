@@ -89,7 +89,7 @@ func (h *application) openExecutor(ctx context.Context, s *settings, x executors
 		return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
 	}
 	if x.Kind == "slurm" {
-		tools, shared, inUse = filepath.Join(s.Data, "tools-"+x.Name), x.Slurm.SlurmFolder, slurm.Roots
+		tools, shared, inUse = filepath.Join(s.Data, "executor-tools", x.Name), x.Slurm.SlurmFolder, slurm.Roots
 		open = func(ctx context.Context) (executors.Driver, error) {
 			d, err := slurm.New(ctx, x.Slurm.Config(h.db.Key("secrets of attempts"), x.Capacity, h.log))
 			return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
