@@ -15,15 +15,17 @@ GO_FILES = git ls-files -z --cached --others --exclude-standard -- '*.go' ':!*.g
 
 # SQLite translated to Go is some thirty times slower under the race detector.
 # It is our own code the detector is to watch, so that package goes without.
-# The tests of cmd/millrace start the program as processes of their own, where
-# nobody would hear of a race: they go without, and are quicker for it.
 RACE := -race -gcflags='modernc.org/...=-race=false'
+
+# What has no goroutines, or starts the program as processes of their own, where
+# nobody would hear of a race.
+WITHOUT_RACES := /(api|docs|web)(/|$$)|/internal/(domain|ai/reader|arch)(/|$$)|/cmd/millrace$$
 
 SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/with-oidc scripts/with-slurm scripts/with-uv
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web shim build web-check browser contract test test-python attack chaos check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web shim build web-check browser contract test race test-python attack chaos check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -66,10 +68,14 @@ browser: build ## Test the web app in Chromium against the real server
 contract: build ## Hold the server against its OpenAPI document, role by role
 	scripts/contract bin/millrace
 
-test: setup-test format vet lint tidy web-check shim ## Run everything on SQLite and PostgreSQL, with the race detector
-	$(SERVICES) go test $(RACE) -timeout 25m $$(go list ./... | grep -v '/cmd/millrace$$')
-	$(SERVICES) go test -timeout 25m ./cmd/millrace
-	$(MAKE) --no-print-directory browser contract test-python
+# vet has looked at all of it already. Three packages at a time on two cores:
+# the tests of processes and clusters mostly wait.
+test: setup-test format vet lint tidy web-check shim ## Run everything on SQLite and PostgreSQL
+	$(SERVICES) go test -vet=off -p 3 -timeout 25m ./...
+	$(MAKE) --no-print-directory -j2 -Oline browser contract test-python
+
+race: setup-test shim ## Run what starts goroutines with the race detector
+	$(SERVICES) go test -vet=off -short $(RACE) -p 3 -timeout 25m $$(go list ./... | grep -vE '$(WITHOUT_RACES)')
 
 test-python: setup-test build ## Check and test the Python packages against the real server
 	scripts/with-postgres scripts/test-python
@@ -80,8 +86,8 @@ attack: setup-test build ## Run the attacks that docs/security.md lists, on both
 chaos: setup-test shim ## Stop, kill and cut off three servers and two workers in the middle of runs; takes half an hour
 	MILLRACE_TEST_CHAOS=1 scripts/with-postgres scripts/with-s3 go test ./cmd/millrace -run 'TestACluster|TestTeamsGetEqualShares' -v -timeout 90m
 
-check: format vet lint shim ## Run what a commit needs: formatting, vet, lint, tests on SQLite
-	MILLRACE_TEST_POSTGRES= go test ./...
+check: format vet lint shim ## Run what a commit needs: formatting, vet, lint, short tests on SQLite
+	MILLRACE_TEST_POSTGRES= go test -vet=off -short ./...
 
 verify: tidy ## Fail when generated files or go.mod are not current
 	@scripts/verify

@@ -39,6 +39,9 @@ func TestMain(m *testing.M) {
 // millrace is the program with these arguments and a clean environment.
 func millrace(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it runs the program")
+	}
 	c := exec.Command(os.Args[0], args...)
 	c.Env = []string{"BE_MILLRACE=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
 	c.Dir = t.TempDir()

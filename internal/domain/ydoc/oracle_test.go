@@ -14,9 +14,16 @@ import (
 )
 
 var (
-	histories = flag.Int("histories", 3000, "how many random histories to compare with Yjs")
+	histories = flag.Int("histories", 1000, "how many random histories to compare with Yjs")
 	firstSeed = flag.Int("seed", 1, "the seed of the first history")
 )
+
+func manyHistories() int {
+	if testing.Short() {
+		return *histories / 10
+	}
+	return *histories
+}
 
 // TestYjsAgrees lets Yjs make random histories of several people and compares
 // what both make of them.
@@ -27,7 +34,7 @@ func TestYjsAgrees(t *testing.T) {
 		t.Run(fmt.Sprint(w), func(t *testing.T) {
 			t.Parallel()
 			o := startOracle(t)
-			for i := w; i < *histories; i += workers {
+			for i := w; i < manyHistories(); i += workers {
 				o.compare(t, *firstSeed+i)
 				if t.Failed() {
 					return
@@ -45,7 +52,7 @@ func TestYjsReadsWhatWePassOn(t *testing.T) {
 	vectors := golden(t)
 	r := rand.New(rand.NewPCG(uint64(*firstSeed), 1))
 	passed := 0
-	for range 5 * *histories {
+	for range 5 * manyHistories() {
 		v := vectors[r.IntN(len(vectors))]
 		base := unhex(t, v.State)
 		damaged := unhex(t, v.Updates[r.IntN(len(v.Updates))])

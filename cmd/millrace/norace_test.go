@@ -1,7 +1,0 @@
-//go:build !race
-
-package main
-
-const mostMB = 200
-
-const hostileDefinitions = 100
