@@ -39,7 +39,7 @@ var floorOf = map[string]string{
 	"domain": "domain",
 
 	"workflows": "rooms", "runs": "rooms", "files": "rooms", "billing": "rooms",
-	"ai": "rooms", "sharing": "rooms", "identity": "rooms", "account": "rooms", "secrets": "rooms", "audit": "rooms", "connections": "rooms", "notifications": "rooms", "environments": "rooms",
+	"ai": "rooms", "sharing": "rooms", "identity": "rooms", "account": "rooms", "secrets": "rooms", "audit": "rooms", "connections": "rooms", "notifications": "rooms", "environments": "rooms", "attempts": "rooms",
 	"upkeep": "rooms",
 
 	"engine": "engine",

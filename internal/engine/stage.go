@@ -106,7 +106,11 @@ func addInputs(spec *executor.Spec, t *attempt, keys []string, inputs, folder st
 	for i, key := range keys {
 		f := t.files[key]
 		place := path.Join(folder, strconv.Itoa(i), taskenv.StagedName(f.Name))
-		spec.Inputs = append(spec.Inputs, executor.Input{Path: place, Object: f.Blob})
+		in := executor.Input{Path: place, Object: f.Blob, Size: f.Size, SHA256: f.SHA256}
+		if f.Folder != nil {
+			in.Size, in.Directory = f.Folder.Bytes, true
+		}
+		spec.Inputs = append(spec.Inputs, in)
 		paths[i] = path.Join(inputs, place)
 	}
 	return paths

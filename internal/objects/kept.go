@@ -58,6 +58,18 @@ func (k Kept) Keys(ctx context.Context, prefix, after string, limit int) (keys [
 	return keys, since, err
 }
 
+// Size is how many bytes an object has.
+func (k Kept) Size(ctx context.Context, key string) (int64, error) {
+	o, err := k.Store.Stat(ctx, key)
+	return o.Size, err
+}
+
+// Upload keeps bytes of whatever kind.
+func (k Kept) Upload(ctx context.Context, key string, r io.Reader, size int64) error {
+	_, err := k.Store.Put(ctx, key, "application/octet-stream", r, size)
+	return err
+}
+
 // SweepUploads removes what unfinished uploads left behind.
 func (k Kept) SweepUploads(ctx context.Context, before time.Time) error {
 	_, err := k.Sweep(ctx, before)

@@ -36,6 +36,8 @@ var everything = []belongings{
 	{"audit_chains", "chain", `chain = $1`, ""},
 	{"connections", "id", ofTeam, "connections"},
 	{"environments", "team_id, key", ofTeam, ""},
+	{"attempt_logs", "attempt_id, start", `attempt_id IN (SELECT id FROM attempts WHERE ` + ofRun + `)`, ""},
+	{"attempts", "id", ofRun, ""},
 	{"run_events", "run_id, seq", ofRun, ""},
 	{"run_logs", "run_id, start", ofRun, ""},
 	{"run_attempts", "run_id, node_id, shard, attempt", ofRun, ""},

@@ -31,6 +31,7 @@ var sealedColumns = []sealedColumn{
 	{"connections", []string{"id"}, "sealed", joined("connections")},
 	{"webhooks", []string{"id"}, "sealed", joined("webhooks")},
 	{"triggers", []string{"id"}, "sealed", joined("triggers")},
+	{"attempts", []string{"id"}, "sealed", joined("attempts")},
 }
 
 // joined is the place of a row, as the methods that seal spell it.

@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"io"
+	"strings"
 )
 
 // Input is one file that a command reads.
@@ -11,6 +12,16 @@ type Input struct {
 	Object string `json:"object,omitempty"` // the key of what it holds; empty: Text
 	Text   []byte `json:"text,omitempty"`
 	Folder string `json:"folder,omitempty"` // on this machine, with files that nobody changes; Path is a folder, too
+
+	Size      int64  `json:"size,omitempty"`      // of what it holds, where it is known
+	SHA256    string `json:"sha256,omitempty"`    // of the object, where it is known
+	Directory bool   `json:"directory,omitempty"` // the object is the manifest of a folder; Path is one, too
+}
+
+// Copied reports whether its bytes are no object as they are: they are on this
+// machine, or several objects.
+func (in Input) Copied() bool {
+	return in.Folder != "" || in.Directory || strings.Contains(in.Object, "://")
 }
 
 // Fetch puts an object into a new file that a command may read, and must not

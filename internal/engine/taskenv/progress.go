@@ -23,7 +23,12 @@ func ProgressOf(dir string) (done, total float64, ok bool) {
 	defer f.Close()
 	text := make([]byte, 64)
 	n, _ := io.ReadFull(f, text)
-	before, after, found := strings.Cut(strings.TrimSpace(string(text[:n])), "/")
+	return ParseProgress(string(text[:n]))
+}
+
+// ParseProgress reads what such a file says.
+func ParseProgress(text string) (done, total float64, ok bool) {
+	before, after, found := strings.Cut(strings.TrimSpace(text), "/")
 	done, err1 := strconv.ParseFloat(strings.TrimSpace(before), 64)
 	total, err2 := strconv.ParseFloat(strings.TrimSpace(after), 64)
 	return done, total, found && err1 == nil && err2 == nil && done >= 0 && total > 0 && done <= total

@@ -34,8 +34,8 @@ func newMeter(f Folder, l Launch) *meter {
 	}
 	if l.Cgroup.Exists() {
 		m.cpu0 = groupCPU(l.Cgroup.CPU)
-		m.oom0 = line(l.Cgroup.OOM, "oom_kill")
 	}
+	m.oom0 = line(l.Cgroup.OOM, "oom_kill")
 	return m
 }
 

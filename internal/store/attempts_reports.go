@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/millrace/millrace/internal/attempts"
+	"github.com/millrace/millrace/internal/domain/fault"
+)
+
+var errAttemptEnded = fault.Stale("this attempt has ended")
+
+// BeginAttempt binds an attempt to the first session that comes.
+func (db *DB) BeginAttempt(ctx context.Context, id, fence, session string, now time.Time) (o attempts.Order, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
+		_, err := tx.q.ExecContext(ctx, `
+			UPDATE attempts SET session = $1, began_at = $2, heard_at = $2
+			WHERE id = $3 AND fence = $4 AND session = '' AND exit_record = '' AND outcome = ''`, session, micros(now), id, fence)
+		if err != nil {
+			return err
+		}
+		kept, err := tx.attemptOrder(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case kept.fence != fence || kept.ended:
+			return errAttemptEnded
+		case kept.session != session:
+			return fault.Conflict("this attempt has begun elsewhere")
+		}
+		o = kept.order
+		return nil
+	})
+	return o, err
+}
+
+// attemptRow is what a session may do.
+type attemptRow struct {
+	fence, session string
+	ended          bool
+	order          attempts.Order
+}
+
+func (db *DB) attemptOrder(ctx context.Context, id string) (kept attemptRow, err error) {
+	var sealed []byte
+	err = db.q.QueryRowContext(ctx, `SELECT fence, session, exit_record <> '' OR outcome <> '', sealed FROM attempts WHERE id = $1`, id).
+		Scan(&kept.fence, &kept.session, &kept.ended, &sealed)
+	if err != nil {
+		return kept, db.asFault(err, "attempt")
+	}
+	text, err := db.sealer.open(attemptPlace(id), sealed)
+	if err == nil {
+		err = json.Unmarshal(text, &kept.order)
+	}
+	return kept, err
+}
+
+// OrderOf is that of an attempt, for whoever has its session.
+func (db *DB) OrderOf(ctx context.Context, id, session string) (string, attempts.Order, error) {
+	kept, err := db.attemptOrder(ctx, id)
+	switch {
+	case err != nil:
+		return "", attempts.Order{}, err
+	case kept.session != session || session == "":
+		return "", attempts.Order{}, fault.Unauthenticated("this session is another's")
+	case kept.ended:
+		return "", attempts.Order{}, errAttemptEnded
+	}
+	return kept.fence, kept.order, nil
+}
+
+// ReportAttempt takes in what a shim says.
+func (db *DB) ReportAttempt(ctx context.Context, id, session string, r attempts.Report, now time.Time) (a attempts.Answer, err error) {
+	err = db.inTx(ctx, func(tx *DB) error {
+		// Writing first takes the row, so that two servers do not append at once.
+		n, err := tx.changed(ctx, `
+			UPDATE attempts SET heard_at = $1, state = CASE WHEN $2 = '' THEN state ELSE $2 END, running_at = CASE WHEN $3 THEN COALESCE(running_at, $1) ELSE running_at END
+			WHERE id = $4 AND session = $5 AND exit_record = '' AND outcome = ''`, micros(now), string(r.State), r.Running, id, session)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			_, _, err := tx.OrderOf(ctx, id, session)
+			return err
+		}
+		if r.Log != nil {
+			if err := tx.appendAttemptLog(ctx, id, *r.Log); err != nil {
+				return err
+			}
+		}
+		if r.Exit != nil {
+			if _, err := tx.q.ExecContext(ctx, `UPDATE attempts SET exit_record = $1, ended_at = $2 WHERE id = $3`, string(r.Exit), micros(now), id); err != nil {
+				return err
+			}
+		}
+		var grace *int64
+		err = tx.q.QueryRowContext(ctx, `SELECT renewals, grace, log_size FROM attempts WHERE id = $1`, id).Scan(&a.Renewals, &grace, &a.LogSize)
+		if grace != nil {
+			a.Stop, a.Grace = true, time.Duration(*grace)*time.Microsecond
+		}
+		return err
+	})
+	return a, err
+}
+
+// appendAttemptLog adds what is new of a piece. One that would leave a gap is not
+// taken: the answer says where to go on.
+func (db *DB) appendAttemptLog(ctx context.Context, id string, l attempts.Log) error {
+	var size int64
+	if err := db.q.QueryRowContext(ctx, `SELECT log_size FROM attempts WHERE id = $1`, id).Scan(&size); err != nil {
+		return err
+	}
+	known := size - l.Offset
+	if known < 0 || known >= int64(len(l.Text)) {
+		return nil
+	}
+	text := l.Text[known:]
+	_, err := db.q.ExecContext(ctx, `INSERT INTO attempt_logs (attempt_id, start, size, text, marks) VALUES ($1, $2, $3, $4, $5)`, id, size, len(text), text, string(l.Marks))
+	if err == nil {
+		_, err = db.q.ExecContext(ctx, `UPDATE attempts SET log_size = $1 WHERE id = $2`, size+int64(len(text)), id)
+	}
+	return err
+}
