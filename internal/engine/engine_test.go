@@ -182,7 +182,7 @@ func (s *harness) unblock(k executor.Key) {
 // await returns when the run satisfies the condition.
 func (s *harness) await(id ids.Run, until func(runs.Run) bool) runs.Run {
 	s.t.Helper()
-	deadline := time.After(60 * time.Second)
+	deadline := time.After(5 * time.Minute) // many times what anything takes on a busy machine
 	for {
 		s.mu.Lock()
 		changed := s.changed
