@@ -43,6 +43,12 @@ func TestASecretIsNowhereButInItsCommandOnPostgreSQL(t *testing.T) {
 	secretIsNowhere(t, onPostgres(t))
 }
 
+// On a cluster it is not in what Slurm keeps or shows either.
+func TestASecretIsNowhereButInItsCommandOnSlurm(t *testing.T) {
+	t.Parallel()
+	secretIsNowhere(t, onCluster(t))
+}
+
 func secretIsNowhere(t *testing.T, p *premises) {
 	folder := p.folder()
 	s := p.serve(folder)
@@ -53,9 +59,9 @@ func secretIsNowhere(t *testing.T, p *premises) {
 		s.want(200, "PUT", "/api/secrets/"+name, fmt.Sprintf(`{"value":%q}`, value), as...)
 	}
 	w := s.workflow(token, fmt.Sprintf(`{"nodes":[
-		{"id":"a","secrets":["DEEP","LONG"],"command":"%s\necho printed; sleep 3; printf '%%s' \"$SECRET_DEEP\" | sha256sum > sum; [ ${#SECRET_LONG} = %d ]; echo \"fails because of $SECRET_DEEP\" >&2; exit 3",
+		{"id":"a","secrets":["DEEP","LONG"],"command":"%s\necho printed; %s; printf '%%s' \"$SECRET_DEEP\" | sha256sum > sum; [ ${#SECRET_LONG} = %d ]; echo \"fails because of $SECRET_DEEP\" >&2; exit 3",
 		 "outputs":{"sum":{"path":"sum"}}},
-		{"id":"b","command":"env | grep -c SECRET_ || true"}]}`, strings.ReplaceAll(printer, "\n", `\n`), len(longOne)))
+		{"id":"b","command":"env | grep -c SECRET_ || true"}]}`, strings.ReplaceAll(printer, "\n", `\n`), p.pause(), len(longOne)))
 	id := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w))
 	await(t, "what it prints", func() bool {
 		return strings.Contains(s.want(200, "GET", "/api/runs/"+id, "", as...)["logs"].(string), "printed")
@@ -71,6 +77,7 @@ func secretIsNowhere(t *testing.T, p *premises) {
 	s.kill()
 	look("beside a dead server")
 	s = p.serve(folder)
+	p.goOn()
 	r := s.endedFor(cookie, id)
 	if r["status"] != "failed" || r["errorMessage"] != "Node a exited with status 3" {
 		t.Errorf("%v: %v", r["status"], r["errorMessage"])

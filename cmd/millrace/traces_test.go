@@ -30,6 +30,8 @@ type premises struct {
 	bucket  *minio.Client // nil: so are the objects
 	name    string        // of the bucket
 	prefix  string
+	cluster string // a folder that a cluster sees; empty: tasks run beside their server
+	shims   int    // that were looked at there
 }
 
 // onPostgres are premises with their database elsewhere.
@@ -72,6 +74,9 @@ func (p *premises) withBucket() {
 // serve starts a server in a folder of its own, or in the one it had.
 func (p *premises) serve(folder string) *server {
 	p.t.Helper()
+	if p.cluster != "" {
+		return onSlurm(p.t, p.cluster, append(p.args, "--data", folder)...)
+	}
 	return start(p.t, append(p.args, "--data", folder)...)
 }
 
@@ -107,6 +112,9 @@ func (p *premises) traces(words ...string) (found []string) {
 	}
 	if p.bucket != nil {
 		p.objects(look)
+	}
+	if p.cluster != "" {
+		p.jobs(look)
 	}
 	return found
 }
