@@ -101,6 +101,8 @@ GET /docs
 GET /api/workflows/{id}/revisions
 GET /api/workflows/{id}/revisions/{n}
 GET /api/workflows/{id}/source
+POST /api/workflows/{id}/refresh
+POST /api/workflows/{id}/detach
 POST /api/workflows/{id}/revisions/{n}/restore
 POST /api/workflows/{id}/revisions/{n}/confirm
 GET PUT /api/billing/budgets

@@ -1734,6 +1734,26 @@ type FinishUpload struct {
 	Sha256 *string `json:"sha256,omitempty"`
 }
 
+// FollowedGit defines model for FollowedGit.
+type FollowedGit struct {
+	// Commit That the definition is of.
+	Commit     string  `json:"commit"`
+	Connection *string `json:"connection"`
+	Git        string  `json:"git"`
+
+	// Path The folder of the definition; null stands for the top.
+	Path *string `json:"path"`
+
+	// Problem Why that failed.
+	Problem *string `json:"problem"`
+
+	// Ref Null stands for the default branch.
+	Ref *string `json:"ref"`
+
+	// RefreshedAt When somebody last looked for another.
+	RefreshedAt Time `json:"refreshedAt"`
+}
+
 // GivenFile defines model for GivenFile.
 type GivenFile struct {
 	Key    string  `json:"key"`
@@ -2096,6 +2116,21 @@ type NewConnection struct {
 	Username *string        `json:"username,omitempty"`
 }
 
+// NewGit Where a workflow's definition is.
+type NewGit struct {
+	// Connection The connection whose credentials are used.
+	Connection *string `json:"connection,omitempty"`
+
+	// Git Where the repository is: `https://…` or, with a connection, `ssh://…`.
+	Git string `json:"git"`
+
+	// Path The folder of `millrace.yaml` or `millrace.json`. Default: the top.
+	Path *string `json:"path,omitempty"`
+
+	// Ref A branch, a tag or a commit. Default: the default branch.
+	Ref *string `json:"ref,omitempty"`
+}
+
 // NewInvitation defines model for NewInvitation.
 type NewInvitation struct {
 	// Email An e-mail address; case is ignored.
@@ -2242,7 +2277,10 @@ type NewWorkflow struct {
 	// Definition The graph that a workflow runs. Fields whose names start with `x-`, and `ui`, are kept as they are at every level.
 	Definition  Definition `json:"definition,omitempty"`
 	Description *string    `json:"description,omitempty"`
-	Name        string     `json:"name"`
+	Git         *NewGit    `json:"git,omitempty"`
+
+	// Name Needed, unless it comes from Git: then the file may say it, and else it is that of the repository.
+	Name string `json:"name,omitempty"`
 
 	// Tags Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
 	Tags *Tags `json:"tags,omitempty"`
@@ -3947,7 +3985,8 @@ type Trigger struct {
 
 // TriggeredRun defines model for TriggeredRun.
 type TriggeredRun struct {
-	RunID string `json:"runId"`
+	// RunID Null where the trigger refreshes.
+	RunID *string `json:"runId"`
 }
 
 // TypicalRun defines model for TypicalRun.
@@ -4115,7 +4154,10 @@ type Workflow struct {
 	// Definition The graph that a workflow runs. Fields whose names start with `x-`, and `ui`, are kept as they are at every level.
 	Definition  Definition `json:"definition"`
 	Description string     `json:"description"`
-	ID          string     `json:"id"`
+
+	// Git The repository that the definition comes from; absent where it is edited here.
+	Git *FollowedGit `json:"git,omitempty"`
+	ID  string       `json:"id"`
 
 	// LastRuns Newest first.
 	LastRuns  []RunBrief `json:"lastRuns"`
@@ -5190,6 +5232,18 @@ type UpdateWorkflowParams struct {
 	// IfMatch Only if this is still the ETag.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// DetachWorkflowParams defines parameters for DetachWorkflow.
+type DetachWorkflowParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// RefreshWorkflowParams defines parameters for RefreshWorkflow.
+type RefreshWorkflowParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }

@@ -1366,7 +1366,7 @@ type ClientInterface interface {
 
 	// CreateWorkflowWithBody Create a workflow
 	//
-	// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB.
+	// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB. With `git` the definition is `millrace.yaml` or `millrace.json` of a repository, which the workflow follows from then on: it is changed there, and brought here by *refresh*. A team reads from Git at most 30 times a minute.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1375,7 +1375,7 @@ type ClientInterface interface {
 
 	// CreateWorkflow Create a workflow
 	//
-	// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB.
+	// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB. With `git` the definition is `millrace.yaml` or `millrace.json` of a repository, which the workflow follows from then on: it is changed there, and brought here by *refresh*. A team reads from Git at most 30 times a minute.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1416,7 +1416,7 @@ type ClientInterface interface {
 
 	// UpdateWorkflowWithBody Change a workflow
 	//
-	// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
+	// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The definition of a workflow that follows Git is changed there: 409 `follows_git`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1425,12 +1425,26 @@ type ClientInterface interface {
 
 	// UpdateWorkflow Change a workflow
 	//
-	// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
+	// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The definition of a workflow that follows Git is changed there: 409 `follows_git`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /api/workflows/{id} (the `UpdateWorkflow` operationId).
 	UpdateWorkflow(ctx context.Context, id WorkflowID, params *UpdateWorkflowParams, body UpdateWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DetachWorkflow Detach a workflow from Git
+	//
+	// Has a workflow follow its repository no more: its definition stays as it is and is edited here from now on. Nothing brings it back but a new workflow.
+	//
+	// Corresponds with POST /api/workflows/{id}/detach (the `DetachWorkflow` operationId).
+	DetachWorkflow(ctx context.Context, id WorkflowID, params *DetachWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RefreshWorkflow Refresh a workflow from Git
+	//
+	// Makes the definition what it is in the repository now, as a revision that the caller stands behind. Where nothing has changed there is no revision. What cannot be had or is no workflow is refused with its problems, and noted in `git.problem`; the definition stays as it is. A team reads from Git at most 30 times a minute.
+	//
+	// Corresponds with POST /api/workflows/{id}/refresh (the `RefreshWorkflow` operationId).
+	RefreshWorkflow(ctx context.Context, id WorkflowID, params *RefreshWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListRevisions List revisions
 	//
@@ -1911,7 +1925,7 @@ type ClientInterface interface {
 
 	// CallTriggerWithBody Call a trigger
 	//
-	// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+	// Starts a run, or has the workflow refreshed from Git: soon, and once a minute at most. The members of the JSON body are the run's parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1920,7 +1934,7 @@ type ClientInterface interface {
 
 	// CallTrigger Call a trigger
 	//
-	// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+	// Starts a run, or has the workflow refreshed from Git: soon, and once a minute at most. The members of the JSON body are the run's parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4845,7 +4859,7 @@ func (c *Client) ListWorkflows(ctx context.Context, params *ListWorkflowsParams,
 
 // CreateWorkflowWithBody Create a workflow
 //
-// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB.
+// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB. With `git` the definition is `millrace.yaml` or `millrace.json` of a repository, which the workflow follows from then on: it is changed there, and brought here by *refresh*. A team reads from Git at most 30 times a minute.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4864,7 +4878,7 @@ func (c *Client) CreateWorkflowWithBody(ctx context.Context, params *CreateWorkf
 
 // CreateWorkflow Create a workflow
 //
-// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB.
+// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB. With `git` the definition is `millrace.yaml` or `millrace.json` of a repository, which the workflow follows from then on: it is changed there, and brought here by *refresh*. A team reads from Git at most 30 times a minute.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4955,7 +4969,7 @@ func (c *Client) GetWorkflow(ctx context.Context, id WorkflowID, params *GetWork
 
 // UpdateWorkflowWithBody Change a workflow
 //
-// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
+// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The definition of a workflow that follows Git is changed there: 409 `follows_git`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4974,13 +4988,47 @@ func (c *Client) UpdateWorkflowWithBody(ctx context.Context, id WorkflowID, para
 
 // UpdateWorkflow Change a workflow
 //
-// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
+// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The definition of a workflow that follows Git is changed there: 409 `follows_git`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
 //
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with PUT /api/workflows/{id} (the `UpdateWorkflow` operationId).
 func (c *Client) UpdateWorkflow(ctx context.Context, id WorkflowID, params *UpdateWorkflowParams, body UpdateWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewUpdateWorkflowRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DetachWorkflow Detach a workflow from Git
+//
+// Has a workflow follow its repository no more: its definition stays as it is and is edited here from now on. Nothing brings it back but a new workflow.
+//
+// Corresponds with POST /api/workflows/{id}/detach (the `DetachWorkflow` operationId).
+func (c *Client) DetachWorkflow(ctx context.Context, id WorkflowID, params *DetachWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDetachWorkflowRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RefreshWorkflow Refresh a workflow from Git
+//
+// Makes the definition what it is in the repository now, as a revision that the caller stands behind. Where nothing has changed there is no revision. What cannot be had or is no workflow is refused with its problems, and noted in `git.problem`; the definition stays as it is. A team reads from Git at most 30 times a minute.
+//
+// Corresponds with POST /api/workflows/{id}/refresh (the `RefreshWorkflow` operationId).
+func (c *Client) RefreshWorkflow(ctx context.Context, id WorkflowID, params *RefreshWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRefreshWorkflowRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -6060,7 +6108,7 @@ func (c *Client) VerifyEmail(ctx context.Context, body VerifyEmailJSONRequestBod
 
 // CallTriggerWithBody Call a trigger
 //
-// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+// Starts a run, or has the workflow refreshed from Git: soon, and once a minute at most. The members of the JSON body are the run's parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6079,7 +6127,7 @@ func (c *Client) CallTriggerWithBody(ctx context.Context, token string, params *
 
 // CallTrigger Call a trigger
 //
-// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+// Starts a run, or has the workflow refreshed from Git: soon, and once a minute at most. The members of the JSON body are the run's parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -13665,6 +13713,104 @@ func NewUpdateWorkflowRequestWithBody(server string, id WorkflowID, params *Upda
 	return req, nil
 }
 
+// NewDetachWorkflowRequest constructs an http.Request for the DetachWorkflow method
+func NewDetachWorkflowRequest(server string, id WorkflowID, params *DetachWorkflowParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/workflows/%s/detach", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRefreshWorkflowRequest constructs an http.Request for the RefreshWorkflow method
+func NewRefreshWorkflowRequest(server string, id WorkflowID, params *RefreshWorkflowParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/workflows/%s/refresh", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListRevisionsRequest constructs an http.Request for the ListRevisions method
 func NewListRevisionsRequest(server string, id WorkflowID, params *ListRevisionsParams) (*http.Request, error) {
 	var err error
@@ -17275,7 +17421,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateWorkflowWithBodyWithResponse Create a workflow
 	//
-	// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB.
+	// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB. With `git` the definition is `millrace.yaml` or `millrace.json` of a repository, which the workflow follows from then on: it is changed there, and brought here by *refresh*. A team reads from Git at most 30 times a minute.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17284,7 +17430,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateWorkflowWithResponse Create a workflow
 	//
-	// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB.
+	// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB. With `git` the definition is `millrace.yaml` or `millrace.json` of a repository, which the workflow follows from then on: it is changed there, and brought here by *refresh*. A team reads from Git at most 30 times a minute.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17329,7 +17475,7 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateWorkflowWithBodyWithResponse Change a workflow
 	//
-	// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
+	// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The definition of a workflow that follows Git is changed there: 409 `follows_git`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17338,12 +17484,30 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateWorkflowWithResponse Change a workflow
 	//
-	// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
+	// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The definition of a workflow that follows Git is changed there: 409 `follows_git`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /api/workflows/{id} (the `UpdateWorkflow` operationId).
 	UpdateWorkflowWithResponse(ctx context.Context, id WorkflowID, params *UpdateWorkflowParams, body UpdateWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateWorkflowResponse, error)
+
+	// DetachWorkflowWithResponse Detach a workflow from Git
+	//
+	// Has a workflow follow its repository no more: its definition stays as it is and is edited here from now on. Nothing brings it back but a new workflow.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/workflows/{id}/detach (the `DetachWorkflow` operationId).
+	DetachWorkflowWithResponse(ctx context.Context, id WorkflowID, params *DetachWorkflowParams, reqEditors ...RequestEditorFn) (*DetachWorkflowResponse, error)
+
+	// RefreshWorkflowWithResponse Refresh a workflow from Git
+	//
+	// Makes the definition what it is in the repository now, as a revision that the caller stands behind. Where nothing has changed there is no revision. What cannot be had or is no workflow is refused with its problems, and noted in `git.problem`; the definition stays as it is. A team reads from Git at most 30 times a minute.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/workflows/{id}/refresh (the `RefreshWorkflow` operationId).
+	RefreshWorkflowWithResponse(ctx context.Context, id WorkflowID, params *RefreshWorkflowParams, reqEditors ...RequestEditorFn) (*RefreshWorkflowResponse, error)
 
 	// ListRevisionsWithResponse List revisions
 	//
@@ -17878,7 +18042,7 @@ type ClientWithResponsesInterface interface {
 
 	// CallTriggerWithBodyWithResponse Call a trigger
 	//
-	// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+	// Starts a run, or has the workflow refreshed from Git: soon, and once a minute at most. The members of the JSON body are the run's parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17887,7 +18051,7 @@ type ClientWithResponsesInterface interface {
 
 	// CallTriggerWithResponse Call a trigger
 	//
-	// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+	// Starts a run, or has the workflow refreshed from Git: soon, and once a minute at most. The members of the JSON body are the run's parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -21247,6 +21411,62 @@ func (r UpdateWorkflowResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r UpdateWorkflowResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DetachWorkflowResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Workflow `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r DetachWorkflowResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DetachWorkflowResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RefreshWorkflowResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Workflow `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r RefreshWorkflowResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RefreshWorkflowResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -24933,7 +25153,7 @@ func (c *ClientWithResponses) ListWorkflowsWithResponse(ctx context.Context, par
 
 // CreateWorkflowWithBodyWithResponse Create a workflow
 //
-// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB.
+// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB. With `git` the definition is `millrace.yaml` or `millrace.json` of a repository, which the workflow follows from then on: it is changed there, and brought here by *refresh*. A team reads from Git at most 30 times a minute.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24948,7 +25168,7 @@ func (c *ClientWithResponses) CreateWorkflowWithBodyWithResponse(ctx context.Con
 
 // CreateWorkflowWithResponse Create a workflow
 //
-// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB.
+// Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB. With `git` the definition is `millrace.yaml` or `millrace.json` of a repository, which the workflow follows from then on: it is changed there, and brought here by *refresh*. A team reads from Git at most 30 times a minute.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -25023,7 +25243,7 @@ func (c *ClientWithResponses) GetWorkflowWithResponse(ctx context.Context, id Wo
 
 // UpdateWorkflowWithBodyWithResponse Change a workflow
 //
-// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
+// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The definition of a workflow that follows Git is changed there: 409 `follows_git`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -25038,7 +25258,7 @@ func (c *ClientWithResponses) UpdateWorkflowWithBodyWithResponse(ctx context.Con
 
 // UpdateWorkflowWithResponse Change a workflow
 //
-// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
+// Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The definition of a workflow that follows Git is changed there: 409 `follows_git`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -25049,6 +25269,36 @@ func (c *ClientWithResponses) UpdateWorkflowWithResponse(ctx context.Context, id
 		return nil, err
 	}
 	return ParseUpdateWorkflowResponse(rsp)
+}
+
+// DetachWorkflowWithResponse Detach a workflow from Git
+//
+// Has a workflow follow its repository no more: its definition stays as it is and is edited here from now on. Nothing brings it back but a new workflow.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/workflows/{id}/detach (the `DetachWorkflow` operationId).
+func (c *ClientWithResponses) DetachWorkflowWithResponse(ctx context.Context, id WorkflowID, params *DetachWorkflowParams, reqEditors ...RequestEditorFn) (*DetachWorkflowResponse, error) {
+	rsp, err := c.DetachWorkflow(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDetachWorkflowResponse(rsp)
+}
+
+// RefreshWorkflowWithResponse Refresh a workflow from Git
+//
+// Makes the definition what it is in the repository now, as a revision that the caller stands behind. Where nothing has changed there is no revision. What cannot be had or is no workflow is refused with its problems, and noted in `git.problem`; the definition stays as it is. A team reads from Git at most 30 times a minute.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/workflows/{id}/refresh (the `RefreshWorkflow` operationId).
+func (c *ClientWithResponses) RefreshWorkflowWithResponse(ctx context.Context, id WorkflowID, params *RefreshWorkflowParams, reqEditors ...RequestEditorFn) (*RefreshWorkflowResponse, error) {
+	rsp, err := c.RefreshWorkflow(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRefreshWorkflowResponse(rsp)
 }
 
 // ListRevisionsWithResponse List revisions
@@ -25938,7 +26188,7 @@ func (c *ClientWithResponses) VerifyEmailWithResponse(ctx context.Context, body 
 
 // CallTriggerWithBodyWithResponse Call a trigger
 //
-// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+// Starts a run, or has the workflow refreshed from Git: soon, and once a minute at most. The members of the JSON body are the run's parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -25953,7 +26203,7 @@ func (c *ClientWithResponses) CallTriggerWithBodyWithResponse(ctx context.Contex
 
 // CallTriggerWithResponse Call a trigger
 //
-// Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+// Starts a run, or has the workflow refreshed from Git: soon, and once a minute at most. The members of the JSON body are the run's parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -29694,6 +29944,68 @@ func ParseUpdateWorkflowResponse(rsp *http.Response) (*UpdateWorkflowResponse, e
 	}
 
 	response := &UpdateWorkflowResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Workflow `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDetachWorkflowResponse parses an HTTP response from a DetachWorkflowWithResponse call
+func ParseDetachWorkflowResponse(rsp *http.Response) (*DetachWorkflowResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DetachWorkflowResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Workflow `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRefreshWorkflowResponse parses an HTTP response from a RefreshWorkflowWithResponse call
+func ParseRefreshWorkflowResponse(rsp *http.Response) (*RefreshWorkflowResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RefreshWorkflowResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

@@ -71,28 +71,29 @@ import (
 
 // application is the parts of a server.
 type application struct {
-	log      *slog.Logger
-	db       *store.DB
-	sender   *mail.Sender
-	accounts *builtin.System
-	files    *files.Service
-	uploads  *files.Uploads
-	disk     *freedisk.Watch
-	workers  *executors.Workers
-	places   []workplace // of the executors of this process
-	software executors.SoftwareOfAll
-	ai       *ai.Service
-	tools    *tool.Runner
-	checks   *sourcecheck.Service
-	scratch  string // the folder of PDFs on their way
-	account  *account.Service
-	hub      live.Hub
-	feed     *live.Feed
-	editor   *collab.Server
-	upkeep   *upkeep.Keeper
-	schedule *schedules.Runner
-	mailer   notifications.Mailer
-	hooks    *webhooks.Sender
+	log       *slog.Logger
+	db        *store.DB
+	sender    *mail.Sender
+	accounts  *builtin.System
+	files     *files.Service
+	uploads   *files.Uploads
+	disk      *freedisk.Watch
+	workers   *executors.Workers
+	places    []workplace // of the executors of this process
+	software  executors.SoftwareOfAll
+	ai        *ai.Service
+	tools     *tool.Runner
+	checks    *sourcecheck.Service
+	refresher *workflows.Refresher
+	scratch   string // the folder of PDFs on their way
+	account   *account.Service
+	hub       live.Hub
+	feed      *live.Feed
+	editor    *collab.Server
+	upkeep    *upkeep.Keeper
+	schedule  *schedules.Runner
+	mailer    notifications.Mailer
+	hooks     *webhooks.Sender
 
 	retention *upkeep.Retention
 	traces    *tracing.Tracer // nil: nobody traces
@@ -166,11 +167,14 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	})
 	drawings.GoLive(h.editor)
 	drawings.SayNoEnvironments(h.software.NoEnvironments)
+	hosts := &git.Hosts{Trees: h.software.Sources.Trees, Open: db.OpenConnection}
+	drawings.FollowGit(hosts)
+	h.refresher = &workflows.Refresher{Workflows: drawings, Log: log}
 	observe.CountRooms(h.metrics, h.editor)
 	asked := runs.NewService(runs.Options{
 		Store: syncedStore{db, h.editor}, Details: db, Shards: db, Reported: reported.Tasks{Store: db}, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor}, Sweeps: syncedStore{db, h.editor}, Kept: db, Known: db, Remote: s.elsewhere(db), Recipes: recipe.Of, Objects: keep, Engine: h.workers, Catalog: catalog, Memory: h.memory, Now: time.Now,
 	})
-	h.checks = &sourcecheck.Service{Store: db, Repositories: &git.Hosts{Trees: h.software.Sources.Trees, Open: db.OpenConnection}, Log: log, Now: time.Now}
+	h.checks = &sourcecheck.Service{Store: db, Repositories: hosts, Log: log, Now: time.Now}
 	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), log, time.Now)
 	h.mailer = notifications.Mailer{Base: origins[0], Sent: h.sender.SendSoon, Now: time.Now}
 	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: time.Now}
@@ -337,6 +341,7 @@ func (h *application) background(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return h.schedule.Run(ctx) })
 	g.Go(func() error { return h.hooks.Run(ctx) })
 	g.Go(func() error { return h.checks.Run(ctx) })
+	g.Go(func() error { return h.refresher.Run(ctx) })
 	g.Go(h.shed)
 }
 

@@ -3,6 +3,9 @@ package git
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/connections"
@@ -10,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/source"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/workflows"
 )
 
 // Connections knows those of teams.
@@ -117,6 +121,41 @@ func (h *Hosts) Latest(ctx context.Context, team ids.Team, from source.Source) (
 		return "", err
 	}
 	return h.Trees.Resolve(ctx, w, from.Ref)
+}
+
+// File reads the first of several files that is in the folder of a source at a
+// commit. That there is none, or that it is too large, is fault.KindInvalid.
+func (h *Hosts) File(ctx context.Context, team ids.Team, from source.Source, commit string, f workflows.FileWanted) (name string, text []byte, err error) {
+	w, err := h.wanted(ctx, team, from)
+	if err != nil {
+		return "", nil, err
+	}
+	tree, err := h.Trees.Tree(ctx, w, commit)
+	if err != nil {
+		return "", nil, err
+	}
+	defer tree.Release()
+	root, err := os.OpenRoot(tree.Folder)
+	if err != nil {
+		return "", nil, err
+	}
+	defer root.Close()
+	for _, name := range f.Names {
+		info, err := root.Lstat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return "", nil, err
+		case !info.Mode().IsRegular():
+			return name, nil, fault.Invalid("%s is not a plain file", name)
+		case info.Size() > f.MaxBytes:
+			return name, nil, fault.Invalid("%s has more than %s", name, sizeText(f.MaxBytes))
+		}
+		text, err := root.ReadFile(name)
+		return name, text, err
+	}
+	return "", nil, fault.Invalid("there is no %s", strings.Join(f.Names, " or "))
 }
 
 // Behind counts the commits that one has and another has not; -1 where nobody

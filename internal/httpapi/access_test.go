@@ -81,6 +81,8 @@ var routeRows = map[string]rights{
 	"GET /api/workflows/{id}/revisions":                everybody(200).elsewhere(404),
 	"GET /api/workflows/{id}/revisions/{n}":            everybody(200).elsewhere(404),
 	"GET /api/workflows/{id}/source":                   everybody(404).elsewhere(404),
+	"POST /api/workflows/{id}/refresh":                 writers(200).elsewhere(404),
+	"POST /api/workflows/{id}/detach":                  writers(200).elsewhere(404),
 	"POST /api/workflows/{id}/revisions/{n}/restore":   writers(200).elsewhere(404),
 	"POST /api/workflows/{id}/revisions/{n}/confirm":   writers(200).elsewhere(404),
 	"GET /api/runs":                                    everybody(200),
@@ -290,6 +292,9 @@ func (w *fixtures) fill(text string, host someone) string {
 		"{wf}": func() string {
 			return w.call("POST", "/api/workflows", `{"name":"theirs"}`, bearer(host.token)).want(201).text("data", "id")
 		},
+		"{followed}": func() string {
+			return w.call("POST", "/api/workflows", `{"git":{"git":"https://example.org/theirs"}}`, bearer(host.token)).want(201).text("data", "id")
+		},
 		"{session}": func() string {
 			return w.call("GET", "/auth/sessions", "", bearer(host.token)).want(200).at("data").([]any)[0].(map[string]any)["id"].(string)
 		},
@@ -352,6 +357,8 @@ func (w *fixtures) request(pattern, body string, host someone) (method, path, fi
 		schedule := w.call("POST", under+"/schedules", `{"cron":"0 6 * * *"}`, bearer(host.token)).want(201).text("data", "id")
 		trigger := w.call("POST", under+"/triggers", `{}`, bearer(host.token)).want(201).text("data", "id")
 		path = strings.NewReplacer("/api/workflows/{id}", under, "{scheduleId}", schedule, "{triggerId}", trigger).Replace(path)
+	case path == "/api/workflows/{id}/refresh", path == "/api/workflows/{id}/detach":
+		path = strings.Replace(path, "{id}", "{followed}", 1)
 	case strings.HasPrefix(path, "/api/workflows/{id}"):
 		path = strings.Replace(path, "{id}", "{wf}", 1)
 	case strings.HasPrefix(path, "/api/runs/{id}"):

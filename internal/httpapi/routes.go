@@ -49,6 +49,8 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/workflows/{id}/revisions", Who: kernel.Member, May: access.Read, Handle: a.workflows.ListRevisions},
 		{Pattern: "GET /api/workflows/{id}/revisions/{n}", Who: kernel.Member, May: access.Read, Handle: a.workflows.GetRevision},
 		{Pattern: "GET /api/workflows/{id}/source", Who: kernel.Member, May: access.Read, Handle: a.workflows.GetSource},
+		{Pattern: "POST /api/workflows/{id}/refresh", Who: kernel.Member, May: access.EditWorkflows, Slow: true, Handle: a.workflows.RefreshWorkflow},
+		{Pattern: "POST /api/workflows/{id}/detach", Who: kernel.Member, May: access.EditWorkflows, Handle: a.workflows.DetachWorkflow},
 		{Pattern: "POST /api/workflows/{id}/revisions/{n}/restore", Who: kernel.Member, May: access.EditWorkflows, Handle: a.workflows.RestoreRevision},
 
 		{Pattern: "POST /api/workflows/{id}/revisions/{n}/confirm", Who: kernel.Member, May: access.EditWorkflows, Handle: a.workflows.ConfirmRevision},

@@ -87,8 +87,10 @@ func (s *Service) GuestPass(ctx context.Context, j Joined) (Pass, error) {
 }
 
 func (s *Service) dated(ctx context.Context, p Pass) (Pass, error) {
-	var err error
-	p.Epoch, err = s.Rooms.Epoch(ctx, p.Team, p.Workflow)
+	epoch, readOnly, err := s.Rooms.Epoch(ctx, p.Team, p.Workflow)
+	if p.Epoch = epoch; readOnly {
+		p.Role = Viewer
+	}
 	p.Expires = s.Now().Add(passLife).Unix()
 	return p, err
 }

@@ -97,9 +97,9 @@ type Store interface {
 
 // RoomStore is what passes ask of the database.
 type RoomStore interface {
-	// Epoch is the document's; a workflow that is not the team's is
-	// fault.KindNotFound.
-	Epoch(ctx context.Context, team ids.Team, id ids.Workflow) (int64, error)
+	// Epoch is the document's. Where the definition comes from Git, nobody may
+	// write in it. A workflow that is not the team's is fault.KindNotFound.
+	Epoch(ctx context.Context, team ids.Team, id ids.Workflow) (epoch int64, readOnly bool, err error)
 	// OpenInvites are those of the links that are neither revoked nor expired.
 	OpenInvites(ctx context.Context, list []ids.Invite, now time.Time) (map[ids.Invite]bool, error)
 }

@@ -79,6 +79,7 @@ var everything = []belongings{
 	{"schedules", "id", ofTeam, "schedules"},
 	{"triggers", "id", ofTeam, "triggers"},
 	{"workflow_sources", "workflow_id", ofWorkflow, ""},
+	{"followed_repositories", "workflow_id", ofWorkflow, ""},
 	{"workflow_revisions", "workflow_id, revision", ofWorkflow, "revisions"},
 	{"workflows", "id", ofTeam, "workflows"},
 	{"analyses", "id", ofTeam, "analyses"},

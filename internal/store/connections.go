@@ -111,12 +111,13 @@ func (db *DB) SetTested(ctx context.Context, c connections.Connection) error {
 	return err
 }
 
-// namesConnection finds the workflows of a team whose definition, schedules or
-// triggers name a connection. An id is one word between quotes, and no other text is
+// namesConnection finds the workflows of a team whose definition, repository,
+// schedules or triggers name a connection. An id is one word between quotes, and no other text is
 // like it.
 const namesConnection = `
 	SELECT w.name FROM workflows w JOIN workflow_revisions r ON r.workflow_id = w.id AND r.revision = w.revision
 	WHERE w.team_id = $1 AND (r.definition LIKE $2
+		OR EXISTS (SELECT 1 FROM followed_repositories f WHERE f.workflow_id = w.id AND f.source LIKE $2)
 		OR EXISTS (SELECT 1 FROM schedules s WHERE s.workflow_id = w.id AND s.given LIKE $2)
 		OR EXISTS (SELECT 1 FROM triggers t WHERE t.workflow_id = w.id AND t.given LIKE $2)) LIMIT 1`
 

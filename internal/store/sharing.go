@@ -208,12 +208,14 @@ func anys[T any](list []T) []any {
 	return out
 }
 
-// Epoch is that of a workflow's live document, or the one it would begin with.
-func (db *DB) Epoch(ctx context.Context, team ids.Team, id ids.Workflow) (epoch int64, err error) {
+// Epoch is that of a workflow's live document, or the one it would begin with,
+// and whether the workflow is edited elsewhere.
+func (db *DB) Epoch(ctx context.Context, team ids.Team, id ids.Workflow) (epoch int64, readOnly bool, err error) {
 	err = db.q.QueryRowContext(ctx, `
-		SELECT COALESCE(d.epoch, 1) FROM workflows w LEFT JOIN documents d ON d.workflow_id = w.id
-		WHERE w.team_id = $1 AND w.id = $2`, team, id).Scan(&epoch)
-	return epoch, db.asFault(err, "workflow")
+		SELECT COALESCE(d.epoch, 1), EXISTS (SELECT 1 FROM followed_repositories f WHERE f.workflow_id = w.id)
+		FROM workflows w LEFT JOIN documents d ON d.workflow_id = w.id
+		WHERE w.team_id = $1 AND w.id = $2`, team, id).Scan(&epoch, &readOnly)
+	return epoch, readOnly, db.asFault(err, "workflow")
 }
 
 // withinInvite refuses what would go beyond what a link's guests may spend, or

@@ -17,7 +17,7 @@ import (
 
 // WorkflowStores is the database as the workflows see it.
 func (db *DB) WorkflowStores() workflows.Stores {
-	return workflows.Stores{Workflows: db, Revisions: db, Secrets: db}
+	return workflows.Stores{Workflows: db, Revisions: db, Secrets: db, Follow: db}
 }
 
 // InsertWorkflow adds a workflow with its first revision.
@@ -34,7 +34,10 @@ func (db *DB) InsertWorkflow(ctx context.Context, w workflows.Workflow, rev work
 		if err != nil {
 			return tx.asFault(err, "workflow")
 		}
-		return tx.saveRevision(ctx, w, rev, true)
+		if err := tx.saveRevision(ctx, w, rev, true); err != nil {
+			return err
+		}
+		return tx.saveFollowed(ctx, w)
 	})
 }
 
@@ -43,19 +46,26 @@ func (db *DB) Workflow(ctx context.Context, team ids.Team, id ids.Workflow) (wor
 	w := workflows.Workflow{Row: workflows.Row{ID: id, Team: team}}
 	var created, updated int64
 	var problems []byte
+	var git followed
 	err := db.q.QueryRowContext(ctx, `
 		SELECT w.name, w.description, w.revision, w.node_count, w.created_by, u.name, w.created_at, w.updated_at, w.version, w.tags,
-		       r.definition, r.fingerprint, r.problems, r.confirmed, COALESCE(d.seq, 0), COALESCE(d.settled_seq, 0), COALESCE(s.problem, '')
+		       r.definition, r.fingerprint, r.problems, r.confirmed, COALESCE(d.seq, 0), COALESCE(d.settled_seq, 0), COALESCE(s.problem, ''), `+followedColumns+`
 		FROM workflows w
 		JOIN users u ON u.id = w.created_by
 		JOIN workflow_revisions r ON r.workflow_id = w.id AND r.revision = w.revision
 		LEFT JOIN documents d ON d.workflow_id = w.id
 		LEFT JOIN workflow_sources s ON s.workflow_id = w.id
+		LEFT JOIN followed_repositories f ON f.workflow_id = w.id
 		WHERE w.team_id = $1 AND w.id = $2`, team, id).
-		Scan(&w.Name, &w.Description, &w.Revision, &w.NodeCount, &w.CreatedBy, &w.CreatedByName, &created, &updated, &w.Version, (*tagList)(&w.Tags),
-			&w.Definition, &w.Fingerprint, &problems, &w.Confirmed, &w.DocumentSeq, &w.SyncedSeq, &w.SourceProblem)
+		Scan(append([]any{
+			&w.Name, &w.Description, &w.Revision, &w.NodeCount, &w.CreatedBy, &w.CreatedByName, &created, &updated, &w.Version, (*tagList)(&w.Tags),
+			&w.Definition, &w.Fingerprint, &problems, &w.Confirmed, &w.DocumentSeq, &w.SyncedSeq, &w.SourceProblem,
+		}, git.into()...)...)
 	if err != nil {
 		return w, db.asFault(err, "workflow")
+	}
+	if w.Git, err = git.read(); err != nil {
+		return w, err
 	}
 	w.CreatedAt, w.UpdatedAt = fromMicros(created), fromMicros(updated)
 	if err := json.Unmarshal(problems, &w.Problems); err != nil {
@@ -96,7 +106,7 @@ func (db *DB) Workflows(ctx context.Context, team ids.Team, before ids.Workflow,
 
 // SaveWorkflow writes what was changed, unless somebody saved in between.
 func (db *DB) SaveWorkflow(ctx context.Context, w workflows.Workflow, rev *workflows.Revision) (saved bool, err error) {
-	return db.saveWorkflow(ctx, w, rev, true)
+	return db.saveWorkflow(ctx, w, rev, rev == nil || rev.Guest == "")
 }
 
 func (db *DB) saveWorkflow(ctx context.Context, w workflows.Workflow, rev *workflows.Revision, confirmed bool) (saved bool, err error) {
@@ -105,11 +115,16 @@ func (db *DB) saveWorkflow(ctx context.Context, w workflows.Workflow, rev *workf
 			UPDATE workflows SET name = $1, description = $2, revision = $3, node_count = $4, updated_at = $5, tags = $6, version = version + 1
 			WHERE team_id = $7 AND id = $8 AND version = $9`,
 			w.Name, w.Description, w.Revision, w.NodeCount, micros(w.UpdatedAt), tagsText(w.Tags), w.Team, w.ID, w.Version)
-		saved = n == 1
-		if err != nil || !saved || rev == nil {
+		if saved = n == 1; err != nil || !saved {
 			return err
 		}
-		return tx.saveRevision(ctx, w, *rev, confirmed)
+		if rev != nil {
+			err = tx.saveRevision(ctx, w, *rev, confirmed)
+		}
+		if err == nil {
+			err = tx.saveFollowed(ctx, w)
+		}
+		return err
 	})
 	return saved, err
 }

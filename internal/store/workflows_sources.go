@@ -15,11 +15,15 @@ var _ sourcecheck.Store = (*DB)(nil)
 // saveSource has the host of new code asked, but not more often than once in a
 // while.
 func (db *DB) saveSource(ctx context.Context, w workflows.Workflow, now time.Time) error {
-	if w.Source == nil {
+	from := w.Source
+	if w.Git != nil {
+		from = &w.Git.Source // whose commits its own code has
+	}
+	if from == nil {
 		_, err := db.changed(ctx, `DELETE FROM workflow_sources WHERE workflow_id = $1`, w.ID)
 		return err
 	}
-	text, err := json.Marshal(w.Source)
+	text, err := json.Marshal(from)
 	if err != nil {
 		return err
 	}
@@ -31,7 +35,9 @@ func (db *DB) saveSource(ctx context.Context, w workflows.Workflow, now time.Tim
 	return err
 }
 
-const newestCommit = `COALESCE((SELECT r.source_commit FROM runs r WHERE r.workflow_id = s.workflow_id AND r.source_commit <> '' ORDER BY r.id DESC LIMIT 1), '')`
+// newestCommit is that of the definition where it comes from Git, else that of
+// the newest run.
+const newestCommit = `COALESCE((SELECT f.commit_id FROM followed_repositories f WHERE f.workflow_id = s.workflow_id), (SELECT r.source_commit FROM runs r WHERE r.workflow_id = s.workflow_id AND r.source_commit <> '' ORDER BY r.id DESC LIMIT 1), '')`
 
 // SourceStatus is what is known of a workflow's code.
 func (db *DB) SourceStatus(ctx context.Context, team ids.Team, id ids.Workflow) (st sourcecheck.Status, err error) {

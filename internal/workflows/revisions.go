@@ -64,7 +64,7 @@ func (s *Service) Update(ctx context.Context, caller access.Caller, id ids.Workf
 	if err != nil {
 		return Workflow{}, err
 	}
-	w, err := s.save(ctx, caller, id, e.IfMatch != nil, func(w *Workflow) (*graph.Graph, string, error) {
+	w, err := s.save(ctx, saving{team: caller.Team, id: id, by: access.Author{User: caller.User}, exactly: e.IfMatch != nil}, func(w *Workflow) (*graph.Graph, string, error) {
 		if e.IfMatch != nil && !matches(e.IfMatch, w.ETag()) {
 			return nil, "", fault.Stale("the workflow has changed since you read it: read it again, then repeat your change").WithCode("stale")
 		}
@@ -105,20 +105,28 @@ func (s *Service) Restore(ctx context.Context, caller access.Caller, id ids.Work
 	if len(malformed) > 0 {
 		return Workflow{}, fault.Problems(malformed, "revision %d cannot be restored: %s", number, first(malformed))
 	}
-	w, err := s.save(ctx, caller, id, false, func(*Workflow) (*graph.Graph, string, error) {
+	w, err := s.save(ctx, saving{team: caller.Team, id: id, by: access.Author{User: caller.User}}, func(*Workflow) (*graph.Graph, string, error) {
 		return g, fmt.Sprintf("restored revision %d", number), nil
 	})
 	return s.looked(ctx, w, err)
 }
 
+// saving is who saves which workflow.
+type saving struct {
+	team    ids.Team
+	id      ids.Workflow
+	by      access.Author
+	exactly bool // the definition must be made of what is there
+	fromGit bool // it comes from where the workflow follows
+}
+
 // save reads, changes and writes, again whenever somebody was faster. change
 // returns the definition (nil: the same) and a summary that makes it a
 // revision of its own. Where people edit together, a definition becomes an
-// edit of theirs; exactly says that it must be one of what change saw.
-func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflow, exactly bool, change func(*Workflow) (*graph.Graph, string, error)) (Workflow, error) {
-	by := access.Author{User: caller.User}
+// edit of theirs.
+func (s *Service) save(ctx context.Context, by saving, change func(*Workflow) (*graph.Graph, string, error)) (Workflow, error) {
 	for {
-		before, err := s.synced(ctx, caller.Team, id)
+		before, err := s.synced(ctx, by.team, by.id)
 		if err != nil {
 			return Workflow{}, err
 		}
@@ -127,9 +135,12 @@ func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflo
 		if err != nil {
 			return Workflow{}, err
 		}
+		if g != nil && before.Git != nil && !by.fromGit {
+			return Workflow{}, errFollowsGit(by.id)
+		}
 		if g != nil && before.DocumentSeq > 0 && s.live != nil {
-			d := LiveDefinition{Team: caller.Team, Workflow: id, Definition: g.JSON(), Author: by, Summary: summary}
-			if exactly {
+			d := LiveDefinition{Team: by.team, Workflow: by.id, Definition: g.JSON(), Author: by.by, Summary: summary}
+			if by.exactly {
 				d.Seq = before.DocumentSeq
 			}
 			if done, err := s.live.ApplyDefinition(ctx, d); err != nil {
@@ -137,13 +148,13 @@ func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflo
 			} else if !done {
 				continue
 			}
-			if err := s.standBehind(ctx, caller.Team, id, g); err != nil {
+			if err := s.standBehind(ctx, by, g); err != nil {
 				return Workflow{}, err
 			}
 			if calledAlike(before, after) {
-				return s.stores.Workflows.Workflow(ctx, caller.Team, id)
+				return s.stores.Workflows.Workflow(ctx, by.team, by.id)
 			}
-			exactly = false // what it was to match is what it was made of
+			by.exactly = false // what it was to match is what it was made of
 			change = named(after)
 			continue
 		}
@@ -153,7 +164,7 @@ func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflo
 		var rev *Revision
 		switch {
 		case !bytes.Equal(before.Definition, after.Definition):
-			if rev, err = s.revision(ctx, by, before, g, summary); err != nil {
+			if rev, err = s.revision(ctx, by.by, before, g, summary); err != nil {
 				return Workflow{}, err
 			}
 			after.Revision = rev.Number
@@ -170,12 +181,12 @@ func (s *Service) save(ctx context.Context, caller access.Caller, id ids.Workflo
 
 // standBehind confirms a definition that a member has just sent as a whole,
 // whoever drew parts of it before.
-func (s *Service) standBehind(ctx context.Context, team ids.Team, id ids.Workflow, g *graph.Graph) error {
-	w, err := s.stores.Workflows.Workflow(ctx, team, id)
-	if err != nil || w.Confirmed || w.Fingerprint != g.Fingerprint() {
+func (s *Service) standBehind(ctx context.Context, by saving, g *graph.Graph) error {
+	w, err := s.stores.Workflows.Workflow(ctx, by.team, by.id)
+	if err != nil || w.Confirmed || by.by.Guest != "" || w.Fingerprint != g.Fingerprint() {
 		return err
 	}
-	_, err = s.stores.Revisions.ConfirmRevision(ctx, team, id, w.Revision, w.Fingerprint, false)
+	_, err = s.stores.Revisions.ConfirmRevision(ctx, by.team, by.id, w.Revision, w.Fingerprint, false)
 	return err
 }
 
@@ -204,16 +215,17 @@ func (s *Service) Confirm(ctx context.Context, caller access.Caller, id ids.Work
 	return s.stores.Revisions.Revision(ctx, caller.Team, id, number)
 }
 
-// named changes how a workflow is called, and nothing else.
+// named changes what a workflow is besides its definition.
 func named(like Workflow) func(*Workflow) (*graph.Graph, string, error) {
 	return func(w *Workflow) (*graph.Graph, string, error) {
-		w.Name, w.Description, w.Tags = like.Name, like.Description, like.Tags
+		w.Name, w.Description, w.Tags, w.Git = like.Name, like.Description, like.Tags, like.Git
 		return nil, "", nil
 	}
 }
 
+// calledAlike reports whether two are the same but for their definitions.
 func calledAlike(a, b Workflow) bool {
-	return a.Name == b.Name && a.Description == b.Description && slices.Equal(a.Tags, b.Tags)
+	return a.Name == b.Name && a.Description == b.Description && slices.Equal(a.Tags, b.Tags) && a.Git == b.Git
 }
 
 // revision is the one that a new definition belongs to: the current one while

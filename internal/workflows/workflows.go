@@ -55,6 +55,8 @@ type Workflow struct {
 	Version     int  // counts saves
 	Confirmed   bool // a member stands behind the definition: schedules and triggers may run it
 
+	Git *Followed // where its definition comes from; nil: it is edited here
+
 	Source        *source.Source // of a definition that is to be saved
 	SourceProblem string         // what its host said when it was last asked
 
@@ -105,6 +107,7 @@ type Stores struct {
 	Workflows Store
 	Revisions RevisionStore
 	Secrets   SecretStore
+	Follow    FollowStore
 }
 
 // Service answers the questions a team asks about its workflows.
@@ -114,6 +117,7 @@ type Service struct {
 	now    func() time.Time
 
 	noEnvironments func() string
+	repositories   Repositories // nil: nothing comes from Git
 }
 
 // NewService makes the room.
@@ -127,6 +131,7 @@ type New struct {
 	Description string
 	Definition  []byte // nil: an empty one
 	Tags        []string
+	Git         *source.Source // to follow; it has the definition then
 
 	// Once records the answer with the effect; nil without an idempotency key.
 	Once func(Workflow) (*access.IdempotencyRecord, error)
@@ -142,6 +147,10 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 	if err := caller.Must(access.EditWorkflows); err != nil {
 		return Workflow{}, err
 	}
+	followed, err := s.fill(ctx, caller.Team, &in)
+	if err != nil {
+		return Workflow{}, err
+	}
 	g, err := checked(Edit{Name: &in.Name, Description: &in.Description, Definition: in.Definition, Tags: in.Tags})
 	if err != nil {
 		return Workflow{}, err
@@ -154,6 +163,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 	w.ID, w.Team, w.Name, w.Description = ids.NewWorkflow(), caller.Team, strings.TrimSpace(in.Name), in.Description
 	w.Tags, _ = tags.Checked(in.Tags)
 	w.CreatedBy, w.CreatedByName, w.CreatedAt, w.UpdatedAt = caller.User, caller.Name, now, now
+	w.Git, w.Confirmed = followed, true
 	unknown, err := s.looseProblems(ctx, w.Team, w.Definition)
 	if err != nil {
 		return Workflow{}, err
@@ -167,6 +177,9 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 		}
 	}
 	rev := Revision{Number: 1, CreatedBy: caller.User, CreatedAt: now, UpdatedAt: now, Summary: "created"}
+	if followed != nil {
+		rev.Summary = "created from commit " + short(followed.Commit)
+	}
 	return shown, s.stores.Workflows.InsertWorkflow(ctx, w, rev, record)
 }
 

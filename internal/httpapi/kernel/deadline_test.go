@@ -17,18 +17,22 @@ import (
 // are a failure of ours, and a slow route has no deadline.
 func TestWhatWaitedTooLongIsAnsweredWith503(t *testing.T) {
 	for name, c := range map[string]struct {
-		slow  bool
-		after time.Duration
-		want  int
+		slow, longer bool
+		after        time.Duration
+		want         int
 	}{
-		"in time":      {false, time.Second, http.StatusInternalServerError},
-		"too late":     {false, time.Minute, http.StatusServiceUnavailable},
-		"a slow route": {true, time.Minute, http.StatusInternalServerError},
+		"in time":            {false, false, time.Second, http.StatusInternalServerError},
+		"too late":           {false, false, time.Minute, http.StatusServiceUnavailable},
+		"a slow route":       {true, false, time.Minute, http.StatusInternalServerError},
+		"a request that may": {false, true, time.Minute, http.StatusInternalServerError},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := New(Options{Log: slog.New(slog.DiscardHandler), Metrics: NewMetrics(prometheus.NewRegistry()), Now: time.Now, PublicURLs: []string{"http://localhost"}})
 			w := httptest.NewRecorder()
 			s.serve(Route{Pattern: "GET /x", Who: Anybody, Slow: c.slow, Handle: func(x *Exchange) (Answer, error) {
+				if c.longer {
+					x.TakeLonger()
+				}
 				select {
 				case <-x.Context().Done():
 				case <-time.After(c.after):

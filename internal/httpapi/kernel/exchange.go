@@ -31,6 +31,7 @@ type Exchange struct {
 	server  *Server
 	Route   Route
 	Request *http.Request
+	whole   *http.Request // as it came, bounded by its client alone
 	Writer  *Writer
 	ID      string
 	started time.Time

@@ -101,23 +101,38 @@ const answerTime = 9 * time.Second
 // nature are bounded only as long as they are admitted.
 func (x *Exchange) answer() (Answer, error) {
 	whole := x.Request
+	x.whole = whole
 	ctx, cancel := context.WithTimeout(whole.Context(), answerTime)
 	defer cancel()
 	defer func() { x.Request = whole }()
 	x.Request = whole.WithContext(ctx)
-	ans, err := x.admitted(whole)
+	ans, err := x.admitted()
 	if _, foreseen := errors.AsType[*fault.Error](err); err != nil && !foreseen && errors.Is(x.Context().Err(), context.DeadlineExceeded) {
 		return ans, busy().WithCause(err) // whatever was waited for, it is not the request's fault
 	}
 	return ans, err
 }
 
-func (x *Exchange) admitted(whole *http.Request) (Answer, error) {
+// TakeLonger lifts the bound of an ordinary answer, for a request that asks
+// others.
+func (x *Exchange) TakeLonger() {
+	x.Request = x.Request.WithContext(unbounded{x.whole.Context(), x.Context()})
+}
+
+// unbounded is a context with the values of another.
+type unbounded struct {
+	context.Context
+	values context.Context
+}
+
+func (c unbounded) Value(key any) any { return c.values.Value(key) }
+
+func (x *Exchange) admitted() (Answer, error) {
 	if err := x.admit(); err != nil {
 		return Answer{}, err
 	}
 	if x.Route.Slow {
-		x.Request = whole
+		x.TakeLonger()
 	}
 	x.putOnRecord()
 	return x.onlyOnce(x.Route.Handle)

@@ -169,7 +169,8 @@ func (a *API) ListTriggers(x *kernel.Exchange) (kernel.Answer, error) {
 
 // CreateTrigger answers POST /api/workflows/{id}/triggers.
 func (a *API) CreateTrigger(x *kernel.Exchange) (kernel.Answer, error) {
-	if _, err := a.Workflows.Workflow(x.Context(), x.Caller, workflow(x)); err != nil {
+	w, err := a.Workflows.Workflow(x.Context(), x.Caller, workflow(x))
+	if err != nil {
 		return kernel.Answer{}, err
 	}
 	in, err := kernel.Decode[api.NewTrigger](x)
@@ -181,7 +182,7 @@ func (a *API) CreateTrigger(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	t, token, err := a.Schedules.CreateTrigger(x.Context(), x.Caller, workflow(x), schedules.NewTrigger{
-		Action: kernel.OrEmpty(in.Action), Given: given, Map: in.Map, Secret: kernel.OrEmpty(in.Secret),
+		Action: kernel.OrEmpty(in.Action), Given: given, Map: in.Map, Secret: kernel.OrEmpty(in.Secret), Git: w.Git != nil,
 		Once: func(t schedules.Trigger, token string) (*access.IdempotencyRecord, error) {
 			return x.Record(createdTrigger(x, t, token))
 		},
@@ -201,8 +202,8 @@ func workflow(x *kernel.Exchange) ids.Workflow { return ids.Workflow(x.Request.P
 // triggerWindow is how often one trigger may be called.
 var triggerWindow = limits.Window{Most: 30, Per: time.Minute}
 
-// CallTrigger answers POST /hooks/{token}: it starts a run for whoever has the
-// address.
+// CallTrigger answers POST /hooks/{token}: it starts a run, or has the workflow
+// refreshed, for whoever has the address.
 func (a *API) CallTrigger(x *kernel.Exchange) (kernel.Answer, error) {
 	t, err := a.Schedules.Called(x.Context(), x.Request.PathValue("token"))
 	if err != nil {
@@ -220,9 +221,15 @@ func (a *API) CallTrigger(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	if d := audit.From(x.Context()); d != nil {
+		if t.Action == schedules.ActionRefresh {
+			d.Action = "workflow.refresh_requested"
+		}
 		d.Actor = audit.Actor{Type: "system", ID: string(t.ID), Name: "a trigger of " + t.CreatedByName}
 	}
 	call := func(x *kernel.Exchange) (kernel.Answer, error) {
+		if t.Action == schedules.ActionRefresh {
+			return a.refresh(x, t)
+		}
 		r, err := a.Schedules.Fire(x.Context(), t, x.Body, func(r runs.Run) (*access.IdempotencyRecord, error) { return x.Record(triggered(r)) })
 		return triggered(r), err
 	}
@@ -234,6 +241,16 @@ func (a *API) CallTrigger(x *kernel.Exchange) (kernel.Answer, error) {
 	return call(x)
 }
 
+func (a *API) refresh(x *kernel.Exchange, t schedules.Trigger) (kernel.Answer, error) {
+	asked := triggered(runs.Run{})
+	record, err := x.Record(asked)
+	if err == nil {
+		err = a.Schedules.Refresh(x.Context(), t, record)
+	}
+	return asked, err
+}
+
+// triggered is the answer to a call; what started no run has no id.
 func triggered(r runs.Run) kernel.Answer {
-	return kernel.Answer{Status: http.StatusAccepted, Data: api.TriggeredRun{RunID: string(r.ID)}}
+	return kernel.Answer{Status: http.StatusAccepted, Data: api.TriggeredRun{RunID: kernel.OrNull(string(r.ID))}}
 }

@@ -166,7 +166,7 @@ func (a *API) JoinWorkflow(x *kernel.Exchange) (kernel.Answer, error) {
 	}
 	ans := kernel.Answer{Data: api.Joined{
 		Workflow: api.SharedWorkflow{ID: string(w.ID), Name: w.Name, Description: w.Description, Definition: json.RawMessage(w.Definition), Revision: w.Revision},
-		Role:     api.InviteRole(j.Invite.Role), Guest: api.Guest{ID: j.Guest.ID, Name: j.Guest.Name, Color: pass.Color},
+		Role:     api.InviteRole(pass.Role), Guest: api.Guest{ID: j.Guest.ID, Name: j.Guest.Name, Color: pass.Color},
 		Room: pass.Room(), RoomToken: token, CollabURL: a.collabURL(x), ExpiresAt: api.At(pass.ExpiresAt()), RunToken: kernel.OrNull(j.RunToken),
 	}}
 	if isNew {

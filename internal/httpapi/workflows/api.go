@@ -2,6 +2,9 @@
 package workflows
 
 import (
+	"time"
+
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/workflows"
 	"github.com/millrace/millrace/internal/workflows/sourcecheck"
 )
@@ -10,4 +13,6 @@ import (
 type API struct {
 	Workflows *workflows.Service
 	Sources   *sourcecheck.Service
+	Limiter   kernel.Limiter
+	Now       func() time.Time
 }

@@ -46,7 +46,7 @@ func WorkflowOut(w workflows.Workflow) api.Workflow {
 	return api.Workflow{
 		ID: row.ID, Name: row.Name, Description: row.Description, Revision: row.Revision, NodeCount: row.NodeCount, Tags: row.Tags,
 		CreatedBy: row.CreatedBy, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, LastRuns: row.LastRuns,
-		Definition: json.RawMessage(w.Definition), Problems: problemsOut(w.Problems),
+		Definition: json.RawMessage(w.Definition), Problems: problemsOut(w.Problems), Git: gitOut(w.Git),
 	}
 }
 
@@ -96,8 +96,12 @@ func (a *API) CreateWorkflow(x *kernel.Exchange) (kernel.Answer, error) {
 		ans.Status = http.StatusCreated
 		return ans
 	}
+	git, err := a.gitIn(x, in.Git)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
 	n := workflows.New{
-		Name: in.Name, Definition: in.Definition, Tags: kernel.Listed(in.Tags),
+		Name: in.Name, Definition: in.Definition, Tags: kernel.Listed(in.Tags), Git: git,
 		Once: func(w workflows.Workflow) (*access.IdempotencyRecord, error) { return x.Record(made(w)) },
 	}
 	if in.Description != nil {

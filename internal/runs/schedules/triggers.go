@@ -26,7 +26,8 @@ import (
 // TriggerPrefix begins the token of every trigger.
 const TriggerPrefix = "mrh_"
 
-// Trigger is a secret address that starts runs of a workflow.
+// Trigger is a secret address that starts runs of a workflow, or has it
+// refreshed from Git.
 type Trigger struct {
 	ID            ids.Trigger
 	Team          ids.Team
@@ -45,8 +46,11 @@ type Trigger struct {
 	LastRun       ids.Run
 }
 
-// ActionRun is what triggers do.
-const ActionRun = "run"
+// What triggers do.
+const (
+	ActionRun     = "run"
+	ActionRefresh = "refresh" // the workflow from Git
+)
 
 // TriggerStore keeps triggers.
 type TriggerStore interface {
@@ -57,6 +61,9 @@ type TriggerStore interface {
 	DeleteTrigger(ctx context.Context, team ids.Team, workflow ids.Workflow, id ids.Trigger) error
 	// TriggerByHash finds a trigger of any team, with its secret.
 	TriggerByHash(ctx context.Context, tokenHash string) (Trigger, error)
+	// AskForRefresh has the trigger's workflow refreshed soon. One that follows
+	// no repository is fault.KindConflict.
+	AskForRefresh(ctx context.Context, t Trigger, r *access.IdempotencyRecord, now time.Time) error
 }
 
 // NewTrigger is what a trigger should be.
@@ -65,6 +72,7 @@ type NewTrigger struct {
 	Given  Given
 	Map    map[string]string
 	Secret string // empty: calls are not signed
+	Git    bool   // the workflow follows a repository
 
 	// Once records the answer with the effect; nil without an idempotency key.
 	Once func(t Trigger, token string) (*access.IdempotencyRecord, error)
@@ -86,13 +94,15 @@ func (s *Service) CreateTrigger(ctx context.Context, caller access.Caller, workf
 	if in.Action == "" {
 		in.Action = ActionRun
 	}
-	if err := s.checked(ctx, caller.Team, workflow, Given{Inputs: in.Given.Inputs, Custom: in.Given.Custom, Profile: in.Given.Profile}, nil); err != nil && !onlyParameters(err) {
-		return Trigger{}, "", err
+	if in.Action == ActionRun {
+		if err := s.checked(ctx, caller.Team, workflow, Given{Inputs: in.Given.Inputs, Custom: in.Given.Custom, Profile: in.Given.Profile}, nil); err != nil && !onlyParameters(err) {
+			return Trigger{}, "", err
+		}
 	}
 	if wrong := in.problems(); len(wrong) > 0 {
 		return Trigger{}, "", fault.Problems(wrong, "%s %s", wrong[0].Path, wrong[0].Message)
 	}
-	if in.Action != ActionRun {
+	if in.Action == ActionRefresh && !in.Git {
 		return Trigger{}, "", fault.Conflict("this workflow does not come from Git, so there is nothing to refresh").WithCode("not_from_git")
 	}
 	token := newToken()
@@ -120,8 +130,11 @@ func onlyParameters(err error) bool {
 
 func (in NewTrigger) problems() (wrong []fault.Detail) {
 	note := func(path, message string) { wrong = append(wrong, fault.Detail{Path: path, Message: message}) }
-	if in.Action != ActionRun && in.Action != "refresh" {
+	switch {
+	case in.Action != ActionRun && in.Action != ActionRefresh:
 		note("action", "must be run or refresh")
+	case in.Action == ActionRefresh && (in.Map != nil || len(in.Given.Inputs) > 0 || in.Given.Custom != nil || in.Given.Profile != ""):
+		note("action", "refresh starts no run: leave out what a run is given")
 	}
 	if n := len(in.Secret); n > 0 && (n < minSecret || n > maxSecret) || !utf8.ValidString(in.Secret) {
 		note("secret", fmt.Sprintf("needs %d to %d bytes of text", minSecret, maxSecret))
@@ -197,6 +210,12 @@ func (t Trigger) Verify(body []byte, signature string) error {
 		return fault.Unauthenticated("the header X-Hub-Signature-256 does not sign this body with the trigger's secret").WithCode("invalid_signature")
 	}
 	return nil
+}
+
+// Refresh has the trigger's workflow refreshed from Git, once a minute at most,
+// apart from the call: hosts do not wait.
+func (s *Service) Refresh(ctx context.Context, t Trigger, r *access.IdempotencyRecord) error {
+	return s.triggers.AskForRefresh(ctx, t, r, s.now())
 }
 
 // Fire starts a run by a trigger, with what the body says.

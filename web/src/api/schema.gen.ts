@@ -19,7 +19,7 @@ export interface paths {
         put?: never;
         /**
          * Create a workflow
-         * @description Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB.
+         * @description Creates a workflow that belongs to the team. A definition may be given at once; without one the workflow starts empty. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The body may be 8 MB. With `git` the definition is `millrace.yaml` or `millrace.json` of a repository, which the workflow follows from then on: it is changed there, and brought here by *refresh*. A team reads from Git at most 30 times a minute.
          */
         post: operations["createWorkflow"];
         delete?: never;
@@ -62,7 +62,7 @@ export interface paths {
         get: operations["getWorkflow"];
         /**
          * Change a workflow
-         * @description Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
+         * @description Changes the fields that are sent and leaves the others. With If-Match a stale ETag is 412; without it the last write wins, field by field. A malformed definition is refused with all its problems; an incomplete one is kept as a draft with `problems`. The definition of a workflow that follows Git is changed there: 409 `follows_git`. Edits by one author within 5 minutes are one revision. The body may be 8 MB.
          */
         put: operations["updateWorkflow"];
         post?: never;
@@ -130,6 +130,46 @@ export interface paths {
         get: operations["getWorkflowSource"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Refresh a workflow from Git
+         * @description Makes the definition what it is in the repository now, as a revision that the caller stands behind. Where nothing has changed there is no revision. What cannot be had or is no workflow is refused with its problems, and noted in `git.problem`; the definition stays as it is. A team reads from Git at most 30 times a minute.
+         */
+        post: operations["refreshWorkflow"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/detach": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Detach a workflow from Git
+         * @description Has a workflow follow its repository no more: its definition stays as it is and is edited here from now on. Nothing brings it back but a new workflow.
+         */
+        post: operations["detachWorkflow"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1183,7 +1223,7 @@ export interface paths {
         put?: never;
         /**
          * Call a trigger
-         * @description Starts a run. The members of the JSON body are its parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
+         * @description Starts a run, or has the workflow refreshed from Git: soon, and once a minute at most. The members of the JSON body are the run's parameters, or what the trigger's `map` picks of it. Where the trigger has a secret, `X-Hub-Signature-256` signs the body. Calls that repeat an `Idempotency-Key` or a `webhook-id` within 24 hours are one. At most 30 a minute.
          */
         post: operations["callTrigger"];
         delete?: never;
@@ -3868,9 +3908,41 @@ export interface components {
             definition: components["schemas"]["Definition"];
             /** @description Why it cannot run as it stands. Empty when it can. */
             problems: components["schemas"]["Problem"][];
+            /** @description The repository that the definition comes from; absent where it is edited here. */
+            git?: components["schemas"]["FollowedGit"];
+        };
+        FollowedGit: {
+            git: string;
+            /** @description Null stands for the default branch. */
+            ref: string | null;
+            /** @description The folder of the definition; null stands for the top. */
+            path: string | null;
+            connection: string | null;
+            /** @description That the definition is of. */
+            commit: string;
+            /**
+             * Format: date-time
+             * @description When somebody last looked for another.
+             */
+            refreshedAt: string;
+            /** @description Why that failed. */
+            problem: string | null;
+        };
+        /** @description Where a workflow's definition is. */
+        NewGit: {
+            /** @description Where the repository is: `https://…` or, with a connection, `ssh://…`. */
+            git: string;
+            /** @description A branch, a tag or a commit. Default: the default branch. */
+            ref?: string | null;
+            /** @description The folder of `millrace.yaml` or `millrace.json`. Default: the top. */
+            path?: string | null;
+            /** @description The connection whose credentials are used. */
+            connection?: string | null;
         };
         NewWorkflow: {
-            name: string;
+            /** @description Needed, unless it comes from Git: then the file may say it, and else it is that of the repository. */
+            name?: string;
+            git?: components["schemas"]["NewGit"] | null;
             /** @default  */
             description: string | null;
             definition?: components["schemas"]["Definition"];
@@ -4643,7 +4715,8 @@ export interface components {
             url: string;
         };
         TriggeredRun: {
-            runId: string;
+            /** @description Null where the trigger refreshes. */
+            runId: string | null;
         };
         NewWebhook: {
             /** @description An address of https, never in a private network. */
@@ -6309,6 +6382,8 @@ export interface operations {
                     ETag: components["headers"]["ETag"];
                     Location: components["headers"]["Location"];
                     "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6324,6 +6399,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
+            429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -6540,6 +6616,7 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
@@ -6696,6 +6773,84 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    refreshWorkflow: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The workflow's id. */
+                id: components["parameters"]["WorkflowID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    ETag: components["headers"]["ETag"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Workflow"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    detachWorkflow: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path: {
+                /** @description The workflow's id. */
+                id: components["parameters"]["WorkflowID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["Workflow"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     restoreRevision: {
         parameters: {
             query?: never;
@@ -6732,6 +6887,7 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             412: components["responses"]["PreconditionFailed"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

@@ -1089,6 +1089,60 @@ class ValidateRequest(Model):
     """
 
 
+class FollowedGit(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    git: str
+    ref: str | None
+    """
+    Null stands for the default branch.
+    """
+    path: str | None
+    """
+    The folder of the definition; null stands for the top.
+    """
+    connection: str | None
+    commit: str
+    """
+    That the definition is of.
+    """
+    refreshed_at: Annotated[AwareDatetime, Field(alias='refreshedAt')]
+    """
+    When somebody last looked for another.
+    """
+    problem: str | None
+    """
+    Why that failed.
+    """
+
+
+class NewGit(Model):
+    """
+    Where a workflow's definition is.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    git: Annotated[str, Field(max_length=2000, min_length=1)]
+    """
+    Where the repository is: `https://…` or, with a connection, `ssh://…`.
+    """
+    ref: Annotated[str | None, Field(max_length=250)] = None
+    """
+    A branch, a tag or a commit. Default: the default branch.
+    """
+    path: Annotated[str | None, Field(max_length=1000)] = None
+    """
+    The folder of `millrace.yaml` or `millrace.json`. Default: the top.
+    """
+    connection: Annotated[str | None, Field(max_length=63)] = None
+    """
+    The connection whose credentials are used.
+    """
+
+
 class Tag(RootModel[str]):
     root: Annotated[str, Field(max_length=64, min_length=1, pattern='^[A-Za-z0-9_.:/-]+$')]
 
@@ -1750,7 +1804,10 @@ class TriggeredRun(Model):
     model_config = ConfigDict(
         extra='allow',
     )
-    run_id: Annotated[str, Field(alias='runId')]
+    run_id: Annotated[str | None, Field(alias='runId')]
+    """
+    Null where the trigger refreshes.
+    """
 
 
 class NewWebhook(Model):
@@ -4053,13 +4110,21 @@ class Workflow(WorkflowRow):
     """
     Why it cannot run as it stands. Empty when it can.
     """
+    git: FollowedGit | None = None
+    """
+    The repository that the definition comes from; absent where it is edited here.
+    """
 
 
 class NewWorkflow(Model):
     model_config = ConfigDict(
         extra='allow',
     )
-    name: Annotated[str, Field(max_length=200, min_length=1)]
+    name: Annotated[str | None, Field(max_length=200, min_length=1)] = None
+    """
+    Needed, unless it comes from Git: then the file may say it, and else it is that of the repository.
+    """
+    git: NewGit | None = None
     description: Annotated[str | None, Field(max_length=10000)] = ''
     definition: Definition | None = None
     tags: Annotated[list[Tag] | None, Field(max_length=20)] = None

@@ -1,0 +1,69 @@
+// Package definitionfile reads the file of a repository that holds a workflow's
+// definition. Whoever may push to the repository has written it, so it is
+// believed nothing: what it unfolds to is bounded while it is read.
+package definitionfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"path"
+	"strings"
+)
+
+// Names are those that such a file may have; the first that is there counts.
+var Names = []string{"millrace.yaml", "millrace.json"}
+
+// MaxBytes is how large such a file may be.
+const MaxBytes = 8 << 20
+
+// maxYAML is how large one in YAML may be, which takes a hundred times its size
+// in memory to read.
+const maxYAML = 1 << 20
+
+// File is what one says.
+type File struct {
+	Name        string // of the workflow; empty: it says none
+	Description string
+	Definition  []byte // JSON, not checked
+}
+
+// Read reads a definition, or a workflow as it is exported: its name, its
+// description and its definition. What it says of a mistake is for people.
+func Read(name string, text []byte) (File, error) {
+	if path.Ext(name) == ".yaml" {
+		if len(text) > maxYAML {
+			return File{}, errors.New("it has more than 1 MB: write it as millrace.json, which may have 8 MB")
+		}
+		var err error
+		if text, err = fromYAML(text); err != nil {
+			return File{}, err
+		}
+	}
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(text, &top); err != nil {
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return File{}, errors.New("it is not an object with `nodes`")
+		}
+		return File{}, atLine(text, err)
+	}
+	definition, wrapped := top["definition"]
+	if !wrapped {
+		return File{Definition: text}, nil
+	}
+	f := File{Definition: definition}
+	for field, to := range map[string]*string{"name": &f.Name, "description": &f.Description} {
+		if v, ok := top[field]; ok && json.Unmarshal(v, to) != nil {
+			return f, errors.New("its `" + field + "` is not text")
+		}
+	}
+	return f, nil
+}
+
+func atLine(text []byte, err error) error {
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		line := 1 + bytes.Count(text[:min(int(e.Offset), len(text))], []byte("\n"))
+		return problem("line %d: %s", line, strings.TrimPrefix(e.Error(), "json: "))
+	}
+	return errors.New("it is not JSON")
+}

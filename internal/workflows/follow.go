@@ -1,0 +1,324 @@
+package workflows
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/graph"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/source"
+	"github.com/millrace/millrace/internal/workflows/definitionfile"
+)
+
+// Followed is the repository that a workflow's definition comes from. It is
+// changed there and nowhere else.
+type Followed struct {
+	source.Source
+	Commit      string    // that the definition is of
+	RefreshedAt time.Time // when somebody last looked for another
+	Problem     string    // why that failed
+}
+
+// FileWanted is the first of several files, if it is no larger.
+type FileWanted struct {
+	Names    []string
+	MaxBytes int64
+}
+
+// Repositories knows Git hosts. What is the repository's fault, and the host's,
+// is foreseen and has no code.
+type Repositories interface {
+	// Latest is the commit that a source stands for now.
+	Latest(ctx context.Context, team ids.Team, s source.Source) (commit string, err error)
+	// File reads a file of the folder of a source at a commit. That it is not
+	// there is fault.KindInvalid.
+	File(ctx context.Context, team ids.Team, s source.Source, commit string, f FileWanted) (name string, text []byte, err error)
+}
+
+// FollowStore keeps what workflows follow.
+type FollowStore interface {
+	// SetRefreshProblem notes why a refresh failed.
+	SetRefreshProblem(ctx context.Context, team ids.Team, id ids.Workflow, problem string, now time.Time) error
+	// StopFollowing has a workflow follow nothing any more. One that follows
+	// nothing stays as it is.
+	StopFollowing(ctx context.Context, w Workflow) error
+	// TakeDueRefresh takes the workflow whose trigger was called first, and
+	// leaves it to others from a time on. None is fault.KindNotFound.
+	TakeDueRefresh(ctx context.Context, now, again time.Time) (DueRefresh, error)
+	// EndRefresh says that it was done. Whoever called since has it done again,
+	// after RefreshPause.
+	EndRefresh(ctx context.Context, d DueRefresh, now time.Time) error
+}
+
+// FollowGit says who knows Git hosts, before the first request.
+func (s *Service) FollowGit(r Repositories) { s.repositories = r }
+
+// fetchTime is how long somebody waits for a repository. Fetching goes on
+// without them.
+const fetchTime = 60 * time.Second
+
+// version is a definition as it is in Git.
+type version struct {
+	commit string
+	file   definitionfile.File
+	graph  *graph.Graph // nil: that of the commit which was known
+}
+
+// latest reads what a repository holds now, unless that is known.
+func (s *Service) latest(ctx context.Context, team ids.Team, from source.Source, known string) (v version, err error) {
+	if s.repositories == nil {
+		return v, fault.Unavailable("this server fetches nothing from Git")
+	}
+	limited, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	if v.commit, err = s.repositories.Latest(limited, team, from); err == nil && v.commit != known {
+		v.file, v.graph, err = s.definitionAt(limited, team, from, v.commit)
+	}
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		return v, fault.Unavailable("the repository takes longer than a minute to fetch, and is still being fetched: try again in a moment").WithCode("git_fetching")
+	}
+	return v, unreachable(err)
+}
+
+// unreachable is what somebody reads who asked for a repository.
+func unreachable(err error) error {
+	known, ok := errors.AsType[*fault.Error](err)
+	if !ok || known.Code != "" {
+		return err
+	}
+	switch known.Kind {
+	case fault.KindNotFound: // it is theirs, or another team's
+		return gitProblem("git.connection", "the team has no such connection")
+	case fault.KindInvalid, fault.KindUnavailable:
+		return gitProblem("git", known.Message).WithCause(known.Cause)
+	}
+	return err
+}
+
+func gitProblem(path, message string) *fault.Error {
+	return fault.Problems([]fault.Detail{{Path: path, Message: message}}, "the workflow cannot be had from Git: %s", message).WithCode("git_unreachable")
+}
+
+// definitionAt reads the definition of a commit.
+func (s *Service) definitionAt(ctx context.Context, team ids.Team, from source.Source, commit string) (f definitionfile.File, g *graph.Graph, err error) {
+	name, text, err := s.repositories.File(ctx, team, from, commit, FileWanted{Names: definitionfile.Names, MaxBytes: definitionfile.MaxBytes})
+	if err != nil {
+		if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.KindInvalid && known.Code == "" {
+			return f, nil, gitProblem("git", fmt.Sprintf("%s at commit %s", known.Message, short(commit))).WithCode("git_no_definition")
+		}
+		return f, nil, err
+	}
+	invalid := func(wrong []fault.Detail) error {
+		return fault.Problems(wrong, "%s at commit %s is no workflow: %s", name, short(commit), first(wrong)).WithCode("git_invalid_definition")
+	}
+	if f, err = definitionfile.Read(name, text); err != nil {
+		return f, nil, invalid([]fault.Detail{{Path: name, Message: err.Error()}})
+	}
+	g, malformed := graph.Parse(f.Definition)
+	if len(malformed) == 0 {
+		g, malformed = withOwnCode(g, from, commit)
+	}
+	if len(malformed) > 0 {
+		return f, nil, invalid(malformed)
+	}
+	return f, g, nil
+}
+
+// short is a commit as people write it.
+func short(commit string) string { return commit[:min(7, len(commit))] }
+
+// withOwnCode has commands that mention SOURCE_DIR find the folder that the
+// definition lies in, at its commit, unless the definition says where its code
+// is.
+func withOwnCode(g *graph.Graph, from source.Source, commit string) (*graph.Graph, []graph.Problem) {
+	own := source.Source{}
+	switch {
+	case g.Source != nil && g.Source.Git != "":
+		return g, nil
+	case g.Source != nil:
+		own = *g.Source
+	case !slices.ContainsFunc(g.Nodes, (*graph.Node).UsesSource):
+		return g, nil
+	}
+	own.Git, own.Connection = from.Git, from.Connection
+	own.Path = strings.Trim(path.Join(from.Path, own.Path), "/")
+	if own.Ref == "" {
+		own.Ref = commit
+	}
+	definition, err := setSource(g.JSON(), own)
+	if err != nil {
+		return nil, []graph.Problem{{Path: "source", Message: err.Error()}}
+	}
+	return graph.Parse(definition)
+}
+
+// setSource is a definition with its code elsewhere. What else its author wrote
+// stays.
+func setSource(definition []byte, own source.Source) ([]byte, error) {
+	var top, fields map[string]json.RawMessage
+	if err := json.Unmarshal(definition, &top); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(own)
+	if err != nil {
+		return nil, err
+	}
+	for _, more := range [][]byte{top["source"], text} {
+		if more == nil {
+			continue
+		}
+		if err := json.Unmarshal(more, &fields); err != nil {
+			return nil, err
+		}
+	}
+	if top["source"], err = json.Marshal(fields); err != nil {
+		return nil, err
+	}
+	return json.Marshal(top)
+}
+
+// checkedSource finds what is wrong with where a repository is said to be.
+func checkedSource(s source.Source) error {
+	var wrong []fault.Detail
+	note := func(path, message string) { wrong = append(wrong, fault.Detail{Path: "git." + path, Message: message}) }
+	if _, err := s.Address(); err != nil || len(s.Git) > source.MaxAddress {
+		if err == nil {
+			err = fmt.Errorf("has more than %d characters", source.MaxAddress)
+		}
+		note("git", err.Error())
+	}
+	if s.Ref != "" && (!source.ValidRef(s.Ref) || len(s.Ref) > source.MaxRef) {
+		note("ref", "is no name of a branch, a tag or a commit")
+	}
+	if s.Path != "" && (!source.ValidFolder(s.Path) || len(s.Path) > source.MaxPath) {
+		note("path", "is not the path of a folder in the repository, such as analysis/scripts")
+	}
+	if len(wrong) > 0 {
+		return fault.Problems(wrong, "%s %s", wrong[0].Path, wrong[0].Message)
+	}
+	return nil
+}
+
+// fill completes a new workflow with what its repository says.
+func (s *Service) fill(ctx context.Context, team ids.Team, in *New) (*Followed, error) {
+	if in.Git == nil {
+		return nil, nil //nolint:nilnil // it follows nothing
+	}
+	if in.Definition != nil {
+		d := fault.Detail{Path: "definition", Message: "comes from Git: leave it out, or leave out git"}
+		return nil, fault.Problems([]fault.Detail{d}, "%s %s", d.Path, d.Message)
+	}
+	if err := checkedSource(*in.Git); err != nil {
+		return nil, err
+	}
+	v, err := s.latest(ctx, team, *in.Git, "")
+	if err != nil {
+		return nil, err
+	}
+	in.Definition = v.graph.JSON()
+	if in.Name == "" {
+		in.Name = v.file.Name
+	}
+	if in.Name == "" {
+		in.Name = repositoryName(*in.Git)
+	}
+	if in.Description == "" {
+		in.Description = v.file.Description
+	}
+	return &Followed{Source: *in.Git, Commit: v.commit, RefreshedAt: s.now()}, nil
+}
+
+func repositoryName(s source.Source) string {
+	return strings.TrimSuffix(path.Base(strings.TrimRight(s.Git, "/")), ".git")
+}
+
+// errFollowsGit refuses a change of a definition that is changed elsewhere.
+func errFollowsGit(id ids.Workflow) error {
+	return fault.Conflict("this workflow follows a Git repository: change its definition there, or POST /api/workflows/%s/detach to edit it here", id).WithCode("follows_git")
+}
+
+func errNotFromGit() error {
+	return fault.Conflict("this workflow does not come from Git, so there is nothing to refresh").WithCode("not_from_git")
+}
+
+// Refresh makes the definition what it is in Git now, as a revision that the
+// caller stands behind. Where nothing has changed there is none.
+func (s *Service) Refresh(ctx context.Context, caller access.Caller, id ids.Workflow) (Workflow, error) {
+	if err := caller.Must(access.EditWorkflows); err != nil {
+		return Workflow{}, err
+	}
+	w, err := s.refresh(ctx, caller.Team, id, access.Author{User: caller.User})
+	if err == nil && !w.Confirmed {
+		_, err = s.stores.Revisions.ConfirmRevision(ctx, caller.Team, id, w.Revision, w.Fingerprint, false)
+		w.Confirmed = err == nil
+	}
+	return s.looked(ctx, w, err)
+}
+
+// errMoved is about a workflow that somebody else has refreshed meanwhile.
+var errMoved = errors.New("the workflow was refreshed meanwhile")
+
+func (s *Service) refresh(ctx context.Context, team ids.Team, id ids.Workflow, by access.Author) (Workflow, error) {
+	for {
+		w, err := s.stores.Workflows.Workflow(ctx, team, id)
+		if err != nil {
+			return w, err
+		}
+		if w.Git == nil {
+			return w, errNotFromGit()
+		}
+		v, err := s.latest(ctx, team, w.Git.Source, w.Git.Commit)
+		problem := ""
+		if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.KindInvalid {
+			problem = known.Message
+		}
+		switch {
+		case err != nil && problem == "":
+			return w, err
+		case err != nil || v.graph == nil: // there is nothing, or nothing new
+			w.Git.Problem, w.Git.RefreshedAt = problem, s.now()
+			return w, cmp.Or(s.stores.Follow.SetRefreshProblem(ctx, team, id, problem, w.Git.RefreshedAt), err)
+		}
+		before := w.Git.Commit
+		w, err = s.save(ctx, saving{team: team, id: id, by: by, fromGit: true}, func(w *Workflow) (*graph.Graph, string, error) {
+			if w.Git == nil {
+				return nil, "", errNotFromGit()
+			}
+			if w.Git.Commit != before && w.Git.Commit != v.commit {
+				return nil, "", errMoved
+			}
+			w.Git = &Followed{Source: w.Git.Source, Commit: v.commit, RefreshedAt: s.now()}
+			return v.graph, "commit " + short(v.commit), nil
+		})
+		if !errors.Is(err, errMoved) {
+			return w, err
+		}
+	}
+}
+
+// Detach has a workflow follow Git no more: from now on it is edited here.
+func (s *Service) Detach(ctx context.Context, caller access.Caller, id ids.Workflow) (Workflow, error) {
+	if err := caller.Must(access.EditWorkflows); err != nil {
+		return Workflow{}, err
+	}
+	w, err := s.stores.Workflows.Workflow(ctx, caller.Team, id)
+	if err != nil {
+		return w, err
+	}
+	if w.Git == nil {
+		return w, errNotFromGit()
+	}
+	g, _ := graph.Salvage(w.Definition)
+	w.Git, w.Source, w.UpdatedAt = nil, g.Source, s.now()
+	err = s.stores.Follow.StopFollowing(ctx, w)
+	return s.looked(ctx, w, err)
+}
