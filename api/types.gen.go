@@ -1306,6 +1306,7 @@ type CreatedTrigger struct {
 	LastRunID  *string                    `json:"lastRunId"`
 	LastUsedAt *Time                      `json:"lastUsedAt"`
 	Map        map[string]string          `json:"map"`
+	OutputTo   *OutputTarget              `json:"outputTo,omitempty"`
 
 	// Parameters Values of the workflow's parameters by name.
 	Parameters Parameters `json:"parameters"`
@@ -1635,6 +1636,9 @@ type ExportedRun struct {
 	// Number Counts the runs of its workflow.
 	Number         int64   `json:"number"`
 	OutputLocation *string `json:"outputLocation"`
+
+	// OutputTo Where its outputs are copied, too; absent: nowhere.
+	OutputTo *OutputCopy `json:"outputTo,omitempty"`
 
 	// Parameters Values of the workflow's parameters by name.
 	Parameters      Parameters `json:"parameters"`
@@ -2192,8 +2196,9 @@ type NewSchedule struct {
 	Cron string `json:"cron"`
 
 	// Enabled True unless told.
-	Enabled *bool     `json:"enabled,omitempty"`
-	Inputs  RunInputs `json:"inputs,omitempty"`
+	Enabled  *bool         `json:"enabled,omitempty"`
+	Inputs   RunInputs     `json:"inputs,omitempty"`
+	OutputTo *OutputTarget `json:"outputTo,omitempty"`
 
 	// Overlap What happens to a time that comes while an earlier run of the schedule has not ended. `skip` unless told; with `queue` up to ten times wait.
 	Overlap         *string          `json:"overlap,omitempty"`
@@ -2241,7 +2246,8 @@ type NewTrigger struct {
 	Inputs  RunInputs    `json:"inputs,omitempty"`
 
 	// Map Parameters by JSON pointers into the body; what is not there is left to its default. Without a map the body's members are the parameters.
-	Map map[string]string `json:"map,omitempty"`
+	Map      map[string]string `json:"map,omitempty"`
+	OutputTo *OutputTarget     `json:"outputTo,omitempty"`
 
 	// Parameters For every run; those of a call count before them.
 	Parameters      Parameters       `json:"parameters,omitempty"`
@@ -2473,8 +2479,37 @@ type Output struct {
 	URL string `json:"url"`
 }
 
+// OutputCopy A copy that fails is not the run's failure, and is not billed.
+type OutputCopy struct {
+	Bytes       int64  `json:"bytes"`
+	Connection  string `json:"connection"`
+	CopiedBytes int64  `json:"copiedBytes"`
+	CopiedFiles int    `json:"copiedFiles"`
+
+	// Files To copy in all; 0 until they are counted.
+	Files      int   `json:"files"`
+	FinishedAt *Time `json:"finishedAt"`
+
+	// Message Why it failed, or why there is to be another attempt.
+	Message       *string `json:"message"`
+	NextAttemptAt *Time   `json:"nextAttemptAt"`
+
+	// State `waiting` for the run to complete; `copying`, also between two attempts; `skipped`, because the run did not complete.
+	State string `json:"state"`
+	URL   string `json:"url"`
+}
+
 // OutputPort defines model for OutputPort.
 type OutputPort = json.RawMessage
+
+// OutputTarget Where the outputs are copied, too, once the run has completed, each as `node/port/name`, a folder's files below its name; `manifest.json` with names, sizes and hashes is written last.
+type OutputTarget struct {
+	// Connection One of the team's, which may write there.
+	Connection string `json:"connection"`
+
+	// URL `s3://bucket/prefix/`. `{runId}` in it stands for the id of the run.
+	URL string `json:"url"`
+}
 
 // Page Where a paged list goes on.
 type Page struct {
@@ -3056,6 +3091,9 @@ type Run struct {
 	Number         int64   `json:"number"`
 	OutputLocation *string `json:"outputLocation"`
 
+	// OutputTo Where its outputs are copied, too; absent: nowhere.
+	OutputTo *OutputCopy `json:"outputTo,omitempty"`
+
 	// Parameters Values of the workflow's parameters by name.
 	Parameters      Parameters `json:"parameters"`
 	ProgressPercent float64    `json:"progressPercent"`
@@ -3360,8 +3398,9 @@ type Schedule struct {
 	Inputs  map[string]json.RawMessage `json:"inputs"`
 
 	// NextTimes When it is due next; none while it is not enabled.
-	NextTimes []Time `json:"nextTimes"`
-	Overlap   string `json:"overlap"`
+	NextTimes []Time        `json:"nextTimes"`
+	OutputTo  *OutputTarget `json:"outputTo,omitempty"`
+	Overlap   string        `json:"overlap"`
 
 	// Parameters Values of the workflow's parameters by name.
 	Parameters Parameters     `json:"parameters"`
@@ -3371,13 +3410,14 @@ type Schedule struct {
 	WorkflowID string         `json:"workflowId"`
 }
 
-// ScheduleEdit What is absent stays as it is. Parameters, inputs and size are one thing; given one of them, all three are replaced.
+// ScheduleEdit What is absent stays as it is. Parameters, inputs, size and `outputTo` are one thing; given one of them, all are replaced.
 type ScheduleEdit struct {
 	CatchUp         *bool            `json:"catchUp,omitempty"`
 	Compute         *ComputeSize     `json:"compute,omitempty"`
 	Cron            *string          `json:"cron,omitempty"`
 	Enabled         *bool            `json:"enabled,omitempty"`
 	Inputs          RunInputs        `json:"inputs,omitempty"`
+	OutputTo        *OutputTarget    `json:"outputTo,omitempty"`
 	Overlap         *string          `json:"overlap,omitempty"`
 	Parameters      Parameters       `json:"parameters,omitempty"`
 	ResourceProfile *ResourceProfile `json:"resourceProfile,omitempty"`
@@ -3708,6 +3748,7 @@ type StartRun struct {
 
 	// Note Why it is run, or what came of it.
 	Note            *string          `json:"note,omitempty"`
+	OutputTo        *OutputTarget    `json:"outputTo,omitempty"`
 	Parameters      Parameters       `json:"parameters,omitempty"`
 	ResourceProfile *ResourceProfile `json:"resourceProfile,omitempty"`
 
@@ -3971,6 +4012,7 @@ type Trigger struct {
 	LastRunID  *string                    `json:"lastRunId"`
 	LastUsedAt *Time                      `json:"lastUsedAt"`
 	Map        map[string]string          `json:"map"`
+	OutputTo   *OutputTarget              `json:"outputTo,omitempty"`
 
 	// Parameters Values of the workflow's parameters by name.
 	Parameters Parameters `json:"parameters"`

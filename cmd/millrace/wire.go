@@ -55,6 +55,7 @@ import (
 	"github.com/millrace/millrace/internal/runs/crate"
 	runfilters "github.com/millrace/millrace/internal/runs/finding"
 	"github.com/millrace/millrace/internal/runs/live"
+	"github.com/millrace/millrace/internal/runs/outputcopy"
 	"github.com/millrace/millrace/internal/runs/reported"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/runs/webhooks"
@@ -94,6 +95,7 @@ type application struct {
 	schedule  *schedules.Runner
 	mailer    notifications.Mailer
 	hooks     *webhooks.Sender
+	copier    *outputcopy.Copier
 
 	retention *upkeep.Retention
 	traces    *tracing.Tracer // nil: nobody traces
@@ -172,9 +174,11 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	h.refresher = &workflows.Refresher{Workflows: drawings, Log: log}
 	observe.CountRooms(h.metrics, h.editor)
 	asked := runs.NewService(runs.Options{
-		Store: syncedStore{db, h.editor}, Details: db, Shards: db, Reported: reported.Tasks{Store: db}, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor}, Sweeps: syncedStore{db, h.editor}, Kept: db, Known: db, Remote: s.elsewhere(db), Recipes: recipe.Of, Objects: keep, Engine: h.workers, Catalog: catalog, Memory: h.memory, Now: time.Now,
+		Store: syncedStore{db, h.editor}, Details: db, Shards: db, Reported: reported.Tasks{Store: db}, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor}, Sweeps: syncedStore{db, h.editor}, Kept: db, Known: db, Remote: s.elsewhere(db), Targets: remote.NewOutputs(s.FetchAllowPrivate, db), Recipes: recipe.Of, Objects: keep, Engine: h.workers, Catalog: catalog, Memory: h.memory, Now: time.Now,
 	})
 	h.checks = &sourcecheck.Service{Store: db, Repositories: hosts, Log: log, Now: time.Now}
+	h.checks = &sourcecheck.Service{Store: db, Repositories: &git.Hosts{Trees: h.software.Sources.Trees, Open: db.OpenConnection}, Log: log, Now: time.Now}
+	h.copier = &outputcopy.Copier{Store: db, Outputs: asked, Objects: keep, Buckets: remote.NewOutputs(s.FetchAllowPrivate, db), Log: log, Now: time.Now}
 	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), log, time.Now)
 	h.mailer = notifications.Mailer{Base: origins[0], Sent: h.sender.SendSoon, Now: time.Now}
 	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: time.Now}
@@ -323,14 +327,16 @@ func (s *settings) checkEnvironment(context.Context) error { return s.problems()
 // recover takes back what a dead server was at. Only the one owner of an
 // embedded database may think that it is dead.
 func (h *application) recover(ctx context.Context) error {
-	return errors.Join(h.files.Recover(ctx), h.db.ReleaseErasures(ctx), h.db.ResetUpkeep(ctx))
+	return errors.Join(h.files.Recover(ctx), h.db.ReleaseErasures(ctx), h.db.ReleaseOutputCopies(ctx), h.db.ResetUpkeep(ctx))
 }
 
 // background is what runs beside the requests, on every server and worker.
 func (h *application) background(ctx context.Context, g *errgroup.Group) {
-	g.Go(func() error { return h.disk.Run(ctx) })
-	g.Go(func() error { return h.feed.Run(ctx) })
-	g.Go(func() error { return h.sender.Run(ctx) })
+	for _, part := range []interface{ Run(context.Context) error }{
+		h.disk, h.feed, h.sender, h.editor, h.ai, h.account, h.upkeep, h.schedule, h.hooks, h.checks, h.copier,
+	} {
+		g.Go(func() error { return part.Run(ctx) })
+	}
 	for i, e := range h.workers.Engines {
 		g.Go(func() error { return errors.Join(e.Run(ctx), h.places[i].driver.Close()) })
 	}

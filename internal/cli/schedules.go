@@ -84,6 +84,8 @@ type schedulesCreate struct {
 	Param                    []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter; may be given again."`
 	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input: a local file or pattern, which is uploaded first, the key of a file, or an address such as 's3://lab/run7/*.fq.gz'; may be given again."`
 	Connection               string   `env:"-" help:"Id or name of the connection that addresses are reached by."`
+	OutputTo                 string   `env:"-" placeholder:"S3://BUCKET/PREFIX/" help:"Also copy the outputs of each run there, by --output-connection or --connection. {runId} in it stands for the id of the run."`
+	OutputConnection         string   `env:"-" help:"Id or name of the connection that outputs are copied by, if it is another than --connection."`
 }
 
 // Run makes one and shows its next times.
@@ -113,6 +115,9 @@ func (c *schedulesCreate) Run(w screen.Console) error {
 		return err
 	}
 	if in.Inputs, err = g.ReadInputs(c.Input, connection, s.UploadKey); err != nil {
+		return err
+	}
+	if in.OutputTo, err = s.OutputTarget(c.OutputTo, c.OutputConnection, connection); err != nil {
 		return err
 	}
 	r, err := s.API.CreateScheduleWithResponse(s.Ctx, f.ID, nil, in)

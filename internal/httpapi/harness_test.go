@@ -150,7 +150,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	h.uploads = files.NewUploads(h.db, keeper, h.filesRoom)
 	work := engineOf(t, h)
 	asked := runs.NewService(runs.Options{
-		Store: h.db, Details: h.db, Shards: h.db, Reported: reported.Tasks{Store: h.db}, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Kept: h.db, Known: h.db, Remote: remote.NewInputs(remote.New(true), h.db, true), Recipes: recipe.Of, Objects: objects.Kept{Store: keeper, Presigner: keeper}, Engine: work, Catalog: catalog, Now: h.clock,
+		Store: h.db, Details: h.db, Shards: h.db, Reported: reported.Tasks{Store: h.db}, Reports: h.db.Key("reports"), Logs: h.db, Submit: h.db, Sweeps: h.db, Kept: h.db, Known: h.db, Remote: remote.NewInputs(remote.New(true), h.db, true), Targets: remote.NewOutputs(true, h.db), Recipes: recipe.Of, Objects: objects.Kept{Store: keeper, Presigner: keeper}, Engine: work, Catalog: catalog, Now: h.clock,
 	})
 	h.schedules = &schedules.Runner{Store: h.db, Runs: asked, Base: base, Log: log, Now: h.clock}
 	o := httpapi.Options{

@@ -62,6 +62,9 @@ func (s *Service) CheckGiven(ctx context.Context, team ids.Team, in New) error {
 			return err
 		}
 	}
+	if err := in.OutputTo.Fits(ctx, r.asker(), s.targets); err != nil {
+		return err
+	}
 	return s.checkFiles(ctx, &r, inputs.Keys())
 }
 

@@ -35,6 +35,9 @@ func (s *Service) Detailed(ctx context.Context, caller access.Caller, id ids.Run
 	if r.Addresses, err = s.known.AddressesOf(ctx, caller.Team, id); err != nil {
 		return Detailed{}, err
 	}
+	if r.OutputTo, err = s.outputCopy(ctx, r); err != nil {
+		return Detailed{}, err
+	}
 	d := Detailed{Run: r}
 	known, err := s.details.NodesOf(ctx, id)
 	if err != nil {
@@ -108,7 +111,11 @@ func (s *Service) Outputs(ctx context.Context, caller access.Caller, id ids.Run,
 	if err != nil {
 		return nil, "", err
 	}
-	made, err := s.details.OutputsOf(ctx, id)
+	return s.outputs(ctx, r, q)
+}
+
+func (s *Service) outputs(ctx context.Context, r Run, q OutputQuery) (list []Listed, next string, err error) {
+	made, err := s.details.OutputsOf(ctx, r.ID)
 	if err != nil {
 		return nil, "", err
 	}

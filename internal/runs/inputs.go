@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/runs/addresses"
 	"github.com/millrace/millrace/internal/runs/admission"
 	"github.com/millrace/millrace/internal/runs/given"
+	"github.com/millrace/millrace/internal/runs/outputto"
 )
 
 // Elsewhere is where inputs lie that are not files of the team. What it says in a
@@ -30,6 +31,8 @@ type AddressStore interface {
 	AddressesOf(ctx context.Context, team ids.Team, id ids.Run) ([]addresses.Object, error)
 	// LearntHashes completes objects with what the team knows of their bytes.
 	LearntHashes(ctx context.Context, team ids.Team, list []addresses.Object) error
+	// OutputCopyOf is where a run's outputs are copied; fault.KindNotFound: nowhere.
+	OutputCopyOf(ctx context.Context, team ids.Team, id ids.Run) (outputto.Copy, error)
 }
 
 // lookTime is how long the other sides may take to answer before a run is

@@ -54,6 +54,13 @@ func (s *Service) prepareRetry(ctx context.Context, caller access.Caller, id ids
 	if in.Inputs, err = s.asGiven(ctx, old); err != nil {
 		return Run{}, Run{}, err
 	}
+	before, err := s.outputCopy(ctx, old)
+	if err != nil {
+		return Run{}, Run{}, err
+	}
+	if before != nil && len(in.Only) == 0 { // a part of a run is a test
+		in.OutputTo = &before.Target
+	}
 	in.literal = true
 	if in.Current {
 		if err := s.useCurrent(ctx, &r, in); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/runs/addresses"
 	"github.com/millrace/millrace/internal/runs/admission"
 	"github.com/millrace/millrace/internal/runs/firing"
+	"github.com/millrace/millrace/internal/runs/outputto"
 )
 
 // Starter is who started a run.
@@ -46,6 +47,7 @@ type Run struct {
 	Inputs          []byte
 	Addresses       []addresses.Object // among its inputs; read when it is submitted
 	Needs           []admission.Need   // before it takes capacity; read when it is submitted
+	OutputTo        *outputto.Copy     // where its outputs are copied; read with its details
 	Size            credits.Size
 	Price           credits.Amount // a second
 	MaxCredits      credits.Amount // that it may cost; 0: no limit of its own
@@ -181,6 +183,7 @@ type Service struct {
 	sweeps   SweepStore
 	known    AddressStore
 	remote   Elsewhere
+	targets  outputto.Targets
 	kept     KeptStore
 	recipes  Reproducer
 	objects  Objects
@@ -201,7 +204,8 @@ type Options struct {
 	Submit   SubmitStore
 	Sweeps   SweepStore
 	Known    AddressStore
-	Remote   Elsewhere // nil: inputs are files of the team alone
+	Remote   Elsewhere        // nil: inputs are files of the team alone
+	Targets  outputto.Targets // nil: outputs stay here
 	Kept     KeptStore
 	Recipes  Reproducer
 	Objects  Objects
@@ -214,7 +218,7 @@ type Options struct {
 
 // NewService makes the room.
 func NewService(o Options) *Service {
-	return &Service{store: o.Store, details: o.Details, shards: o.Shards, reported: o.Reported, logs: o.Logs, submit: o.Submit, sweeps: o.Sweeps, known: o.Known, remote: o.Remote, kept: o.Kept, recipes: o.Recipes, objects: o.Objects, engine: o.Engine, catalog: o.Catalog, memory: o.Memory, reports: o.Reports, now: o.Now}
+	return &Service{store: o.Store, details: o.Details, shards: o.Shards, reported: o.Reported, logs: o.Logs, submit: o.Submit, sweeps: o.Sweeps, known: o.Known, remote: o.Remote, targets: o.Targets, kept: o.Kept, recipes: o.Recipes, objects: o.Objects, engine: o.Engine, catalog: o.Catalog, memory: o.Memory, reports: o.Reports, now: o.Now}
 }
 
 // Runs lists the team's runs, newest first.

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/runs/admission"
 	"github.com/millrace/millrace/internal/runs/given"
 	"github.com/millrace/millrace/internal/runs/offers"
+	"github.com/millrace/millrace/internal/runs/outputto"
 )
 
 // Source is the workflow that a run is made of.
@@ -61,8 +62,9 @@ type New struct {
 	Parameters []byte // a JSON object; nil is an empty one
 	Inputs     map[string]json.RawMessage
 	Label      Label
-	MaxCredits credits.Amount // that it may cost; 0: no limit of its own
-	Executor   string         // by name; empty: the first that serves it
+	MaxCredits credits.Amount   // that it may cost; 0: no limit of its own
+	OutputTo   *outputto.Target // where its outputs are copied, too; nil: nowhere
+	Executor   string           // by name; empty: the first that serves it
 
 	// Current retries with the workflow as it is now, not as it was.
 	Current bool
@@ -124,6 +126,9 @@ func (s *Service) accept(ctx context.Context, r *Run, in New) error {
 		return err
 	}
 	if err := s.checkInputs(ctx, r, inputs); err != nil {
+		return err
+	}
+	if r.OutputTo, err = in.OutputTo.Check(ctx, r.asker(), s.targets); err != nil {
 		return err
 	}
 	if err := s.checkSize(ctx, r, g); err != nil {
@@ -197,6 +202,9 @@ func checkGiven(g *graph.Graph, r *Run, in New) (given.Inputs, error) {
 	wrong = append(wrong, labelWrong...)
 	inputs, inputsWrong := given.Read(g, in.Inputs, in.literal)
 	wrong = append(wrong, inputsWrong...)
+	if in.OutputTo != nil {
+		wrong = append(wrong, in.OutputTo.Problems()...)
+	}
 	if len(sizeWrong) == 0 {
 		wrong = append(wrong, tooLarge(g, r.Size)...)
 	}

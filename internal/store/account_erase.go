@@ -45,6 +45,7 @@ var everything = []belongings{
 	{"kept_attempts", "run_id, node_id, shard, attempt", ofTeam, ""},
 	{"run_nodes", "run_id, node_id", ofRun, ""},
 	{"run_addresses", "run_id, url", ofRun, ""},
+	{"output_copies", "run_id", ofRun, ""},
 	{"learnt_hashes", "team_id, endpoint, url, etag", ofTeam, ""},
 	{"reported_tasks", "run_id, id", ofRun, ""},
 	{"reported_nodes", "run_id, node_id", ofRun, ""},

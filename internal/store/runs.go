@@ -68,7 +68,7 @@ func (db *DB) acceptRun(ctx context.Context, r runs.Run, hold credits.Amount) er
 	if err != nil {
 		return err
 	}
-	if err := db.insertAddresses(ctx, r.ID, r.Addresses); err != nil {
+	if err := errors.Join(db.insertAddresses(ctx, r.ID, r.Addresses), db.insertOutputCopy(ctx, r.ID, r.OutputTo)); err != nil {
 		return err
 	}
 	s := spenderOf(r)
@@ -236,20 +236,25 @@ func (db *DB) end(ctx context.Context, r runs.Run, e runs.Ending, now time.Time)
 	}
 	last.Events = append(slices.Clone(last.Events), runs.Event{Type: lifecycle.Ended(e.Status), At: now, Message: e.Message})
 	cost := r.Costs(now)
-	var notify, wanted bool
+	var notify, wanted, copies bool
 	err := db.q.QueryRowContext(ctx, `
 		UPDATE runs SET status = $1, error_code = $2, error_message = $3, finished_at = $4, credits_used = $5, billed = $6,
 			billed_since = NULL, owner = '', lease_until = 0, done_nodes = $7, progress = CASE WHEN $1 = 'completed' THEN 100 ELSE $8 + 0 END,
 			seq = seq + $9, log_size = log_size + $10, search_due = search_due OR $1 <> 'completed'
 		WHERE id = $11
-		RETURNING seq, log_size, `+hasWebhooks("runs")+`, `+wantsAllRuns,
+		RETURNING seq, log_size, `+hasWebhooks("runs")+`, `+wantsAllRuns+`, `+hasOutputCopy,
 		e.Status, e.Code, e.Message, micros(now), cost, r.Took(now).Microseconds(), r.DoneNodes, r.Progress,
-		len(last.Events), last.LogSize(), r.ID).Scan(&r.Seq, &r.LogSize, &notify, &wanted)
+		len(last.Events), last.LogSize(), r.ID).Scan(&r.Seq, &r.LogSize, &notify, &wanted, &copies)
 	if err != nil {
 		return err
 	}
 	if err := db.writeStep(ctx, r, last, now); err != nil {
 		return err
+	}
+	if copies {
+		if err := db.startOutputCopy(ctx, r.ID, e.Status, now); err != nil {
+			return err
+		}
 	}
 	ended := r
 	ended.Status, ended.ErrorCode, ended.ErrorMessage, ended.FinishedAt, ended.CreditsUsed = e.Status, e.Code, e.Message, now, cost

@@ -24,6 +24,8 @@ type Start struct {
 	Connection               string   `env:"-" help:"Id or name of the connection that addresses are reached by."`
 	Executor                 string   `env:"-" placeholder:"NAME" help:"Where to execute it, as millrace executors lists them. Default: the first that has the size."`
 	WorkflowName             string   `env:"-" placeholder:"NAME" help:"With a file: name of the workflow."`
+	OutputTo                 string   `env:"-" placeholder:"S3://BUCKET/PREFIX/" help:"Also copy the outputs there once the run has completed, by --output-connection or --connection. {runId} in it stands for the id of the run."`
+	OutputConnection         string   `env:"-" help:"Id or name of the connection that outputs are copied by, if it is another than --connection."`
 	MaxCredits               *float64 `env:"-" placeholder:"CREDITS" help:"What the run may cost: it is interrupted before it costs more."`
 	labelFlags               `embed:""`
 	watchFlags               `embed:""`
@@ -72,8 +74,11 @@ func (c *Start) Run(w screen.Console) error {
 		return err
 	}
 	in.MaxCredits = c.MaxCredits
-	if len(c.Vary) > 0 && c.MaxCredits != nil {
-		return errors.New("--max-credits is for one run, not with --vary")
+	if len(c.Vary) > 0 && (c.MaxCredits != nil || c.OutputTo != "") {
+		return errors.New("--max-credits and --output-to are for one run, not with --vary")
+	}
+	if in.OutputTo, err = s.OutputTarget(c.OutputTo, c.OutputConnection, connection); err != nil {
+		return err
 	}
 	if len(c.Vary) > 0 {
 		return c.sweep(s, g, in)

@@ -202,6 +202,7 @@ func showRun(s *session.Session, r api.Run) {
 		"status", string(r.Status), "waiting", waitingText(r.Waiting), "reason", failed, "progress", fmt.Sprintf("%.0f %%", r.ProgressPercent),
 		"size", ComputeText(r.Compute), "started by", r.StartedBy.Name, "created", s.Ago(r.CreatedAt.Time),
 		"took", screen.Milliseconds(r.DurationMs), "credits", screen.Amount(r.CreditsUsed),
+		"copied to", copyText(r.OutputTo),
 	)
 	rows := [][]string{{"NODE", "NAME", "STATUS", "TRY", "SHARDS", "TOOK", "MEMORY", "EXIT"}}
 	for _, n := range r.Nodes {
@@ -222,6 +223,25 @@ func showRun(s *session.Session, r api.Run) {
 	}
 	s.Say("")
 	s.Table(rows)
+}
+
+// copyText is where outputs are copied to, and how far that has come.
+func copyText(c *api.OutputCopy) string {
+	if c == nil {
+		return ""
+	}
+	said := c.URL + " (" + c.State
+	if c.State == "copying" {
+		said += fmt.Sprintf(", %s of %s", screen.Size(c.CopiedBytes), screen.Size(c.Bytes))
+	}
+	said += ")"
+	if c.Message != nil {
+		said += ": " + *c.Message
+	}
+	if c.NextAttemptAt != nil {
+		said += "; the next attempt is at " + c.NextAttemptAt.Local().Format(time.TimeOnly)
+	}
+	return said
 }
 
 type runsWatch struct {

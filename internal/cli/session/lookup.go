@@ -2,6 +2,7 @@ package session
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -204,4 +205,20 @@ func (s *Session) ConnectionID(name string) (string, error) {
 		return "", nil
 	}
 	return connect.Session{Console: s.Console, API: s.API, Emit: s.Emit, Explain: s.Explain}.Find(name)
+}
+
+// OutputTarget is where outputs are to be copied, by a connection of its own or the one
+// that is used anyway; nil: nowhere.
+func (s *Session) OutputTarget(url, connection, otherwise string) (*api.OutputTarget, error) {
+	if url == "" {
+		return nil, nil //nolint:nilnil // most runs have none
+	}
+	id, err := s.ConnectionID(connection)
+	if id == "" {
+		id = otherwise
+	}
+	if err == nil && id == "" {
+		err = errors.New("--output-to needs the connection that may write there: --connection, or --output-connection")
+	}
+	return &api.OutputTarget{URL: url, Connection: id}, err
 }

@@ -99,6 +99,7 @@ func RunOut(d runs.Detailed, now time.Time) (api.Run, error) {
 		}
 		out.Addresses = append(out.Addresses, taken)
 	}
+	out.OutputTo = outputCopy(d.OutputTo)
 	for _, n := range d.Nodes {
 		out.Nodes = append(out.Nodes, NodeOut(n, now))
 	}
@@ -171,6 +172,7 @@ func (a *API) StartRun(x *kernel.Exchange) (kernel.Answer, error) {
 			return kernel.Answer{}, kernel.Wrong("maxCredits", "must be more than 0, with at most 6 decimals")
 		}
 	}
+	n.OutputTo = outputTarget(in.OutputTo)
 	r, err := a.Runs.Submit(x.Context(), x.Caller, n)
 	return started(r), err
 }

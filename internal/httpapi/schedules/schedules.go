@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/outputto"
 	"github.com/millrace/millrace/internal/runs/schedules"
 )
 
@@ -24,7 +25,7 @@ func ScheduleOut(s schedules.Schedule) api.Schedule {
 		NextTimes: []api.Time{}, CreatedBy: api.Person{ID: string(s.CreatedBy), Name: s.CreatedByName}, CreatedAt: api.At(s.CreatedAt), UpdatedAt: api.At(s.UpdatedAt),
 		Firings: []api.ScheduleFiring{},
 	}
-	out.Parameters, out.Inputs, out.Compute = givenOut(s.Given)
+	out.Parameters, out.Inputs, out.Compute, out.OutputTo = givenOut(s.Given)
 	for _, at := range s.NextTimes() {
 		out.NextTimes = append(out.NextTimes, api.At(at))
 	}
@@ -40,7 +41,7 @@ func ScheduleOut(s schedules.Schedule) api.Schedule {
 }
 
 // givenOut shows what runs are given.
-func givenOut(g schedules.Given) (p api.Parameters, inputs map[string]json.RawMessage, c api.Compute) {
+func givenOut(g schedules.Given) (p api.Parameters, inputs map[string]json.RawMessage, c api.Compute, to *api.OutputTarget) {
 	p, inputs = api.Parameters{}, g.Inputs
 	if inputs == nil {
 		inputs = map[string]json.RawMessage{}
@@ -49,7 +50,10 @@ func givenOut(g schedules.Given) (p api.Parameters, inputs map[string]json.RawMe
 		_ = json.Unmarshal(g.Parameters, &p) // an object when it was taken
 	}
 	size, _ := credits.Resolve(g.Custom, g.Profile)
-	return p, inputs, api.Compute{Vcpu: size.VCPU, RAMGb: size.RAMGB, Gpu: size.GPU}
+	if g.OutputTo != nil {
+		to = &api.OutputTarget{URL: g.OutputTo.URL, Connection: string(g.OutputTo.Connection)}
+	}
+	return p, inputs, api.Compute{Vcpu: size.VCPU, RAMGb: size.RAMGB, Gpu: size.GPU}, to
 }
 
 // ListSchedules answers GET /api/workflows/{id}/schedules.
@@ -77,7 +81,7 @@ func (a *API) CreateSchedule(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	given, err := givenIn(in.Parameters, in.Inputs, in.Compute, in.ResourceProfile)
+	given, err := givenIn(in.Parameters, in.Inputs, in.Compute, in.ResourceProfile, in.OutputTo)
 	if err != nil {
 		return kernel.Answer{}, err
 	}
@@ -97,8 +101,8 @@ func (a *API) ChangeSchedule(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	e := schedules.Edit{Cron: in.Cron, TimeZone: in.TimeZone, Enabled: in.Enabled, Overlap: in.Overlap, CatchUp: in.CatchUp}
-	if in.Parameters != nil || in.Inputs != nil || in.Compute != nil || in.ResourceProfile != nil {
-		given, err := givenIn(in.Parameters, in.Inputs, in.Compute, in.ResourceProfile)
+	if in.Parameters != nil || in.Inputs != nil || in.Compute != nil || in.ResourceProfile != nil || in.OutputTo != nil {
+		given, err := givenIn(in.Parameters, in.Inputs, in.Compute, in.ResourceProfile, in.OutputTo)
 		if err != nil {
 			return kernel.Answer{}, err
 		}
@@ -116,13 +120,16 @@ func (a *API) DeleteSchedule(x *kernel.Exchange) (kernel.Answer, error) {
 }
 
 // givenIn reads what runs are to be given.
-func givenIn(p api.Parameters, inputs map[string]json.RawMessage, c *api.ComputeSize, profile *api.ResourceProfile) (schedules.Given, error) {
+func givenIn(p api.Parameters, inputs map[string]json.RawMessage, c *api.ComputeSize, profile *api.ResourceProfile, to *api.OutputTarget) (schedules.Given, error) {
 	g := schedules.Given{Inputs: inputs, Parameters: []byte("{}")}
 	if c != nil {
 		g.Custom = &credits.Custom{VCPU: c.Vcpu, RAMGB: c.RAMGb}
 	}
 	if profile != nil {
 		g.Profile = string(*profile)
+	}
+	if to != nil {
+		g.OutputTo = &outputto.Target{URL: to.URL, Connection: ids.Connection(to.Connection)}
 	}
 	var err error
 	if p != nil {
@@ -138,14 +145,14 @@ func TriggerOut(t schedules.Trigger) api.Trigger {
 		CreatedBy: api.Person{ID: string(t.CreatedBy), Name: t.CreatedByName}, CreatedAt: api.At(t.CreatedAt),
 		LastUsedAt: kernel.TimeOrNull(t.LastUsedAt), LastRunID: kernel.OrNull(string(t.LastRun)),
 	}
-	out.Parameters, out.Inputs, out.Compute = givenOut(t.Given)
+	out.Parameters, out.Inputs, out.Compute, out.OutputTo = givenOut(t.Given)
 	return out
 }
 
 func createdTrigger(x *kernel.Exchange, t schedules.Trigger, token string) kernel.Answer {
 	o := TriggerOut(t)
 	return kernel.Answer{Status: http.StatusCreated, Data: api.CreatedTrigger{
-		ID: o.ID, WorkflowID: o.WorkflowID, Action: o.Action, Parameters: o.Parameters, Inputs: o.Inputs, Compute: o.Compute, Map: o.Map, Signed: o.Signed,
+		ID: o.ID, WorkflowID: o.WorkflowID, Action: o.Action, Parameters: o.Parameters, Inputs: o.Inputs, Compute: o.Compute, OutputTo: o.OutputTo, Map: o.Map, Signed: o.Signed,
 		TokenHint: o.TokenHint, CreatedBy: o.CreatedBy, CreatedAt: o.CreatedAt, LastUsedAt: o.LastUsedAt, LastRunID: o.LastRunID,
 		Token: token, URL: x.Base() + "/hooks/" + token,
 	}}
@@ -177,7 +184,7 @@ func (a *API) CreateTrigger(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	given, err := givenIn(in.Parameters, in.Inputs, in.Compute, in.ResourceProfile)
+	given, err := givenIn(in.Parameters, in.Inputs, in.Compute, in.ResourceProfile, in.OutputTo)
 	if err != nil {
 		return kernel.Answer{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/firing"
+	"github.com/millrace/millrace/internal/runs/outputto"
 )
 
 // Given is what the runs of a schedule or trigger are started with.
@@ -25,10 +26,11 @@ type Given struct {
 	Inputs     map[string]json.RawMessage `json:"inputs,omitempty"`
 	Custom     *credits.Custom            `json:"custom,omitempty"`
 	Profile    string                     `json:"profile,omitempty"`
+	OutputTo   *outputto.Target           `json:"outputTo,omitempty"`
 }
 
 func (g Given) of(workflow ids.Workflow) runs.New {
-	return runs.New{Workflow: workflow, Parameters: g.Parameters, Inputs: g.Inputs, Custom: g.Custom, Profile: g.Profile}
+	return runs.New{Workflow: workflow, Parameters: g.Parameters, Inputs: g.Inputs, Custom: g.Custom, Profile: g.Profile, OutputTo: g.OutputTo}
 }
 
 // Overlap is what happens to a time that comes while an earlier run of the

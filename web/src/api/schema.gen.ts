@@ -4029,6 +4029,36 @@ export interface components {
             /** Format: int64 */
             totalBytes: number;
         };
+        /** @description Where the outputs are copied, too, once the run has completed, each as `node/port/name`, a folder's files below its name; `manifest.json` with names, sizes and hashes is written last. */
+        OutputTarget: {
+            /** @description `s3://bucket/prefix/`. `{runId}` in it stands for the id of the run. */
+            url: string;
+            /** @description One of the team's, which may write there. */
+            connection: string;
+        };
+        /** @description A copy that fails is not the run's failure, and is not billed. */
+        OutputCopy: {
+            url: string;
+            connection: string;
+            /**
+             * @description `waiting` for the run to complete; `copying`, also between two attempts; `skipped`, because the run did not complete.
+             * @enum {string}
+             */
+            state: "waiting" | "copying" | "completed" | "failed" | "skipped";
+            /** @description Why it failed, or why there is to be another attempt. */
+            message: string | null;
+            /** @description To copy in all; 0 until they are counted. */
+            files: number;
+            copiedFiles: number;
+            /** Format: int64 */
+            bytes: number;
+            /** Format: int64 */
+            copiedBytes: number;
+            /** Format: date-time */
+            nextAttemptAt: string | null;
+            /** Format: date-time */
+            finishedAt: string | null;
+        };
         StartRun: {
             workflowId: string;
             /** @description Where it is executed, by name (`GET /api/executors`); without one, on the first that serves its size. */
@@ -4042,6 +4072,7 @@ export interface components {
             /** @description Why it is run, or what came of it. */
             note?: string | null;
             tags?: components["schemas"]["Tags"];
+            outputTo?: components["schemas"]["OutputTarget"] | null;
             /** @description What the run may cost. It is interrupted with `budget_exhausted` before it costs more. */
             maxCredits?: number | null;
         };
@@ -4409,6 +4440,8 @@ export interface components {
             inputs: components["schemas"]["InputKeys"];
             /** @description Those among the inputs. */
             addresses?: components["schemas"]["TakenAddress"][];
+            /** @description Where its outputs are copied, too; absent: nowhere. */
+            outputTo?: components["schemas"]["OutputCopy"] | null;
             definition: components["schemas"]["Definition"];
             nodes: components["schemas"]["RunNode"][];
         };
@@ -4598,6 +4631,7 @@ export interface components {
             inputs?: components["schemas"]["RunInputs"] | null;
             compute?: components["schemas"]["ComputeSize"] | null;
             resourceProfile?: components["schemas"]["ResourceProfile"] | null;
+            outputTo?: components["schemas"]["OutputTarget"] | null;
             /** @description True unless told. */
             enabled?: boolean | null;
             /**
@@ -4608,7 +4642,7 @@ export interface components {
             /** @description Whether times at which no server ran are made up for, by one run. False unless told. */
             catchUp?: boolean | null;
         };
-        /** @description What is absent stays as it is. Parameters, inputs and size are one thing; given one of them, all three are replaced. */
+        /** @description What is absent stays as it is. Parameters, inputs, size and `outputTo` are one thing; given one of them, all are replaced. */
         ScheduleEdit: {
             cron?: string | null;
             timeZone?: string | null;
@@ -4616,6 +4650,7 @@ export interface components {
             inputs?: components["schemas"]["RunInputs"] | null;
             compute?: components["schemas"]["ComputeSize"] | null;
             resourceProfile?: components["schemas"]["ResourceProfile"] | null;
+            outputTo?: components["schemas"]["OutputTarget"] | null;
             enabled?: boolean | null;
             /** @enum {string|null} */
             overlap?: "skip" | "queue" | null;
@@ -4631,6 +4666,7 @@ export interface components {
                 [key: string]: unknown;
             };
             compute: components["schemas"]["Compute"];
+            outputTo?: components["schemas"]["OutputTarget"] | null;
             enabled: boolean;
             /** @enum {string} */
             overlap: "skip" | "queue";
@@ -4674,6 +4710,7 @@ export interface components {
             inputs?: components["schemas"]["RunInputs"] | null;
             compute?: components["schemas"]["ComputeSize"] | null;
             resourceProfile?: components["schemas"]["ResourceProfile"] | null;
+            outputTo?: components["schemas"]["OutputTarget"] | null;
             /** @description Parameters by JSON pointers into the body; what is not there is left to its default. Without a map the body's members are the parameters. */
             map?: {
                 [key: string]: string;
@@ -4691,6 +4728,7 @@ export interface components {
                 [key: string]: unknown;
             };
             compute: components["schemas"]["Compute"];
+            outputTo?: components["schemas"]["OutputTarget"] | null;
             map: {
                 [key: string]: string;
             } | null;

@@ -22,6 +22,7 @@ import { EstimateNote, SizePicker, useEstimate } from "./Estimate.tsx";
 import { ExecutorPicker } from "./ExecutorPicker.tsx";
 import { fieldsOf, fill, startText } from "./form.ts";
 import { noLabel, startLabel } from "./label.ts";
+import { OutputTo } from "./OutputTo.tsx";
 import { RunForm } from "./RunForm.tsx";
 import { LabelFields } from "./RunLabel.tsx";
 import { SweepFields } from "./SweepFields.tsx";
@@ -36,6 +37,7 @@ export interface RunDialogProps {
   parameters?: Record<string, unknown>;
   inputs?: Record<string, Given | Given[]>;
   compute?: Schemas["Compute"];
+  outputTo?: Schemas["OutputTarget"] | undefined;
   /** Somebody without an account: runs by the link's token, and learns only that it was accepted. */
   guest?: { token: string; definition: Definition };
 }
@@ -104,6 +106,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
   const [executor, setExecutor] = useState("");
   const [label, setLabel] = useState(noLabel);
   const [mostCredits, setMostCredits] = useState("");
+  const [target, setTarget] = useState<Schemas["OutputTarget"] | null>(props.outputTo ?? null);
   const [varying, setVarying] = useState<Record<string, string>>({});
   const [tried, setTried] = useState(false);
   const fields = fieldsOf(definition);
@@ -120,6 +123,7 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
     ...(executor && { executor }),
     ...startLabel(label),
     ...(mostCredits && !sweeps && { maxCredits: Number(mostCredits) }),
+    ...(target && !sweeps && { outputTo: target }),
   };
   // One key for one request: pressing twice starts one run, other values another.
   const key = useRef({ text: "", header: once() });
@@ -225,6 +229,14 @@ function Ask(props: RunDialogProps & { name: string; definition: Definition }) {
             onChange={(event) => setMostCredits(event.target.value)}
           />
         </Field>
+      )}
+      {!guest && !sweeps && (
+        <details className="text-sm" open={target !== null}>
+          <summary className="w-fit cursor-pointer font-medium">Copy outputs to a bucket</summary>
+          <div className="mt-3">
+            <OutputTo target={target} onChange={setTarget} tried={tried} />
+          </div>
+        </details>
       )}
       {!guest && <EstimateNote estimate={estimate} />}
       {!guest && (

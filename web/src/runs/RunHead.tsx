@@ -16,6 +16,7 @@ import { Time, useNow } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
 import { Commit } from "./Commit.tsx";
 import { waits } from "./model.ts";
+import { sameTarget } from "./outputTo.ts";
 import { cancelRun, runQuery } from "./queries.ts";
 import { RetryButtons } from "./Retry.tsx";
 import type { Run, RunStore } from "./runStore.ts";
@@ -194,6 +195,7 @@ function Actions({ run }: { run: Given }) {
             parameters={run.parameters}
             inputs={withConnections(run)}
             compute={run.compute}
+            outputTo={sameTarget(run)}
           />
         </Suspense>
       )}

@@ -18,6 +18,7 @@ import { LogView } from "./LogView.tsx";
 import { culprit } from "./model.ts";
 import { NodePanel } from "./NodePanel.tsx";
 import { Outputs } from "./Outputs.tsx";
+import { CopyState } from "./OutputTo.tsx";
 import { runQuery } from "./queries.ts";
 import { Resources } from "./Resources.tsx";
 import { RetryButtons } from "./Retry.tsx";
@@ -177,6 +178,11 @@ function Follow({ run }: { run: Run }) {
             />
           </TabPanel>
           <TabPanel value="outputs" className="pt-4">
+            {run.outputTo && (
+              <div className="mb-4">
+                <CopyState runId={run.id} first={run.outputTo} />
+              </div>
+            )}
             <Outputs run={{ id: run.id, status: now.status, nodes: run.nodes }} node={known} />
           </TabPanel>
           <TabPanel value="events" className="pt-4">

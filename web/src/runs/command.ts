@@ -22,7 +22,7 @@ export function curl(origin: string, run: StartRun): string {
 
 /** millrace is the command line, which is signed in already, and follows the run. */
 export function millrace(
-  { workflowId, parameters, inputs, compute, resourceProfile, executor, name, note, tags, maxCredits }: StartRun,
+  { workflowId, parameters, inputs, compute, resourceProfile, executor, name, note, tags, maxCredits, outputTo }: StartRun,
   vary: Record<string, unknown[]> = {},
 ): string {
   const given = Object.entries(inputs ?? {}).flatMap(([name, list]) =>
@@ -44,6 +44,7 @@ export function millrace(
     ...(name ? [`--name ${quoted(name)}`] : []),
     ...(note ? [`--note ${quoted(note)}`] : []),
     ...(tags ?? []).map((tag) => `--tag ${quoted(tag)}`),
+    ...(outputTo ? [`--output-to ${quoted(outputTo.url)} --output-connection ${quoted(outputTo.connection)}`] : []),
     ...(maxCredits ? [`--max-credits ${maxCredits}`] : []),
   ]);
 }

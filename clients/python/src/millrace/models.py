@@ -1237,6 +1237,53 @@ class Fetching(Model):
     total_bytes: Annotated[int, Field(alias='totalBytes')]
 
 
+class OutputTarget(Model):
+    """
+    Where the outputs are copied, too, once the run has completed, each as `node/port/name`, a folder's files below its name; `manifest.json` with names, sizes and hashes is written last.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    url: Annotated[str, Field(max_length=1024)]
+    """
+    `s3://bucket/prefix/`. `{runId}` in it stands for the id of the run.
+    """
+    connection: str
+    """
+    One of the team's, which may write there.
+    """
+
+
+class OutputCopy(Model):
+    """
+    A copy that fails is not the run's failure, and is not billed.
+    """
+
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    url: str
+    connection: str
+    state: Literal['waiting', 'copying', 'completed', 'failed', 'skipped']
+    """
+    `waiting` for the run to complete; `copying`, also between two attempts; `skipped`, because the run did not complete.
+    """
+    message: str | None
+    """
+    Why it failed, or why there is to be another attempt.
+    """
+    files: int
+    """
+    To copy in all; 0 until they are counted.
+    """
+    copied_files: Annotated[int, Field(alias='copiedFiles')]
+    bytes: int
+    copied_bytes: Annotated[int, Field(alias='copiedBytes')]
+    next_attempt_at: Annotated[AwareDatetime | None, Field(alias='nextAttemptAt')]
+    finished_at: Annotated[AwareDatetime | None, Field(alias='finishedAt')]
+
+
 class RunEdit(Model):
     """
     What is absent stays as it is; an empty name or note, or no tags, removes what was there.
@@ -1771,6 +1818,7 @@ class Trigger(Model):
     parameters: Parameters
     inputs: dict[str, Any]
     compute: Compute
+    output_to: Annotated[OutputTarget | None, Field(alias='outputTo')] = None
     map: dict[str, Any] | None
     signed: bool
     """
@@ -3349,6 +3397,7 @@ class StartRun(Model):
     """
     Words to find it by: letters, digits, `_`, `.`, `:`, `/` and `-`. What comes twice is kept once.
     """
+    output_to: Annotated[OutputTarget | None, Field(alias='outputTo')] = None
     max_credits: Annotated[float | None, Field(alias='maxCredits', gt=0.0)] = None
     """
     What the run may cost. It is interrupted with `budget_exhausted` before it costs more.
@@ -3618,6 +3667,7 @@ class NewSchedule(Model):
     inputs: dict[str, str | InputAddress | list[str | InputAddress]] | None = None
     compute: ComputeSize | None = None
     resource_profile: Annotated[Literal['gpu'] | None, Field(alias='resourceProfile')] = None
+    output_to: Annotated[OutputTarget | None, Field(alias='outputTo')] = None
     enabled: bool | None = None
     """
     True unless told.
@@ -3634,7 +3684,7 @@ class NewSchedule(Model):
 
 class ScheduleEdit(Model):
     """
-    What is absent stays as it is. Parameters, inputs and size are one thing; given one of them, all three are replaced.
+    What is absent stays as it is. Parameters, inputs, size and `outputTo` are one thing; given one of them, all are replaced.
     """
 
     model_config = ConfigDict(
@@ -3646,6 +3696,7 @@ class ScheduleEdit(Model):
     inputs: dict[str, str | InputAddress | list[str | InputAddress]] | None = None
     compute: ComputeSize | None = None
     resource_profile: Annotated[Literal['gpu'] | None, Field(alias='resourceProfile')] = None
+    output_to: Annotated[OutputTarget | None, Field(alias='outputTo')] = None
     enabled: bool | None = None
     overlap: Literal['skip', 'queue'] | None = None
     catch_up: Annotated[bool | None, Field(alias='catchUp')] = None
@@ -3662,6 +3713,7 @@ class Schedule(Model):
     parameters: Parameters
     inputs: dict[str, Any]
     compute: Compute
+    output_to: Annotated[OutputTarget | None, Field(alias='outputTo')] = None
     enabled: bool
     overlap: Literal['skip', 'queue']
     catch_up: Annotated[bool, Field(alias='catchUp')]
@@ -3694,6 +3746,7 @@ class NewTrigger(Model):
     inputs: dict[str, str | InputAddress | list[str | InputAddress]] | None = None
     compute: ComputeSize | None = None
     resource_profile: Annotated[Literal['gpu'] | None, Field(alias='resourceProfile')] = None
+    output_to: Annotated[OutputTarget | None, Field(alias='outputTo')] = None
     map: dict[str, MapAdditionalProperty] | None = None
     """
     Parameters by JSON pointers into the body; what is not there is left to its default. Without a map the body's members are the parameters.
@@ -4196,6 +4249,10 @@ class Run(RunRow):
     addresses: list[TakenAddress] | None = None
     """
     Those among the inputs.
+    """
+    output_to: Annotated[OutputCopy | None, Field(alias='outputTo')] = None
+    """
+    Where its outputs are copied, too; absent: nowhere.
     """
     definition: Definition
     nodes: list[RunNode]

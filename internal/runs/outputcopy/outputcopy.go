@@ -1,0 +1,269 @@
+// Package outputcopy copies the outputs of completed runs to where their starters want
+// them. What is still to copy is a row in the database, so that whoever lives goes
+// on with what a dead process had begun. A copy that fails changes nothing of its run.
+package outputcopy
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/outputto"
+)
+
+// Store says what is to be copied. One process at a time is at a copy.
+type Store interface {
+	// ClaimOutputCopy takes one that is due, for an owner; no run: there is none.
+	ClaimOutputCopy(ctx context.Context, owner string, now, until time.Time) (outputto.Copy, error)
+	// SaveOutputCopy writes down how far one has come, and until when it is still
+	// the owner's. It is fault.KindConflict when it is not any more.
+	SaveOutputCopy(ctx context.Context, owner string, c outputto.Copy, until time.Time) error
+}
+
+// Outputs knows what runs have made.
+type Outputs interface {
+	// OutputsToCopy are those that a run hands out, verified.
+	OutputsToCopy(ctx context.Context, team ids.Team, id ids.Run) (runs.Run, []runs.Listed, error)
+}
+
+// Objects is where outputs are kept.
+type Objects interface {
+	// Open reads a stretch of an object, to its end where length is negative.
+	Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error)
+}
+
+// Buckets are where they are copied to. What it says in a foreseen fault may be shown.
+type Buckets interface {
+	// OpenBucket is a team's target, if its connection is for that. A connection
+	// that is gone is fault.KindNotFound.
+	OpenBucket(ctx context.Context, team ids.Team, t outputto.Target) (Bucket, error)
+}
+
+// Bucket is one of them. Names are below the target. Writing again what is there
+// does no harm.
+type Bucket interface {
+	Put(ctx context.Context, o Object, r io.Reader) error
+	PutLarge(ctx context.Context, o Object, in outputto.Large) error
+	// Abort forgets what has arrived of a large object.
+	Abort(ctx context.Context, name, upload string) error
+}
+
+// Object is what an object in a bucket is to be.
+type Object struct {
+	Name   string
+	Size   int64
+	SHA256 string
+	Type   string // of its content; empty: nobody knows
+}
+
+// Copier copies.
+type Copier struct {
+	Store   Store
+	Outputs Outputs
+	Objects Objects
+	Buckets Buckets
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+const (
+	workers = 2
+	look    = 3 * time.Second
+	// lease is how long a copy is one process's without a sign of life.
+	lease = time.Minute
+	// signs of life, with how far it has come
+	beat = 2 * time.Second
+)
+
+// pauses are how long it takes until the next attempt. After the last one no more is
+// made.
+var pauses = []time.Duration{
+	5 * time.Second, 30 * time.Second, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour,
+}
+
+// Run copies until ctx ends.
+func (c *Copier) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if c.Round(ctx) {
+					continue
+				}
+				t := time.NewTimer(look)
+				select {
+				case <-ctx.Done():
+				case <-t.C:
+				}
+				t.Stop()
+			}
+		})
+	}
+	all.Wait()
+	return nil
+}
+
+// Round makes an attempt at one copy, and says whether there was one.
+func (c *Copier) Round(ctx context.Context) (busy bool) {
+	owner, now := rand.Text(), c.Now()
+	due, err := c.Store.ClaimOutputCopy(ctx, owner, now, now.Add(lease))
+	if err != nil {
+		c.complain(ctx, "cannot look for outputs to copy", err)
+		return false
+	}
+	if due.Run == "" {
+		return false
+	}
+	c.attempt(ctx, owner, due)
+	return true
+}
+
+// attempt copies what is left, and writes down how that went.
+func (c *Copier) attempt(ctx context.Context, owner string, due outputto.Copy) {
+	working, stop := context.WithCancelCause(ctx)
+	p := &progress{copy: due}
+	var beats sync.WaitGroup
+	beats.Go(func() { c.saveRegularly(working, owner, p, stop) })
+	err := c.copyAll(working, owner, p)
+	lost := fault.Is(context.Cause(working), fault.KindConflict)
+	stop(nil)
+	beats.Wait()
+	if lost {
+		return
+	}
+	after := p.now()
+	if ctx.Err() == nil { // otherwise we are stopping, and somebody else goes on
+		after = c.ended(ctx, due, after, err)
+	}
+	c.complain(ctx, "cannot write down how outputs were copied", c.Store.SaveOutputCopy(context.WithoutCancel(ctx), owner, after, time.Time{}))
+}
+
+// saveRegularly shows that the copy is alive, and stops it when it is not ours any
+// more.
+func (c *Copier) saveRegularly(ctx context.Context, owner string, p *progress, stop context.CancelCauseFunc) {
+	t := time.NewTicker(beat)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if err := c.Store.SaveOutputCopy(ctx, owner, p.now(), c.Now().Add(lease)); fault.Is(err, fault.KindConflict) {
+			stop(err)
+			return
+		}
+	}
+}
+
+// final is an error that another attempt would not change.
+type final struct{ error }
+
+func (f final) Unwrap() error { return f.error }
+
+// ended is what a copy is after an attempt.
+func (c *Copier) ended(ctx context.Context, before, after outputto.Copy, err error) outputto.Copy {
+	now := c.Now()
+	if err == nil {
+		after.State, after.Message, after.Attempts, after.EndedAt = outputto.Completed, "", 0, now
+		return after
+	}
+	if after.Done > before.Done || after.Copied > before.Copied {
+		after.Attempts = 0 // it got somewhere
+	}
+	after.Attempts++
+	after.Message = said(err)
+	if _, no := errors.AsType[*fault.Error](err); !no {
+		c.Log.WarnContext(ctx, "outputs of a run could not be copied", slog.String("run", string(after.Run)), slog.Any("error", err))
+	}
+	if _, no := errors.AsType[final](err); no || after.Attempts > len(pauses) {
+		after.State, after.EndedAt = outputto.Failed, now
+		return after
+	}
+	after.NextAt = now.Add(pauses[after.Attempts-1])
+	return after
+}
+
+// said is what of a failure may be shown.
+func said(err error) string {
+	if known, ok := errors.AsType[*fault.Error](err); ok {
+		return known.Message
+	}
+	return "the bucket cannot be reached, or the connection to it broke"
+}
+
+func (c *Copier) complain(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
+		c.Log.ErrorContext(ctx, what, slog.Any("error", err))
+	}
+}
+
+// progress is how far an attempt has come.
+type progress struct {
+	mu    sync.Mutex
+	copy  outputto.Copy
+	files []file
+	ahead map[int]bool // files that are done before others in front of them
+	base  int64        // bytes of the files that are done
+	parts int64        // bytes of a large file that have arrived
+}
+
+func (p *progress) now() outputto.Copy {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.copy
+	if p.files != nil {
+		c.Copied = p.base + p.parts
+	}
+	return c
+}
+
+// begin counts what there is to do.
+func (p *progress) begin(files []file) (from int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.files, p.ahead = files, map[int]bool{}
+	p.copy.Files, p.copy.Bytes = len(files), 0
+	p.copy.Done = min(p.copy.Done, len(files))
+	for i, f := range files {
+		p.copy.Bytes += f.Size
+		if i < p.copy.Done {
+			p.base += f.Size
+		}
+	}
+	return p.copy.Done
+}
+
+// done notes a file, which others in front of may still be on their way.
+func (p *progress) done(i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ahead[i] = true
+	for p.ahead[p.copy.Done] {
+		delete(p.ahead, p.copy.Done)
+		p.base += p.files[p.copy.Done].Size
+		p.copy.Done++
+		p.copy.Upload, p.parts = "", 0
+	}
+}
+
+// arrived notes bytes of a large file.
+func (p *progress) arrived(bytes int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.parts += bytes
+}
+
+// uploading notes that a large file is on its way; empty: none is.
+func (p *progress) uploading(upload string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.copy.Upload = upload
+}
