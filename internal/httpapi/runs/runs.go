@@ -84,7 +84,7 @@ func RunOut(d runs.Detailed, now time.Time) (api.Run, error) {
 		DurationMs: row.DurationMs, CreditsUsed: row.CreditsUsed, CreatedAt: row.CreatedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt, Waiting: row.Waiting,
 		Number: row.Number, Name: row.Name, Note: row.Note, Tags: row.Tags, SweepID: row.SweepID, Commit: row.Commit, Kind: row.Kind, Engine: row.Engine, LastHeardAt: row.LastHeardAt, Executor: row.Executor,
 		CancelRequested: !d.CancelRequested.IsZero(), Definition: json.RawMessage(d.Definition), Nodes: []api.RunNode{},
-		Logs: logText(d.Log.Text), LogsTruncated: d.Log.Offset > 0, OutputLocation: outputLocation(d.Run),
+		Logs: logText(d.Log.Text), LogsTruncated: d.Log.Offset > 0, OutputLocation: outputLocation(d.Run), OutputTo: outputCopy(d.OutputTo),
 	}
 	if err := json.Unmarshal(d.Parameters, &out.Parameters); err != nil {
 		return out, err
@@ -99,7 +99,6 @@ func RunOut(d runs.Detailed, now time.Time) (api.Run, error) {
 		}
 		out.Addresses = append(out.Addresses, taken)
 	}
-	out.OutputTo = outputCopy(d.OutputTo)
 	for _, n := range d.Nodes {
 		out.Nodes = append(out.Nodes, NodeOut(n, now))
 	}
@@ -159,7 +158,7 @@ func (a *API) StartRun(x *kernel.Exchange) (kernel.Answer, error) {
 	if !kernel.Printable(in.WorkflowID) {
 		return kernel.Answer{}, fault.NotFound("no such workflow")
 	}
-	n := runs.New{Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs, Executor: kernel.OrEmpty(in.Executor), Once: startedOnce(x)}
+	n := runs.New{Workflow: ids.Workflow(in.WorkflowID), Custom: custom(in.Compute), Inputs: in.Inputs, OutputTo: outputTarget(in.OutputTo), Executor: kernel.OrEmpty(in.Executor), Once: startedOnce(x)}
 	n.Label = runs.Label{Name: kernel.OrEmpty(in.Name), Note: kernel.OrEmpty(in.Note), Tags: kernel.Listed(in.Tags)}
 	if in.ResourceProfile != nil {
 		n.Profile = string(*in.ResourceProfile)
@@ -172,7 +171,6 @@ func (a *API) StartRun(x *kernel.Exchange) (kernel.Answer, error) {
 			return kernel.Answer{}, kernel.Wrong("maxCredits", "must be more than 0, with at most 6 decimals")
 		}
 	}
-	n.OutputTo = outputTarget(in.OutputTo)
 	r, err := a.Runs.Submit(x.Context(), x.Caller, n)
 	return started(r), err
 }
