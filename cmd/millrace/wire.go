@@ -177,7 +177,6 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Store: syncedStore{db, h.editor}, Details: db, Shards: db, Reported: reported.Tasks{Store: db}, Reports: db.Key("reports"), Logs: db, Submit: syncedStore{db, h.editor}, Sweeps: syncedStore{db, h.editor}, Kept: db, Known: db, Remote: s.elsewhere(db), Targets: remote.NewOutputs(s.FetchAllowPrivate, db), Recipes: recipe.Of, Objects: keep, Engine: h.workers, Catalog: catalog, Memory: h.memory, Now: time.Now,
 	})
 	h.checks = &sourcecheck.Service{Store: db, Repositories: hosts, Log: log, Now: time.Now}
-	h.checks = &sourcecheck.Service{Store: db, Repositories: &git.Hosts{Trees: h.software.Sources.Trees, Open: db.OpenConnection}, Log: log, Now: time.Now}
 	h.copier = &outputcopy.Copier{Store: db, Outputs: asked, Objects: keep, Buckets: remote.NewOutputs(s.FetchAllowPrivate, db), Log: log, Now: time.Now}
 	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), log, time.Now)
 	h.mailer = notifications.Mailer{Base: origins[0], Sent: h.sender.SendSoon, Now: time.Now}
@@ -333,21 +332,13 @@ func (h *application) recover(ctx context.Context) error {
 // background is what runs beside the requests, on every server and worker.
 func (h *application) background(ctx context.Context, g *errgroup.Group) {
 	for _, part := range []interface{ Run(context.Context) error }{
-		h.disk, h.feed, h.sender, h.editor, h.ai, h.account, h.upkeep, h.schedule, h.hooks, h.checks, h.copier,
+		h.disk, h.feed, h.sender, h.editor, h.ai, h.account, h.upkeep, h.schedule, h.hooks, h.checks, h.refresher, h.copier,
 	} {
 		g.Go(func() error { return part.Run(ctx) })
 	}
 	for i, e := range h.workers.Engines {
 		g.Go(func() error { return errors.Join(e.Run(ctx), h.places[i].driver.Close()) })
 	}
-	g.Go(func() error { return h.editor.Run(ctx) })
-	g.Go(func() error { return h.ai.Run(ctx) })
-	g.Go(func() error { return h.account.Run(ctx) })
-	g.Go(func() error { return h.upkeep.Run(ctx) })
-	g.Go(func() error { return h.schedule.Run(ctx) })
-	g.Go(func() error { return h.hooks.Run(ctx) })
-	g.Go(func() error { return h.checks.Run(ctx) })
-	g.Go(func() error { return h.refresher.Run(ctx) })
 	g.Go(h.shed)
 }
 

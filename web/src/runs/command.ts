@@ -22,7 +22,19 @@ export function curl(origin: string, run: StartRun): string {
 
 /** millrace is the command line, which is signed in already, and follows the run. */
 export function millrace(
-  { workflowId, parameters, inputs, compute, resourceProfile, executor, name, note, tags, maxCredits, outputTo }: StartRun,
+  {
+    workflowId,
+    parameters,
+    inputs,
+    compute,
+    resourceProfile,
+    executor,
+    name,
+    note,
+    tags,
+    maxCredits,
+    outputTo,
+  }: StartRun,
   vary: Record<string, unknown[]> = {},
 ): string {
   const given = Object.entries(inputs ?? {}).flatMap(([name, list]) =>
