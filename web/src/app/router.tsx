@@ -27,6 +27,7 @@ export const workflowsRoute = createRoute({
     ...oneOf(search, "sort", ["name", "created", "updated"] as const),
     ...flag(search, "create"),
     ...flag(search, "import"),
+    ...flag(search, "git"),
   }),
   component: lazyRouteComponent(() => import("../workflows/WorkflowsPage.tsx"), "WorkflowsPage"),
 });

@@ -23,6 +23,8 @@ const RunDialog = lazy(async () => ({ default: (await import("../runs/RunDialog.
 const RunFromHere = lazy(async () => ({ default: (await import("../runs/Retry.tsx")).RunFromHere }));
 const ShareDialog = lazy(async () => ({ default: (await import("../sharing/ShareDialog.tsx")).ShareDialog }));
 
+const FollowsGit = lazy(() => import("./FollowsGit.tsx"));
+
 const panels: Panel[] = ["step", "workflow", "problems", "history", "source"];
 
 /** EditorPage is the canvas of one workflow. It takes the whole width and height beside the rail. */
@@ -44,9 +46,9 @@ export function EditorPage() {
 }
 
 /** useOpen makes a session that lasts as long as the page. */
-function useOpen(workflowId: string): Session | null {
+function useOpen(workflowId: string, follows: boolean): Session | null {
   const me = useMe();
-  const mayEdit = useWhyNot()("edit workflows") === null;
+  const mayEdit = useWhyNot()("edit workflows") === null && !follows;
   const [session, setSession] = useState<Session | null>(null);
   const { name, id } = me;
   useEffect(() => {
@@ -91,7 +93,7 @@ function useWaysOut(): void {
 }
 
 function Open({ workflow }: { workflow: Workflow }) {
-  const session = useOpen(workflow.id);
+  const session = useOpen(workflow.id, workflow.git !== undefined);
   const search = useSearch({ from: "/inside/workflows/$workflowId" });
   const set = useChange<typeof search>();
   useTitle(workflow.name);
@@ -152,6 +154,7 @@ function Living(props: {
         <>
           <SaveTrouble />
           <LeftEdits name={workflow.name} />
+          <Suspense fallback={null}>{workflow.git && <FollowsGit workflow={workflow} git={workflow.git} />}</Suspense>
         </>
       }
       actions={

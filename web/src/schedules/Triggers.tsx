@@ -8,11 +8,12 @@ import { Problem } from "../page/Problem.tsx";
 import { Button } from "../ui/Button.tsx";
 import { Copy } from "../ui/Copy.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
-import { Field, Input, Textarea } from "../ui/Field.tsx";
+import { Choice, Field, Input, Textarea } from "../ui/Field.tsx";
 import { Form } from "../ui/Form.tsx";
 import { Notice } from "../ui/Notice.tsx";
 import { Time } from "../ui/Time.tsx";
 import { toast } from "../ui/toast.ts";
+import { workflowQuery } from "../workflows/queries.ts";
 import { readMap } from "./map.ts";
 import { createTrigger, deleteTrigger, type Trigger, triggersQuery } from "./queries.ts";
 
@@ -73,6 +74,7 @@ function TriggerRow({ trigger }: { trigger: Trigger }) {
     <li className="flex flex-wrap items-center justify-between gap-2 px-3 py-2 text-sm">
       <span>
         <code>…{trigger.tokenHint}</code>, by {trigger.createdBy.name}
+        {trigger.action === "refresh" && ", refreshes from Git"}
         {trigger.signed && ", signed"}, called {trigger.lastUsedAt ? <Time at={trigger.lastUsedAt} /> : "never"}
       </span>
       <Button
@@ -92,10 +94,17 @@ function TriggerRow({ trigger }: { trigger: Trigger }) {
 function NewTrigger({ workflowId, onClose }: { workflowId: string; onClose: () => void }) {
   const [map, setMap] = useState("");
   const [secret, setSecret] = useState("");
+  const [action, setAction] = useState<"run" | "refresh">("run");
+  const follows = useQuery(workflowQuery(workflowId)).data?.git !== undefined;
   const client = useQueryClient();
   const read = readMap(map);
   const make = useMutation({
-    mutationFn: () => createTrigger(workflowId, { ...(read.map && { map: read.map }), ...(secret && { secret }) }),
+    mutationFn: () =>
+      createTrigger(workflowId, {
+        action,
+        ...(read.map && action === "run" && { map: read.map }),
+        ...(secret && { secret }),
+      }),
     onSuccess: () => client.invalidateQueries({ queryKey: triggersQuery(workflowId).queryKey }),
     meta: { shown: true },
   });
@@ -104,7 +113,11 @@ function NewTrigger({ workflowId, onClose }: { workflowId: string; onClose: () =
       open
       onOpenChange={(open) => !open && onClose()}
       title="New trigger"
-      description="Whoever has the address starts runs of this workflow, in your name."
+      description={
+        action === "run"
+          ? "Whoever has the address starts runs of this workflow, in your name."
+          : "Give the address to the Git host as a webhook for pushes, with the content type application/json."
+      }
     >
       {make.data ? (
         <div className="space-y-3">
@@ -119,20 +132,36 @@ function NewTrigger({ workflowId, onClose }: { workflowId: string; onClose: () =
         </div>
       ) : (
         <Form onSubmit={() => read.error === null && make.mutate()}>
-          <Field
-            label="Parameters from the body"
-            optional
-            error={read.error}
-            hint="One a line, such as version = /release/tag_name. Without any, the members of the body are the parameters."
-          >
-            <Textarea
-              value={map}
-              onChange={(event) => setMap(event.target.value)}
-              className="font-mono"
-              spellCheck={false}
-              autoComplete="off"
-            />
-          </Field>
+          {follows && (
+            <Field
+              label="What it does"
+              hint={
+                action === "refresh" && "Schedules run what was pushed once a member has refreshed or confirmed it."
+              }
+            >
+              <Choice
+                options={{ run: "Starts a run", refresh: "Refreshes the workflow from Git" }}
+                value={action}
+                onChange={setAction}
+              />
+            </Field>
+          )}
+          {action === "run" && (
+            <Field
+              label="Parameters from the body"
+              optional
+              error={read.error}
+              hint="One a line, such as version = /release/tag_name. Without any, the members of the body are the parameters."
+            >
+              <Textarea
+                value={map}
+                onChange={(event) => setMap(event.target.value)}
+                className="font-mono"
+                spellCheck={false}
+                autoComplete="off"
+              />
+            </Field>
+          )}
           <Field
             label="Secret"
             optional

@@ -5,6 +5,7 @@ import {
   Copy,
   Download,
   EllipsisVertical,
+  GitBranch,
   LayoutTemplate,
   Play,
   Plus,
@@ -43,6 +44,7 @@ import { welcomed } from "./welcomed.ts";
 const Welcome = lazy(() => import("./Welcome.tsx"));
 const CreateDialog = lazy(() => import("./CreateDialog.tsx"));
 const ImportDialog = lazy(() => import("./ImportDialog.tsx"));
+const FromGitDialog = lazy(() => import("./FromGitDialog.tsx"));
 
 // Beyond this many the rest waits for a click: a thousand rows with their
 // bars would be ten thousand elements.
@@ -65,6 +67,13 @@ export function WorkflowsPage() {
             onClick={() => set({ import: true })}
           >
             Import
+          </Button>
+          <Button
+            icon={<GitBranch className="size-4" aria-hidden />}
+            disabledReason={whyNot("edit workflows")}
+            onClick={() => set({ git: true })}
+          >
+            From Git
           </Button>
           <Link to="/templates" className={buttonClass("secondary")}>
             <LayoutTemplate className="size-4" aria-hidden /> Templates
@@ -113,6 +122,7 @@ export function WorkflowsPage() {
       <Suspense fallback={null}>
         {search.create && <CreateDialog open onOpenChange={() => set({ create: undefined })} />}
         {search.import && <ImportDialog open onOpenChange={() => set({ import: undefined })} />}
+        {search.git && <FromGitDialog open onOpenChange={() => set({ git: undefined })} />}
       </Suspense>
     </Page>
   );

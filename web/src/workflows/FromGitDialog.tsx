@@ -1,0 +1,96 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { api, ask, once } from "../api/client.ts";
+import { connectionsQuery } from "../connections/queries.ts";
+import { Problem } from "../page/Problem.tsx";
+import { Button } from "../ui/Button.tsx";
+import { Dialog } from "../ui/Dialog.tsx";
+import { Choice, Field, Input } from "../ui/Field.tsx";
+import { Form } from "../ui/Form.tsx";
+
+/** FromGitDialog makes a workflow of what a repository holds; it follows that from then on. */
+export default function FromGitDialog({
+  open,
+  onOpenChange,
+}: {
+  open: boolean;
+  onOpenChange: (open: boolean) => void;
+}) {
+  const [git, setGit] = useState("");
+  const [ref, setRef] = useState("");
+  const [path, setPath] = useState("");
+  const [connection, setConnection] = useState("");
+  const connections = useQuery({ ...connectionsQuery, meta: { shown: true } });
+  const hosts = (connections.data ?? []).filter((each) => each.type === "git");
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const create = useMutation({
+    mutationFn: () => {
+      const where = {
+        git: git.trim(),
+        ...(ref.trim() && { ref: ref.trim() }),
+        ...(path.trim() && { path: path.trim() }),
+        ...(connection && { connection }),
+      };
+      return ask(api.POST("/api/workflows", { params: { header: once() }, body: { git: where, description: null } }));
+    },
+    onSuccess: (workflow) => {
+      void client.invalidateQueries({ queryKey: ["workflows"] });
+      void navigate({ to: "/workflows/$workflowId", params: { workflowId: workflow.id } });
+    },
+    meta: { shown: true },
+  });
+  const code = { className: "font-mono", autoCapitalize: "off", autoComplete: "off", spellCheck: false };
+  return (
+    <Dialog
+      open={open}
+      onOpenChange={onOpenChange}
+      title="New workflow from Git"
+      description="The workflow is the file millrace.yaml or millrace.json of a repository, and follows it: it is changed there."
+    >
+      <Form onSubmit={() => create.mutate()}>
+        <Field label="Repository">
+          <Input
+            {...code}
+            value={git}
+            onChange={(event) => setGit(event.target.value)}
+            placeholder="https://github.com/you/analysis.git"
+            maxLength={2000}
+            required
+            autoFocus
+          />
+        </Field>
+        <Field label="Branch, tag or commit" optional hint="The default branch, unless you name another.">
+          <Input {...code} value={ref} onChange={(event) => setRef(event.target.value)} maxLength={250} />
+        </Field>
+        <Field label="Folder" optional hint="Where the file lies; the top folder, unless you name another.">
+          <Input
+            {...code}
+            value={path}
+            onChange={(event) => setPath(event.target.value)}
+            placeholder="analysis"
+            maxLength={1000}
+          />
+        </Field>
+        <Field
+          label="Connection"
+          optional
+          hint={
+            hosts.length > 0 ? "For a private repository." : "A private repository needs a connection to its Git host."
+          }
+        >
+          <Choice<string>
+            options={{ "": "None: everybody may read it", ...Object.fromEntries(hosts.map((c) => [c.id, c.name])) }}
+            value={connection}
+            onChange={setConnection}
+          />
+        </Field>
+        {create.error && <Problem title="Couldn't make the workflow" error={create.error} />}
+        <Button type="submit" look="primary" busy={create.isPending}>
+          Create and open
+        </Button>
+      </Form>
+    </Dialog>
+  );
+}
