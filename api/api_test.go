@@ -158,6 +158,7 @@ GET /.well-known/oauth-authorization-server
 GET POST /oauth/authorize
 POST /oauth/register
 GET /.well-known/oauth-protected-resource
+GET /.well-known/oauth-protected-resource/mcp
 POST /oauth/token
 POST /oauth/revoke
 POST /oauth/device_authorization
@@ -396,7 +397,7 @@ func TestTheJSONIsTheYAML(t *testing.T) {
 }
 
 func TestOnlyTheNamedRoutesAreBare(t *testing.T) {
-	bare := []string{"getCredits", "estimateCost", "getRun", "completeChat", "getOpenAPI", "getJWKS", "getOAuthMetadata", "getResourceMetadata", "registerClient", "exchangeToken", "authorizeDevice"}
+	bare := []string{"getCredits", "estimateCost", "getRun", "completeChat", "getOpenAPI", "getJWKS", "getOAuthMetadata", "getResourceMetadata", "getMcpResourceMetadata", "registerClient", "exchangeToken", "authorizeDevice"}
 	operations(t, func(t *testing.T, _ *openapi3.T, op *openapi3.Operation) {
 		for _, status := range []int{http.StatusOK, http.StatusCreated, http.StatusAccepted} {
 			response := op.Responses.Status(status)

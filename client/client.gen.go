@@ -105,6 +105,13 @@ type ClientInterface interface {
 	// Corresponds with GET /.well-known/oauth-protected-resource (the `GetResourceMetadata` operationId).
 	GetResourceMetadata(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetMcpResourceMetadata Read the metadata of /mcp as a protected resource
+	//
+	// The same for `/mcp`, where language models use the API (RFC 9728), with the scopes that they can ask for.
+	//
+	// Corresponds with GET /.well-known/oauth-protected-resource/mcp (the `GetMcpResourceMetadata` operationId).
+	GetMcpResourceMetadata(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// EraseTeamWithBody Erase the team's data
 	//
 	// Erases everything that belongs to the team: runs are cancelled and awaited, rooms closed, tokens revoked, rows and files deleted. `confirm` must be the team's id, else 400. User accounts stay.
@@ -2038,6 +2045,23 @@ func (c *Client) GetOAuthMetadata(ctx context.Context, reqEditors ...RequestEdit
 // Corresponds with GET /.well-known/oauth-protected-resource (the `GetResourceMetadata` operationId).
 func (c *Client) GetResourceMetadata(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetResourceMetadataRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetMcpResourceMetadata Read the metadata of /mcp as a protected resource
+//
+// The same for `/mcp`, where language models use the API (RFC 9728), with the scopes that they can ask for.
+//
+// Corresponds with GET /.well-known/oauth-protected-resource/mcp (the `GetMcpResourceMetadata` operationId).
+func (c *Client) GetMcpResourceMetadata(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetMcpResourceMetadataRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -6333,6 +6357,33 @@ func NewGetResourceMetadataRequest(server string) (*http.Request, error) {
 	}
 
 	operationPath := fmt.Sprintf("/.well-known/oauth-protected-resource")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetMcpResourceMetadataRequest constructs an http.Request for the GetMcpResourceMetadata method
+func NewGetMcpResourceMetadataRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/.well-known/oauth-protected-resource/mcp")
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -16024,6 +16075,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /.well-known/oauth-protected-resource (the `GetResourceMetadata` operationId).
 	GetResourceMetadataWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetResourceMetadataResponse, error)
 
+	// GetMcpResourceMetadataWithResponse Read the metadata of /mcp as a protected resource
+	//
+	// The same for `/mcp`, where language models use the API (RFC 9728), with the scopes that they can ask for.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /.well-known/oauth-protected-resource/mcp (the `GetMcpResourceMetadata` operationId).
+	GetMcpResourceMetadataWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetMcpResourceMetadataResponse, error)
+
 	// EraseTeamWithBodyWithResponse Erase the team's data
 	//
 	// Erases everything that belongs to the team: runs are cancelled and awaited, rooms closed, tokens revoked, rows and files deleted. `confirm` must be the team's id, else 400. User accounts stay.
@@ -18171,6 +18231,29 @@ func (r GetResourceMetadataResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r GetResourceMetadataResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetMcpResourceMetadataResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OAuthResource
+}
+
+// Status returns HTTPResponse.Status
+func (r GetMcpResourceMetadataResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetMcpResourceMetadataResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -22826,6 +22909,21 @@ func (c *ClientWithResponses) GetResourceMetadataWithResponse(ctx context.Contex
 	return ParseGetResourceMetadataResponse(rsp)
 }
 
+// GetMcpResourceMetadataWithResponse Read the metadata of /mcp as a protected resource
+//
+// The same for `/mcp`, where language models use the API (RFC 9728), with the scopes that they can ask for.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /.well-known/oauth-protected-resource/mcp (the `GetMcpResourceMetadata` operationId).
+func (c *ClientWithResponses) GetMcpResourceMetadataWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetMcpResourceMetadataResponse, error) {
+	rsp, err := c.GetMcpResourceMetadata(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetMcpResourceMetadataResponse(rsp)
+}
+
 // EraseTeamWithBodyWithResponse Erase the team's data
 //
 // Erases everything that belongs to the team: runs are cancelled and awaited, rooms closed, tokens revoked, rows and files deleted. `confirm` must be the team's id, else 400. User accounts stay.
@@ -26371,6 +26469,32 @@ func ParseGetResourceMetadataResponse(rsp *http.Response) (*GetResourceMetadataR
 	}
 
 	response := &GetResourceMetadataResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OAuthResource
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetMcpResourceMetadataResponse parses an HTTP response from a GetMcpResourceMetadataWithResponse call
+func ParseGetMcpResourceMetadataResponse(rsp *http.Response) (*GetMcpResourceMetadataResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetMcpResourceMetadataResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

@@ -97,6 +97,7 @@ var drivers = map[string]string{
 	"github.com/golang-jwt/jwt":              "identity",
 	"golang.org/x/crypto":                    "identity remote git",
 	"github.com/go-git/":                     "git",
+	"github.com/modelcontextprotocol/":       "httpapi",
 	"github.com/coder/websocket":             "collab",
 	"github.com/coreos/go-oidc":              "identity",
 	"golang.org/x/oauth2":                    "identity",

@@ -195,6 +195,7 @@ var routeRows = map[string]rights{
 	"GET /oauth/authorize":                             open(400), // without a client; with one: TestAllowingAProgram
 	"POST /oauth/authorize":                            open(401), // by cookie only
 	"GET /.well-known/oauth-protected-resource":        open(200),
+	"GET /.well-known/oauth-protected-resource/mcp":    open(200),
 	"POST /oauth/register":                             open(400),
 	"POST /oauth/token":                                open(415),
 	"POST /oauth/revoke":                               open(415),

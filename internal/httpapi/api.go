@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/account"
@@ -19,6 +20,7 @@ import (
 	"github.com/millrace/millrace/internal/files"
 	"github.com/millrace/millrace/internal/httpapi/events"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
+	"github.com/millrace/millrace/internal/httpapi/mcp"
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/notifications"
@@ -129,5 +131,8 @@ func (a *API) Handler() *kernel.Mux {
 			table[i] = kernel.Route{Pattern: rt.Pattern, FailsAs: rt.FailsAs, Handle: notBuiltIn}
 		}
 	}
-	return a.server.Handler(table, a.system.AppRoutes())
+	var mux *kernel.Mux
+	models := mcp.New(func() http.Handler { return mux })
+	mux = a.server.Handler(table, slices.Concat(a.system.AppRoutes(), models.Routes()))
+	return mux
 }

@@ -211,6 +211,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "DELETE /auth/api-tokens", Who: kernel.Self, Handle: a.identity.RevokeAPIToken},
 		{Pattern: "GET /.well-known/oauth-authorization-server", FailsAs: kernel.OAuthFailure, Handle: a.identity.OauthMetadata},
 		{Pattern: "GET /.well-known/oauth-protected-resource", FailsAs: kernel.OAuthFailure, Handle: a.identity.ResourceMetadata},
+		{Pattern: "GET /.well-known/oauth-protected-resource/mcp", FailsAs: kernel.OAuthFailure, Handle: a.identity.MCPResourceMetadata},
 		{Pattern: "POST /oauth/register", FailsAs: kernel.OAuthFailure, Limit: identity.RegisterLimit, Body: kernel.SmallBody, Handle: a.identity.RegisterClient},
 		{Pattern: "GET /oauth/authorize", Who: kernel.OptionalAuth, FailsAs: kernel.OAuthFailure, Page: true, Handle: a.identity.Authorize},
 		{Pattern: "POST /oauth/authorize", Who: kernel.OptionalAuth, FailsAs: kernel.OAuthFailure, Page: true, Handle: a.identity.DecideAuthorization},

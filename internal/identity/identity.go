@@ -74,12 +74,16 @@ type Presence struct {
 	Session     ids.Session     // empty with an access token
 	Grant       string          // with an access token: what it was given by
 	Most        access.Role     // with an API token: the most its bearer may be
-	Scopes      access.ScopeSet // with an API token: what of it; none is all
+	Scopes      access.ScopeSet // with a token: what of it; none is all
 	User        User
 	ByCookie    bool
 	Active      ids.Team     // the session's chosen team, if any
 	Memberships []Membership // the earliest joined first
 }
+
+// Narrowed reports whether it is less than the person: through a token for a
+// role or for scopes.
+func (p Presence) Narrowed() bool { return p.Most != "" || len(p.Scopes) > 0 }
 
 // By is what the presence rests on and ends with: its session or, through a
 // program, its grant.

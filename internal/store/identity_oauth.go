@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/identity"
@@ -60,30 +61,31 @@ func (db *DB) Clients(ctx context.Context) ([]builtin.Client, error) {
 	return all(ctx, db, func(r *sql.Rows, c *builtin.Client) error { return scanClient(r, c) }, client+`ORDER BY id`)
 }
 
-// Consented reports whether a person has allowed a client.
+// Consented reports whether a person has allowed a client all they may do.
 func (db *DB) Consented(ctx context.Context, user ids.User, client string) (bool, error) {
 	var n int
-	err := db.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM oauth_consents WHERE user_id = $1 AND client_id = $2`, user, client).Scan(&n)
+	err := db.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM oauth_consents WHERE user_id = $1 AND client_id = $2 AND scopes = ''`, user, client).Scan(&n)
 	return n > 0, err
 }
 
-func (db *DB) consent(ctx context.Context, user ids.User, client string, now time.Time) error {
+func (db *DB) consent(ctx context.Context, user ids.User, client string, scopes access.ScopeSet, now time.Time) error {
 	_, err := db.q.ExecContext(ctx, `
-		INSERT INTO oauth_consents (user_id, client_id, created_at) VALUES ($1, $2, $3)
-		ON CONFLICT (user_id, client_id) DO NOTHING`, user, client, micros(now))
+		INSERT INTO oauth_consents (user_id, client_id, scopes, created_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (user_id, client_id) DO UPDATE SET scopes = CASE WHEN oauth_consents.scopes = '' THEN '' ELSE excluded.scopes END`,
+		user, client, scopes.String(), micros(now))
 	return err
 }
 
 // InsertCode adds a code and the consent it rests on.
 func (db *DB) InsertCode(ctx context.Context, c builtin.Code, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		if err := tx.consent(ctx, c.User, c.Client, now); err != nil {
+		if err := tx.consent(ctx, c.User, c.Client, c.Scopes, now); err != nil {
 			return err
 		}
 		_, err := tx.q.ExecContext(ctx, `
-			INSERT INTO oauth_codes (code_hash, user_id, client_id, redirect_uri, challenge, expires_at)
-			VALUES ($1, $2, $3, $4, $5, $6)`,
-			c.Hash, c.User, c.Client, c.RedirectURI, c.Challenge, micros(c.ExpiresAt))
+			INSERT INTO oauth_codes (code_hash, user_id, client_id, redirect_uri, challenge, scopes, expires_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			c.Hash, c.User, c.Client, c.RedirectURI, c.Challenge, c.Scopes.String(), micros(c.ExpiresAt))
 		return err
 	})
 }
@@ -97,11 +99,11 @@ func (db *DB) RedeemCode(ctx context.Context, hash string, fits func(builtin.Cod
 			return err
 		}
 		c := builtin.Code{Hash: hash}
-		var gave string
+		var gave, scopes string
 		var expires int64
 		err := tx.q.QueryRowContext(ctx, `
-			SELECT user_id, client_id, redirect_uri, challenge, grant_id, expires_at FROM oauth_codes WHERE code_hash = $1`, hash).
-			Scan(&c.User, &c.Client, &c.RedirectURI, &c.Challenge, &gave, &expires)
+			SELECT user_id, client_id, redirect_uri, challenge, scopes, grant_id, expires_at FROM oauth_codes WHERE code_hash = $1`, hash).
+			Scan(&c.User, &c.Client, &c.RedirectURI, &c.Challenge, &scopes, &gave, &expires)
 		if err != nil {
 			return tx.asFault(err, "code")
 		}
@@ -111,9 +113,11 @@ func (db *DB) RedeemCode(ctx context.Context, hash string, fits func(builtin.Cod
 		if expires <= micros(t.Now) {
 			return fault.NotFound("no such code")
 		}
+		c.Scopes = access.ParseScopes(scopes)
 		if err := fits(c); err != nil {
 			return err
 		}
+		t.Scopes = c.Scopes
 		if err := tx.openGrant(ctx, c.User, c.Client, t); err != nil {
 			return err
 		}
@@ -138,8 +142,8 @@ func (db *DB) deleteGrant(ctx context.Context, id string) error {
 // openGrant adds a grant with its first tokens.
 func (db *DB) openGrant(ctx context.Context, user ids.User, client string, t builtin.NewTokens) error {
 	_, err := db.q.ExecContext(ctx, `
-		INSERT INTO oauth_grants (id, user_id, client_id, created_at, last_used_at, expires_at) VALUES ($1, $2, $3, $4, $4, $5)`,
-		t.Grant, user, client, micros(t.Now), micros(t.GrantUntil))
+		INSERT INTO oauth_grants (id, user_id, client_id, scopes, created_at, last_used_at, expires_at) VALUES ($1, $2, $3, $4, $5, $5, $6)`,
+		t.Grant, user, client, t.Scopes.String(), micros(t.Now), micros(t.GrantUntil))
 	if err != nil {
 		return err
 	}
@@ -148,8 +152,8 @@ func (db *DB) openGrant(ctx context.Context, user ids.User, client string, t bui
 
 func (db *DB) insertTokens(ctx context.Context, user ids.User, t builtin.NewTokens) error {
 	_, err := db.q.ExecContext(ctx, `
-		INSERT INTO access_tokens (id, token_hash, user_id, grant_id, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-		t.AccessID, t.AccessHash, user, t.Grant, micros(t.Now), micros(t.AccessUntil))
+		INSERT INTO access_tokens (id, token_hash, user_id, grant_id, scopes, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		t.AccessID, t.AccessHash, user, t.Grant, t.Scopes.String(), micros(t.Now), micros(t.AccessUntil))
 	if err != nil {
 		return err
 	}
@@ -157,23 +161,24 @@ func (db *DB) insertTokens(ctx context.Context, user ids.User, t builtin.NewToke
 	return err
 }
 
-// Rotate replaces a grant's tokens; a refresh token that was used before ends
+// Rotate replaces a grant's tokens, which keep its scopes; a refresh token that was used before ends
 // its grant.
-func (db *DB) Rotate(ctx context.Context, hash, client string, t builtin.NewTokens) error {
+func (db *DB) Rotate(ctx context.Context, hash, client string, t builtin.NewTokens) (access.ScopeSet, error) {
 	replayed := false
 	err := db.inTx(ctx, func(tx *DB) error {
 		if err := tx.lock(ctx, "oauth refresh "+hash); err != nil {
 			return err
 		}
 		var user ids.User
+		var scopes string
 		var used bool
 		err := tx.q.QueryRowContext(ctx, `
-			SELECT g.id, g.user_id, r.used_at IS NOT NULL
+			SELECT g.id, g.user_id, g.scopes, r.used_at IS NOT NULL
 			FROM oauth_refresh_tokens r
 			JOIN oauth_grants g ON g.id = r.grant_id
 			JOIN users u ON u.id = g.user_id
 			WHERE r.token_hash = $1 AND g.client_id = $2 AND g.expires_at > $3 AND u.disabled_at IS NULL`, hash, client, micros(t.Now)).
-			Scan(&t.Grant, &user, &used)
+			Scan(&t.Grant, &user, &scopes, &used)
 		if err != nil {
 			return tx.asFault(err, "refresh token")
 		}
@@ -188,9 +193,10 @@ func (db *DB) Rotate(ctx context.Context, hash, client string, t builtin.NewToke
 		if err != nil {
 			return err
 		}
+		t.Scopes = access.ParseScopes(scopes)
 		return tx.insertTokens(ctx, user, t)
 	})
-	return orReplayed(replayed, err)
+	return t.Scopes, orReplayed(replayed, err)
 }
 
 // EndGrant ends the grant of an access or refresh token, or an API token.
@@ -265,7 +271,7 @@ const grantPresence = `
 	SELECT '', '', a.id, a.role, a.scopes, u.id, u.name, u.email, u.email_verified_at IS NOT NULL,
 	       t.id, t.name, t.plan, m.role, m.joined_at
 	FROM (
-		SELECT id, user_id, expires_at, '' AS role, '' AS scopes, NULL AS team_id FROM oauth_grants WHERE id = $1
+		SELECT id, user_id, expires_at, '' AS role, scopes, NULL AS team_id FROM oauth_grants WHERE id = $1
 		UNION ALL SELECT id, user_id, expires_at, role, scopes, team_id FROM access_tokens WHERE id = $1 AND grant_id IS NULL
 	) a
 	JOIN users u ON u.id = a.user_id

@@ -55,7 +55,7 @@ func (db *DB) DecideDevice(ctx context.Context, userHash string, user ids.User, 
 		if !allow {
 			return nil
 		}
-		return tx.consent(ctx, user, d.Client, now)
+		return tx.consent(ctx, user, d.Client, nil, now)
 	})
 }
 

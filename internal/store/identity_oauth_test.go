@@ -49,7 +49,10 @@ func TestARefreshTokenIsUsedOnce(t *testing.T) {
 		if err := db.RedeemCode(t.Context(), "code", func(builtin.Code) error { return nil }, tokens(100)); err != nil {
 			t.Fatal(err)
 		}
-		if got := winners(t, 8, func(n int) error { return db.Rotate(t.Context(), "refresh hash 100", "millrace-cli", tokens(n)) }); got != 1 {
+		if got := winners(t, 8, func(n int) error {
+			_, err := db.Rotate(t.Context(), "refresh hash 100", "millrace-cli", tokens(n))
+			return err
+		}); got != 1 {
 			t.Errorf("%d of 8 used it", got)
 		}
 		for n := range 8 {

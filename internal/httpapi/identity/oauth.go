@@ -1,12 +1,15 @@
 package identity
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/millrace/millrace/api"
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
@@ -31,7 +34,7 @@ func (a *API) OauthMetadata(x *kernel.Exchange) (kernel.Answer, error) {
 		GrantTypesSupported:           []string{"authorization_code", "refresh_token", deviceGrant},
 		CodeChallengeMethodsSupported: []string{"S256"}, TokenEndpointAuthMethodsSupported: []string{"none"},
 		RevocationEndpointAuthMethodsSupported:     []string{"none"},
-		ScopesSupported:                            []string{builtin.Scope},
+		ScopesSupported:                            append([]string{builtin.Scope}, narrowScopes()...),
 		AuthorizationResponseIssParameterSupported: &yes,
 	}
 	return kernel.Answer{Data: out, Bare: true}.With("Cache-Control", "public, max-age=300"), nil
@@ -44,6 +47,7 @@ func (a *API) asked(x *kernel.Exchange) (builtin.AuthorizationRequest, builtin.C
 	r := builtin.AuthorizationRequest{
 		ResponseType: q.Get("response_type"), ClientID: q.Get("client_id"), RedirectURI: q.Get("redirect_uri"), State: q.Get("state"),
 		Scope: q.Get("scope"), Challenge: q.Get("code_challenge"), ChallengeMethod: q.Get("code_challenge_method"),
+		Scopes: builtin.ScopesAsked(q.Get("scope")),
 	}
 	if err := kernel.NotRepeated(q); err != nil {
 		return r, builtin.Client{}, err
@@ -84,7 +88,7 @@ func (a *API) Authorize(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	if problem := r.Problem(); problem != nil {
+	if problem := cmp.Or(r.Problem(), forUs(x, x.Request.URL.Query())); problem != nil {
 		return refuse(x, r, problem)
 	}
 	if !x.Presence.ByCookie {
@@ -103,7 +107,8 @@ func (a *API) Authorize(x *kernel.Exchange) (kernel.Answer, error) {
 	}
 	return x.DrawPage("consent", pages.Consent{
 		Person: x.Person(), Client: client.Name, Where: where.Host, Local: where.Scheme != "https", Itself: client.SelfRegistered(),
-		Action: "/oauth/authorize?" + x.Request.URL.RawQuery,
+		Action: "/oauth/authorize?" + x.Request.URL.RawQuery, Narrow: len(r.Scopes) > 0,
+		MayRun: slices.Contains(r.Scopes, access.ScopeRun), MayWrite: slices.Contains(r.Scopes, access.ScopeWrite),
 	}, formTarget(r.RedirectURI))
 }
 
@@ -125,13 +130,15 @@ func (a *API) DecideAuthorization(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	if problem := r.Problem(); problem != nil {
+	if problem := cmp.Or(r.Problem(), forUs(x, x.Request.URL.Query())); problem != nil {
 		return refuse(x, r, problem)
 	}
 	form, err := x.Form()
 	if err != nil {
 		return kernel.Answer{}, err
 	}
+	// Reading goes with the answer; everything else has a box of its own.
+	r.Scopes = slices.DeleteFunc(r.Scopes, func(s access.Scope) bool { return s != access.ScopeRead && form.Get(string(s)) == "" })
 	switch form.Get("decision") {
 	case "allow":
 		return a.allow(x, r)
@@ -139,6 +146,15 @@ func (a *API) DecideAuthorization(x *kernel.Exchange) (kernel.Answer, error) {
 		return refuse(x, r, fault.Invalid("access was denied").WithCode("access_denied"))
 	}
 	return kernel.Answer{}, fault.Invalid("the decision is neither allow nor deny").WithCode("invalid_request")
+}
+
+// forUs refuses to give a token for another's resource (RFC 8707).
+func forUs(x *kernel.Exchange, form url.Values) error {
+	resource := strings.TrimSuffix(form.Get("resource"), "/")
+	if resource == "" || x.Known(strings.TrimSuffix(resource, mcpPath)) {
+		return nil
+	}
+	return fault.Invalid("resource is not an address of this server").WithCode("invalid_target")
 }
 
 // formTarget is a redirect address in the words of a content security policy,
@@ -176,6 +192,9 @@ func (a *API) ExchangeToken(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
+	if err := forUs(x, form); err != nil {
+		return kernel.Answer{}, err
+	}
 	var t builtin.Tokens
 	switch form.Get("grant_type") {
 	case "authorization_code":
@@ -192,7 +211,7 @@ func (a *API) ExchangeToken(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	scope := builtin.Scope
+	scope := cmp.Or(t.Scopes.String(), builtin.Scope)
 	return kernel.Answer{Bare: true, Data: api.OAuthToken{
 		AccessToken: t.Access, TokenType: "Bearer", ExpiresIn: int(t.Life.Seconds()), RefreshToken: t.Refresh, Scope: &scope,
 	}}.With("Pragma", "no-cache"), nil

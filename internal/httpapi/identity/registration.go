@@ -22,6 +22,24 @@ func (a *API) ResourceMetadata(x *kernel.Exchange) (kernel.Answer, error) {
 	return kernel.Answer{Data: out, Bare: true}.With("Cache-Control", "public, max-age=300"), nil
 }
 
+// mcpPath is where language models use the API.
+const mcpPath = "/mcp"
+
+// MCPResourceMetadata is the same for the address of language models, which ask
+// for no more than they were given.
+func (a *API) MCPResourceMetadata(x *kernel.Exchange) (kernel.Answer, error) {
+	base := x.Base()
+	out := api.OAuthResource{Resource: base + mcpPath, AuthorizationServers: []string{base}, BearerMethodsSupported: []string{"header"}, ScopesSupported: narrowScopes()}
+	return kernel.Answer{Data: out, Bare: true}.With("Cache-Control", "public, max-age=300"), nil
+}
+
+func narrowScopes() (names []string) {
+	for _, s := range builtin.NarrowScopes {
+		names = append(names, string(s))
+	}
+	return names
+}
+
 // RegisterClient registers a program at its own wish. RFC 7591 has us ignore what
 // means nothing to us, so the body is not read as strictly as others.
 func (a *API) RegisterClient(x *kernel.Exchange) (kernel.Answer, error) {

@@ -126,7 +126,7 @@ func (x *Exchange) inPerson() error {
 	if x.Route.Who == Person && !x.Presence.Scopes.Allow(access.Read) {
 		return fault.Forbidden("the scopes of your token (%s) do not let it %s", x.Presence.Scopes, access.Read).WithCode("insufficient_scope")
 	}
-	forbidden := x.Route.Who == Self || x.Route.Who == Person && x.Presence.Most != "" && !safe(x.Request.Method)
+	forbidden := x.Route.Who == Self || x.Route.Who == Person && x.Presence.Narrowed() && !safe(x.Request.Method)
 	if throughProgram && forbidden {
 		return fault.Forbidden("an app or API token may not do this: sign in yourself").WithCode("session_required")
 	}

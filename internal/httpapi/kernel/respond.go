@@ -130,7 +130,11 @@ func (x *Exchange) fail(err error) {
 		x.Writer.Header().Set("Retry-After", seconds(max(time.Second, e.RetryAfter)))
 	}
 	if e.Kind == fault.KindUnauthenticated && x.Route.FailsAs != OAuthFailure {
-		x.Writer.Header().Set("WWW-Authenticate", `Bearer realm="millrace"`)
+		challenge := `Bearer realm="millrace"`
+		if x.Route.ToldBy != "" {
+			challenge += `, resource_metadata="` + x.Base() + x.Route.ToldBy + `"`
+		}
+		x.Writer.Header().Set("WWW-Authenticate", challenge)
 	}
 	if x.Route.Page && strings.Contains(x.Request.Header.Get("Accept"), "text/html") {
 		x.failOnPage(e)

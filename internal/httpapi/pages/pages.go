@@ -124,6 +124,9 @@ type Consent struct {
 	Local  bool   // to a program on this machine
 	Itself bool   // it registered itself, and nobody knows who it is
 	Action string
+
+	Narrow           bool // it asks for reading, and maybe for these
+	MayRun, MayWrite bool
 }
 
 // Device asks for a code, or whether the device that shows it may come in.

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 )
@@ -23,6 +24,7 @@ type Tokens struct {
 	Access  string
 	Refresh string
 	Life    time.Duration // of the access token
+	Scopes  access.ScopeSet
 }
 
 // NewTokens is a pair of tokens as it is kept.
@@ -33,6 +35,7 @@ type NewTokens struct {
 	AccessUntil time.Time
 	RefreshHash string
 	GrantUntil  time.Time
+	Scopes      access.ScopeSet
 	Now         time.Time
 }
 
@@ -63,6 +66,7 @@ func (s *OAuth) RedeemCode(ctx context.Context, client Client, code, verifier, r
 		case !verifies(c.Challenge, verifier):
 			return errVerifier
 		}
+		t.Scopes = c.Scopes
 		return nil
 	}, row)
 	return t, orRefused(err)
@@ -82,7 +86,9 @@ func verifies(challenge, verifier string) bool {
 // comes a second time ends its whole family.
 func (s *OAuth) Refresh(ctx context.Context, client Client, token string) (Tokens, error) {
 	t, row := newTokens(s.now())
-	return t, orRefused(s.grants.Rotate(ctx, hashed(token), client.ID, row))
+	var err error
+	t.Scopes, err = s.grants.Rotate(ctx, hashed(token), client.ID, row)
+	return t, orRefused(err)
 }
 
 // orRefused words what the store does not find.

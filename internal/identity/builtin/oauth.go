@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/limits"
@@ -26,8 +27,27 @@ type Client struct {
 // CommandLine is the client that is built in.
 var CommandLine = Client{ID: "millrace-cli", Name: "Millrace command line", RedirectURIs: []string{"http://127.0.0.1/"}}
 
-// Scope is the only one there is: what the person may do themselves.
+// Scope is all that the person may do themselves, and what a client gets that
+// asks for none of NarrowScopes.
 const Scope = "user"
+
+// NarrowScopes are parts of it that a client can ask for instead.
+var NarrowScopes = []access.Scope{access.ScopeRead, access.ScopeRun, access.ScopeWrite}
+
+// ScopesAsked are the narrow scopes in the words of a request, reading among them;
+// none at all is no bound.
+func ScopesAsked(words string) (asked access.ScopeSet) {
+	given := strings.Fields(words)
+	for _, scope := range NarrowScopes {
+		if slices.Contains(given, string(scope)) {
+			asked = append(asked, scope)
+		}
+	}
+	if len(asked) > 0 && asked[0] != access.ScopeRead {
+		asked = append(access.ScopeSet{access.ScopeRead}, asked...)
+	}
+	return asked
+}
 
 var clientID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
@@ -127,6 +147,7 @@ var errClient = fault.Unauthenticated("there is no client with this client_id; a
 type AuthorizationRequest struct {
 	ResponseType, ClientID, RedirectURI, State, Scope string
 	Challenge, ChallengeMethod                        string
+	Scopes                                            access.ScopeSet // what it gets; none: all that the person may do
 }
 
 var challenge = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
@@ -166,8 +187,8 @@ func (r AuthorizationRequest) Problem() error {
 // need not be asked again. What answers on a loopback address can be any
 // program of the machine, so there we always ask.
 func (s *OAuth) Remembered(ctx context.Context, p identity.Presence, r AuthorizationRequest) (bool, error) {
-	if u, ok := parseRedirect(r.RedirectURI); !ok || u.Scheme != "https" {
-		return false, nil
+	if u, ok := parseRedirect(r.RedirectURI); !ok || u.Scheme != "https" || len(r.Scopes) > 0 {
+		return false, nil // what may be narrowed is asked each time
 	}
 	return s.consents.Consented(ctx, p.User.ID, r.ClientID)
 }
@@ -179,6 +200,7 @@ type Code struct {
 	Client      string
 	RedirectURI string
 	Challenge   string
+	Scopes      access.ScopeSet // none: all that the person may do
 	ExpiresAt   time.Time
 }
 
@@ -190,7 +212,7 @@ func (s *OAuth) Allow(ctx context.Context, p identity.Presence, r AuthorizationR
 	now := s.now()
 	return code, s.consents.InsertCode(ctx, Code{
 		Hash: hashed(code), User: p.User.ID, Client: r.ClientID, RedirectURI: r.RedirectURI,
-		Challenge: r.Challenge, ExpiresAt: now.Add(codeLife),
+		Challenge: r.Challenge, Scopes: r.Scopes, ExpiresAt: now.Add(codeLife),
 	}, now)
 }
 

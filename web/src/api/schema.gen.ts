@@ -2892,6 +2892,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/.well-known/oauth-protected-resource/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the metadata of /mcp as a protected resource
+         * @description The same for `/mcp`, where language models use the API (RFC 9728), with the scopes that they can ask for.
+         */
+        get: operations["getMcpResourceMetadata"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/oauth/register": {
         parameters: {
             query?: never;
@@ -13393,6 +13413,29 @@ export interface operations {
         };
     };
     getResourceMetadata: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OAuthResource"];
+                };
+            };
+            404: components["responses"]["OAuthRefused"];
+            500: components["responses"]["OAuthRefused"];
+        };
+    };
+    getMcpResourceMetadata: {
         parameters: {
             query?: never;
             header?: never;

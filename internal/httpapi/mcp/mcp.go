@@ -1,0 +1,84 @@
+// Package mcp lets language models use the API: a server of the Model Context
+// Protocol whose tools are requests to the API with the caller's own token, so
+// that roles, scopes, limits and the audit log hold as for any program.
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"slices"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
+)
+
+// API answers language models.
+type API struct {
+	requests http.Handler // the API itself
+	protocol http.Handler
+}
+
+// New makes the server of tools. It uses what requests returns once the first
+// message comes: the API that it is itself a part of.
+func New(requests func() http.Handler) *API {
+	a := &API{requests: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { requests().ServeHTTP(w, r) })}
+	// Nothing is kept between messages, so that any replica answers any of them.
+	// Where a message comes from is checked below: the library's own check of
+	// loopback addresses would refuse everything behind a proxy.
+	a.protocol = sdk.NewStreamableHTTPHandler(a.server, &sdk.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: kernel.GraphBody,
+	})
+	return a
+}
+
+// Routes are those of the protocol. The API's document leaves them out: they are
+// described by themselves.
+func (a *API) Routes() []kernel.Route {
+	return []kernel.Route{{
+		Pattern: "POST /mcp", Who: kernel.Member, May: access.Read, Body: kernel.GraphBody, Slow: true,
+		ToldBy: "/.well-known/oauth-protected-resource/mcp", Handle: a.message,
+	}}
+}
+
+type callerKey struct{}
+
+// message answers one message of a program.
+func (a *API) message(x *kernel.Exchange) (kernel.Answer, error) {
+	if x.Presence.ByCookie {
+		return kernel.Answer{}, fault.Unauthenticated("this address is for programs: it takes a token, not the session of a browser").WithCode("invalid_token")
+	}
+	if origin := x.Request.Header.Get("Origin"); origin != "" && !x.Known(origin) {
+		return kernel.Answer{}, fault.Forbidden("this request comes from a page of another site").WithCode("cross_origin")
+	}
+	return kernel.Answer{Stream: func(w http.ResponseWriter, r *http.Request) {
+		r = r.Clone(context.WithValue(r.Context(), callerKey{}, x.Caller))
+		r.Body = io.NopCloser(bytes.NewReader(x.Body))
+		a.protocol.ServeHTTP(w, r)
+	}}, nil
+}
+
+const instructions = `Millrace runs scientific workflows of a team. A workflow has a definition (a graph of steps with commands); a run carries one revision of it out.
+Look at a failed run with get_run, then at the failed step's log with read_log. Definitions are checked by check_definition before they are saved.
+Which tools there are depends on what the person allowed: reading always, starting and cancelling runs, and changing workflows only where they said so.`
+
+// server has the tools that the caller was given.
+func (a *API) server(r *http.Request) *sdk.Server {
+	s := sdk.NewServer(&sdk.Implementation{Name: "millrace", Title: "Millrace", Version: "1"}, &sdk.ServerOptions{Instructions: instructions})
+	t := tools{s, a.requests, r}
+	caller, _ := r.Context().Value(callerKey{}).(access.Caller)
+	t.addReading()
+	// Consent is a scope that somebody chose; a token without bounds was not made
+	// for a model to act with.
+	if slices.Contains(caller.Scopes, access.ScopeRun) {
+		t.addRunning()
+	}
+	if slices.Contains(caller.Scopes, access.ScopeWrite) {
+		t.addWriting()
+	}
+	return s
+}

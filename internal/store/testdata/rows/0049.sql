@@ -1,0 +1,1 @@
+UPDATE oauth_grants SET scopes = 'read';
