@@ -1,6 +1,7 @@
 package slurm_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -50,6 +51,11 @@ func shownToNobody(t *testing.T) {
 		if strings.Contains(shown, secret) {
 			t.Errorf("Slurm shows %s", secret)
 		}
+	}
+	// Nor does a login shell read the user's files for it.
+	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", shimOf(t, s)))
+	if err != nil || !strings.Contains(string(environment), "SLURM_JOB_ID=") || strings.Contains(string(environment), "SLURM_GET_USER_ENV") {
+		t.Errorf("the job has %q, %v", environment, err)
 	}
 	unblock(t, s)
 	ranOnce(t, b, h)

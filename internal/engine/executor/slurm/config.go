@@ -136,6 +136,9 @@ func New(ctx context.Context, c Config) (*Driver, error) {
 	if d.shim, err = findShim(c); err != nil {
 		return nil, err
 	}
+	if err := writeEnvironment(c.Folder); err != nil {
+		return nil, err
+	}
 	if d.sealer, err = newSealer(c.Key); err != nil {
 		return nil, err
 	}

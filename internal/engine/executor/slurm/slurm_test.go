@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	}
 	// Tests wait for the cluster, not for a processor.
 	flag.Parse()
-	if n, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String()); err == nil && n < 8 {
-		_ = flag.Set("test.parallel", "8")
+	if n, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String()); err == nil && n < 16 {
+		_ = flag.Set("test.parallel", "16")
 	}
 	os.Exit(m.Run())
 }

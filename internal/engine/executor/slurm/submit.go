@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -172,14 +173,11 @@ func final(err error) bool {
 }
 
 // options are what sbatch is told of an attempt. Nothing of them was written by
-// people, but what a definition may call its nodes. NIL exports nothing, as NONE
-// does, and has no login shell read the user's files before every task, which
-// takes eight times as long as starting it; an older Slurm takes it for the name
-// of a variable that is not there.
+// people, but what a definition may call its nodes.
 func (d *Driver) options(a *attempt) []string {
 	s := a.about
 	list := []string{
-		"--job-name=" + a.name, "--comment=" + s.Key.Folder(), "--no-requeue", "--export=NIL", "--nodes=1", "--ntasks=1",
+		"--job-name=" + a.name, "--comment=" + s.Key.Folder(), "--no-requeue", d.export(), "--nodes=1", "--ntasks=1",
 		"--cpus-per-task=" + strconv.Itoa(max(1, int(math.Ceil(s.VCPU)))),
 		"--mem=" + strconv.FormatInt((max(s.Memory, leastMemory)+slackMemory)>>20, 10) + "M",
 		"--chdir=" + string(a.folder), "--output=" + string(a.folder) + "/slurm.out", "--open-mode=append",
@@ -191,6 +189,29 @@ func (d *Driver) options(a *attempt) []string {
 		list = append(list, "--gres=gpu:"+strconv.Itoa(s.GPU))
 	}
 	return list
+}
+
+// export has Slurm give a job no environment of anybody's: what its command gets
+// is in the order. With NONE, and in older versions with everything but a file,
+// a login shell reads the user's files before every task, which takes several
+// times as long as starting it. A file of ours may be none that a login node sees.
+func (d *Driver) export() string {
+	if len(d.config.Prefix) > 0 {
+		return "--export=NIL"
+	}
+	return "--export-file=" + d.config.Folder + environmentFile
+}
+
+// environmentFile is all that a shim needs to find of an environment.
+const environmentFile = "/.environment"
+
+func writeEnvironment(folder string) error {
+	path := folder + environmentFile
+	part := path + "." + rand.Text()
+	if err := os.WriteFile(part, []byte("PATH=/usr/local/bin:/usr/bin:/bin\x00"), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
 }
 
 // script is what Slurm runs: the site's options, and the shim in its own place.
