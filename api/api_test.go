@@ -109,6 +109,13 @@ GET PUT /api/billing/budgets
 GET PUT /api/notifications
 GET PUT /api/me/notifications
 GET POST /api/me/filters
+GET /api/operator/workers
+GET /api/operator/queue
+GET /api/operator/disk
+GET /api/operator/chores
+GET /api/operator/teams
+GET /api/operator/errors
+GET /api/operator/version
 DELETE /api/me/filters/{id}
 GET POST /api/webhooks
 PATCH DELETE /api/webhooks/{id}

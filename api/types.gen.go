@@ -326,6 +326,45 @@ func (e OAuthTokenRequestGrantType) Valid() bool {
 	}
 }
 
+// Defines values for OperatorDiskState.
+const (
+	OperatorDiskStateEnough     OperatorDiskState = "enough"
+	OperatorDiskStateLow        OperatorDiskState = "low"
+	OperatorDiskStateNearlyNone OperatorDiskState = "nearlyNone"
+)
+
+// Valid indicates whether the value is a known member of the OperatorDiskState enum.
+func (e OperatorDiskState) Valid() bool {
+	switch e {
+	case OperatorDiskStateEnough:
+		return true
+	case OperatorDiskStateLow:
+		return true
+	case OperatorDiskStateNearlyNone:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for OperatorRunStatus.
+const (
+	OperatorRunStatusQueued  OperatorRunStatus = "queued"
+	OperatorRunStatusRunning OperatorRunStatus = "running"
+)
+
+// Valid indicates whether the value is a known member of the OperatorRunStatus enum.
+func (e OperatorRunStatus) Valid() bool {
+	switch e {
+	case OperatorRunStatusQueued:
+		return true
+	case OperatorRunStatusRunning:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RegisteredClientTokenEndpointAuthMethod.
 const (
 	RegisteredClientTokenEndpointAuthMethodNone RegisteredClientTokenEndpointAuthMethod = "none"
@@ -1989,6 +2028,9 @@ type Me struct {
 	ID            string `json:"id"`
 	Name          string `json:"name"`
 
+	// Operator They look after the installation; left out where they do not.
+	Operator *bool `json:"operator,omitempty"`
+
 	// Team A team as its member sees it.
 	Team MeTeam `json:"team"`
 }
@@ -2449,6 +2491,137 @@ type OpenAccess struct {
 	License *string `json:"license"`
 	PdfURL  *string `json:"pdfUrl"`
 	Status  *string `json:"status"`
+}
+
+// OperatorChore defines model for OperatorChore.
+type OperatorChore struct {
+	Done int `json:"done"`
+
+	// FailedAt Null if it has not failed since it succeeded.
+	FailedAt    *Time  `json:"failedAt"`
+	Name        string `json:"name"`
+	Skipped     int    `json:"skipped"`
+	SucceededAt *Time  `json:"succeededAt"`
+	TookMs      int64  `json:"tookMs"`
+}
+
+// OperatorDisk defines model for OperatorDisk.
+type OperatorDisk struct {
+	DatabaseBytes int64 `json:"databaseBytes"`
+
+	// FileBytes Of all teams' files, wherever they lie.
+	FileBytes int64 `json:"fileBytes"`
+	FreeBytes int64 `json:"freeBytes"`
+	FreeFiles int64 `json:"freeFiles"`
+
+	// PendingDeletes Objects that are to be deleted still.
+	PendingDeletes int               `json:"pendingDeletes"`
+	State          OperatorDiskState `json:"state"`
+	TotalBytes     int64             `json:"totalBytes"`
+}
+
+// OperatorDiskState defines model for OperatorDisk.State.
+type OperatorDiskState string
+
+// OperatorError defines model for OperatorError.
+type OperatorError struct {
+	At   Time   `json:"at"`
+	Code string `json:"code"`
+
+	// Host Whose log says why.
+	Host      string `json:"host"`
+	RequestID string `json:"requestId"`
+	Route     string `json:"route"`
+}
+
+// OperatorQueue defines model for OperatorQueue.
+type OperatorQueue struct {
+	Queued  int           `json:"queued"`
+	Running int           `json:"running"`
+	Runs    []OperatorRun `json:"runs"`
+}
+
+// OperatorRun defines model for OperatorRun.
+type OperatorRun struct {
+	ID    string       `json:"id"`
+	Needs OperatorSize `json:"needs"`
+
+	// Reason Why it waits.
+	Reason *string           `json:"reason"`
+	Since  Time              `json:"since"`
+	Status OperatorRunStatus `json:"status"`
+	TeamID string            `json:"teamId"`
+
+	// Worker That executes it.
+	Worker *string `json:"worker"`
+}
+
+// OperatorRunStatus defines model for OperatorRun.Status.
+type OperatorRunStatus string
+
+// OperatorSize defines model for OperatorSize.
+type OperatorSize struct {
+	Gpu   int `json:"gpu"`
+	RAMGb int `json:"ramGb"`
+	Vcpu  int `json:"vcpu"`
+}
+
+// OperatorTeam defines model for OperatorTeam.
+type OperatorTeam struct {
+	CreatedAt   Time    `json:"createdAt"`
+	CreditsLeft float64 `json:"creditsLeft"`
+
+	// CreditsSpent This month.
+	CreditsSpent float64 `json:"creditsSpent"`
+	ID           string  `json:"id"`
+	Members      int     `json:"members"`
+	Name         string  `json:"name"`
+
+	// Plan The plan's name: `free`, `pro`, `team`, or one that the operator defines.
+	Plan         Plan  `json:"plan"`
+	StorageBytes int64 `json:"storageBytes"`
+	SuspendedAt  *Time `json:"suspendedAt"`
+}
+
+// OperatorVersion defines model for OperatorVersion.
+type OperatorVersion struct {
+	Database string `json:"database"`
+	Go       string `json:"go"`
+	License  string `json:"license"`
+
+	// Mail How mail goes out.
+	Mail string `json:"mail"`
+
+	// Objects Where files are kept.
+	Objects string `json:"objects"`
+
+	// SignUp Who may sign up.
+	SignUp    string `json:"signUp"`
+	StartedAt Time   `json:"startedAt"`
+	Version   string `json:"version"`
+}
+
+// OperatorWorker defines model for OperatorWorker.
+type OperatorWorker struct {
+	DiskLow bool `json:"diskLow"`
+
+	// Draining It takes no more runs.
+	Draining bool `json:"draining"`
+
+	// Executor Its name, where the operator has named several.
+	Executor *string      `json:"executor"`
+	Has      OperatorSize `json:"has"`
+	Host     string       `json:"host"`
+	ID       string       `json:"id"`
+
+	// Problem Why it starts nothing.
+	Problem *string `json:"problem"`
+
+	// Runs That it executes.
+	Runs    int          `json:"runs"`
+	SeenAt  Time         `json:"seenAt"`
+	Used    OperatorSize `json:"used"`
+	Version string       `json:"version"`
 }
 
 // Output defines model for Output.
@@ -4793,6 +4966,27 @@ type ListNotificationsParams struct {
 type MarkNotificationsParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
+// ListErrorsParams defines parameters for ListErrors.
+type ListErrorsParams struct {
+	// Limit How many to give.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// GetQueueParams defines parameters for GetQueue.
+type GetQueueParams struct {
+	// Limit How many to give.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListAllTeamsParams defines parameters for ListAllTeams.
+type ListAllTeamsParams struct {
+	// Limit How many to give.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where to read on: `page.nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ReportRunParams defines parameters for ReportRun.

@@ -20,7 +20,7 @@ import (
 
 // adminCommand works beside a running server, on the same database.
 type adminCommand struct {
-	User      userCommand      `cmd:"" help:"Accounts: list, create, set-password, disable, enable."`
+	User      userCommand      `cmd:"" help:"Accounts: list, create, set-password, disable, enable, set-operator."`
 	Team      teamCommand      `cmd:"" help:"Teams: list, set-plan, grant."`
 	Runs      runsCommand      `cmd:"" help:"Runs that have not ended: list, why, requeue, end."`
 	Client    clientCommand    `cmd:"" help:"OAuth clients: add, list, remove."`
@@ -35,6 +35,7 @@ type userCommand struct {
 	SetPassword userSetPassword `cmd:"" help:"Set an account's password and end its sessions."`
 	Disable     userDisable     `cmd:"" help:"Disable an account immediately."`
 	Enable      userEnable      `cmd:"" help:"Enable a disabled account."`
+	SetOperator userSetOperator `cmd:"" help:"Let an account look after the installation in the app, or no longer."`
 }
 
 // beside opens the database, runs the command and closes it.
@@ -156,6 +157,28 @@ type userEnable struct {
 func (c *userEnable) Run(w console) error {
 	w = w.audited("operator.account_enabled", audit.Installation, c.Email)
 	return c.beside(w.ctx, func(db *store.DB) error { return db.EnableAccount(w.ctx, strings.ToLower(c.Email)) })
+}
+
+type userSetOperator struct {
+	databaseSettings `embed:""`
+	Email            string `arg:"" help:"Email address."`
+	Off              bool   `help:"It is an operator no longer."`
+}
+
+// Run opens the operator's page to the person from their next request on.
+func (c *userSetOperator) Run(w console) error {
+	action, says := "operator.operator_set", "%s is an operator of the installation\n"
+	if c.Off {
+		action, says = "operator.operator_removed", "%s is no operator of the installation\n"
+	}
+	w = w.audited(action, audit.Installation, c.Email)
+	return c.beside(w.ctx, func(db *store.DB) error {
+		if err := db.SetOperator(w.ctx, strings.ToLower(c.Email), !c.Off, time.Now()); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(w.out, says, c.Email)
+		return err
+	})
 }
 
 type teamCommand struct {

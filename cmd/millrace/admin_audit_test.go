@@ -60,6 +60,8 @@ func TestEveryOperatorCommandIsOnRecordOnce(t *testing.T) {
 		{1, "another horse\n", []string{"user", "set-password", "bob@example.org"}},
 		{1, "", []string{"user", "disable", "bob@example.org"}},
 		{1, "", []string{"user", "enable", "bob@example.org"}},
+		{1, "", []string{"user", "set-operator", "bob@example.org"}},
+		{1, "", []string{"user", "set-operator", "bob@example.org", "--off"}},
 		{1, "", []string{"team", "set-plan", team, "pro"}},
 		{1, "", []string{"team", "grant", team, "5"}},
 		{1, "", []string{"client", "add", "lab-tool", "https://example.org/back", "--name", "Lab tool"}},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -39,7 +38,7 @@ func (c *runsList) Run(w console) error {
 		if err != nil {
 			return err
 		}
-		waits, err := reasons(w.ctx, db, list)
+		waits, err := db.WhyQueued(w.ctx, list, time.Now())
 		if err != nil {
 			return err
 		}
@@ -59,31 +58,6 @@ func (c *runsList) Run(w console) error {
 	})
 }
 
-// reasons are why the queued ones among runs wait.
-func reasons(ctx context.Context, db *store.DB, list []store.OpenRun) (map[ids.Run]*runs.Waiting, error) {
-	byTeam := map[ids.Team][]ids.Run{}
-	for _, r := range list {
-		if r.Status == lifecycle.Queued {
-			byTeam[r.Team] = append(byTeam[r.Team], r.ID)
-		}
-	}
-	states := map[ids.Team]runs.QueueState{}
-	for team, waiting := range byTeam {
-		state, err := db.QueueState(ctx, team, waiting, time.Now())
-		if err != nil {
-			return nil, err
-		}
-		states[team] = state
-	}
-	why := map[ids.Run]*runs.Waiting{}
-	for _, r := range list {
-		if r.Status == lifecycle.Queued {
-			why[r.ID] = states[r.Team].Why(r.Run.AsQueued())
-		}
-	}
-	return why, nil
-}
-
 type runsWhy struct {
 	databaseSettings `embed:""`
 	ID               string `arg:"" help:"Id of the run."`
@@ -100,7 +74,7 @@ func (c *runsWhy) Run(w console) error {
 			_, err = fmt.Fprintf(w.out, "%s runs since %s on %s\n", r.ID, r.StartedAt.Format(time.RFC3339), r.Worker)
 			return err
 		}
-		why, err := reasons(w.ctx, db, []store.OpenRun{r})
+		why, err := db.WhyQueued(w.ctx, []store.OpenRun{r}, time.Now())
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func (h *application) observe() (*observe.DB, func(part string)) {
 		space, state := h.disk.Measure()
 		return metrics.Disk{Free: space.Free, FreeFiles: space.FreeFiles, State: state}
 	})
-	o := &observe.DB{DB: h.db, Observers: []observe.Observer{m}, Trouble: m.Trouble}
+	o := &observe.DB{DB: h.db, Observers: []observe.Observer{m}, Trouble: m.Trouble, Version: version}
 	if h.traces != nil {
 		o.Observers = append(o.Observers, h.traces)
 	}

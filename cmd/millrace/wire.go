@@ -20,6 +20,7 @@ import (
 
 	software "github.com/millrace/millrace/cmd/millrace/environments"
 	"github.com/millrace/millrace/cmd/millrace/executors"
+	"github.com/millrace/millrace/cmd/millrace/installation"
 	"github.com/millrace/millrace/cmd/millrace/memory"
 	"github.com/millrace/millrace/cmd/millrace/observe"
 	"github.com/millrace/millrace/internal/account"
@@ -49,6 +50,7 @@ import (
 	"github.com/millrace/millrace/internal/metrics"
 	"github.com/millrace/millrace/internal/notifications"
 	"github.com/millrace/millrace/internal/objects"
+	"github.com/millrace/millrace/internal/operator"
 	"github.com/millrace/millrace/internal/remote"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
@@ -96,6 +98,7 @@ type application struct {
 	mailer    notifications.Mailer
 	hooks     *webhooks.Sender
 	copier    *outputcopy.Copier
+	failures  *operator.Recorder
 
 	retention *upkeep.Retention
 	traces    *tracing.Tracer // nil: nobody traces
@@ -178,6 +181,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	})
 	h.checks = &sourcecheck.Service{Store: db, Repositories: hosts, Log: log, Now: time.Now}
 	h.copier = &outputcopy.Copier{Store: db, Outputs: asked, Objects: keep, Buckets: remote.NewOutputs(s.FetchAllowPrivate, db), Log: log, Now: time.Now}
+	h.failures = installation.Recorder(db)
 	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), log, time.Now)
 	h.mailer = notifications.Mailer{Base: origins[0], Sent: h.sender.SendSoon, Now: time.Now}
 	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: time.Now}
@@ -194,6 +198,8 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Schedules:   schedules.NewService(db, db, asked, time.Now),
 		Reported:    reported.NewService(db, h.feed, time.Now),
 		Finding:     runfilters.NewService(db, db, time.Now),
+		Failed:      h.failures.Record,
+		Operator:    installation.New(installation.Settings{Version: version, SignUp: string(s.signUp(origins)), DatabaseURL: s.DatabaseURL, StorageURL: s.StorageURL, SMTPURL: s.SMTPURL}, db, h.disk),
 		Connections: connections.NewService(db, remote.New(s.FetchAllowPrivate), connections.Rules{PlainHTTP: s.FetchAllowPrivate}, time.Now),
 		App:         httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
 		Checks:      map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},
@@ -332,7 +338,7 @@ func (h *application) recover(ctx context.Context) error {
 // background is what runs beside the requests, on every server and worker.
 func (h *application) background(ctx context.Context, g *errgroup.Group) {
 	for _, part := range []interface{ Run(context.Context) error }{
-		h.disk, h.feed, h.sender, h.editor, h.ai, h.account, h.upkeep, h.schedule, h.hooks, h.checks, h.refresher, h.copier,
+		h.disk, h.feed, h.sender, h.editor, h.ai, h.account, h.upkeep, h.schedule, h.hooks, h.checks, h.refresher, h.copier, h.failures,
 	} {
 		g.Go(func() error { return part.Run(ctx) })
 	}

@@ -39,7 +39,7 @@ var floorOf = map[string]string{
 	"domain": "domain",
 
 	"workflows": "rooms", "runs": "rooms", "files": "rooms", "billing": "rooms",
-	"ai": "rooms", "sharing": "rooms", "identity": "rooms", "account": "rooms", "secrets": "rooms", "audit": "rooms", "connections": "rooms", "notifications": "rooms", "environments": "rooms", "attempts": "rooms",
+	"ai": "rooms", "sharing": "rooms", "identity": "rooms", "account": "rooms", "secrets": "rooms", "audit": "rooms", "connections": "rooms", "notifications": "rooms", "environments": "rooms", "attempts": "rooms", "operator": "rooms",
 	"upkeep": "rooms",
 
 	"engine": "engine",

@@ -44,6 +44,9 @@ func open(status int) rights {
 func (r rights) with(body string) rights     { r.body = body; return r }
 func (r rights) elsewhere(status int) rights { r.other = status; return r }
 
+// operators is for routes that no role of a team opens: TestOnlyOperatorsSeeTheInstallation.
+var operators = rights{owner: 403, admin: 403, member: 403, viewer: 403, nobody: 401}
+
 // routeRows is the whole API × roles. A route without a row fails the test.
 var routeRows = map[string]rights{
 	"GET /{$}":                       open(200),
@@ -100,6 +103,13 @@ var routeRows = map[string]rights{
 	"POST /api/results":                                open(404).with(`{"token":"mrr_x"}`),
 	"POST /api/results/copy":                           writers(404).with(`{"token":"mrr_x"}`),
 	"DELETE /api/runs/{id}":                            admins(200).elsewhere(404), // a member's own: TestPeopleDeleteTheirRuns
+	"GET /api/operator/workers":                        operators,
+	"GET /api/operator/queue":                          operators,
+	"GET /api/operator/disk":                           operators,
+	"GET /api/operator/chores":                         operators,
+	"GET /api/operator/teams":                          operators,
+	"GET /api/operator/errors":                         operators,
+	"GET /api/operator/version":                        operators,
 	"GET /api/me/filters":                              everybody(200),
 	"POST /api/me/filters":                             everybody(201).with(`{"name":"n","filter":{"status":"failed"}}`),
 	"DELETE /api/me/filters/{id}":                      everybody(404).elsewhere(404),                   // one's own: TestPeopleKeepFilters

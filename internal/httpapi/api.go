@@ -24,6 +24,7 @@ import (
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/notifications"
+	"github.com/millrace/millrace/internal/operator"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/compare"
 	"github.com/millrace/millrace/internal/runs/crate"
@@ -78,6 +79,8 @@ type Options struct {
 	Metrics     *kernel.Metrics
 
 	Environments  *environments.Service
+	Operator      *operator.Service
+	Failed        func(requestID, route, code string) // hears of requests that failed by our fault
 	Notifications *notifications.Service
 
 	// Trace begins the span of a request, and returns what ends it; nil: nobody traces.
@@ -106,7 +109,7 @@ type API struct {
 func New(o Options) *API {
 	server := kernel.New(kernel.Options{
 		Away: o.Away, Log: o.Log, Identity: o.Identity, Guests: o.Sharing, Cookie: o.Cookie, Limiter: o.Limiter, Answers: o.Answers, Memory: o.Memory,
-		Metrics: o.Metrics, Trace: o.Trace, Now: o.Now, PublicURLs: o.PublicURLs, TrustedProxies: o.TrustedProxies,
+		Operators: o.Operator, Failed: o.Failed, Metrics: o.Metrics, Trace: o.Trace, Now: o.Now, PublicURLs: o.PublicURLs, TrustedProxies: o.TrustedProxies,
 		Actions: actions,
 	})
 	if o.Files != nil && o.Runs != nil {

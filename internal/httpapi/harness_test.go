@@ -45,6 +45,7 @@ import (
 	"github.com/millrace/millrace/internal/notifications"
 	"github.com/millrace/millrace/internal/objects"
 	"github.com/millrace/millrace/internal/objects/disk"
+	"github.com/millrace/millrace/internal/operator"
 	"github.com/millrace/millrace/internal/papers"
 	"github.com/millrace/millrace/internal/papers/paperstest"
 	"github.com/millrace/millrace/internal/payments/sandbox"
@@ -158,7 +159,11 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 		Runs: asked, Schedules: schedules.NewService(h.db, h.db, asked, h.clock),
 		Webhooks: webhooks.NewService(h.db, h.db, webhooks.NewSender(h.db, webhook.New(true), log, h.clock), true, h.clock), Compare: &compare.Service{Runs: asked, Details: h.db, Known: h.db}, Crates: &crate.Service{Runs: asked, Details: h.db, Known: h.db, Now: h.clock},
 		Reported: reported.NewService(h.db, &h.hub, h.clock),
-		Feed:     &h.hub, Life: t.Context(),
+		Operator: operator.NewService(operator.Options{
+			Operators: h.db, Runs: h.db, Keeping: h.db, Disk: func() operator.Disk { return operator.Disk{Total: 2, Free: 1} },
+			About: operator.About{Version: "test", SignUp: "open"}, Now: h.clock,
+		}),
+		Feed: &h.hub, Life: t.Context(),
 		Files: h.filesRoom, Uploads: h.uploads, Transfers: signer,
 		Billing: billing.NewService(billing.Options{Ledger: h.db, Budgets: h.db, Costs: h.db, Orders: h.db, History: h.db, Capacity: work, Catalog: catalog, Payments: sandbox.Sandbox{}, Sandbox: true, Now: h.clock}),
 		Pages:   sandbox.Sandbox{}, VisitorKey: h.db.Key("visitors"), AnalysisWait: time.Minute, Scratch: t.TempDir(),

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/identity"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/httpapi/notifications"
+	"github.com/millrace/millrace/internal/httpapi/operator"
 	"github.com/millrace/millrace/internal/httpapi/reported"
 	"github.com/millrace/millrace/internal/httpapi/runs"
 	"github.com/millrace/millrace/internal/httpapi/schedules"
@@ -52,6 +53,7 @@ type rooms struct {
 
 	environments  *environments.API
 	notifications *notifications.API
+	operator      *operator.API
 }
 
 // newRooms gives each room what it needs, and nothing else.
@@ -81,6 +83,7 @@ func newRooms(o Options, server *kernel.Server) rooms {
 		workflows:   &workflows.API{Workflows: o.Workflows, Sources: o.Sources, Limiter: o.Limiter, Now: o.Now},
 
 		notifications: &notifications.API{Notifications: o.Notifications},
+		operator:      &operator.API{Operator: o.Operator},
 		environments:  &environments.API{Environments: o.Environments},
 	}
 }

@@ -38,6 +38,8 @@ type dialect struct {
 
 	runIndex runIndex
 
+	size string // is how many bytes the database has
+
 	isDuplicate func(error) bool
 	isOrphan    func(error) bool // what a row refers to is not there
 	isTransient func(error) bool // worth running the transaction again
@@ -49,6 +51,7 @@ var postgresDialect = dialect{
 	forShare:   "FOR SHARE",
 	skipLocked: "FOR UPDATE SKIP LOCKED",
 	runIndex:   postgresRunIndex,
+	size:       `SELECT pg_database_size(current_database())`,
 	lockKey: func(ctx context.Context, q querier, key string) error {
 		_, err := q.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, key)
 		return err
@@ -64,6 +67,7 @@ var postgresDialect = dialect{
 var sqliteDialect = dialect{
 	name: "sqlite", driver: "sqlite", goose: goose.DialectSQLite3,
 	runIndex: sqliteRunIndex,
+	size:     `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
 	lockKey:  func(context.Context, querier, string) error { return nil },
 	isDuplicate: func(err error) bool {
 		e, ok := errors.AsType[*sqlite.Error](err)

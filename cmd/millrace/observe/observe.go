@@ -35,6 +35,13 @@ type DB struct {
 	*store.DB
 	Observers []Observer
 	Trouble   func(part string)
+	Version   string // of the program
+}
+
+// ReportWorker says which version the worker is.
+func (o *DB) ReportWorker(ctx context.Context, w runs.Worker, now time.Time) error {
+	w.Version = o.Version
+	return o.DB.ReportWorker(ctx, w, now)
 }
 
 // For is the same with one more observer.

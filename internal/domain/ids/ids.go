@@ -60,6 +60,7 @@ func NewMessage() string { return made("msg_") } // to a webhook
 func NewMail() string    { return made("mail_") }
 
 func NewFilter() string       { return made("flt_") }
+func NewFailure() string      { return made("fail_") } // of a request
 func NewNotification() string { return made("ntf_") }
 
 func NewGrant() string       { return made("grant_") } // what a person gave a program

@@ -16,7 +16,12 @@ import (
 // Me answers GET /api/me.
 func (a *API) Me(x *kernel.Exchange) (kernel.Answer, error) {
 	u := x.Presence.User
-	return kernel.OK(api.Me{ID: string(u.ID), Name: u.Name, Email: u.Email, EmailVerified: u.EmailVerified, Team: teamOut(x.Membership)})
+	me := api.Me{ID: string(u.ID), Name: u.Name, Email: u.Email, EmailVerified: u.EmailVerified, Team: teamOut(x.Membership)}
+	if operates, err := x.IsOperator(); err != nil || operates {
+		me.Operator = &operates
+		return kernel.Answer{Data: me}, err
+	}
+	return kernel.OK(me)
 }
 
 func teamOut(m identity.Membership) api.MeTeam {

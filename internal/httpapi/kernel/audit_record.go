@@ -22,6 +22,9 @@ func (x *Exchange) putOnRecord() {
 	case x.SignedIn():
 		entry.Actor = audit.Actor{Type: "user", ID: string(x.Presence.User.ID), Name: x.Presence.User.Name}
 	}
+	if x.Route.Who == Operator { // in the log of the team that it concerns, which the store knows
+		entry.Actor.Type, entry.Chain = "operator", ""
+	}
 	if team := x.Request.PathValue("id"); strings.Contains(x.Route.Pattern, "/auth/teams/{id}") {
 		if _, ok := x.Presence.Team(team); ok {
 			entry.Chain = team

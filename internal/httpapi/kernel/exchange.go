@@ -98,7 +98,7 @@ func (x *Exchange) identify() error {
 	}
 	cred.Address = x.Address()
 	if strings.HasPrefix(cred.Bearer, sharing.TokenPrefix) {
-		if x.Route.Who == Person || x.Route.Who == Self || x.Route.Who == OptionalAuth {
+		if x.Route.Who == Person || x.Route.Who == Self || x.Route.Who == OptionalAuth || x.Route.Who == Operator {
 			return fault.Unauthenticated("a share link's token can't be used here: sign in").WithCode("invalid_token")
 		}
 		x.Caller, err = x.server.Guests.Caller(x.Context(), cred.Bearer)
@@ -126,7 +126,7 @@ func (x *Exchange) inPerson() error {
 	if x.Route.Who == Person && !x.Presence.Scopes.Allow(access.Read) {
 		return fault.Forbidden("the scopes of your token (%s) do not let it %s", x.Presence.Scopes, access.Read).WithCode("insufficient_scope")
 	}
-	forbidden := x.Route.Who == Self || x.Route.Who == Person && x.Presence.Narrowed() && !safe(x.Request.Method)
+	forbidden := x.Route.Who == Self || x.Route.Who == Operator || x.Route.Who == Person && x.Presence.Narrowed() && !safe(x.Request.Method)
 	if throughProgram && forbidden {
 		return fault.Forbidden("an app or API token may not do this: sign in yourself").WithCode("session_required")
 	}
@@ -165,6 +165,9 @@ func (x *Exchange) place() error {
 		}
 		return x.Caller.Must(x.Route.May)
 	}
+	if x.Route.Who == Operator {
+		return x.mustBeOperator()
+	}
 	if x.Route.Who != Member && (x.Route.Who != Visitor || !x.SignedIn()) {
 		return nil
 	}
@@ -174,6 +177,23 @@ func (x *Exchange) place() error {
 	}
 	x.Caller = x.Presence.Caller(x.Membership)
 	return x.Caller.Must(x.Route.May)
+}
+
+// IsOperator reports whether the caller looks after the installation, and is
+// signed in by a session of their own.
+func (x *Exchange) IsOperator() (bool, error) {
+	if x.Presence.Session == "" {
+		return false, nil
+	}
+	return x.server.Operators.IsOperator(x.Context(), x.Presence.User.ID)
+}
+
+func (x *Exchange) mustBeOperator() error {
+	yes, err := x.IsOperator()
+	if err == nil && !yes {
+		err = fault.Forbidden("only operators of the installation may do this").WithCode("operators_only")
+	}
+	return err
 }
 
 // readBody reads a JSON body whole, within the route's limit.

@@ -125,6 +125,9 @@ func (x *Exchange) fail(err error) {
 		if x.server.Away != nil && x.server.Away(err) {
 			e = busy()
 		}
+		if x.server.Failed != nil && x.Context().Err() == nil {
+			x.server.Failed(x.ID, x.Route.Pattern, string(e.Kind))
+		}
 	}
 	if e.Kind == fault.KindLimited || e.RetryAfter > 0 {
 		x.Writer.Header().Set("Retry-After", seconds(max(time.Second, e.RetryAfter)))

@@ -33,6 +33,7 @@ const (
 	Person                       // signed in, team or no team
 	Self                         // signed in by a session of their own, not through a program
 	Member                       // signed in and placed in a team
+	Operator                     // looks after the installation, and is signed in as Self is
 )
 
 // FailureFormat is the language in which a route fails.

@@ -37,17 +37,25 @@ type Guests interface {
 	Caller(ctx context.Context, token string) (access.Caller, error)
 }
 
+// Operators says who looks after the installation.
+type Operators interface {
+	IsOperator(ctx context.Context, user ids.User) (bool, error)
+}
+
 // Options are what requests are answered with.
 type Options struct {
-	Away     func(error) bool // whether an error is that of a part that does not answer
-	Log      *slog.Logger
-	Identity Identities
-	Guests   Guests
-	Cookie   string // of sessions; empty: our own
-	Limiter  Limiter
-	Answers  Answers
-	Memory   *bounds.Memory // of the server; nil: without end
-	Metrics  *Metrics
+	Away      func(error) bool // whether an error is that of a part that does not answer
+	Log       *slog.Logger
+	Identity  Identities
+	Guests    Guests
+	Operators Operators
+	// Failed hears of each request that failed by our fault; nil: nobody does.
+	Failed  func(requestID, route, code string)
+	Cookie  string // of sessions; empty: our own
+	Limiter Limiter
+	Answers Answers
+	Memory  *bounds.Memory // of the server; nil: without end
+	Metrics *Metrics
 	// Trace begins the span of a request, and returns what ends it; nil: nobody traces.
 	Trace func(r *http.Request, route string) (*http.Request, func(status int))
 	Now   func() time.Time

@@ -22,7 +22,7 @@ type App struct {
 // appPaths are the app's own pages; whatever lies under one is the app's too.
 // The router in web/src/app/router.tsx has the same.
 var appPaths = []string{
-	"/workflows", "/templates", "/runs", "/files", "/papers", "/chat", "/billing", "/notifications", "/team", "/secrets", "/audit", "/connections", "/account", "/launch", "/join", "/results",
+	"/workflows", "/templates", "/runs", "/files", "/papers", "/chat", "/billing", "/notifications", "/team", "/secrets", "/audit", "/operator", "/connections", "/account", "/launch", "/join", "/results",
 }
 
 // AppRoutes are the app's pages. They are no operations of the contract: a

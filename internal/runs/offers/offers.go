@@ -21,6 +21,7 @@ type Worker struct {
 	Size    credits.Size
 	Problem string // why it starts nothing
 	DiskLow bool
+	Version string // of its program
 
 	Executor     string // its name; empty where nobody has named one
 	Kind         string // local or slurm

@@ -2144,6 +2144,146 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/operator/workers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the workers
+         * @description Gives the processes that execute runs and reported within the last minute, with what they have and what is in use.
+         */
+        get: operations["listWorkers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/operator/queue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the queue
+         * @description Gives how many runs wait and run, and the oldest of them with the reason why they wait. Nothing that a team has named is shown.
+         */
+        get: operations["getQueue"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/operator/disk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what is kept
+         * @description Gives the disk of the server that answers, the bytes of all teams' files, and the size of the database.
+         */
+        get: operations["getDisk"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/operator/chores": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the chores
+         * @description Gives when each chore of the installation last succeeded and failed. Why one failed is in the log of the server.
+         */
+        get: operations["listChores"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/operator/teams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List all teams
+         * @description Gives the teams in the order of their ids, with plan, storage and spending.
+         */
+        get: operations["listAllTeams"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/operator/errors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List recent errors
+         * @description Gives the newest requests that failed by a fault of the installation, by request id. The log of the host says why.
+         */
+        get: operations["listErrors"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/operator/version": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what is installed
+         * @description Gives the version and the ways in which the installation is set up.
+         */
+        get: operations["getVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/me/filters": {
         parameters: {
             query?: never;
@@ -3220,6 +3360,8 @@ export interface components {
             email: string;
             /** @description Whether the address is known to be theirs; until then they send no mail. */
             emailVerified: boolean;
+            /** @description They look after the installation; left out where they do not. */
+            operator?: boolean;
             team: components["schemas"]["MeTeam"];
         };
         /** @description A team as its member sees it. */
@@ -5325,6 +5467,118 @@ export interface components {
             filter: components["schemas"]["RunFilter"];
             /** Format: date-time */
             createdAt: string;
+        };
+        OperatorSize: {
+            vcpu: number;
+            ramGb: number;
+            gpu: number;
+        };
+        OperatorWorker: {
+            id: string;
+            host: string;
+            /** @description Its name, where the operator has named several. */
+            executor: string | null;
+            version: string;
+            has: components["schemas"]["OperatorSize"];
+            used: components["schemas"]["OperatorSize"];
+            /** @description That it executes. */
+            runs: number;
+            /** @description Why it starts nothing. */
+            problem: string | null;
+            diskLow: boolean;
+            /** @description It takes no more runs. */
+            draining: boolean;
+            /** Format: date-time */
+            seenAt: string;
+        };
+        OperatorRun: {
+            id: string;
+            teamId: string;
+            /** @enum {string} */
+            status: "queued" | "running";
+            needs: components["schemas"]["OperatorSize"];
+            /** Format: date-time */
+            since: string;
+            /** @description Why it waits. */
+            reason: string | null;
+            /** @description That executes it. */
+            worker: string | null;
+        };
+        OperatorQueue: {
+            queued: number;
+            running: number;
+            runs: components["schemas"]["OperatorRun"][];
+        };
+        OperatorDisk: {
+            /** Format: int64 */
+            totalBytes: number;
+            /** Format: int64 */
+            freeBytes: number;
+            /** Format: int64 */
+            freeFiles: number;
+            /** @enum {string} */
+            state: "enough" | "low" | "nearlyNone";
+            /**
+             * Format: int64
+             * @description Of all teams' files, wherever they lie.
+             */
+            fileBytes: number;
+            /** Format: int64 */
+            databaseBytes: number;
+            /** @description Objects that are to be deleted still. */
+            pendingDeletes: number;
+        };
+        OperatorChore: {
+            name: string;
+            /** Format: date-time */
+            succeededAt: string | null;
+            /** Format: int64 */
+            tookMs: number;
+            done: number;
+            skipped: number;
+            /**
+             * Format: date-time
+             * @description Null if it has not failed since it succeeded.
+             */
+            failedAt: string | null;
+        };
+        OperatorTeam: {
+            id: string;
+            name: string;
+            plan: components["schemas"]["Plan"];
+            members: number;
+            /** Format: int64 */
+            storageBytes: number;
+            /** @description This month. */
+            creditsSpent: number;
+            creditsLeft: number;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            suspendedAt: string | null;
+        };
+        OperatorError: {
+            /** Format: date-time */
+            at: string;
+            requestId: string;
+            route: string;
+            code: string;
+            /** @description Whose log says why. */
+            host: string;
+        };
+        OperatorVersion: {
+            version: string;
+            go: string;
+            license: string;
+            /** @description Who may sign up. */
+            signUp: string;
+            database: string;
+            /** @description Where files are kept. */
+            objects: string;
+            /** @description How mail goes out. */
+            mail: string;
+            /** Format: date-time */
+            startedAt: string;
         };
         /** @enum {string} */
         NotificationTopic: "ownRuns" | "allRuns" | "budgets" | "schedules" | "invitations";
@@ -11867,6 +12121,217 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWorkers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["OperatorWorker"][];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getQueue: {
+        parameters: {
+            query?: {
+                /** @description How many to give. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["OperatorQueue"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getDisk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["OperatorDisk"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listChores: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["OperatorChore"][];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listAllTeams: {
+        parameters: {
+            query?: {
+                /** @description How many to give. */
+                limit?: number;
+                /** @description Where to read on: `page.nextCursor` of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["OperatorTeam"][];
+                        page: components["schemas"]["Page"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listErrors: {
+        parameters: {
+            query?: {
+                /** @description How many to give. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["OperatorError"][];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["OperatorVersion"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

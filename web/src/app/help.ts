@@ -17,6 +17,7 @@ const pages: Record<string, string> = {
   "/notifications": "notifications",
   "/team": "identity#teams-and-roles",
   "/audit": "audit",
+  "/operator": "operating/operators",
   "/secrets": "secrets",
   "/connections": "connections",
   "/account": "identity#looking-after-an-account",

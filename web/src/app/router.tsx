@@ -174,6 +174,12 @@ export const auditRoute = createRoute({
   component: lazyRouteComponent(() => import("../audit/AuditPage.tsx"), "AuditPage"),
 });
 
+export const operatorRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/operator",
+  component: lazyRouteComponent(() => import("../operator/OperatorPage.tsx"), "OperatorPage"),
+});
+
 export const secretsRoute = createRoute({
   getParentRoute: () => inside,
   path: "/secrets",
@@ -241,6 +247,7 @@ export function makeRouter() {
         teamRoute,
         secretsRoute,
         auditRoute,
+        operatorRoute,
         notificationsRoute,
         webhooksRoute,
         connectionsRoute,

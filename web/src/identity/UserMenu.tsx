@@ -1,5 +1,5 @@
 import { Link } from "@tanstack/react-router";
-import { BookOpen, LogOut, UserRound } from "lucide-react";
+import { BookOpen, LogOut, Server, UserRound } from "lucide-react";
 import { Button } from "../ui/Button.tsx";
 import { Menu, MenuItem, MenuLabel, MenuLine, MenuLink } from "../ui/Menu.tsx";
 import { useMe } from "./queries.ts";
@@ -23,6 +23,13 @@ export function UserMenu() {
           <UserRound className="size-4" aria-hidden /> Account
         </Link>
       </MenuLink>
+      {me.operator && (
+        <MenuLink>
+          <Link to="/operator">
+            <Server className="size-4" aria-hidden /> Installation
+          </Link>
+        </MenuLink>
+      )}
       <MenuLink>
         <a href="/help">
           <BookOpen className="size-4" aria-hidden /> Help

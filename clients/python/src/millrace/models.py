@@ -2362,6 +2362,164 @@ class SavedFilter(Model):
     created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
 
 
+class OperatorSize(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    vcpu: int
+    ram_gb: Annotated[int, Field(alias='ramGb')]
+    gpu: int
+
+
+class OperatorWorker(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    id: str
+    host: str
+    executor: str | None
+    """
+    Its name, where the operator has named several.
+    """
+    version: str
+    has: OperatorSize
+    used: OperatorSize
+    runs: int
+    """
+    That it executes.
+    """
+    problem: str | None
+    """
+    Why it starts nothing.
+    """
+    disk_low: Annotated[bool, Field(alias='diskLow')]
+    draining: bool
+    """
+    It takes no more runs.
+    """
+    seen_at: Annotated[AwareDatetime, Field(alias='seenAt')]
+
+
+class OperatorRun(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    id: str
+    team_id: Annotated[str, Field(alias='teamId')]
+    status: Literal['queued', 'running']
+    needs: OperatorSize
+    since: AwareDatetime
+    reason: str | None
+    """
+    Why it waits.
+    """
+    worker: str | None
+    """
+    That executes it.
+    """
+
+
+class OperatorQueue(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    queued: int
+    running: int
+    runs: list[OperatorRun]
+
+
+class OperatorDisk(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    total_bytes: Annotated[int, Field(alias='totalBytes')]
+    free_bytes: Annotated[int, Field(alias='freeBytes')]
+    free_files: Annotated[int, Field(alias='freeFiles')]
+    state: Literal['enough', 'low', 'nearlyNone']
+    file_bytes: Annotated[int, Field(alias='fileBytes')]
+    """
+    Of all teams' files, wherever they lie.
+    """
+    database_bytes: Annotated[int, Field(alias='databaseBytes')]
+    pending_deletes: Annotated[int, Field(alias='pendingDeletes')]
+    """
+    Objects that are to be deleted still.
+    """
+
+
+class OperatorChore(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    name: str
+    succeeded_at: Annotated[AwareDatetime | None, Field(alias='succeededAt')]
+    took_ms: Annotated[int, Field(alias='tookMs')]
+    done: int
+    skipped: int
+    failed_at: Annotated[AwareDatetime | None, Field(alias='failedAt')]
+    """
+    Null if it has not failed since it succeeded.
+    """
+
+
+class OperatorTeam(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    id: str
+    name: str
+    plan: Annotated[str, Field(max_length=64)]
+    """
+    The plan's name: `free`, `pro`, `team`, or one that the operator defines.
+    """
+    members: int
+    storage_bytes: Annotated[int, Field(alias='storageBytes')]
+    credits_spent: Annotated[float, Field(alias='creditsSpent')]
+    """
+    This month.
+    """
+    credits_left: Annotated[float, Field(alias='creditsLeft')]
+    created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
+    suspended_at: Annotated[AwareDatetime | None, Field(alias='suspendedAt')]
+
+
+class OperatorError(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    at: AwareDatetime
+    request_id: Annotated[str, Field(alias='requestId')]
+    route: str
+    code: str
+    host: str
+    """
+    Whose log says why.
+    """
+
+
+class OperatorVersion(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    version: str
+    go: str
+    license: str
+    sign_up: Annotated[str, Field(alias='signUp')]
+    """
+    Who may sign up.
+    """
+    database: str
+    objects: str
+    """
+    Where files are kept.
+    """
+    mail: str
+    """
+    How mail goes out.
+    """
+    started_at: Annotated[AwareDatetime, Field(alias='startedAt')]
+
+
 class Notification(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -3192,6 +3350,10 @@ class Me(Model):
     email_verified: Annotated[bool, Field(alias='emailVerified')]
     """
     Whether the address is known to be theirs; until then they send no mail.
+    """
+    operator: bool | None = None
+    """
+    They look after the installation; left out where they do not.
     """
     team: MeTeam
 

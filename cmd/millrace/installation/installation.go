@@ -1,0 +1,47 @@
+// Package installation is what operators are told of this server.
+package installation
+
+import (
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/millrace/millrace/internal/freedisk"
+	"github.com/millrace/millrace/internal/operator"
+	"github.com/millrace/millrace/internal/store"
+)
+
+// Settings are those that operators are shown.
+type Settings struct {
+	Version, SignUp                  string
+	DatabaseURL, StorageURL, SMTPURL string // of which only is shown whether they are set
+}
+
+// New makes the room for operators.
+func New(s Settings, db *store.DB, disk *freedisk.Watch) *operator.Service {
+	about := operator.About{
+		Version: s.Version, Go: runtime.Version(), License: "Apache-2.0", SignUp: s.SignUp,
+		Database: choose(s.DatabaseURL, "postgresql", "sqlite"), Objects: choose(s.StorageURL, "s3", "folder"), Mail: choose(s.SMTPURL, "smtp", "folder"),
+		StartedAt: time.Now(),
+	}
+	return operator.NewService(operator.Options{
+		Operators: db, Runs: db, Keeping: db, About: about, Now: time.Now,
+		Disk: func() operator.Disk {
+			space, state := disk.Measure()
+			return operator.Disk{Total: space.Total, Free: space.Free, Files: space.Files, FreeFiles: space.FreeFiles, State: state}
+		},
+	})
+}
+
+func choose(setting, set, unset string) string {
+	if setting != "" {
+		return set
+	}
+	return unset
+}
+
+// Recorder writes down which requests to this server fail.
+func Recorder(db *store.DB) *operator.Recorder {
+	host, _ := os.Hostname() // only to tell people where the log is
+	return operator.NewRecorder(db, host, time.Now)
+}

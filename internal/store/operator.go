@@ -1,0 +1,178 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/operator"
+	"github.com/millrace/millrace/internal/runs"
+)
+
+var (
+	_ operator.Operators    = (*DB)(nil)
+	_ operator.Runs         = (*DB)(nil)
+	_ operator.Keeping      = (*DB)(nil)
+	_ operator.FailureStore = (*DB)(nil)
+)
+
+// IsOperator reports whether somebody looks after the installation.
+func (db *DB) IsOperator(ctx context.Context, user ids.User) (yes bool, err error) {
+	err = db.q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM operators WHERE user_id = $1)`, user).Scan(&yes)
+	return yes, err
+}
+
+// SetOperator makes those with an address operators, or no longer.
+func (db *DB) SetOperator(ctx context.Context, email string, yes bool, now time.Time) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		var known bool
+		if err := tx.q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM users WHERE email = $1)`, email).Scan(&known); err != nil {
+			return err
+		}
+		if !known {
+			return fault.NotFound("there is no account with this address")
+		}
+		if !yes {
+			_, err := tx.changed(ctx, `DELETE FROM operators WHERE user_id IN (SELECT id FROM users WHERE email = $1)`, email)
+			return err
+		}
+		_, err := tx.changed(ctx, `
+			INSERT INTO operators (user_id, created_at) SELECT id, $1 FROM users WHERE email = $2 ON CONFLICT (user_id) DO NOTHING`, micros(now), email)
+		return err
+	})
+}
+
+// WorkersOfAll are those that reported lately, by host.
+func (db *DB) WorkersOfAll(ctx context.Context, now time.Time) ([]operator.Worker, error) {
+	return all(ctx, db, func(r *sql.Rows, w *operator.Worker) error {
+		var seen int64
+		err := r.Scan(&w.ID, &w.Host, &w.Executor, &w.Version, &w.Size.VCPU, &w.Size.RAMGB, &w.Size.GPU, &w.Problem, &w.DiskLow, &w.Draining, &seen,
+			&w.Runs, &w.Used.VCPU, &w.Used.RAMGB, &w.Used.GPU)
+		w.SeenAt = fromMicros(seen)
+		return err
+	}, `
+		SELECT w.owner, w.host, w.executor, w.version, w.vcpu, w.ram_gb, w.gpu, w.problem, w.disk_low, w.draining, w.seen_at,
+			COALESCE(u.n, 0), COALESCE(u.vcpu, 0), COALESCE(u.ram_gb, 0), COALESCE(u.gpu, 0)
+		FROM workers w LEFT JOIN (
+			SELECT owner, COUNT(*) AS n, SUM(vcpu) AS vcpu, SUM(ram_gb) AS ram_gb, SUM(gpu) AS gpu FROM runs WHERE status = 'running' AND kind = '' GROUP BY owner
+		) u ON u.owner = w.owner
+		WHERE w.seen_at > $1 ORDER BY w.host, w.owner`, micros(now.Add(-present)))
+}
+
+// OpenRunsOfAll are the oldest runs that have not ended, and how many there are.
+func (db *DB) OpenRunsOfAll(ctx context.Context, limit int, now time.Time) (q operator.Queue, err error) {
+	err = db.q.QueryRowContext(ctx, `
+		SELECT (SELECT COUNT(*) FROM runs WHERE status = 'queued'), (SELECT COUNT(*) FROM runs WHERE status = 'running' AND kind = '')`).Scan(&q.Queued, &q.Running)
+	if err != nil {
+		return q, err
+	}
+	list, err := db.OpenRuns(ctx, limit)
+	if err != nil {
+		return q, err
+	}
+	waits, err := db.WhyQueued(ctx, list, now)
+	q.Runs = make([]operator.OpenRun, len(list))
+	for i, r := range list {
+		q.Runs[i] = operator.OpenRun{ID: r.ID, Team: r.Team, Status: r.Status, Size: r.Size, Since: r.CreatedAt, Worker: r.Worker}
+		if r.Status == lifecycle.Running {
+			q.Runs[i].Since = r.StartedAt
+		}
+		if why := waits[r.ID]; why != nil {
+			q.Runs[i].Reason = string(why.Reason)
+		}
+	}
+	return q, err
+}
+
+// WhyQueued says why the queued ones among runs wait.
+func (db *DB) WhyQueued(ctx context.Context, list []OpenRun, now time.Time) (map[ids.Run]*runs.Waiting, error) {
+	byTeam := map[ids.Team][]OpenRun{}
+	for _, r := range list {
+		if r.Status == lifecycle.Queued {
+			byTeam[r.Team] = append(byTeam[r.Team], r)
+		}
+	}
+	why := map[ids.Run]*runs.Waiting{}
+	for team, waiting := range byTeam {
+		keys := make([]ids.Run, len(waiting))
+		for i, r := range waiting {
+			keys[i] = r.ID
+		}
+		state, err := db.QueueState(ctx, team, keys, now)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range waiting {
+			why[r.ID] = state.Why(r.Run.AsQueued())
+		}
+	}
+	return why, nil
+}
+
+// StorageOfAll is what is kept for all teams.
+func (db *DB) StorageOfAll(ctx context.Context) (s operator.Storage, err error) {
+	err = db.q.QueryRowContext(ctx, `SELECT COALESCE(CAST(SUM(bytes) AS BIGINT), 0), (SELECT COUNT(*) FROM doomed_blobs), (`+db.dialect.size+`) FROM storage`).
+		Scan(&s.Bytes, &s.PendingDelete, &s.Database)
+	return s, err
+}
+
+// ChoresDone are the chores, by name.
+func (db *DB) ChoresDone(ctx context.Context) ([]operator.Chore, error) {
+	list, err := db.Chores(ctx)
+	out := make([]operator.Chore, len(list))
+	for i, c := range list {
+		out[i] = operator.Chore{Name: c.Name, SucceededAt: c.SucceededAt, Took: c.Took, Done: c.Done, Skipped: c.Skipped, FailedAt: c.FailedAt}
+	}
+	return out, err
+}
+
+// TeamsAfter are teams in the order of their ids, with what they use.
+func (db *DB) TeamsAfter(ctx context.Context, after ids.Team, limit int, now time.Time) ([]operator.Team, error) {
+	month, _ := credits.Period(now)
+	return all(ctx, db, func(r *sql.Rows, t *operator.Team) error {
+		var created int64
+		var suspended sql.NullInt64
+		var current bool // what it has is of this month
+		err := r.Scan((*string)(&t.ID), &t.Name, (*string)(&t.Plan), &created, &suspended, &t.Members, &t.Storage, &current, &t.Spent, &t.Left)
+		if terms, ok := db.catalog.Terms(t.Plan); ok && !current {
+			t.Left += terms.MonthlyCredits
+		}
+		t.CreatedAt, t.SuspendedAt = fromMicros(created), fromNull(suspended)
+		return err
+	}, `
+		SELECT t.id, t.name, t.plan, t.created_at, t.suspended_at, (SELECT COUNT(*) FROM memberships m WHERE m.team_id = t.id),
+			COALESCE(s.bytes, 0), COALESCE(b.period = $3, FALSE), CASE WHEN b.period = $3 THEN b.spent ELSE 0 END,
+			COALESCE(CASE WHEN b.period = $3 THEN b.monthly ELSE 0 END + b.top_up - b.held, 0)
+		FROM teams t LEFT JOIN storage s ON s.team_id = t.id LEFT JOIN balances b ON b.team_id = t.id
+		WHERE t.id > $1 AND t.closed_at IS NULL ORDER BY t.id LIMIT $2 + 0`, after, limit, micros(month))
+}
+
+// keptFailures is how many are kept.
+const keptFailures = 500
+
+// RecordFailure adds one, in place of the oldest.
+func (db *DB) RecordFailure(ctx context.Context, f operator.Failure) error {
+	return db.inTx(ctx, func(tx *DB) error {
+		_, err := tx.q.ExecContext(ctx, `INSERT INTO request_failures (id, at, request_id, route, code, host) VALUES ($1, $2, $3, $4, $5, $6)`,
+			ids.NewFailure(), micros(f.At), f.RequestID, f.Route, f.Code, f.Host)
+		if err != nil {
+			return err
+		}
+		_, err = tx.changed(ctx, `DELETE FROM request_failures WHERE id IN (SELECT id FROM request_failures ORDER BY id DESC LIMIT 1000 OFFSET $1)`, keptFailures)
+		return err
+	})
+}
+
+// Failures are the newest requests that failed by our fault.
+func (db *DB) Failures(ctx context.Context, limit int) ([]operator.Failure, error) {
+	return all(ctx, db, func(r *sql.Rows, f *operator.Failure) error {
+		var at int64
+		err := r.Scan(&at, &f.RequestID, &f.Route, &f.Code, &f.Host)
+		f.At = fromMicros(at)
+		return err
+	}, `SELECT at, request_id, route, code, host FROM request_failures ORDER BY id DESC LIMIT $1 + 0`, limit)
+}

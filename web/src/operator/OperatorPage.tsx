@@ -1,0 +1,205 @@
+import { useQuery } from "@tanstack/react-query";
+import { CircleCheck, Server } from "lucide-react";
+import type { ReactNode } from "react";
+import { useMe } from "../identity/queries.ts";
+import { Answer } from "../page/Answer.tsx";
+import { Page, Section } from "../page/Page.tsx";
+import { Empty } from "../ui/Empty.tsx";
+import { bytes, duration } from "../ui/format.ts";
+import { Notice } from "../ui/Notice.tsx";
+import { Pill } from "../ui/Pill.tsx";
+import { Table, Td, Th } from "../ui/Table.tsx";
+import { Time } from "../ui/Time.tsx";
+import { Queue } from "./Queue.tsx";
+import { choresQuery, diskQuery, errorsQuery, versionQuery } from "./queries.ts";
+import { Teams } from "./Teams.tsx";
+import { Workers } from "./Workers.tsx";
+
+/** OperatorPage is the installation, for those who look after it. What teams keep in it is not shown here. */
+export function OperatorPage() {
+  const me = useMe();
+  return (
+    <Page
+      title="Installation"
+      intro="How the machines, the queue and the teams are doing. What teams keep here, such as the names of runs and files, is theirs and not shown."
+    >
+      {me.operator ? (
+        <>
+          <About />
+          <Workers />
+          <Queue />
+          <Disk />
+          <Teams />
+          <Chores />
+          <Errors />
+        </>
+      ) : (
+        <Notice>
+          Only operators of this installation see this page. One is made by{" "}
+          <code>millrace admin user set-operator</code> on the server.
+        </Notice>
+      )}
+    </Page>
+  );
+}
+
+function Facts({ label, rows }: { label: string; rows: [string, ReactNode][] }) {
+  return (
+    <dl aria-label={label} className="grid grid-cols-2 gap-x-6 gap-y-3 sm:grid-cols-4">
+      {rows.map(([name, value]) => (
+        <div key={name} className="min-w-0">
+          <dt className="text-[13px] text-muted">{name}</dt>
+          <dd className="truncate">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+const databases: Record<string, string> = { sqlite: "SQLite", postgresql: "PostgreSQL" };
+const objects: Record<string, string> = { folder: "data folder", s3: "S3" };
+const mails: Record<string, string> = { folder: "files in the data folder", smtp: "SMTP" };
+const signUps: Record<string, string> = { open: "everybody", invite: "who is invited", closed: "nobody" };
+
+function About() {
+  const about = useQuery(versionQuery);
+  return (
+    <Section title="Version">
+      <Answer query={about} rows={1}>
+        {(v) => (
+          <Facts
+            label="Version"
+            rows={[
+              ["Millrace", v.version],
+              ["Licence", v.license],
+              ["Running since", <Time key="since" at={v.startedAt} />],
+              ["May sign up", signUps[v.signUp] ?? v.signUp],
+              ["Database", databases[v.database] ?? v.database],
+              ["Files in", objects[v.objects] ?? v.objects],
+              ["Mail goes to", mails[v.mail] ?? v.mail],
+              ["Go", v.go],
+            ]}
+          />
+        )}
+      </Answer>
+    </Section>
+  );
+}
+
+const rooms = { enough: "enough", low: "low: nothing new starts", nearlyNone: "nearly none: tasks are ended" };
+
+function Disk() {
+  const disk = useQuery(diskQuery);
+  return (
+    <Section title="Disk and files" intro="The disk is that of the server that answers.">
+      <Answer query={disk} rows={1}>
+        {(d) => (
+          <Facts
+            label="Disk and files"
+            rows={[
+              ["Free", `${bytes(d.freeBytes)} of ${bytes(d.totalBytes)}`],
+              [
+                "Room",
+                <Pill key="state" tone={d.state === "enough" ? "ok" : "danger"}>
+                  {rooms[d.state]}
+                </Pill>,
+              ],
+              ["Files of teams", bytes(d.fileBytes)],
+              ["Database", bytes(d.databaseBytes)],
+              ["To be deleted", `${d.pendingDeletes.toLocaleString("en")} objects`],
+            ]}
+          />
+        )}
+      </Answer>
+    </Section>
+  );
+}
+
+function Chores() {
+  const chores = useQuery(choresQuery);
+  return (
+    <Section title="Chores" intro="Why one failed is in the log of the server.">
+      <Answer query={chores}>
+        {(list) =>
+          list.length === 0 ? (
+            <Empty icon={<Server aria-hidden />} title="No chore was done yet">
+              The first are done within a minute after the server starts.
+            </Empty>
+          ) : (
+            <Table
+              label="Chores"
+              head={
+                <>
+                  <Th>Chore</Th>
+                  <Th>Last success</Th>
+                  <Th className="max-sm:hidden">Took</Th>
+                  <Th>State</Th>
+                </>
+              }
+            >
+              {list.map((chore) => (
+                <tr key={chore.name}>
+                  <Td>{chore.name}</Td>
+                  <Td>{chore.succeededAt ? <Time at={chore.succeededAt} /> : "never"}</Td>
+                  <Td className="max-sm:hidden">{duration(chore.tookMs)}</Td>
+                  <Td>
+                    {chore.failedAt ? (
+                      <Pill tone="danger">failed</Pill>
+                    ) : chore.skipped > 0 ? (
+                      <Pill tone="warn">{`${chore.skipped} left out`}</Pill>
+                    ) : (
+                      <Pill tone="ok">fine</Pill>
+                    )}
+                  </Td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Answer>
+    </Section>
+  );
+}
+
+function Errors() {
+  const errors = useQuery(errorsQuery);
+  return (
+    <Section
+      title="Recent errors"
+      intro="Requests that failed by a fault of the installation. The line with the same request id in the log of the host says why."
+    >
+      <Answer query={errors}>
+        {(list) =>
+          list.length === 0 ? (
+            <Empty icon={<CircleCheck aria-hidden />} title="No errors">
+              When a request fails by our fault, its id appears here.
+            </Empty>
+          ) : (
+            <Table
+              label="Recent errors"
+              head={
+                <>
+                  <Th>When</Th>
+                  <Th>Request</Th>
+                  <Th>Route</Th>
+                  <Th className="max-sm:hidden">Host</Th>
+                </>
+              }
+            >
+              {list.map((error) => (
+                <tr key={`${error.at} ${error.requestId}`}>
+                  <Td className="whitespace-nowrap">
+                    <Time at={error.at} />
+                  </Td>
+                  <Td className="font-mono text-[13px]">{error.requestId}</Td>
+                  <Td>{error.route}</Td>
+                  <Td className="max-sm:hidden">{error.host}</Td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Answer>
+    </Section>
+  );
+}

@@ -1,0 +1,61 @@
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { Users } from "lucide-react";
+import { Answer } from "../page/Answer.tsx";
+import { Section } from "../page/Page.tsx";
+import { Button } from "../ui/Button.tsx";
+import { Empty } from "../ui/Empty.tsx";
+import { bytes, credits } from "../ui/format.ts";
+import { Pill } from "../ui/Pill.tsx";
+import { Table, Td, Th } from "../ui/Table.tsx";
+import { teamsQuery } from "./queries.ts";
+
+/** Teams are all of them, with what they use. */
+export function Teams() {
+  const teams = useInfiniteQuery(teamsQuery);
+  return (
+    <Section title="Teams" intro="What each has spent this month, and keeps.">
+      <Answer query={teams}>
+        {({ pages }) => {
+          const list = pages.flatMap((page) => page.rows);
+          return list.length === 0 ? (
+            <Empty icon={<Users aria-hidden />} title="No teams yet">
+              Everybody who signs up gets one.
+            </Empty>
+          ) : (
+            <Table
+              label="Teams"
+              head={
+                <>
+                  <Th>Team</Th>
+                  <Th>Plan</Th>
+                  <Th className="max-sm:hidden">Members</Th>
+                  <Th>Spent</Th>
+                  <Th className="max-sm:hidden">Left</Th>
+                  <Th className="max-sm:hidden">Files</Th>
+                </>
+              }
+            >
+              {list.map((team) => (
+                <tr key={team.id}>
+                  <Td title={team.id}>
+                    {team.name} {team.suspendedAt && <Pill tone="danger">suspended</Pill>}
+                  </Td>
+                  <Td>{team.plan}</Td>
+                  <Td className="max-sm:hidden">{team.members}</Td>
+                  <Td>{credits(team.creditsSpent)}</Td>
+                  <Td className="max-sm:hidden">{credits(team.creditsLeft)}</Td>
+                  <Td className="whitespace-nowrap max-sm:hidden">{bytes(team.storageBytes)}</Td>
+                </tr>
+              ))}
+            </Table>
+          );
+        }}
+      </Answer>
+      {teams.hasNextPage && (
+        <Button className="mt-4" busy={teams.isFetchingNextPage} onClick={() => void teams.fetchNextPage()}>
+          Show more
+        </Button>
+      )}
+    </Section>
+  );
+}

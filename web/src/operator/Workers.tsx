@@ -1,0 +1,61 @@
+import { useQuery } from "@tanstack/react-query";
+import { Server } from "lucide-react";
+import { Answer } from "../page/Answer.tsx";
+import { Section } from "../page/Page.tsx";
+import { Empty } from "../ui/Empty.tsx";
+import { Pill } from "../ui/Pill.tsx";
+import { Table, Td, Th } from "../ui/Table.tsx";
+import { type Worker, workersQuery } from "./queries.ts";
+
+/** Workers are the processes that execute runs. */
+export function Workers() {
+  const workers = useQuery(workersQuery);
+  return (
+    <Section title="Workers">
+      <Answer query={workers}>
+        {(list) =>
+          list.length === 0 ? (
+            <Empty icon={<Server aria-hidden />} title="No worker is running">
+              A server executes runs itself unless it is told not to. One that has not reported for a minute is not
+              shown.
+            </Empty>
+          ) : (
+            <Table
+              label="Workers"
+              head={
+                <>
+                  <Th>Host</Th>
+                  <Th>Runs</Th>
+                  <Th>vCPUs</Th>
+                  <Th className="max-sm:hidden">Memory</Th>
+                  <Th className="max-sm:hidden">Version</Th>
+                  <Th>State</Th>
+                </>
+              }
+            >
+              {list.map((worker) => (
+                <tr key={worker.id}>
+                  <Td title={worker.id}>{worker.executor ? `${worker.host}, ${worker.executor}` : worker.host}</Td>
+                  <Td>{worker.runs}</Td>
+                  <Td className="whitespace-nowrap">{`${worker.used.vcpu} of ${worker.has.vcpu}`}</Td>
+                  <Td className="whitespace-nowrap max-sm:hidden">{`${worker.used.ramGb} of ${worker.has.ramGb} GB`}</Td>
+                  <Td className="max-sm:hidden">{worker.version}</Td>
+                  <Td>
+                    <State worker={worker} />
+                  </Td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Answer>
+    </Section>
+  );
+}
+
+function State({ worker }: { worker: Worker }) {
+  if (worker.problem) return <span className="text-danger">{worker.problem}</span>;
+  if (worker.diskLow) return <Pill tone="danger">disk low</Pill>;
+  if (worker.draining) return <Pill tone="warn">drains</Pill>;
+  return <Pill tone="ok">ready</Pill>;
+}
