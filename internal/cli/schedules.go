@@ -232,6 +232,7 @@ type triggersCreate struct {
 	definitions.ComputeFlags `embed:""`
 	Workflow                 string   `arg:"" help:"Id or name of the workflow."`
 	Map                      []string `env:"-" sep:"none" placeholder:"NAME=/POINTER" help:"Take a parameter from this place of the body; may be given again. Default: the body's members are the parameters."`
+	Refresh                  bool     `env:"-" help:"Have the workflow refreshed from Git instead of starting a run: for a push webhook."`
 	Signed                   bool     `env:"-" help:"Callers sign the body with a secret, which is read from standard input."`
 	Param                    []string `short:"p" env:"-" sep:"none" placeholder:"NAME=VALUE" help:"Value of a parameter of every run; may be given again."`
 	Input                    []string `short:"i" env:"-" sep:"none" placeholder:"NAME=FILE" help:"Input of every run; may be given again."`
@@ -257,6 +258,10 @@ func (c *triggersCreate) Run(w screen.Console) error {
 		return err
 	}
 	in := api.NewTrigger{Compute: size, ResourceProfile: profile}
+	does := "starts runs in your name"
+	if c.Refresh {
+		in.Action, does = orNil("refresh"), "has the workflow refreshed"
+	}
 	for _, text := range c.Map {
 		name, pointer, _ := strings.Cut(text, "=")
 		if in.Map == nil {
@@ -288,7 +293,7 @@ func (c *triggersCreate) Run(w screen.Console) error {
 	made := r.JSON201.Data
 	return s.Emit(made, func() {
 		s.Say("%s", made.URL)
-		s.Note("Whoever has the address starts runs in your name. It is shown this once; end it with: millrace triggers delete %s %s", f.ID, made.ID)
+		s.Note("Whoever has the address %s. It is shown this once; end it with: millrace triggers delete %s %s", does, f.ID, made.ID)
 	})
 }
 

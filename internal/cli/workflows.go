@@ -19,6 +19,12 @@ type workflowsCommand struct {
 	Apply  workflowsApply  `cmd:"" help:"Create or update a workflow from a file."`
 	Export workflowsExport `cmd:"" help:"Print a workflow as a file that apply takes."`
 	Delete workflowsDelete `cmd:"" aliases:"rm" help:"Delete a workflow; its runs stay listed."`
+
+	Create  workflowsCreate  `cmd:"" help:"Make a workflow that follows a Git repository."`
+	Refresh workflowsRefresh `cmd:"" help:"Bring what a workflow's repository holds now."`
+	Detach  workflowsDetach  `cmd:"" help:"Have a workflow follow its repository no more."`
+	Init    workflowsInit    `cmd:"" help:"Write millrace.yaml, a workflow to keep in Git."`
+	Push    workflowsPush    `cmd:"" help:"Check millrace.yaml, then commit and push it with git."`
 }
 
 type workflowsList struct {
@@ -79,7 +85,7 @@ func (c *workflowsGet) Run(w screen.Console) error {
 		return err
 	}
 	return s.Emit(f, func() {
-		s.Facts("name", f.Name, "id", f.ID, "description", f.Description, "revision", strconv.Itoa(f.Revision), "by", f.CreatedBy.Name, "updated", s.Ago(f.UpdatedAt.Time))
+		s.Facts("name", f.Name, "id", f.ID, "description", f.Description, "revision", strconv.Itoa(f.Revision), "by", f.CreatedBy.Name, "updated", s.Ago(f.UpdatedAt.Time), "follows", followed(f.Git))
 		definitions.Describe(s.Console, f.Definition)
 		problems(s, f.Problems)
 	})

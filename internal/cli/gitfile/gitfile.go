@@ -1,0 +1,168 @@
+// Package gitfile writes a workflow as millrace.yaml into a folder of a Git
+// repository, and has the person's own git bring it to its host.
+package gitfile
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Name is what the file is called.
+const Name = "millrace.yaml"
+
+// Template is a workflow to begin with.
+//
+//go:embed template.yaml
+var Template []byte
+
+// Workflow is one as the file has it.
+type Workflow struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Definition  json.RawMessage `json:"definition"`
+}
+
+// YAML is a workflow as a person would write it.
+func YAML(w Workflow) ([]byte, error) {
+	text, err := json.Marshal(w)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	node, err := read(decoder)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	err = errors.Join(encoder.Encode(node), encoder.Close())
+	return out.Bytes(), err
+}
+
+// read takes the next value of a JSON document, its fields in their order.
+func read(d *json.Decoder) (*yaml.Node, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch v := token.(type) {
+	case json.Delim:
+		n := &yaml.Node{Kind: yaml.SequenceNode}
+		if v == '{' {
+			n.Kind = yaml.MappingNode
+		}
+		for d.More() { // names of fields are values of their own here
+			one, err := read(d)
+			if err != nil {
+				return nil, err
+			}
+			n.Content = append(n.Content, one)
+		}
+		_, err := d.Token()
+		return n, err
+	case string:
+		n := &yaml.Node{}
+		n.SetString(v)
+		return n, nil
+	case json.Number:
+		n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: v.String()}
+		if strings.ContainsAny(v.String(), ".eE") {
+			n.Tag = "!!float"
+		}
+		return n, nil
+	case bool:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: fmt.Sprint(v)}, nil
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
+}
+
+// Read takes the definition out of a folder's file, as JSON.
+func Read(folder string) (json.RawMessage, error) {
+	text, err := os.ReadFile(filepath.Join(folder, Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no %s in %s: write one with millrace workflows init", Name, folder)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var file map[string]any
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
+	}
+	var definition any = file
+	if inner, ok := file["definition"]; ok {
+		definition = inner
+	}
+	out, err := json.Marshal(definition)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
+	}
+	return out, nil
+}
+
+// Write puts the file into a folder. One that is there stays, unless it may be
+// overwritten.
+func Write(folder string, text []byte, overwrite bool) error {
+	how := os.O_CREATE | os.O_WRONLY | os.O_EXCL
+	if overwrite {
+		how = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+	}
+	f, err := os.OpenFile(filepath.Join(folder, Name), how, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("there is a %s in %s already: use --force to overwrite it", Name, folder)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}
+
+// Git is the person's own, in a folder. What it says goes to Says.
+type Git struct {
+	Folder string
+	Says   io.Writer
+}
+
+// Push commits the file, and nothing else, if it has changed, and pushes the
+// branch to where git pushes it.
+func (g Git) Push(ctx context.Context, message string) error {
+	if err := g.run(ctx, "add", "--", Name); err != nil {
+		return err
+	}
+	changed := exec.CommandContext(ctx, "git", "diff", "--cached", "--quiet", "--", Name)
+	changed.Dir = g.Folder
+	if changed.Run() != nil {
+		if err := g.run(ctx, "commit", "--quiet", "--message="+message, "--", Name); err != nil {
+			return err
+		}
+	}
+	return g.run(ctx, "push")
+}
+
+func (g Git) run(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = g.Folder, g.Says, g.Says
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrNotFound) {
+		return errors.New("git is not installed")
+	}
+	if err != nil {
+		return fmt.Errorf("git %s: %w", args[0], err)
+	}
+	return nil
+}
