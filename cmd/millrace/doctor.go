@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/millrace/millrace/cmd/millrace/executors"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 )
@@ -77,8 +78,8 @@ func (c *doctorCommand) examine(ctx context.Context) []finding {
 	if err != nil {
 		return append(list, finding{what: "executors", err: err})
 	}
-	for _, x := range all {
-		list = append(list, finding{what: "executor " + x.Name, err: checkExecutor(ctx, x)})
+	for i, err := range executors.TryAll(ctx, all, s.Sandbox) {
+		list = append(list, finding{what: "executor " + all[i].Name, err: err})
 	}
 	return list
 }

@@ -93,7 +93,12 @@ func TestTheDoctorSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(got)
 	}
 	out, err := millrace(t, "admin", "doctor", "--data", dir).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "ok       database") || !strings.Contains(string(out), "ok       stored files") {
+	if err != nil || !strings.Contains(string(out), "ok       database") || !strings.Contains(string(out), "ok       stored files") || !strings.Contains(string(out), "ok       executor local") {
+		t.Errorf("%v %s", err, out)
+	}
+	bare := millrace(t, "admin", "doctor", "--data", dir)
+	bare.Env = append(bare.Env, "PATH="+t.TempDir()) // without bubblewrap
+	if out, err := bare.CombinedOutput(); err == nil || !strings.Contains(string(out), "WRONG    executor local") {
 		t.Errorf("%v %s", err, out)
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "objects", "objects")); err != nil {

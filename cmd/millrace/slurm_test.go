@@ -154,7 +154,7 @@ func TestATaskInSlurmsQueueIsQueuedAndFree(t *testing.T) {
 	}
 }
 
-func TestTheDoctorHasSlurmRunATask(t *testing.T) {
+func TestTheDoctorHasEachExecutorRunATask(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	s := onSlurm(t, folder, "--data", t.TempDir()) // a server is no obstacle
@@ -163,12 +163,17 @@ func TestTheDoctorHasSlurmRunATask(t *testing.T) {
 	if out, _ := c.CombinedOutput(); !strings.Contains(string(out), "ok       executor slurm\n") {
 		t.Errorf("%s\n%s", out, s.log)
 	}
-	c = millrace(t, "admin", "doctor", "--data", t.TempDir(), "--executor", "slurm", "--slurm-folder", folder, "--slurm-partition", "nowhere")
+	file := filepath.Join(t.TempDir(), "executors.json")
+	text := fmt.Sprintf(`[{"name":"cluster","kind":"slurm","slurm":{"folder":%q,"partition":"nowhere"}},{"name":"here","kind":"local"}]`, folder)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c = millrace(t, "admin", "doctor", "--data", t.TempDir(), "--executors-file", file)
 	c.Env = append(c.Env, "SLURM_CONF="+os.Getenv("SLURM_CONF"))
-	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "WRONG    executor slurm: Slurm has no machine for us") {
+	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "WRONG    executor cluster: Slurm has no machine for us") || !strings.Contains(string(out), "ok       executor here\n") {
 		t.Errorf("%v %s", err, out)
 	}
-	left, err := filepath.Glob(filepath.Join(folder, "doctor-*"))
+	left, err := filepath.Glob(filepath.Join(folder, "millrace-doctor-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)
 	}

@@ -4,12 +4,65 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/local"
+	"github.com/millrace/millrace/internal/engine/executor/slurm"
 )
+
+// TryAll has each of a server's executors run a task that does nothing, and says
+// of each what is wrong. They are tried beside each other, so that one which does
+// not answer takes no time from the next.
+func TryAll(ctx context.Context, list []Named, sandbox string) []error {
+	errs := make([]error, len(list))
+	var all sync.WaitGroup
+	for i, x := range list {
+		all.Go(func() { errs[i] = x.try(ctx, sandbox) })
+	}
+	all.Wait()
+	return errs
+}
+
+func (x Named) try(ctx context.Context, sandbox string) (err error) {
+	parent := "" // the system's folder for what goes soon
+	if x.Kind == "slurm" {
+		parent = x.Slurm.SlurmFolder
+		if err := x.Slurm.Check(); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(parent, 0o700); err != nil {
+			return err
+		}
+	}
+	folder, err := os.MkdirTemp(parent, "millrace-doctor-") // a server must not take the task for its own
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	log := slog.New(slog.DiscardHandler)
+	if x.Kind == "slurm" {
+		c := x.Slurm.Config(make([]byte, 32), x.Capacity, log)
+		c.Folder = folder
+		d, err := slurm.New(ctx, c)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		return Probe(ctx, Driver{Driver: d, Watcher: d, Preparer: d}, folder)
+	}
+	d, err := local.New(ctx, local.Config{Folder: folder, Log: log, Now: time.Now, Sandbox: local.Sandbox(sandbox), VCPU: 1, MemoryBytes: 1 << 30})
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return Probe(ctx, Driver{Driver: d, Watcher: d, Preparer: d}, folder)
+}
 
 // Probe has an executor run a task that does nothing, in a folder for nothing
 // else, and says what is wrong.
@@ -30,7 +83,12 @@ func Probe(ctx context.Context, d Driver, folder string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(awaitProbe(ctx, updates), d.Stop(context.WithoutCancel(ctx), h, 0))
+	err = awaitProbe(ctx, updates)
+	after := context.WithoutCancel(ctx)
+	if err == nil {
+		return d.Release(after, h)
+	}
+	return errors.Join(err, d.Stop(after, h, 0))
 }
 
 func awaitProbe(ctx context.Context, updates <-chan executor.Status) error {
