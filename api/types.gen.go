@@ -3401,7 +3401,7 @@ type RunFilter struct {
 	WorkflowID *string    `json:"workflowId,omitempty"`
 }
 
-// RunInputs By the name of the workflow's input, one for a `file`, a list for `files`: the key of an upload or output of the team, an address (`s3://bucket/key`, `https://…`), or an address with the connection that it is reached by. For `files` an `s3://` address may be a pattern, in which `*` is any text within a folder and `?` one character; it means up to 10,000 objects, sorted. Addresses are looked at before the run is accepted.
+// RunInputs By the name of the workflow's input, one for a `file`, a list for `files`: the key of an upload or output of the team, an address (`s3://bucket/key`, `https://…`), or an address with the connection that it is reached by. For `files` an `s3://` address may be a pattern, in which `*` is any text within a folder and `?` one character; it means up to 10,000 objects, sorted. For a `directory` it is the key of a folder that a run made, or `s3://bucket/folder/` with a slash at its end. Addresses are looked at before the run is accepted.
 type RunInputs = map[string]json.RawMessage
 
 // RunLogs defines model for RunLogs.

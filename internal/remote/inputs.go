@@ -116,7 +116,7 @@ func folders(list []addresses.Address, pattern func(int) bool) (groups [][]int) 
 	together := map[folder][]int{}
 	for n, a := range list {
 		bucket, key, s3 := a.S3()
-		if !s3 || pattern(n) {
+		if !s3 || pattern(n) || addresses.IsFolder(a.URL) {
 			groups = append(groups, []int{n})
 			continue
 		}
@@ -178,13 +178,13 @@ func (i *Inputs) lookIn(ctx context.Context, team ids.Team, list []addresses.Add
 func (i *Inputs) look(ctx context.Context, c connections.Connection, secret connections.Credentials, a addresses.Address, pattern bool) (list []addresses.Object, err error) {
 	bucket, key, s3 := a.S3()
 	switch {
-	case pattern:
+	case pattern || addresses.IsFolder(a.URL):
 		list, err = i.matching(ctx, c, secret, key)
 		for n := range list {
 			list[n].Connection, list[n].SHA256 = a.Connection, a.SHA256
 		}
 		if err == nil && len(list) == 0 {
-			err = fault.NotFound("no object of the bucket %s matches", bucket)
+			err = fault.NotFound("no object of the bucket %s matches, or is in that folder", bucket)
 		}
 		return list, err
 	case s3:
@@ -207,8 +207,10 @@ func (i *Inputs) matching(ctx context.Context, c connections.Connection, secret 
 		return nil, err
 	}
 	prefix, flat := addresses.Listing(pattern)
-	delimiter := ""
-	if flat {
+	delimiter, folder := "", strings.HasSuffix(pattern, "/")
+	if folder {
+		prefix = pattern // in which a star is a star
+	} else if flat {
 		delimiter = "/"
 	}
 	var list []addresses.Object
@@ -219,7 +221,7 @@ func (i *Inputs) matching(ctx context.Context, c connections.Connection, secret 
 			return nil, explain(c, err)
 		}
 		for _, o := range page.Contents {
-			if !addresses.Match(pattern, o.Key) || strings.HasSuffix(o.Key, "/") || path.Base(o.Key) == ".." {
+			if !folder && !addresses.Match(pattern, o.Key) || strings.HasSuffix(o.Key, "/") || path.Base(o.Key) == ".." {
 				continue
 			}
 			list = append(list, addresses.Object{
@@ -227,7 +229,7 @@ func (i *Inputs) matching(ctx context.Context, c connections.Connection, secret 
 			})
 		}
 		if listed += len(page.Contents) + len(page.CommonPrefixes); len(list) > addresses.MaxMatches || listed > maxListed {
-			return nil, fault.Invalid("more than %d objects match: write a narrower pattern", addresses.MaxMatches)
+			return nil, fault.Invalid("more than %d objects match, or are in that folder: name fewer", addresses.MaxMatches)
 		}
 		if !page.IsTruncated {
 			break

@@ -129,6 +129,12 @@ func (s *Service) lookElsewhere(ctx context.Context, r *Run, in given.Inputs) (m
 			objects[o.URL] = o
 			meaning[places[i]] = append(meaning[places[i]], o.URL)
 		}
+		if url := list[i].URL; addresses.IsFolder(url) {
+			meaning[places[i]] = []string{url}
+			if _, err := addresses.Manifest(url, some); err != nil {
+				return nil, fault.Invalid("%s: %s cannot be a folder: %v", in.Path(places[i]), url, err)
+			}
+		}
 	}
 	if len(objects) > addresses.MaxMatches {
 		return nil, fault.Invalid("a run takes at most %d files from elsewhere, and these are %d", addresses.MaxMatches, len(objects))
@@ -159,12 +165,12 @@ func (s *Service) asGiven(ctx context.Context, old Run) (map[string]json.RawMess
 	if err := json.Unmarshal(old.Inputs, &keys); err != nil {
 		return nil, err
 	}
-	list, err := s.known.AddressesOf(ctx, old.Team, old.ID)
+	taken, err := s.known.AddressesOf(ctx, old.Team, old.ID)
 	if err != nil {
 		return nil, err
 	}
 	known := map[string]addresses.Address{}
-	for _, o := range list {
+	for _, o := range taken {
 		known[o.URL] = o.Address
 	}
 	inputs := map[string]json.RawMessage{}
@@ -174,6 +180,9 @@ func (s *Service) asGiven(ctx context.Context, old Run) (map[string]json.RawMess
 			values[i] = key
 			if a, elsewhere := known[key]; elsewhere {
 				values[i] = a
+			}
+			if below := addresses.Below(key, taken); addresses.IsFolder(key) && len(below) > 0 {
+				values[i] = addresses.Address{URL: key, Connection: below[0].Connection}
 			}
 		}
 		if inputs[name], err = json.Marshal(values); err != nil {

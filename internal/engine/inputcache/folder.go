@@ -107,6 +107,11 @@ func extract(ctx context.Context, dir string, m folders.Manifest, r io.Reader) e
 	})
 }
 
+// Build makes a folder of a task of files that others have put somewhere.
+func Build(ctx context.Context, dir string, m folders.Manifest, put func(e folders.Entry, file string) error) error {
+	return build(ctx, dir, m, put)
+}
+
 // build makes a folder, in which somebody else puts the files. A manifest that was
 // parsed names nothing outside of it.
 func build(ctx context.Context, dir string, m folders.Manifest, put func(e folders.Entry, file string) error) error {

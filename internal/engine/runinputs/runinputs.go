@@ -37,6 +37,8 @@ type Inputs struct {
 	fetchers int
 	all      bool // that nobody has read are in the queue, or were
 
+	inFolder map[string][]*item // by the addresses of folders
+
 	folders map[string]string // the keys of the bytes of folders, by those of their manifests
 
 	objects chan struct{} // closed when missing objects were fetched
@@ -56,7 +58,7 @@ const maxFetchers = 4
 
 // Of are the inputs of a run, which are fetched until ctx ends. The caller closes it.
 func (w *Worker) Of(ctx context.Context, run runs.Run) *Inputs {
-	in := &Inputs{worker: w, run: run, cache: inputcache.New(w.Dir, run.ID), changed: make(chan struct{}, 1), byURL: map[string]*item{}, folders: map[string]string{}}
+	in := &Inputs{worker: w, run: run, cache: inputcache.New(w.Dir, run.ID), changed: make(chan struct{}, 1), byURL: map[string]*item{}, inFolder: map[string][]*item{}, folders: map[string]string{}}
 	in.ctx, in.stop = context.WithCancel(ctx)
 	return in
 }
@@ -123,10 +125,9 @@ func (in *Inputs) urls() (list []string) {
 func (in *Inputs) Learn(keys []string) (err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	for _, key := range keys {
-		it := in.byURL[key]
+	for _, it := range in.items(keys) {
 		switch {
-		case it == nil || it.Learnt != "":
+		case it.Learnt != "":
 		case it.err != nil:
 			return it.err
 		default:
@@ -149,6 +150,9 @@ func (in *Inputs) Learn(keys []string) (err error) {
 func (in *Inputs) File(key string) (files.File, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if addresses.IsFolder(key) {
+		return in.folder(key)
+	}
 	it := in.byURL[key]
 	if it == nil {
 		return files.File{}, false
@@ -161,11 +165,7 @@ func (in *Inputs) File(key string) (files.File, bool) {
 func (in *Inputs) Progress(keys []string) (arrived, total int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	for _, key := range keys {
-		it := in.byURL[key]
-		if it == nil {
-			continue
-		}
+	for _, it := range in.items(keys) {
 		got := it.arrived.Load()
 		if it.here {
 			got = max(got, it.Size)
@@ -182,17 +182,19 @@ func (in *Inputs) Ready(shared bool, list map[string]files.File) bool {
 	var objects []string
 	in.mu.Lock()
 	for _, f := range list {
-		it := in.byURL[f.Key]
-		switch {
-		case it == nil:
+		of := in.items([]string{f.Key})
+		if len(of) == 0 {
 			objects = append(objects, f.Blob)
 			if f.Folder != nil {
 				in.folders[f.Blob] = f.Folder.Data
 				objects = append(objects, f.Folder.Data)
 			}
-		case !it.here && it.err == nil:
-			in.fetch(it)
-			ready = false
+		}
+		for _, it := range of {
+			if !it.here && it.err == nil {
+				in.fetch(it)
+				ready = false
+			}
 		}
 	}
 	in.mu.Unlock()
@@ -284,6 +286,9 @@ func (in *Inputs) bring(o addresses.Object, arrived *atomic.Int64) (sum string, 
 
 // Link puts an input into a new file of a task, as inputcache does.
 func (in *Inputs) Link(ctx context.Context, file string, shared bool, object string) error {
+	if addresses.IsFolder(object) {
+		return in.linkElsewhere(ctx, file, shared, object)
+	}
 	in.mu.Lock()
 	data, folder := in.folders[object]
 	in.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/bounds"
@@ -151,6 +152,10 @@ func (s *Service) compareInputs(ctx context.Context, team ids.Team, c *Compariso
 	}
 	files := func(keys []string, taken map[string]runs.GivenFile) (list []runs.GivenFile) {
 		for _, key := range keys {
+			if addresses.IsFolder(key) {
+				list = append(list, inFolder(key, taken)...)
+				continue
+			}
 			f, there := known[key]
 			if !there {
 				f, there = taken[key]
@@ -170,6 +175,16 @@ func (s *Service) compareInputs(ctx context.Context, team ids.Team, c *Compariso
 		c.Inputs = append(c.Inputs, one)
 	}
 	return nil
+}
+
+// inFolder are the files of a folder that lies elsewhere, in order.
+func inFolder(folder string, taken map[string]runs.GivenFile) (list []runs.GivenFile) {
+	for _, key := range slices.Sorted(maps.Keys(taken)) {
+		if strings.HasPrefix(key, folder) {
+			list = append(list, taken[key])
+		}
+	}
+	return list
 }
 
 // taken are the inputs of a run that lie elsewhere, as it has read them.

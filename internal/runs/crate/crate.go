@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/addresses"
 	"github.com/millrace/millrace/internal/runs/archive"
 )
 
@@ -90,6 +91,12 @@ func (s *Service) inputs(ctx context.Context, team ids.Team, r runs.Run) (list [
 	for name, keys := range given {
 		one := input{name: name}
 		for _, key := range keys {
+			if addresses.IsFolder(key) {
+				for _, o := range addresses.Below(key, elsewhere) {
+					one.files = append(one.files, known[o.URL])
+				}
+				continue
+			}
 			f, there := known[key]
 			if !there {
 				f = runs.GivenFile{Key: key, Gone: true}

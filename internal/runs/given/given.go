@@ -86,8 +86,8 @@ func Read(g *graph.Graph, inputs map[string]json.RawMessage, literal bool) (Inpu
 		switch {
 		case err != nil:
 			note(name, err.Error())
-		case input.Directory && (len(list) != 1 || list[0].Address != nil):
-			note(name, "takes the key of one folder, which is an output of a run")
+		case input.Directory && len(list) != 1:
+			note(name, "takes one folder: the key of an output of a run, or an address as s3://bucket/folder/")
 		case !input.Many && len(list) > 1:
 			note(name, "takes one file")
 		default:
@@ -110,6 +110,9 @@ func (g Inputs) problems() (wrong []fault.Detail) {
 	list, places := g.Addresses()
 	for i, a := range list {
 		problem := a.Problem()
+		if g.folder[places[i].input] {
+			problem = a.FolderProblem()
+		}
 		before, twice := seen[a.URL]
 		switch {
 		case problem != "":
@@ -186,7 +189,7 @@ func (g Inputs) CheckKinds(inputs map[string][]string, folders map[string]bool) 
 	var wrong []fault.Detail
 	for name, keys := range inputs {
 		for _, key := range keys {
-			switch is, wanted := folders[key], g.folder[name]; {
+			switch is, wanted := folders[key] || addresses.IsFolder(key), g.folder[name]; {
 			case is && !wanted:
 				wrong = append(wrong, fault.Detail{Path: "inputs." + name, Message: "takes files, and this is a folder: declare the input with the type `directory`"})
 			case !is && wanted:

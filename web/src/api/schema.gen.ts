@@ -4159,7 +4159,7 @@ export interface components {
         Parameters: {
             [key: string]: unknown;
         };
-        /** @description By the name of the workflow's input, one for a `file`, a list for `files`: the key of an upload or output of the team, an address (`s3://bucket/key`, `https://…`), or an address with the connection that it is reached by. For `files` an `s3://` address may be a pattern, in which `*` is any text within a folder and `?` one character; it means up to 10,000 objects, sorted. Addresses are looked at before the run is accepted. */
+        /** @description By the name of the workflow's input, one for a `file`, a list for `files`: the key of an upload or output of the team, an address (`s3://bucket/key`, `https://…`), or an address with the connection that it is reached by. For `files` an `s3://` address may be a pattern, in which `*` is any text within a folder and `?` one character; it means up to 10,000 objects, sorted. For a `directory` it is the key of a folder that a run made, or `s3://bucket/folder/` with a slash at its end. Addresses are looked at before the run is accepted. */
         RunInputs: {
             [key: string]: string | components["schemas"]["InputAddress"] | (string | components["schemas"]["InputAddress"])[];
         };

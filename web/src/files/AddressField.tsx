@@ -7,18 +7,19 @@ import { asText, fitting, problemOf } from "./addresses.ts";
 
 interface AddressFieldProps {
   multiple: boolean;
+  folder: boolean;
   onAdd: (text: string) => void;
 }
 
 /** AddressField takes an input from where it lies: a bucket, or a link. */
-export function AddressField({ multiple, onAdd }: AddressFieldProps) {
+export function AddressField({ multiple, folder, onAdd }: AddressFieldProps) {
   const [address, setAddress] = useState("");
   const [chosen, setChosen] = useState<string | null>(null);
   const [tried, setTried] = useState(false);
   const connections = useQuery(connectionsQuery);
   const offered = fitting(address, connections.data ?? []);
   const connection = chosen ?? offered[0]?.id ?? "";
-  const problem = problemOf(address, multiple);
+  const problem = problemOf(address, multiple, folder);
   const add = () => {
     setTried(true);
     if (problem) return;
@@ -39,7 +40,9 @@ export function AddressField({ multiple, onAdd }: AddressFieldProps) {
           <Input
             className="font-mono"
             spellCheck={false}
-            placeholder={multiple ? "s3://lab/run7/*.fq.gz" : "s3://lab/reference.fa or https://…"}
+            placeholder={
+              folder ? "s3://lab/run7/" : multiple ? "s3://lab/run7/*.fq.gz" : "s3://lab/reference.fa or https://…"
+            }
             value={address}
             onChange={(event) => setAddress(event.target.value.trim())}
             onKeyDown={(event) => {

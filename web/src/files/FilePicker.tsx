@@ -79,12 +79,11 @@ export function FilePicker({ label, multiple, folder = false, value, onChange, i
           </DropZone>
         )}
         <Choices multiple={multiple} folder={folder} value={value} onChange={onChange} />
-        {!folder && (
-          <AddressField
-            multiple={multiple}
-            onAdd={(text) => onChange(multiple ? [...value.filter((each) => each !== text), text] : [text])}
-          />
-        )}
+        <AddressField
+          multiple={multiple}
+          folder={folder}
+          onAdd={(text) => onChange(multiple ? [...value.filter((each) => each !== text), text] : [text])}
+        />
       </Dialog>
     </div>
   );

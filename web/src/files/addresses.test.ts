@@ -35,3 +35,10 @@ test("a run's inputs are given again with their connections", () => {
     reads: [{ url: "s3://lab/a", connection: "conn_1" }, "teams/t/b"],
   });
 });
+
+test("a folder of a bucket ends with a slash", () => {
+  expect(problemOf("s3://lab/run7/", false, true)).toBeNull();
+  for (const address of ["s3://lab/run7", "s3://lab/", "https://lab.example.org/run7/", "run7/"]) {
+    expect(problemOf(address, false, true)).toContain("slash");
+  }
+});
