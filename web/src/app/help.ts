@@ -8,6 +8,7 @@ const pages: Record<string, string> = {
   "/templates": "recipes",
   "/runs": "runs",
   "/runs/": "web#runs",
+  "/runs/pipelines": "reported-runs",
   "/runs/compare": "runs#finding-it-again",
   "/runs/sweeps": "runs#several-at-once",
   "/files": "files",

@@ -91,6 +91,13 @@ export const reportRoute = createRoute({
   component: lazyRouteComponent(() => import("../runs/ReportPage.tsx"), "ReportPage"),
 });
 
+export const pipelinesRoute = createRoute({
+  getParentRoute: () => inside,
+  path: "/runs/pipelines",
+  validateSearch: (search) => oneOf(search, "engine", ["nextflow", "snakemake"] as const),
+  component: lazyRouteComponent(() => import("../runs/PipelinesPage.tsx"), "PipelinesPage"),
+});
+
 export const compareRoute = createRoute({
   getParentRoute: () => inside,
   path: "/runs/compare",
@@ -237,6 +244,7 @@ export function makeRouter() {
         runsRoute,
         runRoute,
         reportRoute,
+        pipelinesRoute,
         compareRoute,
         sweepsRoute,
         sweepRoute,

@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
-import { Play, Search, Table2, X } from "lucide-react";
+import { Play, Radio, Search, Table2, X } from "lucide-react";
 import { useState } from "react";
 import { useMe } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
@@ -63,9 +63,14 @@ export function RunsPage() {
       title="Runs"
       intro="All of your team's runs, newest first."
       actions={
-        <Link to="/runs/sweeps" className={buttonClass("secondary")}>
-          <Table2 className="size-4" aria-hidden /> Sweeps
-        </Link>
+        <>
+          <Link to="/runs/pipelines" className={buttonClass("secondary")}>
+            <Radio className="size-4" aria-hidden /> Watch a pipeline
+          </Link>
+          <Link to="/runs/sweeps" className={buttonClass("secondary")}>
+            <Table2 className="size-4" aria-hidden /> Sweeps
+          </Link>
+        </>
       }
     >
       <div className="mb-4 grid grid-cols-2 gap-2 lg:grid-cols-[1fr_auto_auto_auto]">
