@@ -45,7 +45,7 @@ func main() {
 	var s settings
 	flag.StringVar(&s.bin, "bin", ".cache/bench/bin", "folder with the programs")
 	flag.StringVar(&s.out, "out", ".cache/bench", "folder for the results and the servers' logs")
-	flag.StringVar(&s.part, "part", "http,files,tasks,sandbox,collab,stream", "parts to measure")
+	flag.StringVar(&s.part, "part", "http,files,tasks,sandbox,collab,stream,engines", "parts to measure")
 	flag.StringVar(&s.only, "only", "", "peers to measure, for example millrace,bare (default all)")
 	flag.IntVar(&s.rounds, "rounds", 3, "rounds; medians are over these")
 	flag.IntVar(&s.conns, "conns", 32, "connections")
@@ -90,6 +90,9 @@ var parts = []part{
 	{"stream", streamPeers, streamRows, streamGoals, func(s settings) string {
 		return fmt.Sprintf("%s a load, one client of ten leaves and comes back", s.length)
 	}, measureStream},
+	{"engines", enginePeers, engineRows, engineGoals, func(settings) string {
+		return fmt.Sprintf("%d tasks of each a round, in pairs", pairs)
+	}, measureEngines},
 }
 
 func run(s settings) error {
