@@ -208,6 +208,37 @@ func siteLimit(t *testing.T) {
 	}
 }
 
+// loginNode stands before Slurm's programs and does with their arguments what ssh
+// does: a shell reads them once more, in an environment of its own.
+func loginNode(t *testing.T) {
+	cluster(t)
+	script, calls := filepath.Join(t.TempDir(), "ssh"), filepath.Join(t.TempDir(), "calls")
+	text := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = login ] && shift\necho \"$1\" >> %s\nexec env -i PATH=\"$PATH\" SLURM_CONF='%s' sh -c \"$*\"\n", calls, os.Getenv("SLURM_CONF"))
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b := drivertest.NewFixture(t, with(slurm.Config{Prefix: []string{script, "login"}}))
+	s := b.Spec(t, waits)
+	h := b.Submit(t, s)
+	b.AwaitLog(t, h, "ran\n")
+	unblock(t, s)
+	ranOnce(t, b, h)
+	h = b.Submit(t, b.Spec(t, "echo up; sleep 600"))
+	b.AwaitLog(t, h, "up\n")
+	if err := b.Stop(t.Context(), h, 0); err != nil {
+		t.Fatal(err)
+	}
+	if seen := b.End(t, h); seen.Reason != executor.Cancelled {
+		t.Errorf("ended as %s (%s)", seen.Reason, seen.Detail)
+	}
+	used := command(t, "sort", "-u", calls)
+	for _, program := range []string{"sbatch", "scancel", "sinfo", "squeue"} {
+		if !strings.Contains(used, program+"\n") {
+			t.Errorf("%s did not go through it: %s", program, used)
+		}
+	}
+}
+
 func contained(t *testing.T) {
 	container := strings.Fields("bwrap --ro-bind {root} / --dev /dev --proc /proc --tmpfs /tmp --bind {work} {work} --bind {temp} {temp} --chdir {work}")
 	b := drivertest.NewFixture(t, with(slurm.Config{Container: container}))

@@ -135,6 +135,7 @@ func TestSlurm(t *testing.T) {
 			"what Slurm cannot start for a while waits":              waitsForPartition,
 			"a task is lost with its machine":                        lostNode,
 			"a task runs in the container of the site":               contained,
+			"a task goes through a login node":                       loginNode,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
