@@ -2809,8 +2809,11 @@ type Recipe struct {
 	Command string `json:"command"`
 
 	// Env Variables of the command.
-	Env   map[string]string `json:"env"`
-	Files []RecipeFile      `json:"files"`
+	Env map[string]string `json:"env"`
+
+	// Environment Whether the step has software of its own; its lock is that of the run.
+	Environment bool         `json:"environment"`
+	Files       []RecipeFile `json:"files"`
 
 	// Folder Stands in `env` and `lists` for the folder that the files are put into.
 	Folder      string  `json:"folder"`
@@ -2819,6 +2822,9 @@ type Recipe struct {
 
 	// Lists Texts to write, by path: what `INPUT_<port>_LIST` names.
 	Lists map[string]string `json:"lists"`
+
+	// Source The code that the step sees, to put into `source` below the folder; absent where it sees none.
+	Source *RecipeSource `json:"source,omitempty"`
 }
 
 // RecipeFile defines model for RecipeFile.
@@ -2831,6 +2837,13 @@ type RecipeFile struct {
 	Sha256 *string `json:"sha256"`
 	Size   int64   `json:"size"`
 	URL    string  `json:"url"`
+}
+
+// RecipeSource defines model for RecipeSource.
+type RecipeSource struct {
+	Commit     string `json:"commit"`
+	Git        string `json:"git"`
+	Submodules bool   `json:"submodules"`
 }
 
 // RegisteredClient A client as it is registered.

@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/millrace/millrace/internal/engine/executor/environments/indextest"
 	"github.com/millrace/millrace/internal/git/gittest"
 )
 
@@ -74,4 +76,48 @@ func TestAWorkflowIsPutIntoGitByCommands(t *testing.T) {
 	millrace("! has problems", "workflows", "push")
 	millrace("detached", "workflows", "detach", "--yes", "My analysis")
 	millrace("! does not come from Git", "workflows", "refresh", "My analysis")
+}
+
+// What a step had of code and software is in what reproduces it, to the commit
+// and the lock.
+func TestAStepIsReproducedWithItsCodeAndSoftware(t *testing.T) {
+	t.Parallel()
+	indextest.NeedUV(t)
+	x := indextest.New(t)
+	x.AddWheel("words", "2.5", map[string]string{"words.py": "WORD = 'world'\n"})
+	r := gittest.New(t)
+	r.Write("scripts/greet.py", "import words; print('hello ' + words.WORD)")
+	r.Commit()
+	s := start(t, "--data", t.TempDir(), "--fetch-allow-private", "--pip-index-url", x.URL)
+	token, _, _ := s.signUp("ada")
+	w := s.workflow(token, fmt.Sprintf(`{"source":{"git":%q,"path":"scripts"},"nodes":[{"id":"greet","environment":{"pip":["words"]},
+		"command":"python \"$SOURCE_DIR/greet.py\" | tee said","outputs":{"said":{"path":"said"}}}]}`, r.Serve()))
+	run := s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w))
+	if done := s.ended(token, run); done["status"] != "completed" {
+		t.Fatalf("%v: %v\n%s", done["status"], done["errorMessage"], done["logs"])
+	}
+	r.Write("scripts/greet.py", "print('something else')")
+	r.Commit()
+	x.AddWheel("words", "2.6", map[string]string{"words.py": "WORD = 'moon'\n"})
+	folder := filepath.Join(t.TempDir(), "again")
+	home := t.TempDir()
+	command := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(name, args...)
+		cmd.Env = append(os.Environ(), "BE_MILLRACE=1", "MILLRACE_SERVER="+s.base, "MILLRACE_TOKEN="+token, "HOME="+home, "UV_DEFAULT_INDEX="+x.URL, "UV_CACHE_DIR="+home, "GIT_CONFIG_GLOBAL=/dev/null")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		return string(out)
+	}
+	command(os.Args[0], "runs", "reproduce", run, "greet", "--to", folder)
+	if lock, err := os.ReadFile(filepath.Join(folder, "environment.lock")); err != nil || !strings.Contains(string(lock), "words==2.5") {
+		t.Errorf("the lock is %s: %v", lock, err)
+	}
+	for _, how := range []string{"", "plain"} {
+		if said := command(filepath.Join(folder, "run.sh"), strings.Fields(how)...); !strings.Contains(said, "hello world") {
+			t.Errorf("%q: it says %s", how, said)
+		}
+	}
 }

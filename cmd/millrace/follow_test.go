@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/millrace/millrace/internal/engine/executor/environments/indextest"
 	"github.com/millrace/millrace/internal/git/gittest"
 )
 
@@ -128,4 +130,41 @@ func TestAHostileRepositoryMakesNoWorkflow(t *testing.T) {
 	r.Write("millrace.yaml", "a: &a [x,x]\nb: &b [*a,*a]\n"+strings.Repeat("- ", 9000))
 	r.Commit()
 	make("git_invalid_definition")
+}
+
+// The repository among the examples runs as it is; its plot needs an index of
+// packages, so the packages are ours here.
+func TestTheExampleInGit(t *testing.T) {
+	t.Parallel()
+	indextest.NeedUV(t)
+	r := gittest.New(t)
+	if err := os.CopyFS(r.Dir, os.DirFS("../../examples/in-git")); err != nil {
+		t.Fatal(err)
+	}
+	first := r.Commit()
+	x := indextest.New(t)
+	x.AddWheel("pandas", "2.5", map[string]string{"pandas.py": `
+class Plot:
+    def bar(self, **options): return self
+    def set_title(self, text): pass
+class Table:
+    plot = Plot()
+def read_csv(path):
+    assert open(path).read().startswith("month,mm\n2026-01,15.7\n")
+    return Table()
+`})
+	x.AddWheel("matplotlib", "3.9", map[string]string{"matplotlib/__init__.py": "def use(name): pass\n", "matplotlib/pyplot.py": `
+def tight_layout(): pass
+def savefig(path, **options): open(path, "w").write("a plot")
+`})
+	s := start(t, "--data", t.TempDir(), "--fetch-allow-private", "--pip-index-url", x.URL)
+	token, _, _ := s.signUp("ada")
+	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"git":{"git":%q}}`, r.Serve()), "Authorization", bearer(token))
+	if problems, _ := w["problems"].([]any); len(problems) > 0 {
+		t.Fatalf("it has problems: %v", problems)
+	}
+	run := s.ended(token, s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w["id"])))
+	if run["status"] != "completed" || run["commit"] != first {
+		t.Errorf("%v at %v: %v\n%s", run["status"], run["commit"], run["errorMessage"], run["logs"])
+	}
 }

@@ -36,6 +36,15 @@ type Recipe struct {
 	Files       []RecipeFile      // to fetch
 	Lists       map[string]string // to write, by path
 	Sources     []string          // nodes whose outputs it reads
+	Environment bool              // it has software of its own
+	Code        *RecipeCode       // nil: it sees none
+}
+
+// RecipeCode is the code from Git that a step sees.
+type RecipeCode struct {
+	Git        string
+	Commit     string
+	Submodules bool
 }
 
 // RecipeFile is one to fetch.

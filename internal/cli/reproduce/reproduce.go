@@ -20,7 +20,18 @@ type Step struct {
 	Run    string
 	Node   string
 	Recipe api.Recipe
+	// Software is what the step was installed; nil: nothing.
+	Software *Software
 }
+
+// Software is an environment: what is in it, to the version and the hash.
+type Software struct {
+	Python string // its version
+	Lock   string
+}
+
+// LockFile is where the lock is.
+const LockFile = "environment.lock"
 
 // runScript does the step again; it is the same for every step.
 //
@@ -63,7 +74,16 @@ func Write(folder string, step Step) error {
 	if r.Image != nil {
 		image = *r.Image
 	}
-	head := fmt.Sprintf("#!/usr/bin/env bash\n# Does step %s of run %s again.\nimage=%s\n", step.Node, step.Run, quoted(image))
+	settings, err := step.settings()
+	if err != nil {
+		return err
+	}
+	head := fmt.Sprintf("#!/usr/bin/env bash\n# Does step %s of run %s again.\nimage=%s\n%s", step.Node, step.Run, quoted(image), settings)
+	if step.Software != nil {
+		if err := put(LockFile, step.Software.Lock, 0o644); err != nil {
+			return err
+		}
+	}
 	if err := put("run.sh", head+runScript, 0o755); err != nil {
 		return err
 	}
@@ -71,6 +91,33 @@ func Write(folder string, step Step) error {
 		return err
 	}
 	return put("start.sh", start, 0o644)
+}
+
+var (
+	gitAddress    = regexp.MustCompile(`^(https?://|ssh://|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)`)
+	gitCommit     = regexp.MustCompile(`^[0-9a-f]{40}$`)
+	pythonVersion = regexp.MustCompile(`^[0-9]+(\.[0-9]+){0,2}$`)
+)
+
+// settings are what run.sh has to know of code and software. What comes from a
+// server is checked: it becomes words of a command.
+func (s Step) settings() (string, error) {
+	git, commit, submodules, python := "", "", "", ""
+	if from := s.Recipe.Source; from != nil {
+		if !gitAddress.MatchString(from.Git) || !gitCommit.MatchString(from.Commit) {
+			return "", fmt.Errorf("the code of the step cannot be had: %q at %q", from.Git, from.Commit)
+		}
+		git, commit = from.Git, from.Commit
+		if from.Submodules {
+			submodules = "yes"
+		}
+	}
+	if s.Software != nil {
+		if python = s.Software.Python; !pythonVersion.MatchString(python) {
+			return "", fmt.Errorf("%q is no version of Python", python)
+		}
+	}
+	return fmt.Sprintf("git=%s\ncommit=%s\nsubmodules=%s\npython=%s\n", quoted(git), quoted(commit), quoted(submodules), quoted(python)), nil
 }
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -29,18 +29,52 @@ elif [ -z "$how" ]; then
   fi
 fi
 
+# The code, at the commit that the run recorded; with your own git and its rights.
+if [ -n "$commit" ] && [ ! -d "$here/source" ]; then
+  rm -rf "$here/source.new"
+  git init --quiet "$here/source.new"
+  GIT_LFS_SKIP_SMUDGE=1 git -C "$here/source.new" fetch --quiet --depth 1 -- "$git" "$commit"
+  GIT_LFS_SKIP_SMUDGE=1 git -C "$here/source.new" checkout --quiet FETCH_HEAD
+  if [ -n "$submodules" ]; then
+    git -C "$here/source.new" submodule --quiet update --init --recursive --depth 1
+  fi
+  mv "$here/source.new" "$here/source"
+fi
+
+# The software, by its lock: the same versions and hashes, from your own index.
+paths=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+base=/usr
+if [ -n "$python" ]; then
+  if [ ! -e "$here/environment/done" ]; then
+    rm -rf "$here/environment"
+    if has uv; then
+      uv venv --quiet --python "$python" "$here/environment"
+      uv pip install --quiet --python "$here/environment/bin/python" --require-hashes --no-deps --only-binary :all: -r "$here/environment.lock"
+    elif has "python$(echo "$python" | cut -d. -f1,2)"; then
+      "python$(echo "$python" | cut -d. -f1,2)" -m venv "$here/environment"
+      "$here/environment/bin/python" -m pip install --quiet --require-hashes --no-deps --only-binary :all: -r "$here/environment.lock"
+    else
+      note "the step needs Python $python: install uv (https://docs.astral.sh/uv), or that Python"
+      exit 2
+    fi
+    : > "$here/environment/done"
+  fi
+  paths=$here/environment/bin:$paths
+  base=$(dirname "$(dirname "$(readlink -f "$here/environment/bin/python")")")
+fi
+
 rm -rf "$here/work" "$here/tmp"
 mkdir -p "$here/work" "$here/tmp" "$here/in"
 
 case $how in
 bwrap)
   exec bwrap --unshare-all --die-with-parent --new-session --clearenv \
-    --setenv PATH /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --setenv HOME /tmp --setenv TMPDIR /tmp \
+    --setenv PATH "$paths" --setenv HOME /tmp --setenv TMPDIR /tmp \
     --ro-bind /usr /usr --ro-bind-try /bin /bin --ro-bind-try /lib /lib --ro-bind-try /lib64 /lib64 --ro-bind-try /sbin /sbin \
     --ro-bind-try /etc/alternatives /etc/alternatives --ro-bind-try /etc/ld.so.cache /etc/ld.so.cache \
     --ro-bind-try /etc/passwd /etc/passwd --ro-bind-try /etc/group /etc/group \
     --proc /proc --dev /dev --tmpfs /tmp \
-    --ro-bind "$here" "$here" --bind "$here/work" "$here/work" --bind "$here/tmp" "$here/tmp" \
+    --ro-bind "$base" "$base" --ro-bind "$here" "$here" --bind "$here/work" "$here/work" --bind "$here/tmp" "$here/tmp" \
     --chdir "$here/work" /bin/sh "$here/start.sh"
   ;;
 podman | docker)
@@ -51,7 +85,7 @@ apptainer | singularity)
   ;;
 plain)
   cd "$here/work"
-  exec env -i PATH="$PATH" HOME="$here/tmp" TMPDIR="$here/tmp" /bin/sh "$here/start.sh"
+  exec env -i PATH="${python:+$here/environment/bin:}$PATH" HOME="$here/tmp" TMPDIR="$here/tmp" /bin/sh "$here/start.sh"
   ;;
 *)
   note "say bwrap, podman, docker, apptainer, singularity or plain"

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 
@@ -41,11 +42,31 @@ func (c *runsReproduce) Run(w screen.Console) error {
 			return s.Explain(err)
 		}
 	}
-	if err := reproduce.Write(c.To, reproduce.Step{Run: c.Run_, Node: c.Node, Recipe: r}); err != nil {
+	software, err := c.software(s, r)
+	if err != nil {
+		return err
+	}
+	if err := reproduce.Write(c.To, reproduce.Step{Run: c.Run_, Node: c.Node, Recipe: r, Software: software}); err != nil {
 		return err
 	}
 	return s.Emit(r, func() {
 		s.Say("%s", filepath.Join(c.To, "run.sh"))
 		s.Note("It does step %s again, as attempt %d did: %s/run.sh", c.Node, r.Attempt, strings.TrimSuffix(c.To, "/"))
 	})
+}
+
+// software is what the step was installed, by the lock that the run has kept.
+func (c *runsReproduce) software(s *session.Session, r api.Recipe) (*reproduce.Software, error) {
+	if !r.Environment {
+		return nil, nil //nolint:nilnil // most steps have none
+	}
+	got, err := s.API.GetRunEnvironmentWithResponse(s.Ctx, c.Run_, c.Node, nil)
+	if err != nil {
+		return nil, s.Explain(err)
+	}
+	e := got.JSON200.Data
+	if e.Lock == nil || e.Python == nil {
+		return nil, errors.New("it is not known what was installed for the step: its environment is " + string(e.State))
+	}
+	return &reproduce.Software{Python: *e.Python, Lock: *e.Lock}, nil
 }

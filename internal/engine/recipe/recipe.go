@@ -23,6 +23,7 @@ const (
 	inputFolder = "in"
 	itemFolder  = ".item" // no port is called that
 	tempFolder  = "tmp"
+	codeFolder  = "source"
 )
 
 var _ runs.Reproducer = Of
@@ -65,6 +66,11 @@ func Of(r runs.Run, a runs.Attempt, outputs []runs.Output) (runs.Recipe, error) 
 	if task.Shard {
 		c.item(&task, a.Item)
 	}
+	if g.Source != nil && n.UsesSource() && r.Commit != "" {
+		task.Source = path.Join(Folder, codeFolder, g.Source.Path)
+		c.recipe.Code = &runs.RecipeCode{Git: g.Source.Git, Commit: r.Commit, Submodules: g.Source.Submodules}
+	}
+	c.recipe.Environment = n.Environment != nil
 	c.recipe.Env = task.Environment()
 	return c.recipe, nil
 }

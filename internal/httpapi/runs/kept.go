@@ -69,7 +69,10 @@ func (a *API) GetRecipe(x *kernel.Exchange) (kernel.Answer, error) {
 	}
 	out := api.Recipe{
 		Attempt: r.Attempt, Interpreter: r.Interpreter, Command: r.Command, Image: kernel.OrNull(r.Image), Env: r.Env, Folder: r.Folder,
-		Files: []api.RecipeFile{}, Lists: r.Lists,
+		Files: []api.RecipeFile{}, Lists: r.Lists, Environment: r.Environment,
+	}
+	if c := r.Code; c != nil {
+		out.Source = &api.RecipeSource{Git: c.Git, Commit: c.Commit, Submodules: c.Submodules}
 	}
 	for _, f := range r.Files {
 		out.Files = append(out.Files, api.RecipeFile{

@@ -4656,6 +4656,15 @@ export interface components {
             lists: {
                 [key: string]: string;
             };
+            /** @description Whether the step has software of its own; its lock is that of the run. */
+            environment: boolean;
+            /** @description The code that the step sees, to put into `source` below the folder; absent where it sees none. */
+            source?: components["schemas"]["RecipeSource"];
+        };
+        RecipeSource: {
+            git: string;
+            commit: string;
+            submodules: boolean;
         };
         RecipeFile: {
             /** @description Below the folder. */

@@ -1660,6 +1660,15 @@ class KeptFile(Model):
     expires_at: Annotated[AwareDatetime | None, Field(alias='expiresAt')]
 
 
+class RecipeSource(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    git: str
+    commit: str
+    submodules: bool
+
+
 class RecipeFile(Model):
     model_config = ConfigDict(
         extra='allow',
@@ -3763,6 +3772,14 @@ class Recipe(Model):
     lists: dict[str, str]
     """
     Texts to write, by path: what `INPUT_<port>_LIST` names.
+    """
+    environment: bool
+    """
+    Whether the step has software of its own; its lock is that of the run.
+    """
+    source: RecipeSource | None = None
+    """
+    The code that the step sees, to put into `source` below the folder; absent where it sees none.
     """
 
 
