@@ -51,7 +51,7 @@ func (r *runner) pickShards(ctx context.Context) (attempts []*attempt, reused bo
 					continue
 				}
 				t.shard.uncached = true
-				if !r.images.Fetched(n.Image) || !r.inputsReady(ctx, t) {
+				if !r.images.Fetched(n.software) || !r.inputsReady(ctx, t) {
 					r.showFetching(n)
 					break
 				}
