@@ -95,6 +95,7 @@ var recipeLogs = map[string]string{
 	"One step for each file": "5\n", "One step for each value": "seed 4 is number 3", "Split, map, reduce": "3\n", "Branches": "quick\n",
 	"Go on without what failed": "good\nbetter", "Try again after a pause": "attempt 3", "Try again with more memory": "0.5 GB",
 	"Show progress": "done", "Use a secret": "has 20 characters: ***", "One after the other, without files": "checked",
+	"Reads in a bucket, and a report back into it": "2 files in the report",
 }
 
 func TestEveryRecipeWorks(t *testing.T) {

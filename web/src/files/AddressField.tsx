@@ -1,9 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { connectionsQuery } from "../connections/queries.ts";
 import { Button } from "../ui/Button.tsx";
 import { Field, Input, Select } from "../ui/Field.tsx";
 import { asText, fitting, problemOf } from "./addresses.ts";
+
+const BucketBrowser = lazy(() => import("./BucketBrowser.tsx"));
 
 interface AddressFieldProps {
   multiple: boolean;
@@ -16,7 +18,9 @@ export function AddressField({ multiple, folder, onAdd }: AddressFieldProps) {
   const [address, setAddress] = useState("");
   const [chosen, setChosen] = useState<string | null>(null);
   const [tried, setTried] = useState(false);
+  const [browsing, setBrowsing] = useState(false);
   const connections = useQuery(connectionsQuery);
+  const buckets = (connections.data ?? []).filter((each) => each.type === "s3");
   const offered = fitting(address, connections.data ?? []);
   const connection = chosen ?? offered[0]?.id ?? "";
   const problem = problemOf(address, multiple, folder);
@@ -65,6 +69,24 @@ export function AddressField({ multiple, folder, onAdd }: AddressFieldProps) {
             <option value="">None: as anybody</option>
           </Select>
         </Field>
+      )}
+      {buckets.length > 0 ? (
+        <Button size="sm" className="mt-2" aria-expanded={browsing} onClick={() => setBrowsing(!browsing)}>
+          {browsing ? "Hide buckets" : "Look into a bucket"}
+        </Button>
+      ) : (
+        connections.data && (
+          <p className="mt-2 text-[13px] text-muted">Connect a bucket under Team → Connections to look into it here.</p>
+        )
+      )}
+      {browsing && (
+        <Suspense fallback={null}>
+          <BucketBrowser
+            buckets={buckets}
+            folder={folder}
+            onPick={(url, connection) => onAdd(asText({ url, connection }))}
+          />
+        </Suspense>
       )}
     </fieldset>
   );

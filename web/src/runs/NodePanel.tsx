@@ -6,6 +6,7 @@ import { StatusPill } from "../page/status.tsx";
 import { Button, buttonClass, IconButton } from "../ui/Button.tsx";
 import { bytes, count, duration } from "../ui/format.ts";
 import { Progress } from "../ui/Progress.tsx";
+import { Fetching } from "./Fetching.tsx";
 import { NodePlacement } from "./Placement.tsx";
 import type { RunStore } from "./runStore.ts";
 
@@ -62,6 +63,7 @@ export function NodePanel({ store, id, onClose, onLog, onItems }: NodePanelProps
           </div>
         ))}
       </dl>
+      {node.status === "queued" && <Fetching runId={store.run.id} nodeId={id} />}
       {node.status === "queued" && node.waitsFor && (
         <p className="mt-3 rounded-lg bg-sunken px-3 py-2 text-[13px]">{node.waitsFor}</p>
       )}
