@@ -9,8 +9,11 @@ import (
 
 	"github.com/millrace/millrace/cmd/millrace/executors"
 	"github.com/millrace/millrace/cmd/millrace/sources"
+	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/diskguard"
+	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/environments"
+	files "github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/slurm"
 	"github.com/millrace/millrace/internal/freedisk"
@@ -34,6 +37,8 @@ type workplace struct {
 	away   time.Duration
 	disk   diskguard.Disk
 	driver *executors.Late
+	bytes  executor.Files
+	images engine.Images
 
 	executors.Software
 }
@@ -62,6 +67,9 @@ func (h *application) workplaceOf(s *settings, x executors.Named) (w workplace, 
 		return w, err
 	}
 	w.folder, w.scope, w.disk = w.marks, w.host, h.disk
+	if x.Kind == "kubernetes" {
+		w.scope, w.away, w.disk = "kubernetes:"+x.Kubernetes.KubernetesNamespace+"/"+x.Name, awayCluster, serversDisk{h.disk}
+	}
 	if x.Kind == "slurm" {
 		w.folder = filepath.Join(x.Slurm.SlurmFolder, "attempts")
 		w.scope, w.away, w.disk = "slurm:"+w.folder, awayCluster, serversDisk{h.disk}
@@ -95,7 +103,13 @@ func (h *application) openExecutor(ctx context.Context, s *settings, x executors
 			return executors.Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, err
 		}
 	}
-	w.driver = executors.Open(ctx, open)
+	if x.Kind == "kubernetes" {
+		tools = filepath.Join(s.Data, "executor-tools", x.Name)
+		w.driver, w.bytes = h.shims.Open(ctx, x, w.scope, w.marks)
+	} else {
+		w.driver = executors.Open(ctx, open)
+		w.bytes = files.New(w.folder, w.driver)
+	}
 	roots := func() ([]string, error) { return inUse(folder) }
 	if w.Images, err = s.openImages(filepath.Join(shared, "images"), roots, h.log); err != nil {
 		return w, err
@@ -110,6 +124,9 @@ func (h *application) openExecutor(ctx context.Context, s *settings, x executors
 	w.Sources = h.software.Sources
 	if shared != s.Data {
 		w.Sources, err = s.openSources(tools, shared, h.log)
+	}
+	if w.images = w.Images; x.Kind == "kubernetes" {
+		w.images = executors.References{ImageResolver: w.Images}
 	}
 	h.software.Each = append(h.software.Each, w.Software)
 	return w, err

@@ -25,14 +25,12 @@ func (s *settings) executors() ([]executors.Named, error) {
 	if err != nil || s.Executor == "none" {
 		return nil, err
 	}
-	return []executors.Named{{Name: s.Executor, Kind: s.Executor, Capacity: capacity, Percent: 100, Only: true, Slurm: s.Slurm}}, nil
+	return []executors.Named{{Name: s.Executor, Kind: s.Executor, Capacity: capacity, Percent: 100, Only: true, Slurm: s.Slurm, Kubernetes: s.Kubernetes}}, nil
 }
 
 // executorProblems lists what is wrong with the settings of executors alone.
 func (s *settings) executorProblems() error {
 	switch {
-	case s.Executor == "kubernetes":
-		return errors.New("--executor kubernetes is announced, but not built yet; use local or slurm")
 	case s.ExecutorsFile != "" && s.SlurmFolder != "":
 		return errors.New("with --executors-file the settings of Slurm stand in the file")
 	case s.ExecutorsFile == "" && s.Executor == "none" && s.embedded():
@@ -41,6 +39,9 @@ func (s *settings) executorProblems() error {
 	_, err := s.executors()
 	if s.ExecutorsFile == "" && s.Executor == "slurm" {
 		err = errors.Join(err, s.Slurm.Check())
+	}
+	if s.ExecutorsFile == "" && s.Executor == "kubernetes" {
+		err = errors.Join(err, s.Kubernetes.Check())
 	}
 	return err
 }

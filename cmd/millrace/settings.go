@@ -30,6 +30,8 @@ type settings struct {
 	retentionSettings `embed:""`
 	executors.Slurm   `embed:""`
 
+	executors.Kubernetes `embed:""`
+
 	Listen           string            `default:"127.0.0.1:8080" help:"Address to listen on." group:"serving"`
 	TLSCert          string            `name:"tls-cert" help:"Certificate file, to end TLS here." group:"serving"`
 	TLSKey           string            `name:"tls-key" help:"Key file of the certificate." group:"serving"`
@@ -50,8 +52,8 @@ type settings struct {
 	ClerkAPIURL      string            `name:"clerk-api-url" default:"https://api.clerk.com" help:"Clerk's backend API." group:"identity"`
 	ClerkFrontendURL string            `name:"clerk-frontend-url" help:"Clerk's frontend API: the issuer of its session tokens." group:"identity"`
 
-	Executor      string `default:"local" enum:"local,slurm,kubernetes,none" help:"Where tasks run: local, slurm, or none to leave them to workers elsewhere. The name kubernetes is reserved, and refused for now." group:"tasks"`
-	ExecutorsFile string `help:"File that names several executors, in place of --executor, --capacity and the settings of Slurm." group:"tasks"`
+	Executor      string `default:"local" enum:"local,slurm,kubernetes,none" help:"Where tasks run: local, slurm, kubernetes, or none to leave them to workers elsewhere." group:"tasks"`
+	ExecutorsFile string `help:"File that names several executors, in place of --executor, --capacity and the settings of clusters." group:"tasks"`
 
 	Sandbox     string `default:"bwrap" enum:"bwrap,none" help:"How local tasks, and what reads PDFs, are isolated: bwrap, or none if you really want that." group:"tasks"`
 	TaskNetwork bool   `help:"Let local tasks use the network." group:"tasks"`

@@ -33,7 +33,6 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/retention"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/engine/executor/folder"
 	"github.com/millrace/millrace/internal/engine/executor/tool"
 	"github.com/millrace/millrace/internal/engine/failedfolders"
 	"github.com/millrace/millrace/internal/engine/lease"
@@ -88,6 +87,7 @@ type application struct {
 	tools     *tool.Runner
 	checks    *sourcecheck.Service
 	refresher *workflows.Refresher
+	shims     *executors.Shims
 	scratch   string // the folder of PDFs on their way
 	account   *account.Service
 	hub       live.Hub
@@ -144,6 +144,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	if err := h.watchDisk(s); err != nil {
 		return nil, err
 	}
+	h.shims = &executors.Shims{Store: db, Objects: keep, Key: db.Key("tickets of attempts"), Log: log}
 	if err := h.buildEngine(ctx, s, keep, catalog); err != nil {
 		return nil, err
 	}
@@ -205,7 +206,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Checks:      map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},
 		PublicURLs:  origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute, SendsMail: s.SMTPURL != "",
 	})
-	h.handler = api.Handler()
+	h.handler = h.shims.Handler(api.Handler())
 	h.upkeep = h.newKeeper()
 	return h, nil
 }
@@ -269,11 +270,11 @@ func (h *application) buildEngine(ctx context.Context, s *settings, keep objects
 		watched := watched.For(tasks.Of(x.Name))
 		h.workers.Engines = append(h.workers.Engines, engine.New(engine.Options{
 			Network: s.TaskNetwork, Disk: space, TaskLog: log, FreeDisk: place.disk, Memory: h.memory,
-			Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: place.driver, Images: place.Images, Environments: software.Of(place.Environments), Sources: &git.Sources{Trees: place.Sources.Trees, Connections: h.db}, Catalog: c,
+			Queue: watched, Leases: watched, Clock: lease.Uptime, Journal: watched, Archive: h.db, Secrets: h.db, Holds: h.db, Objects: observe.Objects{Kept: keep, Trouble: trouble}, Remote: s.StorageURL != "", Files: h.db, Driver: place.driver, Images: place.images, Environments: software.Of(place.Environments), Sources: &git.Sources{Trees: place.Sources.Trees, Connections: h.db}, Catalog: c,
 			FailedFolders: &failedfolders.Keeper{Store: h.db, Objects: keep, KeepFor: failedLife, Low: h.disk.Low, Now: time.Now},
 			Addresses:     h.db, Elsewhere: s.elsewhere(h.db), InputCache: inputs,
-			Bytes: folder.New(place.folder, place.driver), Dir: place.marks, Owner: place.host + " " + rand.Text(), Host: place.host, Scope: place.scope, AbandonAfter: place.away,
-			Offer:   runs.Worker{Executor: x.Name, Kind: x.Kind, Place: i, PricePercent: x.Percent, NoEnvironments: place.Environments.Problem() != ""},
+			Bytes: place.bytes, Dir: place.marks, Owner: place.host + " " + rand.Text(), Host: place.host, Scope: place.scope, AbandonAfter: place.away,
+			Offer:   runs.Worker{Executor: x.Name, Kind: x.Kind, Place: i, PricePercent: x.Percent, NoEnvironments: x.Kind == "kubernetes" || place.Environments.Problem() != ""},
 			Changed: h.feed.Changed, Ended: h.feed.Ended, Sampled: h.hub.SetUsage, Log: h.log, Now: time.Now,
 		}))
 	}

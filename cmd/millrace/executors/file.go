@@ -2,6 +2,7 @@ package executors
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,11 +20,13 @@ import (
 // Named is one of the executors of a server.
 type Named struct {
 	Name     string
-	Kind     string // local or slurm
+	Kind     string // local, slurm or kubernetes
 	Capacity credits.Size
 	Percent  int  // of the usual price
 	Only     bool // the server has no other, and --executor names it
 	Slurm    Slurm
+
+	Kubernetes Kubernetes
 }
 
 // entry is an executor as a file has it.
@@ -36,6 +39,7 @@ type entry struct {
 		Slurm
 		GiveUpAfter string `json:"giveUpAfter"`
 	} `json:"slurm"`
+	Kubernetes *Kubernetes `json:"kubernetes"`
 }
 
 const (
@@ -68,6 +72,9 @@ func Parse(text []byte) ([]Named, error) {
 		x, err := e.read()
 		// Attempts of two in one folder could not be told apart.
 		name, folder := "name "+x.Name, "folder "+filepath.Clean(x.Slurm.SlurmFolder)
+		if x.Kind == "kubernetes" { // they are told apart by their names
+			folder = name
+		}
 		if err == nil && (taken[name] || taken[folder]) {
 			err = errors.New("another executor has the same name or folder, or is local, too")
 		}
@@ -95,10 +102,14 @@ func (e entry) read() (x Named, err error) {
 		return x, err
 	}
 	switch {
-	case e.Kind == "local" && e.Slurm == nil:
+	case e.Kind == "local" && e.Slurm == nil && e.Kubernetes == nil:
 		return x, nil
-	case e.Kind != "slurm" || e.Slurm == nil:
-		return x, errors.New("`kind` must be local, or slurm with its settings under `slurm`")
+	case e.Kind == "kubernetes" && e.Kubernetes != nil && e.Slurm == nil:
+		x.Kubernetes = *e.Kubernetes
+		x.Kubernetes.KubernetesNamespace = cmp.Or(x.Kubernetes.KubernetesNamespace, "millrace")
+		return x, x.Kubernetes.Check()
+	case e.Kind != "slurm" || e.Slurm == nil || e.Kubernetes != nil:
+		return x, errors.New("`kind` must be local, slurm with its settings under `slurm`, or kubernetes with those under `kubernetes`")
 	}
 	x.Slurm = e.Slurm.Slurm
 	x.Slurm.SlurmGiveUpAfter = giveUpAfter

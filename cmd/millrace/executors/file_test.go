@@ -1,6 +1,7 @@
 package executors
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func TestExecutorsHaveSettingsOfTheirOwn(t *testing.T) {
 		{Name: "cpu", Kind: "slurm", Percent: 150, Slurm: Slurm{SlurmFolder: "/shared/cpu", SlurmPartition: "cpu", SlurmGiveUpAfter: 2 * time.Hour}},
 		{Name: "gpu", Kind: "slurm", Percent: 100, Slurm: Slurm{SlurmFolder: "/shared/gpu", SlurmPartition: "gpu", SlurmGiveUpAfter: 24 * time.Hour}},
 	} {
-		if list[i] != want {
+		if !reflect.DeepEqual(list[i], want) {
 			t.Errorf("%+v", list[i])
 		}
 	}

@@ -30,6 +30,9 @@ func TryAll(ctx context.Context, list []Named, sandbox string) []error {
 }
 
 func (x Named) try(ctx context.Context, sandbox string) (err error) {
+	if x.Kind == "kubernetes" {
+		return errors.Join(x.Kubernetes.Check(), x.Kubernetes.Doctor(ctx, x.Capacity))
+	}
 	parent := "" // the system's folder for what goes soon
 	if x.Kind == "slurm" {
 		parent = x.Slurm.SlurmFolder

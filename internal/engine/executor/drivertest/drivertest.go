@@ -24,6 +24,9 @@ type Subject struct {
 	Leave func()
 	// Lose ends a running attempt so that no record of how is left.
 	Lose func(t *testing.T, s executor.Spec)
+	// Work is where the working folder of a running attempt is to be seen from here;
+	// nil: it is that of its specification.
+	Work func(t *testing.T, s executor.Spec) string
 }
 
 // Maker makes a driver on a folder, which an earlier one may have used.
@@ -56,10 +59,21 @@ func (b *Fixture) Spec(t *testing.T, command string) executor.Spec {
 		VCPU: 1, MemoryBytes: 256 << 20, Grace: 200 * time.Millisecond,
 	}
 	s.Dir = filepath.Join(b.Folder, s.Key.Folder())
-	if err := os.MkdirAll(s.Work(), 0o700); err != nil {
-		t.Fatal(err)
+	if b.Subject.Work == nil {
+		if err := os.MkdirAll(s.Work(), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return s
+}
+
+// WorkOf is the working folder of a running attempt, seen from here.
+func (b *Fixture) WorkOf(t *testing.T, s executor.Spec) string {
+	t.Helper()
+	if b.Subject.Work != nil {
+		return b.Subject.Work(t, s)
+	}
+	return s.Work()
 }
 
 // Submit submits, and fails the test if that fails.

@@ -50,7 +50,7 @@ func usage(t *testing.T, b *Fixture) {
 		u, err := meter.Usage(t.Context(), h)
 		return err == nil && u.CPU > 0 && u.Memory > 0
 	}, func() string { return "nothing was measured" })
-	letGo(t, s)
+	b.LetGo(t, s)
 	seen := b.End(t, h)
 	b.want(t, seen, executor.ExitedZero)
 	if seen.Exit.MaxRSS == 0 || seen.Exit.CPUTime == 0 {

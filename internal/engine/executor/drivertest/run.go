@@ -109,21 +109,21 @@ while [ ! -e beat ]; do sleep 0.01; done
 func processTree(t *testing.T, b *Fixture, _ Maker) {
 	left := b.Spec(t, escapingProcess)
 	b.want(t, b.Do(t, left), executor.ExitedZero)
-	checkNoProcessIsLeft(t, left)
+	checkNoProcessIsLeft(t, b.WorkOf(t, left))
 
 	s := b.Spec(t, escapingProcess+"echo up; sleep 600 # dummy: print=up sleep=600s")
 	h := b.Submit(t, s)
 	b.AwaitLog(t, h, "up\n")
 	b.stop(t, h, 50*time.Millisecond)
 	b.want(t, b.End(t, h), executor.Cancelled)
-	checkNoProcessIsLeft(t, s)
+	checkNoProcessIsLeft(t, b.WorkOf(t, s))
 }
 
 // checkNoProcessIsLeft fails when the file still grows, by many times the beat.
-func checkNoProcessIsLeft(t *testing.T, s executor.Spec) {
+func checkNoProcessIsLeft(t *testing.T, work string) {
 	t.Helper()
 	size := func() int64 {
-		info, err := os.Stat(filepath.Join(s.Work(), "beat"))
+		info, err := os.Stat(filepath.Join(work, "beat"))
 		if err != nil {
 			return 0 // the dummy has no processes
 		}
@@ -188,7 +188,7 @@ func adopted(t *testing.T, b *Fixture, make Maker) {
 		t.Errorf("the next driver sees %+v", seen)
 	}
 	b.Submit(t, s) // as an engine does that is not sure
-	letGo(t, s)
+	b.LetGo(t, s)
 	seen = b.End(t, h)
 	b.want(t, seen, executor.ExitedNonZero)
 	if seen.Exit.Code != 4 || len(seen.Exit.Outputs) != 1 {
@@ -199,10 +199,10 @@ func adopted(t *testing.T, b *Fixture, make Maker) {
 	}
 }
 
-// letGo lets a task go on that waits for the file go.
-func letGo(t *testing.T, s executor.Spec) {
+// LetGo lets a task go on that waits for the file go.
+func (b *Fixture) LetGo(t *testing.T, s executor.Spec) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(s.Work(), "go"), nil, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(b.WorkOf(t, s), "go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -241,7 +241,7 @@ func logs(t *testing.T, b *Fixture, _ Maker) {
 	if seen, _ := b.Find(t, h); seen.Phase != executor.Running {
 		t.Errorf("%s while it is read", seen.Phase)
 	}
-	letGo(t, s)
+	b.LetGo(t, s)
 	b.want(t, b.End(t, h), executor.ExitedZero)
 	if rest := b.Log(t, h, 4); rest != "two\n" {
 		t.Errorf("from offset 4 on: %q", rest)

@@ -23,7 +23,7 @@ printf %s "${SECRET_A:0:9}"; while [ ! -e go ]; do sleep 0.01; done; printf '%s!
 	search(t, b.Folder, "correct-horse")
 	b.Leave()
 	b.Subject = make(t, b.Folder)
-	letGo(t, s)
+	b.LetGo(t, s)
 	b.want(t, b.End(t, h), executor.ExitedZero)
 	search(t, b.Folder, "correct-horse")
 	log := b.Log(t, h, 0)

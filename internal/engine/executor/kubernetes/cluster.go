@@ -1,0 +1,304 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/remote"
+)
+
+// The labels of what we make.
+const (
+	managedBy         = "app.kubernetes.io/managed-by"
+	installationLabel = "millrace.dev/installation"
+	attemptLabel      = "millrace.dev/attempt"
+)
+
+// Cluster is a remote.Cluster. One watch each follows all our jobs and pods.
+type Cluster struct {
+	config    Config
+	namespace string
+	pods      *rest.RESTClient
+	batch     *rest.RESTClient
+	codec     runtime.ParameterCodec
+	template  []byte
+	changed   chan struct{}
+
+	jobStore, podStore cache.Store
+	synced             []cache.InformerSynced
+
+	mu      sync.Mutex
+	caps    executor.Capabilities
+	refused string // why a job was not taken
+}
+
+var _ remote.Cluster = (*Cluster)(nil)
+
+// New begins to follow what is ours in the namespace, until ctx ends.
+func New(ctx context.Context, c Config) (*Cluster, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	config, namespace, err := c.connection()
+	if err != nil {
+		return nil, err
+	}
+	k := &Cluster{config: c, namespace: namespace, changed: make(chan struct{}, 1)}
+	if k.template, err = c.template(); err != nil {
+		return nil, err
+	}
+	// Only what is used is registered: the whole of Kubernetes' types is large.
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), batchv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	k.codec = runtime.NewParameterCodec(scheme)
+	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	if k.pods, err = clientFor(config, client, codecs, corev1.SchemeGroupVersion, "/api"); err != nil {
+		return nil, err
+	}
+	if k.batch, err = clientFor(config, client, codecs, batchv1.SchemeGroupVersion, "/apis"); err != nil {
+		return nil, err
+	}
+	k.jobStore = k.follow(ctx, k.batch, "jobs", &batchv1.Job{}, &batchv1.JobList{})
+	k.podStore = k.follow(ctx, k.pods, "pods", &corev1.Pod{}, &corev1.PodList{})
+	k.probe(ctx)
+	go k.probeAll(ctx)
+	return k, nil
+}
+
+func clientFor(c *rest.Config, client *http.Client, s runtime.NegotiatedSerializer, v schema.GroupVersion, path string) (*rest.RESTClient, error) {
+	c = rest.CopyConfig(c)
+	c.GroupVersion, c.APIPath, c.NegotiatedSerializer = &v, path, s
+	return rest.RESTClientForConfigAndClient(c, client)
+}
+
+// ours selects what this installation made.
+func (k *Cluster) ours() string {
+	return labels.Set{managedBy: "millrace", installationLabel: k.config.Installation}.String()
+}
+
+// follow keeps a copy of what is ours of one kind.
+func (k *Cluster) follow(ctx context.Context, client *rest.RESTClient, resource string, kind, list runtime.Object) cache.Store {
+	selected := func(o metav1.ListOptions) *rest.Request {
+		o.LabelSelector = k.ours()
+		return client.Get().Namespace(k.namespace).Resource(resource).VersionedParams(&o, k.codec)
+	}
+	signal := func(any) { k.signal() }
+	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				ctx, cancel := context.WithTimeout(ctx, requestTime)
+				defer cancel()
+				into := list.DeepCopyObject()
+				return into, selected(o).Do(ctx).Into(into)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				o.Watch = true
+				return selected(o).Watch(ctx)
+			},
+		},
+		ObjectType: kind,
+		Handler:    cache.ResourceEventHandlerFuncs{AddFunc: signal, UpdateFunc: func(_, o any) { signal(o) }, DeleteFunc: signal},
+	})
+	k.synced = append(k.synced, informer.HasSynced)
+	go informer.RunWithContext(ctx)
+	return store
+}
+
+func (k *Cluster) signal() {
+	select {
+	case k.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Changed receives when a job or pod has changed.
+func (k *Cluster) Changed() <-chan struct{} { return k.changed }
+
+// Start makes a job.
+func (k *Cluster) Start(ctx context.Context, j remote.Job) error {
+	job, err := k.jobFor(j)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	err = k.batch.Post().Namespace(k.namespace).Resource("jobs").Body(job).Do(ctx).Error()
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		err = nil
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return fault.Invalid("Kubernetes does not take the task: %s", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.refused = ""; err != nil {
+		k.refused = "Kubernetes does not take jobs: " + err.Error()
+	}
+	return err
+}
+
+// End deletes a job with its pod.
+func (k *Cluster) End(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	foreground := metav1.DeletePropagationForeground
+	err := k.batch.Delete().Namespace(k.namespace).Resource("jobs").Name(name).Body(&metav1.DeleteOptions{PropagationPolicy: &foreground}).Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+var errNotListed = errors.New("Kubernetes has not listed our jobs yet")
+
+// Jobs are ours, as the copies have them.
+func (k *Cluster) Jobs(context.Context) (map[string]remote.Seen, error) {
+	for _, synced := range k.synced {
+		if !synced() {
+			return nil, errNotListed
+		}
+	}
+	pods := map[string]*corev1.Pod{}
+	for _, o := range k.podStore.List() {
+		if p, ok := o.(*corev1.Pod); ok {
+			pods[p.Labels[attemptLabel]] = p
+		}
+	}
+	all := map[string]remote.Seen{}
+	for _, o := range k.jobStore.List() {
+		if j, ok := o.(*batchv1.Job); ok {
+			all[j.Name] = seen(j, pods[j.Name])
+		}
+	}
+	return all, nil
+}
+
+// Capabilities are what the cluster has, as it was last asked.
+func (k *Cluster) Capabilities(context.Context) executor.Capabilities {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.caps
+}
+
+const (
+	probeEvery = time.Minute
+	probeAgain = 5 * time.Second
+)
+
+func (k *Cluster) probeAll(ctx context.Context) {
+	for {
+		wait := probeEvery
+		if !k.Capabilities(ctx).Ready {
+			wait = probeAgain
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+			k.probe(ctx)
+		}
+	}
+}
+
+// probe asks what the cluster has. Who may not list nodes says what it has.
+func (k *Cluster) probe(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	caps := executor.Capabilities{
+		Ready: true, Images: true, System: k.config.Image, VCPU: k.config.VCPU, MemoryBytes: k.config.MemoryBytes,
+		NoEnvironments: "pods have the software of an image: set `image` in place of `environment`", NotEnforced: []string{"network"},
+	}
+	var jobs batchv1.JobList
+	one := metav1.ListOptions{LabelSelector: k.ours(), Limit: 1}
+	if err := k.batch.Get().Namespace(k.namespace).Resource("jobs").VersionedParams(&one, k.codec).Do(ctx).Into(&jobs); err != nil {
+		caps.Ready, caps.Problem = false, "Kubernetes does not answer: "+err.Error()
+	}
+	var nodes corev1.NodeList
+	some := metav1.ListOptions{LabelSelector: labels.Set(k.config.NodeSelector).String()}
+	err := k.pods.Get().Resource("nodes").VersionedParams(&some, k.codec).Do(ctx).Into(&nodes)
+	if err == nil {
+		k.addNodes(&caps, nodes.Items)
+	} else if caps.VCPU == 0 && caps.Ready {
+		caps.Ready, caps.Problem = false, fmt.Sprintf("it is not known how much the cluster has: set --capacity, or let this server list nodes (%s)", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if before := k.caps.Problem; before != caps.Problem && caps.Problem != "" {
+		k.config.Log.WarnContext(ctx, "Kubernetes cannot be used", slog.String("problem", caps.Problem))
+	}
+	k.caps = caps
+}
+
+// addNodes adds up what tasks can have, where that is not set.
+func (k *Cluster) addNodes(caps *executor.Capabilities, nodes []corev1.Node) {
+	var cpu, memory int64
+	for _, n := range nodes {
+		if n.Spec.Unschedulable {
+			continue
+		}
+		cpu += n.Status.Allocatable.Cpu().MilliValue()
+		memory += n.Status.Allocatable.Memory().Value()
+		gpus := n.Status.Allocatable[k.gpu()]
+		caps.GPU += int(gpus.Value())
+	}
+	if caps.VCPU == 0 {
+		caps.VCPU = float64(cpu) / 1000
+	}
+	if caps.MemoryBytes == 0 {
+		caps.MemoryBytes = memory
+	}
+}
+
+func (k *Cluster) gpu() corev1.ResourceName {
+	if k.config.GPUResource != "" {
+		return corev1.ResourceName(k.config.GPUResource)
+	}
+	return defaultGPU
+}
+
+// Try finds out whether the cluster would take a task, without starting one.
+func Try(ctx context.Context, c Config) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	k, err := New(ctx, c)
+	if err != nil {
+		return err
+	}
+	if caps := k.Capabilities(ctx); !caps.Ready {
+		return errors.New(caps.Problem)
+	}
+	job, err := k.jobFor(remote.Job{Name: "millrace-doctor", ID: "doctor", VCPU: 1, MemoryBytes: 256 << 20})
+	if err != nil {
+		return err
+	}
+	err = k.batch.Post().Namespace(k.namespace).Resource("jobs").Param("dryRun", "All").Body(job).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("Kubernetes would take no job: %w", err)
+	}
+	return nil
+}

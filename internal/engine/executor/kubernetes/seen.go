@@ -1,0 +1,121 @@
+package kubernetes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/remote"
+)
+
+// seen is what Kubernetes says of a job. The pod is asked: what a Job says comes
+// later, and is less.
+func seen(j *batchv1.Job, p *corev1.Pod) remote.Seen {
+	if p == nil {
+		return withoutPod(j)
+	}
+	s := remote.Seen{Node: p.Spec.NodeName, Leaving: j.DeletionTimestamp != nil}
+	switch p.Status.Phase {
+	case corev1.PodSucceeded, corev1.PodFailed:
+		s.Ended = true
+		s.Reason, s.Detail = whyEnded(p)
+	case corev1.PodPending, "":
+		s.Waits = true
+		s.Reason, s.Detail = whyWaiting(p)
+	case corev1.PodUnknown:
+		s.Detail = "Kubernetes does not reach the node " + p.Spec.NodeName
+	}
+	if reason, ok := disrupted(p); ok && p.DeletionTimestamp != nil && reason == executor.NodeLost && !s.Ended {
+		s.Ended, s.Reason, s.Detail = true, reason, "Kubernetes has given up the node "+p.Spec.NodeName
+	}
+	return s
+}
+
+func withoutPod(j *batchv1.Job) remote.Seen {
+	for _, c := range j.Status.Conditions {
+		if (c.Type == batchv1.JobFailed || c.Type == batchv1.JobComplete) && c.Status == corev1.ConditionTrue {
+			s := remote.Seen{Ended: true, Reason: executor.Lost, Detail: c.Message}
+			if c.Reason == batchv1.JobReasonDeadlineExceeded {
+				s.Reason = executor.TimedOut
+			}
+			return s
+		}
+	}
+	return remote.Seen{Waits: true, Reason: executor.Queued, Detail: "waits for Kubernetes to make its pod: does the namespace's quota allow it?", Leaving: j.DeletionTimestamp != nil}
+}
+
+// imageReasons are why an image cannot be had, and startReasons why a container of it
+// cannot be made. Either may pass.
+var (
+	imageReasons = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"}
+	startReasons = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+)
+
+func whyWaiting(p *corev1.Pod) (executor.Reason, string) {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return executor.Unschedulable, "waits for a node: " + c.Message
+		}
+	}
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		w := c.State.Waiting
+		switch {
+		case w == nil:
+		case slices.Contains(imageReasons, w.Reason):
+			return executor.ImageUnavailable, fmt.Sprintf("the image %s is not to be had: %s", c.Image, strings.TrimSpace(w.Reason+" "+w.Message))
+		case slices.Contains(startReasons, w.Reason):
+			return executor.StartFailed, fmt.Sprintf("the container cannot be made: %s %s", w.Reason, w.Message)
+		}
+	}
+	return executor.Starting, ""
+}
+
+func whyEnded(p *corev1.Pod) (executor.Reason, string) {
+	detail := strings.TrimSpace(p.Status.Reason + " " + p.Status.Message)
+	switch p.Status.Reason {
+	case "DeadlineExceeded":
+		return executor.TimedOut, "the pod took longer than it may"
+	case "Evicted":
+		if strings.Contains(p.Status.Message, "ephemeral") {
+			return executor.OutOfDisk, detail
+		}
+		return executor.Preempted, detail
+	case "NodeLost":
+		return executor.NodeLost, detail
+	case "Preempting", "Shutdown", "NodeShutdown", "Terminated", "NodeAffinity", "UnexpectedAdmissionError":
+		return executor.Preempted, detail
+	}
+	if strings.HasPrefix(p.Status.Reason, "OutOf") { // the node had less than it seemed
+		return executor.Preempted, detail
+	}
+	if reason, ok := disrupted(p); ok {
+		return reason, detail
+	}
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			if t.Reason == "OOMKilled" {
+				return executor.OutOfMemory, ""
+			}
+			return executor.Lost, fmt.Sprintf("the container %s ended with status %d, %s: %s", c.Name, t.ExitCode, t.Reason, strings.TrimSpace(t.Message))
+		}
+	}
+	return executor.Lost, detail
+}
+
+// disrupted is why Kubernetes itself ended a pod.
+func disrupted(p *corev1.Pod) (executor.Reason, bool) {
+	for _, c := range p.Status.Conditions {
+		if c.Type != corev1.DisruptionTarget || c.Status != corev1.ConditionTrue {
+			continue
+		}
+		if c.Reason == "DeletionByTaintManager" || c.Reason == "DeletionByPodGC" {
+			return executor.NodeLost, true
+		}
+		return executor.Preempted, true
+	}
+	return "", false
+}
