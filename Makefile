@@ -25,7 +25,7 @@ SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/wi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web shim build web-check browser contract test race test-python attack chaos check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web shim attempt build web-check browser contract test race test-engines test-python attack chaos check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -56,7 +56,11 @@ web/dist/index.html: web/node_modules/.installed $(WEB_SOURCES)
 shim:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o $(SHIM)/embedded/bin/millrace-shim ./$(SHIM)/cmd/millrace-shim
 
-build: web shim ## Build bin/millrace, the web app inside
+# The program beside tasks on Kubernetes, for an image of its own.
+attempt:
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o bin/millrace-attempt ./$(SHIM)/cmd/millrace-attempt
+
+build: web shim attempt ## Build bin/millrace, the web app inside, and bin/millrace-attempt
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/millrace ./cmd/millrace
 
 web-check: web ## Lint, type and test the web app, and weigh what it loads
@@ -79,6 +83,10 @@ race: setup-test shim ## Run what starts goroutines with the race detector
 
 test-python: setup-test build ## Check and test the Python packages against the real server
 	scripts/with-postgres scripts/test-python
+
+test-engines: ## Test Kubernetes against a real cluster; building that takes minutes the first time
+	scripts/setup engines
+	MILLRACE_TEST_ENGINES=1 scripts/with-kubernetes go test -vet=off -timeout 30m ./internal/engine/executor/kubernetes
 
 attack: setup-test build ## Run the attacks that docs/security.md lists, on both databases
 	scripts/with-postgres scripts/with-uv scripts/attack

@@ -88,6 +88,8 @@ var drivers = map[string]string{
 	"github.com/prometheus/":                 "httpapi metrics cmd",
 	"net/http":                               "httpapi client api cli cmd objects payments papers llm collab identity engine safedial tracing remote webhook git",
 	"github.com/google/go-containerregistry": "engine",
+	"k8s.io/":                                "engine",
+	"sigs.k8s.io/":                           "engine",
 	"golang.org/x/net":                       "engine",
 	"go.opentelemetry.io/":                   "tracing",
 	"github.com/alecthomas/kong":             "cmd cli",

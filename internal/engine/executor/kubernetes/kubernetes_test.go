@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -19,6 +21,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/millrace/millrace/internal/attempts"
 	"github.com/millrace/millrace/internal/engine/executor"
@@ -79,11 +84,70 @@ func newSite(t testing.TB) *site {
 	}, time.Now)
 	s.handler = attemptshttp.Handler(service, slog.New(slog.DiscardHandler))
 	s.serve(t)
+	grant(t, dir)
 	s.config = Config{
-		Kubeconfig: filepath.Join(dir, "kubeconfig"), Namespace: "millrace", Installation: "test-" + strings.ToLower(rand.Text()),
-		Log: logger(t), URL: "http://" + s.listen, Image: "localhost/task:1", ShimImage: "localhost/millrace-attempt:1",
+		Kubeconfig: filepath.Join(dir, "kubeconfig-limited"), Namespace: "millrace", Installation: "test-" + strings.ToLower(rand.Text()),
+		PodTemplate: filepath.Join("testdata", "small.yaml"), Log: logger(t), URL: "http://" + s.listen, Image: "localhost/task:1", ShimImage: "localhost/millrace-attempt:1",
 	}
 	return s
+}
+
+// grant gives the drivers of all tests the rights that our manifest does, and no others.
+func grant(t testing.TB, dir string) {
+	t.Helper()
+	granting.Do(func() { errGranting = apply(t.Context(), dir, "../../../../deploy/kubernetes/rbac.yaml") })
+	if errGranting != nil {
+		t.Fatal(errGranting)
+	}
+}
+
+var (
+	granting    sync.Once
+	errGranting error
+)
+
+// apply does what kubectl apply does.
+func apply(ctx context.Context, dir, file string) error {
+	config, _, err := Config{Kubeconfig: filepath.Join(dir, "kubeconfig")}.connection()
+	if err != nil {
+		return err
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		var o metav1.PartialObjectMetadata
+		if err := yaml.Unmarshal([]byte(document), &o); err != nil {
+			return err
+		}
+		path := "/api/" + o.APIVersion
+		if strings.Contains(o.APIVersion, "/") {
+			path = "/apis/" + o.APIVersion
+		}
+		if o.Namespace != "" {
+			path += "/namespaces/" + o.Namespace
+		}
+		path += "/" + strings.ToLower(o.Kind) + "s/" + o.Name + "?fieldManager=test&force=true"
+		r, err := http.NewRequestWithContext(ctx, http.MethodPatch, config.Host+path, strings.NewReader(document))
+		if err != nil {
+			return err
+		}
+		r.Header.Set("Content-Type", "application/apply-patch+yaml")
+		answer, err := client.Do(r)
+		if err != nil {
+			return err
+		}
+		said, _ := io.ReadAll(answer.Body)
+		if answer.Body.Close(); answer.StatusCode >= 300 {
+			return fmt.Errorf("%s %s: %s", o.Kind, o.Name, said)
+		}
+	}
+	return nil
 }
 
 func logger(t testing.TB) *slog.Logger {
@@ -260,7 +324,9 @@ func TestATaskOutlivesTheClustersDaemons(t *testing.T) {
 }
 
 func TestWhatKubernetesCannotDoIsSaid(t *testing.T) {
-	b, s := fixture(t)
+	s := newSite(t)
+	s.config.PodTemplate = ""
+	b := &drivertest.Fixture{Subject: s.subject(t), Folder: t.TempDir()}
 	large := b.Spec(t, "true")
 	large.VCPU = 1000
 	h := b.Submit(t, large)
