@@ -128,6 +128,7 @@ func (s *Shims) Open(ctx context.Context, x Named, scope, temp string) (*Late, *
 		}
 		d, err := remote.Open(ctx, remote.Config{
 			Name: kubernetes.Name, Scope: scope, Store: s.Store, Objects: s.Objects, Key: s.Key, Hints: hints, Log: s.Log, Now: time.Now, Lag: kubernetesLag, ImageWait: imageWait,
+			Inspect: func(job string) string { return "kubectl --namespace " + c.Namespace + " describe job " + job },
 		}, cluster)
 		if err != nil {
 			return Driver{}, err

@@ -29,8 +29,9 @@ type Config struct {
 	Scope   string // who has the same one sees the same attempts
 	Store   Store
 	Objects attempts.Objects
-	Key     []byte // of tickets, the same on all servers
-	Hints   <-chan struct{}
+	Key     []byte                  // of tickets, the same on all servers
+	Hints   <-chan struct{}         // something was reported
+	Inspect func(job string) string // the command with which a person looks at a job; nil: there is none
 	Log     *slog.Logger
 	Now     func() time.Time
 	// Lag is how long the cluster may be wrong about a job, or silent.

@@ -25,6 +25,12 @@ func (d *Driver) Snapshot(ctx context.Context) ([]executor.Status, error) {
 // status is how an attempt is seen. The lock is held.
 func (d *Driver) status(a *attempt) executor.Status {
 	s := executor.Status{Handle: d.handle(a), Fence: a.row.Fence, Phase: executor.Pending, Reason: executor.Starting, Host: d.node(a), At: a.row.SubmittedAt}
+	if a.known || !a.row.BeganAt.IsZero() {
+		s.Job = a.name
+	}
+	if s.Job != "" && d.config.Inspect != nil {
+		s.Inspect = d.config.Inspect(a.name)
+	}
 	switch {
 	case a.outcome != nil:
 		s.Phase, s.Reason, s.Detail, s.Host, s.Exit, s.At = a.outcome.Phase, a.outcome.Reason, a.outcome.Detail, a.outcome.Node, a.outcome.Exit, a.outcome.At

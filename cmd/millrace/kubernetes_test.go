@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// kubernetesHost is this machine as pods see it.
+const kubernetesHost = "10.201.0.1"
+
+// onKubernetes starts a server whose tasks run on a real cluster, at a port where it
+// was before, or at any.
+func onKubernetes(t *testing.T, port, data string) (s *server, at string) {
+	t.Helper()
+	dir := os.Getenv("MILLRACE_TEST_KUBERNETES")
+	if dir == "" {
+		if os.Getenv("MILLRACE_TEST_ENGINES") != "" {
+			t.Fatal("MILLRACE_TEST_KUBERNETES is not set: use `make test-engines`")
+		}
+		t.Skip("MILLRACE_TEST_KUBERNETES is not set: scripts/with-kubernetes starts a cluster")
+	}
+	if port == "" {
+		l, err := net.Listen("tcp", "0.0.0.0:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ = net.SplitHostPort(l.Addr().String())
+		l.Close()
+	}
+	template := filepath.Join(data, "pods.yaml") // many pods at once on one small machine
+	text := `{spec: {initContainers: [{name: shim, resources: {requests: {cpu: 5m, memory: 8Mi}}}], containers: [{name: task, resources: {requests: {cpu: 5m, memory: 8Mi}}}]}}`
+	if err := os.WriteFile(template, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := millrace(t, "serve", "--listen", "0.0.0.0:"+port, "--public-urls", "http://127.0.0.1:"+port, "--data", data, "--runs-per-minute", "1000", "--capacity", "vcpu=16,ramGb=64",
+		"--executor", "kubernetes", "--attempts-url", "http://"+net.JoinHostPort(kubernetesHost, port), "--kubernetes-config", filepath.Join(dir, "kubeconfig"),
+		"--kubernetes-image", "localhost/task:1", "--kubernetes-shim-image", "localhost/millrace-attempt:1", "--kubernetes-pod-template", template)
+	s = launch(t, cmd)
+	s.base = "http://127.0.0.1:" + port
+	return s, port
+}
+
+// A server is killed while its tasks run in pods. They go on and say nothing until
+// the next one answers, which adopts them; each has run once.
+func TestTasksOnKubernetesOutliveTheirServer(t *testing.T) {
+	data := t.TempDir()
+	s, port := onKubernetes(t, "", data)
+	_, cookie, _ := s.signUp("ada")
+	w := s.want(201, "POST", "/api/workflows", `{"name":"w","definition":{"nodes":[
+		{"id":"a","command":"echo began $ITEM; sleep 5; echo made $ITEM > o; echo ended $ITEM","scatter":{"over":"[1,2,3]"},"outputs":{"o":{"path":"o"}}},
+		{"id":"b","command":"cat $INPUT_in; mkdir d; echo x > d/x","outputs":{"d":{"path":"d","directory":true}}}],
+		"edges":[{"id":"e1","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}}`, "Cookie", cookie)["id"].(string)
+	id := s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q,"compute":{"vcpu":3,"ramGb":12}}`, w), "Cookie", cookie)["runId"].(string)
+	logs := func() string {
+		text, _ := s.want(200, "GET", "/api/runs/"+id, "", "Cookie", cookie)["logs"].(string)
+		return text
+	}
+	await(t, "a task to begin", func() bool { return strings.Contains(logs(), "began ") })
+	for range 2 {
+		s.kill()
+		s, _ = onKubernetes(t, port, data)
+	}
+	r := s.endedFor(cookie, id)
+	if r["status"] != "completed" {
+		t.Errorf("%v: %v\n%v\n%s", r["status"], r["errorMessage"], r["logs"], s.log)
+	}
+	for _, line := range []string{"began 1\n", "began 2\n", "began 3\n", "ended 1\n", "ended 2\n", "ended 3\n", "made 1\nmade 2\nmade 3\n"} {
+		if n := strings.Count(r["logs"].(string), line); n != 1 {
+			t.Errorf("%q is %d times in the log", line, n)
+		}
+	}
+	if made := s.made(cookie, id); len(made) != 4 {
+		t.Errorf("it made %v", made)
+	}
+	s.billedOnce(cookie, []string{id})
+	shards := s.want(200, "GET", "/api/runs/"+id+"/nodes/a/shards", "", "Cookie", cookie)["data"].([]any)
+	a := shards[0].(map[string]any)["attempts"].([]any)[0].(map[string]any)
+	job, _ := a["job"].(map[string]any)
+	if command, _ := job["command"].(string); a["machine"] != "millrace-node" || !strings.HasPrefix(command, "kubectl --namespace millrace describe job millrace-") {
+		t.Errorf("it ran on %v as %v", a["machine"], job)
+	}
+}
+
+func TestTheDoctorAsksKubernetes(t *testing.T) {
+	s, port := onKubernetes(t, "", t.TempDir())
+	args := []string{"admin", "doctor", "--data", t.TempDir()}
+	for i, arg := range s.cmd.Args {
+		if strings.HasPrefix(arg, "--kubernetes") || strings.HasPrefix(arg, "--executor") || strings.HasPrefix(arg, "--attempts") {
+			args = append(args, arg, s.cmd.Args[i+1])
+		}
+	}
+	if out, _ := millrace(t, args...).CombinedOutput(); !strings.Contains(string(out), "ok       executor kubernetes\n") {
+		t.Errorf("%s %s", port, out)
+	}
+	if out, err := millrace(t, append(args, "--kubernetes-namespace", "nowhere")...).CombinedOutput(); err == nil || !strings.Contains(string(out), "WRONG    executor kubernetes: ") {
+		t.Errorf("%v %s", err, out)
+	}
+}
