@@ -27,6 +27,8 @@ type Subject struct {
 	// Work is where the working folder of a running attempt is to be seen from here;
 	// nil: it is that of its specification.
 	Work func(t *testing.T, s executor.Spec) string
+	// Stage brings the inputs of an attempt; nil: into its folder.
+	Stage func(t *testing.T, s executor.Spec, fetch executor.Fetch) error
 }
 
 // Maker makes a driver on a folder, which an earlier one may have used.

@@ -102,7 +102,12 @@ func largeInput(t *testing.T, b *Fixture) {
 	fetch := func(_ context.Context, _, file string) error {
 		return errors.Join(os.WriteFile(file, nil, 0o644), os.Truncate(file, 2<<30))
 	}
-	if err := folder.New(b.Folder, b.Driver).Stage(t.Context(), s, fetch); err != nil {
+	if b.Stage != nil {
+		err = b.Stage(t, s, fetch)
+	} else {
+		err = folder.New(b.Folder, b.Driver).Stage(t.Context(), s, fetch)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	h := b.Submit(t, s)

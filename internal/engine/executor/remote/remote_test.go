@@ -171,6 +171,15 @@ func (s *site) endAll() {
 	}
 }
 
+// here is a driver whose commands see their folders as they are.
+type here struct{ *remote.Driver }
+
+func (h here) Capabilities(ctx context.Context) (executor.Capabilities, error) {
+	c, err := h.Driver.Capabilities(ctx)
+	c.TaskPlaces = executor.Places{}
+	return c, err
+}
+
 // sites makes drivers on folders: those on the same folder are of one site.
 func sites() drivertest.Maker {
 	var mu sync.Mutex
@@ -186,7 +195,7 @@ func sites() drivertest.Maker {
 		mu.Unlock()
 		d := s.open(t)
 		return drivertest.Subject{
-			Driver: d, Leave: func() { _ = d.Close() },
+			Driver: here{d}, Leave: func() { _ = d.Close() }, Stage: s.stage,
 			Lose: func(t *testing.T, spec executor.Spec) {
 				s.mu.Lock()
 				defer s.mu.Unlock()
@@ -198,4 +207,27 @@ func sites() drivertest.Maker {
 			},
 		}
 	}
+}
+
+// stage puts the inputs of an attempt where a server keeps objects.
+func (s *site) stage(t *testing.T, spec executor.Spec, fetch executor.Fetch) error {
+	for _, in := range spec.Inputs {
+		file := filepath.Join(t.TempDir(), "input")
+		if err := fetch(t.Context(), in.Object, file); err != nil {
+			return err
+		}
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err == nil {
+			err = s.objects.Upload(t.Context(), in.Object, f, info.Size())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
