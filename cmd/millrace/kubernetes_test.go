@@ -31,12 +31,12 @@ func onKubernetes(t *testing.T, port, data string) (s *server, at string) {
 		_, port, _ = net.SplitHostPort(l.Addr().String())
 		l.Close()
 	}
-	template := filepath.Join(data, "pods.yaml") // many pods at once on one small machine
-	text := `{spec: {initContainers: [{name: shim, resources: {requests: {cpu: 5m, memory: 8Mi}}}], containers: [{name: task, resources: {requests: {cpu: 5m, memory: 8Mi}}}]}}`
+	template := filepath.Join(data, "pods.yaml") // many pods at once on one small machine, which counts no disk
+	text := `{spec: {initContainers: [{name: shim, resources: {requests: {cpu: 5m, memory: 8Mi, ephemeral-storage: 0}}}], containers: [{name: task, resources: {requests: {cpu: 5m, memory: 8Mi, ephemeral-storage: 0}}}]}}`
 	if err := os.WriteFile(template, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := millrace(t, "serve", "--listen", "0.0.0.0:"+port, "--public-urls", "http://127.0.0.1:"+port, "--data", data, "--runs-per-minute", "1000", "--capacity", "vcpu=16,ramGb=64",
+	cmd := millrace(t, "serve", "--listen", "0.0.0.0:"+port, "--public-urls", "http://127.0.0.1:"+port, "--data", data, "--sign-up", "open", "--runs-per-minute", "1000", "--capacity", "vcpu=16,ramGb=64",
 		"--executor", "kubernetes", "--attempts-url", "http://"+net.JoinHostPort(kubernetesHost, port), "--kubernetes-config", filepath.Join(dir, "kubeconfig"),
 		"--kubernetes-image", "localhost/task:1", "--kubernetes-shim-image", "localhost/millrace-attempt:1", "--kubernetes-pod-template", template)
 	s = launch(t, cmd)
@@ -50,6 +50,7 @@ func TestTasksOnKubernetesOutliveTheirServer(t *testing.T) {
 	data := t.TempDir()
 	s, port := onKubernetes(t, "", data)
 	_, cookie, _ := s.signUp("ada")
+	s.verify("ada")
 	w := s.want(201, "POST", "/api/workflows", `{"name":"w","definition":{"nodes":[
 		{"id":"a","command":"echo began $ITEM; sleep 5; echo made $ITEM > o; echo ended $ITEM","scatter":{"over":"[1,2,3]"},"outputs":{"o":{"path":"o"}}},
 		{"id":"b","command":"cat $INPUT_in; mkdir d; echo x > d/x","outputs":{"d":{"path":"d","directory":true}}}],
