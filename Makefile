@@ -86,7 +86,7 @@ test-python: setup-test build ## Check and test the Python packages against the 
 
 test-engines: ## Test Kubernetes against a real cluster; building that takes minutes the first time
 	scripts/setup engines
-	MILLRACE_TEST_ENGINES=1 scripts/with-kubernetes go test -vet=off -timeout 30m ./internal/engine/executor/kubernetes
+	MILLRACE_TEST_ENGINES=1 scripts/with-kubernetes sh -c 'go test -vet=off -timeout 30m ./internal/engine/executor/kubernetes && go test -vet=off -timeout 30m -run Kubernetes ./cmd/millrace'
 
 attack: setup-test build ## Run the attacks that docs/security.md lists, on both databases
 	scripts/with-postgres scripts/with-uv scripts/attack

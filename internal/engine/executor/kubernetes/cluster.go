@@ -46,9 +46,8 @@ type Cluster struct {
 	jobStore, podStore cache.Store
 	synced             []cache.InformerSynced
 
-	mu      sync.Mutex
-	caps    executor.Capabilities
-	refused string // why a job was not taken
+	mu   sync.Mutex
+	caps executor.Capabilities
 }
 
 var _ remote.Cluster = (*Cluster)(nil)
@@ -150,14 +149,9 @@ func (k *Cluster) Start(ctx context.Context, j remote.Job) error {
 	err = k.batch.Post().Namespace(k.namespace).Resource("jobs").Body(job).Do(ctx).Error()
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		err = nil
+		return nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return fault.Invalid("Kubernetes does not take the task: %s", err)
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.refused = ""; err != nil {
-		k.refused = "Kubernetes does not take jobs: " + err.Error()
 	}
 	return err
 }
@@ -174,7 +168,7 @@ func (k *Cluster) End(ctx context.Context, name string) error {
 	return err
 }
 
-var errNotListed = errors.New("Kubernetes has not listed our jobs yet")
+var errNotListed = errors.New("the jobs of the cluster are not listed yet")
 
 // Jobs are ours, as the copies have them.
 func (k *Cluster) Jobs(context.Context) (map[string]remote.Seen, error) {
@@ -298,7 +292,7 @@ func Try(ctx context.Context, c Config) error {
 	}
 	err = k.batch.Post().Namespace(k.namespace).Resource("jobs").Param("dryRun", "All").Body(job).Do(ctx).Error()
 	if err != nil {
-		return fmt.Errorf("Kubernetes would take no job: %w", err)
+		return fmt.Errorf("the cluster would take no job: %w", err)
 	}
 	return nil
 }
