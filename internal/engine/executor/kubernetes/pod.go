@@ -114,8 +114,11 @@ func (k *Cluster) container(j remote.Job) corev1.Container {
 	return corev1.Container{
 		Name: "task", Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: append([]string{shimFile}, shimremote.Arguments()...), WorkingDir: remote.Top,
 		Env: []corev1.EnvVar{
-			{Name: shimremote.URLVariable, Value: k.config.URL}, {Name: shimremote.CAVariable, Value: k.config.CA}, {Name: shimremote.IDVariable, Value: j.ID},
-			{Name: shimremote.FenceVariable, Value: j.Fence}, {Name: shimremote.TicketVariable, Value: j.Ticket},
+			{Name: shimremote.URLVariable, Value: k.config.URL},
+			{Name: shimremote.CAVariable, Value: k.config.CA},
+			{Name: shimremote.IDVariable, Value: j.ID},
+			{Name: shimremote.FenceVariable, Value: j.Fence},
+			{Name: shimremote.TicketVariable, Value: j.Ticket},
 			{Name: shimremote.NodeVariable, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}},
 		},
 		Resources: k.resources(j), SecurityContext: hardened(), TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
