@@ -259,7 +259,7 @@ func (d *Driver) over(a *attempt, j slurmJob) {
 		d.conclude(a, executor.Ended, executor.Cancelled, "") // it was still in the queue
 		return
 	}
-	if !d.missed(a) {
+	if !d.missed(a) || d.recordedLately(a) {
 		return
 	}
 	reason := endings[j.state]
@@ -290,9 +290,21 @@ func wordOf(r executor.Reason) executor.DriverStatus {
 	return executor.DriverStatus{Phase: executor.Ended, Reason: r}
 }
 
+// recordedLately looks for a record once more before anything is concluded without
+// one: on a busy server the last look at the files may be long ago.
+func (d *Driver) recordedLately(a *attempt) bool {
+	s, err := a.folder.State()
+	if err != nil || s.Fence != a.about.Fence || s.Exit == nil {
+		return false
+	}
+	d.record(a, s.Exit, d.config.Now())
+	return true
+}
+
 // forgotten is the end of waiting for a job that nobody knows.
 func (d *Driver) forgotten(a *attempt) {
 	switch {
+	case d.recordedLately(a):
 	case a.folder.Claimed():
 		d.conclude(a, executor.Gone, executor.Lost, "Slurm has forgotten the job, and it left no record")
 	case !a.stopAt.IsZero():

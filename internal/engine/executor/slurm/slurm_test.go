@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	}
 	// Tests wait for the cluster, not for a processor.
 	flag.Parse()
-	if n, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String()); err == nil && n < 16 {
-		_ = flag.Set("test.parallel", "16")
+	if n, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String()); err == nil && n < 8 {
+		_ = flag.Set("test.parallel", "8")
 	}
 	os.Exit(m.Run())
 }
@@ -54,7 +54,7 @@ func cluster(t testing.TB) string {
 func open(t testing.TB, c slurm.Config) *slurm.Driver {
 	t.Helper()
 	cluster(t)
-	c.Key, c.Log, c.Now, c.Lag = make([]byte, 32), slog.New(slog.DiscardHandler), time.Now, 3*time.Second
+	c.Key, c.Log, c.Now, c.Lag = make([]byte, 32), slog.New(slog.DiscardHandler), time.Now, 10*time.Second
 	d, err := slurm.New(context.WithoutCancel(t.Context()), c)
 	if err != nil {
 		t.Fatal(err)
