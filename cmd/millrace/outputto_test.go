@@ -306,7 +306,8 @@ func TestACopyOfOutputsOutlivesRevokedCredentials(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t)
 	s := start(t, "--data", t.TempDir(), "--fetch-allow-private")
-	token, cookie, _ := s.signUp("ada")
+	_, cookie, _ := s.signUp("ada")
+	token, _ := s.want(201, "POST", "/auth/api-tokens", `{"name":"cli","role":"member"}`, "Cookie", cookie)["token"].(string) // which outlives the pauses
 	connection := d.connection(s, "Cookie", cookie)
 	w := s.workflow(token, copiedWorkflow)
 	d.set(func(r *http.Request) verdict {
