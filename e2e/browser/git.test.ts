@@ -1,7 +1,7 @@
 // Workflows that live in a Git repository.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { GitHost } from "./gitHost.ts";
-import { calm, Harness, look } from "./harness.ts";
+import { calm, Harness, look, until } from "./harness.ts";
 
 let harness: Harness;
 let host: GitHost;
@@ -58,7 +58,8 @@ test("a workflow follows its repository until it is detached", async () => {
   await badge.getByText("The last refresh failed").waitFor();
   await page.setViewportSize({ width: 390, height: 844 });
   await badge.getByRole("button", { name: "Detach" }).waitFor();
-  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+  // The page is laid out anew after its width has changed.
+  await page.waitForFunction(() => document.documentElement.scrollWidth <= 390);
   await look(page, "git-editor-narrow");
   await page.setViewportSize({ width: 1280, height: 800 });
 
@@ -66,9 +67,20 @@ test("a workflow follows its repository until it is detached", async () => {
   await page.getByRole("dialog", { name: "Detach from Git?" }).getByRole("button", { name: "Detach" }).click();
   await badge.waitFor({ state: "detached" });
   await add(false).waitFor();
+  // Where its code is can be changed here now.
+  await page.getByRole("tab", { name: "Workflow" }).click();
+  const branch = page.getByLabel("Branch, tag or commit");
+  expect(await branch.inputValue()).toBe(second);
+  await branch.fill("not a name");
+  await branch.blur();
+  await page.getByText("Not the name of a branch, a tag or a commit.").waitFor();
+  await branch.fill("main");
+  await branch.blur();
   const id = page.url().split("/workflows/")[1]?.split("?")[0];
-  const now = await ada.api("GET", `/api/workflows/${id}`);
-  expect(now.body.data.git).toBeUndefined();
-  expect(now.body.data.definition.source.ref).toBe(second);
+  const now = await until("the branch", async () => {
+    const { body } = await ada.api("GET", `/api/workflows/${id}`);
+    return body.data.definition.source.ref === "main" && body.data;
+  });
+  expect(now.git).toBeUndefined();
   calm(page);
 });

@@ -1,6 +1,7 @@
 import type { Schemas } from "../api/client.ts";
 import { changed } from "../ui/changed.ts";
 import { Checkbox, Choice, Select } from "../ui/Field.tsx";
+import { CodeFromGit } from "./CodeFromGit.tsx";
 import { useEditor, useGraph, useSession } from "./context.ts";
 import { DraftArea, DraftInput, NameRow, numberOf, Rows, refuseNumber, Small } from "./fields.tsx";
 import type { NamedRoot } from "./graph.ts";
@@ -17,6 +18,7 @@ export function WorkflowPanel() {
       <Parameters />
       <Inputs />
       <Outputs />
+      <CodeFromGit locked={useLocked()} />
     </div>
   );
 }
