@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/millrace/millrace/internal/attempts"
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/drivertest"
 	"github.com/millrace/millrace/internal/engine/executor/remote"
@@ -420,4 +421,50 @@ func (s *site) stage(t *testing.T, spec executor.Spec, fetch executor.Fetch) err
 		}
 	}
 	return nil
+}
+
+// The GPUs of the node are pretended; that they are counted and set aside is not.
+func TestGPUsAreCountedAndSetAside(t *testing.T) {
+	dir := cluster(t)
+	config, _, err := Config{Kubeconfig: filepath.Join(dir, "kubeconfig")}.connection()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, config.Host+"/api/v1/nodes/millrace-node/status",
+		strings.NewReader(`[{"op":"add","path":"/status/capacity/nvidia.com~1gpu","value":"2"},{"op":"add","path":"/status/allocatable/nvidia.com~1gpu","value":"2"}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json-patch+json")
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.Body.Close(); answer.StatusCode != http.StatusOK {
+		t.Fatalf("the node says %d", answer.StatusCode)
+	}
+	b, _ := fixture(t)
+	one, two := b.Spec(t, waits), b.Spec(t, "exit 4")
+	one.GPU, two.GPU = 1, 2
+	first := b.Submit(t, one)
+	b.AwaitLog(t, first, "ran\n")
+	second := b.Submit(t, two)
+	seen := b.Await(t, second, func(s executor.Status) bool { return s.Reason == executor.Unschedulable })
+	if !strings.Contains(seen.Detail, "Insufficient nvidia.com/gpu") {
+		t.Errorf("two of one: %s", seen.Detail)
+	}
+	b.LetGo(t, one)
+	ranOnce(t, b, first)
+	if seen := b.End(t, second); seen.Reason != executor.ExitedNonZero {
+		t.Errorf("two of two: %s %s", seen.Reason, seen.Detail)
+	}
+	three := b.Spec(t, "true")
+	three.GPU = 3
+	if _, err := b.Driver.Submit(t.Context(), three); !fault.Is(err, fault.KindConflict) {
+		t.Errorf("three of two: %v", err)
+	}
 }
