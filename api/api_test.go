@@ -108,6 +108,12 @@ POST /api/workflows/{id}/revisions/{n}/confirm
 GET PUT /api/billing/budgets
 GET PUT /api/notifications
 GET PUT /api/me/notifications
+POST /api/operator/teams/{id}/grant
+POST /api/operator/teams/{id}/plan
+POST /api/operator/teams/{id}/suspend
+POST /api/operator/workers/drain
+POST /api/operator/runs/{id}/end
+POST /api/operator/mail/test
 GET POST /api/me/filters
 GET /api/operator/workers
 GET /api/operator/queue

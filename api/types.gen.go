@@ -2523,6 +2523,27 @@ type OperatorDisk struct {
 // OperatorDiskState defines model for OperatorDisk.State.
 type OperatorDiskState string
 
+// OperatorDone defines model for OperatorDone.
+type OperatorDone struct {
+	Done bool `json:"done"`
+}
+
+// OperatorDrain defines model for OperatorDrain.
+type OperatorDrain struct {
+	Draining *bool `json:"draining,omitempty"`
+
+	// Worker Its id.
+	Worker string `json:"worker"`
+}
+
+// OperatorEnded defines model for OperatorEnded.
+type OperatorEnded struct {
+	ID string `json:"id"`
+
+	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
+	Status RunStatus `json:"status"`
+}
+
 // OperatorError defines model for OperatorError.
 type OperatorError struct {
 	At   Time   `json:"at"`
@@ -2532,6 +2553,17 @@ type OperatorError struct {
 	Host      string `json:"host"`
 	RequestID string `json:"requestId"`
 	Route     string `json:"route"`
+}
+
+// OperatorGrant defines model for OperatorGrant.
+type OperatorGrant struct {
+	Credits float64 `json:"credits"`
+	Reason  *string `json:"reason,omitempty"`
+}
+
+// OperatorPlan defines model for OperatorPlan.
+type OperatorPlan struct {
+	Plan string `json:"plan"`
 }
 
 // OperatorQueue defines model for OperatorQueue.
@@ -2564,6 +2596,11 @@ type OperatorSize struct {
 	Gpu   int `json:"gpu"`
 	RAMGb int `json:"ramGb"`
 	Vcpu  int `json:"vcpu"`
+}
+
+// OperatorSuspension defines model for OperatorSuspension.
+type OperatorSuspension struct {
+	Suspended *bool `json:"suspended,omitempty"`
 }
 
 // OperatorTeam defines model for OperatorTeam.
@@ -4315,7 +4352,7 @@ type Waiting struct {
 	Ahead   int    `json:"ahead"`
 	Message string `json:"message"`
 
-	// Reason `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `environment`: the software of a first node is being built; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`.
+	// Reason `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `environment`: the software of a first node is being built; `team_suspended`: the operator has suspended the team; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`.
 	Reason string `json:"reason"`
 }
 
@@ -5806,6 +5843,18 @@ type NextflowProgressJSONRequestBody NextflowProgressJSONBody
 
 // MarkNotificationsJSONRequestBody defines body for MarkNotifications for application/json ContentType.
 type MarkNotificationsJSONRequestBody = MarkRead
+
+// GrantCreditsJSONRequestBody defines body for GrantCredits for application/json ContentType.
+type GrantCreditsJSONRequestBody = OperatorGrant
+
+// SetTeamPlanJSONRequestBody defines body for SetTeamPlan for application/json ContentType.
+type SetTeamPlanJSONRequestBody = OperatorPlan
+
+// SuspendTeamJSONRequestBody defines body for SuspendTeam for application/json ContentType.
+type SuspendTeamJSONRequestBody = OperatorSuspension
+
+// DrainWorkerJSONRequestBody defines body for DrainWorker for application/json ContentType.
+type DrainWorkerJSONRequestBody = OperatorDrain
 
 // ReportRunJSONRequestBody defines body for ReportRun for application/json ContentType.
 type ReportRunJSONRequestBody = NewReportedRun

@@ -823,6 +823,13 @@ type ClientInterface interface {
 	// Corresponds with GET /api/operator/errors (the `ListErrors` operationId).
 	ListErrors(ctx context.Context, params *ListErrorsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// SendTestMail Send a test mail
+	//
+	// Sends a mail to the operator who asks.
+	//
+	// Corresponds with POST /api/operator/mail/test (the `SendTestMail` operationId).
+	SendTestMail(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetQueue Show the queue
 	//
 	// Gives how many runs wait and run, and the oldest of them with the reason why they wait. Nothing that a team has named is shown.
@@ -830,12 +837,73 @@ type ClientInterface interface {
 	// Corresponds with GET /api/operator/queue (the `GetQueue` operationId).
 	GetQueue(ctx context.Context, params *GetQueueParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// EndRun End a run
+	//
+	// Cancels a run of any team, as its members can.
+	//
+	// Corresponds with POST /api/operator/runs/{id}/end (the `EndRun` operationId).
+	EndRun(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListAllTeams List all teams
 	//
 	// Gives the teams in the order of their ids, with plan, storage and spending.
 	//
 	// Corresponds with GET /api/operator/teams (the `ListAllTeams` operationId).
 	ListAllTeams(ctx context.Context, params *ListAllTeamsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GrantCreditsWithBody Give a team credits
+	//
+	// Books credits that do not expire; negative ones are taken back. The team reads the reason in its usage.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
+	GrantCreditsWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GrantCredits Give a team credits
+	//
+	// Books credits that do not expire; negative ones are taken back. The team reads the reason in its usage.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
+	GrantCredits(ctx context.Context, id string, body GrantCreditsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetTeamPlanWithBody Put a team on a plan
+	//
+	// Takes effect at once.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/operator/teams/{id}/plan (the `SetTeamPlan` operationId).
+	SetTeamPlanWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetTeamPlan Put a team on a plan
+	//
+	// Takes effect at once.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/operator/teams/{id}/plan (the `SetTeamPlan` operationId).
+	SetTeamPlan(ctx context.Context, id string, body SetTeamPlanJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SuspendTeamWithBody Suspend a team
+	//
+	// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/operator/teams/{id}/suspend (the `SuspendTeam` operationId).
+	SuspendTeamWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SuspendTeam Suspend a team
+	//
+	// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/operator/teams/{id}/suspend (the `SuspendTeam` operationId).
+	SuspendTeam(ctx context.Context, id string, body SuspendTeamJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetVersion Show what is installed
 	//
@@ -850,6 +918,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/operator/workers (the `ListWorkers` operationId).
 	ListWorkers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DrainWorkerWithBody Drain a worker
+	//
+	// Has a worker take no more runs until its process ends, or lifts that. What it executes it finishes.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/operator/workers/drain (the `DrainWorker` operationId).
+	DrainWorkerWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DrainWorker Drain a worker
+	//
+	// Has a worker take no more runs until its process ends, or lifts that. What it executes it finishes.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/operator/workers/drain (the `DrainWorker` operationId).
+	DrainWorker(ctx context.Context, body DrainWorkerJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReportRunWithBody Report a run that is carried out elsewhere
 	//
@@ -3702,6 +3788,23 @@ func (c *Client) ListErrors(ctx context.Context, params *ListErrorsParams, reqEd
 	return c.Client.Do(req)
 }
 
+// SendTestMail Send a test mail
+//
+// Sends a mail to the operator who asks.
+//
+// Corresponds with POST /api/operator/mail/test (the `SendTestMail` operationId).
+func (c *Client) SendTestMail(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSendTestMailRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetQueue Show the queue
 //
 // Gives how many runs wait and run, and the oldest of them with the reason why they wait. Nothing that a team has named is shown.
@@ -3719,6 +3822,23 @@ func (c *Client) GetQueue(ctx context.Context, params *GetQueueParams, reqEditor
 	return c.Client.Do(req)
 }
 
+// EndRun End a run
+//
+// Cancels a run of any team, as its members can.
+//
+// Corresponds with POST /api/operator/runs/{id}/end (the `EndRun` operationId).
+func (c *Client) EndRun(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEndRunRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListAllTeams List all teams
 //
 // Gives the teams in the order of their ids, with plan, storage and spending.
@@ -3726,6 +3846,120 @@ func (c *Client) GetQueue(ctx context.Context, params *GetQueueParams, reqEditor
 // Corresponds with GET /api/operator/teams (the `ListAllTeams` operationId).
 func (c *Client) ListAllTeams(ctx context.Context, params *ListAllTeamsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListAllTeamsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GrantCreditsWithBody Give a team credits
+//
+// Books credits that do not expire; negative ones are taken back. The team reads the reason in its usage.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
+func (c *Client) GrantCreditsWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGrantCreditsRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GrantCredits Give a team credits
+//
+// Books credits that do not expire; negative ones are taken back. The team reads the reason in its usage.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
+func (c *Client) GrantCredits(ctx context.Context, id string, body GrantCreditsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGrantCreditsRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetTeamPlanWithBody Put a team on a plan
+//
+// Takes effect at once.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/operator/teams/{id}/plan (the `SetTeamPlan` operationId).
+func (c *Client) SetTeamPlanWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetTeamPlanRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetTeamPlan Put a team on a plan
+//
+// Takes effect at once.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/operator/teams/{id}/plan (the `SetTeamPlan` operationId).
+func (c *Client) SetTeamPlan(ctx context.Context, id string, body SetTeamPlanJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetTeamPlanRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SuspendTeamWithBody Suspend a team
+//
+// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/operator/teams/{id}/suspend (the `SuspendTeam` operationId).
+func (c *Client) SuspendTeamWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSuspendTeamRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SuspendTeam Suspend a team
+//
+// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/operator/teams/{id}/suspend (the `SuspendTeam` operationId).
+func (c *Client) SuspendTeam(ctx context.Context, id string, body SuspendTeamJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSuspendTeamRequest(c.Server, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3760,6 +3994,44 @@ func (c *Client) GetVersion(ctx context.Context, reqEditors ...RequestEditorFn) 
 // Corresponds with GET /api/operator/workers (the `ListWorkers` operationId).
 func (c *Client) ListWorkers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListWorkersRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DrainWorkerWithBody Drain a worker
+//
+// Has a worker take no more runs until its process ends, or lifts that. What it executes it finishes.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/operator/workers/drain (the `DrainWorker` operationId).
+func (c *Client) DrainWorkerWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDrainWorkerRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DrainWorker Drain a worker
+//
+// Has a worker take no more runs until its process ends, or lifts that. What it executes it finishes.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/operator/workers/drain (the `DrainWorker` operationId).
+func (c *Client) DrainWorker(ctx context.Context, body DrainWorkerJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDrainWorkerRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -10247,6 +10519,33 @@ func NewListErrorsRequest(server string, params *ListErrorsParams) (*http.Reques
 	return req, nil
 }
 
+// NewSendTestMailRequest constructs an http.Request for the SendTestMail method
+func NewSendTestMailRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/operator/mail/test")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetQueueRequest constructs an http.Request for the GetQueue method
 func NewGetQueueRequest(server string, params *GetQueueParams) (*http.Request, error) {
 	var err error
@@ -10294,6 +10593,40 @@ func NewGetQueueRequest(server string, params *GetQueueParams) (*http.Request, e
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewEndRunRequest constructs an http.Request for the EndRun method
+func NewEndRunRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/operator/runs/%s/end", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -10367,6 +10700,147 @@ func NewListAllTeamsRequest(server string, params *ListAllTeamsParams) (*http.Re
 	return req, nil
 }
 
+// NewGrantCreditsRequest calls the generic GrantCredits builder with application/json body
+func NewGrantCreditsRequest(server string, id string, body GrantCreditsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewGrantCreditsRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewGrantCreditsRequestWithBody constructs an http.Request for the GrantCredits method, with any body, and a specified content type
+func NewGrantCreditsRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/operator/teams/%s/grant", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewSetTeamPlanRequest calls the generic SetTeamPlan builder with application/json body
+func NewSetTeamPlanRequest(server string, id string, body SetTeamPlanJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSetTeamPlanRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewSetTeamPlanRequestWithBody constructs an http.Request for the SetTeamPlan method, with any body, and a specified content type
+func NewSetTeamPlanRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/operator/teams/%s/plan", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewSuspendTeamRequest calls the generic SuspendTeam builder with application/json body
+func NewSuspendTeamRequest(server string, id string, body SuspendTeamJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSuspendTeamRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewSuspendTeamRequestWithBody constructs an http.Request for the SuspendTeam method, with any body, and a specified content type
+func NewSuspendTeamRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/operator/teams/%s/suspend", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewGetVersionRequest constructs an http.Request for the GetVersion method
 func NewGetVersionRequest(server string) (*http.Request, error) {
 	var err error
@@ -10417,6 +10891,46 @@ func NewListWorkersRequest(server string) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewDrainWorkerRequest calls the generic DrainWorker builder with application/json body
+func NewDrainWorkerRequest(server string, body DrainWorkerJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewDrainWorkerRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewDrainWorkerRequestWithBody constructs an http.Request for the DrainWorker method, with any body, and a specified content type
+func NewDrainWorkerRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/operator/workers/drain")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -17317,6 +17831,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/operator/errors (the `ListErrors` operationId).
 	ListErrorsWithResponse(ctx context.Context, params *ListErrorsParams, reqEditors ...RequestEditorFn) (*ListErrorsResponse, error)
 
+	// SendTestMailWithResponse Send a test mail
+	//
+	// Sends a mail to the operator who asks.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/operator/mail/test (the `SendTestMail` operationId).
+	SendTestMailWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*SendTestMailResponse, error)
+
 	// GetQueueWithResponse Show the queue
 	//
 	// Gives how many runs wait and run, and the oldest of them with the reason why they wait. Nothing that a team has named is shown.
@@ -17326,6 +17849,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/operator/queue (the `GetQueue` operationId).
 	GetQueueWithResponse(ctx context.Context, params *GetQueueParams, reqEditors ...RequestEditorFn) (*GetQueueResponse, error)
 
+	// EndRunWithResponse End a run
+	//
+	// Cancels a run of any team, as its members can.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/operator/runs/{id}/end (the `EndRun` operationId).
+	EndRunWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*EndRunResponse, error)
+
 	// ListAllTeamsWithResponse List all teams
 	//
 	// Gives the teams in the order of their ids, with plan, storage and spending.
@@ -17334,6 +17866,60 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/operator/teams (the `ListAllTeams` operationId).
 	ListAllTeamsWithResponse(ctx context.Context, params *ListAllTeamsParams, reqEditors ...RequestEditorFn) (*ListAllTeamsResponse, error)
+
+	// GrantCreditsWithBodyWithResponse Give a team credits
+	//
+	// Books credits that do not expire; negative ones are taken back. The team reads the reason in its usage.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
+	GrantCreditsWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*GrantCreditsResponse, error)
+
+	// GrantCreditsWithResponse Give a team credits
+	//
+	// Books credits that do not expire; negative ones are taken back. The team reads the reason in its usage.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
+	GrantCreditsWithResponse(ctx context.Context, id string, body GrantCreditsJSONRequestBody, reqEditors ...RequestEditorFn) (*GrantCreditsResponse, error)
+
+	// SetTeamPlanWithBodyWithResponse Put a team on a plan
+	//
+	// Takes effect at once.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/operator/teams/{id}/plan (the `SetTeamPlan` operationId).
+	SetTeamPlanWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetTeamPlanResponse, error)
+
+	// SetTeamPlanWithResponse Put a team on a plan
+	//
+	// Takes effect at once.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/operator/teams/{id}/plan (the `SetTeamPlan` operationId).
+	SetTeamPlanWithResponse(ctx context.Context, id string, body SetTeamPlanJSONRequestBody, reqEditors ...RequestEditorFn) (*SetTeamPlanResponse, error)
+
+	// SuspendTeamWithBodyWithResponse Suspend a team
+	//
+	// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/operator/teams/{id}/suspend (the `SuspendTeam` operationId).
+	SuspendTeamWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SuspendTeamResponse, error)
+
+	// SuspendTeamWithResponse Suspend a team
+	//
+	// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/operator/teams/{id}/suspend (the `SuspendTeam` operationId).
+	SuspendTeamWithResponse(ctx context.Context, id string, body SuspendTeamJSONRequestBody, reqEditors ...RequestEditorFn) (*SuspendTeamResponse, error)
 
 	// GetVersionWithResponse Show what is installed
 	//
@@ -17352,6 +17938,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/operator/workers (the `ListWorkers` operationId).
 	ListWorkersWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListWorkersResponse, error)
+
+	// DrainWorkerWithBodyWithResponse Drain a worker
+	//
+	// Has a worker take no more runs until its process ends, or lifts that. What it executes it finishes.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/operator/workers/drain (the `DrainWorker` operationId).
+	DrainWorkerWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DrainWorkerResponse, error)
+
+	// DrainWorkerWithResponse Drain a worker
+	//
+	// Has a worker take no more runs until its process ends, or lifts that. What it executes it finishes.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/operator/workers/drain (the `DrainWorker` operationId).
+	DrainWorkerWithResponse(ctx context.Context, body DrainWorkerJSONRequestBody, reqEditors ...RequestEditorFn) (*DrainWorkerResponse, error)
 
 	// ReportRunWithBodyWithResponse Report a run that is carried out elsewhere
 	//
@@ -20478,6 +21082,34 @@ func (r ListErrorsResponse) StatusCode() int {
 	return 0
 }
 
+type SendTestMailResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data OperatorDone `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r SendTestMailResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SendTestMailResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type GetQueueResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -20500,6 +21132,34 @@ func (r GetQueueResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r GetQueueResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type EndRunResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data OperatorEnded `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r EndRunResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EndRunResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -20531,6 +21191,90 @@ func (r ListAllTeamsResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ListAllTeamsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GrantCreditsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data OperatorDone `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r GrantCreditsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GrantCreditsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type SetTeamPlanResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data OperatorDone `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r SetTeamPlanResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SetTeamPlanResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type SuspendTeamResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data OperatorDone `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r SuspendTeamResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SuspendTeamResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -20587,6 +21331,34 @@ func (r ListWorkersResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ListWorkersResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DrainWorkerResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data OperatorDone `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r DrainWorkerResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DrainWorkerResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -24941,6 +25713,21 @@ func (c *ClientWithResponses) ListErrorsWithResponse(ctx context.Context, params
 	return ParseListErrorsResponse(rsp)
 }
 
+// SendTestMailWithResponse Send a test mail
+//
+// Sends a mail to the operator who asks.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/operator/mail/test (the `SendTestMail` operationId).
+func (c *ClientWithResponses) SendTestMailWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*SendTestMailResponse, error) {
+	rsp, err := c.SendTestMail(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSendTestMailResponse(rsp)
+}
+
 // GetQueueWithResponse Show the queue
 //
 // Gives how many runs wait and run, and the oldest of them with the reason why they wait. Nothing that a team has named is shown.
@@ -24956,6 +25743,21 @@ func (c *ClientWithResponses) GetQueueWithResponse(ctx context.Context, params *
 	return ParseGetQueueResponse(rsp)
 }
 
+// EndRunWithResponse End a run
+//
+// Cancels a run of any team, as its members can.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/operator/runs/{id}/end (the `EndRun` operationId).
+func (c *ClientWithResponses) EndRunWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*EndRunResponse, error) {
+	rsp, err := c.EndRun(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEndRunResponse(rsp)
+}
+
 // ListAllTeamsWithResponse List all teams
 //
 // Gives the teams in the order of their ids, with plan, storage and spending.
@@ -24969,6 +25771,96 @@ func (c *ClientWithResponses) ListAllTeamsWithResponse(ctx context.Context, para
 		return nil, err
 	}
 	return ParseListAllTeamsResponse(rsp)
+}
+
+// GrantCreditsWithBodyWithResponse Give a team credits
+//
+// Books credits that do not expire; negative ones are taken back. The team reads the reason in its usage.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
+func (c *ClientWithResponses) GrantCreditsWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*GrantCreditsResponse, error) {
+	rsp, err := c.GrantCreditsWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGrantCreditsResponse(rsp)
+}
+
+// GrantCreditsWithResponse Give a team credits
+//
+// Books credits that do not expire; negative ones are taken back. The team reads the reason in its usage.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
+func (c *ClientWithResponses) GrantCreditsWithResponse(ctx context.Context, id string, body GrantCreditsJSONRequestBody, reqEditors ...RequestEditorFn) (*GrantCreditsResponse, error) {
+	rsp, err := c.GrantCredits(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGrantCreditsResponse(rsp)
+}
+
+// SetTeamPlanWithBodyWithResponse Put a team on a plan
+//
+// Takes effect at once.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/operator/teams/{id}/plan (the `SetTeamPlan` operationId).
+func (c *ClientWithResponses) SetTeamPlanWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetTeamPlanResponse, error) {
+	rsp, err := c.SetTeamPlanWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetTeamPlanResponse(rsp)
+}
+
+// SetTeamPlanWithResponse Put a team on a plan
+//
+// Takes effect at once.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/operator/teams/{id}/plan (the `SetTeamPlan` operationId).
+func (c *ClientWithResponses) SetTeamPlanWithResponse(ctx context.Context, id string, body SetTeamPlanJSONRequestBody, reqEditors ...RequestEditorFn) (*SetTeamPlanResponse, error) {
+	rsp, err := c.SetTeamPlan(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetTeamPlanResponse(rsp)
+}
+
+// SuspendTeamWithBodyWithResponse Suspend a team
+//
+// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/operator/teams/{id}/suspend (the `SuspendTeam` operationId).
+func (c *ClientWithResponses) SuspendTeamWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SuspendTeamResponse, error) {
+	rsp, err := c.SuspendTeamWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSuspendTeamResponse(rsp)
+}
+
+// SuspendTeamWithResponse Suspend a team
+//
+// Has a team start no runs, or lifts that. What runs goes on, what waits stays in the queue, and members still read and export what they have.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/operator/teams/{id}/suspend (the `SuspendTeam` operationId).
+func (c *ClientWithResponses) SuspendTeamWithResponse(ctx context.Context, id string, body SuspendTeamJSONRequestBody, reqEditors ...RequestEditorFn) (*SuspendTeamResponse, error) {
+	rsp, err := c.SuspendTeam(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSuspendTeamResponse(rsp)
 }
 
 // GetVersionWithResponse Show what is installed
@@ -24999,6 +25891,36 @@ func (c *ClientWithResponses) ListWorkersWithResponse(ctx context.Context, reqEd
 		return nil, err
 	}
 	return ParseListWorkersResponse(rsp)
+}
+
+// DrainWorkerWithBodyWithResponse Drain a worker
+//
+// Has a worker take no more runs until its process ends, or lifts that. What it executes it finishes.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/operator/workers/drain (the `DrainWorker` operationId).
+func (c *ClientWithResponses) DrainWorkerWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DrainWorkerResponse, error) {
+	rsp, err := c.DrainWorkerWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDrainWorkerResponse(rsp)
+}
+
+// DrainWorkerWithResponse Drain a worker
+//
+// Has a worker take no more runs until its process ends, or lifts that. What it executes it finishes.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/operator/workers/drain (the `DrainWorker` operationId).
+func (c *ClientWithResponses) DrainWorkerWithResponse(ctx context.Context, body DrainWorkerJSONRequestBody, reqEditors ...RequestEditorFn) (*DrainWorkerResponse, error) {
+	rsp, err := c.DrainWorker(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDrainWorkerResponse(rsp)
 }
 
 // ReportRunWithBodyWithResponse Report a run that is carried out elsewhere
@@ -29231,6 +30153,37 @@ func ParseListErrorsResponse(rsp *http.Response) (*ListErrorsResponse, error) {
 	return response, nil
 }
 
+// ParseSendTestMailResponse parses an HTTP response from a SendTestMailWithResponse call
+func ParseSendTestMailResponse(rsp *http.Response) (*SendTestMailResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SendTestMailResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data OperatorDone `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseGetQueueResponse parses an HTTP response from a GetQueueWithResponse call
 func ParseGetQueueResponse(rsp *http.Response) (*GetQueueResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -29248,6 +30201,37 @@ func ParseGetQueueResponse(rsp *http.Response) (*GetQueueResponse, error) {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data OperatorQueue `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseEndRunResponse parses an HTTP response from a EndRunWithResponse call
+func ParseEndRunResponse(rsp *http.Response) (*EndRunResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EndRunResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data OperatorEnded `json:"data"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`
@@ -29282,6 +30266,99 @@ func ParseListAllTeamsResponse(rsp *http.Response) (*ListAllTeamsResponse, error
 
 			// Page Where a paged list goes on.
 			Page Page `json:"page"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGrantCreditsResponse parses an HTTP response from a GrantCreditsWithResponse call
+func ParseGrantCreditsResponse(rsp *http.Response) (*GrantCreditsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GrantCreditsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data OperatorDone `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSetTeamPlanResponse parses an HTTP response from a SetTeamPlanWithResponse call
+func ParseSetTeamPlanResponse(rsp *http.Response) (*SetTeamPlanResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SetTeamPlanResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data OperatorDone `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSuspendTeamResponse parses an HTTP response from a SuspendTeamWithResponse call
+func ParseSuspendTeamResponse(rsp *http.Response) (*SuspendTeamResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SuspendTeamResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data OperatorDone `json:"data"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`
@@ -29344,6 +30421,37 @@ func ParseListWorkersResponse(rsp *http.Response) (*ListWorkersResponse, error) 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data []OperatorWorker `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDrainWorkerResponse parses an HTTP response from a DrainWorkerWithResponse call
+func ParseDrainWorkerResponse(rsp *http.Response) (*DrainWorkerResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DrainWorkerResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data OperatorDone `json:"data"`
 
 			// Success Always true on success.
 			Success Succeeded `json:"success"`

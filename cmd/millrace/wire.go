@@ -200,7 +200,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Reported:    reported.NewService(db, h.feed, time.Now),
 		Finding:     runfilters.NewService(db, db, time.Now),
 		Failed:      h.failures.Record,
-		Operator:    installation.New(installation.Settings{Version: version, SignUp: string(s.signUp(origins)), DatabaseURL: s.DatabaseURL, StorageURL: s.StorageURL, SMTPURL: s.SMTPURL}, db, h.disk),
+		Operator:    installation.New(installation.Settings{Version: version, SignUp: string(s.signUp(origins)), DatabaseURL: s.DatabaseURL, StorageURL: s.StorageURL, SMTPURL: s.SMTPURL}, db, h.disk, h.workers, catalog, h.sender.SendSoon),
 		Connections: connections.NewService(db, remote.New(s.FetchAllowPrivate), connections.Rules{PlainHTTP: s.FetchAllowPrivate}, time.Now),
 		App:         httpapi.App{Files: web.App(), Unbuilt: web.Unbuilt, Connects: s.connects(keep)},
 		Checks:      map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},

@@ -36,5 +36,26 @@ test("an operator looks after the installation, and sees nothing of what teams k
   await until("nothing is wider than the screen", () =>
     page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),
   );
+  await page.setViewportSize({ width: 1440, height: 900 });
+
+  const workers = page.getByRole("region", { name: "Workers" });
+  await workers.getByRole("button", { name: "Drain" }).click();
+  await workers.getByText("drains").waitFor();
+  await workers.getByRole("button", { name: "Take runs again" }).click();
+  await workers.getByText("ready").waitFor();
+  await page.getByRole("button", { name: "Change Eve Wood's team" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("textbox", { name: "Credits" }).fill("25");
+  await dialog.getByRole("button", { name: "Give credits" }).click();
+  await dialog.waitFor({ state: "hidden" });
+  await page.getByRole("button", { name: "Change Eve Wood's team" }).click();
+  await dialog.getByRole("button", { name: "Suspend the team" }).click();
+  await page.getByRole("region", { name: "Teams" }).getByText("suspended").waitFor();
+  expect((await eve.api("POST", "/api/runs", { workflowId: made.body.data.id })).body.code).toBe("team_suspended");
+  await page.getByRole("region", { name: "Queue" }).getByRole("button", { name: "End" }).click();
+  await dialog.getByRole("button", { name: "End run" }).click();
+  await page.getByText("Nothing waits").waitFor();
+  await page.getByRole("button", { name: "Send a test mail" }).click();
+  await page.getByText("A mail to your address is on its way").waitFor();
   calm(page);
 });

@@ -110,6 +110,12 @@ var routeRows = map[string]rights{
 	"GET /api/operator/teams":                          operators,
 	"GET /api/operator/errors":                         operators,
 	"GET /api/operator/version":                        operators,
+	"POST /api/operator/teams/{id}/grant":              operators,
+	"POST /api/operator/teams/{id}/plan":               operators,
+	"POST /api/operator/teams/{id}/suspend":            operators,
+	"POST /api/operator/workers/drain":                 operators,
+	"POST /api/operator/runs/{id}/end":                 operators,
+	"POST /api/operator/mail/test":                     operators,
 	"GET /api/me/filters":                              everybody(200),
 	"POST /api/me/filters":                             everybody(201).with(`{"name":"n","filter":{"status":"failed"}}`),
 	"DELETE /api/me/filters/{id}":                      everybody(404).elsewhere(404),                   // one's own: TestPeopleKeepFilters

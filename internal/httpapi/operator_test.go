@@ -120,3 +120,124 @@ func TestFailuresAreFoundByTheirRequest(t *testing.T) {
 		return row["requestId"] == "the-one" && row["route"] == "GET /api/runs" && row["code"] == "internal" && row["host"] == "lab1"
 	})
 }
+
+func TestOperatorsAct(t *testing.T) {
+	t.Parallel()
+	eachHarness(t, func(t *testing.T, h *harness) {
+		ada, eve := h.verified("Ada"), h.signUp("Eve")
+		h.operates(ada, true)
+		as, her := cookie(ada.secret), bearer(eve.token)
+		of := "/api/operator/teams/" + string(eve.team)
+		left := func() float64 {
+			for _, row := range h.call("GET", "/api/operator/teams", "", as).want(200).at("data").([]any) {
+				if row.(map[string]any)["id"] == string(eve.team) {
+					return row.(map[string]any)["creditsLeft"].(float64)
+				}
+			}
+			return -1
+		}
+		before := left()
+		h.call("POST", of+"/grant", `{"credits":12.5,"reason":"a workshop"}`, as).want(200)
+		h.call("POST", of+"/grant", `{"credits":-2.5}`, as).want(200)
+		if now := left(); now != before+10 {
+			t.Errorf("%v credits, then %v", before, now)
+		}
+		h.call("POST", of+"/plan", `{"plan":"pro"}`, as).want(200)
+		if me := h.call("GET", "/api/me", "", her).want(200); me.text("data", "team", "plan") != "pro" {
+			t.Error(me.body)
+		}
+
+		slow := h.workflow(eve, `{"nodes":[{"id":"a","command":"# dummy: sleep=1h"}]}`)
+		goes := h.start(eve, `{"workflowId":"`+slow+`"}`)
+		h.call("POST", of+"/suspend", `{"suspended":true}`, as).want(200)
+		if got := h.call("POST", "/api/runs", `{"workflowId":"`+slow+`"}`, her).want(403); got.text("code") != "team_suspended" {
+			t.Error(got.body)
+		}
+		h.call("GET", "/api/runs/"+goes, "", her).want(200)
+		h.call("POST", of+"/suspend", `{"suspended":false}`, as).want(200)
+		h.start(eve, `{"workflowId":"`+slow+`"}`)
+
+		h.call("POST", "/api/operator/runs/"+goes+"/end", "", as).want(200)
+		h.await(eve, goes)
+		if run := h.call("GET", "/api/runs/"+goes, "", her).want(200); run.text("status") != "cancelled" {
+			t.Error(run.body)
+		}
+		h.call("POST", "/api/operator/runs/"+goes+"/end", "", as).want(409)
+		h.call("POST", "/api/operator/mail/test", "", as).want(200)
+		if text := h.mailTo(ada.email); !strings.Contains(text, "This installation sends mail") {
+			t.Error(text)
+		}
+
+		for path, body := range map[string]string{
+			of + "/grant": `{"credits":0}`, of + "/plan": `{"plan":"gold"}`, of + "/suspend": `{"suspended":1}`, "/api/operator/workers/drain": `{"worker":1}`,
+		} {
+			h.call("POST", path, body, as).want(400)
+		}
+		for path, body := range map[string]string{
+			"/api/operator/teams/nobodys/grant": `{"credits":1}`, "/api/operator/teams/nobodys/plan": `{"plan":"pro"}`, "/api/operator/teams/nobodys/suspend": `{"suspended":true}`,
+			"/api/operator/workers/drain": `{"worker":"nobodys","draining":true}`, "/api/operator/runs/run_nobodys/end": "",
+		} {
+			h.call("POST", path, body, as).want(404)
+		}
+
+		// Whatever was done is on record once, where it concerns a team in its log.
+		said := map[string]int{}
+		for _, e := range append(h.entries(string(eve.team)), h.entries("installation")...) {
+			if e.Actor.Type == "operator" {
+				said[e.Action]++
+				if e.Actor.ID != string(ada.id) || e.Address == "" {
+					t.Errorf("%+v", e)
+				}
+			}
+		}
+		want := map[string]int{
+			"operator.credits_granted": 2, "operator.plan_set": 1, "operator.team_suspension": 2, "operator.run_ended": 1, "operator.mail_tested": 1,
+		}
+		if fmt.Sprint(said) != fmt.Sprint(want) {
+			t.Errorf("on record: %v", said)
+		}
+	})
+}
+
+// What a suspended team has queued, and what only a draining worker could take,
+// waits and says why.
+func TestADrainedWorkerTakesNoMoreRuns(t *testing.T) {
+	t.Parallel()
+	eachHarness(t, func(t *testing.T, h *harness) {
+		ada := h.signUp("Ada")
+		h.operates(ada, true)
+		as := cookie(ada.secret)
+		wf := h.runnable(ada)
+		var worker string
+		eventually(t, "the worker reports", func() bool {
+			list := h.call("GET", "/api/operator/workers", "", as).want(200).at("data").([]any)
+			if len(list) == 1 {
+				worker = list[0].(map[string]any)["id"].(string)
+			}
+			return worker != ""
+		})
+		drain := func(yes bool) {
+			t.Helper()
+			h.call("POST", "/api/operator/workers/drain", fmt.Sprintf(`{"worker":%q,"draining":%v}`, worker, yes), as).want(200)
+		}
+		drain(true)
+		run := h.start(ada, `{"workflowId":"`+wf+`"}`)
+		why := func() any {
+			got := h.call("GET", "/api/runs/"+run, "", bearer(ada.token)).want(200)
+			if got.text("status") != "queued" {
+				t.Fatal(got.body)
+			}
+			return got.at("waiting", "reason")
+		}
+		if why() != "executor_unavailable" {
+			t.Error(why())
+		}
+		h.call("POST", "/api/operator/teams/"+string(ada.team)+"/suspend", `{"suspended":true}`, as).want(200)
+		drain(false)
+		if why() != "team_suspended" {
+			t.Error(why())
+		}
+		h.call("POST", "/api/operator/teams/"+string(ada.team)+"/suspend", `{"suspended":false}`, as).want(200)
+		h.await(ada, run)
+	})
+}

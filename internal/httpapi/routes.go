@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/httpapi/ai"
 	"github.com/millrace/millrace/internal/httpapi/identity"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
+	"github.com/millrace/millrace/internal/httpapi/operator"
 )
 
 // routes is the API on one screen. A test holds it against the contract.
@@ -132,6 +133,12 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/operator/teams", Who: kernel.Operator, Handle: a.operator.Teams},
 		{Pattern: "GET /api/operator/errors", Who: kernel.Operator, Handle: a.operator.Errors},
 		{Pattern: "GET /api/operator/version", Who: kernel.Operator, Handle: a.operator.Version},
+		{Pattern: "POST /api/operator/teams/{id}/grant", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.Grant},
+		{Pattern: "POST /api/operator/teams/{id}/plan", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.SetPlan},
+		{Pattern: "POST /api/operator/teams/{id}/suspend", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.Suspend},
+		{Pattern: "POST /api/operator/workers/drain", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.Drain},
+		{Pattern: "POST /api/operator/runs/{id}/end", Who: kernel.Operator, Handle: a.operator.EndRun},
+		{Pattern: "POST /api/operator/mail/test", Who: kernel.Operator, Limit: operator.TestMailLimit, Handle: a.operator.TestMail},
 		{Pattern: "GET /api/secrets", Who: kernel.Member, May: access.UseSecrets, Handle: a.secrets.ListSecrets},
 		{Pattern: "PUT /api/secrets/{name}", Who: kernel.Member, May: access.ManageSecrets, Body: kernel.SmallBody, Handle: a.secrets.PutSecret},
 		{Pattern: "DELETE /api/secrets/{name}", Who: kernel.Member, May: access.ManageSecrets, Handle: a.secrets.DeleteSecret},

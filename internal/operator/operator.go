@@ -131,6 +131,12 @@ type Options struct {
 	Operators Operators
 	Runs      Runs
 	Keeping   Keeping
+	Changes   Changes
+	Mailbox   Mailbox
+	SendSoon  func()        // has mails sent
+	Wake      func()        // has workers look at the queue
+	Cancel    func(ids.Run) // tells the worker of a run
+	Catalog   credits.Catalog
 	Disk      func() Disk
 	About     About
 	Now       func() time.Time

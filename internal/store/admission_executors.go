@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/internal/runs"
 )
 
-// Workers are those that reported lately, in the order in which their executors
+// Workers are those that reported lately and take runs, in the order in which their executors
 // are offered.
 func (db *DB) Workers(ctx context.Context, now time.Time) ([]runs.Worker, error) {
 	return all(ctx, db, func(r *sql.Rows, w *runs.Worker) error {
@@ -16,7 +16,7 @@ func (db *DB) Workers(ctx context.Context, now time.Time) ([]runs.Worker, error)
 			&w.Executor, &w.Kind, &w.Scope, &w.Place, &w.PricePercent, &w.NoImages, &w.NoEnvironments)
 	}, `
 		SELECT owner, host, vcpu, ram_gb, gpu, problem, disk_low, executor, kind, scope, place, price_percent, no_images, no_environments
-		FROM workers WHERE seen_at > $1 ORDER BY place, executor, owner`, micros(now.Add(-present)))
+		FROM workers WHERE seen_at > $1 AND NOT draining ORDER BY place, executor, owner`, micros(now.Add(-present)))
 }
 
 // latestRuns is how many runs the typical wait for an executor is read from.

@@ -47,6 +47,9 @@ func (db *DB) mayRun(ctx context.Context, r runs.Run) error {
 	if err := db.mustBeOpen(ctx, r.Team); err != nil {
 		return err
 	}
+	if err := db.mustNotBeSuspended(ctx, r.Team); err != nil {
+		return err
+	}
 	var closed, ran bool
 	err := db.q.QueryRowContext(ctx, `
 		SELECT w.ran, v.closed FROM workflows w JOIN workflow_revisions v ON v.workflow_id = w.id

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/freedisk"
 	"github.com/millrace/millrace/internal/operator"
 	"github.com/millrace/millrace/internal/store"
@@ -17,15 +19,21 @@ type Settings struct {
 	DatabaseURL, StorageURL, SMTPURL string // of which only is shown whether they are set
 }
 
+// Workers are those of this process and of others.
+type Workers interface {
+	Wake()
+	Cancel(id ids.Run)
+}
+
 // New makes the room for operators.
-func New(s Settings, db *store.DB, disk *freedisk.Watch) *operator.Service {
+func New(s Settings, db *store.DB, disk *freedisk.Watch, work Workers, catalog credits.Catalog, sendSoon func()) *operator.Service {
 	about := operator.About{
 		Version: s.Version, Go: runtime.Version(), License: "Apache-2.0", SignUp: s.SignUp,
 		Database: choose(s.DatabaseURL, "postgresql", "sqlite"), Objects: choose(s.StorageURL, "s3", "folder"), Mail: choose(s.SMTPURL, "smtp", "folder"),
 		StartedAt: time.Now(),
 	}
 	return operator.NewService(operator.Options{
-		Operators: db, Runs: db, Keeping: db, About: about, Now: time.Now,
+		Operators: db, Runs: db, Keeping: db, Changes: db, Mailbox: db, SendSoon: sendSoon, Wake: work.Wake, Cancel: work.Cancel, Catalog: catalog, About: about, Now: time.Now,
 		Disk: func() operator.Disk {
 			space, state := disk.Measure()
 			return operator.Disk{Total: space.Total, Free: space.Free, Files: space.Files, FreeFiles: space.FreeFiles, State: state}

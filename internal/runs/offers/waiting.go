@@ -18,6 +18,7 @@ const (
 	WaitsForTeam        WaitReason = "team_limit"
 	WaitsForDisk        WaitReason = "disk_low"
 	WaitsForExecutor    WaitReason = "executor_unavailable"
+	WaitsForOperator    WaitReason = "team_suspended"
 	WaitsForImage                  = WaitReason(admission.Image)
 	WaitsForInputs                 = WaitReason(admission.Inputs)
 	WaitsForEnvironment            = WaitReason(admission.Environment)
@@ -33,10 +34,11 @@ type Waiting struct {
 
 // QueueState is what decides over the waiting of a team's queued runs.
 type QueueState struct {
-	Workers []Worker        // that reported lately
-	Running int             // vCPUs of the team's running runs
-	Others  bool            // whether other teams have queued runs
-	Ahead   map[ids.Run]int // of each run, how many queued ones are older
+	Workers   []Worker        // that reported lately
+	Running   int             // vCPUs of the team's running runs
+	Others    bool            // whether other teams have queued runs
+	Suspended bool            // the team starts nothing
+	Ahead     map[ids.Run]int // of each run, how many queued ones are older
 
 	Preparing map[ids.Run]WaitReason // what a worker fetches for them
 }
@@ -67,6 +69,8 @@ func (q QueueState) Why(r Queued) *Waiting {
 	}
 	ahead := q.Ahead[r.ID]
 	switch {
+	case q.Suspended:
+		return &Waiting{WaitsForOperator, "The operator of this installation has suspended the team.", ahead}
 	case q.Preparing[r.ID] == WaitsForImage:
 		return &Waiting{WaitsForImage, "Its container image is being fetched.", ahead}
 	case q.Preparing[r.ID] == WaitsForInputs:

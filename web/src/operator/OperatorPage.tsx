@@ -4,12 +4,14 @@ import type { ReactNode } from "react";
 import { useMe } from "../identity/queries.ts";
 import { Answer } from "../page/Answer.tsx";
 import { Page, Section } from "../page/Page.tsx";
+import { Button } from "../ui/Button.tsx";
 import { Empty } from "../ui/Empty.tsx";
 import { bytes, duration } from "../ui/format.ts";
 import { Notice } from "../ui/Notice.tsx";
 import { Pill } from "../ui/Pill.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
+import { testMail, useAction } from "./actions.ts";
 import { Queue } from "./Queue.tsx";
 import { choresQuery, diskQuery, errorsQuery, versionQuery } from "./queries.ts";
 import { Teams } from "./Teams.tsx";
@@ -63,8 +65,16 @@ const signUps: Record<string, string> = { open: "everybody", invite: "who is inv
 
 function About() {
   const about = useQuery(versionQuery);
+  const mail = useAction(testMail, "A mail to your address is on its way");
   return (
-    <Section title="Version">
+    <Section
+      title="Version"
+      actions={
+        <Button size="sm" busy={mail.isPending} onClick={() => mail.mutate(undefined)}>
+          Send a test mail
+        </Button>
+      }
+    >
       <Answer query={about} rows={1}>
         {(v) => (
           <Facts

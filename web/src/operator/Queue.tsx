@@ -1,11 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { CircleCheck } from "lucide-react";
+import { useState } from "react";
 import { Answer } from "../page/Answer.tsx";
 import { Section } from "../page/Page.tsx";
+import { Button } from "../ui/Button.tsx";
+import { ConfirmDialog } from "../ui/Dialog.tsx";
 import { Empty } from "../ui/Empty.tsx";
 import { plural } from "../ui/format.ts";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import { Time } from "../ui/Time.tsx";
+import { endRun, useAction } from "./actions.ts";
 import { queueQuery } from "./queries.ts";
 
 const reasons: Record<string, string> = {
@@ -23,6 +27,8 @@ const reasons: Record<string, string> = {
 /** Queue are the runs that have not ended, of all teams, oldest first. */
 export function Queue() {
   const queue = useQuery(queueQuery);
+  const [ending, setEnding] = useState<string | null>(null);
+  const end = useAction(endRun, "The run is being cancelled", () => setEnding(null));
   return (
     <Section
       title="Queue"
@@ -44,6 +50,9 @@ export function Queue() {
                   <Th>Needs</Th>
                   <Th>Since</Th>
                   <Th>State</Th>
+                  <Th>
+                    <span className="sr-only">Actions</span>
+                  </Th>
                 </>
               }
             >
@@ -61,12 +70,29 @@ export function Queue() {
                   <Td>
                     {run.status === "running" ? "running" : (reasons[run.reason ?? ""] ?? run.reason ?? "queued")}
                   </Td>
+                  <Td>
+                    <Button size="sm" onClick={() => setEnding(run.id)}>
+                      End
+                    </Button>
+                  </Td>
                 </tr>
               ))}
             </Table>
           )
         }
       </Answer>
+      <ConfirmDialog
+        open={ending !== null}
+        onOpenChange={() => setEnding(null)}
+        title="End this run?"
+        action="End run"
+        danger
+        busy={end.isPending}
+        onConfirm={() => ending && end.mutate(ending)}
+      >
+        It is cancelled as if a member of its team had done so. What it has made so far is kept. The team sees in its
+        audit log that an operator ended it.
+      </ConfirmDialog>
     </Section>
   );
 }

@@ -1,5 +1,6 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Users } from "lucide-react";
+import { useState } from "react";
 import { Answer } from "../page/Answer.tsx";
 import { Section } from "../page/Page.tsx";
 import { Button } from "../ui/Button.tsx";
@@ -7,11 +8,13 @@ import { Empty } from "../ui/Empty.tsx";
 import { bytes, credits } from "../ui/format.ts";
 import { Pill } from "../ui/Pill.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
-import { teamsQuery } from "./queries.ts";
+import { ChangeTeam } from "./ChangeTeam.tsx";
+import { type Team, teamsQuery } from "./queries.ts";
 
 /** Teams are all of them, with what they use. */
 export function Teams() {
   const teams = useInfiniteQuery(teamsQuery);
+  const [changed, setChanged] = useState<Team | null>(null);
   return (
     <Section title="Teams" intro="What each has spent this month, and keeps.">
       <Answer query={teams}>
@@ -32,6 +35,9 @@ export function Teams() {
                   <Th>Spent</Th>
                   <Th className="max-sm:hidden">Left</Th>
                   <Th className="max-sm:hidden">Files</Th>
+                  <Th>
+                    <span className="sr-only">Actions</span>
+                  </Th>
                 </>
               }
             >
@@ -45,6 +51,11 @@ export function Teams() {
                   <Td>{credits(team.creditsSpent)}</Td>
                   <Td className="max-sm:hidden">{credits(team.creditsLeft)}</Td>
                   <Td className="whitespace-nowrap max-sm:hidden">{bytes(team.storageBytes)}</Td>
+                  <Td>
+                    <Button size="sm" aria-label={`Change ${team.name}`} onClick={() => setChanged(team)}>
+                      Change
+                    </Button>
+                  </Td>
                 </tr>
               ))}
             </Table>
@@ -56,6 +67,7 @@ export function Teams() {
           Show more
         </Button>
       )}
+      {changed && <ChangeTeam team={changed} onClose={() => setChanged(null)} />}
     </Section>
   );
 }

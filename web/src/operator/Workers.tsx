@@ -2,9 +2,11 @@ import { useQuery } from "@tanstack/react-query";
 import { Server } from "lucide-react";
 import { Answer } from "../page/Answer.tsx";
 import { Section } from "../page/Page.tsx";
+import { Button } from "../ui/Button.tsx";
 import { Empty } from "../ui/Empty.tsx";
 import { Pill } from "../ui/Pill.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
+import { drain, useAction } from "./actions.ts";
 import { type Worker, workersQuery } from "./queries.ts";
 
 /** Workers are the processes that execute runs. */
@@ -30,6 +32,9 @@ export function Workers() {
                   <Th className="max-sm:hidden">Memory</Th>
                   <Th className="max-sm:hidden">Version</Th>
                   <Th>State</Th>
+                  <Th>
+                    <span className="sr-only">Actions</span>
+                  </Th>
                 </>
               }
             >
@@ -43,6 +48,9 @@ export function Workers() {
                   <Td>
                     <State worker={worker} />
                   </Td>
+                  <Td>
+                    <Drain worker={worker} />
+                  </Td>
                 </tr>
               ))}
             </Table>
@@ -50,6 +58,19 @@ export function Workers() {
         }
       </Answer>
     </Section>
+  );
+}
+
+function Drain({ worker }: { worker: Worker }) {
+  const draining = !worker.draining;
+  const act = useAction(
+    () => drain(worker.id, draining),
+    draining ? "It takes no more runs, and finishes what it executes" : "It takes runs again",
+  );
+  return (
+    <Button size="sm" busy={act.isPending} onClick={() => act.mutate(undefined)}>
+      {draining ? "Drain" : "Take runs again"}
+    </Button>
   );
 }
 

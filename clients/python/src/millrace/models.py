@@ -1614,7 +1614,7 @@ class Waiting(Model):
     )
     reason: str
     """
-    `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `environment`: the software of a first node is being built; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`.
+    `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `environment`: the software of a first node is being built; `team_suspended`: the operator has suspended the team; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`.
     """
     message: str
     ahead: int
@@ -2504,6 +2504,57 @@ class OperatorError(Model):
     """
     Whose log says why.
     """
+
+
+class OperatorDone(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    done: bool
+
+
+class OperatorEnded(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    id: str
+    status: Literal['queued', 'running', 'completed', 'failed', 'cancelled', 'interrupted']
+    """
+    The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
+    """
+
+
+class OperatorGrant(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    credits: Annotated[float, Field(ge=-1000000000.0, le=1000000000.0)]
+    reason: Annotated[str | None, Field(max_length=200)] = None
+
+
+class OperatorPlan(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    plan: str
+
+
+class OperatorSuspension(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    suspended: bool | None = True
+
+
+class OperatorDrain(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    worker: str
+    """
+    Its id.
+    """
+    draining: bool | None = True
 
 
 class OperatorVersion(Model):

@@ -1,0 +1,96 @@
+package operator
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/domain/lifecycle"
+	"github.com/millrace/millrace/internal/domain/mails"
+)
+
+// Changes is what operators change. What is not there is fault.KindNotFound.
+type Changes interface {
+	GrantTo(ctx context.Context, team ids.Team, amount credits.Amount, reason string, now time.Time) error
+	PutOnPlan(ctx context.Context, team ids.Team, plan credits.Plan, now time.Time) error
+	SuspendTeam(ctx context.Context, team ids.Team, yes bool, now time.Time) error
+	DrainWorker(ctx context.Context, worker string, yes bool) error
+	// CancelAnyRun ends a queued run, and asks the worker of another to; one that
+	// has ended is fault.KindConflict.
+	CancelAnyRun(ctx context.Context, id ids.Run, now time.Time) (lifecycle.Status, error)
+}
+
+// Mailbox takes mails to be sent.
+type Mailbox interface {
+	LeaveMail(ctx context.Context, m mails.Message, now time.Time) error
+}
+
+const (
+	longestReason = 200
+	mostCredits   = 1_000_000_000 * credits.Credit
+)
+
+// Grant gives a team credits that do not expire; negative ones are taken back.
+func (s *Service) Grant(ctx context.Context, team ids.Team, amount credits.Amount, reason string) error {
+	if amount == 0 || amount > mostCredits || amount < -mostCredits {
+		return fault.Invalid("credits: must be between -1,000,000,000 and 1,000,000,000, and not 0")
+	}
+	if reason = strings.TrimSpace(reason); utf8.RuneCountInString(reason) > longestReason {
+		return fault.Invalid("reason: at most %d characters", longestReason)
+	}
+	if reason == "" {
+		reason = "granted by the operator"
+	}
+	return s.Changes.GrantTo(ctx, team, amount, reason, s.Now())
+}
+
+// SetPlan puts a team on one of the plans.
+func (s *Service) SetPlan(ctx context.Context, team ids.Team, plan credits.Plan) error {
+	if _, ok := s.Catalog.Terms(plan); !ok {
+		return fault.Invalid("plan: there is none of this name; the plans are %v", s.Catalog.PlanNames())
+	}
+	return s.Changes.PutOnPlan(ctx, team, plan, s.Now())
+}
+
+// Suspend has a team start no runs, or lifts that. What runs goes on;
+// what waits, waits.
+func (s *Service) Suspend(ctx context.Context, team ids.Team, yes bool) error {
+	if err := s.Changes.SuspendTeam(ctx, team, yes, s.Now()); err != nil {
+		return err
+	}
+	s.Wake()
+	return nil
+}
+
+// Drain has a worker take no more runs, or lifts that. What it executes it
+// finishes.
+func (s *Service) Drain(ctx context.Context, worker string, yes bool) error {
+	if err := s.Changes.DrainWorker(ctx, worker, yes); err != nil {
+		return err
+	}
+	s.Wake()
+	return nil
+}
+
+// End cancels a run of any team.
+func (s *Service) End(ctx context.Context, id ids.Run) (lifecycle.Status, error) {
+	status, err := s.Changes.CancelAnyRun(ctx, id, s.Now())
+	if err == nil {
+		s.Cancel(id)
+	}
+	return status, err
+}
+
+// TestMail sends a mail to the operator who asks.
+func (s *Service) TestMail(ctx context.Context, to string) error {
+	m := mails.Message{ID: ids.NewMail(), To: to, Subject: "Test mail", Text: "This installation sends mail. You asked for this one on the operators' page.\n"}
+	if err := s.Mailbox.LeaveMail(ctx, m, s.Now()); err != nil {
+		return err
+	}
+	s.SendSoon()
+	return nil
+}

@@ -1,0 +1,68 @@
+import { useState } from "react";
+import { Button } from "../ui/Button.tsx";
+import { Dialog } from "../ui/Dialog.tsx";
+import { Field, Input } from "../ui/Field.tsx";
+import { Form } from "../ui/Form.tsx";
+import { grant, setPlan, suspend, useAction } from "./actions.ts";
+import type { Team } from "./queries.ts";
+
+/** ChangeTeam gives a team credits, puts it on a plan, or suspends it. */
+export function ChangeTeam({ team, onClose }: { team: Team; onClose: () => void }) {
+  const [amount, setAmount] = useState("");
+  const [reason, setReason] = useState("");
+  const [plan, setTyped] = useState<string>(team.plan);
+  const suspended = team.suspendedAt !== null;
+  const give = useAction(() => grant(team.id, Number(amount), reason), "The credits are booked", onClose);
+  const put = useAction(() => setPlan(team.id, plan), "The plan is set", onClose);
+  const stop = useAction(
+    () => suspend(team.id, !suspended),
+    suspended ? "The team starts runs again" : "The team is suspended",
+    onClose,
+  );
+  return (
+    <Dialog
+      open
+      onOpenChange={(open) => !open && onClose()}
+      title={team.name}
+      description="The team reads in its audit log what you do here."
+    >
+      <div className="space-y-6">
+        <Form onSubmit={() => give.mutate(undefined)}>
+          <div className="grid gap-3 sm:grid-cols-2">
+            <Field label="Credits" hint="Negative ones are taken back.">
+              <Input inputMode="decimal" value={amount} onChange={(event) => setAmount(event.target.value)} />
+            </Field>
+            <Field label="Reason" hint="The team reads it in its usage.">
+              <Input maxLength={200} value={reason} onChange={(event) => setReason(event.target.value)} />
+            </Field>
+          </div>
+          <Button
+            type="submit"
+            className="mt-3"
+            busy={give.isPending}
+            disabled={!Number.isFinite(Number(amount)) || Number(amount) === 0}
+          >
+            Give credits
+          </Button>
+        </Form>
+        <Form onSubmit={() => put.mutate(undefined)}>
+          <Field label="Plan">
+            <Input value={plan} onChange={(event) => setTyped(event.target.value)} />
+          </Field>
+          <Button type="submit" className="mt-3" busy={put.isPending} disabled={plan === "" || plan === team.plan}>
+            Set plan
+          </Button>
+        </Form>
+        <div>
+          <p className="text-sm text-muted">
+            A suspended team starts no runs. What runs goes on, what waits stays in the queue, and members still read
+            and export what they have.
+          </p>
+          <Button className="mt-3" busy={stop.isPending} onClick={() => stop.mutate(undefined)}>
+            {suspended ? "Lift the suspension" : "Suspend the team"}
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,34 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { api, ask } from "../api/client.ts";
+import { toast } from "../ui/toast.ts";
+
+const team = (id: string) => ({ params: { path: { id } } });
+
+export const grant = (id: string, credits: number, reason: string) =>
+  ask(api.POST("/api/operator/teams/{id}/grant", { ...team(id), body: { credits, ...(reason && { reason }) } }));
+
+export const setPlan = (id: string, plan: string) =>
+  ask(api.POST("/api/operator/teams/{id}/plan", { ...team(id), body: { plan } }));
+
+export const suspend = (id: string, suspended: boolean) =>
+  ask(api.POST("/api/operator/teams/{id}/suspend", { ...team(id), body: { suspended } }));
+
+export const drain = (worker: string, draining: boolean) =>
+  ask(api.POST("/api/operator/workers/drain", { body: { worker, draining } }));
+
+export const endRun = (id: string) => ask(api.POST("/api/operator/runs/{id}/end", { params: { path: { id } } }));
+
+export const testMail = () => ask(api.POST("/api/operator/mail/test"));
+
+/** useAction does something and then shows the installation as it is after it. */
+export function useAction<T>(act: (what: T) => Promise<unknown>, done: string, then?: () => void) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: act,
+    onSuccess: () => {
+      toast.ok(done);
+      then?.();
+    },
+    onSettled: () => client.invalidateQueries({ queryKey: ["operator"] }),
+  });
+}
