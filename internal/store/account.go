@@ -18,12 +18,27 @@ var _ account.Store = (*DB)(nil)
 // mustBeOpen refuses work for a team that is being erased. It stays open until
 // the transaction ends.
 func (db *DB) mustBeOpen(ctx context.Context, team ids.Team) error {
-	var open bool
-	err := db.q.QueryRowContext(ctx, `SELECT closed_at IS NULL FROM teams WHERE id = $1 `+db.dialect.forShare, team).Scan(&open)
-	if err = db.asFault(err, "team"); fault.Is(err, fault.KindNotFound) || err == nil && !open {
-		return fault.Forbidden("the team is being erased").WithCode("not_a_member")
+	_, err := db.openTeam(ctx, team)
+	return err
+}
+
+// mayStartRuns is mustBeOpen for a run: it also refuses those of a team that the
+// operator has suspended.
+func (db *DB) mayStartRuns(ctx context.Context, team ids.Team) error {
+	suspended, err := db.openTeam(ctx, team)
+	if err == nil && suspended {
+		err = fault.Forbidden("the operator of this installation has suspended the team: it starts no runs until that is lifted").WithCode("team_suspended")
 	}
 	return err
+}
+
+func (db *DB) openTeam(ctx context.Context, team ids.Team) (suspended bool, err error) {
+	var open bool
+	err = db.q.QueryRowContext(ctx, `SELECT closed_at IS NULL, suspended_at IS NOT NULL FROM teams WHERE id = $1 `+db.dialect.forShare, team).Scan(&open, &suspended)
+	if err = db.asFault(err, "team"); fault.Is(err, fault.KindNotFound) || err == nil && !open {
+		return false, fault.Forbidden("the team is being erased").WithCode("not_a_member")
+	}
+	return suspended, err
 }
 
 // CloseTeam shuts everybody out at once. From here on the team is only erased.

@@ -16,23 +16,6 @@ import (
 
 var _ operator.Changes = (*DB)(nil)
 
-// mustNotBeSuspended refuses runs to a team that the operator has
-// suspended.
-func (db *DB) mustNotBeSuspended(ctx context.Context, team ids.Team) error {
-	var suspended bool
-	err := db.q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM teams WHERE id = $1 AND suspended_at IS NOT NULL)`, team).Scan(&suspended)
-	if err == nil && suspended {
-		err = fault.Forbidden("the operator of this installation has suspended the team: it starts no runs until that is lifted").WithCode("team_suspended")
-	}
-	return err
-}
-
-// drains reports whether a worker is to take no more runs.
-func (db *DB) drains(ctx context.Context, owner string) (yes bool, err error) {
-	err = db.q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM workers WHERE owner = $1 AND draining)`, owner).Scan(&yes)
-	return yes, err
-}
-
 // GrantTo gives a team credits that do not expire, or takes some back.
 func (db *DB) GrantTo(ctx context.Context, team ids.Team, amount credits.Amount, reason string, now time.Time) error {
 	e := billing.Entry{

@@ -44,10 +44,7 @@ func (db *DB) SubmitRun(ctx context.Context, r runs.Run, hold credits.Amount, re
 // edit opens another. Most were closed by an earlier run, and reading that makes
 // no row to clean up.
 func (db *DB) mayRun(ctx context.Context, r runs.Run) error {
-	if err := db.mustBeOpen(ctx, r.Team); err != nil {
-		return err
-	}
-	if err := db.mustNotBeSuspended(ctx, r.Team); err != nil {
+	if err := db.mayStartRuns(ctx, r.Team); err != nil {
 		return err
 	}
 	var closed, ran bool

@@ -24,9 +24,6 @@ func (db *DB) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.
 		if err := tx.lock(ctx, "claim runs"); err != nil {
 			return err
 		}
-		if draining, err := tx.drains(ctx, c.Owner); err != nil || draining {
-			return err
-		}
 		lines, err := tx.teamQueues(ctx, c, now)
 		if err != nil || len(lines) == 0 {
 			return err
@@ -77,6 +74,7 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 		FROM (
 			SELECT team_id, id, vcpu, ram_gb, gpu, passed, needs, preparing, preparing_by, ROW_NUMBER() OVER (PARTITION BY team_id ORDER BY id) AS place
 			FROM runs WHERE status = 'queued' AND executor IN ('', $5) AND NOT EXISTS (SELECT 1 FROM teams t WHERE t.id = runs.team_id AND t.suspended_at IS NOT NULL)
+				AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.owner = $2 AND w.draining)
 		) waiting LEFT JOIN team_usage u USING (team_id)
 		WHERE place <= $1 + 0
 		ORDER BY team_id, id`, admission.LineLength, c.Owner, c.Host+" ", micros(now.Add(-present)), c.Executor)
