@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/millrace/millrace/cmd/millrace/executors"
 )
@@ -26,6 +27,13 @@ func (s *settings) executors() ([]executors.Named, error) {
 		return nil, err
 	}
 	return []executors.Named{{Name: s.Executor, Kind: s.Executor, Capacity: capacity, Percent: 100, Only: true, Slurm: s.Slurm, Kubernetes: s.Kubernetes}}, nil
+}
+
+// hearsAttempts reports whether tasks out of our reach may come to this server: its
+// own, or those of workers beside it.
+func (s *settings) hearsAttempts() bool {
+	list, _ := s.executors()
+	return s.AttemptsURL != "" || slices.ContainsFunc(list, func(x executors.Named) bool { return x.Kind == "kubernetes" })
 }
 
 // executorProblems lists what is wrong with the settings of executors alone.

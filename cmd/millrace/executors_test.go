@@ -51,3 +51,18 @@ func TestAServerLeavesTheWorkToWorkers(t *testing.T) {
 		t.Errorf("%v on %v: %v", r["status"], r["executor"], r["errorMessage"])
 	}
 }
+
+// Only a server that tasks out of our reach may come to has addresses for them.
+func TestWhoHearsAttempts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		executor, url string
+		want          bool
+	}{{"local", "", false}, {"none", "", false}, {"slurm", "", false}, {"kubernetes", "https://lab.example", true}, {"none", "https://lab.example", true}} {
+		s := &settings{}
+		s.Executor, s.AttemptsURL = c.executor, c.url
+		if got := s.hearsAttempts(); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}

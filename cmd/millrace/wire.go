@@ -206,7 +206,10 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		Checks:      map[string]func(context.Context) error{"database": db.Ping, "storage": s.checkData, "environment": s.checkEnvironment, "disk": h.disk.Check},
 		PublicURLs:  origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute, SendsMail: s.SMTPURL != "",
 	})
-	h.handler = h.shims.Handler(api.Handler())
+	h.handler = api.Handler()
+	if s.hearsAttempts() {
+		h.handler = h.shims.Handler(h.handler)
+	}
 	h.upkeep = h.newKeeper()
 	return h, nil
 }

@@ -80,8 +80,13 @@ type Answer struct {
 	LogSize  int64         `json:"logSize"`
 }
 
+// Answered is a header of what a server of ours says. Without it a refusal is that of
+// somebody on the way, and may pass.
+const Answered = "Millrace-Attempt"
+
 // Bounds of what a shim says at once, and of its log in all.
 const (
+	MaxLogs  = 256 << 20
 	MaxLog   = 512 << 10
 	MaxState = 64 << 10
 	MaxExit  = 32 << 20
@@ -117,7 +122,9 @@ type Reports interface {
 	// another session is fault.KindConflict, one that has ended fault.KindStale.
 	BeginAttempt(ctx context.Context, id, fence, session string, now time.Time) (Order, error)
 	// OrderOf is that of an attempt which has the session and has not ended. It is
-	// fault.KindUnauthenticated or fault.KindStale otherwise.
+	// fault.KindUnauthenticated or fault.KindStale otherwise. CheckSession is the same
+	// without the order.
+	CheckSession(ctx context.Context, id, session string) error
 	OrderOf(ctx context.Context, id, session string) (fence string, o Order, err error)
 	// ReportAttempt takes in a report, under the same conditions.
 	ReportAttempt(ctx context.Context, id, session string, r Report, now time.Time) (Answer, error)

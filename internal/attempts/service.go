@@ -72,6 +72,11 @@ func hashed(session string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Check is nil where a session may say something of an attempt.
+func (s *Service) Check(ctx context.Context, id, session string) error {
+	return s.store.CheckSession(ctx, id, hashed(session))
+}
+
 // Report takes in what a shim says.
 func (s *Service) Report(ctx context.Context, id, session string, r Report) (Answer, error) {
 	switch {

@@ -203,6 +203,7 @@ func TestAProgramGetsTheScopesThatThePersonTicks(t *testing.T) {
 				h.call("PUT", "/api/secrets/NAME", `{"value":"12345678"}`, as).want(403)
 			}
 		}
+		h.post("/oauth/device_authorization", url.Values{"client_id": {id}, "scope": {"read"}}).refused(400, "invalid_scope")
 		// All was allowed last, but what may be narrowed is asked each time.
 		if !strings.Contains(h.call("GET", ask("read run"), "", cookie(ada.secret)).want(200).body, `name="run"`) {
 			t.Error("it was not asked")

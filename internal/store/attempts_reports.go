@@ -56,18 +56,29 @@ func (db *DB) attemptOrder(ctx context.Context, id string) (kept attemptRow, err
 	return kept, err
 }
 
-// OrderOf is that of an attempt, for whoever has its session.
-func (db *DB) OrderOf(ctx context.Context, id, session string) (string, attempts.Order, error) {
-	kept, err := db.attemptOrder(ctx, id)
+// CheckSession is nil where an attempt has the session and has not ended.
+func (db *DB) CheckSession(ctx context.Context, id, session string) error {
+	var kept string
+	var ended bool
+	err := db.q.QueryRowContext(ctx, `SELECT session, exit_record <> '' OR outcome <> '' FROM attempts WHERE id = $1`, id).Scan(&kept, &ended)
 	switch {
 	case err != nil:
-		return "", attempts.Order{}, err
-	case kept.session != session || session == "":
-		return "", attempts.Order{}, fault.Unauthenticated("this session is another's")
-	case kept.ended:
-		return "", attempts.Order{}, errAttemptEnded
+		return db.asFault(err, "attempt")
+	case kept != session || session == "":
+		return fault.Unauthenticated("this session is another's")
+	case ended:
+		return errAttemptEnded
 	}
-	return kept.fence, kept.order, nil
+	return nil
+}
+
+// OrderOf is that of an attempt, for whoever has its session.
+func (db *DB) OrderOf(ctx context.Context, id, session string) (string, attempts.Order, error) {
+	if err := db.CheckSession(ctx, id, session); err != nil {
+		return "", attempts.Order{}, err
+	}
+	kept, err := db.attemptOrder(ctx, id)
+	return kept.fence, kept.order, err
 }
 
 // ReportAttempt takes in what a shim says.
@@ -81,8 +92,7 @@ func (db *DB) ReportAttempt(ctx context.Context, id, session string, r attempts.
 			return err
 		}
 		if n == 0 {
-			_, _, err := tx.OrderOf(ctx, id, session)
-			return err
+			return tx.CheckSession(ctx, id, session)
 		}
 		if r.Log != nil {
 			if err := tx.appendAttemptLog(ctx, id, *r.Log); err != nil {
@@ -112,7 +122,7 @@ func (db *DB) appendAttemptLog(ctx context.Context, id string, l attempts.Log) e
 		return err
 	}
 	known := size - l.Offset
-	if known < 0 || known >= int64(len(l.Text)) {
+	if known < 0 || known >= int64(len(l.Text)) || l.Offset+int64(len(l.Text)) > attempts.MaxLogs {
 		return nil
 	}
 	text := l.Text[known:]

@@ -51,6 +51,11 @@ func (h handler) begin(w http.ResponseWriter, r *http.Request) {
 func (h handler) report(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
+	// Nobody else has us read what may be large.
+	if err := h.service.Check(ctx, r.PathValue("id"), session(r)); err != nil {
+		h.answer(w, r, nil, err)
+		return
+	}
 	var b attempts.Report
 	if h.read(w, r, &b, attempts.MaxBody) {
 		a, err := h.service.Report(ctx, r.PathValue("id"), session(r), b)
@@ -80,6 +85,10 @@ func (h handler) input(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h handler) output(w http.ResponseWriter, r *http.Request) {
+	if err := h.service.Check(r.Context(), r.PathValue("id"), session(r)); err != nil {
+		h.answer(w, r, nil, err)
+		return
+	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(transferTime))
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(transferTime))
 	h.answer(w, r, struct{}{}, h.service.TakeOutput(r.Context(), r.PathValue("id"), session(r), r.PathValue("name"), r.Body, r.ContentLength))
@@ -115,6 +124,7 @@ func (h handler) answer(w http.ResponseWriter, r *http.Request, body any, err er
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set(attempts.Answered, "yes")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body)
 }

@@ -12,9 +12,12 @@ import (
 
 // AuthorizeDevice gives a terminal the codes to show and to poll with.
 func (a *API) AuthorizeDevice(x *kernel.Exchange) (kernel.Answer, error) {
-	_, client, err := a.clientForm(x)
+	form, client, err := a.clientForm(x)
 	if err != nil {
 		return kernel.Answer{}, err
+	}
+	if len(builtin.ScopesAsked(form.Get("scope"))) > 0 { // it would get more than it asks for
+		return kernel.Answer{}, fault.Invalid("a device gets the scope user: ask for that, or none").WithCode("invalid_scope")
 	}
 	codes, err := a.BuiltIn.Devices.Start(x.Context(), client, x.ClientPrefix())
 	if err != nil {

@@ -233,6 +233,7 @@ func TestASessionIsGoodForItsOwnAttemptAlone(t *testing.T) {
 		{"another's input", "GET", theirs + "/inputs/0", session, "", 401},
 		{"nobody's session", "GET", theirs + "/inputs/0", "", "", 401},
 		{"a report for another", "POST", theirs + "/report", session, `{"exit":{}}`, 401},
+		{"what is not even read", "POST", theirs + "/report", session, `{`, 401},
 		{"an output of another", "PUT", theirs + "/outputs/0", session, "x", 401},
 		{"an output", "PUT", mine + "/outputs/0", session, "x", 200},
 		{"the same again", "PUT", mine + "/outputs/0", session, "x", 200},

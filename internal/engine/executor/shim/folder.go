@@ -29,7 +29,7 @@ func (f Folder) Log() string { return f.path(logFile) }
 
 // Marks are those that say something about the log from offset on.
 func (f Folder) Marks(offset int64) ([]LogMark, error) {
-	text, err := rawfile.Read(f.path(marksFile))
+	text, err := rawfile.ReadRegular(f.path(marksFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (c *client) do(ctx context.Context, method, path string, body io.Reader, si
 	}
 	defer answer.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
-	if s := answer.StatusCode; s >= 400 && s < 500 && s != http.StatusRequestTimeout && s != http.StatusTooManyRequests {
+	if s := answer.StatusCode; s >= 400 && s < 500 && answer.Header.Get(attempts.Answered) != "" {
 		return nil, refused{s, string(text)}
 	}
 	return nil, fmt.Errorf("the server answers %d: %s", answer.StatusCode, text)

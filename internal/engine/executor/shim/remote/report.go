@@ -59,7 +59,7 @@ func (r *runner) report(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if report.Log != nil && len(report.Log.Text) == attempts.MaxLog {
+	if report.Log != nil && len(report.Log.Text) == attempts.MaxLog && a.LogSize > report.Log.Offset {
 		r.reportNow()
 	}
 	r.logged, r.told = a.LogSize, a

@@ -226,10 +226,14 @@ func (r *runner) send(ctx context.Context, exit *shim.Exit) {
 	ctx, cancel := context.WithTimeout(ctx, transferFor)
 	defer cancel()
 	if err := send(ctx, r.client, filepath.Join(r.task.Launch.Folder, shim.WorkFolder), exit.Outputs); err != nil {
-		exit.Outputs, exit.Refused = nil, err.Error()
-		for _, o := range r.task.Launch.Outputs {
-			exit.Missing = append(exit.Missing, o.Port)
-		}
+		r.refuse(exit, err.Error())
+	}
+}
+
+func (r *runner) refuse(exit *shim.Exit, why string) {
+	exit.Outputs, exit.Refused = nil, why
+	for _, o := range r.task.Launch.Outputs {
+		exit.Missing = append(exit.Missing, o.Port)
 	}
 }
 
@@ -241,6 +245,10 @@ func (r *runner) deliver(e shim.Exit) error {
 	ctx, cancel := context.WithTimeout(context.Background(), deliverFor)
 	defer cancel()
 	text, err := json.Marshal(e)
+	if err == nil && len(text) > attempts.MaxExit {
+		r.refuse(&e, "the list of outputs is too long")
+		text, err = json.Marshal(e)
+	}
 	if err != nil {
 		return err
 	}
