@@ -81,3 +81,32 @@ func TestFailedFoldersAreKeptWithinTheirRoom(t *testing.T) {
 		}
 	})
 }
+
+// What is kept of a run goes with it, and so do the bytes.
+func TestDeletingARunDeletesItsFailedFolders(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		r, other := submit(t, db, team), submit(t, db, team)
+		for i, id := range []ids.Run{r.ID, r.ID, other.ID} {
+			k := runs.KeptAttempt{
+				AttemptKey: runs.AttemptKey{Run: id, Node: "a", Shard: i, Attempt: 1}, Team: team, Bytes: 1, KeptAt: august, ExpiresAt: august.Add(time.Hour),
+			}
+			if err := db.KeepAttempt(ctx, k, []runs.KeptFile{{Path: "x", Kind: "file", Size: 1, Object: fmt.Sprint("failed/", i)}, {Path: "y", Kind: "folder"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := db.CancelRun(ctx, team, r.ID, r.Starter, august); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.DeleteRun(ctx, team, r.ID); err != nil {
+			t.Fatal(err)
+		}
+		if doomed, err := db.PendingDeletes(ctx, "", 10); err != nil || fmt.Sprint(doomed) != "[failed/0 failed/1]" {
+			t.Errorf("%v, %v", doomed, err)
+		}
+		if list, err := db.KeptAttempts(ctx, team, other.ID); err != nil || len(list) != 1 {
+			t.Errorf("of another run: %v, %v", list, err)
+		}
+	})
+}

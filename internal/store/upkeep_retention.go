@@ -252,12 +252,24 @@ func (e *expiring) runs(ctx context.Context) (n int, more bool, err error) {
 // run deletes one. What it cost stays in the ledger. If it is too much for one
 // transaction, the next goes on with what is left.
 func (e *expiring) run(ctx context.Context, id ids.Run) (gone bool, err error) {
-	for _, remove := range []func(context.Context, ids.Run) (bool, error){e.outputs, e.logs, e.rows} {
+	for _, remove := range []func(context.Context, ids.Run) (bool, error){e.outputs, e.logs, e.kept, e.rows} {
 		if gone, err = remove(ctx, id); err != nil || !gone {
 			return false, err
 		}
 	}
 	return true, nil
+}
+
+// kept drops the folders of failed attempts: they would go with the run, and
+// their bytes stay.
+func (e *expiring) kept(ctx context.Context, id ids.Run) (gone bool, err error) {
+	list, err := e.KeptAttempts(ctx, e.team, id)
+	for _, k := range list {
+		if err := e.dropKept(ctx, k.AttemptKey); err != nil {
+			return false, err
+		}
+	}
+	return true, err
 }
 
 func (e *expiring) rows(ctx context.Context, id ids.Run) (gone bool, err error) {
