@@ -36,3 +36,6 @@ var (
 // MakerGone is the code of a refusal because somebody may not start runs any
 // more.
 const MakerGone = "maker_gone"
+
+// TeamSuspended is the code of a refusal until the operator lifts it.
+const TeamSuspended = "team_suspended"

@@ -151,7 +151,8 @@ func count(times cron.Schedule, from, until time.Time) int {
 }
 
 // start starts a run. What is wrong with the run pauses the schedule; what is
-// wrong with us comes back, and is tried again.
+// wrong with us comes back, and is tried again. While the team is suspended its
+// times pass by: they go on when that is lifted.
 func (r *Runner) start(ctx context.Context, s Schedule, f firing.Firing) error {
 	_, err := r.Runs.SubmitAutomatic(ctx, s.Team, s.Given.of(s.Workflow), runs.Automatic{
 		Starter: runs.Starter{Type: firing.BySchedule, ID: string(s.ID), Name: s.CreatedByName}, For: s.CreatedBy, Firing: &f,
@@ -165,6 +166,9 @@ func (r *Runner) start(ctx context.Context, s Schedule, f firing.Firing) error {
 	switch fault.KindOf(err) {
 	case fault.KindInternal, fault.KindUnavailable, fault.KindLimited:
 		return err
+	}
+	if e, ok := errors.AsType[*fault.Error](err); ok && e.Code == firing.TeamSuspended {
+		return r.Store.NoteFiring(ctx, f, Skipped, e.Message, mostWaiting, r.Now())
 	}
 	return r.pause(ctx, s, f, err)
 }

@@ -333,6 +333,43 @@ func TestASpentBudgetPausesASchedule(t *testing.T) {
 	})
 }
 
+// Its times pass by while a team is suspended, also those that waited, and it
+// goes on by itself.
+func TestASuspendedTeamsScheduleGoesOnAfterwards(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		suspend := func(yes bool) {
+			t.Helper()
+			if err := b.db.SuspendTeam(t.Context(), b.owner.Team, yes, b.clock.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, queues := b.make(b.owner, "*/10 * * * *"), b.make(b.owner, "*/10 * * * *", queueing)
+		for range 2 {
+			b.clock.Pass(10 * time.Minute)
+			b.round()
+		}
+		b.end()
+		suspend(true)
+		b.clock.Pass(10 * time.Minute)
+		b.round()
+		suspend(false)
+		b.clock.Pass(10 * time.Minute)
+		b.round()
+		if got := b.outcomes(s.ID); got != "12:10 started, 12:20 skipped, 12:30 skipped, 12:40 started" {
+			t.Error(got)
+		}
+		if got := b.outcomes(queues.ID); !strings.HasPrefix(got, "12:10 started, 12:20 skipped, 12:30") || !strings.HasSuffix(got, "started") {
+			t.Error(got)
+		}
+		if got := b.look(s.ID); !got.Enabled() || got.Paused != nil || !strings.Contains(got.Firings[1].Message, "suspended") {
+			t.Errorf("%+v", got)
+		}
+		if sent, err := b.db.ClaimMails(t.Context(), 10, b.clock.Now(), time.Minute); err != nil || len(sent) != 0 {
+			t.Errorf("%+v, %v", sent, err)
+		}
+	})
+}
+
 func (b *bench) spendAll() {
 	b.t.Helper()
 	balance, err := b.db.Balance(b.t.Context(), b.owner.Team, b.clock.Now())
