@@ -168,6 +168,27 @@ func TestWhatGuestsMaySpendIsHeldInOneTransaction(t *testing.T) {
 	})
 }
 
+// What guests spent stays spent when their runs are deleted.
+func TestDeletedRunsOfGuestsStayCounted(t *testing.T) {
+	t.Parallel()
+	eachHarness(t, func(t *testing.T, h *harness) {
+		ada := h.signUp("Ada")
+		wf := h.workflow(ada, `{"nodes":[{"id":"a","command":"# dummy: print=hi"}]}`)
+		start := `{"workflowId":"` + wf + `"}`
+		for _, joined := range []bool{false, true} {
+			token := h.shareOf(ada, wf, "editor", `,"maxCredits":0.168`).text("data", "token") // what its first minute costs
+			if joined {
+				token = h.enter(token).want(200).text("data", "runToken")
+			}
+			run := h.call("POST", "/api/runs", start, bearer(token)).want(202).text("data", "runId")
+			h.await(ada, run)
+			h.call("POST", "/api/runs", start, bearer(token)).want(402)
+			h.call("DELETE", "/api/runs/"+run, "", bearer(ada.token)).want(200)
+			h.call("POST", "/api/runs", start, bearer(token)).want(402)
+		}
+	})
+}
+
 func TestWhatIsWrongWithALinkIsSaid(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

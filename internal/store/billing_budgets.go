@@ -213,13 +213,18 @@ func budgetColumnsOf(table string) string {
 }
 
 // SetBudgets replaces a team's budgets and counts anew what was spent, while
-// nobody spends.
+// nobody spends. One that was there has spent no less than it had: of runs that
+// were deleted, it alone knows whose they were.
 func (db *DB) SetBudgets(ctx context.Context, team ids.Team, list []billing.Budget, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.mustBeOpen(ctx, team); err != nil {
 			return err
 		}
 		if _, err := tx.lockBalance(ctx, team, now); err != nil {
+			return err
+		}
+		before, err := tx.Budgets(ctx, team, now)
+		if err != nil {
 			return err
 		}
 		if _, err := tx.changed(ctx, `DELETE FROM budget_holds WHERE budget_id IN (SELECT id FROM budgets WHERE team_id = $1)`, team); err != nil {
@@ -229,6 +234,12 @@ func (db *DB) SetBudgets(ctx context.Context, team ids.Team, list []billing.Budg
 			return err
 		}
 		for _, b := range list {
+			b.Spent = 0
+			for _, o := range before {
+				if o.Scope == b.Scope && o.Subject == b.Subject && o.Month == b.Month {
+					b.Spent = o.Spent
+				}
+			}
 			if err := tx.insertBudget(ctx, team, b, now); err != nil {
 				return err
 			}
@@ -237,7 +248,8 @@ func (db *DB) SetBudgets(ctx context.Context, team ids.Team, list []billing.Budg
 	})
 }
 
-// insertBudget adds a budget with what was spent and is held. What it has passed
+// insertBudget adds a budget with what was spent, which is at least what it says,
+// and is held. What it has passed
 // already is told to nobody: whoever sets it sees it.
 func (db *DB) insertBudget(ctx context.Context, team ids.Team, b billing.Budget, now time.Time) error {
 	at, err := json.Marshal(append([]int{}, b.AlertAt...))
@@ -252,9 +264,11 @@ func (db *DB) insertBudget(ctx context.Context, team ids.Team, b billing.Budget,
 	if err != nil || b.Month != "" && b.Month != billing.Month(now) {
 		return err
 	}
-	if b.Spent, err = db.spentOf(ctx, team, b, now); err != nil {
+	spent, err := db.spentOf(ctx, team, b, now)
+	if err != nil {
 		return err
 	}
+	b.Spent = max(b.Spent, spent)
 	if b.Held, err = db.holdsOf(ctx, team, id, b); err != nil {
 		return err
 	}
@@ -269,13 +283,18 @@ var ofBudget = map[billing.BudgetScope]string{
 	billing.TagBudget:  `REPLACE(r.tags, '"' || CAST($2 AS TEXT) || '"', '') <> r.tags`,
 }
 
-// spentOf is what the ledger says was spent in this month.
+// spentOf is what the ledger says was spent in this month. Of a run that was
+// deleted it knows who started it, and no tags.
 func (db *DB) spentOf(ctx context.Context, team ids.Team, b billing.Budget, now time.Time) (spent credits.Amount, err error) {
 	start, _ := credits.Period(now)
+	counts := ofBudget[b.Scope]
+	if b.Scope == billing.UserBudget {
+		counts += ` OR r.id IS NULL AND l.actor_type = 'user' AND l.actor_id = $2`
+	}
 	err = db.q.QueryRowContext(ctx, `
 		SELECT COALESCE(-SUM(l.monthly + l.top_up), 0) FROM ledger l LEFT JOIN runs r ON r.id = l.run_id
 		WHERE l.team_id = $1 AND l.created_at >= $3 AND (l.type IN ('run', 'storage') OR l.source IN ('adjustment run', 'adjustment storage'))
-			AND (`+ofBudget[b.Scope]+`)`,
+			AND (`+counts+`)`,
 		team, b.Subject, micros(start)).Scan(&spent)
 	return spent, err
 }

@@ -231,3 +231,48 @@ func TestPeopleAreToldOnceOfEachPercent(t *testing.T) {
 		}
 	})
 }
+
+// Whoever deletes what they ran has spent it all the same, also when somebody
+// sets the budgets again.
+func TestDeletedRunsStayCounted(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, owner := newTeam(t, db)
+		mine := billing.Budget{Scope: billing.UserBudget, Subject: string(owner), Limit: credits.Credit, Hard: true}
+		tag := billing.Budget{Scope: billing.TagBudget, Subject: "pilot", Limit: credits.Credit, Hard: true}
+		setBudgets(t, db, team, august, mine, tag)
+		r := newRun(team)
+		r.Starter.ID, r.Tags = string(owner), []string{"pilot"}
+		if err := db.SubmitRun(ctx, r, 60*r.Price, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.changed(ctx, `UPDATE runs SET status = 'running', fence = 1, owner = 'w' WHERE id = $1`, r.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.EndRun(ctx, r.ID, 1, runs.Ending{Status: lifecycle.Completed, Last: &runs.Step{Billed: 40 * time.Second}}, august); err != nil {
+			t.Fatal(err)
+		}
+		cost := 40 * r.Price
+		if err := db.DeleteRun(ctx, team, r.ID); err != nil {
+			t.Fatal(err)
+		}
+		spent := func(when string, now time.Time, want ...credits.Amount) {
+			t.Helper()
+			for i, b := range budgets(t, db, team, now) {
+				if b.Spent != want[i] {
+					t.Errorf("%s: %s %s has spent %v, want %v", when, b.Scope, b.Subject, b.Spent, want[i])
+				}
+			}
+		}
+		spent("deleted", august, cost, cost)
+		mine.Limit *= 2
+		setBudgets(t, db, team, august, mine, tag)
+		spent("set again", august, cost, cost)
+		setBudgets(t, db, team, august)
+		setBudgets(t, db, team, august, mine)
+		spent("taken away and set again", august, cost)
+		next := august.AddDate(0, 1, 0)
+		setBudgets(t, db, team, next, mine, tag)
+		spent("a month later", next, 0, 0)
+	})
+}

@@ -229,9 +229,11 @@ func (db *DB) withinInvite(ctx context.Context, id string, amount credits.Amount
 	if err != nil {
 		return err
 	}
-	var most, expires int64
+	var most, expires, created int64
+	var team string
 	var revoked sql.NullInt64
-	err = db.q.QueryRowContext(ctx, `SELECT max_credits, expires_at, revoked_at FROM share_invites WHERE id = $1 `+db.dialect.forUpdate, invite).Scan(&most, &expires, &revoked)
+	err = db.q.QueryRowContext(ctx, `SELECT team_id, max_credits, created_at, expires_at, revoked_at FROM share_invites WHERE id = $1 `+db.dialect.forUpdate, invite).
+		Scan(&team, &most, &created, &expires, &revoked)
 	if err != nil {
 		return db.asFault(err, "share link")
 	}
@@ -241,12 +243,20 @@ func (db *DB) withinInvite(ctx context.Context, id string, amount credits.Amount
 	if most == 0 {
 		return nil
 	}
-	var spent int64
+	var spent, deleted int64
 	err = db.q.QueryRowContext(ctx, `
 		SELECT COALESCE(SUM(CASE WHEN r.status IN ('queued', 'running') THEN COALESCE(h.amount, 0) ELSE r.credits_used END), 0)
 		FROM runs r LEFT JOIN holds h ON h.id = r.id
 		WHERE r.invite_id = $1`, invite).Scan(&spent)
-	if err == nil && spent+int64(amount) > most {
+	if err != nil {
+		return err
+	}
+	err = db.q.QueryRowContext(ctx, `
+		SELECT COALESCE(-SUM(l.monthly + l.top_up), 0) FROM ledger l
+		WHERE l.team_id = $1 AND l.created_at >= $2 AND l.type = 'run' AND l.actor_type = 'guest'
+			AND (l.actor_id = $3 OR l.actor_id IN (SELECT id FROM guests WHERE invite_id = $3))
+			AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = l.run_id)`, team, created, invite).Scan(&deleted)
+	if err == nil && spent+deleted+int64(amount) > most {
 		return fault.Payment("the guests of this link may not spend more: it is limited to %s credits", credits.Amount(most)).WithCode(billing.InviteLimit)
 	}
 	return err
