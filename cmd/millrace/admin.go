@@ -163,6 +163,7 @@ type userSetOperator struct {
 	databaseSettings `embed:""`
 	Email            string `arg:"" help:"Email address."`
 	Off              bool   `help:"It is an operator no longer."`
+	Force            bool   `help:"Though the address is not confirmed."`
 }
 
 // Run opens the operator's page to the person from their next request on.
@@ -173,7 +174,7 @@ func (c *userSetOperator) Run(w console) error {
 	}
 	w = w.audited(action, audit.Installation, c.Email)
 	return c.beside(w.ctx, func(db *store.DB) error {
-		if err := db.SetOperator(w.ctx, strings.ToLower(c.Email), !c.Off, time.Now()); err != nil {
+		if err := db.SetOperator(w.ctx, strings.ToLower(c.Email), !c.Off, c.Force, time.Now()); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(w.out, says, c.Email)

@@ -13,7 +13,7 @@ test("an operator looks after the installation, and sees nothing of what teams k
   const { page } = ada;
   await page.goto(`${harness.url}/operator`);
   await page.getByText("Only operators of this installation").waitFor();
-  await harness.shell(`millrace admin user set-operator ${ada.email}`, { MILLRACE_DATA: harness.data });
+  await harness.shell(`millrace admin user set-operator --force ${ada.email}`, { MILLRACE_DATA: harness.data });
 
   const made = await eve.api("POST", "/api/workflows", {
     name: "Sesame flow",

@@ -15,7 +15,7 @@ var operatorPages = []string{"workers", "queue", "disk", "chores", "teams", "err
 
 func (h *harness) operates(who someone, yes bool) {
 	h.t.Helper()
-	if err := h.db.SetOperator(h.t.Context(), who.email, yes, h.clock()); err != nil {
+	if err := h.db.SetOperator(h.t.Context(), who.email, yes, true, h.clock()); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -26,21 +27,26 @@ func (db *DB) IsOperator(ctx context.Context, user ids.User) (yes bool, err erro
 	return yes, err
 }
 
-// SetOperator makes those with an address operators, or no longer.
-func (db *DB) SetOperator(ctx context.Context, email string, yes bool, now time.Time) error {
+// SetOperator makes those with an address operators, or no longer. Whoever has
+// not confirmed the address may be somebody else: that takes force.
+func (db *DB) SetOperator(ctx context.Context, email string, yes, force bool, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
-		var known bool
-		if err := tx.q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM users WHERE email = $1)`, email).Scan(&known); err != nil {
+		var verified bool
+		err := tx.q.QueryRowContext(ctx, `SELECT email_verified_at IS NOT NULL FROM users WHERE email = $1`, email).Scan(&verified)
+		if errors.Is(err, sql.ErrNoRows) {
+			return fault.NotFound("there is no account with this address")
+		}
+		if err != nil {
 			return err
 		}
-		if !known {
-			return fault.NotFound("there is no account with this address")
+		if yes && !verified && !force {
+			return fault.Conflict("this address is not confirmed: whoever signed up with it may be somebody else. If you know that it is theirs, say --force")
 		}
 		if !yes {
 			_, err := tx.changed(ctx, `DELETE FROM operators WHERE user_id IN (SELECT id FROM users WHERE email = $1)`, email)
 			return err
 		}
-		_, err := tx.changed(ctx, `
+		_, err = tx.changed(ctx, `
 			INSERT INTO operators (user_id, created_at) SELECT id, $1 FROM users WHERE email = $2 ON CONFLICT (user_id) DO NOTHING`, micros(now), email)
 		return err
 	})
