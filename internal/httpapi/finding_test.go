@@ -33,6 +33,7 @@ func TestPeopleKeepFilters(t *testing.T) {
 			`{"name":"x","filter":{"days":0}}`, `{"name":"x","filter":{"days":-3}}`, `{"name":"x","filter":{"days":4000}}`, `{"name":"x\u0000","filter":{"days":1}}`,
 			`{"name":"` + strings.Repeat("x", 101) + `","filter":{"days":1}}`, `{"name":"x","filter":{"q":"` + strings.Repeat("x", 201) + `"}}`, `{"name":"x"}`, `{"filter":{"days":1}}`,
 			`{"name":"x","filter":{"since":"now"}}`,
+			`{"name":"x","filter":{"workflowId":"` + strings.Repeat("x", 101) + `"}}`, `{"name":"x","filter":{"startedBy":"` + strings.Repeat("x", 101) + `"}}`,
 		} {
 			h.call("POST", path, wrong, bearer(eve.token)).want(400)
 		}

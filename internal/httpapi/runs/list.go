@@ -19,6 +19,7 @@ import (
 const (
 	maxRuns   = 50
 	maxSearch = 200
+	maxID     = 100
 )
 
 // ListRuns answers GET /api/runs.
@@ -83,10 +84,10 @@ func wrongFilter(f runs.Filter, under string) (wrong []fault.Detail) {
 	if f.Status != "" && !slices.Contains(lifecycle.Statuses(), f.Status) {
 		note("status", notAStatus)
 	}
-	if !kernel.Printable(string(f.Workflow)) {
+	if !kernel.Printable(string(f.Workflow)) || len(f.Workflow) > maxID {
 		note("workflowId", "is not an id")
 	}
-	if !kernel.Printable(f.Starter) {
+	if !kernel.Printable(f.Starter) || len(f.Starter) > maxID {
 		note("startedBy", "is not an id")
 	}
 	if f.Tag != "" && !tags.Valid(f.Tag) {
