@@ -3,9 +3,11 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -67,6 +69,9 @@ func (o *Outputs) CheckTarget(ctx context.Context, team ids.Team, t outputto.Tar
 	const probe = "manifest.json"
 	upload, err := core.NewMultipartUpload(ctx, b.conn.Bucket, b.prefix+probe, minio.PutObjectOptions{})
 	if err == nil {
+		err = sensible(upload)
+	}
+	if err == nil {
 		err = core.AbortMultipartUpload(ctx, b.conn.Bucket, b.prefix+probe, upload)
 	}
 	return explain(b.conn, err)
@@ -109,18 +114,37 @@ func options(o outputcopy.Object) minio.PutObjectOptions {
 	return minio.PutObjectOptions{ContentType: o.Type, UserMetadata: map[string]string{"sha256": o.SHA256}}
 }
 
-// source remembers why reading failed: the client only says that it did.
+// maxName is how long the names are that a store gives to uploads and parts: we keep
+// them.
+const maxName = 2 << 10
+
+func sensible(name string) error {
+	if len(name) > maxName {
+		return fmt.Errorf("%w: a name of %d bytes", errTooLong, len(name))
+	}
+	return nil
+}
+
+// source remembers why reading failed: the client only says that it did. It may still
+// be read when the request has been answered.
 type source struct {
 	io.Reader
-	err error
+	failed atomic.Pointer[error]
 }
 
 func (s *source) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		s.err = err
+		s.failed.Store(&err)
 	}
 	return n, err
+}
+
+func (s *source) err() error {
+	if failed := s.failed.Load(); failed != nil {
+		return *failed
+	}
+	return nil
 }
 
 // Put writes an object in one piece.
@@ -132,8 +156,8 @@ func (b *target) Put(ctx context.Context, o outputcopy.Object, r io.Reader) erro
 	}
 	in := &source{Reader: r}
 	_, err = core.PutObject(ctx, b.conn.Bucket, b.prefix+o.Name, in, o.Size, "", "", options(o))
-	if in.err != nil {
-		return in.err
+	if failed := in.err(); failed != nil {
+		return failed
 	}
 	return explain(b.conn, err)
 }
@@ -218,9 +242,11 @@ func (b *target) resume(ctx context.Context, o outputcopy.Object, upload string)
 			return "", nil, err
 		}
 		for _, p := range page.ObjectParts {
-			there[p.PartNumber] = p
+			if p.PartNumber <= mostParts && sensible(p.ETag) == nil {
+				there[p.PartNumber] = p
+			}
 		}
-		if !page.IsTruncated || page.NextPartNumberMarker <= marker {
+		if !page.IsTruncated || page.NextPartNumberMarker <= marker || page.NextPartNumberMarker >= mostParts {
 			return upload, there, nil
 		}
 		marker = page.NextPartNumberMarker
@@ -243,7 +269,11 @@ func (b *target) begin(ctx context.Context, o outputcopy.Object) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return core.NewMultipartUpload(ctx, b.conn.Bucket, b.prefix+o.Name, options(o))
+	upload, err := core.NewMultipartUpload(ctx, b.conn.Bucket, b.prefix+o.Name, options(o))
+	if err == nil {
+		err = sensible(upload)
+	}
+	return upload, err
 }
 
 func (b *target) part(ctx context.Context, o outputcopy.Object, upload string, number int, length int64, open func() (io.ReadCloser, error)) (etag string, err error) {
@@ -259,8 +289,11 @@ func (b *target) part(ctx context.Context, o outputcopy.Object, upload string, n
 	defer r.Close()
 	in := &source{Reader: r}
 	p, err := core.PutObjectPart(ctx, b.conn.Bucket, b.prefix+o.Name, upload, number, in, length, minio.PutObjectPartOptions{})
-	if in.err != nil {
-		return "", in.err
+	if failed := in.err(); failed != nil {
+		return "", failed
+	}
+	if err == nil {
+		err = sensible(p.ETag)
 	}
 	return p.ETag, explain(b.conn, err)
 }

@@ -5,13 +5,18 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/minio/minio-go/v7"
 
+	"github.com/millrace/millrace/internal/connections"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/runs/addresses"
 	"github.com/millrace/millrace/internal/runs/outputcopy"
 	"github.com/millrace/millrace/internal/runs/outputto"
 )
@@ -117,5 +122,97 @@ func TestALargeObjectIsNotWrittenTwice(t *testing.T) {
 	}
 	if err := b.Abort(t.Context(), other.Name, uploads[1]); err != nil {
 		t.Error(err)
+	}
+}
+
+// A store of a team's own that answers without end takes neither our memory nor our time.
+func TestAnEndlessAnswerIsNotReadToItsEnd(t *testing.T) {
+	t.Parallel()
+	much := strings.Repeat("u", 64<<10)
+	endless := func(w io.Writer, begin string) {
+		for _, err := io.WriteString(w, begin); err == nil; {
+			_, err = io.WriteString(w, much)
+		}
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		_, _ = io.Copy(io.Discard, r.Body)
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/refused"):
+			w.WriteHeader(http.StatusForbidden)
+			endless(w, "<Error><Code>AccessDenied</Code><Message>")
+		case q.Has("list-type"):
+			endless(w, "<ListBucketResult><Name>")
+		case q.Has("uploads") && strings.HasSuffix(r.URL.Path, "/begin"):
+			endless(w, "<InitiateMultipartUploadResult><UploadId>")
+		case q.Has("uploads"):
+			upload := "u"
+			if strings.HasSuffix(r.URL.Path, "/long") {
+				upload = much[:maxName+1]
+			}
+			fmt.Fprintf(w, "<InitiateMultipartUploadResult><UploadId>%s</UploadId></InitiateMultipartUploadResult>", upload)
+		case r.Method == http.MethodPut:
+			w.Header().Set("ETag", `"1"`)
+		case r.Method == http.MethodPost:
+			endless(w, "<CompleteMultipartUploadResult><Key>")
+		default: // an object has any size
+			w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
+			_, _ = io.CopyN(w, zeros{}, maxAnswer+1)
+		}
+	}))
+	defer server.Close()
+	c := connections.Connection{Type: connections.S3, Settings: connections.Settings{Endpoint: server.URL, Bucket: "lab"}}
+	b := &target{New(true), c, connections.Credentials{AccessKey: "a", SecretKey: "s"}, "out/"}
+	put := func(name string) error {
+		return b.PutLarge(t.Context(), outputcopy.Object{Name: name, Size: 1}, outputto.Large{
+			Open: func(context.Context, int64, int64) (io.ReadCloser, error) {
+				return io.NopCloser(strings.NewReader("x")), nil
+			},
+			Begun:   func(context.Context, string) error { return nil },
+			Arrived: func(int64) {},
+			Whole:   func() error { return nil },
+		})
+	}
+	for name, ask := range map[string]func() error{
+		"a listing": func() error { _, err := b.client.List(t.Context(), c, b.secret, "", ""); return err },
+		"a name":    func() error { return put("begin") },
+		"too long":  func() error { return put("long") },
+	} {
+		if err := ask(); !fault.Is(err, fault.KindUnavailable) || !errors.Is(err, errTooLong) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := put("a"); !fault.Is(err, fault.KindUnavailable) { // the library reads a part of the last answer only
+		t.Errorf("the end: %v", err)
+	}
+	if _, err := b.client.get(t.Context(), c, b.secret, "refused", addresses.Object{}, 0, -1); err == nil {
+		t.Error("a refusal is no object")
+	}
+	in, err := b.client.get(t.Context(), c, b.secret, "object", addresses.Object{}, 0, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if n, err := io.Copy(io.Discard, in); err != nil || n != maxAnswer+1 {
+		t.Errorf("of an object %d bytes came, %v", n, err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// An answer may come before a request has been read, which goes on for a while.
+func TestAnAnswerMayComeBeforeTheEndOfItsRequest(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	defer server.Close()
+	c := connections.Connection{Type: connections.S3, Settings: connections.Settings{Endpoint: server.URL, Bucket: "lab"}}
+	b := &target{New(true), c, connections.Credentials{AccessKey: "a", SecretKey: "s"}, ""}
+	for range 20 {
+		in := io.MultiReader(io.LimitReader(zeros{}, 4<<20), failing{errors.New("the disk is broken")})
+		if err := b.Put(t.Context(), outputcopy.Object{Name: "a", Size: 8 << 20}, in); err == nil {
+			t.Error("it is there")
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -129,6 +130,8 @@ func explain(conn connections.Connection, err error) error {
 		return fault.Invalid("%s is not on the public internet, and this installation connects to nothing else", where).WithCause(err)
 	case errors.Is(err, errOtherHost):
 		return fault.Invalid("%s sends us to another host; credentials do not go there", where).WithCause(err)
+	case errors.Is(err, errTooLong):
+		return fault.Unavailable("%s answers more than any store has to say", where).WithCause(err)
 	case isTLS(err):
 		return fault.Unavailable("the certificate of %s cannot be trusted", where).WithCause(err)
 	}
@@ -181,7 +184,37 @@ func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !g.allowed(req.URL.Host) {
 		return nil, fmt.Errorf("%w: %s", errOtherHost, req.URL.Host)
 	}
-	return g.next.RoundTrip(req.WithContext(g.ctx))
+	resp, err := g.next.RoundTrip(req.WithContext(g.ctx))
+	if err != nil {
+		return nil, err
+	}
+	// All that we ask with a query is read into memory, and of a refusal the rest is
+	// read to its end.
+	if object := req.Method == http.MethodGet && req.URL.RawQuery == "" && resp.StatusCode < http.StatusMultipleChoices; !object {
+		resp.Body = &bounded{resp.Body, maxAnswer}
+	}
+	return resp, nil
+}
+
+// maxAnswer is how many bytes an answer has that is no object. A page of a thousand
+// keys as long as they may be has about three million.
+const maxAnswer = 8 << 20
+
+var errTooLong = errors.New("an answer of more than 8 MiB")
+
+// bounded is an answer of a stranger, which fails where it goes on for too long.
+type bounded struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLong
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
 }
 
 // answerTime bounds how long one request may take to be answered.
