@@ -49,14 +49,12 @@ func (c *Copier) copyAll(ctx context.Context, owner string, p *progress) error {
 	if _, prefix := target.S3(); !fits(prefix, files) {
 		return final{fault.Invalid("the path of an output is too long for a bucket: a key has at most %d bytes", outputto.MaxKey)}
 	}
+	from := p.begin(files)
 	bucket, err := c.Buckets.OpenBucket(ctx, due.Team, target)
 	if err != nil {
 		return lasting(err)
 	}
-	if err := c.copyFiles(ctx, owner, bucket, p, p.begin(files)); err != nil {
-		if _, no := errors.AsType[final](err); no {
-			c.abort(ctx, bucket, p)
-		}
+	if err := c.copyFiles(ctx, owner, bucket, p, from); err != nil {
 		return err
 	}
 	text, err := json.MarshalIndent(m, "", " ")
@@ -76,11 +74,21 @@ func lasting(err error) error {
 	return err
 }
 
-func (c *Copier) abort(ctx context.Context, b Bucket, p *progress) {
-	if now := p.now(); now.Upload != "" {
-		c.complain(ctx, "cannot abort an upload to a bucket", b.Abort(ctx, p.files[now.Done].Name, now.Upload))
-		p.uploading("")
+// abort forgets what has arrived of a large file, when nobody will go on with it: the
+// team would pay for it for ever.
+func (c *Copier) abort(ctx context.Context, p *progress) {
+	now := p.now()
+	if now.Upload == "" || now.Done >= len(p.files) {
+		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, lease/2)
+	defer cancel()
+	bucket, err := c.Buckets.OpenBucket(ctx, now.Team, now.For(now.Run))
+	if err != nil {
+		return // which is what the copy failed for
+	}
+	c.complain(ctx, "cannot abort an upload to a bucket", bucket.Abort(ctx, p.files[now.Done].Name, now.Upload))
+	p.uploading("")
 }
 
 func fits(prefix string, files []file) bool {
@@ -95,9 +103,14 @@ func fits(prefix string, files []file) bool {
 // copyFiles copies the files from one on: several small ones together, a large one
 // by itself.
 func (c *Copier) copyFiles(ctx context.Context, owner string, b Bucket, p *progress, from int) error {
+	until := c.Now().Add(turn)
+	over := func() bool { return !c.Now().Before(until) }
 	for i := from; i < len(p.files); {
+		if over() {
+			return errTurn
+		}
 		if p.files[i].Size > large {
-			if err := c.copyLarge(ctx, owner, b, p, i); err != nil {
+			if err := c.copyLarge(ctx, owner, b, p, i, over); err != nil {
 				return err
 			}
 			p.done(i)
@@ -106,7 +119,7 @@ func (c *Copier) copyFiles(ctx context.Context, owner string, b Bucket, p *progr
 		}
 		g, within := errgroup.WithContext(ctx)
 		g.SetLimit(atOnce)
-		for ; i < len(p.files) && p.files[i].Size <= large && within.Err() == nil; i++ {
+		for ; i < len(p.files) && p.files[i].Size <= large && within.Err() == nil && !over(); i++ {
 			at := i
 			g.Go(func() error {
 				err := c.copySmall(within, b, p.files[at])
@@ -145,7 +158,7 @@ func (c *Copier) open(ctx context.Context, f file, from, length int64) (io.ReadC
 
 // copyLarge copies in parts. Their bytes are read twice, because the parts go side by
 // side and a hash is of bytes in their order.
-func (c *Copier) copyLarge(ctx context.Context, owner string, b Bucket, p *progress, i int) error {
+func (c *Copier) copyLarge(ctx context.Context, owner string, b Bucket, p *progress, i int, over func() bool) error {
 	f := p.files[i]
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -161,6 +174,9 @@ func (c *Copier) copyLarge(ctx context.Context, owner string, b Bucket, p *progr
 	return b.PutLarge(ctx, f.Object, outputto.Large{
 		Upload: p.now().Upload,
 		Open: func(ctx context.Context, from, length int64) (io.ReadCloser, error) {
+			if over() {
+				return nil, errTurn
+			}
 			return c.open(ctx, f, from, length)
 		},
 		Begun: func(ctx context.Context, upload string) error {

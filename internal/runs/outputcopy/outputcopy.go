@@ -80,6 +80,9 @@ const (
 	lease = time.Minute
 	// signs of life, with how far it has come
 	beat = 2 * time.Second
+	// turn is after what time a copy begins with no file and no part any more and
+	// lets others go first.
+	turn = 15 * time.Minute
 )
 
 // pauses are how long it takes until the next attempt. After the last one no more is
@@ -87,6 +90,9 @@ const (
 var pauses = []time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour,
 }
+
+// errTurn ends an attempt that goes on when others had their turn.
+var errTurn = errors.New("others have their turn")
 
 // Run copies until ctx ends.
 func (c *Copier) Run(ctx context.Context) error {
@@ -133,14 +139,17 @@ func (c *Copier) attempt(ctx context.Context, owner string, due outputto.Copy) {
 	beats.Go(func() { c.saveRegularly(working, owner, p, stop) })
 	err := c.copyAll(working, owner, p)
 	lost := fault.Is(context.Cause(working), fault.KindConflict)
+	after := p.now()
+	if !lost && ctx.Err() == nil { // otherwise we are stopping, and somebody else goes on
+		if after = c.ended(ctx, due, after, err); after.State == outputto.Failed {
+			c.abort(working, p)
+			after.Upload = p.now().Upload
+		}
+	}
 	stop(nil)
 	beats.Wait()
 	if lost {
 		return
-	}
-	after := p.now()
-	if ctx.Err() == nil { // otherwise we are stopping, and somebody else goes on
-		after = c.ended(ctx, due, after, err)
 	}
 	c.complain(ctx, "cannot write down how outputs were copied", c.Store.SaveOutputCopy(context.WithoutCancel(ctx), owner, after, time.Time{}))
 }
@@ -177,6 +186,10 @@ func (c *Copier) ended(ctx context.Context, before, after outputto.Copy, err err
 	}
 	if after.Done > before.Done || after.Copied > before.Copied {
 		after.Attempts = 0 // it got somewhere
+	}
+	if errors.Is(err, errTurn) {
+		after.Message, after.NextAt = "", now
+		return after
 	}
 	after.Attempts++
 	after.Message = said(err)
@@ -225,18 +238,23 @@ func (p *progress) now() outputto.Copy {
 	return c
 }
 
-// begin counts what there is to do.
+// begin counts what there is to do. Where that is not what it was, because an output was
+// deleted, the files that are done are not the first ones any more: all are copied anew.
 func (p *progress) begin(files []file) (from int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.files, p.ahead = files, map[int]bool{}
-	p.copy.Files, p.copy.Bytes = len(files), 0
+	var bytes int64
+	for _, f := range files {
+		bytes += f.Size
+	}
+	if p.copy.Files != 0 && (p.copy.Files != len(files) || p.copy.Bytes != bytes) {
+		p.copy.Done, p.copy.Upload = 0, ""
+	}
+	p.copy.Files, p.copy.Bytes = len(files), bytes
 	p.copy.Done = min(p.copy.Done, len(files))
-	for i, f := range files {
-		p.copy.Bytes += f.Size
-		if i < p.copy.Done {
-			p.base += f.Size
-		}
+	for _, f := range files[:p.copy.Done] {
+		p.base += f.Size
 	}
 	return p.copy.Done
 }
