@@ -59,7 +59,7 @@ func (s *Service) prepareRetry(ctx context.Context, caller access.Caller, id ids
 		return Run{}, Run{}, err
 	}
 	if before != nil && len(in.Only) == 0 { // a part of a run is a test
-		in.OutputTo = &before.Target
+		in.OutputTo = before.Still(ctx, old.asker(), s.targets)
 	}
 	in.literal = true
 	if in.Current {

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/offers"
+	"github.com/millrace/millrace/internal/runs/outputto"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
 	"github.com/millrace/millrace/internal/workflows"
@@ -294,5 +295,43 @@ func TestARunKeepsTheExecutorThatItNames(t *testing.T) {
 		guest := access.Caller{Team: b.owner.Team, Role: access.GuestEditor, Guest: &access.Guest{ID: "guest_1", Workflow: w}}
 		_, err = b.Submit(ctx, guest, runs.New{Workflow: w, Executor: "cluster"})
 		storetest.Refused(t, "a guest who chooses", err, fault.KindForbidden)
+	})
+}
+
+// targets know one connection, until it is gone.
+type targets struct{ gone bool }
+
+func (t *targets) FitsTarget(context.Context, ids.Team, outputto.Target) error {
+	if t.gone {
+		return fault.NotFound("there is no such connection")
+	}
+	return nil
+}
+
+func (t *targets) CheckTarget(ctx context.Context, team ids.Team, to outputto.Target) error {
+	return t.FitsTarget(ctx, team, to)
+}
+
+// A retry copies its outputs to where the run did, as long as somebody can get there.
+func TestARetryOutlivesTheConnectionOfItsOutputs(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		ctx, to := t.Context(), &targets{}
+		service := runs.NewService(runs.Options{
+			Store: b.db, Details: b.db, Shards: b.db, Logs: b.db, Submit: b.db, Known: b.db, Engine: b.work, Targets: to, Catalog: credits.DefaultCatalog(), Now: b.clock.Now,
+		})
+		first, err := service.Submit(ctx, b.owner, runs.New{Workflow: b.workflow(simple), OutputTo: &outputto.Target{URL: "s3://lab/", Connection: "conn_1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := service.Cancel(ctx, b.owner, first.ID); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := service.Retry(ctx, b.owner, first.ID, runs.New{}); err != nil || again.OutputTo == nil || again.OutputTo.URL != "s3://lab/" {
+			t.Errorf("%+v, %v", again.OutputTo, err)
+		}
+		to.gone = true
+		if again, err := service.Retry(ctx, b.owner, first.ID, runs.New{}); err != nil || again.OutputTo != nil {
+			t.Errorf("%+v, %v", again.OutputTo, err)
+		}
 	})
 }

@@ -37,6 +37,15 @@ func (t *Target) Fits(ctx context.Context, a Asker, targets Targets) error {
 	return targets.FitsTarget(ctx, a.Team, t.For(a.Run))
 }
 
+// Still is the target of an earlier run, or nil where its connection is gone, so that
+// nobody can get there any more.
+func (t Target) Still(ctx context.Context, a Asker, targets Targets) *Target {
+	if fault.Is(t.Fits(ctx, a, targets), fault.KindNotFound) {
+		return nil
+	}
+	return &t
+}
+
 // lookTime is how long the other side may take to answer before a run is accepted.
 const lookTime = 10 * time.Second
 
