@@ -36,6 +36,22 @@ test("a run's inputs are given again with their connections", () => {
   });
 });
 
+test("a folder is given again with the connection of its objects", () => {
+  const addresses = ["s3://lab/run70/b", "s3://lab/run7/a"].map((url, n) => ({
+    url,
+    connection: `conn_${n}`,
+    size: 1,
+    sha256: null,
+  }));
+  expect(
+    withConnections({ inputs: { run: "s3://lab/run7/", other: "s3://open/run7/", file: "teams/t/" }, addresses }),
+  ).toEqual({
+    run: [{ url: "s3://lab/run7/", connection: "conn_1" }],
+    other: ["s3://open/run7/"],
+    file: ["teams/t/"],
+  });
+});
+
 test("a folder of a bucket ends with a slash", () => {
   expect(problemOf("s3://lab/run7/", false, true)).toBeNull();
   for (const address of ["s3://lab/run7", "s3://lab/", "https://lab.example.org/run7/", "run7/"]) {

@@ -56,11 +56,13 @@ export function problemOf(address: string, multiple: boolean, folder = false): s
 /** withConnections are a run's inputs as another can be given them. */
 export function withConnections(run: Pick<Schemas["Run"], "inputs" | "addresses">): Record<string, Given[]> {
   const connections = new Map(run.addresses?.map((each) => [each.url, each.connection]));
+  // Of a folder a run has the objects.
+  const within = (folder: string) => run.addresses?.find((each) => each.url.startsWith(folder))?.connection;
   return Object.fromEntries(
     Object.entries(run.inputs).map(([name, keys]) => [
       name,
       [keys].flat().map((url): Given => {
-        const connection = connections.get(url);
+        const connection = connections.get(url) ?? (url.endsWith("/") ? within(url) : null);
         return connection ? { url, connection } : url;
       }),
     ]),
