@@ -38,6 +38,18 @@ func TestScopesNarrowEveryRoute(t *testing.T) {
 			}
 		}
 	}
+	// What starts runs is for tokens that may start them.
+	for _, pattern := range []string{"POST /api/workflows/{id}/schedules", "POST /api/workflows/{id}/triggers"} {
+		for scopes, may := range map[string]bool{`"read","write"`: false, `"run"`: false, `"read","run","write"`: true} {
+			token := w.call("POST", "/auth/api-tokens", `{"name":"t","role":"owner","scopes":[`+scopes+`]}`, cookie(host.secret)).want(201).text("data", "token")
+			method, path, body := w.request(pattern, routeRows[pattern].body, host)
+			if got := w.call(method, path, body, bearer(token), in); may {
+				got.want(201)
+			} else {
+				got.wantCode(403, "insufficient_scope")
+			}
+		}
+	}
 	// In the editor a token without `write` only reads.
 	wf := w.fill("{wf}", host)
 	if r := w.call("POST", "/api/collab/token", `{"workflowId":"`+wf+`"}`, bearer(tokens[access.ScopeRead]), in).want(200); r.text("data", "role") != "viewer" {

@@ -51,6 +51,11 @@ func (s *Service) CheckGiven(ctx context.Context, team ids.Team, in New) error {
 	}
 	r := Run{Team: team, Workflow: in.Workflow}
 	inputs, err := checkGiven(g, &r, in)
+	if in.OutputTo != nil && len(in.OutputTo.Problems()) == 0 { // whatever is wrong with parameters, which may come later
+		if err := in.OutputTo.Fits(ctx, r.asker(), s.targets); err != nil {
+			return err
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -61,9 +66,6 @@ func (s *Service) CheckGiven(ctx context.Context, team ids.Team, in New) error {
 		if err := s.remote.Fits(ctx, team, list); err != nil {
 			return err
 		}
-	}
-	if err := in.OutputTo.Fits(ctx, r.asker(), s.targets); err != nil {
-		return err
 	}
 	return s.checkFiles(ctx, &r, inputs.Keys())
 }

@@ -33,6 +33,11 @@ func (g Given) of(workflow ids.Workflow) runs.New {
 	return runs.New{Workflow: workflow, Parameters: g.Parameters, Inputs: g.Inputs, Custom: g.Custom, Profile: g.Profile, OutputTo: g.OutputTo}
 }
 
+// any reports whether there is something.
+func (g Given) any() bool {
+	return len(g.Parameters) > len("{}") || len(g.Inputs) > 0 || g.Custom != nil || g.Profile != "" || g.OutputTo != nil
+}
+
 // Overlap is what happens to a time that comes while an earlier run of the
 // schedule has not ended.
 type Overlap string
@@ -180,7 +185,7 @@ func (s *Service) AllSchedules(ctx context.Context, caller access.Caller, before
 
 // Create makes a schedule, in the caller's name.
 func (s *Service) Create(ctx context.Context, caller access.Caller, workflow ids.Workflow, e Edit) (Schedule, error) {
-	if err := caller.Must(access.ManageSchedules); err != nil {
+	if err := mayHaveRun(caller); err != nil {
 		return Schedule{}, err
 	}
 	now := s.now()
@@ -198,9 +203,26 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, workflow ids
 	return made, s.store.InsertSchedule(ctx, made, Most)
 }
 
+// mayHaveRun is nil for who may make what starts runs: a token that may not start
+// them itself may not have them started either.
+func mayHaveRun(caller access.Caller) error {
+	if err := caller.Must(access.ManageSchedules); err != nil {
+		return err
+	}
+	return caller.Must(access.StartRuns)
+}
+
+// onlyPauses reports whether all that an edit does is to start no more runs.
+func (e Edit) onlyPauses() bool {
+	return e.Enabled != nil && !*e.Enabled && e == Edit{Enabled: e.Enabled}
+}
+
 // Change changes a schedule. Members change those that they made. Who enables
 // one whose maker has gone takes it over.
 func (s *Service) Change(ctx context.Context, caller access.Caller, workflow ids.Workflow, id ids.Schedule, e Edit) (Schedule, error) {
+	if err := mayHaveRun(caller); err != nil && !e.onlyPauses() {
+		return Schedule{}, err
+	}
 	const tries = 5
 	for range tries {
 		before, err := s.mine(ctx, caller, workflow, id)

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/firing"
+	"github.com/millrace/millrace/internal/runs/outputto"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/sharing"
 	"github.com/millrace/millrace/internal/store"
@@ -55,7 +56,7 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := &bench{t: t, db: db, clock: storetest.NewClock(), owner: storetest.Owner(t, db, "ada")}
 		b.runs = runs.NewService(runs.Options{
-			Store: db, Details: db, Shards: db, Logs: db, Submit: db, Known: db, Engine: idle{}, Catalog: credits.DefaultCatalog(), Now: b.clock.Now,
+			Store: db, Details: db, Shards: db, Logs: db, Submit: db, Known: db, Targets: targets{}, Engine: idle{}, Catalog: credits.DefaultCatalog(), Now: b.clock.Now,
 		})
 		b.Service = schedules.NewService(db, db, b.runs, b.clock.Now)
 		b.edit = workflows.NewService(db.WorkflowStores(), b.clock.Now)
@@ -474,6 +475,77 @@ func TestMembersKeepTheirOwnSchedules(t *testing.T) {
 			_, err := b.runs.Cancel(ctx, eve, r.ID)
 			storetest.Refused(t, "cancelling a run of "+r.Starter.Name, err, want)
 		}
+	})
+}
+
+// A token that may not start runs makes nothing that starts them.
+func TestATokenThatStartsNoRunsHasNoneStarted(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		ctx, cron, yes, no := t.Context(), "0 * * * *", true, false
+		token := b.owner
+		token.Scopes = access.ScopeSet{access.ScopeRead, access.ScopeWrite}
+		_, err := b.Create(ctx, token, b.workflow, schedules.Edit{Cron: &cron})
+		storetest.Refused(t, "a schedule", err, fault.KindForbidden)
+		_, err = b.Create(ctx, token, b.workflow, schedules.Edit{Cron: &cron, Enabled: &no})
+		storetest.Refused(t, "a schedule for later", err, fault.KindForbidden)
+		for _, action := range []string{"", "run"} {
+			_, _, err = b.CreateTrigger(ctx, token, b.workflow, schedules.NewTrigger{Action: action})
+			storetest.Refused(t, "a trigger", err, fault.KindForbidden)
+		}
+		_, _, err = b.CreateTrigger(ctx, token, b.workflow, schedules.NewTrigger{Action: "refresh", Git: true})
+		storetest.Refused(t, "a trigger that refreshes", err, "")
+		made := b.make(b.owner, cron)
+		for name, e := range map[string]schedules.Edit{
+			"enabling": {Enabled: &yes}, "other parameters": {Given: &schedules.Given{}}, "another time": {Cron: &cron}, "pausing, and another time": {Enabled: &no, Cron: &cron},
+		} {
+			_, err = b.Change(ctx, token, b.workflow, made.ID, e)
+			storetest.Refused(t, name, err, fault.KindForbidden)
+		}
+		_, err = b.Change(ctx, token, b.workflow, made.ID, schedules.Edit{Enabled: &no})
+		storetest.Refused(t, "pausing", err, "")
+		storetest.Refused(t, "deleting", b.Delete(ctx, token, b.workflow, made.ID), "")
+		for _, role := range []access.Role{access.Viewer, access.Member, access.Admin, access.Owner} {
+			if role.May(access.ManageSchedules) && !role.May(access.StartRuns) {
+				t.Errorf("%s makes schedules that it may not make", role)
+			}
+		}
+	})
+}
+
+// targets are those of one connection.
+type targets struct{}
+
+func (targets) FitsTarget(_ context.Context, _ ids.Team, t outputto.Target) error {
+	if t.Connection != "conn_own" {
+		return fault.Invalid("the team has no such connection")
+	}
+	return nil
+}
+func (targets) CheckTarget(context.Context, ids.Team, outputto.Target) error { return nil }
+
+func TestATriggersTargetIsChecked(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		w, err := b.edit.Create(ctx, b.owner, workflows.New{Name: "needs n", Definition: []byte(`{"parameters":{"n":{"type":"integer","enum":[7]}},"nodes":[{"id":"a","command":"true"}]}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, workflow := range []ids.Workflow{b.workflow, w.ID} {
+			for url, connection := range map[string]ids.Connection{"s3://bucket/a/": "conn_other", "https://bucket": "conn_own", "s3://bucket/b/": ""} {
+				_, _, err := b.CreateTrigger(ctx, b.owner, workflow, schedules.NewTrigger{Given: schedules.Given{OutputTo: &outputto.Target{URL: url, Connection: connection}}})
+				storetest.Refused(t, url+" by "+string(connection), err, fault.KindInvalid)
+			}
+			_, _, err = b.CreateTrigger(ctx, b.owner, workflow, schedules.NewTrigger{Given: schedules.Given{OutputTo: &outputto.Target{URL: "s3://bucket/a/", Connection: "conn_own"}}})
+			storetest.Refused(t, "one's own", err, "")
+		}
+		for name, g := range map[string]schedules.Given{
+			"parameters": {Parameters: []byte(`{"n":1}`)}, "a target": {OutputTo: &outputto.Target{URL: "s3://bucket/a/", Connection: "conn_own"}},
+		} {
+			_, _, err := b.CreateTrigger(ctx, b.owner, b.workflow, schedules.NewTrigger{Action: "refresh", Git: true, Given: g})
+			storetest.Refused(t, "refreshing with "+name, err, fault.KindInvalid)
+		}
+		_, _, err = b.CreateTrigger(ctx, b.owner, b.workflow, schedules.NewTrigger{Action: "refresh", Git: true, Given: schedules.Given{Parameters: []byte(`{}`)}})
+		storetest.Refused(t, "refreshing with nothing", err, "")
 	})
 }
 

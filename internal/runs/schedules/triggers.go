@@ -95,7 +95,12 @@ func (s *Service) CreateTrigger(ctx context.Context, caller access.Caller, workf
 		in.Action = ActionRun
 	}
 	if in.Action == ActionRun {
-		if err := s.checked(ctx, caller.Team, workflow, Given{Inputs: in.Given.Inputs, Custom: in.Given.Custom, Profile: in.Given.Profile}, nil); err != nil && !onlyParameters(err) {
+		if err := mayHaveRun(caller); err != nil {
+			return Trigger{}, "", err
+		}
+		given := in.Given
+		given.Parameters = nil
+		if err := s.checked(ctx, caller.Team, workflow, given, nil); err != nil && !onlyParameters(err) {
 			return Trigger{}, "", err
 		}
 	}
@@ -133,7 +138,7 @@ func (in NewTrigger) problems() (wrong []fault.Detail) {
 	switch {
 	case in.Action != ActionRun && in.Action != ActionRefresh:
 		note("action", "must be run or refresh")
-	case in.Action == ActionRefresh && (in.Map != nil || len(in.Given.Inputs) > 0 || in.Given.Custom != nil || in.Given.Profile != ""):
+	case in.Action == ActionRefresh && (in.Map != nil || in.Given.any()):
 		note("action", "refresh starts no run: leave out what a run is given")
 	}
 	if n := len(in.Secret); n > 0 && (n < minSecret || n > maxSecret) || !utf8.ValidString(in.Secret) {
