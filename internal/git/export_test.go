@@ -19,3 +19,10 @@ func (c *Client) ReachOnly(address string) {
 	}
 	c.transport.DialContext = c.dial
 }
+
+// Fetching reports whether somebody fetches, or waits to.
+func (t *Trees) Fetching() bool {
+	t.turns.mu.Lock()
+	defer t.turns.mu.Unlock()
+	return len(t.turns.teams)+len(t.turns.all) > 0
+}

@@ -1,7 +1,9 @@
 package git_test
 
 import (
+	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -22,6 +24,7 @@ import (
 	"github.com/millrace/millrace/internal/git"
 	"github.com/millrace/millrace/internal/git/gittest"
 	"github.com/millrace/millrace/internal/git/unpack"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 func TestMain(m *testing.M) {
@@ -186,6 +189,61 @@ func TestATreeThatIsHereNeedsNoHost(t *testing.T) {
 		t.Errorf("another team got it without asking: %v", err)
 	}
 	tree.Release()
+}
+
+// A team whose hosts are slow waits for its turn, and keeps nobody else waiting.
+func TestATeamsSlowHostsKeepOnlyThatTeamWaiting(t *testing.T) {
+	t.Parallel()
+	r := gittest.New(t)
+	r.Write("x", "1")
+	commit := r.Commit()
+	stuck, asked := make(chan struct{}), make(chan struct{}, 100)
+	slow := r.ServeBehind(func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { asked <- struct{}{}; <-stuck; h.ServeHTTP(w, req) })
+	})
+	trees, done := newTrees(t, true, small, 0), make(chan error, 100)
+	want := func(ctx context.Context, path string) {
+		w := wanted(t, source.Source{Git: slow, Path: path})
+		go func() {
+			_, err := trees.Tree(ctx, w, commit)
+			done <- err
+		}()
+	}
+	for i := range 2 {
+		want(t.Context(), fmt.Sprint("none", i))
+		<-asked
+	}
+	leaving, leave := context.WithCancel(t.Context())
+	for i := range 20 {
+		want(leaving, fmt.Sprint("more", i))
+	}
+	other := wanted(t, source.Source{Git: r.Serve()})
+	other.Team = "team_2"
+	tree, err := trees.Tree(t.Context(), other, commit)
+	if err != nil {
+		t.Fatalf("another team: %v", err)
+	}
+	tree.Release()
+	leave()
+	for range 20 {
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("who left: %v", err)
+		}
+	}
+	close(stuck)
+	for range 2 {
+		if err := <-done; !fault.Is(err, fault.KindInvalid) {
+			t.Errorf("who waited: %v", err)
+		}
+	}
+	own := wanted(t, source.Source{Git: slow})
+	if tree, err = trees.Tree(t.Context(), own, commit); err != nil {
+		t.Fatalf("afterwards: %v", err)
+	}
+	tree.Release()
+	if !waittest.Until(func() bool { return !trees.Fetching() }) {
+		t.Error("a turn was not given back")
+	}
 }
 
 // rawTree is a tree object with entries that no git would write.

@@ -40,6 +40,7 @@ type Trees struct {
 	sandbox Sandbox
 	config  TreesConfig
 	flights singleflight.Group
+	turns   *turns
 	program func() (string, error) // a copy of this one, for the sandbox
 }
 
@@ -71,7 +72,7 @@ func NewTrees(c *Client, s Sandbox, config TreesConfig) (*Trees, error) {
 		return nil, err
 	}
 	config.MaxTotal = cmp.Or(config.MaxTotal, defaultTotal)
-	t := &Trees{client: c, sandbox: s, config: config}
+	t := &Trees{client: c, sandbox: s, config: config, turns: newTurns()}
 	t.program = sync.OnceValues(t.copyProgram)
 	return t, os.MkdirAll(filepath.Join(config.Folder, locks), 0o700)
 }
@@ -109,8 +110,11 @@ func (t *Trees) Resolve(ctx context.Context, w Wanted, ref string) (string, erro
 	return t.client.Resolve(ctx, w.Repository, ref)
 }
 
+// errLeft is about a fetch that had not begun when who asked for it left.
+var errLeft = errors.New("who waited for this code has left")
+
 // Tree is the folder as it is at a commit. However many ask for it, it is
-// fetched once.
+// fetched once. What has begun to be fetched goes on when they leave.
 func (t *Trees) Tree(ctx context.Context, w Wanted, commit string) (Tree, error) {
 	key := w.key(commit)
 	for {
@@ -119,13 +123,22 @@ func (t *Trees) Tree(ctx context.Context, w Wanted, commit string) (Tree, error)
 			return tree, err
 		}
 		done := t.flights.DoChan(key, func() (any, error) {
+			giveBack, err := t.turns.take(ctx, w.Team)
+			if err != nil {
+				return nil, errLeft
+			}
+			defer giveBack()
 			wide, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*t.client.limits.Time)
 			defer cancel()
 			return nil, t.make(wide, w, commit, key)
 		})
 		select {
 		case r := <-done:
-			if r.Err != nil {
+			switch {
+			case errors.Is(r.Err, errLeft) && ctx.Err() == nil: // another asked first, and we are still here
+			case errors.Is(r.Err, errLeft):
+				return Tree{}, ctx.Err()
+			case r.Err != nil:
 				return Tree{}, r.Err
 			}
 		case <-ctx.Done():
@@ -299,6 +312,11 @@ func (t *Trees) read(ctx context.Context, r Repository, pack string, argv []stri
 // where the host does not know the other any more, or cannot tell without
 // sending its files.
 func (t *Trees) Behind(ctx context.Context, w Wanted, commit, latest string) (int, error) {
+	giveBack, err := t.turns.take(ctx, w.Team)
+	if err != nil {
+		return 0, err
+	}
+	defer giveBack()
 	pack, err := os.CreateTemp(t.config.Folder, newPrefix+"*.pack")
 	if err != nil {
 		return 0, err
