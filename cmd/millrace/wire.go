@@ -174,7 +174,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	drawings.GoLive(h.editor)
 	drawings.SayNoEnvironments(h.software.NoEnvironments)
 	hosts := &git.Hosts{Trees: h.software.Sources.Trees, Open: db.OpenConnection}
-	drawings.FollowGit(hosts)
+	drawings.FollowGit(hosts, h.memory)
 	h.refresher = &workflows.Refresher{Workflows: drawings, Log: log}
 	observe.CountRooms(h.metrics, h.editor)
 	asked := runs.NewService(runs.Options{

@@ -189,7 +189,7 @@ func houseOn(t *testing.T, url string, change ...func(*httpapi.Options, *builtin
 	h.editor = editorOf(t, h, o)
 	o.Editor = h.editor
 	o.Workflows.GoLive(h.editor)
-	o.Workflows.FollowGit(&repository{})
+	o.Workflows.FollowGit(&repository{}, nil)
 	if o.Identity == nil {
 		o.Identity, o.BuiltIn = h.accounts, h.accounts
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -59,8 +60,9 @@ type FollowStore interface {
 	EndRefresh(ctx context.Context, d DueRefresh, now time.Time) error
 }
 
-// FollowGit says who knows Git hosts, before the first request.
-func (s *Service) FollowGit(r Repositories) { s.repositories = r }
+// FollowGit says who knows Git hosts, and the memory to read what they send in,
+// before the first request.
+func (s *Service) FollowGit(r Repositories, m *bounds.Memory) { s.repositories, s.memory = r, m }
 
 // fetchTime is how long somebody waits for a repository. Fetching goes on
 // without them.
@@ -71,17 +73,20 @@ type version struct {
 	commit string
 	file   definitionfile.File
 	graph  *graph.Graph // nil: that of the commit which was known
+
+	release func() // gives back the memory of the graph
 }
 
 // latest reads what a repository holds now, unless that is known.
 func (s *Service) latest(ctx context.Context, team ids.Team, from source.Source, known string) (v version, err error) {
+	v.release = func() {}
 	if s.repositories == nil {
 		return v, fault.Unavailable("this server fetches nothing from Git")
 	}
 	limited, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	if v.commit, err = s.repositories.Latest(limited, team, from); err == nil && v.commit != known {
-		v.file, v.graph, err = s.definitionAt(limited, team, from, v.commit)
+		err = s.define(limited, &v, team, from)
 	}
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		return v, fault.Unavailable("the repository takes longer than a minute to fetch, and is still being fetched: try again in a moment").WithCode("git_fetching")
@@ -108,29 +113,41 @@ func gitProblem(path, message string) *fault.Error {
 	return fault.Problems([]fault.Detail{{Path: path, Message: message}}, "the workflow cannot be had from Git: %s", message).WithCode("git_unreachable")
 }
 
-// definitionAt reads the definition of a commit.
-func (s *Service) definitionAt(ctx context.Context, team ids.Team, from source.Source, commit string) (f definitionfile.File, g *graph.Graph, err error) {
-	name, text, err := s.repositories.File(ctx, team, from, commit, FileWanted{Names: definitionfile.Names, MaxBytes: definitionfile.MaxBytes})
+// define reads the definition of a version's commit.
+func (s *Service) define(ctx context.Context, v *version, team ids.Team, from source.Source) error {
+	name, text, err := s.repositories.File(ctx, team, from, v.commit, FileWanted{Names: definitionfile.Names, MaxBytes: definitionfile.MaxBytes})
 	if err != nil {
 		if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.KindInvalid && known.Code == "" {
-			return f, nil, gitProblem("git", fmt.Sprintf("%s at commit %s", known.Message, short(commit))).WithCode("git_no_definition")
+			return gitProblem("git", fmt.Sprintf("%s at commit %s", known.Message, short(v.commit))).WithCode("git_no_definition")
 		}
-		return f, nil, err
+		return err
 	}
 	invalid := func(wrong []fault.Detail) error {
-		return fault.Problems(wrong, "%s at commit %s is no workflow: %s", name, short(commit), first(wrong)).WithCode("git_invalid_definition")
+		return fault.Problems(wrong, "%s at commit %s is no workflow: %s", name, short(v.commit), first(wrong)).WithCode("git_invalid_definition")
 	}
-	if f, err = definitionfile.Read(name, text); err != nil {
-		return f, nil, invalid([]fault.Detail{{Path: name, Message: err.Error()}})
+	read, err := s.memory.Reserve(len(text))
+	if err != nil {
+		return err
 	}
-	g, malformed := graph.Parse(f.Definition)
+	v.file, err = definitionfile.Read(name, text)
+	read()
+	if err != nil {
+		return invalid([]fault.Detail{{Path: name, Message: err.Error()}})
+	}
+	release, err := s.memory.Reserve(len(v.file.Definition)) // aliases have unfolded
+	if err != nil {
+		return err
+	}
+	g, malformed := graph.Parse(v.file.Definition)
 	if len(malformed) == 0 {
-		g, malformed = withOwnCode(g, from, commit)
+		g, malformed = withOwnCode(g, from, v.commit)
 	}
 	if len(malformed) > 0 {
-		return f, nil, invalid(malformed)
+		release()
+		return invalid(malformed)
 	}
-	return f, g, nil
+	v.graph, v.release = g, release
+	return nil
 }
 
 // short is a commit as people write it.
@@ -208,21 +225,22 @@ func checkedSource(s source.Source) error {
 	return nil
 }
 
-// fill completes a new workflow with what its repository says.
-func (s *Service) fill(ctx context.Context, team ids.Team, in *New) (*Followed, error) {
+// fill completes a new workflow with what its repository says, for which memory
+// is set aside until it is released.
+func (s *Service) fill(ctx context.Context, team ids.Team, in *New) (f *Followed, release func(), err error) {
 	if in.Git == nil {
-		return nil, nil //nolint:nilnil // it follows nothing
+		return nil, func() {}, nil
 	}
 	if in.Definition != nil {
 		d := fault.Detail{Path: "definition", Message: "comes from Git: leave it out, or leave out git"}
-		return nil, fault.Problems([]fault.Detail{d}, "%s %s", d.Path, d.Message)
+		return nil, nil, fault.Problems([]fault.Detail{d}, "%s %s", d.Path, d.Message)
 	}
 	if err := checkedSource(*in.Git); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	v, err := s.latest(ctx, team, *in.Git, "")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	in.Definition = v.graph.JSON()
 	if in.Name == "" {
@@ -234,7 +252,7 @@ func (s *Service) fill(ctx context.Context, team ids.Team, in *New) (*Followed, 
 	if in.Description == "" {
 		in.Description = v.file.Description
 	}
-	return &Followed{Source: *in.Git, Commit: v.commit, RefreshedAt: s.now()}, nil
+	return &Followed{Source: *in.Git, Commit: v.commit, RefreshedAt: s.now()}, v.release, nil
 }
 
 func repositoryName(s source.Source) string {
@@ -299,6 +317,7 @@ func (s *Service) refresh(ctx context.Context, team ids.Team, id ids.Workflow, b
 			w.Git = &Followed{Source: w.Git.Source, Commit: v.commit, RefreshedAt: s.now()}
 			return v.graph, "commit " + short(v.commit), nil
 		})
+		v.release()
 		if !errors.Is(err, errMoved) {
 			return w, err
 		}

@@ -59,7 +59,7 @@ func (b *bench) follow() (*repository, workflows.Workflow) {
 		secondCommit: "nodes:\n- id: a\n  command: echo two\n",
 		thirdCommit:  "nodes:\n- id: a\n  command: echo three\n",
 	}}
-	b.FollowGit(r)
+	b.FollowGit(r, nil)
 	w, err := b.Create(b.t.Context(), b.owner, workflows.New{Git: &source.Source{Git: "https://example.org/lab/x.git", Ref: "main"}})
 	if err != nil {
 		b.t.Fatal(err)
@@ -73,7 +73,7 @@ type nobody struct{ collab.Passes }
 func (nobody) Lost(context.Context, []sharing.Pass) ([]sharing.Pass, error) { return nil, nil }
 
 // open has people edit together.
-func (b *bench) open(w workflows.Workflow) {
+func (b *bench) open(w workflows.Workflow) workflows.Live {
 	b.t.Helper()
 	s := collab.New(collab.Options{Documents: b.db, Definitions: b.Service, Passes: nobody{}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
@@ -92,6 +92,7 @@ func (b *bench) open(w workflows.Workflow) {
 	if now, err := b.db.Workflow(b.t.Context(), w.Team, w.ID); err != nil || now.DocumentSeq == 0 {
 		b.t.Fatalf("there is no document: %v", err)
 	}
+	return s
 }
 
 func TestAWorkflowFollowsItsRepository(t *testing.T) {
@@ -220,6 +221,81 @@ func TestWhatATriggerBringsIsNotConfirmed(t *testing.T) {
 	})
 }
 
+// detaching is where people edit together, and somebody detaches.
+type detaching struct {
+	workflows.Live
+	detach func()
+}
+
+func (d detaching) ApplyDefinition(ctx context.Context, l workflows.LiveDefinition) (bool, error) {
+	done, err := d.Live.ApplyDefinition(ctx, l)
+	d.detach()
+	return done, err
+}
+
+// What is detached while a refresh is under way stays so.
+func TestARefreshDoesNotUndoDetaching(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		r, w := b.follow()
+		b.GoLive(detaching{b.open(w), func() {
+			if _, err := b.Detach(t.Context(), b.owner, w.ID); err != nil {
+				t.Error(err)
+			}
+		}})
+		r.head = secondCommit
+		if now, err := b.Refresh(t.Context(), b.owner, w.ID); err != nil || now.Git != nil {
+			t.Errorf("it follows %+v: %v", now.Git, err)
+		}
+		if now, err := b.Workflow(t.Context(), b.owner, w.ID); err != nil || now.Git != nil {
+			t.Errorf("it follows %+v: %v", now.Git, err)
+		}
+	})
+}
+
+// What a trigger asked for is not forgotten while its repository is fetched.
+func TestASlowRepositoryIsRefreshedInTheEnd(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		r, w := b.follow()
+		trigger := schedules.Trigger{ID: ids.NewTrigger(), Team: w.Team, Workflow: w.ID, TokenHash: string(w.ID), Action: schedules.ActionRefresh, CreatedBy: b.owner.User, CreatedAt: b.clock.Now()}
+		if err := b.db.InsertTrigger(t.Context(), trigger, 20, nil); err != nil {
+			t.Fatal(err)
+		}
+		refresher := &workflows.Refresher{Workflows: b.Service, Log: slog.New(slog.DiscardHandler)}
+		next := func(want bool) {
+			t.Helper()
+			if found, err := refresher.Next(t.Context()); err != nil || found != want {
+				t.Fatalf("found %v, want %v: %v", found, want, err)
+			}
+		}
+		call := func(head string) {
+			t.Helper()
+			r.head, r.err = head, fault.Unavailable("it is being fetched").WithCode("git_fetching")
+			if err := b.db.AskForRefresh(t.Context(), trigger, nil, b.clock.Now()); err != nil {
+				t.Fatal(err)
+			}
+			next(true)
+			next(false)
+		}
+		call(secondCommit)
+		r.err = nil
+		b.clock.Pass(2 * time.Minute)
+		next(true)
+		if now, err := b.Workflow(t.Context(), b.owner, w.ID); err != nil || now.Git.Commit != secondCommit {
+			t.Errorf("%+v: %v", now.Git, err)
+		}
+		// But not for ever.
+		b.clock.Pass(time.Hour)
+		call(thirdCommit)
+		b.clock.Pass(20 * time.Minute)
+		next(true)
+		b.clock.Pass(time.Hour)
+		next(false)
+		if now, err := b.Workflow(t.Context(), b.owner, w.ID); err != nil || now.Git.Problem != "it is being fetched" {
+			t.Errorf("%+v: %v", now.Git, err)
+		}
+	})
+}
+
 // Two who refresh at once never leave the older commit behind.
 func TestAnOlderCommitDoesNotWin(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
@@ -300,7 +376,7 @@ func TestCommandsFindWhatLiesBesideTheDefinition(t *testing.T) {
 			"source: {git: 'https://example.org/y'}\n" + uses:    `{"git":"https://example.org/y"}`,
 			"source: {ref: v1}\n" + plain:                        `{"connection":"conn_1","git":"https://example.org/x","path":"analysis","ref":"v1"}`,
 		} {
-			b.FollowGit(&repository{name: "millrace.yaml", head: firstCommit, files: map[string]string{firstCommit: file}})
+			b.FollowGit(&repository{name: "millrace.yaml", head: firstCommit, files: map[string]string{firstCommit: file}}, nil)
 			w, err := b.Create(t.Context(), b.owner, workflows.New{Git: &source.Source{Git: "https://example.org/x", Path: "analysis", Connection: "conn_1"}})
 			if err != nil {
 				t.Fatal(err)

@@ -24,7 +24,8 @@ type DueRefresh struct {
 const RefreshPause = time.Minute
 
 const (
-	refreshTime = 2 * time.Minute // after which another server does it
+	refreshTime = 2 * time.Minute  // after which another server does it, or the same once more
+	refreshLong = 20 * time.Minute // for which a slow repository is waited for
 	refreshEach = 3 * time.Second
 )
 
@@ -76,6 +77,12 @@ func (r *Refresher) Next(ctx context.Context) (bool, error) {
 		_, err = s.refresh(ctx, d.Team, d.Workflow, access.Author{User: d.By, Guest: gitAuthor, GuestName: gitAuthorName})
 	} else {
 		err = s.stores.Follow.SetRefreshProblem(ctx, d.Team, d.Workflow, "who made the trigger that was called may not edit workflows any more", now)
+	}
+	if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.KindUnavailable { // it is still being fetched, or we have no room now
+		if s.now().Sub(d.AskedAt) < refreshLong {
+			return true, nil // again, when its time has come
+		}
+		err = s.stores.Follow.SetRefreshProblem(ctx, d.Team, d.Workflow, known.Message, s.now())
 	}
 	if _, foreseen := errors.AsType[*fault.Error](err); err != nil && !foreseen {
 		return true, err // again, when its time has come

@@ -218,7 +218,10 @@ func (s *Service) Confirm(ctx context.Context, caller access.Caller, id ids.Work
 // named changes what a workflow is besides its definition.
 func named(like Workflow) func(*Workflow) (*graph.Graph, string, error) {
 	return func(w *Workflow) (*graph.Graph, string, error) {
-		w.Name, w.Description, w.Tags, w.Git = like.Name, like.Description, like.Tags, like.Git
+		w.Name, w.Description, w.Tags = like.Name, like.Description, like.Tags
+		if w.Git != nil && like.Git != nil { // nobody detached it meanwhile
+			w.Git = like.Git
+		}
 		return nil, "", nil
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/bounds"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/graph/guarded"
@@ -118,6 +119,7 @@ type Service struct {
 
 	noEnvironments func() string
 	repositories   Repositories // nil: nothing comes from Git
+	memory         *bounds.Memory
 }
 
 // NewService makes the room.
@@ -147,10 +149,11 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, in New) (Wor
 	if err := caller.Must(access.EditWorkflows); err != nil {
 		return Workflow{}, err
 	}
-	followed, err := s.fill(ctx, caller.Team, &in)
+	followed, release, err := s.fill(ctx, caller.Team, &in)
 	if err != nil {
 		return Workflow{}, err
 	}
+	defer release()
 	g, err := checked(Edit{Name: &in.Name, Description: &in.Description, Definition: in.Definition, Tags: in.Tags})
 	if err != nil {
 		return Workflow{}, err
