@@ -54,9 +54,17 @@ func (c *cable) serve() {
 		if err != nil {
 			return
 		}
-		far, err := net.Dial("tcp", c.to)
-		if err != nil || !c.add(near, far) {
+		if !c.add(near) { // without a connection to the server, which would be left there
 			near.Close()
+			continue
+		}
+		far, err := net.Dial("tcp", c.to)
+		if err != nil {
+			near.Close()
+			continue
+		}
+		if !c.add(far) {
+			far.Close()
 			continue
 		}
 		go c.copy(near, far)
@@ -64,14 +72,15 @@ func (c *cable) serve() {
 	}
 }
 
-func (c *cable) add(conns ...net.Conn) bool {
+func (c *cable) add(conn net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.count++
-	for _, conn := range conns {
-		c.conns[conn] = true
+	if c.out {
+		return false
 	}
-	return !c.out
+	c.count++
+	c.conns[conn] = true
+	return true
 }
 
 func (c *cable) copy(to, from net.Conn) {
