@@ -13,10 +13,10 @@ import (
 func (db *DB) Workers(ctx context.Context, now time.Time) ([]runs.Worker, error) {
 	return all(ctx, db, func(r *sql.Rows, w *runs.Worker) error {
 		return r.Scan(&w.Owner, &w.Host, &w.Size.VCPU, &w.Size.RAMGB, &w.Size.GPU, &w.Problem, &w.DiskLow,
-			&w.Executor, &w.Kind, &w.Scope, &w.Place, &w.PricePercent, &w.NoImages, &w.NoEnvironments)
+			&w.Executor, &w.Kind, &w.Scope, &w.Place, &w.PricePercent, &w.NoImages, &w.NoEnvironments, &w.Draining)
 	}, `
-		SELECT owner, host, vcpu, ram_gb, gpu, problem, disk_low, executor, kind, scope, place, price_percent, no_images, no_environments
-		FROM workers WHERE seen_at > $1 AND NOT draining ORDER BY place, executor, owner`, micros(now.Add(-present)))
+		SELECT owner, host, vcpu, ram_gb, gpu, problem, disk_low, executor, kind, scope, place, price_percent, no_images, no_environments, draining
+		FROM workers WHERE seen_at > $1 ORDER BY place, executor, owner`, micros(now.Add(-present)))
 }
 
 // latestRuns is how many runs the typical wait for an executor is read from.

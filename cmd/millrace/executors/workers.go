@@ -66,20 +66,22 @@ func (w *Workers) LocalRuns(ctx context.Context) (list []ids.Run, err error) {
 // Offers are what all workers have for runs, in order of preference. Of our own
 // we know it at once; others report it to the database.
 func (w *Workers) Offers(ctx context.Context) (list []runs.Worker, err error) {
-	here := map[string]bool{}
+	here := map[string]int{}
 	for _, e := range w.Engines {
 		some, err := e.Offers(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, o := range some {
-			here[o.Owner] = true
+			here[o.Owner] = len(list)
+			list = append(list, o)
 		}
-		list = append(list, some...)
 	}
 	others, err := w.reported(ctx)
 	for _, o := range others {
-		if !here[o.Owner] {
+		if i, ours := here[o.Owner]; ours {
+			list[i].Draining = o.Draining // which only the database knows
+		} else {
 			list = append(list, o)
 		}
 	}

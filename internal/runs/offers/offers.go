@@ -31,6 +31,8 @@ type Worker struct {
 	NoImages     bool
 
 	NoEnvironments bool
+
+	Draining bool // it takes no more runs, until it is told to or another comes in its place
 }
 
 // Wanted is what a run asks of an executor.
@@ -62,7 +64,8 @@ type Chosen struct {
 // Choose finds the executor of a run among what workers offer, in order of
 // preference: the one that it names, or the first that has the whole size and
 // has its software, or else the first that can serve it at all. CPU and
-// memory above a machine are no obstacle: such a run runs alone.
+// memory above a machine are no obstacle: such a run runs alone. One that takes
+// no more runs is chosen when no other serves it: the run waits.
 func Choose(offers []Worker, w Wanted) (Chosen, error) {
 	if w.Executor != "" {
 		named := slices.DeleteFunc(slices.Clone(offers), func(o Worker) bool { return o.Executor != w.Executor })
@@ -105,10 +108,15 @@ func Served(c Chosen, err error) (percent int, reason string, ok bool) {
 	return 100, "nobody can say at the moment where it could run", false
 }
 
+// draining is why such a worker starts nothing.
+const draining = "the worker is being drained by the operator"
+
 // rank is how well a worker suits a run that it can serve; 0 is best.
 func (w Worker) rank(want Wanted) int {
 	switch {
 	case want.Images && w.NoImages || want.Environments && w.NoEnvironments:
+		return 3
+	case w.Draining:
 		return 2
 	case want.Size.VCPU > w.Size.VCPU || want.Size.RAMGB > w.Size.RAMGB:
 		return 1
@@ -166,6 +174,9 @@ func (e Executor) Free() credits.Size {
 func Gather(offers []Worker) (list []Executor) {
 	at, seen := map[string]int{}, map[[2]string]bool{}
 	for _, o := range offers {
+		if o.Draining && o.Problem == "" {
+			o.Problem = draining
+		}
 		i, known := at[o.Executor]
 		if !known {
 			i = len(list)

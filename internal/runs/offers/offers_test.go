@@ -44,6 +44,27 @@ func TestARunGetsTheFirstExecutorThatServesIt(t *testing.T) {
 	}
 }
 
+// What is drained is passed over, but a run that only it serves may wait for it.
+func TestADrainedWorkerIsTheLastChoice(t *testing.T) {
+	t.Parallel()
+	drained := Worker{Executor: "local", Size: credits.Size{VCPU: 8, RAMGB: 32, GPU: 1}, Draining: true}
+	small := Worker{Executor: "small", Size: credits.Size{VCPU: 1, RAMGB: 4}}
+	if got, err := Choose([]Worker{drained, small}, Wanted{Size: credits.Size{VCPU: 4, RAMGB: 8}}); err != nil || got.Executor != "small" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, w := range []Wanted{{Size: credits.Size{GPU: 1}}, {Executor: "local"}} {
+		if got, err := Choose([]Worker{drained, small}, w); err != nil || got.Executor != "local" {
+			t.Errorf("%+v: %+v, %v", w, got, err)
+		}
+	}
+	if list := Gather([]Worker{drained}); list[0].Problem == "" || list[0].Total != (credits.Size{}) {
+		t.Errorf("%+v", list)
+	}
+	if why := (QueueState{Workers: []Worker{drained}}).Why(Queued{Executor: "local"}); why.Reason != WaitsForExecutor {
+		t.Errorf("%+v", why)
+	}
+}
+
 func TestServersThatShareAClusterOfferItOnce(t *testing.T) {
 	t.Parallel()
 	size := credits.Size{VCPU: 8, RAMGB: 32}

@@ -61,6 +61,8 @@ func (q QueueState) Why(r Queued) *Waiting {
 		case r.Executor != "" && w.Executor != r.Executor:
 		case w.Problem != "":
 			problem = w.Problem
+		case w.Draining:
+			problem = draining
 		case w.DiskLow:
 			low = true
 		default:
