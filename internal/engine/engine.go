@@ -146,6 +146,7 @@ type Engine struct {
 	inputs   *runinputs.Worker
 	software func(ids.Team) runimages.Store
 
+	began    time.Time        // when it first looked for runs
 	tookOver bool             // what earlier workers on this machine had
 	crashed  map[ids.Run]bool // were at work when this machine's last server went down
 	mu       sync.Mutex

@@ -168,7 +168,8 @@ func (r *runner) load(ctx context.Context) error {
 }
 
 // resume adopts attempts that still live or have ended in order. If a worker
-// took all of them with it, the run goes back to the queue.
+// took all of them with it, or the run is of an executor that is gone, it goes
+// back to the queue.
 func (r *runner) resume(ctx context.Context) error {
 	seen, err := r.e.Driver.Snapshot(ctx)
 	if err != nil {
@@ -192,7 +193,8 @@ func (r *runner) resume(ctx context.Context) error {
 			r.undoStart(t, s)
 		}
 	}
-	if adopted == 0 && len(r.live) > 0 {
+	orphan := r.run.Executor != "" && r.run.Executor != r.e.Offer.Executor
+	if adopted == 0 && (len(r.live) > 0 || orphan) {
 		return r.requeue(ctx)
 	}
 	return r.flush(ctx)

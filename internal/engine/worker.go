@@ -48,6 +48,7 @@ func (e *Engine) takeRuns(ctx, runCtx context.Context) {
 	claims, reports := time.NewTicker(claimEvery), time.NewTicker(reportEvery)
 	defer claims.Stop()
 	defer reports.Stop()
+	e.began = e.Now()
 	e.report(ctx)
 	e.countCrashes(ctx)
 	e.takeOver(ctx, runCtx)
@@ -121,7 +122,7 @@ func (e *Engine) claim(ctx, runCtx context.Context) {
 	}
 	defer release()
 	began := e.leases.ClaimStart()
-	c := admission.Claim{Owner: e.Owner, Host: e.Host, Executor: e.Offer.Executor, Total: total, Most: most, Prepares: e.softwareUnavailable(ctx, "") == nil || e.softwareUnavailable(ctx, runimages.EnvironmentRef("")) == nil, Preparing: e.preparer.State()}
+	c := admission.Claim{Owner: e.Owner, Host: e.Host, Executor: e.Offer.Executor, Orphans: e.takesOrphans(), Total: total, Most: most, Prepares: e.softwareUnavailable(ctx, "") == nil || e.softwareUnavailable(ctx, runimages.EnvironmentRef("")) == nil, Preparing: e.preparer.State()}
 	claimed, err := e.Queue.ClaimRuns(ctx, c, e.Now(), e.Now().Add(lease.Length))
 	if err != nil {
 		e.logError(ctx, "cannot claim runs", err)
@@ -147,9 +148,13 @@ func (e *Engine) prepare(ctx context.Context, c admission.Claim, claimed runs.Cl
 	}
 }
 
+// takesOrphans reports whether this worker has been there for long enough to know
+// which executors nobody has: after a start, others are still to come.
+func (e *Engine) takesOrphans() bool { return e.Now().Sub(e.began) > admission.GoneAfter }
+
 func (e *Engine) takeOver(ctx, runCtx context.Context) {
 	began := e.leases.ClaimStart()
-	t := runs.TakeOver{Owner: e.Owner, Host: e.Host, Scope: e.Scope, Executor: e.Offer.Executor, AbandonAfter: e.AbandonAfter, Held: e.leases.Held(), Started: !e.tookOver}
+	t := runs.TakeOver{Owner: e.Owner, Host: e.Host, Scope: e.Scope, Executor: e.Offer.Executor, Orphans: e.takesOrphans(), AbandonAfter: e.AbandonAfter, Held: e.leases.Held(), Started: !e.tookOver}
 	taken, err := e.Queue.TakeOver(ctx, t, e.Now(), e.Now().Add(lease.Length))
 	e.logError(ctx, "cannot take over runs", err)
 	e.tookOver = e.tookOver || err == nil

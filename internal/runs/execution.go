@@ -41,6 +41,7 @@ type TakeOver struct {
 	AbandonAfter time.Duration // after which tasks have ended that nobody renewed
 	Held         map[ids.Run]bool
 
+	Orphans bool // it takes those of executors that are gone, too
 	Started bool // just now: runs of earlier workers on its host are to be found
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/admission"
 )
 
 // named is a run that was given an executor.
@@ -53,6 +54,66 @@ func TestAWorkerTakesTheRunsOfItsExecutor(t *testing.T) {
 	})
 }
 
+// An executor has another name now: its runs wait until it has been gone for
+// long, and then others take them, queued or begun.
+func TestTheRunsOfAnExecutorThatIsGone(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		team, _ := newTeam(t, db)
+		begun := named(t, db, team, "local")
+		c := claim("h w", 10)
+		c.Executor = "local"
+		if _, err := db.ClaimRuns(ctx, c, august, august.Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		queued := named(t, db, team, "local")
+		if err := db.ReportWorker(ctx, runs.Worker{Owner: "h w", Host: "h", Executor: "local"}, august.Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.ForgetWorker(ctx, "h w"); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := db.Workers(ctx, august.Add(time.Minute)); err != nil || len(list) != 0 {
+			t.Errorf("one that stopped is there: %+v, %v", list, err)
+		}
+		other := claim("x w", 10)
+		other.Host, other.Executor, other.Orphans = "x", "slurm", true
+		look := func(after time.Duration) (taken, claimed []runs.Run) {
+			now := august.Add(after)
+			taken, err := db.TakeOver(ctx, runs.TakeOver{Owner: "x w", Host: "x", Executor: "slurm", Orphans: other.Orphans, AbandonAfter: time.Minute}, now, now.Add(time.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := db.ClaimRuns(ctx, other, now, now.Add(time.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return taken, got.Runs
+		}
+		if taken, claimed := look(admission.GoneAfter - time.Minute); len(taken)+len(claimed) != 0 {
+			t.Errorf("while it may come back: %+v, %+v", taken, claimed)
+		}
+		if err := db.ReportWorker(ctx, runs.Worker{Owner: "h w2", Host: "h", Executor: "local"}, august.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if taken, claimed := look(time.Hour); len(taken)+len(claimed) != 0 {
+			t.Errorf("while it is there: %+v, %+v", taken, claimed)
+		}
+		other.Orphans = false
+		if taken, claimed := look(2 * time.Hour); len(taken)+len(claimed) != 0 {
+			t.Errorf("by one that came just now: %+v, %+v", taken, claimed)
+		}
+		other.Orphans = true
+		taken, claimed := look(2 * time.Hour)
+		if len(taken) != 1 || taken[0].ID != begun.ID || taken[0].Executor != "local" {
+			t.Errorf("taken over: %+v", taken)
+		}
+		if len(claimed) != 1 || claimed[0].ID != queued.ID || claimed[0].Executor != "slurm" {
+			t.Errorf("claimed: %+v", claimed)
+		}
+	})
+}
+
 func TestWhatIsKnownOfAnExecutor(t *testing.T) {
 	eachLedger(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
@@ -84,6 +145,12 @@ func TestWhatIsKnownOfAnExecutor(t *testing.T) {
 		}
 		list, err := db.Workers(ctx, august)
 		if err != nil || len(list) != 2 || list[0] != first || list[1] != w {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if err := db.DrainWorker(ctx, w.Owner, true); err != nil {
+			t.Fatal(err)
+		}
+		if list, err = db.Workers(ctx, august); err != nil || len(list) != 2 || list[0].Draining || !list[1].Draining {
 			t.Errorf("%+v, %v", list, err)
 		}
 	})

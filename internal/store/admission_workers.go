@@ -20,11 +20,16 @@ func (db *DB) ReportWorker(ctx context.Context, w runs.Worker, now time.Time) er
 	return err
 }
 
-// ForgetWorker is for one that stops on purpose.
+// ForgetWorker is for one that stops on purpose: it is there no more from now on,
+// but when it last was is known, so that a restart does not cost its executor
+// the runs.
 func (db *DB) ForgetWorker(ctx context.Context, owner string) error {
-	_, err := db.changed(ctx, `DELETE FROM workers WHERE owner = $1`, owner)
+	_, err := db.changed(ctx, `UPDATE workers SET seen_at = seen_at - $1 WHERE owner = $2`, present.Microseconds(), owner)
 	return err
 }
+
+// ofGone finds the runs of executors that no worker has had since a time.
+const ofGone = `executor NOT IN (SELECT w.executor FROM workers w WHERE w.seen_at > $6)`
 
 // present is how long a worker counts as there after it last reported.
 const present = time.Minute

@@ -42,7 +42,7 @@ func (db *DB) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.
 			}
 		}
 		for _, id := range admitted {
-			r, err := tx.take(ctx, id, c.Owner, now, until)
+			r, err := tx.take(ctx, id, c, now, until)
 			if err != nil {
 				return err
 			}
@@ -60,6 +60,10 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 		run      admission.Candidate
 		used, at int64 // vCPU-milliseconds of late, as of when
 	}
+	whose, args := `executor IN ('', $5)`, []any{admission.LineLength, c.Owner, c.Host + " ", micros(now.Add(-present)), c.Executor}
+	if c.Orphans {
+		whose, args = `(`+whose+` OR `+ofGone+`)`, append(args, micros(now.Add(-admission.GoneAfter)))
+	}
 	list, err := all(ctx, db, func(r *sql.Rows, w *waiting) error {
 		var needs string
 		err := r.Scan((*string)(&w.team), (*string)(&w.run.ID), &w.run.Size.VCPU, &w.run.Size.RAMGB, &w.run.Size.GPU, &w.run.Passed, &needs, &w.run.PreparedBy, &w.used, &w.at)
@@ -73,11 +77,11 @@ func (db *DB) teamQueues(ctx context.Context, c admission.Claim, now time.Time) 
 			ELSE '' END, COALESCE(u.vcpu_ms, 0), COALESCE(u.at, 0)
 		FROM (
 			SELECT team_id, id, vcpu, ram_gb, gpu, passed, needs, preparing, preparing_by, ROW_NUMBER() OVER (PARTITION BY team_id ORDER BY id) AS place
-			FROM runs WHERE status = 'queued' AND executor IN ('', $5) AND NOT EXISTS (SELECT 1 FROM teams t WHERE t.id = runs.team_id AND t.suspended_at IS NOT NULL)
+			FROM runs WHERE status = 'queued' AND `+whose+` AND NOT EXISTS (SELECT 1 FROM teams t WHERE t.id = runs.team_id AND t.suspended_at IS NOT NULL)
 				AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.owner = $2 AND w.draining)
 		) waiting LEFT JOIN team_usage u USING (team_id)
 		WHERE place <= $1 + 0
-		ORDER BY team_id, id`, admission.LineLength, c.Owner, c.Host+" ", micros(now.Add(-present)), c.Executor)
+		ORDER BY team_id, id`, args...)
 	var lines []admission.TeamQueue
 	for _, w := range list {
 		if n := len(lines); n == 0 || lines[n-1].Team != w.team {
@@ -149,14 +153,15 @@ func (db *DB) addUsage(ctx context.Context, r runs.Run, now time.Time) error {
 	return err
 }
 
-// take makes a worker the run's owner under a new fence.
-func (db *DB) take(ctx context.Context, id ids.Run, owner string, now, until time.Time) (r runs.Run, err error) {
+// take makes a worker the run's owner under a new fence. A run of an executor
+// that is gone is the worker's executor's from now on.
+func (db *DB) take(ctx context.Context, id ids.Run, c admission.Claim, now, until time.Time) (r runs.Run, err error) {
 	var notify bool
 	err = scanWhole(db.q.QueryRowContext(ctx, `
 		UPDATE runs SET status = 'running', owner = $1, fence = fence + 1, lease_until = $2, started_at = COALESCE(started_at, $3), claimed_at = $3,
-			preparing_by = '', preparing = '', seq = seq + 1
+			preparing_by = '', preparing = '', executor = CASE executor WHEN '' THEN '' ELSE $5 END, seq = seq + 1
 		WHERE id = $4
-		RETURNING `+wholeColumns+`, `+hasWebhooks("runs"), owner, micros(until), micros(now), id), &r, &notify)
+		RETURNING `+wholeColumns+`, `+hasWebhooks("runs"), c.Owner, micros(until), micros(now), id, c.Executor), &r, &notify)
 	if err != nil {
 		return r, err
 	}

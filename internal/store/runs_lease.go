@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/admission"
 )
 
 // RenewLeases extends leases and returns those that are still held.
@@ -49,6 +50,7 @@ func (db *DB) ReleaseLease(ctx context.Context, h runs.HeldRun, now time.Time) e
 // workers on its host, and its own if it does not know that it had claimed them.
 // They stay running until it has looked for tasks that still live. Tasks on another host go on without their worker for a while, so
 // that their own host finds them again; until then such a run is left to it.
+// Those of another executor are taken when it has been gone for long.
 func (db *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Time) ([]runs.Run, error) {
 	var taken []runs.Run
 	err := db.inTx(ctx, func(tx *DB) error {
@@ -57,12 +59,16 @@ func (db *DB) TakeOver(ctx context.Context, t runs.TakeOver, now, until time.Tim
 		if t.Started {
 			whose, owner = `SUBSTR(owner, 1, LENGTH($2)) = $2`, t.Host+" "
 		}
+		mine, args := `executor IN ('', $5)`, []any{micros(now), owner, micros(now.Add(-t.AbandonAfter)), cmp.Or(t.Scope, t.Host), t.Executor}
+		if t.Orphans {
+			mine, args = `(`+mine+` OR lease_until <= $6 AND `+ofGone+`)`, append(args, micros(now.Add(-admission.GoneAfter)))
+		}
 		list, err := all(ctx, tx, func(r *sql.Rows, u *unleased) error { return r.Scan((*string)(&u.id), &u.owner, &u.until) }, `
 			SELECT id, owner, lease_until FROM runs
-			WHERE status = 'running' AND kind = '' AND executor IN ('', $5) AND (lease_until <= $1 OR `+whose+`)
+			WHERE status = 'running' AND kind = '' AND `+mine+` AND (lease_until <= $1 OR `+whose+`)
 				AND (lease_until <= $3 OR NOT EXISTS (
 					SELECT 1 FROM run_attempts a WHERE a.run_id = runs.id AND a.state = 'started' AND a.host <> $4))
-			`+tx.dialect.skipLocked, micros(now), owner, micros(now.Add(-t.AbandonAfter)), cmp.Or(t.Scope, t.Host), t.Executor)
+			`+tx.dialect.skipLocked, args...)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ package admission
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -17,6 +18,7 @@ type Claim struct {
 	Host  string // earlier workers on it are gone
 
 	Executor string // whose runs it takes, beside those that name none
+	Orphans  bool   // and beside those of executors that are GoneAfter
 
 	Total credits.Size // what its executor has in all
 	Most  int          // runs
@@ -24,6 +26,11 @@ type Claim struct {
 	Prepares  bool             // it fetches what runs need before they start
 	Preparing map[ids.Run]bool // those it does that for; true once all is there
 }
+
+// GoneAfter is how long no worker of an executor has been seen when others take
+// its runs: it has another name now, or is there no more. It is longer than any
+// task goes on without its worker, and than a restart takes.
+const GoneAfter = 15 * time.Minute
 
 // Candidate is a queued run, as far as admission looks at it.
 type Candidate struct {
