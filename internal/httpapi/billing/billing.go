@@ -3,6 +3,7 @@ package billing
 import (
 	"math"
 	"time"
+	"unicode/utf8"
 
 	"github.com/millrace/millrace/api"
 	"github.com/millrace/millrace/internal/ai"
@@ -141,6 +142,8 @@ func aiUsage(series []billing.Day, asked []ai.Day) (out api.AIUsage) {
 
 func day(t time.Time) string { return t.Format(time.DateOnly) }
 
+const maxExecutorName = 32 // as the API's document says
+
 // EstimateCost answers POST /api/billing/estimate.
 func (a *API) EstimateCost(x *kernel.Exchange) (kernel.Answer, error) {
 	in, err := kernel.Decode[api.EstimateRequest](x)
@@ -154,7 +157,9 @@ func (a *API) EstimateCost(x *kernel.Exchange) (kernel.Answer, error) {
 	if in.ResourceProfile != nil {
 		q.Profile = string(*in.ResourceProfile)
 	}
-	q.Executor = kernel.OrEmpty(in.Executor)
+	if q.Executor = kernel.OrEmpty(in.Executor); utf8.RuneCountInString(q.Executor) > maxExecutorName {
+		return kernel.Answer{}, fault.Invalid("executor has at most %d characters", maxExecutorName)
+	}
 	if q.Tags = kernel.Listed(in.Tags); q.Tags != nil {
 		var wrong []fault.Detail
 		if q.Tags, wrong = tags.Checked(q.Tags); len(wrong) > 0 {
