@@ -29,9 +29,9 @@ func (s *settings) executors() ([]executors.Named, error) {
 	return []executors.Named{{Name: s.Executor, Kind: s.Executor, Capacity: capacity, Percent: 100, Only: true, Slurm: s.Slurm, Kubernetes: s.Kubernetes}}, nil
 }
 
-// hearsAttempts reports whether tasks out of our reach may come to this server: its
+// servesAttempts reports whether tasks out of our reach may come to this server: its
 // own, or those of workers beside it.
-func (s *settings) hearsAttempts() bool {
+func (s *settings) servesAttempts() bool {
 	list, _ := s.executors()
 	return s.AttemptsURL != "" || slices.ContainsFunc(list, func(x executors.Named) bool { return x.Kind == "kubernetes" })
 }

@@ -53,7 +53,7 @@ func TestAServerLeavesTheWorkToWorkers(t *testing.T) {
 }
 
 // Only a server that tasks out of our reach may come to has addresses for them.
-func TestWhoHearsAttempts(t *testing.T) {
+func TestWhoServesAttempts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		executor, url string
@@ -61,7 +61,7 @@ func TestWhoHearsAttempts(t *testing.T) {
 	}{{"local", "", false}, {"none", "", false}, {"slurm", "", false}, {"kubernetes", "https://lab.example", true}, {"none", "https://lab.example", true}} {
 		s := &settings{}
 		s.Executor, s.AttemptsURL = c.executor, c.url
-		if got := s.hearsAttempts(); got != c.want {
+		if got := s.servesAttempts(); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}

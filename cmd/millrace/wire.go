@@ -207,7 +207,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 		PublicURLs:  origins, TrustedProxies: proxies, RunsPerMinute: s.RunsPerMinute, SendsMail: s.SMTPURL != "",
 	})
 	h.handler = api.Handler()
-	if s.hearsAttempts() {
+	if s.servesAttempts() {
 		h.handler = h.shims.Handler(h.handler)
 	}
 	h.upkeep = h.newKeeper()

@@ -134,8 +134,8 @@ func (x *Exchange) fail(err error) {
 	}
 	if e.Kind == fault.KindUnauthenticated && x.Route.FailsAs != OAuthFailure {
 		challenge := `Bearer realm="millrace"`
-		if x.Route.ToldBy != "" {
-			challenge += `, resource_metadata="` + x.Base() + x.Route.ToldBy + `"`
+		if x.Route.ResourceMetadata != "" {
+			challenge += `, resource_metadata="` + x.Base() + x.Route.ResourceMetadata + `"`
 		}
 		x.Writer.Header().Set("WWW-Authenticate", challenge)
 	}

@@ -16,10 +16,11 @@ type Route struct {
 	Once    bool          // honours Idempotency-Key
 	Limit   *AddressLimit
 	FailsAs FailureFormat
-	Page    bool   // fails on a page where a browser asks
-	ToldBy  string // where clients learn who gives tokens for it (RFC 9728); empty: nowhere
-	Slow    bool   // may take longer than an ordinary answer: it streams, moves bytes or asks others
+	Page    bool // fails on a page where a browser asks
+	Slow    bool // may take longer than an ordinary answer: it streams, moves bytes or asks others
 	Handle  Handler
+
+	ResourceMetadata string // where clients learn who gives tokens for it (RFC 9728); empty: nowhere
 }
 
 // Audience is who a route is for.

@@ -41,7 +41,7 @@ func New(requests func() http.Handler) *API {
 func (a *API) Routes() []kernel.Route {
 	return []kernel.Route{{
 		Pattern: "POST /mcp", Who: kernel.Member, May: access.Read, Body: kernel.GraphBody, Slow: true,
-		ToldBy: "/.well-known/oauth-protected-resource/mcp", Handle: a.message,
+		ResourceMetadata: "/.well-known/oauth-protected-resource/mcp", Handle: a.message,
 	}}
 }
 
