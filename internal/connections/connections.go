@@ -137,7 +137,7 @@ const (
 
 // Connections lists the team's, without their credentials.
 func (s *Service) Connections(ctx context.Context, caller access.Caller) ([]Connection, error) {
-	if err := caller.Must(access.UseConnections); err != nil {
+	if err := caller.Must(access.SeeConnections); err != nil {
 		return nil, err
 	}
 	return s.store.Connections(ctx, caller.Team)

@@ -154,7 +154,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/nextflow/user-info", Who: kernel.Member, May: access.ReportRuns, Basic: true, Handle: a.reported.NextflowUser},
 		{Pattern: "GET /api/nextflow/user/{id}/workspaces", Who: kernel.Member, May: access.ReportRuns, Basic: true, Handle: a.reported.NextflowWorkspaces},
 		{Pattern: "GET /api/nextflow/workflow/{id}", Who: kernel.Member, May: access.ReportRuns, Basic: true, Handle: a.reported.NextflowWorkflow},
-		{Pattern: "GET /api/connections", Who: kernel.Member, May: access.UseConnections, Handle: a.connections.ListConnections},
+		{Pattern: "GET /api/connections", Who: kernel.Member, May: access.SeeConnections, Handle: a.connections.ListConnections},
 		{Pattern: "POST /api/connections", Who: kernel.Member, May: access.ManageConnections, Body: kernel.SmallBody, Slow: true, Handle: a.connections.CreateConnection},
 		{Pattern: "DELETE /api/connections/{id}", Who: kernel.Member, May: access.ManageConnections, Handle: a.connections.DeleteConnection},
 		{Pattern: "POST /api/connections/{id}/test", Who: kernel.Member, May: access.UseConnections, Slow: true, Handle: a.connections.TestConnection},

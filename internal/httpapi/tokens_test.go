@@ -24,7 +24,9 @@ func TestScopesNarrowEveryRoute(t *testing.T) {
 		"GET /api/workflows": access.ScopeRead, "GET /api/secrets": access.ScopeRead, "POST /api/runs": access.ScopeRun,
 		"POST /api/files/presign": access.ScopeRun, "POST /api/workflows": access.ScopeWrite, "PUT /api/secrets/{name}": access.ScopeAdmin,
 		"GET /api/billing/invoices": access.ScopeAdmin, "POST /api/service-accounts": access.ScopeAdmin, "GET /auth/teams": access.ScopeRead, "POST /api/reported-runs": access.ScopeReport, "POST /api/reported-runs/{id}/events": access.ScopeReport,
-		"GET /api/reported-runs/{id}": access.ScopeRead,
+		"GET /api/reported-runs/{id}": access.ScopeRead, "GET /api/connections": access.ScopeRead,
+		// They have the server call out.
+		"POST /api/connections/{id}/test": access.ScopeRun, "GET /api/connections/{id}/objects": access.ScopeRun,
 	} {
 		row := routeRows[pattern]
 		for _, scope := range access.Scopes() {

@@ -7,12 +7,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/millrace/millrace/internal/connections"
+	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/runs/addresses"
 	"github.com/millrace/millrace/internal/safedial"
 )
@@ -124,6 +126,42 @@ func TestANameThatChangesItsMindIsRefused(t *testing.T) {
 		names.ours.Store(true)
 		if err := try(host); !errors.Is(err, safedial.ErrPrivate) || !strings.Contains(err.Error(), "not on the public internet") {
 			t.Errorf("%s, when it is ours: %v", name, err)
+		}
+	}
+}
+
+// A host on the public internet cannot send us on to an address that is not: every
+// request is dialled anew, by the rules of the first.
+func TestARedirectLeadsToNoPrivateAddress(t *testing.T) {
+	t.Parallel()
+	inside := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was reached", r.URL) }))
+	defer inside.Close()
+	public := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Query().Get("to"), http.StatusFound)
+	}))
+	defer public.Close()
+	dialer := safedial.Dialer(false)
+	check := dialer.Control
+	dialer.Control = func(network, address string, c syscall.RawConn) error {
+		if address == public.Listener.Addr().String() { // which stands for a public one
+			return nil
+		}
+		return check(network, address, c)
+	}
+	transport := safedial.Transport(false)
+	transport.DialContext = dialer.DialContext
+	inputs := NewInputs(&Client{transport: transport, dial: dialer.DialContext}, nil, true)
+	for _, to := range []string{inside.URL, "http://169.254.169.254/latest/meta-data/iam/security-credentials/", "http://[::1]:1/", "http://[::ffff:10.0.0.1]/"} {
+		from := addresses.Address{URL: public.URL + "/reads.fq?to=" + url.QueryEscape(to)}
+		_, err := lookAt(t, inputs, from)
+		if !errors.Is(err, safedial.ErrPrivate) {
+			t.Errorf("looking at what leads to %s: %v", to, err)
+		}
+		if shown, ok := errors.AsType[*fault.Error](err); !ok || strings.Contains(shown.Message, "169.254") {
+			t.Errorf("it tells where that is: %v", err)
+		}
+		if _, err := readAll(t, inputs, addresses.Object{Address: from, Size: 4, ETag: "e"}, 0, 4); !errors.Is(err, safedial.ErrPrivate) {
+			t.Errorf("reading what leads to %s: %v", to, err)
 		}
 	}
 }

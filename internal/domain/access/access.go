@@ -66,7 +66,8 @@ const (
 	UseSecrets           Action = "see and use secrets"
 	ManageSecrets        Action = "manage secrets"
 	ReadAudit            Action = "read the audit log"
-	UseConnections       Action = "see and use connections"
+	SeeConnections       Action = "see connections"
+	UseConnections       Action = "use connections"
 	ManageConnections    Action = "manage connections"
 	ManagePrograms       Action = "manage service accounts"
 	ExportTeam           Action = "export the team's data"
@@ -78,7 +79,7 @@ const (
 var (
 	viewerMay = []Action{Read, Analyze, Chat, ReceiveNotifications, SaveFilters}
 	memberMay = append(viewerMay[:len(viewerMay):len(viewerMay)],
-		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns, DeleteRuns, UseSecrets, UseConnections, ReadFailedFolders, ManageSchedules, ReportRuns)
+		EditWorkflows, UploadFiles, DeleteFiles, StartRuns, CancelRuns, DeleteRuns, UseSecrets, SeeConnections, UseConnections, ReadFailedFolders, ManageSchedules, ReportRuns)
 	adminMay = append(memberMay[:len(memberMay):len(memberMay)],
 		DeleteAnyWorkflow, DeleteAnyFile, CancelAnyRun, LabelAnyRun, DeleteAnyRun, ManageSharing, ManageMembers, ManageBilling, ManageRetention, ExportTeam,
 		ManageSecrets, ManageConnections, ManagePrograms, ReadAudit, ManageAnySchedule, ManageWebhooks)

@@ -24,9 +24,9 @@ func Scopes() []Scope { return []Scope{ScopeReport, ScopeRead, ScopeRun, ScopeWr
 
 // scopeOf says which scope each action needs. A test holds it complete.
 var scopeOf = map[Action]Scope{
-	Read: ScopeRead, UseSecrets: ScopeRead, UseConnections: ScopeRead, ReadFailedFolders: ScopeRead,
+	Read: ScopeRead, UseSecrets: ScopeRead, SeeConnections: ScopeRead, ReadFailedFolders: ScopeRead,
 	ReportRuns: ScopeReport,
-	StartRuns:  ScopeRun, CancelRuns: ScopeRun, CancelAnyRun: ScopeRun, LabelAnyRun: ScopeRun, UploadFiles: ScopeRun, Analyze: ScopeRun, Chat: ScopeRun,
+	StartRuns:  ScopeRun, CancelRuns: ScopeRun, CancelAnyRun: ScopeRun, LabelAnyRun: ScopeRun, UploadFiles: ScopeRun, UseConnections: ScopeRun, Analyze: ScopeRun, Chat: ScopeRun,
 	EditWorkflows: ScopeWrite, DeleteAnyWorkflow: ScopeWrite, DeleteFiles: ScopeWrite, DeleteAnyFile: ScopeWrite,
 	ReceiveNotifications: ScopeWrite, SaveFilters: ScopeWrite, DeleteRuns: ScopeWrite, DeleteAnyRun: ScopeWrite, ManageWebhooks: ScopeAdmin, ManageSchedules: ScopeWrite, ManageAnySchedule: ScopeWrite,
 	ManageSharing: ScopeAdmin, ManageMembers: ScopeAdmin, ManageOwners: ScopeAdmin, ManageBilling: ScopeAdmin,
