@@ -126,13 +126,13 @@ func TestAServerThatWasStoppedGoesOn(t *testing.T) {
 	_, cookie, _ := s.signUp("ada")
 	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[
 		{"id":"a","command":%q,"scatter":{"over":"[1,2,3,4]"}},{"id":"b","command":%q}],"edges":[{"id":"e","source":"a","target":"b"}]}}`,
-		fmt.Sprintf(once, shared)+"sleep 3", fmt.Sprintf(once, shared)+"sleep 1"), "Cookie", cookie)["id"].(string)
+		fmt.Sprintf(alone, shared)+"sleep 3", fmt.Sprintf(alone, shared)+"sleep 1"), "Cookie", cookie)["id"].(string)
 	var ids []string
 	for range 5 {
 		ids = append(ids, s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)["runId"].(string))
 	}
 	await(t, "a task", func() bool {
-		made, _ := filepath.Glob(filepath.Join(shared, "*.busy"))
+		made, _ := filepath.Glob(filepath.Join(shared, "*.lock"))
 		return len(made) > 0
 	})
 	pid := s.cmd.Process.Pid

@@ -44,10 +44,6 @@ type cluster struct {
 	runs    []string
 }
 
-// alone writes in a shared folder that a task runs, and whether a copy of it
-// runs at the same time. The lock goes with the task's last process.
-const alone = `me=%[1]s/$RUN_ID.$NODE_ID.${ITEM_INDEX:-0}; exec 9>>$me.lock; if flock -n 9; then echo $$ >> $me; else echo doubled >> $me; fi; `
-
 // startCluster starts all five and one workflow of three tasks, which take
 // about as long as is asked for.
 func startCluster(t *testing.T, taskSeconds int, extra ...string) *cluster {

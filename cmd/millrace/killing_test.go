@@ -16,8 +16,9 @@ import (
 	"github.com/millrace/millrace/internal/waittest"
 )
 
-// once tells in a shared folder that it runs, and whether a copy of it does.
-const once = `me=$RUN_ID.$NODE_ID.${ITEM_INDEX:-0}; echo $$ >> %[1]s/$me; mkdir %[1]s/$me.busy || echo doubled >> %[1]s/$me; trap "rmdir %[1]s/$me.busy" EXIT; `
+// alone writes in a shared folder that a task runs, and whether a copy of it
+// runs at the same time. The lock goes with the task's last process.
+const alone = `me=%[1]s/$RUN_ID.$NODE_ID.${ITEM_INDEX:-0}; exec 9>>$me.lock; if flock -n 9; then echo $$ >> $me; else echo doubled >> $me; fi; `
 
 // The server is killed again and again while runs go: each accepted run
 // completes, no task runs twice, events have no gap, and each is billed once.
@@ -29,7 +30,7 @@ func TestRunsSurviveAServerThatIsKilledAgainAndAgain(t *testing.T) {
 	s := start(t, args...)
 	args = append(args, "--public-urls", s.base)
 	_, cookie, _ := s.signUp("ada")
-	mark := fmt.Sprintf(once, shared)
+	mark := fmt.Sprintf(alone, shared)
 	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[
 		{"id":"a","command":%q,"outputs":{"o":{"path":"o"}}},
 		{"id":"b","command":%q,"scatter":{"over":"[1,2,3]"}},
@@ -122,7 +123,7 @@ func TestAPausedWorkerChangesNothing(t *testing.T) {
 	a := start(t, append(args, "--data", t.TempDir())...)
 	_, cookie, _ := a.signUp("ada")
 	w := a.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[{"id":"long","command":%q}]}}`,
-		fmt.Sprintf(once, shared)+fmt.Sprintf("while [ ! -e %s/go ]; do sleep 0.05; done", shared)), "Cookie", cookie)["id"].(string)
+		fmt.Sprintf(alone, shared)+fmt.Sprintf("while [ ! -e %s/go ]; do sleep 0.05; done", shared)), "Cookie", cookie)["id"].(string)
 	id := a.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)["runId"].(string)
 	copies := func() []string {
 		text, _ := os.ReadFile(filepath.Join(shared, id+".long.0"))

@@ -69,7 +69,7 @@ func TestTasksOnSlurmOutliveTheirServer(t *testing.T) {
 	folder, data, shared := t.TempDir(), t.TempDir(), t.TempDir()
 	s := onSlurm(t, folder, "--data", data)
 	_, cookie, _ := s.signUp("ada")
-	mark := fmt.Sprintf(once, shared)
+	mark := fmt.Sprintf(alone, shared)
 	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[
 		{"id":"a","command":%q,"scatter":{"over":"[1,2,3]"},"outputs":{"o":{"path":"o"}}},{"id":"b","command":%q}],
 		"edges":[{"id":"e1","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}}`,

@@ -25,7 +25,7 @@ func startGated(t *testing.T, s *server) gated {
 	t.Helper()
 	_, cookie, _ := s.signUp("ada")
 	g := gated{t: t, cookie: cookie, shared: t.TempDir()}
-	mark := fmt.Sprintf(once, g.shared)
+	mark := fmt.Sprintf(alone, g.shared)
 	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[
 		{"id":"a","command":%q,"scatter":{"over":"[1,2,3]"},"outputs":{"o":{"path":"o"}}},{"id":"b","command":%q}],
 		"edges":[{"id":"e1","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}}`,

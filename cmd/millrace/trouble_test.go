@@ -131,7 +131,7 @@ func TestRunsGoOnWhenTheDatabaseWasAway(t *testing.T) {
 	s := start(t, "--data", t.TempDir(), "--database-url", u.String(), "--sandbox", "none", "--capacity", "vcpu=20,ramGb=80",
 		"--runs-per-minute", "1000", "--secret-key", strings.Repeat("ab", 32))
 	_, cookie, _ := s.signUp("ada")
-	mark := fmt.Sprintf(once, shared)
+	mark := fmt.Sprintf(alone, shared)
 	w := s.want(201, "POST", "/api/workflows", fmt.Sprintf(`{"name":"w","definition":{"nodes":[
 		{"id":"a","command":%q,"scatter":{"over":"[1,2]"},"outputs":{"o":{"path":"o"}}},{"id":"b","command":%q}],
 		"edges":[{"id":"e","source":"a","sourceHandle":"o","target":"b","targetHandle":"in"}]}}`,
@@ -141,7 +141,7 @@ func TestRunsGoOnWhenTheDatabaseWasAway(t *testing.T) {
 		ids = append(ids, s.want(202, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)["runId"].(string))
 	}
 	await(t, "tasks", func() bool {
-		made, _ := filepath.Glob(filepath.Join(shared, "*.busy"))
+		made, _ := filepath.Glob(filepath.Join(shared, "*.lock"))
 		return len(made) > 4
 	})
 	c.pull(true)

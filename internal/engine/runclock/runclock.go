@@ -39,7 +39,7 @@ type Clock struct {
 // at work.
 func New(r runs.Run, now func() time.Time) *Clock {
 	c := &Clock{now: now, billed: r.Billed, since: r.BilledSince, observedAt: r.LastHeld, writtenBilled: r.Billed, writtenSince: r.BilledSince}
-	if r.BilledSince.IsZero() {
+	if r.BilledSince.IsZero() && r.Billed > 0 {
 		c.pausedAt = r.LastHeld
 	}
 	return c
@@ -65,15 +65,20 @@ func (c *Clock) took(at time.Time) time.Duration {
 	return runs.Run{Billed: c.billed, BilledSince: c.since}.Took(at)
 }
 
-// Start lets the time count from when a command has started.
+// Start lets the time count from when a command has started. Nobody may have
+// looked since then: Observe finds out how much of that time was the platform's.
 func (c *Clock) Start(s executor.Status) {
 	switch {
 	case c.Counts():
+		return
 	case s.Exit != nil && s.Exit.StartFailed == "" && s.Exit.End.After(c.pausedAt):
 		c.since = c.countFrom(s.Exit.Start)
 	case s.Phase == executor.Running:
 		c.since = c.countFrom(s.At)
+	default:
+		return
 	}
+	c.observedAt = c.since
 }
 
 // countFrom is when a command's time begins to count: not in the future, should

@@ -30,18 +30,20 @@ func TestOnlyTheRunsOwnTimeCounts(t *testing.T) {
 		want  time.Duration
 	}{
 		"from the first command on": {story: func(c *runclock.Clock, now func(int)) {
-			now(8)
+			now(6)
 			c.Start(running(5))
-			now(20)
-		}, want: 15 * seconds},
+			c.Observe(at(6), []executor.Status{running(5)})
+			now(7)
+		}, want: 2 * seconds},
 		"not while it is paused": {story: func(c *runclock.Clock, now func(int)) {
 			c.Start(running(0))
 			now(10)
 			c.Pause()
-			now(100)
+			now(99)
 			c.Start(running(98))
-			now(101)
-		}, want: 13 * seconds},
+			c.Observe(at(99), []executor.Status{running(98)})
+			now(100)
+		}, want: 12 * seconds},
 		"what ended before the pause starts nothing": {story: func(c *runclock.Clock, now func(int)) {
 			c.Start(running(0))
 			now(10)
@@ -81,6 +83,19 @@ func TestOnlyTheRunsOwnTimeCounts(t *testing.T) {
 				now(500)
 				c.Observe(at(500), []executor.Status{ended(0, 20)})
 			}, want: 23 * seconds,
+		},
+		"its worker stood still before its first look": {story: func(c *runclock.Clock, now func(int)) {
+			now(60)
+			c.Start(ended(2, 5))
+			c.Observe(at(60), []executor.Status{ended(2, 5)})
+		}, want: 3 * seconds},
+		"two workers went away before one had looked": {
+			run: runs.Run{LastHeld: at(30)},
+			story: func(c *runclock.Clock, now func(int)) {
+				now(500)
+				c.Start(ended(11, 20))
+				c.Observe(at(500), []executor.Status{ended(11, 20)})
+			}, want: 9 * seconds,
 		},
 		"no worker was there, and nothing had been billed yet": {
 			run: runs.Run{LastHeld: at(10)},
