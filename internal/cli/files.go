@@ -115,7 +115,10 @@ func (c *filesDownload) Run(w screen.Console) error {
 		name += ".zip"
 		err = folder.FetchArchive(name, f.Directory.ArchiveURL)
 	} else {
-		err = folder.Fetch(transfer.File{Path: name, URL: f.URL, Sum: sum, Size: f.Size})
+		err = folder.Fetch(transfer.File{Path: name, URL: f.URL, Sum: sum, Size: f.Size, Renew: func() (string, error) {
+			again, err := s.File(f.Key)
+			return again.URL, err
+		}})
 	}
 	if err != nil {
 		return s.Explain(err)

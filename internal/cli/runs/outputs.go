@@ -99,7 +99,10 @@ func (c *outputsDownload) Run(w screen.Console) error {
 			place += ".zip"
 			err = folder.FetchArchive(place, o.Directory.ArchiveURL)
 		} else {
-			err = folder.Fetch(transfer.File{Path: place, URL: o.URL, Sum: o.Sha256, Size: o.Size})
+			err = folder.Fetch(transfer.File{Path: place, URL: o.URL, Sum: o.Sha256, Size: o.Size, Renew: func() (string, error) {
+				again, err := renewed(s, id, o)
+				return again.URL, err
+			}})
 		}
 		if err != nil {
 			return s.Explain(err)
@@ -124,6 +127,11 @@ func fresh(s *session.Session, run string, o api.Output) (api.Output, error) {
 	if s.Now().Add(time.Minute).Before(o.ExpiresAt.Time) {
 		return o, nil
 	}
+	return renewed(s, run, o)
+}
+
+// renewed is the output with a new address.
+func renewed(s *session.Session, run string, o api.Output) (api.Output, error) {
 	list, err := outputs(s, run)
 	if err != nil {
 		return o, err

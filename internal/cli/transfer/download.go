@@ -53,6 +53,8 @@ type File struct {
 	URL  string
 	Sum  string // SHA-256 in hex; empty: not known
 	Size int64
+
+	Renew func() (url string, err error) // another address, when this one has expired; nil: there is none
 }
 
 // safeName refuses a name that is more than a name.
@@ -88,7 +90,16 @@ func (d *Folder) Fetch(f File) error {
 		}
 	}
 	part := path.Join(path.Dir(f.Path), "."+path.Base(f.Path)+"."+shortSum(f)+".part")
-	if err := d.fill(part, f); err != nil {
+	fill := d.fill
+	if f.Size >= LargeFrom && f.Sum != "" {
+		fill = d.fillRanges
+	}
+	err = fill(part, f)
+	if errors.Is(err, errNoRanges) {
+		_ = d.root.Remove(part + marksSuffix)
+		err = d.fill(part, f)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", f.Path, err)
 	}
 	return d.root.Rename(part, f.Path)
@@ -147,9 +158,13 @@ func (d *Folder) fill(name string, f File) error {
 	}
 	if sum := hex.EncodeToString(h.Sum(nil)); f.Sum != "" && sum != f.Sum {
 		_ = d.root.Remove(name) // going on from it would never help
-		return fmt.Errorf("arrived damaged: its SHA-256 is %s, and should be %s", sum, f.Sum)
+		return damaged(sum, f.Sum)
 	}
 	return errors.Join(part.Sync(), part.Close())
+}
+
+func damaged(sum, want string) error {
+	return fmt.Errorf("arrived damaged: its SHA-256 is %s, and should be %s", sum, want)
 }
 
 var errRefused = errors.New("refused")
