@@ -43,6 +43,9 @@ func largeFile(t *testing.T, name string, size int64) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	if err := f.Truncate(size); err != nil {
+		t.Fatal(err)
+	}
 	mark := make([]byte, 4096)
 	for at := int64(0); at < size; at += 1 << 20 {
 		rand.NewChaCha8([32]byte{byte(at >> 20), byte(at >> 28)}).Read(mark)

@@ -62,7 +62,7 @@ export function FilesPage() {
                 </Button>
               }
             >
-              Drop files here to use them in runs, up to 5 GB each. Programs and scripts aren't accepted: put code in a
+              Drop files here to use them in runs, up to 5 TB each. Programs and scripts aren't accepted: put code in a
               step's command.
             </Empty>
           ) : (

@@ -8,6 +8,7 @@ class Server implements LargeTransport {
   begun = 0;
   puts: number[] = [];
   completed = false;
+  sum = "sum of 0123456789";
   breaks = 0;
   final = false; // whether what breaks stays broken
   private readonly upload = { uploadId: "up_1", key: "teams/t/k", partSize: 4, partCount: 3 };
@@ -30,7 +31,9 @@ class Server implements LargeTransport {
     this.parts.set(Number(url), text);
     onSent(part.size);
   };
-  complete = async () => {
+  hash = async (file: File) => `sum of ${await file.text()}`;
+  complete = async (_id: string, sum: string) => {
+    if (sum !== this.sum) throw new Error("arrived damaged");
     this.completed = true;
   };
   retryable = () => !this.final;
@@ -80,6 +83,14 @@ test("an upload that is gone is begun anew", async () => {
   server.kept.set("upload:reads.fq:10:7", "up_gone");
   await sendLarge(file, server, () => {}, going());
   expect(server.begun).toBe(1);
+});
+
+test("what arrived as something else is no file", async () => {
+  const server = new Server();
+  server.final = true;
+  server.sum = "sum of what arrived";
+  await expect(sendLarge(file, server, () => {}, going())).rejects.toThrow("damaged");
+  expect(server.completed).toBe(false);
 });
 
 test("who cancels gets no file, and may go on later", async () => {

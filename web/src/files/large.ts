@@ -17,7 +17,10 @@ export interface LargeTransport {
   state: (id: string) => Promise<(LargeUpload & { size: number; parts: { number: number; size: number }[] }) | null>;
   sign: (id: string, number: number) => Promise<string>;
   put: (url: string, part: Blob, onSent: (bytes: number) => void, signal: AbortSignal) => Promise<void>;
-  complete: (id: string) => Promise<void>;
+  /** The SHA-256 of a file. */
+  hash: (file: File, signal: AbortSignal) => Promise<string>;
+  /** Makes the parts a file, if its hash is this one. */
+  complete: (id: string, sha256: string) => Promise<void>;
   /** Whether another try may help after this failure. */
   retryable: (error: unknown) => boolean;
   wait: (ms: number) => Promise<void>;
@@ -42,6 +45,7 @@ export async function sendLarge(
   tell();
   const there = new Set(sent.keys());
   const missing = Array.from({ length: upload.partCount }, (_, i) => i + 1).filter((number) => !there.has(number));
+  const hashed = transport.hash(file, signal); // while the parts are sent
   const work = async () => {
     for (let number = missing.shift(); number !== undefined && !signal.aborted; number = missing.shift()) {
       const part = number;
@@ -62,9 +66,9 @@ export async function sendLarge(
       tell();
     }
   };
-  await Promise.all(Array.from({ length: parallel }, work));
+  const [sum] = await Promise.all([hashed, ...Array.from({ length: parallel }, work)]);
   if (signal.aborted) throw new DOMException("cancelled", "AbortError");
-  await persist(transport, signal, () => transport.complete(upload.uploadId));
+  await persist(transport, signal, () => transport.complete(upload.uploadId, sum));
   transport.notes.removeItem(note);
   return upload.key;
 }

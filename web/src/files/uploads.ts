@@ -45,14 +45,34 @@ const inParts: LargeTransport = {
     return part.url;
   },
   put,
-  complete: async (id) => {
-    await ask(api.POST("/api/files/uploads/{id}/complete", { ...uploadPath(id), body: {} }));
+  hash,
+  complete: async (id, sha256) => {
+    await ask(api.POST("/api/files/uploads/{id}/complete", { ...uploadPath(id), body: { sha256 } }));
   },
   // A part that an earlier try still holds is let go of soon.
   retryable: (error) => retryable(error) || (error instanceof ApiFailure && error.status === 409),
   wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   notes: localStorage,
 };
+
+// hash has a worker read the file; cancelling ends it.
+function hash(file: File, signal: AbortSignal): Promise<string> {
+  return new Promise<string>((resolve, reject) => {
+    const worker = new Worker(new URL("./sha256.worker.ts", import.meta.url), { type: "module" });
+    const end = (act: () => void) => {
+      worker.terminate();
+      act();
+    };
+    worker.onmessage = ({ data }: MessageEvent<{ sum?: string; error?: string }>) =>
+      end(() => (data.sum ? resolve(data.sum) : reject(new Error(`the file cannot be read: ${data.error}`))));
+    worker.onerror = () =>
+      end(() => reject(new Error("the file cannot be checked: reload the page and choose it again")));
+    const cancel = () => end(() => reject(new DOMException("cancelled", "AbortError")));
+    if (signal.aborted) cancel();
+    else signal.addEventListener("abort", cancel, { once: true });
+    worker.postMessage(file);
+  });
+}
 
 // XMLHttpRequest, because fetch does not tell how much has been sent.
 function put(
