@@ -25,7 +25,7 @@ SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/wi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web shim attempt build web-check browser contract test race test-engines test-python attack chaos check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web shim attempt build image test-deploy web-check browser contract test race test-engines test-python attack chaos check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -62,6 +62,21 @@ attempt:
 
 build: web shim attempt ## Build bin/millrace, the web app inside, and bin/millrace-attempt
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/millrace ./cmd/millrace
+
+# Architectures of images, and what dates everything in them.
+IMAGE_ARCHITECTURES ?= amd64 arm64
+SOURCE_DATE         := $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+COMMIT              := $(shell git rev-parse HEAD 2>/dev/null)
+
+image: web ## Write container images to bin/images as OCI layouts, with SBOM and provenance
+	for arch in $(IMAGE_ARCHITECTURES); do VERSION=$(VERSION) scripts/cross-build linux $$arch bin/programs millrace millrace-attempt || exit 1; done
+	for name in millrace millrace-attempt; do \
+		go run ./tools/image -recipe $$name -version $(VERSION) -commit "$(COMMIT)" -time $(SOURCE_DATE) -out bin/images/$$name \
+			$$([ $$name = millrace-attempt ] || echo -lock web/package-lock.json) \
+			$(foreach arch,$(IMAGE_ARCHITECTURES),linux/$(arch)=bin/programs/$$name-linux-$(arch)) || exit 1; done
+
+test-deploy: setup-test image ## Start what `make image` writes, in a sandbox with nothing else
+	MILLRACE_TEST_IMAGES=$(CURDIR)/bin/images go test -vet=off -count=1 -run TestTheImageServes ./tools/image
 
 web-check: web ## Lint, type and test the web app, and weigh what it loads
 	npm run --prefix web --silent check
