@@ -20,6 +20,7 @@ import (
 
 // adminCommand works beside a running server, on the same database.
 type adminCommand struct {
+	Init      initCommand      `cmd:"" help:"Write a file of settings to begin with."`
 	User      userCommand      `cmd:"" help:"Accounts: list, create, set-password, disable, enable, set-operator."`
 	Team      teamCommand      `cmd:"" help:"Teams: list, set-plan, grant."`
 	Runs      runsCommand      `cmd:"" help:"Runs that have not ended: list, why, requeue, end."`

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/millrace/millrace/cmd/millrace/settingsfile"
 	"github.com/millrace/millrace/internal/cli"
 	"github.com/millrace/millrace/internal/cli/screen"
 	"github.com/millrace/millrace/internal/engine/executor/shim"
@@ -90,6 +90,7 @@ func run(w console, args []string) int {
 		kong.Exit(func(code int) { exited = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ExplicitGroups(groups),
+		kong.Configuration(settingsfile.Load),
 	)
 	if err != nil {
 		return printError(w, err)
@@ -111,13 +112,8 @@ func run(w console, args []string) int {
 func (w console) client() screen.Console {
 	return screen.Console{
 		Ctx: w.ctx, In: w.in, Out: w.out, Err: w.errOut, Env: os.Getenv, Now: time.Now, Sleep: screen.Sleep,
-		Browse: browse, Config: configFolder, Version: version,
+		Browse: screen.Browse, Config: screen.ConfigFolder, Version: version,
 	}
-}
-
-func configFolder() (string, error) {
-	folder, err := os.UserConfigDir() // XDG_CONFIG_HOME, where there is one
-	return filepath.Join(folder, "millrace"), err
 }
 
 // printError says what went wrong and gives the exit status.

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/millrace/millrace/cmd/millrace/service"
 	"github.com/millrace/millrace/internal/store"
 )
 
@@ -60,7 +61,7 @@ func migrated(ctx context.Context, s *settings, log *slog.Logger) (*store.DB, er
 }
 
 func (c *serveCommand) serve(w console, db *store.DB, log *slog.Logger) error {
-	l, err := net.Listen("tcp", c.Listen)
+	l, err := service.Listen(c.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)
 	}
@@ -95,6 +96,7 @@ func (c *serveCommand) serve(w console, db *store.DB, log *slog.Logger) error {
 			return srv.Serve(l)
 		}, c.Drain)
 	})
+	g.Go(func() error { return service.Tell(ctx, service.Answers(h.handler, origins[0]+"/api/health")) })
 	fmt.Fprintf(w.out, "Millrace %s is running at %s (listening on %s)\n", version, origins[0], l.Addr())
 	err = errors.Join(g.Wait(), h.tools.Close(), h.software.Close())
 	if failed := h.endTraces(w.ctx); failed != nil {
@@ -181,6 +183,7 @@ func (c *workerCommand) work(w console, db *store.DB, log *slog.Logger) error {
 	if err := c.serveAdmin(ctx, w, g, h); err != nil {
 		return err
 	}
+	g.Go(func() error { return service.Tell(ctx, service.Always) })
 	fmt.Fprintf(w.out, "Millrace %s works\n", version)
 	err = errors.Join(g.Wait(), h.tools.Close(), h.software.Close())
 	if failed := h.endTraces(w.ctx); failed != nil {

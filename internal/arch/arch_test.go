@@ -54,7 +54,7 @@ var floorOf = map[string]string{
 	"waittest": "wire", // what everybody's tests need who wait for another process
 
 	"httpapi": "httpapi", "api": "contract", "docs": "contract", "client": "client", "cli": "cli",
-	"cmd": "cmd", "web": "web", "arch": "arch", "tools": "tools",
+	"cmd": "cmd", "web": "web", "arch": "arch", "tools": "tools", "deploy": "tools",
 }
 
 // impure would let the world into the domain.
@@ -94,6 +94,7 @@ var drivers = map[string]string{
 	"golang.org/x/net":                       "engine",
 	"go.opentelemetry.io/":                   "tracing",
 	"github.com/alecthomas/kong":             "cmd cli",
+	"github.com/coreos/go-systemd":           "cmd",
 	"golang.org/x/term":                      "cli",
 	"github.com/lmittmann/tint":              "cmd",
 	"github.com/oapi-codegen/":               "client api",

@@ -8,6 +8,7 @@ package cli
 
 import (
 	"github.com/millrace/millrace/internal/cli/completion"
+	"github.com/millrace/millrace/internal/cli/manual"
 	"github.com/millrace/millrace/internal/cli/runs"
 )
 
@@ -38,4 +39,5 @@ type Commands struct {
 	Analyze         analyzeCommand         `cmd:"" group:"client" help:"Turn a paper (DOI or PDF) into a workflow."`
 	API             rawCommand             `cmd:"" name:"api" group:"client" help:"Call the API and print its answer."`
 	Completion      completion.Command     `cmd:"" group:"client" help:"Print a script that completes commands: bash, zsh, fish."`
+	Man             manual.Command         `cmd:"" group:"client" help:"Print the manual page."`
 }

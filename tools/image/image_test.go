@@ -171,7 +171,7 @@ func TestTheImageServes(t *testing.T) {
 		args = append(args, "--setenv", name, value)
 	}
 	args = append(append(append(args, "--"), file.Config.Entrypoint...), file.Config.Cmd...)
-	server := exec.Command("bwrap", append(args, "--listen", "127.0.0.1:0")...)
+	server := exec.Command("bwrap", append(args, "--listen", "127.0.0.1:0", "--min-free-disk", "1MB")...)
 	server.Stderr = os.Stderr
 	out, err := server.StdoutPipe()
 	if err != nil {

@@ -1,15 +1,16 @@
-package main
+package screen
 
 import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 )
 
-// browse opens an address in the person's browser: the one BROWSER names, else
+// Browse opens an address in the person's browser: the one BROWSER names, else
 // the desktop's.
-func browse(url string) error {
+func Browse(url string) error {
 	program := os.Getenv("BROWSER")
 	switch {
 	case program != "":
@@ -25,4 +26,10 @@ func browse(url string) error {
 		return err
 	}
 	return c.Process.Release()
+}
+
+// ConfigFolder is where the client keeps what it has to remember.
+func ConfigFolder() (string, error) {
+	folder, err := os.UserConfigDir() // XDG_CONFIG_HOME, where there is one
+	return filepath.Join(folder, "millrace"), err
 }

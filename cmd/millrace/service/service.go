@@ -1,0 +1,107 @@
+// Package service speaks with the service manager that started the program, if
+// one did: systemd.
+package service
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/coreos/go-systemd/v22/daemon"
+)
+
+// Listen takes the socket that the service manager holds, or opens one. A socket
+// that outlives us lets clients wait, instead of being refused, while we restart.
+func Listen(address string) (net.Listener, error) {
+	given, err := activation.Listeners()
+	if err != nil {
+		return nil, err
+	}
+	if len(given) > 1 {
+		return nil, fmt.Errorf("the service manager hands over %d sockets: one is enough", len(given))
+	}
+	if len(given) == 1 && given[0] != nil {
+		return given[0], nil
+	}
+	return net.Listen("tcp", address)
+}
+
+// Tell says that we are ready, from then on that we are alive, as often as is
+// asked for, and when ctx ends that we stop.
+func Tell(ctx context.Context, alive func(context.Context) bool) error {
+	if sent, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil || !sent {
+		return err // nobody listens
+	}
+	interval, err := daemon.SdWatchdogEnabled(false)
+	if err != nil {
+		return err
+	}
+	var due <-chan time.Time
+	if interval > 0 {
+		ticker := time.NewTicker(interval / 3)
+		defer ticker.Stop()
+		due = ticker.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			_, err := daemon.SdNotify(false, daemon.SdNotifyStopping)
+			return err
+		case <-due:
+			if !alive(ctx) {
+				continue
+			}
+			if _, err := daemon.SdNotify(false, daemon.SdNotifyWatchdog); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Always is for those whom nobody can ask.
+func Always(context.Context) bool { return true }
+
+// Answers asks a handler whether it is alive. It asks in a goroutine of its own,
+// since one that hangs would never say so.
+func Answers(h http.Handler, path string) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+		if err != nil {
+			return false
+		}
+		done := make(chan int, 1)
+		go func() {
+			w := &answer{header: http.Header{}}
+			h.ServeHTTP(w, r)
+			done <- w.status
+		}()
+		select {
+		case status := <-done:
+			return status == http.StatusOK
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// answer keeps only the status.
+type answer struct {
+	header http.Header
+	status int
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(status int) { a.status = status }
+
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	return len(p), nil
+}

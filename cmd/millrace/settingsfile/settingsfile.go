@@ -1,0 +1,123 @@
+// Package settingsfile reads settings from a file of lines "name = value", and
+// writes one that says what all of them are for.
+package settingsfile
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+type file struct {
+	values map[string]string
+	lines  map[string]int
+}
+
+// Load reads the lines. What is a flag or a variable wins over them.
+func Load(r io.Reader) (kong.Resolver, error) {
+	f := file{map[string]string{}, map[string]int{}}
+	scanner := bufio.NewScanner(r)
+	for n := 1; scanner.Scan(); n++ {
+		line := strings.TrimSpace(scanner.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, found := strings.Cut(line, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		switch {
+		case !found || name == "" || strings.ContainsAny(name, " \t\""):
+			return nil, fmt.Errorf("line %d of the settings file is not `name = value`", n)
+		case strings.ContainsRune(value, 0):
+			return nil, fmt.Errorf("line %d of the settings file has a NUL character", n)
+		case f.lines[name] > 0:
+			return nil, fmt.Errorf("lines %d and %d of the settings file both set %s", f.lines[name], n, name)
+		}
+		f.values[name], f.lines[name] = value, n
+	}
+	if err := scanner.Err(); err != nil {
+		return nil, fmt.Errorf("the settings file cannot be read: %w", err)
+	}
+	return f, nil
+}
+
+// Validate refuses names that no command knows: a misspelled setting would
+// otherwise silently keep its default.
+func (f file) Validate(app *kong.Application) error {
+	known := map[string]bool{}
+	var note func(*kong.Node)
+	note = func(n *kong.Node) {
+		for _, flag := range n.Flags {
+			known[flag.Name] = flag.Name != "config" && flag.Name != "help"
+		}
+		for _, child := range n.Children {
+			note(child)
+		}
+	}
+	note(app.Node)
+	for name, line := range f.lines {
+		if !known[name] {
+			return fmt.Errorf("line %d of the settings file: there is no setting %q; docs/operating/settings.md lists them", line, name)
+		}
+	}
+	return nil
+}
+
+// Resolve finds a value.
+func (f file) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	value, set := f.values[flag.Name]
+	for _, variable := range flag.Envs {
+		if _, there := os.LookupEnv(variable); there {
+			set = false
+		}
+	}
+	if !set {
+		return nil, nil
+	}
+	return value, nil
+}
+
+// Setting is a line to write.
+type Setting struct{ Name, Value string }
+
+// Write writes the settings, and all others of the command as comments.
+func Write(w io.Writer, command *kong.Node, set []Setting) error {
+	chosen := map[string]string{}
+	for _, s := range set {
+		chosen[s.Name] = s.Value
+	}
+	b := bufio.NewWriter(w)
+	fmt.Fprintln(b, "# Settings of Millrace, one a line: name = value. Lines that begin with # are the")
+	fmt.Fprintln(b, "# defaults. Flags and MILLRACE_ variables win over this file.")
+	fmt.Fprintln(b, "# This file may hold passwords and keys: nobody else should read it.")
+	var groups []string
+	flags := map[string][]*kong.Flag{}
+	for _, f := range command.Flags {
+		if f.Hidden || f.Name == "help" || f.Name == "config" {
+			continue
+		}
+		group := "other"
+		if f.Group != nil {
+			group = f.Group.Key
+		}
+		if flags[group] == nil {
+			groups = append(groups, group)
+		}
+		flags[group] = append(flags[group], f)
+	}
+	for _, group := range groups {
+		fmt.Fprintf(b, "\n## %s%s\n", strings.ToUpper(group[:1]), group[1:])
+		for _, f := range flags[group] {
+			fmt.Fprintf(b, "\n# %s\n", strings.ReplaceAll(f.Help, "\n", " "))
+			if value, is := chosen[f.Name]; is {
+				fmt.Fprintf(b, "%s = %s\n", f.Name, value)
+			} else {
+				fmt.Fprintf(b, "#%s = %s\n", f.Name, f.Default)
+			}
+		}
+	}
+	return b.Flush()
+}
