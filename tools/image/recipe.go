@@ -50,8 +50,7 @@ var recipes = map[string]recipe{
 		config: v1.Config{
 			Entrypoint: []string{"/millrace"}, Cmd: []string{"serve"}, User: "65532:65532", WorkingDir: "/var/lib/millrace",
 			ExposedPorts: map[string]struct{}{"8080/tcp": {}},
-			// There is neither bubblewrap nor a shell in the image: tasks run elsewhere.
-			Env:     []string{"MILLRACE_DATA=/var/lib/millrace", "MILLRACE_LISTEN=0.0.0.0:8080", "MILLRACE_EXECUTOR=none", "HOME=/var/lib/millrace", "PATH=/"},
+			Env:     []string{"MILLRACE_DATA=/var/lib/millrace", "MILLRACE_LISTEN=0.0.0.0:8080", "HOME=/var/lib/millrace", "PATH=/"},
 			Volumes: map[string]struct{}{"/var/lib/millrace": {}},
 		},
 	},
