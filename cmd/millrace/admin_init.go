@@ -2,11 +2,7 @@ package main
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/alecthomas/kong"
 
@@ -32,19 +28,9 @@ func (c *initCommand) Run(w console, parsed *kong.Context) error {
 	if !c.embedded() {
 		propose("secret-key", rand.Text()+rand.Text()) // for all servers and workers
 	}
-	if err := os.MkdirAll(filepath.Dir(c.File), 0o755); err != nil {
+	if err := settingsfile.Create(c.File, parsed.Selected(), set); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(c.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already, and stays as it is", c.File)
-	}
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(settingsfile.Write(f, parsed.Selected(), set), f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(c.File))
-	}
-	_, err = fmt.Fprintf(w.out, "wrote %s. Look through it, then:\n  millrace admin doctor --config %s\n  millrace serve --config %s\n", c.File, c.File, c.File)
+	_, err := fmt.Fprintf(w.out, "wrote %s. Look through it, then:\n  millrace admin doctor --config %s\n  millrace serve --config %s\n", c.File, c.File, c.File)
 	return err
 }

@@ -27,7 +27,7 @@ func (c *serveCommand) Run(w console) error {
 	if err := s.problems(); err != nil {
 		return err
 	}
-	log := s.logger(w.errOut)
+	log := s.Logger(w.errOut)
 	if err := s.makeData(); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (c *workerCommand) Run(w console) error {
 	if s.embedded() {
 		return errors.New("a worker of its own needs --database-url postgres://…: the embedded database belongs to `millrace serve`, which works by itself")
 	}
-	log := s.logger(w.errOut)
+	log := s.Logger(w.errOut)
 	if err := s.makeData(); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	software "github.com/millrace/millrace/cmd/millrace/environments"
 	"github.com/millrace/millrace/cmd/millrace/executors"
+	"github.com/millrace/millrace/cmd/millrace/logging"
 	"github.com/millrace/millrace/cmd/millrace/sources"
 	"github.com/millrace/millrace/internal/identity/builtin"
 	"github.com/millrace/millrace/internal/tracing"
@@ -24,7 +25,7 @@ import (
 type settings struct {
 	databaseSettings             `embed:""`
 	moneySettings                `embed:""`
-	logSettings                  `embed:""`
+	logging.LogSettings          `embed:""`
 	imageSettings                `embed:""`
 	sources.Settings             `embed:""`
 	software.EnvironmentSettings `embed:""`
@@ -98,12 +99,6 @@ type databaseSettings struct {
 type moneySettings struct {
 	PlansFile          string `help:"File that replaces the built-in plans, rates and packages." group:"money"`
 	PlanFreeRunSeconds int    `default:"3600" help:"How long a run of the free plan may take." group:"money"`
-}
-
-type logSettings struct {
-	LogLevel     string `default:"info" enum:"debug,info,warn,error" help:"Least level that is logged: debug, info, warn or error." group:"logging"`
-	OTLPEndpoint string `name:"otlp-endpoint" help:"OpenTelemetry collector to send traces to by HTTP, such as http://127.0.0.1:4318; off unless set." group:"logging"`
-	LogFormat    string `default:"auto" enum:"auto,text,json" help:"text, json, or auto: text on a terminal." group:"logging"`
 }
 
 // problems lists everything that is wrong with the settings alone.

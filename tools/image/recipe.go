@@ -50,8 +50,8 @@ var recipes = map[string]recipe{
 		config: v1.Config{
 			Entrypoint: []string{"/millrace"}, Cmd: []string{"serve"}, User: "65532:65532", WorkingDir: "/var/lib/millrace",
 			ExposedPorts: map[string]struct{}{"8080/tcp": {}},
-			Env:     []string{"MILLRACE_DATA=/var/lib/millrace", "MILLRACE_LISTEN=0.0.0.0:8080", "HOME=/var/lib/millrace", "PATH=/"},
-			Volumes: map[string]struct{}{"/var/lib/millrace": {}},
+			Env:          []string{"MILLRACE_DATA=/var/lib/millrace", "MILLRACE_LISTEN=0.0.0.0:8080", "HOME=/var/lib/millrace", "PATH=/"},
+			Volumes:      map[string]struct{}{"/var/lib/millrace": {}},
 		},
 	},
 	"millrace-attempt": {config: v1.Config{Entrypoint: []string{"/millrace-attempt"}, User: "65532:65532"}},

@@ -4,9 +4,12 @@ package settingsfile
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -83,8 +86,26 @@ func (f file) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, erro
 // Setting is a line to write.
 type Setting struct{ Name, Value string }
 
-// Write writes the settings, and all others of the command as comments.
-func Write(w io.Writer, command *kong.Node, set []Setting) error {
+// Create writes a file that only its owner reads, unless it is there.
+func Create(path string, command *kong.Node, set []Setting) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already, and stays as it is", path)
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(f, command, set), f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// write writes the settings, and all others of the command as comments.
+func write(w io.Writer, command *kong.Node, set []Setting) error {
 	chosen := map[string]string{}
 	for _, s := range set {
 		chosen[s.Name] = s.Value
