@@ -75,7 +75,8 @@ image: web ## Write container images to bin/images as OCI layouts, with SBOM and
 			$$([ $$name = millrace-attempt ] || echo -lock web/package-lock.json) \
 			$(foreach arch,$(IMAGE_ARCHITECTURES),linux/$(arch)=bin/programs/$$name-linux-$(arch)) || exit 1; done
 
-test-deploy: setup-test image ## Start what `make image` writes, in a sandbox with nothing else
+test-deploy: setup-test image ## Test what is deployed: images that run, alerts that Prometheus reads
+	go -C tools/rules test -count=1 ./...
 	MILLRACE_TEST_IMAGES=$(CURDIR)/bin/images go test -vet=off -count=1 -run TestTheImageServes ./tools/image
 
 web-check: web ## Lint, type and test the web app, and weigh what it loads

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,4 +53,52 @@ func TestTheUnitIsClosedAsFarAsTasksAllow(t *testing.T) {
 	if level, err := strconv.ParseFloat(string(found[1]), 64); err != nil || level > exposed {
 		t.Errorf("the level is %s (%v), more than %v", found[1], err, exposed)
 	}
+}
+
+// The page of metrics is held against the registry by a test of its own.
+func TestAlertsAndDashboardNameMetricsThatExist(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(millrace_\\w+)` \\|").FindAllStringSubmatch(read(t, "../docs/operating/metrics.md"), -1) {
+		known[m[1]] = true
+	}
+	for _, file := range []string{"prometheus/alerts.yaml", "grafana/millrace.json"} {
+		used := regexp.MustCompile(`millrace_\w+`).FindAllString(read(t, file), -1)
+		if len(used) < 20 {
+			t.Errorf("%s names %d metrics", file, len(used))
+		}
+		for _, name := range used {
+			if !known[name] && !known[strings.TrimSuffix(name, "_bucket")] {
+				t.Errorf("%s: there is no metric %s", file, name)
+			}
+		}
+	}
+}
+
+func TestEveryAlertHasItsRunbook(t *testing.T) {
+	t.Parallel()
+	var alerts, runbooks []string
+	for _, a := range regexp.MustCompile(`(?m)alert: (\w+)$`).FindAllStringSubmatch(read(t, "prometheus/alerts.yaml"), -1) {
+		alerts = append(alerts, a[1])
+	}
+	for _, h := range regexp.MustCompile(`(?m)^## (Millrace\w+)$`).FindAllStringSubmatch(read(t, "../docs/operating/alerts.md"), -1) {
+		runbooks = append(runbooks, h[1])
+	}
+	if len(alerts) == 0 || !slices.Equal(alerts, runbooks) {
+		t.Errorf("alerts: %v\nrunbooks: %v", alerts, runbooks)
+	}
+	for _, link := range regexp.MustCompile(`runbook: docs/operating/alerts.md#(\w+)`).FindAllStringSubmatch(read(t, "prometheus/alerts.yaml"), -1) {
+		if !slices.ContainsFunc(runbooks, func(r string) bool { return strings.ToLower(r) == link[1] }) {
+			t.Errorf("there is no runbook %s", link[1])
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
