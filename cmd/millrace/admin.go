@@ -27,6 +27,7 @@ type adminCommand struct {
 	Client    clientCommand    `cmd:"" help:"OAuth clients: add, list, remove."`
 	Audit     auditCommand     `cmd:"" help:"The audit log: verify."`
 	RotateKey rotateKeyCommand `cmd:"" help:"Seal everything with a new secret key, while no server runs."`
+	Move      moveCommand      `cmd:"" help:"Move the installation in --data to PostgreSQL and to a bucket, while no server runs."`
 	Doctor    doctorCommand    `cmd:"" help:"Check the settings and everything they point to, and say what is wrong."`
 }
 

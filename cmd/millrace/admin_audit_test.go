@@ -82,6 +82,7 @@ func TestEveryOperatorCommandIsOnRecordOnce(t *testing.T) {
 		tried[strings.Join(c.args[:min(2, len(c.args))], " ")] = true
 	}
 	tried["doctor"] = true // it looks, and fails here for what it finds
+	tried["move"] = true   // TestAnInstallationMovesToPostgresAndABucket
 	parser, err := kong.New(&adminCommand{}, kong.DefaultEnvars("MILLRACE"))
 	if err != nil {
 		t.Fatal(err)

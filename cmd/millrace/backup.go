@@ -5,13 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/cmd/millrace/datafolder"
 	"github.com/millrace/millrace/cmd/millrace/keyfile"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/store"
@@ -57,7 +56,7 @@ func (c *backupCommand) copyInto(ctx context.Context) error {
 		return err
 	}
 	for _, name := range []string{keyfile.Name, "objects/objects", "mail"} {
-		if err := copyTree(ctx, filepath.Join(c.Data, name), filepath.Join(c.Folder, name)); err != nil {
+		if err := datafolder.Copy(ctx, filepath.Join(c.Data, name), filepath.Join(c.Folder, name)); err != nil {
 			return err
 		}
 	}
@@ -93,39 +92,4 @@ func (c *backupCommand) mark(ctx context.Context) (release func(), err error) {
 		renewing.Wait()
 		_ = errors.Join(db.UnmarkBackup(context.WithoutCancel(ctx), id), db.Close()) // it runs out by itself
 	}, nil
-}
-
-// copyTree copies a file or a folder; what is not there, or goes away
-// meanwhile, is left out.
-func copyTree(ctx context.Context, from, to string) error {
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err := errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-		place := filepath.Join(to, path[len(from):])
-		if entry.IsDir() {
-			return os.MkdirAll(place, 0o700)
-		}
-		return copyFile(path, place)
-	})
-}
-
-func copyFile(from, to string) error {
-	r, err := os.Open(from)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	w, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(w, r)
-	return errors.Join(err, w.Sync(), w.Close())
 }

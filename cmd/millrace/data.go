@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/datafolder"
 	"github.com/millrace/millrace/cmd/millrace/folderlock"
 	"github.com/millrace/millrace/cmd/millrace/keyfile"
+	"github.com/millrace/millrace/cmd/millrace/move"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/store"
 )
@@ -26,12 +27,19 @@ func (s *databaseSettings) embedded() bool { return s.DatabaseURL == "" }
 
 func (s *databaseSettings) url() string {
 	if s.embedded() {
-		return filepath.Join(s.Data, databaseFile)
+		return s.file()
 	}
 	return s.DatabaseURL
 }
 
+func (s *databaseSettings) file() string { return filepath.Join(s.Data, databaseFile) }
+
 func (s *databaseSettings) makeData() error {
+	if s.embedded() {
+		if err := move.Check(s.file()); err != nil {
+			return err
+		}
+	}
 	return datafolder.Make(s.Data, databaseFile, keyfile.Name, lockFile)
 }
 
