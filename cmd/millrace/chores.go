@@ -73,7 +73,7 @@ func (h *application) newKeeper() *upkeep.Keeper {
 				n, err := h.db.Fenced(fence).TrimAudit(ctx, time.Now().AddDate(0, 0, -int(h.keepAudit)))
 				return upkeep.Result{Done: n, More: n > 0}, err
 			}},
-		}, h.retention.Chores(hourly)...),
+		}, append(h.retention.Chores(hourly), h.shims.Chores(seldom)...)...),
 		Local: []upkeep.Chore{
 			{Name: "local-images", Every: often, Batch: onThisMachine(h.software.CleanImages)},
 			{Name: "local-environments", Every: often, Batch: onThisMachine(h.software.CleanEnvironments)},

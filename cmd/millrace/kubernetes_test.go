@@ -12,9 +12,18 @@ import (
 // kubernetesHost is this machine as pods see it.
 const kubernetesHost = "10.201.0.1"
 
-// onKubernetes starts a server whose tasks run on a real cluster, at a port where it
-// was before, or at any.
-func onKubernetes(t *testing.T, port, data string) (s *server, at string) {
+// smallPods are many at once on one small machine, which counts no disk. They have the
+// programs of this machine.
+const smallPods = `{spec: {
+	initContainers: [{name: shim, resources: {requests: {cpu: 5m, memory: 8Mi, ephemeral-storage: 0}}}],
+	containers: [{name: task, resources: {requests: {cpu: 5m, memory: 8Mi, ephemeral-storage: 0}}, volumeMounts: [
+		{name: usr, mountPath: /usr, readOnly: true}, {name: bin, mountPath: /bin, readOnly: true}, {name: lib, mountPath: /lib, readOnly: true}, {name: lib64, mountPath: /lib64, readOnly: true},
+		{name: alternatives, mountPath: /etc/alternatives, readOnly: true}]}],
+	volumes: [{name: usr, hostPath: {path: /usr}}, {name: bin, hostPath: {path: /bin}}, {name: lib, hostPath: {path: /lib}}, {name: lib64, hostPath: {path: /lib64}},
+		{name: alternatives, hostPath: {path: /etc/alternatives}}]}}`
+
+// kubernetes is the folder of the cluster that tests have, or ends the test.
+func kubernetes(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("MILLRACE_TEST_KUBERNETES")
 	if dir == "" {
@@ -23,6 +32,14 @@ func onKubernetes(t *testing.T, port, data string) (s *server, at string) {
 		}
 		t.Skip("MILLRACE_TEST_KUBERNETES is not set: scripts/with-kubernetes starts a cluster")
 	}
+	return dir
+}
+
+// onKubernetes starts a server whose tasks run on a real cluster, at a port where it
+// was before, or at any.
+func onKubernetes(t *testing.T, port, data string) (s *server, at string) {
+	t.Helper()
+	dir := kubernetes(t)
 	if port == "" {
 		l, err := net.Listen("tcp", "0.0.0.0:0")
 		if err != nil {
@@ -31,9 +48,8 @@ func onKubernetes(t *testing.T, port, data string) (s *server, at string) {
 		_, port, _ = net.SplitHostPort(l.Addr().String())
 		l.Close()
 	}
-	template := filepath.Join(data, "pods.yaml") // many pods at once on one small machine, which counts no disk
-	text := `{spec: {initContainers: [{name: shim, resources: {requests: {cpu: 5m, memory: 8Mi, ephemeral-storage: 0}}}], containers: [{name: task, resources: {requests: {cpu: 5m, memory: 8Mi, ephemeral-storage: 0}}}]}}`
-	if err := os.WriteFile(template, []byte(text), 0o600); err != nil {
+	template := filepath.Join(data, "pods.yaml")
+	if err := os.WriteFile(template, []byte(smallPods), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := millrace(t, "serve", "--listen", "0.0.0.0:"+port, "--public-urls", "http://127.0.0.1:"+port, "--data", data, "--sign-up", "open", "--runs-per-minute", "1000", "--capacity", "vcpu=16,ramGb=64",

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +51,12 @@ func TestASecretIsNowhereButInItsCommandOnSlurm(t *testing.T) {
 	secretIsNowhere(t, onCluster(t))
 }
 
+// In pods it is in nothing that Kubernetes keeps or shows.
+func TestASecretIsNowhereButInItsCommandOnKubernetes(t *testing.T) {
+	t.Parallel()
+	secretIsNowhere(t, onPods(t))
+}
+
 func secretIsNowhere(t *testing.T, p *premises) {
 	folder := p.folder()
 	s := p.serve(folder)
@@ -74,6 +82,7 @@ func secretIsNowhere(t *testing.T, p *premises) {
 		}
 	}
 	look("while it runs")
+	streams := []string{s.streamed(id, "printed", as...)}
 	s.kill()
 	look("beside a dead server")
 	s = p.serve(folder)
@@ -93,10 +102,41 @@ func secretIsNowhere(t *testing.T, p *premises) {
 			}
 		}
 	}
+	for _, text := range append(streams, s.streamed(id, "fails because of ", as...)) {
+		for _, word := range words {
+			if !strings.Contains(text, "***") || strings.Contains(text, word) {
+				t.Errorf("the stream tells %q: %s", word, text)
+			}
+		}
+	}
 	look("after its end")
 	if text, err := os.ReadFile(filepath.Join(folder, "secret.key")); err == nil && strings.Contains(s.log.String(), strings.TrimSpace(string(text))) {
 		t.Error("the log of the server has its key")
 	}
+}
+
+// streamed reads the stream of a run until it has said a word.
+func (s *server) streamed(id, word string, headers ...string) (text string) {
+	s.t.Helper()
+	r, err := http.NewRequest("GET", s.base+"/api/runs/"+id+"/stream", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewReader(resp.Body); !strings.Contains(text, word); {
+		line, err := lines.ReadString('\n')
+		if text += line; err != nil {
+			s.t.Fatalf("the stream ends without %q: %v: %s", word, err, text)
+		}
+	}
+	return text
 }
 
 // What was computed with one value of a secret is not reused with another, and

@@ -24,8 +24,11 @@ func onCluster(t *testing.T) *premises {
 }
 
 // pause is how a task waits until it may go on: for a moment, or on a cluster,
-// whose tasks see our folders, until goOn.
+// whose tasks see our folders or we theirs, until goOn.
 func (p *premises) pause() string {
+	if p.pods != "" {
+		return "touch waits." + p.port + "; while [ ! -e go ]; do sleep 0.05; done"
+	}
 	if p.cluster == "" {
 		return "sleep 3"
 	}
@@ -33,6 +36,10 @@ func (p *premises) pause() string {
 }
 
 func (p *premises) goOn() {
+	p.t.Helper()
+	if p.pods != "" {
+		p.goOnInPods()
+	}
 	if p.cluster == "" {
 		return
 	}

@@ -32,6 +32,8 @@ type premises struct {
 	prefix  string
 	cluster string // a folder that a cluster sees; empty: tasks run beside their server
 	shims   int    // that were looked at there
+	pods    string // the folder of a Kubernetes; empty: tasks run elsewhere
+	port    string // of the server there
 }
 
 // onPostgres are premises with their database elsewhere.
@@ -74,6 +76,11 @@ func (p *premises) withBucket() {
 // serve starts a server in a folder of its own, or in the one it had.
 func (p *premises) serve(folder string) *server {
 	p.t.Helper()
+	if p.pods != "" {
+		var s *server
+		s, p.port = onKubernetes(p.t, p.port, folder)
+		return s
+	}
 	if p.cluster != "" {
 		return onSlurm(p.t, p.cluster, append(p.args, "--data", folder)...)
 	}
@@ -115,6 +122,9 @@ func (p *premises) traces(words ...string) (found []string) {
 	}
 	if p.cluster != "" {
 		p.jobs(look)
+	}
+	if p.pods != "" {
+		p.kubernetesObjects(look)
 	}
 	return found
 }

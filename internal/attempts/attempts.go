@@ -33,9 +33,15 @@ type Attempt struct {
 	Grace    time.Duration
 
 	State   json.RawMessage // what the shim last said of the command; nil before
-	Exit    json.RawMessage // how the command ended, as the shim says; nil before
-	Outcome json.RawMessage // what its driver has made of it; nil before
 	LogSize int64
+	Said    bool // the shim has said how the command ended
+	Decided bool // its driver has made something of it
+}
+
+// End is how an attempt ended. It may be large.
+type End struct {
+	Exit    json.RawMessage // as the shim says; nil before
+	Outcome json.RawMessage // what its driver has made of it; nil before
 }
 
 // Order is what is to be done. Only the shim of the attempt sees it.
@@ -110,8 +116,10 @@ type Submitted interface {
 	RemoveAttempt(ctx context.Context, id, fence string) error
 }
 
-// Pieces are the logs of attempts.
+// Pieces are what attempts have left, which is read one by one.
 type Pieces interface {
+	// AttemptEnd is how one ended; of one that is not there it is empty.
+	AttemptEnd(ctx context.Context, id, fence string) (End, error)
 	// AttemptLog are pieces of a log from the one on that has the byte at offset.
 	AttemptLog(ctx context.Context, id string, offset int64, limit int) ([]Log, error)
 }

@@ -37,9 +37,12 @@ func Ticket(key []byte, id, fence string) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
+// prefix is that of all objects of attempts.
+const prefix = "attempts/"
+
 // ObjectPrefix is where what belongs to an attempt lies until it is released, and
 // ObjectKey one of its objects.
-func ObjectPrefix(id string) string           { return "attempts/" + id + "/" }
+func ObjectPrefix(id string) string           { return prefix + id + "/" }
 func ObjectKey(id, fence, name string) string { return ObjectPrefix(id) + fence + "/" + name }
 
 // StagedKey is where an input lies that no object holds as it is.

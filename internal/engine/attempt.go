@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/graph"
@@ -143,10 +144,10 @@ func (r *runner) attemptEnded(ctx context.Context, t *attempt, s executor.Status
 			return err
 		}
 	case s.Reason == executor.NeverStarted:
-		r.undoStart(t, s)
+		r.undoStart(ctx, t, s)
 		return nil
 	case s.Phase == executor.Gone, s.Reason == executor.Abandoned, s.Reason == executor.Preempted:
-		r.attemptLost(ctx, t)
+		r.attemptLost(ctx, t, s.Detail)
 	default:
 		r.failAttempt(ctx, t, r.explainFailure(ctx, t, s))
 	}
@@ -159,11 +160,11 @@ const maxLost = 3
 
 // attemptLost runs again what the platform has lost; that does not count as the
 // node's own failure until it happens again and again.
-func (r *runner) attemptLost(ctx context.Context, t *attempt) {
+func (r *runner) attemptLost(ctx context.Context, t *attempt, detail string) {
 	t.shard.lost++
 	t.shard.untried++
 	if t.shard.lost >= maxLost {
-		r.failAttempt(ctx, t, failures.Failure{Code: lifecycle.WorkerLost, Message: fmt.Sprintf("Node %s was lost %d times", t.node.ID, t.shard.lost)})
+		r.failAttempt(ctx, t, failures.Failure{Code: lifecycle.WorkerLost, Message: strings.TrimSuffix(fmt.Sprintf("Node %s was lost %d times: %s", t.node.ID, t.shard.lost, detail), ": ")})
 		return
 	}
 	r.closeAttempt(t, runs.AttemptLost, string(executor.Lost))

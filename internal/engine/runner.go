@@ -190,7 +190,7 @@ func (r *runner) resume(ctx context.Context) error {
 			t.handle = s.Handle
 			adopted++
 		case t.row.Host == r.e.Scope && (!ok || s.Reason == executor.NeverStarted):
-			r.undoStart(t, s)
+			r.undoStart(ctx, t, s)
 		}
 	}
 	orphan := r.run.Executor != "" && r.run.Executor != r.e.Offer.Executor
@@ -201,13 +201,15 @@ func (r *runner) resume(ctx context.Context) error {
 }
 
 // undoStart takes back an attempt of which nothing ever ran: nothing is lost.
-func (r *runner) undoStart(t *attempt, s executor.Status) {
+func (r *runner) undoStart(ctx context.Context, t *attempt, s executor.Status) {
 	t.shard.untried++
 	r.closeAttempt(t, runs.AttemptLost, string(executor.NeverStarted))
 	t.node.requeue(t.shard)
 	r.setState(t.node, r.stateOf(t.node))
 	if s.ID != "" {
 		r.endedHandles = append(r.endedHandles, s.Handle)
+	} else {
+		r.e.logError(ctx, "cannot remove what was staged for an attempt", r.e.Bytes.Discard(ctx, r.key(t)))
 	}
 }
 

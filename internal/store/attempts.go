@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ var (
 	_ attempts.Submitted = (*DB)(nil)
 	_ attempts.Pieces    = (*DB)(nil)
 	_ attempts.Reports   = (*DB)(nil)
+	_ attempts.Leftovers = (*DB)(nil)
 )
 
 func attemptPlace(id string) string { return "attempts/" + id }
@@ -46,19 +48,29 @@ func (db *DB) AddAttempt(ctx context.Context, a attempts.Attempt, o attempts.Ord
 // AttemptsIn are the attempts of a scope.
 func (db *DB) AttemptsIn(ctx context.Context, scope string) ([]attempts.Attempt, error) {
 	return all(ctx, db, func(r *sql.Rows, a *attempts.Attempt) error { return scanAttempt(r, a) }, `
-		SELECT id, run_id, scope, fence, about, renewals, grace, state, exit_record, outcome, log_size, submitted_at, began_at, running_at, heard_at, ended_at
+		SELECT id, run_id, scope, fence, about, renewals, grace, state, exit_record <> '', outcome <> '', log_size, submitted_at, began_at, running_at, heard_at, ended_at
 		FROM attempts WHERE scope = $1 ORDER BY id`, scope)
 }
 
 func scanAttempt(row scanner, a *attempts.Attempt) error {
-	var about, state, exit, outcome string
+	var about, state string
 	var submitted int64
 	var grace, began, running, heard, ended sql.NullInt64
-	err := row.Scan(&a.ID, &a.Run, &a.Scope, &a.Fence, &about, &a.Renewals, &grace, &state, &exit, &outcome, &a.LogSize, &submitted, &began, &running, &heard, &ended)
-	a.About, a.State, a.Exit, a.Outcome = rawJSON(about), rawJSON(state), rawJSON(exit), rawJSON(outcome)
+	err := row.Scan(&a.ID, &a.Run, &a.Scope, &a.Fence, &about, &a.Renewals, &grace, &state, &a.Said, &a.Decided, &a.LogSize, &submitted, &began, &running, &heard, &ended)
+	a.About, a.State = rawJSON(about), rawJSON(state)
 	a.Stopping, a.Grace = grace.Valid, time.Duration(grace.Int64)*time.Microsecond
 	a.SubmittedAt, a.BeganAt, a.RunningAt, a.HeardAt, a.EndedAt = fromMicros(submitted), fromNull(began), fromNull(running), fromNull(heard), fromNull(ended)
 	return err
+}
+
+// AttemptEnd is how an attempt ended.
+func (db *DB) AttemptEnd(ctx context.Context, id, fence string) (e attempts.End, err error) {
+	var exit, outcome string
+	err = db.q.QueryRowContext(ctx, `SELECT exit_record, outcome FROM attempts WHERE id = $1 AND fence = $2`, id, fence).Scan(&exit, &outcome)
+	if errors.Is(err, sql.ErrNoRows) {
+		return e, nil
+	}
+	return attempts.End{Exit: rawJSON(exit), Outcome: rawJSON(outcome)}, err
 }
 
 func rawJSON(text string) json.RawMessage {
@@ -100,6 +112,28 @@ func (db *DB) ConcludeAttempt(ctx context.Context, id, fence string, outcome jso
 func (db *DB) RemoveAttempt(ctx context.Context, id, fence string) error {
 	_, err := db.changed(ctx, `DELETE FROM attempts WHERE id = $1 AND fence = $2`, id, fence)
 	return err
+}
+
+// RemoveEndedAttempts forgets attempts whose runs have ended or are gone.
+func (db *DB) RemoveEndedAttempts(ctx context.Context, before time.Time) (int, error) {
+	n, err := db.changed(ctx, `
+		DELETE FROM attempts WHERE id IN (
+			SELECT a.id FROM attempts a LEFT JOIN runs r ON r.id = a.run_id
+			WHERE a.submitted_at < $1 AND (r.id IS NULL OR r.finished_at < $1) LIMIT $2)`, micros(before), upkeepBatch)
+	return int(n), err
+}
+
+// UnknownAttempts are ids that no attempt has.
+func (db *DB) UnknownAttempts(ctx context.Context, list []string) (unknown []string, err error) {
+	for some := range slices.Chunk(list, upkeepBatch) {
+		known, err := all(ctx, db, func(r *sql.Rows, id *string) error { return r.Scan(id) },
+			`SELECT id FROM attempts WHERE id IN (`+placeholders(1, len(some))+`)`, anys(some)...)
+		if err != nil {
+			return nil, err
+		}
+		unknown = append(unknown, slices.DeleteFunc(some, func(id string) bool { return slices.Contains(known, id) })...)
+	}
+	return unknown, nil
 }
 
 // AttemptLog are pieces of a log, about limit bytes of it.

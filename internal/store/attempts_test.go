@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,7 +93,7 @@ func TestWhatAShimReportsIsKeptOnce(t *testing.T) {
 			t.Errorf("stopped: %+v, %v", a, err)
 		}
 		list, err := db.AttemptsIn(ctx, "here")
-		if err != nil || len(list) != 1 || string(list[0].Exit) != `{"code":3}` || list[0].RunningAt.IsZero() || list[0].EndedAt.IsZero() || list[0].LogSize != 17 {
+		if err != nil || len(list) != 1 || !list[0].Said || list[0].Decided || list[0].RunningAt.IsZero() || list[0].EndedAt.IsZero() || list[0].LogSize != 17 {
 			t.Errorf("it is %+v, %v", list, err)
 		}
 		if list, err := db.AttemptsIn(ctx, "elsewhere"); err != nil || len(list) != 0 {
@@ -129,8 +130,17 @@ func TestNothingIsTakenAfterTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		list, err := db.AttemptsIn(ctx, "here")
-		if err != nil || len(list) != 2 || string(list[0].Outcome) != `{"first":1}` {
+		if err != nil || len(list) != 2 || !list[0].Decided || list[0].Said {
 			t.Errorf("%+v, %v", list, err)
+		}
+		if end, err := db.AttemptEnd(ctx, "decided", "f"); err != nil || string(end.Outcome) != `{"first":1}` || end.Exit != nil {
+			t.Errorf("%+v, %v", end, err)
+		}
+		if end, err := db.AttemptEnd(ctx, "said", "f"); err != nil || string(end.Exit) != `{}` || end.Outcome != nil {
+			t.Errorf("%+v, %v", end, err)
+		}
+		if end, err := db.AttemptEnd(ctx, "said", "another"); err != nil || end.Exit != nil {
+			t.Errorf("under another fence: %+v, %v", end, err)
 		}
 		for _, fence := range []string{"another", "f"} {
 			if err := db.RemoveAttempt(ctx, "decided", fence); err != nil {
@@ -139,6 +149,27 @@ func TestNothingIsTakenAfterTheEnd(t *testing.T) {
 		}
 		if list, err := db.AttemptsIn(ctx, "here"); err != nil || len(list) != 1 {
 			t.Errorf("%+v, %v", list, err)
+		}
+	})
+}
+
+// Attempts of runs that ended long ago, or are gone, are forgotten. Others stay,
+// however old they are.
+func TestAttemptsOfEndedRunsAreForgotten(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx, now := t.Context(), time.Now()
+		submitted(t, db, "a", "f") // of no run that there is
+		if n, err := db.RemoveEndedAttempts(ctx, now.Add(-time.Hour)); err != nil || n != 0 {
+			t.Errorf("%d that are new were removed, %v", n, err)
+		}
+		if unknown, err := db.UnknownAttempts(ctx, []string{"a", "b", "c"}); err != nil || !slices.Equal(unknown, []string{"b", "c"}) {
+			t.Errorf("unknown are %v, %v", unknown, err)
+		}
+		if n, err := db.RemoveEndedAttempts(ctx, now.Add(time.Hour)); err != nil || n != 1 {
+			t.Errorf("%d that are old were removed, %v", n, err)
+		}
+		if unknown, err := db.UnknownAttempts(ctx, []string{"a"}); err != nil || len(unknown) != 1 {
+			t.Errorf("unknown are %v, %v", unknown, err)
 		}
 	})
 }

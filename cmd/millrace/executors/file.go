@@ -39,7 +39,10 @@ type entry struct {
 		Slurm
 		GiveUpAfter string `json:"giveUpAfter"`
 	} `json:"slurm"`
-	Kubernetes *Kubernetes `json:"kubernetes"`
+	Kubernetes *struct {
+		Kubernetes
+		GiveUpAfter string `json:"giveUpAfter"`
+	} `json:"kubernetes"`
 }
 
 const (
@@ -105,20 +108,31 @@ func (e entry) read() (x Named, err error) {
 	case e.Kind == "local" && e.Slurm == nil && e.Kubernetes == nil:
 		return x, nil
 	case e.Kind == "kubernetes" && e.Kubernetes != nil && e.Slurm == nil:
-		x.Kubernetes = *e.Kubernetes
+		x.Kubernetes = e.Kubernetes.Kubernetes
+		if x.Kubernetes.KubernetesGiveUpAfter, err = parseGiveUpAfter(e.Kubernetes.GiveUpAfter); err != nil {
+			return x, err
+		}
 		x.Kubernetes.KubernetesNamespace = cmp.Or(x.Kubernetes.KubernetesNamespace, "millrace")
 		return x, x.Kubernetes.Check()
 	case e.Kind != "slurm" || e.Slurm == nil || e.Kubernetes != nil:
 		return x, errors.New("`kind` must be local, slurm with its settings under `slurm`, or kubernetes with those under `kubernetes`")
 	}
 	x.Slurm = e.Slurm.Slurm
-	x.Slurm.SlurmGiveUpAfter = giveUpAfter
-	if text := e.Slurm.GiveUpAfter; text != "" {
-		if x.Slurm.SlurmGiveUpAfter, err = time.ParseDuration(text); err != nil {
-			return x, errors.New("`giveUpAfter` must be a time such as 24h")
-		}
+	if x.Slurm.SlurmGiveUpAfter, err = parseGiveUpAfter(e.Slurm.GiveUpAfter); err != nil {
+		return x, err
 	}
 	return x, x.Slurm.Check()
+}
+
+func parseGiveUpAfter(text string) (time.Duration, error) {
+	if text == "" {
+		return giveUpAfter, nil
+	}
+	after, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, errors.New("`giveUpAfter` must be a time such as 24h")
+	}
+	return after, nil
 }
 
 var errCapacity = errors.New("--capacity is not such as vcpu=16,ramGb=64, with whole numbers from 1 on")

@@ -39,6 +39,8 @@ func TestAFileOfExecutorsIsRefusedWithAReason(t *testing.T) {
 		`[{"name":"a","kind":"local","priceFactor":0}]`: "`priceFactor`", `[{"name":"a","kind":"local","capacity":"much"}]`: "--capacity",
 		`[{"name":"a","kind":"slurm","slurm":{}}]`: "folder", `[{"name":"a","kind":"slurm","slurm":{"folder":"/s","giveUpAfter":"soon"}}]`: "`giveUpAfter`",
 		`[{"name":"a","kind":"slurm","slurm":{"folder":"/s","giveUpAfter":"-1h"}}]`:                                  "give-up-after",
+		`[{"name":"a","kind":"kubernetes","kubernetes":{"giveUpAfter":"soon"}}]`:                                     "`giveUpAfter`",
+		`[{"name":"a","kind":"kubernetes","kubernetes":{"giveUpAfter":"-1h"}}]`:                                      "give-up-after",
 		`[{"name":"a","kind":"slurm","slurm":{"folder":"/s"}},{"name":"b","kind":"slurm","slurm":{"folder":"/s/"}}]`: "folder",
 	} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {

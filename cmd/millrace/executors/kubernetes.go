@@ -15,9 +15,11 @@ import (
 
 	"github.com/millrace/millrace/internal/attempts"
 	"github.com/millrace/millrace/internal/domain/credits"
+	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/kubernetes"
 	"github.com/millrace/millrace/internal/engine/executor/remote"
 	attemptshttp "github.com/millrace/millrace/internal/httpapi/attempts"
+	"github.com/millrace/millrace/internal/upkeep"
 )
 
 // Kubernetes says how tasks run on a Kubernetes cluster: as settings of a server, or
@@ -36,12 +38,16 @@ type Kubernetes struct {
 	KubernetesRuntimeClass   string            `json:"runtimeClass" help:"Runtime class of all pods, such as gvisor." group:"kubernetes"`
 	KubernetesServiceAccount string            `json:"serviceAccount" help:"Service account of all pods. They get no token of it." group:"kubernetes"`
 	KubernetesGPUResource    string            `json:"gpuResource" name:"kubernetes-gpu-resource" default:"nvidia.com/gpu" help:"What the cluster calls a GPU." group:"kubernetes"`
+	KubernetesGiveUpAfter    time.Duration     `json:"-" default:"24h" help:"How long a pod may wait for a node that has room for it before its step fails; 0s: for ever." group:"kubernetes"`
 	KubernetesPodTemplate    string            `json:"podTemplate" help:"File with a strategic merge patch for the template of all pods." group:"kubernetes"`
 }
 
 // Check says what is wrong with the settings alone.
 func (k Kubernetes) Check() error {
 	c, err := k.config("check", credits.Size{}, nil)
+	if k.KubernetesGiveUpAfter < 0 {
+		err = errors.Join(err, errors.New("--kubernetes-give-up-after cannot be less than 0s"))
+	}
 	return errors.Join(err, c.Check())
 }
 
@@ -76,12 +82,17 @@ func (k Kubernetes) Doctor(ctx context.Context, capacity credits.Size) error {
 // Shims are what shims of attempts out of our reach speak to.
 type Shims struct {
 	Store interface {
-		remote.Store
+		attempts.Submitted
+		attempts.Pieces
 		attempts.Reports
+		attempts.Leftovers
 	}
-	Objects attempts.Objects
-	Key     []byte // of tickets
-	Log     *slog.Logger
+	Objects interface {
+		attempts.Objects
+		attempts.Keys
+	}
+	Key []byte // of tickets
+	Log *slog.Logger
 
 	hints []chan struct{}
 }
@@ -106,6 +117,14 @@ func (s *Shims) Handler(api http.Handler) http.Handler {
 	})
 }
 
+// Chores remove what attempts have left behind.
+func (s *Shims) Chores(every time.Duration) []upkeep.Chore {
+	return []upkeep.Chore{{Name: "left-attempts", Every: every, Batch: upkeep.Paged(func(ctx context.Context, _ int64, after string) (upkeep.Result, string, error) {
+		n, next, err := attempts.Sweep(ctx, s.Store, s.Objects, after, time.Now())
+		return upkeep.Result{Done: n, More: next != ""}, next, err
+	})}}
+}
+
 // How long Kubernetes may be wrong about a pod, and an image unavailable.
 const (
 	kubernetesLag = 30 * time.Second
@@ -127,8 +146,9 @@ func (s *Shims) Open(ctx context.Context, x Named, scope, temp string) (*Late, *
 			return Driver{}, err
 		}
 		d, err := remote.Open(ctx, remote.Config{
-			Name: kubernetes.Name, Scope: scope, Store: s.Store, Objects: s.Objects, Key: s.Key, Hints: hints, Log: s.Log, Now: time.Now, Lag: kubernetesLag, ImageWait: imageWait,
-			Inspect: func(job string) string { return "kubectl --namespace " + c.Namespace + " describe job " + job },
+			Name: kubernetes.Name, Scope: scope, Store: s.Store, Pieces: s.Store, Objects: s.Objects, Key: s.Key, Hints: hints, Log: s.Log, Now: time.Now, Lag: kubernetesLag, ImageWait: imageWait,
+			GiveUpAfter: x.Kubernetes.KubernetesGiveUpAfter,
+			Inspect:     func(job string) string { return "kubectl --namespace " + c.Namespace + " describe job " + job },
 		}, cluster)
 		if err != nil {
 			return Driver{}, err
@@ -136,13 +156,13 @@ func (s *Shims) Open(ctx context.Context, x Named, scope, temp string) (*Late, *
 		opened <- d
 		return Driver{Driver: d, Renewer: d, Watcher: d, Meter: d, Preparer: d, Closer: d}, nil
 	})
-	known := func(ctx context.Context, id string) (attempts.Attempt, error) {
+	known := func(ctx context.Context, id string) (attempts.Attempt, *executor.Exit, error) {
 		select {
 		case d := <-opened:
 			opened <- d
 			return d.Known(ctx, id)
 		case <-ctx.Done():
-			return attempts.Attempt{}, ctx.Err()
+			return attempts.Attempt{}, nil, ctx.Err()
 		}
 	}
 	return late, remote.NewFiles(known, s.Objects, temp)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/internal/attempts"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/httpapi/kernel"
 )
 
 // Prefix begins all paths.
@@ -32,7 +33,10 @@ func Handler(s *attempts.Service, log *slog.Logger) http.Handler {
 	mux.HandleFunc("POST /attempts/{id}/report", h.report)
 	mux.HandleFunc("GET /attempts/{id}/inputs/{n}", h.input)
 	mux.HandleFunc("PUT /attempts/{id}/outputs/{name}", h.output)
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Request-Id", kernel.RequestID(r))
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // answerTime is how long what is no transfer may take.
@@ -118,7 +122,8 @@ func (h handler) answer(w http.ResponseWriter, r *http.Request, body any, err er
 	if err != nil {
 		if status = statuses[fault.KindOf(err)]; status == 0 {
 			status = http.StatusServiceUnavailable
-			h.log.WarnContext(r.Context(), "cannot answer the shim of an attempt", slog.String("attempt", r.PathValue("id")), slog.Any("error", err))
+			h.log.WarnContext(r.Context(), "cannot answer the shim of an attempt", slog.String("attempt", r.PathValue("id")),
+				slog.String("request_id", w.Header().Get("X-Request-Id")), slog.Any("error", err))
 		}
 		body = map[string]string{"error": err.Error()}
 	}

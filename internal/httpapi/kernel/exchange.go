@@ -53,12 +53,17 @@ func (s *Server) begin(rt Route, w http.ResponseWriter, r *http.Request) *Exchan
 		r, traced = s.Trace(r, rt.Pattern)
 	}
 	x := &Exchange{server: s, Route: rt, Request: r, Writer: &Writer{ResponseWriter: w}, started: s.Now(), release: func() {}, traced: traced}
-	x.ID = r.Header.Get("X-Request-Id")
-	if len(x.ID) > 128 || !requestID.MatchString(x.ID) {
-		x.ID = "req_" + strings.ToLower(rand.Text())
-	}
+	x.ID = RequestID(r)
 	x.setHeaders()
 	return x
+}
+
+// RequestID names a request: as its caller does, or else as we do.
+func RequestID(r *http.Request) string {
+	if id := r.Header.Get("X-Request-Id"); len(id) <= 128 && requestID.MatchString(id) {
+		return id
+	}
+	return "req_" + strings.ToLower(rand.Text())
 }
 
 // end recovers from a panic of ours, then counts and logs the exchange. What

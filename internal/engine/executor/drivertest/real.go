@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -155,5 +157,33 @@ func longCommand(t *testing.T, b *Fixture) {
 	b.want(t, b.End(t, h), executor.ExitedZero)
 	if log := b.Log(t, h, 0); log != "begin\nend\n" {
 		t.Errorf("the log is %q", log)
+	}
+}
+
+// StageIn puts the inputs of attempts where a server keeps objects.
+func StageIn(objects interface {
+	Upload(ctx context.Context, key string, r io.Reader, size int64) error
+},
+) func(t *testing.T, s executor.Spec, fetch executor.Fetch) error {
+	return func(t *testing.T, s executor.Spec, fetch executor.Fetch) error {
+		for _, in := range s.Inputs {
+			file := filepath.Join(t.TempDir(), "input")
+			if err := fetch(t.Context(), in.Object, file); err != nil {
+				return err
+			}
+			f, err := os.Open(file)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			info, err := f.Stat()
+			if err == nil {
+				err = objects.Upload(t.Context(), in.Object, f, info.Size())
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }

@@ -188,7 +188,7 @@ func (s *site) open(t testing.TB) (*remote.Driver, func()) {
 	s.cluster = k
 	s.mu.Unlock()
 	d, err := remote.Open(ctx, remote.Config{
-		Name: Name, Scope: "test", Store: s.db, Objects: s.objects, Key: testKey, Hints: s.hints, Log: logger(t), Now: time.Now, Lag: 5 * time.Second, ImageWait: 5 * time.Second,
+		Name: Name, Scope: "test", Store: s.db, Pieces: s.db, Objects: s.objects, Key: testKey, Hints: s.hints, Log: logger(t), Now: time.Now, Lag: 5 * time.Second, ImageWait: 5 * time.Second,
 	}, k)
 	if err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func sites() drivertest.Maker {
 func (s *site) subject(t testing.TB) drivertest.Subject {
 	d, leave := s.open(t)
 	return drivertest.Subject{
-		Driver: bare{d}, Leave: leave, Stage: s.stage,
+		Driver: bare{d}, Leave: leave, Stage: drivertest.StageIn(s.objects),
 		Lose: func(t *testing.T, spec executor.Spec) {
 			for _, pid := range shims(remote.ID(spec.Key)) {
 				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -314,9 +314,7 @@ func TestATaskOutlivesTheClustersDaemons(t *testing.T) {
 	for _, name := range daemons {
 		control(t, "start", name)
 	}
-	if err := os.WriteFile(filepath.Join(work, "go"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	touch(t, work)
 	ranOnce(t, b, h)
 	again := b.Spec(t, "exit 4")
 	if seen := b.Do(t, again); seen.Reason != executor.ExitedNonZero {
@@ -398,29 +396,6 @@ touch /tmp/x "$TMPDIR/y" z; echo "$SECRET_A" | tr a-z A-Z; echo done; while [ ! 
 	if answer.Body.Close(); answer.StatusCode != http.StatusGone {
 		t.Errorf("the ticket that the pod shows is good for %d", answer.StatusCode)
 	}
-}
-
-// stage puts the inputs of an attempt where a server keeps objects.
-func (s *site) stage(t *testing.T, spec executor.Spec, fetch executor.Fetch) error {
-	for _, in := range spec.Inputs {
-		file := filepath.Join(t.TempDir(), "input")
-		if err := fetch(t.Context(), in.Object, file); err != nil {
-			return err
-		}
-		f, err := os.Open(file)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err == nil {
-			err = s.objects.Upload(t.Context(), in.Object, f, info.Size())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // The GPUs of the node are pretended; that they are counted and set aside is not.

@@ -43,10 +43,11 @@ func TestWhatAPodSaysIsUnderstood(t *testing.T) {
 		"memory":             {ended(137, "OOMKilled"), remote.Seen{Ended: true, Reason: executor.OutOfMemory}},
 		"time":               {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded"}, remote.Seen{Ended: true, Reason: executor.TimedOut}},
 		"disk":               {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "Pod ephemeral local storage usage exceeds"}, remote.Seen{Ended: true, Reason: executor.OutOfDisk}},
-		"a crowded node":     {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory"}, remote.Seen{Ended: true, Reason: executor.Preempted}},
-		"a node that lied":   {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfcpu"}, remote.Seen{Ended: true, Reason: executor.Preempted}},
-		"somebody important": {disrupted("PreemptionByScheduler"), remote.Seen{Ended: true, Reason: executor.Preempted}},
-		"a lost node":        {disrupted("DeletionByTaintManager"), remote.Seen{Ended: true, Reason: executor.NodeLost}},
+		"a crowded node":     {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory"}, remote.Seen{Ended: true, Evicted: true, Reason: executor.Preempted}},
+		"a node that lied":   {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfcpu"}, remote.Seen{Ended: true, Evicted: true, Reason: executor.Preempted}},
+		"somebody important": {disrupted("PreemptionByScheduler"), remote.Seen{Ended: true, Evicted: true, Reason: executor.Preempted}},
+		"a lost node":        {disrupted("DeletionByTaintManager"), remote.Seen{Ended: true, Evicted: true, Reason: executor.NodeLost}},
+		"no server":          {ended(75, "Error"), remote.Seen{Ended: true, Reason: executor.NeverStarted}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

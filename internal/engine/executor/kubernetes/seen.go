@@ -10,19 +10,24 @@ import (
 
 	"github.com/millrace/millrace/internal/engine/executor"
 	"github.com/millrace/millrace/internal/engine/executor/remote"
+	shimremote "github.com/millrace/millrace/internal/engine/executor/shim/remote"
 )
 
 // seen is what Kubernetes says of a job. The pod is asked: what a Job says comes
 // later, and is less.
 func seen(j *batchv1.Job, p *corev1.Pod) remote.Seen {
 	if p == nil {
-		return withoutPod(j)
+		s := withoutPod(j)
+		s.Evicted = s.Ended
+		return s
 	}
-	s := remote.Seen{Node: p.Spec.NodeName, Leaving: j.DeletionTimestamp != nil}
+	_, evicted := disrupted(p)
+	s := remote.Seen{Node: p.Spec.NodeName, Leaving: j.DeletionTimestamp != nil, Evicted: evicted || p.DeletionTimestamp != nil}
 	switch p.Status.Phase {
 	case corev1.PodSucceeded, corev1.PodFailed:
 		s.Ended = true
 		s.Reason, s.Detail = whyEnded(p)
+		s.Evicted = s.Evicted || s.Reason == executor.Preempted || s.Reason == executor.NodeLost
 	case corev1.PodPending, "":
 		s.Waits = true
 		s.Reason, s.Detail = whyWaiting(p)
@@ -99,6 +104,9 @@ func whyEnded(p *corev1.Pod) (executor.Reason, string) {
 		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
 			if t.Reason == "OOMKilled" {
 				return executor.OutOfMemory, ""
+			}
+			if c.Name == "task" && t.ExitCode == shimremote.NoServer {
+				return executor.NeverStarted, "its pod reached no server: " + strings.TrimSpace(t.Message)
 			}
 			return executor.Lost, fmt.Sprintf("the container %s ended with status %d, %s: %s", c.Name, t.ExitCode, t.Reason, strings.TrimSpace(t.Message))
 		}

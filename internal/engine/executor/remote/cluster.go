@@ -46,6 +46,7 @@ type Seen struct {
 	Waits   bool            // it has not started
 	Ended   bool            // nothing of it is left
 	Leaving bool            // it is being ended
+	Evicted bool            // the cluster has ended, or is ending, what runs for it
 	Reason  executor.Reason // why it waits, or has ended
 	Detail  string          // for people
 }

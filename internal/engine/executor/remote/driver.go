@@ -17,17 +17,12 @@ import (
 	shimremote "github.com/millrace/millrace/internal/engine/executor/shim/remote"
 )
 
-// Store is where attempts are kept.
-type Store interface {
-	attempts.Submitted
-	attempts.Pieces
-}
-
 // Config says how attempts are carried out. All of it is needed.
 type Config struct {
 	Name    string // of the driver, in handles
 	Scope   string // who has the same one sees the same attempts
-	Store   Store
+	Store   attempts.Submitted
+	Pieces  attempts.Pieces // of the same
 	Objects attempts.Objects
 	Key     []byte                  // of tickets, the same on all servers
 	Hints   <-chan struct{}         // something was reported
@@ -38,6 +33,8 @@ type Config struct {
 	Lag time.Duration
 	// ImageWait is how long an image may be unavailable.
 	ImageWait time.Duration
+	// GiveUpAfter is how long a job may wait for a place; 0: for ever.
+	GiveUpAfter time.Duration
 }
 
 // Driver is an executor.Driver, Watcher, Renewer and Meter over a Cluster.
@@ -73,6 +70,7 @@ type attempt struct {
 	row     attempts.Attempt
 	about   about
 	name    string
+	exit    json.RawMessage // as its shim says, until there is an outcome
 	outcome *outcome
 	seen    Seen
 	known   bool // the cluster has a job for it
@@ -214,17 +212,21 @@ func (d *Driver) handle(a *attempt) executor.Handle {
 // find is an attempt of a handle. The lock is held.
 func (d *Driver) find(h executor.Handle) *attempt { return d.attempts[ID(h.Key)] }
 
-// Known is what is kept of an attempt.
-func (d *Driver) Known(ctx context.Context, id string) (attempts.Attempt, error) {
+// Known is what is kept of an attempt, and its record where it has ended.
+func (d *Driver) Known(ctx context.Context, id string) (attempts.Attempt, *executor.Exit, error) {
 	if err := d.fresh(ctx); err != nil {
-		return attempts.Attempt{}, err
+		return attempts.Attempt{}, nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if a := d.attempts[id]; a != nil {
-		return a.row, nil
+	a := d.attempts[id]
+	switch {
+	case a == nil:
+		return attempts.Attempt{}, nil, fault.NotFound("no such attempt")
+	case a.outcome == nil || a.outcome.Exit == nil:
+		return a.row, &executor.Exit{}, nil
 	}
-	return attempts.Attempt{}, fault.NotFound("no such attempt")
+	return a.row, a.outcome.Exit, nil
 }
 
 // Stop asks an attempt to end. One that has not begun has ended at once.

@@ -20,15 +20,18 @@ import (
 
 // Files are those of the attempts of a driver.
 type Files struct {
-	known   func(ctx context.Context, id string) (attempts.Attempt, error)
+	known   Known
 	objects attempts.Objects
 	temp    string // a folder for what is on its way
 }
 
 var _ executor.Files = (*Files)(nil)
 
+// Known finds an attempt of a driver, with its record.
+type Known func(ctx context.Context, id string) (attempts.Attempt, *executor.Exit, error)
+
 // NewFiles is for a driver that knows attempts.
-func NewFiles(known func(ctx context.Context, id string) (attempts.Attempt, error), objects attempts.Objects, temp string) *Files {
+func NewFiles(known Known, objects attempts.Objects, temp string) *Files {
 	return &Files{known, objects, temp}
 }
 
@@ -141,12 +144,8 @@ func (f *Files) Discard(ctx context.Context, k executor.Key) error {
 
 // Collect opens what the shim has sent.
 func (f *Files) Collect(ctx context.Context, h executor.Handle, o executor.Output) (io.ReadCloser, error) {
-	a, err := f.known(ctx, ID(h.Key))
+	a, exit, err := f.known(ctx, ID(h.Key))
 	if err != nil {
-		return nil, err
-	}
-	var exit executor.Exit
-	if err := json.Unmarshal(a.Exit, &exit); err != nil {
 		return nil, err
 	}
 	for i, made := range exit.Outputs {
@@ -193,7 +192,7 @@ func (m manifested) Manifest() []byte { return m.manifest }
 
 // Progress is what a running command last said.
 func (f *Files) Progress(ctx context.Context, h executor.Handle) (done, total float64, ok bool) {
-	a, err := f.known(ctx, ID(h.Key))
+	a, _, err := f.known(ctx, ID(h.Key))
 	var s shimremote.State
 	if err != nil || a.State == nil || json.Unmarshal(a.State, &s) != nil {
 		return 0, 0, false

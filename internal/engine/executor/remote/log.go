@@ -26,7 +26,7 @@ func (d *Driver) Logs(ctx context.Context, h executor.Handle, offset int64) (io.
 	if a == nil {
 		return nil, fault.NotFound("no such attempt")
 	}
-	return &logReader{ctx: ctx, store: d.config.Store, id: a.row.ID, at: offset, end: a.row.LogSize}, nil
+	return &logReader{ctx: ctx, store: d.config.Pieces, id: a.row.ID, at: offset, end: a.row.LogSize}, nil
 }
 
 // logReader reads a log as far as it was known to reach.
@@ -65,7 +65,7 @@ func (r *logReader) Close() error { return nil }
 
 // Marks say when the log was written.
 func (d *Driver) Marks(ctx context.Context, h executor.Handle, offset int64) ([]executor.LogMark, error) {
-	pieces, err := d.config.Store.AttemptLog(ctx, ID(h.Key), offset, logRead)
+	pieces, err := d.config.Pieces.AttemptLog(ctx, ID(h.Key), offset, logRead)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 
 const (
 	lookEvery = time.Second
-	rowsLive  = 300 * time.Millisecond // how old the rows in memory may be
 	starters  = 4
 	maxStarts = 3
 	stopHard  = 20 * time.Second // after the grace, the cluster ends the job itself
@@ -84,72 +84,6 @@ func (d *Driver) endOrphans(ctx context.Context, jobs map[string]Seen, ours map[
 	return nil
 }
 
-// fresh reads the rows again if they are old.
-func (d *Driver) fresh(ctx context.Context) error {
-	d.mu.Lock()
-	old := d.config.Now().Sub(d.read) >= rowsLive
-	d.mu.Unlock()
-	if !old {
-		return nil
-	}
-	return d.refresh(ctx)
-}
-
-// refresh takes in what is kept of all attempts, whichever server submitted them.
-func (d *Driver) refresh(ctx context.Context) error {
-	d.reading.Lock()
-	defer d.reading.Unlock()
-	at := d.config.Now()
-	rows, err := d.config.Store.AttemptsIn(ctx, d.config.Scope)
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	there := map[string]bool{}
-	for _, row := range rows {
-		if !d.released[row.ID].Before(at) {
-			continue // meanwhile
-		}
-		there[row.ID] = true
-		a := d.attempts[row.ID]
-		if a == nil || a.row.Fence != row.Fence {
-			a = &attempt{}
-			if err := json.Unmarshal(row.About, &a.about); err != nil {
-				d.config.Log.ErrorContext(ctx, "cannot read what an earlier server submitted", slog.String("attempt", row.ID), slog.Any("error", err))
-				continue
-			}
-			a.name = a.about.Job.Name
-			d.attempts[row.ID] = a
-		}
-		a.row = row
-		d.takeOutcome(a)
-		d.tell(a)
-	}
-	for id, a := range d.attempts {
-		if !there[id] && a.added.Before(at) {
-			delete(d.attempts, id) // another server has released it
-		}
-	}
-	for id, when := range d.released {
-		if at.Sub(when) > time.Minute {
-			delete(d.released, id)
-		}
-	}
-	d.read = at
-	return nil
-}
-
-func (d *Driver) takeOutcome(a *attempt) {
-	if a.outcome != nil || a.row.Outcome == nil {
-		return
-	}
-	var o outcome
-	if json.Unmarshal(a.row.Outcome, &o) == nil {
-		a.outcome = &o
-	}
-}
-
 // judge decides about one attempt, and reports whether it has ended by that.
 func (d *Driver) judge(ctx context.Context, a *attempt, asked bool) (concluded bool) {
 	d.mu.Lock()
@@ -186,8 +120,8 @@ func (d *Driver) verdict(a *attempt, asked bool) (o *outcome, end, start bool) {
 	switch {
 	case a.outcome != nil:
 		return nil, false, false
-	case a.row.Exit != nil:
-		return d.recorded(a), false, false
+	case a.exit != nil:
+		return d.recorded(a, asked, now), false, false
 	case a.row.Stopping && !began:
 		return d.ended(a, executor.Cancelled, ""), true, false
 	case !asked || a.starting:
@@ -212,7 +146,15 @@ func (d *Driver) verdict(a *attempt, asked bool) (o *outcome, end, start bool) {
 	} else if now.Sub(a.failing) >= d.config.ImageWait {
 		return d.ended(a, a.seen.Reason, a.seen.Detail), true, false
 	}
+	if limit := d.config.GiveUpAfter; limit > 0 && a.waitsForRoom() && now.Sub(a.row.SubmittedAt) >= limit {
+		return d.ended(a, executor.StartFailed, fmt.Sprintf("the cluster had no room for it within %s: %s", limit, a.seen.Detail)), true, false
+	}
 	return nil, false, false
+}
+
+// waitsForRoom reports whether nothing of an attempt has been placed on a node.
+func (a *attempt) waitsForRoom() bool {
+	return a.row.BeganAt.IsZero() && a.seen.Waits && (a.seen.Reason == executor.Unschedulable || a.seen.Reason == executor.Queued)
 }
 
 // vanished is what becomes of an attempt whose job is not there, or over, without a
@@ -237,6 +179,8 @@ func (d *Driver) vanished(a *attempt, now time.Time) (o *outcome, end, start boo
 		return d.gone(a, executor.EngineForgot, "the cluster has lost the job before it began"), true, false
 	case !a.known:
 		return d.gone(a, executor.Lost, "the cluster has no job for it any more, and its shim is silent"), true, false
+	case !began && a.seen.Reason == executor.NeverStarted:
+		return d.gone(a, executor.Lost, a.seen.Detail), true, false
 	case !began && a.seen.Reason == executor.Lost:
 		return d.ended(a, executor.StartFailed, "the pod ended before the task began: "+a.seen.Detail), true, false
 	}
@@ -251,11 +195,19 @@ func (d *Driver) vanished(a *attempt, now time.Time) (o *outcome, end, start boo
 }
 
 // recorded is the end of an attempt by its shim's own word. When it began and ended
-// is when a server heard of it: it is paid for by that.
-func (d *Driver) recorded(a *attempt) *outcome {
+// is when a server heard of it: it is paid for by that. It is nil while the cluster
+// may still confirm what the record says of it.
+func (d *Driver) recorded(a *attempt, asked bool, now time.Time) *outcome {
 	var e executor.Exit
-	if err := json.Unmarshal(a.row.Exit, &e); err != nil {
+	if err := json.Unmarshal(a.exit, &e); err != nil {
 		return d.gone(a, executor.Lost, "the record of how it ended cannot be read")
+	}
+	if e.Preempted && !(asked && (a.seen.Evicted || a.seen.Leaving || !a.known)) {
+		// A command can send its shim the same signal as the cluster.
+		if !asked || now.Sub(a.row.EndedAt) < d.config.Lag {
+			return nil
+		}
+		e.Preempted = false
 	}
 	e.End = a.row.EndedAt
 	if e.Start = e.End; !a.row.RunningAt.IsZero() {

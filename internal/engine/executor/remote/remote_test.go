@@ -3,6 +3,7 @@ package remote_test
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -44,8 +45,13 @@ type site struct {
 	server  *httptest.Server
 	folder  string
 
-	mu   sync.Mutex
-	jobs map[string]*process
+	giveUpAfter time.Duration
+
+	mu      sync.Mutex
+	jobs    map[string]*process
+	hold    *remote.Seen // what is said of jobs in place of starting them
+	held    map[string]remote.Seen
+	evicted bool // all of them
 }
 
 var testKey = []byte("a key that all servers have")
@@ -59,7 +65,7 @@ func newSite(t testing.TB, db *store.DB, folder string) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{db: db, objects: objects.Kept{Store: keep, Presigner: keep}, hints: make(chan struct{}, 1), folder: folder, jobs: map[string]*process{}}
+	s := &site{db: db, objects: objects.Kept{Store: keep, Presigner: keep}, hints: make(chan struct{}, 1), folder: folder, jobs: map[string]*process{}, held: map[string]remote.Seen{}}
 	service := attempts.NewService(db, s.objects, testKey, func(string) {
 		select {
 		case s.hints <- struct{}{}:
@@ -77,8 +83,8 @@ func newSite(t testing.TB, db *store.DB, folder string) *site {
 func (s *site) open(t testing.TB) *remote.Driver {
 	t.Helper()
 	d, err := remote.Open(context.Background(), remote.Config{
-		Name: "processes", Scope: "test", Store: s.db, Objects: s.objects, Key: testKey, Hints: s.hints,
-		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), Now: time.Now, Lag: 2 * time.Second, ImageWait: time.Minute,
+		Name: "processes", Scope: "test", Store: s.db, Pieces: s.db, Objects: s.objects, Key: testKey, Hints: s.hints,
+		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), Now: time.Now, Lag: 2 * time.Second, ImageWait: time.Minute, GiveUpAfter: s.giveUpAfter,
 	}, s)
 	if err != nil {
 		t.Fatal(err)
@@ -106,6 +112,10 @@ func (s *site) Start(_ context.Context, j remote.Job) error {
 	if s.jobs[j.Name] != nil {
 		return nil
 	}
+	if s.hold != nil {
+		s.held[j.Name] = *s.hold
+		return nil
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -130,9 +140,9 @@ func (s *site) Start(_ context.Context, j remote.Job) error {
 func (s *site) Jobs(context.Context) (map[string]remote.Seen, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[string]remote.Seen{}
+	all := maps.Clone(s.held)
 	for name, p := range s.jobs {
-		seen := remote.Seen{Node: "here"}
+		seen := remote.Seen{Node: "here", Evicted: s.evicted}
 		select {
 		case <-p.done:
 			seen.Ended, seen.Reason = true, executor.Lost
@@ -147,6 +157,7 @@ func (s *site) End(_ context.Context, name string) error {
 	s.mu.Lock()
 	p := s.jobs[name]
 	delete(s.jobs, name)
+	delete(s.held, name)
 	s.mu.Unlock()
 	if p == nil {
 		return nil
@@ -195,7 +206,7 @@ func sites() drivertest.Maker {
 		mu.Unlock()
 		d := s.open(t)
 		return drivertest.Subject{
-			Driver: here{d}, Leave: func() { _ = d.Close() }, Stage: s.stage,
+			Driver: here{d}, Leave: func() { _ = d.Close() }, Stage: drivertest.StageIn(s.objects),
 			Lose: func(t *testing.T, spec executor.Spec) {
 				s.mu.Lock()
 				defer s.mu.Unlock()
@@ -207,27 +218,4 @@ func sites() drivertest.Maker {
 			},
 		}
 	}
-}
-
-// stage puts the inputs of an attempt where a server keeps objects.
-func (s *site) stage(t *testing.T, spec executor.Spec, fetch executor.Fetch) error {
-	for _, in := range spec.Inputs {
-		file := filepath.Join(t.TempDir(), "input")
-		if err := fetch(t.Context(), in.Object, file); err != nil {
-			return err
-		}
-		f, err := os.Open(file)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err == nil {
-			err = s.objects.Upload(t.Context(), in.Object, f, info.Size())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -52,7 +52,12 @@ type refused struct {
 	text   string
 }
 
-func (r refused) Error() string { return fmt.Sprintf("the server answers %d: %s", r.status, r.text) }
+func (r refused) Error() string {
+	if r.status == 0 { // it is our own
+		return r.text
+	}
+	return fmt.Sprintf("the server answers %d: %s", r.status, r.text)
+}
 
 // isRefused reports whether asking again is of no use.
 func isRefused(err error) bool {

@@ -58,15 +58,38 @@ func fetch(ctx context.Context, c *client, root *os.Root, in Input) error {
 		return err
 	}
 	defer body.Close()
+	arriving := &arrival{r: body}
+	err = write(root, in, arriving)
+	if err != nil && arriving.err == nil && err != errChanged {
+		return refused{text: "an input cannot be put into its place: " + err.Error()} // which does not pass
+	}
+	return err
+}
+
+// arrival reads what a server sends, and keeps what is wrong with that.
+type arrival struct {
+	r   io.Reader
+	err error
+}
+
+func (a *arrival) Read(p []byte) (int, error) {
+	n, err := a.r.Read(p)
+	if err != nil && err != io.EOF {
+		a.err = err
+	}
+	return n, err
+}
+
+func write(root *os.Root, in Input, r io.Reader) error {
 	if in.Folder {
-		return errors.Join(root.RemoveAll(in.Path), unpack(root, in.Path, body))
+		return errors.Join(root.RemoveAll(in.Path), unpack(root, in.Path, r))
 	}
 	f, err := root.OpenFile(in.Path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
 	sum := sha256.New()
-	_, err = io.Copy(io.MultiWriter(f, sum), body)
+	_, err = io.Copy(io.MultiWriter(f, sum), r)
 	if err = errors.Join(err, f.Close()); err == nil && in.SHA256 != "" && hex.EncodeToString(sum.Sum(nil)) != in.SHA256 {
 		return errChanged
 	}

@@ -71,6 +71,10 @@ func Arguments() []string { return []string{attemptFlag} }
 // CopyArguments have it put itself into a file, for an image that has it not.
 func CopyArguments(file string) []string { return []string{copyFlag, file} }
 
+// NoServer is the status of a shim whose attempt has not begun, since no server
+// answered in time.
+const NoServer = 75
+
 // The times between reports, and how long the shim tries to be heard.
 const (
 	reportEvery = time.Second

@@ -90,6 +90,10 @@ func carryOut() int {
 		return err
 	})
 	cancel()
+	if err != nil && !isRefused(err) {
+		fail(err)
+		return NoServer
+	}
 	if err != nil {
 		return fail(err)
 	}

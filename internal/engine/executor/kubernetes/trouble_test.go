@@ -1,0 +1,91 @@
+package kubernetes
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/drivertest"
+	"github.com/millrace/millrace/internal/engine/executor/remote"
+)
+
+// For a minute no packet comes from the server to a pod. The command goes on; what it
+// says and makes meanwhile is there afterwards, once.
+func TestNothingIsLostWhileTheNetworkIsCut(t *testing.T) {
+	b, s := fixture(t)
+	spec := b.Spec(t, `echo ran; i=0; while [ ! -e go ]; do i=$((i+1)); echo $i; sleep 0.1; done; printf %s "$i" > made`)
+	spec.Outputs = []executor.OutputPattern{{Port: "made", Path: "made"}}
+	h := b.Submit(t, spec)
+	drivertest.Eventually(t, func() bool { return strings.HasPrefix(b.Log(t, h, 0), "ran\n1\n") }, func() string { return b.Log(t, h, 0) })
+	work := b.WorkOf(t, spec)
+	address := s.pod(t, spec.Key).Status.PodIP
+	route := func(what string) {
+		t.Helper()
+		if out, err := exec.Command("ip", "route", what, "blackhole", address+"/32").CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
+	route("add")
+	cut := time.NewTimer(time.Minute)
+	before := b.Log(t, h, 0)
+	<-cut.C
+	if seen, _ := b.Find(t, h); seen.Phase != executor.Running {
+		t.Errorf("without its network it is %s %s: %s", seen.Phase, seen.Reason, seen.Detail)
+	}
+	during := b.Log(t, h, 0)
+	touch(t, work)
+	route("del")
+	seen := b.End(t, h)
+	if seen.Reason != executor.ExitedZero || len(seen.Exit.Outputs) != 1 {
+		t.Fatalf("%s: %s, %+v", seen.Reason, seen.Detail, seen.Exit)
+	}
+	lines := strings.Split(strings.TrimSpace(b.Log(t, h, 0)), "\n")
+	for i, line := range lines[1:] {
+		if line != fmt.Sprint(i+1) {
+			t.Fatalf("line %d is %q", i+1, line)
+		}
+	}
+	if last := int64(len(lines) - 1); seen.Exit.Outputs[0].Size != int64(len(fmt.Sprint(last))) || len(during)-len(before) > 1000 || len(lines) < strings.Count(during, "\n")+100 {
+		t.Errorf("it wrote %d lines, of which %d were known while it was cut off", len(lines), strings.Count(during, "\n"))
+	}
+}
+
+// A node goes down with one task, while another goes on that nobody but itself can
+// speak for.
+func TestATaskIsLostWithItsNode(t *testing.T) {
+	s := newSite(t)
+	s.config.PodTemplate = "testdata/leaves.yaml"
+	b := &drivertest.Fixture{Subject: s.subject(t), Folder: t.TempDir()}
+	dead, alive := b.Spec(t, "echo ran; sleep 600"), b.Spec(t, waits)
+	deadHandle, aliveHandle := b.Submit(t, dead), b.Submit(t, alive)
+	b.AwaitLog(t, deadHandle, "ran\n")
+	b.AwaitLog(t, aliveHandle, "ran\n")
+	work := b.WorkOf(t, alive)
+	control(t, "kill", "kubelet")
+	t.Cleanup(func() { control(t, "start", "kubelet") })
+	for _, pid := range shims(remote.ID(dead.Key)) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	seen := b.End(t, deadHandle)
+	if seen.Phase != executor.Gone || seen.Reason != executor.NodeLost || !strings.Contains(seen.Detail, "millrace-node") {
+		t.Errorf("%s %s: %s", seen.Phase, seen.Reason, seen.Detail)
+	}
+	touch(t, work)
+	ranOnce(t, b, aliveHandle)
+}
+
+// touch lets a task go on that waits in this folder.
+func touch(t *testing.T, work string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(work, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
