@@ -102,6 +102,20 @@ func TestTasksOnKubernetesOutliveTheirServer(t *testing.T) {
 	}
 }
 
+// Pods have the software of their image: a run that needs packages beside it is
+// refused before anything is held for it.
+func TestAnEnvironmentIsRefusedOnKubernetes(t *testing.T) {
+	t.Parallel()
+	s, _ := onKubernetes(t, "", t.TempDir())
+	_, cookie, _ := s.signUp("ada")
+	s.verify("ada")
+	w := s.want(201, "POST", "/api/workflows", `{"name":"w","definition":{"nodes":[{"id":"a","environment":{"pip":["numpy"]},"command":"true"}]}}`, "Cookie", cookie)["id"]
+	e := s.want(409, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Cookie", cookie)
+	if text, _ := e["error"].(string); e["code"] != "no_environments" || !strings.Contains(text, "`image`") {
+		t.Errorf("%v", e)
+	}
+}
+
 func TestTheDoctorAsksKubernetes(t *testing.T) {
 	s, port := onKubernetes(t, "", t.TempDir())
 	args := []string{"admin", "doctor", "--data", t.TempDir()}

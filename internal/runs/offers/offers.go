@@ -63,7 +63,8 @@ type Chosen struct {
 
 // Choose finds the executor of a run among what workers offer, in order of
 // preference: the one that it names, or the first that has the whole size and
-// has its software, or else the first that can serve it at all. CPU and
+// has its software, or else the first that can serve it at all. Environments are
+// built or not, so that a run which needs some is refused where nobody does. CPU and
 // memory above a machine are no obstacle: such a run runs alone. One that takes
 // no more runs is chosen when no other serves it: the run waits.
 func Choose(offers []Worker, w Wanted) (Chosen, error) {
@@ -88,6 +89,8 @@ func Choose(offers []Worker, w Wanted) (Chosen, error) {
 		}
 	}
 	switch {
+	case best != nil && w.Environments && best.NoEnvironments: // the others have none either
+		return Chosen{}, fault.Conflict("no executor that serves this run builds environments of packages: give its steps an `image` in place of `environment`").WithCode("no_environments")
 	case best != nil:
 		return Chosen{best.Executor, best.pricePercent()}, nil
 	case gpu:

@@ -28,6 +28,7 @@ func TestARunGetsTheFirstExecutorThatServesIt(t *testing.T) {
 		"the first, if none is large enough":       {Wanted{Size: credits.Size{VCPU: 128, RAMGB: 8}}, Chosen{"local", 100}, fault.KindInternal},
 		"the one that it names":                    {Wanted{Executor: "cluster", Size: credits.Size{VCPU: 1, RAMGB: 1}}, Chosen{"cluster", 150}, fault.KindInternal},
 		"none, if it names one without a GPU":      {Wanted{Executor: "local", Size: credits.Size{VCPU: 1, GPU: 1}}, Chosen{}, fault.KindConflict},
+		"none, if that builds no environments":     {Wanted{Executor: "local", Environments: true}, Chosen{}, fault.KindConflict},
 		"none, if it names one that does not work": {Wanted{Executor: "down"}, Chosen{}, fault.KindConflict},
 		"none, if it names one that is not there":  {Wanted{Executor: "moon"}, Chosen{}, fault.KindInvalid},
 	} {
