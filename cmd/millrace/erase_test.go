@@ -47,7 +47,8 @@ func (s *server) busy(name string) *busyTeam {
 	s.want(201, "POST", "/auth/api-tokens", `{"name":"`+word+` token"}`, "Cookie", cookie)
 	b.quick = b.made(fmt.Sprintf(`{"name":"%[1]s name","description":"%[1]s description","definition":{
 		"parameters":{"p":{"type":"string","default":"x"}},"nodes":[
-		{"id":"a","name":"%[1]s node","command":"echo %[1]s log $PARAM_p; echo %[1]s output > o","outputs":{"o":{"path":"o"}}}]}}`, word))
+		{"id":"a","name":"%[1]s node","command":"echo %[1]s log $PARAM_p; echo %[1]s output > o; mkdir -p d/1/2; echo %[1]s in a folder > d/1/2/%[1]s; ln -s 2 d/1/l",
+		 "outputs":{"o":{"path":"o"},"d":{"path":"d","directory":true}}}]}}`, word))
 	first := b.starts(fmt.Sprintf(`{"workflowId":%q,"parameters":{"p":"%s parameter"}}`, b.quick, word))
 	s.endedFor(cookie, first)
 	for i := range 20 {
@@ -100,7 +101,7 @@ func (b *busyTeam) readPaper() {
 	}
 }
 
-// upload leaves a file, half of another, and the address of a third.
+// upload leaves a file, half of another, the address of a third, and a part of a fourth.
 func (b *busyTeam) upload() {
 	t := b.s.t
 	t.Helper()
@@ -110,8 +111,13 @@ func (b *busyTeam) upload() {
 	if status := put(t, b.s.reachable(whole), strings.NewReader(body), size); status != 200 {
 		t.Fatalf("upload: %d", status)
 	}
-	if n := len(b.s.files(b.token)); n != 2 { // with the run's output
+	if n := len(b.s.files(b.token)); n != 3 { // with the run's outputs
 		t.Errorf("%d files", n)
+	}
+	inParts := b.s.want(201, "POST", "/api/files/uploads", fmt.Sprintf(`{"filename":"parts.txt","contentType":"text/plain","size":%d}`, size), "Cookie", b.cookie)["uploadId"].(string)
+	part := b.s.want(200, "POST", "/api/files/uploads/"+inParts+"/parts", `{"numbers":[1]}`, "Cookie", b.cookie)["data"].([]any)[0].(map[string]any)["url"].(string)
+	if status := put(t, b.s.reachable(part), strings.NewReader(body), size); status != 200 {
+		t.Fatalf("a part: %d", status)
 	}
 	b.late, _ = b.s.presign(b.token, "late.txt", size)
 	large := strings.Repeat(body, 100) // so that some of it is written before it is whole
@@ -380,7 +386,7 @@ func TestAnErasureEndsWhatIsUnderWay(t *testing.T) {
 	p.arriving()
 	ws := b.enterRoom()
 	gone := s.want(200, "DELETE", "/api/account/data", `{"confirm":"`+b.team+`"}`, "Cookie", b.cookie)
-	if counts := gone["counts"].(map[string]any); counts["runs"] != 2.0 || counts["workflows"] != 2.0 || counts["files"] != 2.0 || counts["analyses"] != 1.0 {
+	if counts := gone["counts"].(map[string]any); counts["runs"] != 2.0 || counts["workflows"] != 2.0 || counts["files"] != 3.0 || counts["analyses"] != 1.0 {
 		t.Errorf("%v", gone)
 	}
 	if left := p.traces(b.words...); len(left) > 0 {

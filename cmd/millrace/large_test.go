@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/minio/minio-go/v7"
@@ -25,13 +24,7 @@ import (
 // MILLRACE_TEST_UPLOAD_BYTES has it done with a file of another size.
 func TestALargeUploadGoesOnWhereItWasKilled(t *testing.T) {
 	t.Parallel()
-	size := int64(200<<20 + 1)
-	if text := os.Getenv("MILLRACE_TEST_UPLOAD_BYTES"); text != "" {
-		var err error
-		if size, err = strconv.ParseInt(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
+	size := bytesFromEnv(t, "MILLRACE_TEST_UPLOAD_BYTES", 200<<20+1)
 	eachStorage(t, func(t *testing.T, args []string, _ bool) { uploadAndKill(t, size, args) })
 }
 
