@@ -4349,8 +4349,9 @@ type ValidateRequest struct {
 // Waiting defines model for Waiting.
 type Waiting struct {
 	// Ahead How many runs go first, as far as is known.
-	Ahead   int    `json:"ahead"`
-	Message string `json:"message"`
+	Ahead    int       `json:"ahead"`
+	Fetching *Fetching `json:"fetching,omitempty"`
+	Message  string    `json:"message"`
 
 	// Reason `turn`: others are first; `no_room`: its size does not fit beside what runs; `team_limit`: the team's other runs use its share; `disk_low`: the server's disk is nearly full; `executor_unavailable`: no worker can start tasks; `image`: the container image of a first node is being fetched; `inputs`: inputs from elsewhere are; `environment`: the software of a first node is being built; `team_suspended`: the operator has suspended the team; `silent`: nothing was heard of a reported run for 10 minutes, though it is `running`.
 	Reason string `json:"reason"`

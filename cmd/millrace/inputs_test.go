@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/minio/minio-go/v7"
+
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // bytesFromEnv is a size that a variable may change, to measure what takes too long for
@@ -63,15 +65,31 @@ func TestALargeObjectIsFetchedOnceInLittleMemory(t *testing.T) {
 	_, cookie, _ := s.signUp("ada")
 	token, _ := s.want(201, "POST", "/auth/api-tokens", `{"name":"cli","role":"member"}`, "Cookie", cookie)["token"].(string)
 	connection := d.connection(s, "Cookie", cookie)
-	seen := &asked{spans: map[string]int{}}
+	seen, told := &asked{spans: map[string]int{}}, make(chan struct{})
 	d.set(func(r *http.Request) verdict {
 		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/genome") {
+			<-told
 			seen.see(r)
 		}
 		return pass
 	})
 	w := s.workflow(token, shardsOfOne)
 	id := s.run(token, fmt.Sprintf(`{"workflowId":%q,"inputs":{"ref":{"url":"s3://%s/%sgenome","connection":%q}}}`, w, d.bucket, d.prefix, connection))
+	await(t, "how far it is", func() bool {
+		r := s.want(200, "GET", "/api/runs/"+id, "", "Authorization", bearer(token))
+		waiting, _ := r["waiting"].(map[string]any)
+		if waiting["fetching"] == nil { // where nothing is prepared in the queue, the node says it
+			waiting, _ = r["nodes"].([]any)[0].(map[string]any)
+		}
+		fetching, _ := waiting["fetching"].(map[string]any)
+		return fetching["totalBytes"] == float64(size)
+	})
+	close(told)
+	for range size >> 31 { // it takes longer than anything else
+		waittest.Until(func() bool {
+			return s.want(200, "GET", "/api/runs/"+id, "", "Authorization", bearer(token))["finishedAt"] != nil
+		})
+	}
 	if r := s.ended(token, id); r["status"] != "completed" {
 		t.Fatalf("%v: %v", r["status"], r["errorMessage"])
 	}

@@ -70,8 +70,7 @@ func (db *DB) QueueState(ctx context.Context, team ids.Team, waiting []ids.Run, 
 	if err != nil {
 		return q, err
 	}
-	q.Preparing, err = db.preparing(ctx, team, now)
-	return q, err
+	return q, db.preparing(ctx, team, now, &q)
 }
 
 // RunQueue is how many runs of a team wait and run.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/admission"
+	"github.com/millrace/millrace/internal/runs/offers"
 )
 
 func writeNeeds(needs []admission.Need) string {
@@ -65,17 +68,31 @@ func (db *DB) QueuedRun(ctx context.Context, id ids.Run) (r runs.Run, err error)
 	return r, db.asFault(err, "run")
 }
 
-// preparing is what workers fetch at the moment for a team's queued runs.
-func (db *DB) preparing(ctx context.Context, team ids.Team, now time.Time) (map[ids.Run]runs.WaitReason, error) {
-	found := map[ids.Run]runs.WaitReason{}
+// preparing adds what workers fetch at the moment for a team's queued runs, and how far
+// they are.
+func (db *DB) preparing(ctx context.Context, team ids.Team, now time.Time, q *offers.QueueState) error {
+	q.Preparing, q.Fetched = map[ids.Run]runs.WaitReason{}, map[ids.Run]offers.Fetched{}
 	_, err := all(ctx, db, func(r *sql.Rows, _ *struct{}) error {
 		var id ids.Run
-		var reason runs.WaitReason
-		err := r.Scan((*string)(&id), (*string)(&reason))
-		found[id] = reason
-		return err
+		var text string
+		if err := r.Scan((*string)(&id), &text); err != nil {
+			return err
+		}
+		kind, bytes, progress := strings.Cut(text, " ")
+		q.Preparing[id] = runs.WaitReason(kind)
+		var f offers.Fetched
+		if n, _ := fmt.Sscan(bytes, &f.Bytes, &f.Total); progress && n == 2 {
+			q.Fetched[id] = f
+		}
+		return nil
 	}, `
 		SELECT r.id, r.preparing FROM runs r JOIN workers w ON w.owner = r.preparing_by
 		WHERE r.team_id = $1 AND r.status = 'queued' AND r.preparing <> '' AND w.seen_at > $2`, team, micros(now.Add(-present)))
-	return found, err
+	return err
+}
+
+// InputsFetched notes how far the inputs of a run are that is prepared.
+func (db *DB) InputsFetched(ctx context.Context, id ids.Run, bytes, total int64) error {
+	_, err := db.changed(ctx, `UPDATE runs SET preparing = $1 WHERE id = $2 AND status = 'queued' AND preparing <> ''`, fmt.Sprint(admission.Inputs, " ", bytes, " ", total), id)
+	return err
 }

@@ -51,6 +51,13 @@ func TestOneWorkerPreparesAQueuedRun(t *testing.T) {
 		if reason(august) != offers.WaitsForImage {
 			t.Error("it does not say what it waits for")
 		}
+		if err := db.InputsFetched(ctx, r.ID, 3, 12); err != nil {
+			t.Fatal(err)
+		}
+		q, err := db.QueueState(ctx, team, []ids.Run{r.ID}, august)
+		if w := q.Why(r.AsQueued()); err != nil || w.Reason != offers.WaitsForInputs || w.Fetched != (offers.Fetched{Bytes: 3, Total: 12}) {
+			t.Errorf("%+v, %v", w, err)
+		}
 		if got := ask("h2 b", "h2", nil, august); len(got.Prepare) != 0 || len(got.Runs) != 0 {
 			t.Errorf("another worker does the same: %+v", got)
 		}

@@ -85,7 +85,10 @@ func (v *view) see(m message) error {
 		}
 	}
 	v.showWaiting(m)
-	if m.ProgressPercent != nil {
+	switch {
+	case m.Waiting != nil && m.Waiting.Fetching != nil:
+		v.bar.Show(fetchingLine(*m.Waiting.Fetching))
+	case m.ProgressPercent != nil:
 		v.bar.Show(progressLine(m))
 	}
 	return nil
@@ -117,6 +120,12 @@ func waitingText(w *api.Waiting) string {
 		return w.Message + " 1 run is before it."
 	}
 	return fmt.Sprintf("%s %d runs are before it.", w.Message, w.Ahead)
+}
+
+// fetchingLine is how far inputs are that come from elsewhere.
+func fetchingLine(f api.Fetching) string {
+	share := float64(f.FetchedBytes) / float64(max(1, f.TotalBytes))
+	return fmt.Sprintf("%s %3.0f %%  fetching inputs: %s of %s", screen.Gauge(share), 100*share, screen.Size(f.FetchedBytes), screen.Size(f.TotalBytes))
 }
 
 func progressLine(m message) string {

@@ -25,6 +25,8 @@ type Addresses interface {
 	// Learn records what the bytes of an object are, and returns what was recorded for
 	// this run before.
 	Learn(ctx context.Context, team ids.Team, id ids.Run, o addresses.Object, sum string, now time.Time) (before string, err error)
+	// InputsFetched notes how far the inputs of a queued run are.
+	InputsFetched(ctx context.Context, id ids.Run, bytes, total int64) error
 	// TeamsGone are those of the teams that are erased, or are being so.
 	TeamsGone(ctx context.Context, teams []ids.Team) ([]ids.Team, error)
 }
@@ -40,6 +42,9 @@ type Worker struct {
 	Now     func() time.Time
 }
 
+// tellEvery is how often it is noted how far the inputs of a queued run are.
+const tellEvery = 2 * time.Second
+
 // Prepare fetches what nobody has read yet of a run's inputs, until ctx ends. What
 // cannot be fetched is the run's to find out.
 func (w *Worker) Prepare(ctx context.Context, team ids.Team, run ids.Run) {
@@ -49,11 +54,18 @@ func (w *Worker) Prepare(ctx context.Context, team ids.Team, run ids.Run) {
 		w.Log.WarnContext(ctx, "cannot prepare the inputs of a run", slog.String("run", string(run)), slog.Any("error", err))
 		return
 	}
+	tell := time.NewTicker(tellEvery)
+	defer tell.Stop()
 	for errors.Is(in.Learn(in.urls()), ErrFetching) {
 		select {
 		case <-ctx.Done():
 			return
 		case <-in.Changed():
+		case <-tell.C:
+			bytes, total := in.Progress(in.urls())
+			if err := w.Known.InputsFetched(ctx, run, bytes, total); err != nil {
+				w.Log.WarnContext(ctx, "cannot note how far the inputs of a run are", slog.String("run", string(run)), slog.Any("error", err))
+			}
 		}
 	}
 }

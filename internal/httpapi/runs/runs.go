@@ -32,14 +32,6 @@ func runRow(r runs.Run, now time.Time) api.RunRow {
 	}
 }
 
-// waiting is why a queued run has not started.
-func waiting(r runs.Run) *api.Waiting {
-	if r.Waiting == nil {
-		return nil
-	}
-	return &api.Waiting{Reason: string(r.Waiting.Reason), Message: r.Waiting.Message, Ahead: r.Waiting.Ahead}
-}
-
 // errorMessage is what went wrong; a run that completed has none.
 func errorMessage(r runs.Run) *string {
 	if r.Status == lifecycle.Completed {

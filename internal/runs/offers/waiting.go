@@ -30,7 +30,11 @@ type Waiting struct {
 	Reason  WaitReason
 	Message string
 	Ahead   int
+	Fetched Fetched // of its inputs from elsewhere, where it waits for them
 }
+
+// Fetched is how many bytes are here, and of how many; of none: nobody knows yet.
+type Fetched struct{ Bytes, Total int64 }
 
 // QueueState is what decides over the waiting of a team's queued runs.
 type QueueState struct {
@@ -41,6 +45,7 @@ type QueueState struct {
 	Ahead     map[ids.Run]int // of each run, how many queued ones are older
 
 	Preparing map[ids.Run]WaitReason // what a worker fetches for them
+	Fetched   map[ids.Run]Fetched    // how far it is with their inputs
 }
 
 // Queued is a run that waits.
@@ -72,23 +77,23 @@ func (q QueueState) Why(r Queued) *Waiting {
 	ahead := q.Ahead[r.ID]
 	switch {
 	case q.Suspended:
-		return &Waiting{WaitsForOperator, "The operator of this installation has suspended the team.", ahead}
+		return &Waiting{Reason: WaitsForOperator, Message: "The operator of this installation has suspended the team.", Ahead: ahead}
 	case q.Preparing[r.ID] == WaitsForImage:
-		return &Waiting{WaitsForImage, "Its container image is being fetched.", ahead}
+		return &Waiting{Reason: WaitsForImage, Message: "Its container image is being fetched.", Ahead: ahead}
 	case q.Preparing[r.ID] == WaitsForInputs:
-		return &Waiting{WaitsForInputs, "Its inputs are being fetched from where they lie.", ahead}
+		return &Waiting{Reason: WaitsForInputs, Message: "Its inputs are being fetched from where they lie.", Ahead: ahead, Fetched: q.Fetched[r.ID]}
 	case q.Preparing[r.ID] == WaitsForEnvironment:
-		return &Waiting{WaitsForEnvironment, "Its software environment is being built.", ahead}
+		return &Waiting{Reason: WaitsForEnvironment, Message: "Its software environment is being built.", Ahead: ahead}
 	case total == 0 && low:
-		return &Waiting{WaitsForDisk, "The server's disk is nearly full: nothing new starts until space is freed.", ahead}
+		return &Waiting{Reason: WaitsForDisk, Message: "The server's disk is nearly full: nothing new starts until space is freed.", Ahead: ahead}
 	case total == 0:
-		return &Waiting{WaitsForExecutor, "Nothing can start: " + problem + ".", ahead}
+		return &Waiting{Reason: WaitsForExecutor, Message: "Nothing can start: " + problem + ".", Ahead: ahead}
 	case q.Running > 0 && q.Others && 2*(q.Running+r.Size.VCPU) > total:
-		return &Waiting{WaitsForTeam, "The team's other runs use its share while other teams wait.", ahead}
+		return &Waiting{Reason: WaitsForTeam, Message: "The team's other runs use its share while other teams wait.", Ahead: ahead}
 	case ahead > 0:
-		return &Waiting{WaitsForTurn, fmt.Sprintf("%d %s before it.", ahead, plural(ahead, "run is", "runs are")), ahead}
+		return &Waiting{Reason: WaitsForTurn, Message: fmt.Sprintf("%d %s before it.", ahead, plural(ahead, "run is", "runs are")), Ahead: ahead}
 	}
-	return &Waiting{WaitsForCapacity, fmt.Sprintf("It starts when %d vCPUs and %d GB are free.", r.Size.VCPU, r.Size.RAMGB), 0}
+	return &Waiting{Reason: WaitsForCapacity, Message: fmt.Sprintf("It starts when %d vCPUs and %d GB are free.", r.Size.VCPU, r.Size.RAMGB)}
 }
 
 func plural(n int, one, many string) string {

@@ -4711,6 +4711,7 @@ export interface components {
             message: string;
             /** @description How many runs go first, as far as is known. */
             ahead: number;
+            fetching?: components["schemas"]["Fetching"];
         };
         Run: components["schemas"]["RunRow"] & {
             /** @description The newest 256 KB. */

@@ -111,6 +111,10 @@ test("a queued run says why it waits, and how many go first", () => {
   const share = "The team's other runs use its share while other teams wait.";
   expect(why("team_limit", share, 1)).toBe(`Waiting: ${share} 1 run is before it.`);
   // The list may be older than what the stream has told.
+  const fetching = { fetchedBytes: 2 * 1024 ** 3, totalBytes: 12 * 1024 ** 3 };
+  expect(waits({ status: "queued", waiting: { reason: "inputs", message: "They come.", ahead: 0, fetching } })).toBe(
+    "Waiting: They come. 2 GB of 12 GB are here.",
+  );
   expect(waits({ status: "running", waiting: { reason: "no_room", message: room, ahead: 0 } })).toBeNull();
   expect(waits({ status: "queued", waiting: null })).toBeNull();
 });

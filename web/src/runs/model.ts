@@ -1,15 +1,16 @@
 // Rules of the run page, without a browser.
-import { plural } from "../ui/format.ts";
+import { bytes, plural } from "../ui/format.ts";
 import type { Definition } from "../workflows/queries.ts";
 import type { Run, RunEvent, RunNode } from "./runStore.ts";
 
 /** waits is why a queued run has not started; null for any other. */
 export function waits({ status, waiting }: Pick<Run, "status" | "waiting">): string | null {
   if (status !== "queued" || !waiting) return null;
-  const { reason, message, ahead } = waiting;
+  const { reason, message, ahead, fetching } = waiting;
+  const far = fetching ? ` ${bytes(fetching.fetchedBytes)} of ${bytes(fetching.totalBytes)} are here.` : "";
   // The message of one that waits for its turn has the number already.
   const first = reason === "turn" || ahead === 0 ? "" : ` ${plural(ahead, "run is", "runs are")} before it.`;
-  return `Waiting: ${message}${first}`;
+  return `Waiting: ${message}${far}${first}`;
 }
 
 /** kin is a node with everything before and after it. */

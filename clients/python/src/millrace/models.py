@@ -1621,6 +1621,7 @@ class Waiting(Model):
     """
     How many runs go first, as far as is known.
     """
+    fetching: Fetching | None = None
 
 
 class KeptAttempt(Model):
