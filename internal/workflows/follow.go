@@ -178,29 +178,29 @@ func withOwnCode(g *graph.Graph, from source.Source, commit string) (*graph.Grap
 	return graph.Parse(definition)
 }
 
-// setSource is a definition with its code elsewhere. What else its author wrote
-// stays.
-func setSource(definition []byte, own source.Source) ([]byte, error) {
-	var top, fields map[string]json.RawMessage
-	if err := json.Unmarshal(definition, &top); err != nil {
+// setSource is a workflow's definition with its code in the repository that it
+// follows. What else the author wrote as its source stays.
+func setSource(definition []byte, followed source.Source) ([]byte, error) {
+	var workflow, fields map[string]json.RawMessage
+	if err := json.Unmarshal(definition, &workflow); err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(own)
+	repository, err := json.Marshal(followed)
 	if err != nil {
 		return nil, err
 	}
-	for _, more := range [][]byte{top["source"], text} {
-		if more == nil {
+	for _, part := range [][]byte{workflow["source"], repository} {
+		if part == nil {
 			continue
 		}
-		if err := json.Unmarshal(more, &fields); err != nil {
+		if err := json.Unmarshal(part, &fields); err != nil {
 			return nil, err
 		}
 	}
-	if top["source"], err = json.Marshal(fields); err != nil {
+	if workflow["source"], err = json.Marshal(fields); err != nil {
 		return nil, err
 	}
-	return json.Marshal(top)
+	return json.Marshal(workflow)
 }
 
 // checkedSource finds what is wrong with where a repository is said to be.

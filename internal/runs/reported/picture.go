@@ -34,9 +34,9 @@ type Row struct {
 	ScriptSize  int64
 	MessageSize int64
 
-	counted kind          // as which its node counts it
-	cpu     time.Duration // that its node counts of it
-	changed bool
+	counted kind          // the state under which the node of its run counts it
+	cpu     time.Duration // what that node counts of its CPU time
+	changed bool          // since it was read
 }
 
 // Loaded takes note of how a row was when it was read.
@@ -124,7 +124,7 @@ type Node struct {
 	EndedAt   time.Time
 	State     lifecycle.NodeState
 
-	changed bool
+	changed bool // since it was read
 }
 
 // Counts are how many tasks of a step stand how.

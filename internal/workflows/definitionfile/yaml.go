@@ -27,12 +27,12 @@ func fromYAML(text []byte) ([]byte, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
 	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
-		return nil, errors.New("it is empty")
+		return nil, errors.New("the definition is empty")
 	} else if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, errors.New("it holds more than one document")
+		return nil, errors.New("the definition holds more than one document")
 	}
 	w := &writer{}
 	if err := w.node(&document, 0); err != nil {

@@ -17,7 +17,7 @@ const pause = 60;
 /** carets shows the others in this text, and tells them where this person is. */
 export function carets(awareness: Awareness, text: Y.Text): Extension {
   return [
-    teller(awareness, text),
+    shareCaret(awareness, text),
     ViewPlugin.define((view) => new Others(view, awareness, text), { decorations: (others) => others.shown }),
   ];
 }
@@ -39,15 +39,15 @@ function indexOf(said: unknown, text: Y.Text, doc: Y.Doc): number | null {
   }
 }
 
-/** placeIn is a place as it is told. */
+/** placeIn is a place as others are sent it. */
 export function placeIn(text: Y.Text, index: number): unknown {
   return Y.relativePositionToJSON(Y.createRelativePositionFromTypeIndex(text, index));
 }
 
-/** teller tells where this person is for as long as they are in the text. */
-function teller(awareness: Awareness, text: Y.Text): Extension {
+/** shareCaret shows others where this person is for as long as they are in the text. */
+function shareCaret(awareness: Awareness, text: Y.Text): Extension {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const tell = (view: EditorView) => {
+  const share = (view: EditorView) => {
     const { anchor, head } = view.state.selection.main;
     const here = view.hasFocus ? { anchor: placeIn(text, anchor), head: placeIn(text, head) } : null;
     if (here || awareness.getLocalState()?.caret) awareness.setLocalStateField("caret", here);
@@ -56,7 +56,7 @@ function teller(awareness: Awareness, text: Y.Text): Extension {
     EditorView.updateListener.of(({ view, selectionSet, docChanged, focusChanged }) => {
       if (!selectionSet && !docChanged && !focusChanged) return;
       clearTimeout(timer);
-      timer = setTimeout(() => tell(view), pause);
+      timer = setTimeout(() => share(view), pause);
     }),
     ViewPlugin.define(() => ({
       destroy: () => {

@@ -37,36 +37,36 @@ export function SizePicker({ size, onChange }: { size: Size; onChange: (size: Si
     ...sizes,
     { key: "custom", name: "Custom", compute: own ?? size.compute ?? { vcpu: 4, ramGb: 16 } } satisfies Size,
   ];
-  const describe = (each: Size) =>
-    each.key === "custom"
+  const describe = (preset: Size) =>
+    preset.key === "custom"
       ? "choose"
-      : each.compute
-        ? `${each.compute.vcpu} vCPU · ${each.compute.ramGb} GB`
+      : preset.compute
+        ? `${preset.compute.vcpu} vCPU · ${preset.compute.ramGb} GB`
         : "T4 · 16 GB";
   const noGpu = useMissing("gpu");
   return (
     <fieldset>
       <legend className="mb-2 font-semibold">Size</legend>
       <div className="grid grid-cols-2 gap-2 sm:grid-cols-3 lg:grid-cols-6">
-        {all.map((each) => (
+        {all.map((preset) => (
           <label
-            key={each.key}
+            key={preset.key}
             className={classes(
               "cursor-pointer rounded-lg border px-3 py-2 has-focus-visible:outline-2 has-focus-visible:outline-accent",
-              each.key === size.key ? "border-accent bg-accent-soft" : "hover:bg-sunken",
+              preset.key === size.key ? "border-accent bg-accent-soft" : "hover:bg-sunken",
             )}
           >
             <input
               type="radio"
               name="size"
               className="sr-only"
-              checked={each.key === size.key}
-              disabled={noGpu && each.profile === "gpu"}
-              onChange={() => onChange(each)}
+              checked={preset.key === size.key}
+              disabled={noGpu && preset.profile === "gpu"}
+              onChange={() => onChange(preset)}
             />
-            <span className="block text-sm font-medium">{each.name}</span>
+            <span className="block text-sm font-medium">{preset.name}</span>
             <span className="block text-xs text-muted">
-              {noGpu && each.profile === "gpu" ? "None on this server" : describe(each)}
+              {noGpu && preset.profile === "gpu" ? "None on this server" : describe(preset)}
             </span>
           </label>
         ))}

@@ -51,8 +51,8 @@ func newLog(f Folder, most int64, secrets *mask.Set) *log {
 type stream struct {
 	fd     int // -1 when it has ended
 	stderr bool
-	mask   *mask.Stream // nil: nothing is masked
-	cutter longlines.Cutter
+	mask   *mask.Stream     // nil: nothing is masked
+	lines  longlines.Cutter // cuts lines that are too long
 	chunk  []byte
 }
 
@@ -108,7 +108,7 @@ func (s *stream) write(l *log, text []byte) {
 	if s.mask != nil {
 		text = s.mask.Write(text)
 	}
-	l.write(s.cutter.Cut(text), s.stderr)
+	l.write(s.lines.Cut(text), s.stderr)
 }
 
 // end closes the stream and keeps what waited for more.
@@ -119,7 +119,7 @@ func (s *stream) end(l *log) {
 	unix.Close(s.fd)
 	s.fd = -1
 	if s.mask != nil {
-		l.write(s.cutter.Cut(s.mask.End()), s.stderr)
+		l.write(s.lines.Cut(s.mask.End()), s.stderr)
 	}
 }
 
