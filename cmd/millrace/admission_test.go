@@ -3,9 +3,11 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,22 +57,37 @@ func TestRunsThatFillTheMachineTakeTurnsAndPayTheSame(t *testing.T) {
 	if waited == 0 {
 		t.Error("none was ever seen waiting")
 	}
-	var least, most float64
-	for i, id := range ids {
-		r := s.endedFor(cookie, id)
-		used := r["creditsUsed"].(float64)
-		if i == 0 {
-			least, most = used, used
-		}
-		least, most = min(least, used), max(most, used)
-		if r["status"] != "completed" || used == 0 {
-			t.Errorf("%v: %v, %v credits", r["status"], r["errorMessage"], used)
-		}
-	}
 	const second = 2*3.6/3600 + 8*0.36/3600 // credits, of 2 vCPUs and 8 GB
-	if most-least > second+1e-9 {
+	var paid []float64
+	for _, id := range ids {
+		r := s.endedFor(cookie, id)
+		used, ms := r["creditsUsed"].(float64), r["durationMs"].(float64)
+		if r["status"] != "completed" || math.Abs(used-math.Ceil(ms/1000)*second) > 1e-9 {
+			t.Errorf("%v: %v, %v credits for %v ms", r["status"], r["errorMessage"], used, ms)
+		}
+		if ran := s.ranFor(cookie, id); time.Duration(ms)*time.Millisecond > ran {
+			t.Errorf("%s ran for %s and is billed for %v ms", id, ran, ms)
+		}
+		paid = append(paid, used)
+	}
+	if least, most := slices.Min(paid), slices.Max(paid); long() && most-least > second+1e-9 {
 		t.Errorf("they pay between %v and %v credits", least, most)
 	}
+}
+
+// ranFor is the time from a run's start to its end.
+func (s *server) ranFor(cookie, id string) time.Duration {
+	s.t.Helper()
+	at := map[any]time.Time{}
+	for _, raw := range s.events(cookie, id) {
+		e := raw.(map[string]any)
+		when, err := time.Parse(time.RFC3339, e["at"].(string))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		at[e["type"]] = when
+	}
+	return at["run.completed"].Sub(at["run.started"])
 }
 
 // Who watches a queued run on the command line is told why it waits.

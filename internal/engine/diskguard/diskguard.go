@@ -6,17 +6,19 @@ package diskguard
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
 )
 
-// How often it is checked whether something must end, and how long that may take
-// to help.
+// How often it is checked whether something must end, how long its folder may
+// take to go, and how long after that it is seen that there is space again.
 const (
-	interval   = 250 * time.Millisecond
-	evictPause = 3 * time.Second
+	interval     = 250 * time.Millisecond
+	removeWithin = time.Minute
+	evictPause   = 3 * time.Second
 )
 
 // Disk knows how much space the machine has left.
@@ -31,6 +33,9 @@ type Guard struct {
 	driver executor.Driver
 	log    *slog.Logger
 	now    func() time.Time
+
+	ending executor.Key // what was ended last, until it is gone; Run's own, like the next
+	since  time.Time    // when it was ended, or was gone
 
 	mu      sync.Mutex
 	evicted map[executor.Key]bool
@@ -51,42 +56,59 @@ func (g *Guard) Run(ctx context.Context) {
 	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	var last time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if g.disk.NearlyNone() && g.now().Sub(last) > evictPause && g.evict(ctx) {
-				last = g.now()
+			if g.disk.NearlyNone() {
+				g.evict(ctx)
 			}
 		}
 	}
 }
 
-// evict ends the task that takes up most of the disk, and reports whether there
-// was one.
-func (g *Guard) evict(ctx context.Context) bool {
+// evict ends the task that takes up most of the disk, if there is one, and if
+// what was ended before it has given back what it had: on a busy machine that
+// takes a while, in which nobody else has to go.
+func (g *Guard) evict(ctx context.Context) {
 	meter, ok := g.driver.(executor.Meter)
 	if !ok {
-		return false
+		return
 	}
-	largest, size, err := executor.Largest(ctx, g.driver, meter)
+	seen, err := g.driver.Snapshot(ctx)
 	if err != nil {
 		g.log.ErrorContext(ctx, "cannot look at attempts", slog.Any("error", err))
 	}
+	if g.freeing(seen) {
+		return
+	}
+	largest, size := executor.Largest(ctx, seen, meter)
 	if size == 0 {
-		return false
+		return
 	}
 	g.log.WarnContext(ctx, "the disk is nearly full: ending the task that takes up most of it",
 		slog.String("run", string(largest.Key.Run)), slog.String("node", largest.Key.Node), slog.Int64("bytes", size))
+	g.ending, g.since = largest.Key, g.now()
 	g.mu.Lock()
 	g.evicted[largest.Key] = true
 	g.mu.Unlock()
 	if err := g.driver.Stop(ctx, largest, 0); err != nil {
 		g.log.ErrorContext(ctx, "cannot stop a task", slog.Any("error", err))
 	}
-	return true
+}
+
+// freeing reports whether the space of what was ended last is still to come. An
+// attempt is seen until its folder is removed.
+func (g *Guard) freeing(seen []executor.Status) bool {
+	now, most := g.now(), evictPause
+	switch there := slices.ContainsFunc(seen, func(s executor.Status) bool { return s.Key == g.ending }); {
+	case there:
+		most = removeWithin
+	case g.ending != executor.Key{}:
+		g.ending, g.since = executor.Key{}, now
+	}
+	return now.Sub(g.since) <= most
 }
 
 // WasEvicted reports, once, whether an attempt was ended to make space.

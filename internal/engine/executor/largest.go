@@ -2,10 +2,9 @@ package executor
 
 import "context"
 
-// Largest is the running attempt that takes up most of the disk, and how much
-// that is; 0 where none is known to take up any.
-func Largest(ctx context.Context, d Driver, m Meter) (largest Handle, size int64, err error) {
-	seen, err := d.Snapshot(ctx)
+// Largest is the running attempt of those seen that takes up most of the disk,
+// and how much that is; 0 where none is known to take up any.
+func Largest(ctx context.Context, seen []Status, m Meter) (largest Handle, size int64) {
 	for _, s := range seen {
 		if s.Phase.Final() || s.Reason == Stopping {
 			continue
@@ -14,5 +13,5 @@ func Largest(ctx context.Context, d Driver, m Meter) (largest Handle, size int64
 			largest, size = s.Handle, u.Disk
 		}
 	}
-	return largest, size, err
+	return largest, size
 }
