@@ -1525,7 +1525,7 @@ type EmailVerified struct {
 type Environment struct {
 	Lock *string `json:"lock"`
 
-	// Spec Packages that the command finds before the programs of the machine, built once and frozen; never beside an `image`. Either `pip`, or the `lock` of an earlier run alone.
+	// Spec Packages that the command finds before the programs of the machine, built once and frozen; never beside an `image`. Either `pip`, or `conda`, or the `lock` of an earlier run alone.
 	Spec NodeEnvironment `json:"spec"`
 
 	// State `waiting`: no run has needed it yet.
@@ -2361,7 +2361,7 @@ type NextflowWorkspaces struct {
 // Node A task, or a remark on the canvas that never runs.
 type Node = json.RawMessage
 
-// NodeEnvironment Packages that the command finds before the programs of the machine, built once and frozen; never beside an `image`. Either `pip`, or the `lock` of an earlier run alone.
+// NodeEnvironment Packages that the command finds before the programs of the machine, built once and frozen; never beside an `image`. Either `pip`, or `conda`, or the `lock` of an earlier run alone.
 type NodeEnvironment = json.RawMessage
 
 // NodeResources The node's part of the run's compute; it waits until that is free.
@@ -3393,7 +3393,7 @@ type RunEnvironment struct {
 	// Packages What is installed; nothing until it is known.
 	Packages []LockedPackage `json:"packages"`
 
-	// Python The version of the interpreter; null until it is known.
+	// Python The version of the interpreter; null until it is known and for conda packages.
 	Python *string `json:"python"`
 
 	// State `waiting`: no run has needed it yet.

@@ -5,27 +5,32 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/domain/graph"
 )
 
-// SayNoEnvironments has problem say why this server cannot build environments,
+// SayNoEnvironments has problem say why this server cannot build an environment,
 // if it cannot.
-func (s *Service) SayNoEnvironments(problem func() string) { s.noEnvironments = problem }
+func (s *Service) SayNoEnvironments(problem func(environment.Spec) string) {
+	s.noEnvironments = problem
+}
 
 // unbuildable lists where a definition asks for environments that this server
 // cannot build.
 func (s *Service) unbuildable(definition []byte) (list []graph.Problem) {
 	var d struct {
 		Nodes []struct {
-			Environment *struct{} `json:"environment"`
+			Environment *environment.Spec `json:"environment"`
 		} `json:"nodes"`
 	}
 	if s.noEnvironments == nil || !bytes.Contains(definition, []byte(`"environment"`)) || json.Unmarshal(definition, &d) != nil {
 		return nil
 	}
-	why := s.noEnvironments()
 	for i, n := range d.Nodes {
-		if why != "" && n.Environment != nil {
+		if n.Environment == nil {
+			continue
+		}
+		if why := s.noEnvironments(*n.Environment); why != "" {
 			list = append(list, graph.Problem{Path: fmt.Sprintf("nodes[%d].environment", i), Message: why})
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/bounds"
+	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/graph"
 	"github.com/millrace/millrace/internal/domain/graph/guarded"
@@ -117,7 +118,7 @@ type Service struct {
 	live   Live // nil: nobody edits together
 	now    func() time.Time
 
-	noEnvironments func() string
+	noEnvironments func(environment.Spec) string
 	repositories   Repositories // nil: nothing comes from Git
 	memory         *bounds.Memory
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/millrace/millrace/cmd/millrace/sources"
+	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/engine/executor/environments"
 	"github.com/millrace/millrace/internal/engine/executor/images"
 )
@@ -23,10 +24,10 @@ type SoftwareOfAll struct {
 	Each    []Software
 }
 
-// NoEnvironments is why none of them gets environments, if none does.
-func (all *SoftwareOfAll) NoEnvironments() (problem string) {
+// NoEnvironments is why none of them gets an environment, if none does.
+func (all *SoftwareOfAll) NoEnvironments(spec environment.Spec) (problem string) {
 	for _, one := range all.Each {
-		if problem = one.Environments.Problem(); problem == "" {
+		if problem = one.Environments.ProblemWith(spec); problem == "" {
 			return ""
 		}
 	}

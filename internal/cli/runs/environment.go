@@ -39,11 +39,11 @@ func (c *runsEnvironment) Run(w screen.Console) error {
 		return err
 	}
 	return s.Emit(e, func() {
-		python := "a Python that is not known yet"
+		about := string(e.State)
 		if e.Python != nil {
-			python = "Python " + *e.Python
+			about = fmt.Sprintf("%s, Python %s", e.State, *e.Python)
 		}
-		s.Note(fmt.Sprintf("%s, %s", e.State, python))
+		s.Note(about)
 		if e.Error != nil {
 			s.Note(*e.Error)
 		}

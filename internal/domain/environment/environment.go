@@ -21,11 +21,26 @@ const (
 	maxHashes      = 500       // of one package
 )
 
-// Spec is what a node asks for: packages, or a lock in their place.
+// Spec is what a node asks for: packages of Python or of conda, or a lock in their
+// place.
 type Spec struct {
-	Python string   `json:"python,omitempty"` // such as 3.12; empty: the newest there is
-	Pip    []string `json:"pip,omitempty"`
-	Lock   string   `json:"lock,omitempty"`
+	Python   string   `json:"python,omitempty"` // such as 3.12; empty: the newest there is
+	Pip      []string `json:"pip,omitempty"`
+	Conda    []string `json:"conda,omitempty"`
+	Channels []string `json:"channels,omitempty"` // of conda packages, the first that has one counts; empty: all that the operator allows
+	Lock     string   `json:"lock,omitempty"`
+}
+
+// Empty reports whether nothing is asked for.
+func (s Spec) Empty() bool { return len(s.Pip) == 0 && len(s.Conda) == 0 && s.Lock == "" }
+
+// IsConda reports whether conda packages are asked for, and of which channels.
+func (s Spec) IsConda() (channels []string, conda bool) {
+	if strings.HasPrefix(s.Lock, condaHead) {
+		lock, _ := ParseLock(s.Lock)
+		return lock.Channels(), true
+	}
+	return s.Channels, len(s.Conda) > 0
 }
 
 var pythonVersion = regexp.MustCompile(`^3\.(?:[89]|[1-9][0-9])$`)
@@ -40,7 +55,8 @@ func CheckPython(version string) string {
 
 // Canonical is the form that all spellings of the same wish share.
 func (s Spec) Canonical() string {
-	s.Pip = canonicalList(s.Pip)
+	s.Pip = canonicalList(s.Pip, func(text string) (fmt.Stringer, error) { return ParseRequirement(text) })
+	s.Conda = canonicalList(s.Conda, func(text string) (fmt.Stringer, error) { return ParseMatchSpec(text) })
 	if lock, err := ParseLock(s.Lock); s.Lock != "" && err == nil {
 		s.Lock = lock.String()
 	}
@@ -48,10 +64,10 @@ func (s Spec) Canonical() string {
 	return string(text)
 }
 
-func canonicalList(list []string) (canonical []string) {
+func canonicalList(list []string, parse func(string) (fmt.Stringer, error)) (canonical []string) {
 	for _, text := range list {
-		if r, err := ParseRequirement(text); err == nil {
-			text = r.String()
+		if one, err := parse(text); err == nil {
+			text = one.String()
 		}
 		canonical = append(canonical, text)
 	}
@@ -73,20 +89,25 @@ type Locked struct {
 	Name    string
 	Version string
 	Hashes  []string // hex SHA-256 of the files that may be installed
+	File    File     // of a conda package
 }
 
 // Lock is what was chosen for a Spec. Whatever is built from the same lock is
 // the same.
 type Lock struct {
-	Python   string
+	Python   string   // of Python packages
+	Platform string   // of conda packages, such as linux-64
 	Packages []Locked // by name
 }
 
 const lockHead = "# python "
 
-// String is the lock as people keep it: a requirements file that every
-// installer of Python packages can read.
+// String is the lock as people keep it. That of Python packages is a
+// requirements file that every installer of them can read.
 func (l Lock) String() string {
+	if l.Platform != "" {
+		return l.condaString()
+	}
 	var b strings.Builder
 	b.WriteString(lockHead + l.Python + "\n")
 	for _, p := range l.Packages {
@@ -117,16 +138,22 @@ func ParseLock(text string) (l Lock, err error) {
 		return l, fmt.Errorf("is larger than %d KB", MaxLock>>10)
 	}
 	head, body, _ := strings.Cut(text, "\n")
-	version, ok := strings.CutPrefix(head, lockHead)
-	if l.Python = strings.TrimSpace(version); !ok || CheckPython(l.Python) != "" {
-		return l, fmt.Errorf("begins with `%s3.12`, or whichever version it is for", lockHead)
+	parse := parseLocked
+	if platform, ok := strings.CutPrefix(head, condaHead); ok {
+		l.Platform = strings.TrimSpace(platform)
+		parse = l.parseCondaLocked
+		if !condaPlatform.MatchString(l.Platform) {
+			return l, fmt.Errorf("begins with `%slinux-64`, or whichever platform it is for", condaHead)
+		}
+	} else if l.Python, ok = strings.CutPrefix(strings.TrimSpace(head), lockHead); !ok || CheckPython(l.Python) != "" {
+		return l, fmt.Errorf("begins with `%s3.12` or `%slinux-64`, or whatever it is for", lockHead, condaHead)
 	}
 	body = strings.ReplaceAll(body, "\\\n", " ")
 	for line := range strings.SplitSeq(body, "\n") {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		p, err := parseLocked(strings.Fields(line))
+		p, err := parse(strings.Fields(line))
 		if err != nil {
 			return l, err
 		}

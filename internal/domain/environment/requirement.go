@@ -77,47 +77,6 @@ func ParseRequirement(text string) (r Requirement, err error) {
 	return r, err
 }
 
-// Wrong says what is wrong with a part of a Spec.
-type Wrong struct {
-	Field   string
-	Item    int // of the field; -1: with all of it
-	Message string
-}
-
-// Checked is the wish with each requirement in its one spelling, and all that is
-// wrong with it.
-func (s Spec) Checked() (checked Spec, wrong []Wrong) {
-	add := func(field string, item int, format string, args ...any) {
-		wrong = append(wrong, Wrong{field, item, fmt.Sprintf(format, args...)})
-	}
-	checked = Spec{Python: s.Python, Lock: s.Lock}
-	if problem := CheckPython(s.Python); s.Python != "" && problem != "" {
-		add("python", -1, "`%s` %s", short(s.Python), problem)
-	}
-	if _, err := ParseLock(s.Lock); s.Lock != "" && err != nil {
-		add("lock", -1, "the lock %s", err)
-	}
-	if s.Lock != "" && (len(s.Pip) > 0 || s.Python != "") {
-		add("lock", -1, "a `lock` says everything: leave out `python` and `pip` beside it")
-	}
-	if len(s.Pip) > MaxPackages {
-		add("pip", MaxPackages, "there are %d packages; at most %d are allowed", len(s.Pip), MaxPackages)
-		return checked, wrong
-	}
-	for i, text := range s.Pip {
-		r, err := ParseRequirement(text)
-		switch {
-		case err != nil:
-			add("pip", i, "%s", err)
-		case slices.Contains(checked.Pip, r.String()):
-			add("pip", i, "`%s` occurs twice", short(text))
-		default:
-			checked.Pip = append(checked.Pip, r.String())
-		}
-	}
-	return checked, wrong
-}
-
 func parseExtras(text string) (extras []string, err error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil

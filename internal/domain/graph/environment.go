@@ -5,7 +5,7 @@ import "github.com/millrace/millrace/internal/domain/environment"
 // environment reads the software that a node brings along.
 func (c *checker) environment(v *value, in *where) *environment.Spec {
 	if v.kind != object {
-		c.wrong(v, in, "an object with `pip` or `lock`")
+		c.wrong(v, in, "an object with `pip`, `conda` or `lock`")
 		return nil
 	}
 	s, here := environment.Spec{}, at(v, in)
@@ -16,10 +16,14 @@ func (c *checker) environment(v *value, in *where) *environment.Spec {
 			s.Python = c.text(f, here, maxName)
 		case "pip":
 			s.Pip = c.texts(f, here)
+		case "conda":
+			s.Conda = c.texts(f, here)
+		case "channels":
+			s.Channels = c.texts(f, here)
 		case "lock":
 			s.Lock = c.text(f, here, environment.MaxLock)
 		default:
-			c.unknown(f, here, []string{"python", "pip", "lock"})
+			c.unknown(f, here, []string{"python", "pip", "conda", "channels", "lock"})
 		}
 	}
 	s, wrong := s.Checked()

@@ -34,7 +34,7 @@ func (g *Graph) open(n *Node, p *problems) {
 	if n.Scatter != nil && n.Scatter.Over == "" {
 		p.add(n.at().field("scatter").field("over"), "the task has no list to run once per item of")
 	}
-	if e := n.Environment; e != nil && len(e.Pip) == 0 && e.Lock == "" {
+	if e := n.Environment; e != nil && e.Empty() {
 		p.add(n.at().field("environment"), "the environment has no packages yet: name one, such as `pandas==2.2.*`, or remove it")
 	}
 	for _, port := range n.Inputs {

@@ -116,7 +116,10 @@ func (i *Image) SetVariables(env map[string]string, places executor.Places) {
 		}
 	}
 	if i.environment {
-		env["PATH"], env["VIRTUAL_ENV"] = places.Environment+"/bin:"+cmp.Or(env["PATH"], command.Path), places.Environment
+		env["PATH"] = places.Environment + "/bin:" + cmp.Or(env["PATH"], command.Path)
+		if len(i.env) == 0 { // one of conda packages has a variable of its own
+			env["VIRTUAL_ENV"] = places.Environment
+		}
 	}
 }
 

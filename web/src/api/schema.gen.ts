@@ -4056,12 +4056,16 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description Packages that the command finds before the programs of the machine, built once and frozen; never beside an `image`. Either `pip`, or the `lock` of an earlier run alone. */
+        /** @description Packages that the command finds before the programs of the machine, built once and frozen; never beside an `image`. Either `pip`, or `conda`, or the `lock` of an earlier run alone. */
         NodeEnvironment: {
             /** @description By default the machine's own. */
             python?: string;
             /** @description PEP 508 by name, such as `pandas==2.2.*`. No options, addresses or paths. */
             pip?: string[];
+            /** @description Packages as conda writes them, such as `samtools=1.20`. No options, addresses, paths or channels. */
+            conda?: string[];
+            /** @description Where packages of `conda` come from, the first that has one; by default all that the operator allows. */
+            channels?: string[];
             /** @description Exact versions with hashes. */
             lock?: string;
             ui?: unknown;
@@ -6093,7 +6097,7 @@ export interface components {
         RunEnvironment: {
             nodeId: string;
             state: components["schemas"]["EnvironmentState"];
-            /** @description The version of the interpreter; null until it is known. */
+            /** @description The version of the interpreter; null until it is known and for conda packages. */
             python: string | null;
             /** @description What is installed; nothing until it is known. */
             packages: components["schemas"]["LockedPackage"][];

@@ -1,8 +1,10 @@
+import { useQuery } from "@tanstack/react-query";
 import { useMemo, useSyncExternalStore } from "react";
-import { Checkbox } from "../ui/Field.tsx";
+import { connectionsQuery } from "../connections/queries.ts";
+import { Checkbox, Select } from "../ui/Field.tsx";
 import { useGraph } from "./context.ts";
 import { DraftInput, Small } from "./fields.tsx";
-import { refuseFolder, refuseGit, refuseRef } from "./gitSource.ts";
+import { gitConnections, refuseFolder, refuseGit, refuseRef } from "./gitSource.ts";
 
 interface Source {
   git?: string;
@@ -31,7 +33,7 @@ function useSource(): Source | undefined {
 }
 
 /** CodeFromGit names the repository that commands find at SOURCE_DIR. */
-export function CodeFromGit({ locked }: { locked: boolean }) {
+export function CodeFromGit({ locked, guest }: { locked: boolean; guest: boolean }) {
   const { document } = useGraph();
   const source = useSource();
   const keep = (change: Source) => {
@@ -82,13 +84,10 @@ export function CodeFromGit({ locked }: { locked: boolean }) {
             </Small>
           </div>
           <Small label="Connection, for a private repository">
-            <DraftInput
-              disabled={locked}
-              className="font-mono"
-              placeholder="conn_…"
+            <ConnectionChoice
+              locked={locked || guest} // connections are the team's
               value={source.connection ?? ""}
-              refuse={(text) => (text === "" || /^conn_\w{1,58}$/.test(text.trim()) ? null : "The id of a connection.")}
-              onKeep={(connection) => keep({ connection: connection.trim() })}
+              onChange={(connection) => keep({ connection })}
             />
           </Small>
           <Checkbox
@@ -100,5 +99,27 @@ export function CodeFromGit({ locked }: { locked: boolean }) {
         </>
       )}
     </section>
+  );
+}
+
+interface ConnectionChoiceProps {
+  locked: boolean;
+  value: string;
+  onChange: (id: string) => void;
+}
+
+/** ConnectionChoice is one of the team's connections to Git. One that is gone, or that one may not see, is shown by its id. */
+function ConnectionChoice({ locked, value, onChange }: ConnectionChoiceProps) {
+  const connections = useQuery({ ...connectionsQuery, enabled: !locked });
+  const list = gitConnections(connections.data ?? [], value);
+  return (
+    <Select disabled={locked} value={value} onChange={(event) => onChange(event.target.value)}>
+      <option value="">None</option>
+      {list.map(({ id, name }) => (
+        <option key={id} value={id}>
+          {name}
+        </option>
+      ))}
+    </Select>
   );
 }

@@ -236,7 +236,7 @@ function Side({
           )}
         </TabPanel>
         <TabPanel value="workflow">
-          <WorkflowPanel />
+          <WorkflowPanel guest={workflowId === null} />
         </TabPanel>
         <TabPanel value="problems">
           <ProblemsPanel />

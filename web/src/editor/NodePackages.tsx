@@ -1,8 +1,10 @@
+import { useState } from "react";
 import type { GraphNode } from "../graph/model.ts";
 import { Button } from "../ui/Button.tsx";
-import { Field } from "../ui/Field.tsx";
+import { Choice, Field } from "../ui/Field.tsx";
+import { useProblemsOf } from "./context.ts";
 import { DraftArea, DraftInput } from "./fields.tsx";
-import { readPackages, wrongPackage } from "./packages.ts";
+import { problemsAt, readChannels, readPackages, wrongChannel, wrongConda, wrongPackage } from "./packages.ts";
 
 interface NodePackagesProps {
   node: GraphNode;
@@ -10,21 +12,23 @@ interface NodePackagesProps {
   set: (key: string, value: unknown) => void;
 }
 
+type Environment = NonNullable<GraphNode["environment"]>;
+
 const refuseVersion = (text: string) =>
   text === "" || /^3\.([89]|[1-9][0-9])$/.test(text) ? null : "A version such as 3.12.";
 
-/** NodePackages names the Python packages that are installed for a step. */
+const kinds = { pip: "Python (pip)", conda: "Conda" };
+
+/** NodePackages names the packages that are installed for a step. */
 export function NodePackages({ node, locked, set }: NodePackagesProps) {
   const environment = node.environment;
-  const keep = (change: { python?: string; pip?: string[] }) => {
-    const { python = environment?.python ?? "", pip = environment?.pip ?? [] } = change;
-    set("environment", pip.length === 0 && !python ? undefined : { ...(python && { python }), pip });
-  };
+  const [chosen, choose] = useState<keyof typeof kinds>("pip");
+  const problems = useProblemsOf(node.id);
   if (node.image && !environment) return null; // the image has its own
   if (environment?.lock)
     return (
       <section className="space-y-2">
-        <h3 className="text-sm">Python packages</h3>
+        <h3 className="text-sm">Packages</h3>
         <p className="text-[13px] text-muted">Exactly those of a lock, which was chosen in an earlier run.</p>
         {!locked && (
           <Button size="sm" onClick={() => set("environment", undefined)}>
@@ -33,29 +37,109 @@ export function NodePackages({ node, locked, set }: NodePackagesProps) {
         )}
       </section>
     );
+  const kind = environment?.conda ? "conda" : environment?.pip?.length ? "pip" : chosen;
+  const keep = (next: Environment) => {
+    const empty = !next.python && !next.pip?.length && !next.conda?.length;
+    set("environment", empty ? undefined : next);
+  };
+  const empty = !environment?.pip?.length && !environment?.conda?.length;
   return (
     <section className="space-y-2">
-      <Field label="Python packages" optional hint="One per line. Installed once, then the same in every run.">
+      {empty && (
+        <Field label="Packages from">
+          <Choice
+            disabled={locked}
+            options={kinds}
+            value={kind}
+            onChange={(next) => {
+              choose(next);
+              if (environment) set("environment", undefined);
+            }}
+          />
+        </Field>
+      )}
+      {kind === "conda" ? (
+        <CondaFields {...{ environment, locked, keep, problems }} />
+      ) : (
+        <PipFields {...{ environment, locked, keep, problems }} />
+      )}
+    </section>
+  );
+}
+
+interface FieldsProps {
+  environment: Environment | undefined;
+  locked: boolean;
+  keep: (next: Environment) => void;
+  problems: { path: string; message: string }[];
+}
+
+const hint = "One per line. Installed once, then the same in every run.";
+
+function PipFields({ environment, locked, keep, problems }: FieldsProps) {
+  const python = environment?.python ?? "";
+  const pip = environment?.pip ?? [];
+  return (
+    <>
+      <Field label="Python packages" optional hint={hint} error={problemsAt(problems, "pip", !environment?.python)}>
         <DraftArea
           rows={3}
           disabled={locked}
           placeholder={"pandas==2.2.*\nmatplotlib"}
-          value={(environment?.pip ?? []).join("\n")}
+          value={pip.join("\n")}
           refuse={wrongPackage}
-          onKeep={(text) => keep({ pip: readPackages(text) })}
+          onKeep={(text) => keep({ ...(python && { python }), pip: readPackages(text) })}
         />
       </Field>
       {environment && (
-        <Field label="Python version" optional>
+        <Field label="Python version" optional error={problemsAt(problems, "python", false)}>
           <DraftInput
             disabled={locked}
             placeholder="The machine's own"
-            value={environment.python ?? ""}
+            value={python}
             refuse={refuseVersion}
-            onKeep={(python) => keep({ python })}
+            onKeep={(version) => keep({ ...(version && { python: version }), pip })}
           />
         </Field>
       )}
-    </section>
+    </>
+  );
+}
+
+function CondaFields({ environment, locked, keep, problems }: FieldsProps) {
+  const conda = environment?.conda ?? [];
+  const channels = environment?.channels ?? [];
+  return (
+    <>
+      <Field label="Conda packages" optional hint={hint} error={problemsAt(problems, "conda", true)}>
+        <DraftArea
+          rows={3}
+          disabled={locked}
+          placeholder={"samtools=1.20\npython=3.12"}
+          value={conda.join("\n")}
+          refuse={wrongConda}
+          onKeep={(text) => keep({ conda: readPackages(text), ...(channels.length > 0 && { channels }) })}
+        />
+      </Field>
+      {conda.length > 0 && (
+        <Field
+          label="Channels"
+          optional
+          hint="The first that has a package counts."
+          error={problemsAt(problems, "channels", false)}
+        >
+          <DraftInput
+            disabled={locked}
+            placeholder="All that this installation allows"
+            value={channels.join(", ")}
+            refuse={wrongChannel}
+            onKeep={(text) => {
+              const names = readChannels(text);
+              keep({ conda, ...(names.length > 0 && { channels: names }) });
+            }}
+          />
+        </Field>
+      )}
+    </>
   );
 }

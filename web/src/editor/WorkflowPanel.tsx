@@ -12,13 +12,13 @@ type Parameter = Schemas["Parameter"] & Record<string, unknown>;
 const types = ["string", "integer", "number", "boolean", "array", "object"];
 
 /** WorkflowPanel edits what a run is asked for, and what it gives. */
-export function WorkflowPanel() {
+export function WorkflowPanel({ guest }: { guest: boolean }) {
   return (
     <div className="space-y-6">
       <Parameters />
       <Inputs />
       <Outputs />
-      <CodeFromGit locked={useLocked()} />
+      <CodeFromGit locked={useLocked()} guest={guest} />
     </div>
   );
 }

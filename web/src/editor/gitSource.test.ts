@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { refuseFolder, refuseGit, refuseRef } from "./gitSource.ts";
+import { gitConnections, refuseFolder, refuseGit, refuseRef } from "./gitSource.ts";
 
 test("what the server takes is not refused", () => {
   for (const git of ["", "https://github.com/you/x.git", "ssh://git@host/x", "git@host:you/x.git"])
@@ -14,4 +14,13 @@ test("what it refuses is said at once", () => {
     expect(refuseGit(git), git).not.toBeNull();
   for (const ref of ["-x", "a..b", "a b", "x.lock", "a~1", "/x", ".x"]) expect(refuseRef(ref), ref).not.toBeNull();
   for (const folder of ["/etc", "../x", "a//b", ".git", "a\\b"]) expect(refuseFolder(folder), folder).not.toBeNull();
+});
+
+test("connections to Git can be chosen, and one that is gone stays named", () => {
+  const list = [
+    { id: "conn_1", name: "Forge", type: "git" },
+    { id: "conn_2", name: "Bucket", type: "s3" },
+  ];
+  expect(gitConnections(list, "").map(({ id }) => id)).toEqual(["conn_1"]);
+  expect(gitConnections(list, "conn_9").map(({ name }) => name)).toEqual(["Forge", "conn_9"]);
 });

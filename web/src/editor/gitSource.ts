@@ -23,3 +23,12 @@ export function refuseFolder(text: string): string | null {
   const wrong = parts.some((part) => ["", ".", "..", ".git"].includes(part.toLowerCase())) || text.includes("\\");
   return text.trim() !== "" && wrong ? "A folder in the repository, such as analysis/scripts." : null;
 }
+
+/** gitConnections are those that a repository can be read with, and the one that is named, whatever became of it. */
+export function gitConnections(
+  list: { id: string; name: string; type: string }[],
+  named: string,
+): { id: string; name: string }[] {
+  const own = list.filter((each) => each.type === "git");
+  return named === "" || own.some(({ id }) => id === named) ? own : [...own, { id: named, name: named }];
+}

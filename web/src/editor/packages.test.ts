@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readPackages, wrongPackage } from "./packages.ts";
+import { problemsAt, readChannels, readPackages, wrongChannel, wrongConda, wrongPackage } from "./packages.ts";
 
 test("lines are packages", () => {
   expect(readPackages("pandas==2.2.*\n\n  numpy \n")).toEqual(["pandas==2.2.*", "numpy"]);
@@ -20,4 +20,44 @@ test.each([
   ["pandas 2.2", "pandas==2.2.*"],
 ])("%j does not", (text, says) => {
   expect(wrongPackage(text)).toContain(says);
+});
+
+test.each([
+  "",
+  "samtools",
+  "samtools=1.20",
+  "samtools 1.20.*",
+  "samtools>=1.2,<2",
+  "samtools=1.20=h50_0",
+  "python 3.12 h5*",
+])("%j names conda packages", (text) => {
+  expect(wrongConda(text)).toBeNull();
+});
+
+test.each([
+  ["-c evil", "option"],
+  ["evil::samtools", "channel"],
+  ["https://example.org/a-1-0.conda", "address"],
+  ["samtools[version=1]", "samtools=1.20"],
+  ["samtools>=1,", "samtools=1.20"],
+])("%j does not name conda packages", (text, says) => {
+  expect(wrongConda(text)).toContain(says);
+});
+
+test("channels are names", () => {
+  expect(readChannels(" conda-forge, bioconda ")).toEqual(["conda-forge", "bioconda"]);
+  expect(wrongChannel("conda-forge bioconda")).toBeNull();
+  expect(wrongChannel("https://example.org/c")).toContain("not the name of a channel");
+});
+
+test("a problem of the server is shown at its field", () => {
+  const problems = [
+    { path: "nodes[2].environment.conda[1]", message: "one" },
+    { path: "nodes[2].environment", message: "all" },
+    { path: "nodes[2].environment.channels[0]", message: "channel" },
+    { path: "nodes[2].command", message: "other" },
+  ];
+  expect(problemsAt(problems, "conda", true)).toBe("one\nall");
+  expect(problemsAt(problems, "channels", false)).toBe("channel");
+  expect(problemsAt(problems, "python", false)).toBeUndefined();
 });

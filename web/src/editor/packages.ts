@@ -1,4 +1,4 @@
-// Which Python packages a step names, and what is no package.
+// Which packages a step names, and what is no package.
 
 const requirement =
   /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\s*(\[[A-Za-z0-9._, -]*\])?\s*\(?\s*((===|==|!=|<=|>=|~=|<|>)\s*[A-Za-z0-9][A-Za-z0-9.*!+_-]*\s*(,\s*(===|==|!=|<=|>=|~=|<|>)\s*[A-Za-z0-9][A-Za-z0-9.*!+_-]*\s*)*)?\)?\s*(;.+)?$/;
@@ -18,4 +18,40 @@ export function wrongPackage(text: string): string | null {
   if (line.startsWith("-")) return `“${line}” is an option: only packages can be named.`;
   if (/[@/\\]/.test(line)) return `“${line}” is an address or path: only packages can be named.`;
   return `“${line}” is not a package such as pandas==2.2.*`;
+}
+
+const matchSpec =
+  /^[A-Za-z0-9_][A-Za-z0-9_.-]*\s*(\*|==?\s*[A-Za-z0-9_.+!]+=[A-Za-z0-9_.+*]+|((==|!=|<=|>=|~=|=|<|>)?\s*[A-Za-z0-9_.+!]+\*?)(\s*[,|]\s*(==|!=|<=|>=|~=|=|<|>)?\s*[A-Za-z0-9_.+!]+\*?)*(\s+[A-Za-z0-9_.+*]+)?)?$/;
+
+/** wrongConda says what is wrong with the first line that names no conda package. The server looks closer. */
+export function wrongConda(text: string): string | null {
+  const line = readPackages(text).find((each) => each.length > 256 || !matchSpec.test(each));
+  if (line === undefined) return null;
+  if (line.startsWith("-")) return `“${line}” is an option: only packages can be named.`;
+  if (/[@/\\]/.test(line)) return `“${line}” is an address or path: only packages can be named.`;
+  if (line.includes("::")) return `“${line}” names a channel: list it below.`;
+  return `“${line}” is not a package such as samtools=1.20`;
+}
+
+/** readChannels are the names between commas or spaces. */
+export function readChannels(text: string): string[] {
+  return text.split(/[\s,]+/).filter((name) => name !== "");
+}
+
+export function wrongChannel(text: string): string | null {
+  const name = readChannels(text).find((each) => !/^[a-z0-9][a-z0-9._-]{0,63}$/.test(each));
+  return name === undefined ? null : `“${name}” is not the name of a channel such as conda-forge`;
+}
+
+/** problemsAt are what the server says of one field of an environment, and of all of it where that is asked for. */
+export function problemsAt(
+  problems: { path: string; message: string }[],
+  field: string,
+  whole: boolean,
+): string | undefined {
+  const own = problems.filter(({ path }) => {
+    const [, inside] = /^nodes\[\d+\]\.environment(?:\.(\w+)(?:\[\d+\])?)?$/.exec(path) ?? [null, null];
+    return inside === field || (whole && inside === undefined);
+  });
+  return own.length > 0 ? own.map((each) => each.message).join("\n") : undefined;
 }

@@ -915,9 +915,17 @@ class PipItem(RootModel[str]):
     root: Annotated[str, Field(max_length=256, min_length=1)]
 
 
+class CondaItem(RootModel[str]):
+    root: Annotated[str, Field(max_length=256, min_length=1)]
+
+
+class Channel(RootModel[str]):
+    root: Annotated[str, Field(pattern='^[a-z0-9][a-z0-9._-]{0,63}$')]
+
+
 class NodeEnvironment(Model):
     """
-    Packages that the command finds before the programs of the machine, built once and frozen; never beside an `image`. Either `pip`, or the `lock` of an earlier run alone.
+    Packages that the command finds before the programs of the machine, built once and frozen; never beside an `image`. Either `pip`, or `conda`, or the `lock` of an earlier run alone.
     """
 
     model_config = ConfigDict(
@@ -930,6 +938,14 @@ class NodeEnvironment(Model):
     pip: Annotated[list[PipItem] | None, Field(max_length=200)] = None
     """
     PEP 508 by name, such as `pandas==2.2.*`. No options, addresses or paths.
+    """
+    conda: Annotated[list[CondaItem] | None, Field(max_length=200)] = None
+    """
+    Packages as conda writes them, such as `samtools=1.20`. No options, addresses, paths or channels.
+    """
+    channels: Annotated[list[Channel] | None, Field(max_length=10)] = None
+    """
+    Where packages of `conda` come from, the first that has one; by default all that the operator allows.
     """
     lock: Annotated[str | None, Field(max_length=524288)] = None
     """
@@ -2958,7 +2974,7 @@ class RunEnvironment(Model):
     """
     python: str | None
     """
-    The version of the interpreter; null until it is known.
+    The version of the interpreter; null until it is known and for conda packages.
     """
     packages: list[LockedPackage]
     """

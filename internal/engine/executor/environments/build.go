@@ -46,8 +46,9 @@ func (s *Store) build(ctx context.Context, team ids.Team, spec environment.Spec,
 	if err := b.save(ctx); err != nil {
 		return err
 	}
-	err = fault.Unavailable("%s", s.Problem()).WithCode("environment_failed")
-	if s.Problem() == "" {
+	if problem := s.ProblemWith(spec); problem != "" {
+		err = fault.Unavailable("%s", problem).WithCode("environment_failed")
+	} else {
 		err = do(b)
 	}
 	if err != nil {
@@ -92,6 +93,15 @@ func (b *build) follow(ctx context.Context) func(io.Reader) {
 	}
 }
 
+// say adds a line of our own to the log.
+func (b *build) say(ctx context.Context, line string) {
+	b.before += line + "\n"
+	b.record.Log = b.before
+	if err := b.save(ctx); err != nil {
+		b.store.Log.WarnContext(ctx, "cannot keep the log of a build", "error", err)
+	}
+}
+
 // What lies in the folders of a build.
 const (
 	wishesFile  = "requirements.in"
@@ -100,12 +110,15 @@ const (
 	buildFolder = "environment"
 )
 
-// resolve has uv choose, and keeps what it chose. Of two who did so at the same
+// resolve has a tool choose, and keeps what it chose. Of two who did so at the same
 // time, the first one's choice counts for both.
 func (b *build) resolve(ctx context.Context) error {
 	spec, err := environment.Read(b.record.Spec)
 	if err != nil {
 		return err
+	}
+	if len(spec.Conda) > 0 {
+		return b.resolveConda(ctx, spec)
 	}
 	step := step{
 		files: map[string]string{wishesFile: strings.Join(spec.Pip, "\n") + "\n"},
@@ -123,13 +136,17 @@ $RELAY "$UV" pip compile --python "$python" --only-binary :all: --generate-hashe
 		if err != nil {
 			return err
 		}
-		lock, err := environment.ParseLock("# python " + strings.TrimSpace(python) + "\n" + text)
-		if err != nil {
-			return failure("its lock %s", err)
-		}
-		b.record.Lock = lock.String()
-		return b.save(ctx)
+		return b.keepLock(ctx, "# python "+strings.TrimSpace(python)+"\n"+text)
 	})
+}
+
+func (b *build) keepLock(ctx context.Context, text string) error {
+	lock, err := environment.ParseLock(text)
+	if err != nil {
+		return failure("its lock %s", err)
+	}
+	b.record.Lock = lock.String()
+	return b.save(ctx)
 }
 
 // install makes the folder of an environment. Only files whose hashes are in the
@@ -178,6 +195,8 @@ func (b *build) outcome(end executor.Status) error {
 		return failure("it takes more than %d MB", b.store.MaxOne>>20)
 	case executor.OutOfMemory:
 		return failure("building it takes more than %d GB of memory", buildBytes>>30)
+	case executor.Signaled: // what it reads is a stranger's
+		return failure("the tool crashed: %s", words(strings.TrimPrefix(b.record.Log, b.before)))
 	case executor.StartFailed:
 		return fault.Unavailable("the sandbox did not start: %s", end.Detail).WithCode("no_sandbox")
 	case executor.ExitedNonZero:

@@ -1,8 +1,9 @@
 // Package environments builds the software that nodes ask for, once for all who
-// wait, into a cache of folders that tasks can read. uv chooses and installs, in
-// the sandbox that tasks run in, without network: it speaks to nothing but our
-// own view of the operator's package indexes. Nothing that comes with a package
-// is run. What may be asked for is decided in domain/environment.
+// wait, into a cache of folders that tasks can read. uv chooses and installs
+// Python packages, and py-rattler those of conda, in the sandbox that tasks run in,
+// without network: uv speaks to nothing but our own view of the operator's package
+// indexes, and py-rattler to nobody. Nothing that comes with a package is run.
+// What may be asked for is decided in domain/environment.
 package environments
 
 import (
@@ -20,6 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/environment"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/engine/executor/environments/channels"
 	"github.com/millrace/millrace/internal/engine/executor/local"
 	"github.com/millrace/millrace/internal/engine/executor/oneshot"
 	"github.com/millrace/millrace/internal/engine/executor/treecache"
@@ -40,6 +42,7 @@ type Records interface {
 type Config struct {
 	Folder  string // of what was built; several processes may share it
 	Builds  string // of this process alone; empty: in Folder
+	Tools   string // of the tools that build, as Folder is; empty: in Folder
 	InUse   func() ([]string, error)
 	Records Records
 	Log     *slog.Logger
@@ -48,7 +51,9 @@ type Config struct {
 	Off          bool     // nothing is built
 	UV           string   // empty: the one on the PATH
 	Indexes      []string // of Python packages; the first that has a package is asked for it; empty: nothing is built
-	AllowPrivate bool     // indexes in private networks
+	Channels     []string // of conda packages, by address; empty: there are none
+	AllowPrivate bool     // indexes and channels in private networks
+	InPlace      bool     // tasks find environments where they are kept, not at a place of the sandbox
 
 	MaxTotal int64         // bytes of all that is kept; 0: 50 GB
 	MaxOne   int64         // bytes of one; 0: 10 GB
@@ -72,9 +77,11 @@ const (
 // Store is a cache of environments. All methods may be called at the same time.
 type Store struct {
 	Config
-	trees  *treecache.Cache
-	runner *oneshot.Runner
-	index  *index
+	trees    *treecache.Cache
+	tools    *treecache.Cache
+	runner   *oneshot.Runner
+	index    *index
+	channels *channels.Channels
 
 	mu    sync.Mutex
 	slots map[ids.Team]chan struct{}
@@ -92,6 +99,9 @@ func Open(c Config) (s *Store, err error) {
 	if c.Builds, err = filepath.Abs(c.Builds); err != nil {
 		return nil, err
 	}
+	if c.Tools == "" {
+		c.Tools = filepath.Join(c.Folder, "tools")
+	}
 	if c.MaxTotal == 0 {
 		c.MaxTotal = defaultTotal
 	}
@@ -103,6 +113,12 @@ func Open(c Config) (s *Store, err error) {
 	}
 	s = &Store{Config: c, slots: map[ids.Team]chan struct{}{}}
 	if s.index, err = newIndex(c.Indexes, c.AllowPrivate); err != nil {
+		return nil, err
+	}
+	if s.channels, err = channels.New(c.Channels, c.AllowPrivate); err != nil {
+		return nil, err
+	}
+	if s.tools, err = openTools(c); err != nil {
 		return nil, err
 	}
 	s.trees, err = treecache.Open(treecache.Config{
@@ -118,7 +134,7 @@ func (s *Store) Close() error { return s.runner.Close() }
 // Clean clears away what killed servers left, and what has not been used for
 // longest beyond MaxTotal.
 func (s *Store) Clean(ctx context.Context) error {
-	return errors.Join(s.runner.Recover(ctx), s.trees.Clean())
+	return errors.Join(s.runner.Recover(ctx), s.trees.Clean(), s.tools.Clean())
 }
 
 // Install is how the operator gets the tool that is missing.
@@ -138,6 +154,15 @@ func (s *Store) Problem() string {
 	return ""
 }
 
+// ProblemWith is why what a node asks for cannot be built here, or nothing.
+func (s *Store) ProblemWith(spec environment.Spec) string {
+	problem := s.Problem()
+	if channels, conda := spec.IsConda(); problem == "" && conda {
+		problem = s.noConda(channels)
+	}
+	return problem
+}
+
 func (s *Store) uv() (string, error) {
 	name := s.UV
 	if name == "" {
@@ -147,16 +172,20 @@ func (s *Store) uv() (string, error) {
 }
 
 // Check reports why nothing could be built with these settings.
-func Check(ctx context.Context, off bool, indexes []string, allowPrivate bool) error {
-	s := &Store{Config: Config{Off: off, Indexes: indexes}}
+func Check(ctx context.Context, c Config) error {
+	s := &Store{Config: c}
 	if problem := s.Problem(); problem != "" {
 		return errors.New(problem)
 	}
-	x, err := newIndex(indexes, allowPrivate)
+	x, err := newIndex(c.Indexes, c.AllowPrivate)
 	if err != nil {
 		return err
 	}
-	return x.reach(ctx)
+	of, err := channels.New(c.Channels, c.AllowPrivate)
+	if err != nil {
+		return err
+	}
+	return errors.Join(x.reach(ctx), of.Reach(ctx))
 }
 
 // Team is the store as the runs of a team see it.
@@ -224,11 +253,15 @@ func (t Team) Root(ctx context.Context, canonical, digest string) (path string, 
 	if err != nil {
 		return "", nil, nil, err
 	}
-	name := treeName(digest)
+	name := t.store.nameOf(lock, digest)
 	var m meta
 	release, err = t.store.trees.Hold(ctx, name, &m, func(ctx context.Context, dir string) (known any, err error) {
 		err = t.store.build(ctx, t.team, spec, func(b *build) error {
-			known, err = b.install(ctx, lock, filepath.Join(dir, treeFolder))
+			if to := filepath.Join(dir, treeFolder); isConda(lock) {
+				known, err = b.installConda(ctx, lock, to, t.store.prefix(name))
+			} else {
+				known, err = b.install(ctx, lock, to)
+			}
 			return err
 		})
 		return known, err
@@ -240,7 +273,7 @@ func (t Team) Root(ctx context.Context, canonical, digest string) (path string, 
 		release()
 		return "", nil, nil, err
 	}
-	return filepath.Join(t.store.trees.Dir(name), treeFolder), nil, release, nil
+	return filepath.Join(t.store.trees.Dir(name), treeFolder), t.store.variables(lock, name), release, nil
 }
 
 // ready records that an environment is there, whoever has built it.

@@ -25,6 +25,9 @@ type step struct {
 	files  map[string]string // that it reads
 	env    map[string]string
 	script string // our own words alone; what people wrote is in files and env
+	// stage puts more where the sandbox finds it; nil: there is no more.
+	stage func(inputs string) error
+	tool  string // a folder that is shown as an environment; then there is no network at all
 }
 
 const (
@@ -52,8 +55,8 @@ func (b *build) run(ctx context.Context, st step, done func(work string) error) 
 		Prepare: func(spec *executor.Spec, seen executor.Places) (err error) {
 			spec.MemoryBytes, spec.DiskBytes, spec.LogBytes = buildBytes, 2*s.MaxOne, 256<<10 // the cache counts, too
 			spec.Timeout, spec.AbandonAfter = s.Time, s.Time+10*oneshot.Grace
-			spec.Env = maps.Clone(st.env)
-			maps.Copy(spec.Env, uvSettings)
+			spec.Env = maps.Clone(uvSettings)
+			maps.Copy(spec.Env, st.env)
 			spec.Env["INPUTS"], spec.Env["UV"] = seen.Inputs, path.Join(seen.Inputs, uvProgram)
 			spec.Env["UV_CACHE_DIR"] = path.Join(seen.Work, ".cache")
 			program, err := s.stage(spec.Places().Inputs, st.files)
@@ -63,6 +66,14 @@ func (b *build) run(ctx context.Context, st step, done func(work string) error) 
 			relaying := program.Relay(path.Join(seen.Inputs, shimProgram), path.Join(seen.Inputs, indexSocket))
 			spec.Env["RELAY"] = strings.Join(relaying, " ") // without spaces, all our own
 			spec.Command = "set -eu\n" + st.script
+			if spec.Environment = st.tool; st.stage != nil {
+				if err := st.stage(spec.Places().Inputs); err != nil {
+					return err
+				}
+			}
+			if st.tool != "" {
+				return nil
+			}
 			stop, err = s.serveIndex(spec.Places().Inputs)
 			return err
 		},

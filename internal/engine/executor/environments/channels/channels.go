@@ -1,0 +1,193 @@
+// Package channels fetches from the conda channels that the operator allows: what
+// they have, written anew with nothing but packages whose hashes are known, and
+// those packages. The tools that read either have no network.
+package channels
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/millrace/millrace/internal/domain/environment"
+	"github.com/millrace/millrace/internal/safedial"
+)
+
+// Channels are those of the operator.
+type Channels struct {
+	names  []string // in the operator's order
+	bases  map[string]*url.URL
+	client *http.Client
+}
+
+const (
+	// listTime is for what one folder of a channel has; that of the largest are
+	// hundreds of megabytes.
+	listTime = 10 * time.Minute
+	window   = 256 << 20 // bytes of memory to unpack it
+
+	redirects = 5
+)
+
+// New reads the addresses of channels, whose last words are their names.
+func New(addresses []string, allowPrivate bool) (*Channels, error) {
+	c := &Channels{bases: map[string]*url.URL{}, client: &http.Client{Transport: safedial.Transport(allowPrivate), CheckRedirect: fewRedirects}}
+	for _, text := range addresses {
+		u, err := url.Parse(strings.TrimRight(text, "/"))
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.RawQuery != "" || u.Fragment != "" {
+			return nil, errors.New("--conda-channels: an address is not one of a channel such as https://conda.example.org/conda-forge")
+		}
+		name := path.Base(u.Path)
+		if environment.CheckChannel(name) != "" || c.bases[name] != nil {
+			return nil, fmt.Errorf("--conda-channels: each address ends with the name of its channel, such as conda-forge; %q does not, or occurs twice", name)
+		}
+		c.names = append(c.names, name)
+		c.bases[name] = u
+	}
+	return c, nil
+}
+
+func fewRedirects(r *http.Request, before []*http.Request) error {
+	if len(before) > redirects {
+		return errors.New("the channel redirects too often")
+	}
+	if before[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
+		return errors.New("the channel redirects to an address that is not https")
+	}
+	return nil
+}
+
+// Names are those of the channels, the first one first.
+func (c *Channels) Names() []string { return slices.Clone(c.names) }
+
+// Has reports whether there is a channel of that name.
+func (c *Channels) Has(name string) bool { return c.bases[name] != nil }
+
+// Reach reports whether the channels answer.
+func (c *Channels) Reach(ctx context.Context) (err error) {
+	for _, name := range c.names {
+		body, _, openErr := c.list(ctx, name, environment.NoPlatform)
+		if openErr == nil {
+			openErr = body.Close()
+		}
+		if openErr != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", name, openErr))
+		}
+	}
+	return err
+}
+
+// errAbsent is about what a channel does not have.
+var errAbsent = errors.New("the channel does not have it")
+
+func (c *Channels) open(ctx context.Context, channel string, parts ...string) (io.ReadCloser, error) {
+	base := c.bases[channel]
+	if base == nil {
+		return nil, fmt.Errorf("there is no channel %q", channel)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath(parts...).String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.client.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("the channel %s cannot be reached: %s", channel, reason(err))
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer.Body, nil
+	}
+	err = fmt.Errorf("the channel %s answered %s", channel, answer.Status)
+	if answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusGone {
+		err = errAbsent
+	}
+	return nil, errors.Join(err, answer.Body.Close())
+}
+
+// reason is why a request failed, without the address: it may hold a password.
+func reason(err error) string {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err
+	}
+	return err.Error()
+}
+
+// list opens what a folder of a channel has, packed or not.
+func (c *Channels) list(ctx context.Context, channel, folder string) (body io.Closer, text io.Reader, err error) {
+	packed, err := c.open(ctx, channel, folder, "repodata.json.zst")
+	if errors.Is(err, errAbsent) {
+		plain, err := c.open(ctx, channel, folder, "repodata.json")
+		return plain, plain, err
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	unpacked, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
+	if err != nil {
+		return nil, nil, errors.Join(err, packed.Close())
+	}
+	return closers{packed, unpacked}, unpacked, nil
+}
+
+type closers struct {
+	body    io.Closer
+	decoder *zstd.Decoder
+}
+
+func (c closers) Close() error {
+	c.decoder.Close()
+	return c.body.Close()
+}
+
+// Packages writes what a folder of a channel has, without packages of names that
+// are hidden, and returns the names that it wrote. A folder that is not there has
+// nothing.
+func (c *Channels) Packages(ctx context.Context, channel, folder string, hidden map[string]bool, w io.Writer) (names map[string]bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	body, text, err := c.list(ctx, channel, folder)
+	if errors.Is(err, errAbsent) {
+		return rewrite(strings.NewReader("{}"), folder, hidden, w)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	if names, err = rewrite(text, folder, hidden, w); err != nil {
+		return nil, fmt.Errorf("what the channel %s has cannot be read: %w", channel, err)
+	}
+	return names, nil
+}
+
+// Fetch writes a package of a lock. An error means that what was written is not
+// what the lock says, or more than so many bytes.
+func (c *Channels) Fetch(ctx context.Context, p environment.Locked, most int64, w io.Writer) (size int64, err error) {
+	body, err := c.open(ctx, p.File.Channel, p.File.Folder, p.File.Name)
+	if errors.Is(err, errAbsent) {
+		return 0, fmt.Errorf("the channel %s has no %s any more", p.File.Channel, p.File.Name)
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close()
+	sum := sha256.New()
+	size, err = io.Copy(io.MultiWriter(w, sum), io.LimitReader(body, most+1))
+	switch {
+	case err != nil:
+		return size, fmt.Errorf("%s cannot be fetched: %s", p.File.Name, reason(err))
+	case size > most:
+		return size, errors.New("its packages are too large")
+	case hex.EncodeToString(sum.Sum(nil)) != p.Hashes[0]:
+		return size, fmt.Errorf("hash mismatch: %s of the channel %s is not the file that the lock names", p.File.Name, p.File.Channel)
+	}
+	return size, nil
+}

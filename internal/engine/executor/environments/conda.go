@@ -1,0 +1,242 @@
+package environments
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/millrace/millrace/internal/domain/environment"
+	"github.com/millrace/millrace/internal/engine/executor/treecache"
+)
+
+//go:embed conda.py
+var condaScript string
+
+// condaTool is the solver and installer of conda packages. It is installed from
+// the operator's index as any environment is, so that nothing but these files
+// ever is run. They work with every Python from 3.10 on.
+var condaTool = environment.Lock{Python: ">=3.10", Packages: []environment.Locked{{Name: "py-rattler", Version: "0.28.0", Hashes: []string{
+	"4f4ab1d34d5394e7ce130a86e59009c95ace4f5757d9c3af04de1351bcea47eb", // x86_64, glibc
+	"61b24202374188e72130f1b3dc63b455befaafc3e49e5481a38b6a6c8828c1e0", // aarch64, glibc
+	"1c566fb1b0fc3d0d892b7ba021d6863aaff1f476c245178a07f560729aa7ecdb", // x86_64, musl
+	"6218478af88d45ac1e08e605ede4f67bbe4ffbbbb40b5e32622a4746f98fe331", // aarch64, musl
+}}}}
+
+const (
+	condaProgram = "conda.py"
+	orderFile    = "order.json"
+	toolsTotal   = 1 << 30 // bytes of all tools that are kept
+
+	// taskPrefix is where tasks find their environment in the sandbox.
+	taskPrefix = "/environment"
+)
+
+// order is what the tool is to do.
+type order struct {
+	Specs    []string `json:"specs,omitempty"`
+	Channels []string `json:"channels,omitempty"`
+	Platform string   `json:"platform,omitempty"`
+	Files    []string `json:"files,omitempty"`
+	Prefix   string   `json:"prefix,omitempty"`
+}
+
+// openTools opens where tools are kept. They have a cache of their own, since one
+// is fetched while an environment is being made.
+func openTools(c Config) (*treecache.Cache, error) {
+	return treecache.Open(treecache.Config{
+		Folder: c.Tools, InUse: func() ([]string, error) { return nil, nil },
+		MaxTotal: toolsTotal, AtOnce: 1, Time: 2 * c.Time, Log: c.Log, Now: c.Now,
+	})
+}
+
+// noConda is why packages of these channels cannot be had here, or nothing.
+func (s *Store) noConda(channels []string) string {
+	if environment.Platforms[runtime.GOARCH] == "" {
+		return "this server has no conda packages for its machine"
+	}
+	known := s.channels.Names()
+	if len(known) == 0 {
+		return "this server cannot install conda packages, since it knows no channels; its operator names some with --conda-channels"
+	}
+	for _, name := range channels {
+		if !s.channels.Has(name) {
+			return fmt.Sprintf("this server has no packages of the channel %q: its operator allows %s", name, strings.Join(known, ", "))
+		}
+	}
+	return ""
+}
+
+// tool is the folder of the solver, which is installed first where it is not
+// here.
+func (b *build) tool(ctx context.Context) (path string, release func(), err error) {
+	name := treeName(condaTool.Digest())
+	release, err = b.store.tools.Hold(ctx, name, new(meta), func(ctx context.Context, dir string) (any, error) {
+		return b.install(ctx, condaTool, filepath.Join(dir, treeFolder))
+	})
+	if err != nil {
+		return "", nil, fmt.Errorf("the tool for conda packages (%s %s) cannot be installed: %w", condaTool.Packages[0].Name, condaTool.Packages[0].Version, err)
+	}
+	b.before = b.record.Log
+	return filepath.Join(b.store.tools.Dir(name), treeFolder), release, nil
+}
+
+// runConda has the tool carry out an order. It has no network.
+func (b *build) runConda(ctx context.Context, o order, stage func(inputs string) error, done func(work string) error) error {
+	tool, release, err := b.tool(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	st := step{
+		files:  map[string]string{condaProgram: condaScript, orderFile: string(text)},
+		stage:  stage,
+		tool:   tool,
+		script: taskPrefix + `/bin/python -I -B "$INPUTS/` + condaProgram + `"`,
+	}
+	return b.run(ctx, st, done)
+}
+
+// resolveConda has the tool choose, and keeps what it chose.
+func (b *build) resolveConda(ctx context.Context, spec environment.Spec) error {
+	o := order{Specs: spec.Conda, Channels: spec.Channels, Platform: environment.Platforms[runtime.GOARCH]}
+	if len(o.Channels) == 0 {
+		o.Channels = b.store.channels.Names()
+	}
+	stage := func(inputs string) error {
+		b.say(ctx, "Reading what the channels have: "+strings.Join(o.Channels, ", "))
+		return b.stageLists(ctx, o, inputs)
+	}
+	return b.runConda(ctx, o, stage, func(work string) error {
+		text, err := readText(work, lockFile)
+		if err != nil {
+			return err
+		}
+		return b.keepLock(ctx, "# conda "+o.Platform+"\n"+text)
+	})
+}
+
+// stageLists puts what the channels have beside the tool. Of a package the first
+// channel that has it is the only one, so that nobody can put a newer one of the
+// same name into a later one.
+func (b *build) stageLists(ctx context.Context, o order, inputs string) error {
+	hidden := map[string]bool{}
+	for _, channel := range o.Channels {
+		var found []string
+		for _, folder := range []string{o.Platform, environment.NoPlatform} {
+			f, err := createShared(filepath.Join(inputs, channel+"."+folder+".json"))
+			if err != nil {
+				return err
+			}
+			names, err := b.store.channels.Packages(ctx, channel, folder, hidden, f)
+			if closeErr := f.Close(); err != nil || closeErr != nil {
+				return errors.Join(asFailure(err), closeErr)
+			}
+			for name := range names {
+				found = append(found, name)
+			}
+		}
+		for _, name := range found {
+			hidden[name] = true
+		}
+	}
+	return nil
+}
+
+// asFailure is an error that the author, or the channel, has to mend.
+func asFailure(err error) error {
+	if err == nil {
+		return nil
+	}
+	return failure("%s", err)
+}
+
+// createShared makes a file that the sandbox's user can read.
+func createShared(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return f, f.Chmod(0o644)
+}
+
+// installConda makes the folder of an environment of conda packages. Paths in
+// its files are those that tasks will find it at.
+func (b *build) installConda(ctx context.Context, lock environment.Lock, to, prefix string) (m meta, err error) {
+	if have := environment.Platforms[runtime.GOARCH]; lock.Platform != have {
+		return m, failure("its lock is for %s, and this machine is %s", lock.Platform, have)
+	}
+	o := order{Prefix: prefix}
+	for i, p := range lock.Packages {
+		o.Files = append(o.Files, fmt.Sprintf("packages/%d/%s", i, p.File.Name))
+	}
+	stage := func(inputs string) error {
+		b.say(ctx, fmt.Sprintf("Fetching %d packages", len(lock.Packages)))
+		return b.stagePackages(ctx, lock, o.Files, inputs)
+	}
+	m.Lock = lock.String()
+	err = b.runConda(ctx, o, stage, func(work string) error {
+		m.Bytes, err = freeze(filepath.Join(work, buildFolder), to, b.store.MaxOne)
+		return err
+	})
+	return m, err
+}
+
+// stagePackages fetches the files of a lock. What is not what the lock says never
+// reaches the tool.
+func (b *build) stagePackages(ctx context.Context, lock environment.Lock, files []string, inputs string) error {
+	left := b.store.MaxOne
+	for i, p := range lock.Packages {
+		path := filepath.Join(inputs, files[i])
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // another user reads it
+			return err
+		}
+		f, err := createShared(path)
+		if err != nil {
+			return err
+		}
+		size, err := b.store.channels.Fetch(ctx, p, left, f)
+		if closeErr := f.Close(); err != nil || closeErr != nil {
+			return errors.Join(asFailure(err), closeErr)
+		}
+		left -= size
+	}
+	return nil
+}
+
+// isConda reports whether a lock is one of conda packages.
+func isConda(l environment.Lock) bool { return l.Platform != "" }
+
+// prefix is where tasks find an environment that is kept under a name.
+func (s *Store) prefix(name string) string {
+	if s.InPlace {
+		return filepath.Join(s.trees.Dir(name), treeFolder)
+	}
+	return taskPrefix
+}
+
+// nameOf is the name of what is built from a lock. Conda packages are built for
+// one place.
+func (s *Store) nameOf(lock environment.Lock, digest string) string {
+	if isConda(lock) && s.InPlace {
+		return treeName(digest + " " + s.Folder)
+	}
+	return treeName(digest)
+}
+
+// variables are those that the programs of an environment expect.
+func (s *Store) variables(lock environment.Lock, name string) []string {
+	if !isConda(lock) {
+		return nil
+	}
+	return []string{"CONDA_PREFIX=" + s.prefix(name)}
+}
