@@ -110,14 +110,21 @@ func (db *DB) AskForRefresh(ctx context.Context, t schedules.Trigger, r *access.
 	})
 }
 
-// TakeDueRefresh takes the workflow that waits for longest.
-func (db *DB) TakeDueRefresh(ctx context.Context, now, again time.Time) (d workflows.DueRefresh, err error) {
+// TakeDueRefresh takes the workflow that waits for longest, of a team that is not
+// busy.
+func (db *DB) TakeDueRefresh(ctx context.Context, now, again time.Time, busy []ids.Team) (d workflows.DueRefresh, err error) {
 	var asked int64
+	var not [workflows.MaxBusyTeams]string
+	for i, team := range busy[:min(len(busy), len(not))] {
+		not[i] = string(team)
+	}
 	err = db.inTx(ctx, func(tx *DB) error {
 		err := tx.q.QueryRowContext(ctx, `
 			UPDATE followed_repositories SET due_at = $1
-			WHERE workflow_id = (SELECT workflow_id FROM followed_repositories WHERE due_at > 0 AND due_at <= $2 ORDER BY due_at LIMIT 1) AND due_at <= $2
-			RETURNING workflow_id, asked_at, asked_by`, micros(again), micros(now)).Scan((*string)(&d.Workflow), &asked, (*string)(&d.By))
+			WHERE workflow_id = (
+				SELECT f.workflow_id FROM followed_repositories f JOIN workflows w ON w.id = f.workflow_id
+				WHERE f.due_at > 0 AND f.due_at <= $2 AND w.team_id NOT IN ($3, $4, $5, $6) ORDER BY f.due_at LIMIT 1) AND due_at <= $2
+			RETURNING workflow_id, asked_at, asked_by`, micros(again), micros(now), not[0], not[1], not[2], not[3]).Scan((*string)(&d.Workflow), &asked, (*string)(&d.By))
 		if err != nil {
 			return tx.asFault(err, "refresh")
 		}

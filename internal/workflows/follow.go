@@ -53,8 +53,9 @@ type FollowStore interface {
 	// nothing stays as it is.
 	StopFollowing(ctx context.Context, w Workflow) error
 	// TakeDueRefresh takes the workflow whose trigger was called first, and
-	// leaves it to others from a time on. None is fault.KindNotFound.
-	TakeDueRefresh(ctx context.Context, now, again time.Time) (DueRefresh, error)
+	// leaves it to others from a time on. It is not one of the teams that are
+	// busy, of which there are MaxBusyTeams at most. None is fault.KindNotFound.
+	TakeDueRefresh(ctx context.Context, now, again time.Time, busy []ids.Team) (DueRefresh, error)
 	// EndRefresh says that it was done. Whoever called since has it done again,
 	// after RefreshPause.
 	EndRefresh(ctx context.Context, d DueRefresh, now time.Time) error

@@ -50,8 +50,8 @@ func (c *checking) together(s Spec) {
 		c.add("pip", -1, "an environment has packages of `pip` or of `conda`, not both: many packages of PyPI are in conda channels, too")
 	case len(s.Conda) > 0 && s.Python != "":
 		c.add("python", -1, "beside `conda` the interpreter is a package: write `python=%s` in `conda`", short(s.Python))
-	case len(s.Conda) == 0 && len(s.Channels) > 0:
-		c.add("channels", -1, "`channels` are where packages of `conda` come from, and there are none")
+	case len(s.Pip) > 0 && len(s.Channels) > 0:
+		c.add("channels", -1, "`channels` are where packages of `conda` come from, and these are of `pip`")
 	}
 }
 

@@ -31,6 +31,11 @@ type Spec struct {
 	Lock     string   `json:"lock,omitempty"`
 }
 
+// List is its list of that name; nil where there is none.
+func (s *Spec) List(name string) *[]string {
+	return map[string]*[]string{"pip": &s.Pip, "conda": &s.Conda, "channels": &s.Channels}[name]
+}
+
 // Empty reports whether nothing is asked for.
 func (s Spec) Empty() bool { return len(s.Pip) == 0 && len(s.Conda) == 0 && s.Lock == "" }
 

@@ -87,7 +87,7 @@ func TestCondaAndPipDoNotMix(t *testing.T) {
 	}{
 		"both":                    {environment.Spec{Conda: []string{"a"}, Pip: []string{"b"}}, "pip"},
 		"an interpreter":          {environment.Spec{Conda: []string{"a"}, Python: "3.12"}, "python"},
-		"channels alone":          {environment.Spec{Channels: []string{"conda-forge"}}, "channels"},
+		"channels of pip":         {environment.Spec{Pip: []string{"a"}, Channels: []string{"conda-forge"}}, "channels"},
 		"the address of a one":    {environment.Spec{Conda: []string{"a"}, Channels: []string{"https://evil.example/c"}}, "channels"},
 		"a channel twice":         {environment.Spec{Conda: []string{"a"}, Channels: []string{"c", "c"}}, "channels"},
 		"a package twice":         {environment.Spec{Conda: []string{"a=1", "a 1.*"}}, "conda"},

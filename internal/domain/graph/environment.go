@@ -11,16 +11,12 @@ func (c *checker) environment(v *value, in *where) *environment.Spec {
 	s, here := environment.Spec{}, at(v, in)
 	for i := range v.items {
 		f := &v.items[i]
-		switch f.name {
-		case "python":
+		switch list := s.List(f.name); {
+		case list != nil:
+			*list = c.texts(f, here)
+		case f.name == "python":
 			s.Python = c.text(f, here, maxName)
-		case "pip":
-			s.Pip = c.texts(f, here)
-		case "conda":
-			s.Conda = c.texts(f, here)
-		case "channels":
-			s.Channels = c.texts(f, here)
-		case "lock":
+		case f.name == "lock":
 			s.Lock = c.text(f, here, environment.MaxLock)
 		default:
 			c.unknown(f, here, []string{"python", "pip", "conda", "channels", "lock"})
