@@ -97,8 +97,7 @@ func TestWithoutUVItIsSaidWhatIsMissing(t *testing.T) {
 	if problems := fmt.Sprint(got["problems"]); !strings.Contains(problems, "nodes[0].environment") || !strings.Contains(problems, "--environments off") || strings.Contains(problems, "nodes[1]") {
 		t.Errorf("its problems are %s", problems)
 	}
-	r := s.ended(token, s.run(token, fmt.Sprintf(`{"workflowId":%q}`, w)))
-	if r["errorCode"] != "environment_failed" || !strings.Contains(fmt.Sprint(r["errorMessage"]), "--environments off") {
-		t.Errorf("it ended as %v: %v", r["errorCode"], r["errorMessage"])
+	if e := s.want(409, "POST", "/api/runs", fmt.Sprintf(`{"workflowId":%q}`, w), "Authorization", bearer(token)); e["code"] != "no_environments" {
+		t.Errorf("a run of it is answered with %v", e)
 	}
 }

@@ -87,7 +87,7 @@ func (b *build) tool(ctx context.Context) (path string, release func(), err erro
 }
 
 // runConda has the tool carry out an order. It has no network.
-func (b *build) runConda(ctx context.Context, o order, stage func(inputs string) error, done func(work string) error) error {
+func (b *build) runConda(ctx context.Context, o order, stage func(ctx context.Context, inputs string) error, done func(work string) error) error {
 	tool, release, err := b.tool(ctx)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (b *build) resolveConda(ctx context.Context, spec environment.Spec) error {
 	if len(o.Channels) == 0 {
 		o.Channels = b.store.channels.Names()
 	}
-	stage := func(inputs string) error {
+	stage := func(ctx context.Context, inputs string) error {
 		b.say(ctx, "Reading what the channels have: "+strings.Join(o.Channels, ", "))
 		return b.stageLists(ctx, o, inputs)
 	}
@@ -179,7 +179,7 @@ func (b *build) installConda(ctx context.Context, lock environment.Lock, to, pre
 	for i, p := range lock.Packages {
 		o.Files = append(o.Files, fmt.Sprintf("packages/%d/%s", i, p.File.Name))
 	}
-	stage := func(inputs string) error {
+	stage := func(ctx context.Context, inputs string) error {
 		b.say(ctx, fmt.Sprintf("Fetching %d packages", len(lock.Packages)))
 		return b.stagePackages(ctx, lock, o.Files, inputs)
 	}

@@ -26,7 +26,7 @@ type step struct {
 	env    map[string]string
 	script string // our own words alone; what people wrote is in files and env
 	// stage puts more where the sandbox finds it; nil: there is no more.
-	stage func(inputs string) error
+	stage func(ctx context.Context, inputs string) error
 	tool  string // a folder that is shown as an environment; then there is no network at all
 }
 
@@ -67,7 +67,9 @@ func (b *build) run(ctx context.Context, st step, done func(work string) error) 
 			spec.Env["RELAY"] = strings.Join(relaying, " ") // without spaces, all our own
 			spec.Command = "set -eu\n" + st.script
 			if spec.Environment = st.tool; st.stage != nil {
-				if err := st.stage(spec.Places().Inputs); err != nil {
+				limited, cancel := context.WithTimeout(ctx, s.Time)
+				defer cancel()
+				if err := st.stage(limited, spec.Places().Inputs); err != nil {
 					return err
 				}
 			}

@@ -83,6 +83,8 @@ func TestWhatAChannelSaysIsBounded(t *testing.T) {
 	for name, says := range map[string]string{
 		"a large record": `{"packages.conda":{` + record("a", `,"license":"`+strings.Repeat("x", 3<<20)+`"`) + `}}`,
 		"a large name":   `{"` + strings.Repeat("x", 3<<20) + `":1}`,
+		"a deep one":     `{"other":` + strings.Repeat("[", 1000),
+		"many spaces":    `{"packages.conda":` + strings.Repeat(" ", 3<<20) + `{}}`,
 		"no object":      `[]`,
 		"an end":         `{"packages.conda":{`,
 		"no text":        "\x00\xff",

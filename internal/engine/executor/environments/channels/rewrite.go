@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	maxList   = 4 << 30 // bytes of what a folder of a channel has
+	maxList   = 1 << 30 // bytes of what a folder of a channel has
 	maxRecord = 1 << 20 // of what it says of one package
+	maxNames  = 1 << 20 // of packages
+	maxDepth  = 100     // of what is passed over
 )
 
 // record is what a channel says of a package, as far as a solver needs it.
@@ -130,7 +132,9 @@ func (l *list) skip() error {
 		}
 		switch token {
 		case json.Delim('{'), json.Delim('['):
-			depth++
+			if depth++; depth > maxDepth {
+				return errTooLong
+			}
 		case json.Delim('}'), json.Delim(']'):
 			depth--
 		}
@@ -150,7 +154,9 @@ func (l *list) copyRecord(file string, comma *string) error {
 	if json.Unmarshal(text, &r) != nil || !l.usable(file, r) {
 		return nil
 	}
-	l.names[r.Name] = true
+	if l.names[r.Name] = true; len(l.names) > maxNames {
+		return errTooLong
+	}
 	kept, err := json.Marshal(r)
 	if err != nil {
 		return err

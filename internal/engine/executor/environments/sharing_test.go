@@ -1,0 +1,150 @@
+package environments_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/domain/environment"
+	"github.com/millrace/millrace/internal/domain/ids"
+	build "github.com/millrace/millrace/internal/engine/executor/environments"
+	"github.com/millrace/millrace/internal/engine/executor/environments/indextest"
+	"github.com/millrace/millrace/internal/environments"
+)
+
+// fetched counts how often files whose names end so were asked for.
+func fetched(x *indextest.Index, end string) (n int) {
+	for _, path := range x.Asked() {
+		if strings.HasSuffix(path, end) {
+			n++
+		}
+	}
+	return n
+}
+
+// use has an environment for a moment.
+func (f fixture) use(t *testing.T, team string, s environment.Spec) (path, digest string) {
+	t.Helper()
+	of := f.For(ids.Team(team))
+	digest, err := of.Resolve(t.Context(), s.Canonical())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, _, release, err := of.Root(t.Context(), s.Canonical(), digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	return path, digest
+}
+
+func TestOneBuildServesAllShardsOfTwoRuns(t *testing.T) {
+	t.Parallel()
+	x := indextest.New(t)
+	x.AddWheel("one", "1.0", nil)
+	f := open(t, nil, x.URL)
+	var all sync.WaitGroup
+	for range 2 * 50 {
+		all.Go(func() {
+			if _, err := f.root(t, "a", pip("one")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	installed := 0
+	for _, log := range f.records.logs {
+		installed = max(installed, strings.Count(log, "Installed 1 package"))
+	}
+	if installed != 1 || fetched(x, ".whl") > 3 { // looked into, and fetched
+		t.Errorf("installed %d times, fetched %d times", installed, fetched(x, ".whl"))
+	}
+	before, saved := len(x.Asked()), len(f.records.logs)
+	for range 50 {
+		if _, err := f.root(t, "a", pip("one")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(x.Asked()) != before || len(f.records.logs) != saved {
+		t.Errorf("the next run builds again: %v", x.Asked()[before:])
+	}
+}
+
+func TestEnvironmentsThatAreNotUsedMakeRoom(t *testing.T) {
+	t.Parallel()
+	x := indextest.New(t)
+	for _, name := range []string{"one", "two"} {
+		x.AddWheel(name, "1.0", map[string]string{name + ".bin": strings.Repeat(name, 3<<20)})
+	}
+	now, mu := time.Now(), sync.Mutex{}
+	f := open(t, func(c *build.Config) {
+		c.MaxTotal, c.MaxOne = 16<<20, 16<<20
+		c.Now = func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			now = now.Add(time.Second)
+			return now
+		}
+	}, x.URL)
+	first, digest := f.use(t, "a", pip("one"))
+	f.use(t, "a", pip("two"))
+	if _, err := os.Stat(first); err == nil {
+		t.Fatal("both are kept, though there is no room")
+	}
+	// It comes again from its lock, whatever the index has by then.
+	x.AddWheel("one", "2.0", nil)
+	again, now2 := f.use(t, "a", pip("one"))
+	if _, err := os.Stat(again); err != nil || again != first || now2 != digest {
+		t.Errorf("built again it is %s, %s: %v", again, now2, err)
+	}
+	// What is in use stays.
+	held, err := f.root(t, "a", pip("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.use(t, "a", pip("two"))
+	if _, err := os.Stat(held); err != nil {
+		t.Errorf("it went while it was used: %v", err)
+	}
+}
+
+func TestTwoServersBuildAtOnce(t *testing.T) {
+	t.Parallel()
+	x := indextest.New(t)
+	x.AddWheel("one", "1.0", nil)
+	first := open(t, nil, x.URL)
+	sameMachine := open(t, func(c *build.Config) {
+		c.Records, c.Folder, c.Builds = first.records, first.folder, t.TempDir()
+	}, x.URL)
+	elsewhere := open(t, func(c *build.Config) { c.Records = first.records }, x.URL)
+	var all sync.WaitGroup
+	paths, digests := make([]string, 3), make([]string, 3)
+	for i, f := range []fixture{first, sameMachine, elsewhere} {
+		all.Go(func() {
+			of := f.For("a")
+			digest, err := of.Resolve(t.Context(), pip("one").Canonical())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			path, _, release, err := of.Root(t.Context(), pip("one").Canonical(), digest)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			release()
+			paths[i], digests[i] = path, digest
+		})
+	}
+	all.Wait()
+	if digests[0] != digests[1] || digests[0] != digests[2] || paths[0] != paths[1] || paths[0] == paths[2] {
+		t.Errorf("they are %v at %v", digests, paths)
+	}
+	known, err := first.records.EnvironmentBuild(t.Context(), "a", pip("one").Key())
+	if err != nil || known.State != environments.Ready {
+		t.Errorf("it is known as %s, %v", fmt.Sprint(known), err)
+	}
+}
