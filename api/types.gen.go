@@ -1680,10 +1680,11 @@ type ExportedRun struct {
 	OutputTo *OutputCopy `json:"outputTo,omitempty"`
 
 	// Parameters Values of the workflow's parameters by name.
-	Parameters      Parameters `json:"parameters"`
-	ProgressPercent float64    `json:"progressPercent"`
-	StartedAt       *Time      `json:"startedAt"`
-	StartedBy       StartedBy  `json:"startedBy"`
+	Parameters      Parameters   `json:"parameters"`
+	ProgressPercent float64      `json:"progressPercent"`
+	Reported        *ReportedRun `json:"reported,omitempty"`
+	StartedAt       *Time        `json:"startedAt"`
+	StartedBy       StartedBy    `json:"startedBy"`
 
 	// Status The last four are terminal. `failed` is the workflow's own doing, `interrupted` the platform's.
 	Status RunStatus `json:"status"`
@@ -1691,6 +1692,9 @@ type ExportedRun struct {
 	// SweepID The sweep that it belongs to.
 	SweepID *string  `json:"sweepId"`
 	Tags    []string `json:"tags"`
+
+	// Tasks Of a reported run: each attempt, with its script.
+	Tasks []ReportedTask `json:"tasks,omitempty"`
 
 	// Waiting Why a queued run has not started, or a reported one is not heard of; null otherwise.
 	Waiting          *Waiting `json:"waiting"`
@@ -2336,6 +2340,9 @@ type NewWorkflow struct {
 
 // NextflowRun defines model for NextflowRun.
 type NextflowRun struct {
+	// Message Why it is not watched, where it is not: Nextflow shows it as a warning, and goes on.
+	Message *string `json:"message,omitempty"`
+
 	// WatchURL Where people watch it.
 	WatchURL *string `json:"watchUrl,omitempty"`
 

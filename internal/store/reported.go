@@ -51,7 +51,7 @@ func (db *DB) begun(ctx context.Context, team ids.Team, n reported.New) (b repor
 }
 
 func (db *DB) insertReported(ctx context.Context, team ids.Team, n reported.New, by runs.Starter, now time.Time) (b reported.Begun, err error) {
-	if err := db.mustBeOpen(ctx, team); err != nil {
+	if err := errors.Join(db.mustBeOpen(ctx, team), db.mayReport(ctx, team, now)); err != nil {
 		return b, err
 	}
 	r := runs.Run{
@@ -93,6 +93,21 @@ func (db *DB) insertReported(ctx context.Context, team ids.Team, n reported.New,
 	return b, db.insertEvents(ctx, r.ID, 1, runs.Event{Type: lifecycle.RunStarted, At: now, Message: n.Engine + " carries the run out and reports it"})
 }
 
+// mayReport refuses another run of a team that has begun too many in this minute.
+func (db *DB) mayReport(ctx context.Context, team ids.Team, now time.Time) error {
+	var lately int
+	err := db.q.QueryRowContext(ctx, `
+		SELECT COUNT(*) FROM (SELECT created_at, kind FROM runs WHERE team_id = $1 ORDER BY id DESC LIMIT $2 + 0) newest WHERE created_at > $3 AND kind = $4`,
+		team, reported.MaxPerMinute, micros(now.Add(-time.Minute)), runs.Reported).Scan(&lately)
+	if err == nil && lately >= reported.MaxPerMinute {
+		return fault.Limited(time.Minute, "the team has begun to report %d runs within a minute: begin the next one later", lately)
+	}
+	return err
+}
+
+// otherProjects is the project of the runs of a team that reports too many projects.
+const otherProjects = "Other pipelines"
+
 // projectWorkflow is the workflow that the runs of a project belong to, made where
 // there is none.
 func (db *DB) projectWorkflow(ctx context.Context, team ids.Team, n reported.New, by runs.Starter, now time.Time) (id ids.Workflow, name string, revision int, err error) {
@@ -101,6 +116,14 @@ func (db *DB) projectWorkflow(ctx context.Context, team ids.Team, n reported.New
 		WHERE p.team_id = $1 AND p.engine = $2 AND p.project = $3`, team, n.Engine, n.Project).Scan((*string)(&id), &name, &revision)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return id, name, revision, err
+	}
+	var projects int
+	if err := db.q.QueryRowContext(ctx, `SELECT COUNT(*) FROM reported_projects WHERE team_id = $1`, team).Scan(&projects); err != nil {
+		return id, name, revision, err
+	}
+	if projects >= reported.MaxProjects && n.Project != otherProjects {
+		n.Project = otherProjects
+		return db.projectWorkflow(ctx, team, n, by, now)
 	}
 	g := reported.Canvas(n.Engine)
 	w := workflows.Workflow{

@@ -11,14 +11,25 @@ import (
 	"github.com/millrace/millrace/internal/runs/reported"
 )
 
+// wholeTask is an attempt with its texts, the name of its step and how many attempts
+// its task has.
+const wholeTask = reportedTask + `, script, message,
+		(SELECT n.name FROM reported_nodes n WHERE n.run_id = t.run_id AND n.node_id = t.node_id),
+		(SELECT COUNT(*) FROM reported_tasks a WHERE a.run_id = t.run_id AND a.shard = t.shard)
+	FROM reported_tasks t
+	WHERE run_id = (SELECT r.id FROM runs r WHERE r.team_id = $1 AND r.id = $2) `
+
+// AllReportedTasks are attempts of a team's run with their texts, after one.
+func (db *DB) AllReportedTasks(ctx context.Context, team ids.Team, id ids.Run, after string, limit int) ([]reported.Whole, error) {
+	return all(ctx, db, func(r *sql.Rows, t *reported.Whole) error {
+		return scanReportedTask(r, &t.Row, &t.Script, &t.Message, &t.Node, &t.Attempts)
+	}, wholeTask+`AND id > $3 ORDER BY id LIMIT $4 + 0`, team, id, after, limit)
+}
+
 // ReportedTask is one attempt of a task of a team's run with its texts, the newest
 // where attempt is 0, and how many attempts of it there are.
 func (db *DB) ReportedTask(ctx context.Context, team ids.Team, id ids.Run, number, attempt int) (t reported.Row, attempts int, err error) {
-	err = scanReportedTask(db.q.QueryRowContext(ctx, reportedTask+`, script, message,
-			(SELECT n.name FROM reported_nodes n WHERE n.run_id = t.run_id AND n.node_id = t.node_id),
-			(SELECT COUNT(*) FROM reported_tasks a WHERE a.run_id = t.run_id AND a.shard = t.shard)
-		FROM reported_tasks t
-		WHERE run_id = (SELECT r.id FROM runs r WHERE r.team_id = $1 AND r.id = $2) AND shard = $3 AND ($4 + 0 = 0 OR attempt = $4)
+	err = scanReportedTask(db.q.QueryRowContext(ctx, wholeTask+`AND shard = $3 AND ($4 + 0 = 0 OR attempt = $4)
 		ORDER BY attempt DESC LIMIT 1`, team, id, number, attempt), &t, &t.Script, &t.Message, &t.Node, &attempts)
 	return t, attempts, db.asFault(err, "task")
 }

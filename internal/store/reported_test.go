@@ -325,3 +325,43 @@ func TestWorkersLeaveReportedRunsAlone(t *testing.T) {
 		}
 	})
 }
+
+// A team that reports ever new projects has a thousand workflows of them, and one
+// for all others; one that begins too many runs at once waits.
+func TestReportedProjectsAndBeginningsAreBounded(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, db *DB) {
+		w := newWatched(t, db)
+		w.begin(t)
+		for i := range 10 {
+			_, err := db.q.ExecContext(t.Context(), `
+				INSERT INTO reported_projects (team_id, engine, project, workflow_id)
+				SELECT team_id, engine, project || $1, workflow_id FROM reported_projects WHERE team_id = $2`, fmt.Sprint("-", i), w.caller.Team)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin := func(project string) (reported.Begun, error) {
+			w.keys++
+			return w.Begin(t.Context(), w.caller, reported.New{Key: fmt.Sprint("k", w.keys), Engine: "snakemake", Project: project})
+		}
+		first, err := begin("new")
+		second, again := begin("newer")
+		if err != nil || again != nil || first.Workflow != second.Workflow {
+			t.Error(first, err, second, again)
+		}
+		if r := w.runOf(t, first.Run); r.WorkflowName != otherProjects {
+			t.Error(r.WorkflowName)
+		}
+		for err == nil && w.keys <= reported.MaxPerMinute {
+			_, err = begin("rna")
+		}
+		if !fault.Is(err, fault.KindLimited) || w.keys != reported.MaxPerMinute+1 {
+			t.Error(w.keys, err)
+		}
+		w.now = w.now.Add(time.Minute)
+		if _, err := begin("rna"); err != nil {
+			t.Error(err)
+		}
+	})
+}

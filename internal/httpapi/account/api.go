@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/notifications"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/reported"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/runs/webhooks"
 	"github.com/millrace/millrace/internal/secrets"
@@ -33,6 +34,7 @@ type API struct {
 	Identity      identity.System
 	Workflows     *workflows.Service
 	Runs          *runs.Service
+	Reported      *reported.Service
 	Files         *files.Service
 	Billing       *billing.Service
 	AI            *ai.Service

@@ -28,6 +28,7 @@ import (
 	identityapi "github.com/millrace/millrace/internal/httpapi/identity"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	notificationsapi "github.com/millrace/millrace/internal/httpapi/notifications"
+	reportedapi "github.com/millrace/millrace/internal/httpapi/reported"
 	runsapi "github.com/millrace/millrace/internal/httpapi/runs"
 	schedulesapi "github.com/millrace/millrace/internal/httpapi/schedules"
 	secretsapi "github.com/millrace/millrace/internal/httpapi/secrets"
@@ -37,6 +38,7 @@ import (
 	"github.com/millrace/millrace/internal/identity"
 	"github.com/millrace/millrace/internal/notifications"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/reported"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/runs/webhooks"
 	"github.com/millrace/millrace/internal/secrets"
@@ -291,7 +293,27 @@ func (e *export) run(r runs.Run) error {
 		rows, _, err := a.Runs.Events(x.Context(), x.Caller, r.ID, seq, runsapi.EventsMost)
 		return rows, err
 	}, func(v runs.Event) error { e.item(runsapi.EventOut(v)); return nil })
+	if r.Kind == runs.Reported {
+		e.reported(r.ID)
+	}
 	e.items = runItems
 	e.raw("}")
 	return nil
+}
+
+// reported writes what another engine told of a run, and of each of its tasks.
+func (e *export) reported(id ids.Run) {
+	a, x := e.a, e.x
+	about, err := a.Reported.About(x.Context(), x.Caller, id)
+	if err != nil {
+		if !fault.Is(err, fault.KindNotFound) && e.err == nil {
+			e.err = err
+		}
+		return
+	}
+	e.raw(`,"reported":`)
+	e.value(reportedapi.AboutOut(id, about))
+	paged(e, "tasks", exportPage, func(last *reported.Whole) ([]reported.Whole, error) {
+		return a.Reported.AllTasks(x.Context(), x.Caller, id, after(last, func(t *reported.Whole) string { return t.ID }), exportPage)
+	}, func(t reported.Whole) error { e.item(reportedapi.TaskOut(t.Row, t.Attempts)); return nil })
 }

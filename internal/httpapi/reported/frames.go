@@ -1,12 +1,16 @@
 package reported
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs/reported"
@@ -14,16 +18,83 @@ import (
 
 // frame is an object that Nextflow sent. Fields come and go between its versions,
 // and change their types: what is there is read, the rest is absent.
-type frame map[string]json.RawMessage
+type frame map[string]jsontext.Value
 
-func (f frame) object(name string) (o frame) {
-	_ = json.Unmarshal(f[name], &o)
+// The limits of what is read of a frame, so that twenty megabytes of it never
+// become a gigabyte of ours. Nextflow sends a hundred tasks at most.
+const (
+	maxFields     = 300 // of an object
+	maxFrameTasks = 1000
+	maxVertices   = 20_000
+)
+
+func newDecoder(raw []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// next is the value that follows, within what is decoded.
+func next(dec *jsontext.Decoder, raw []byte) (jsontext.Value, error) {
+	v, err := dec.ReadValue()
+	end := dec.InputOffset()
+	return raw[end-int64(len(v)) : end : end], err
+}
+
+// readFrame reads an object; ok is false where there is none.
+func readFrame(raw []byte) (f frame, ok bool) {
+	dec := newDecoder(raw)
+	if dec.PeekKind() != '{' {
+		return nil, false
+	}
+	_, _ = dec.ReadToken()
+	f = frame{}
+	for dec.PeekKind() == '"' && len(f) < maxFields {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil, false
+		}
+		field := name.String() // before the token is gone
+		if f[field], err = next(dec, raw); err != nil {
+			return nil, false
+		}
+	}
+	return f, len(f) == maxFields || dec.PeekKind() == '}'
+}
+
+func (f frame) object(name string) frame {
+	o, _ := readFrame(f[name])
 	return o
 }
 
-func (f frame) list(name string) (list []frame) {
-	_ = json.Unmarshal(f[name], &list)
-	return list
+// values are the first of a list, one at a time.
+func (f frame) values(name string, most int) iter.Seq[jsontext.Value] {
+	return func(yield func(jsontext.Value) bool) {
+		raw := f[name]
+		dec := newDecoder(raw)
+		if dec.PeekKind() != '[' {
+			return
+		}
+		_, _ = dec.ReadToken()
+		for range most {
+			if kind := dec.PeekKind(); kind == ']' || kind == 0 {
+				return
+			}
+			v, err := next(dec, raw)
+			if err != nil || !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// objects are the objects among the first of a list.
+func (f frame) objects(name string, most int) iter.Seq[frame] {
+	return func(yield func(frame) bool) {
+		for v := range f.values(name, most) {
+			if o, ok := readFrame(v); ok && !yield(o) {
+				return
+			}
+		}
+	}
 }
 
 // text is a text, or a number or word as it is written.
@@ -71,12 +142,12 @@ func tasksAndProgress(in frame) (r reported.Report) {
 	if ms := in.whole("instant"); ms != nil {
 		instant = min(*ms, 1<<50-1)
 	}
-	for _, t := range in.list("tasks") {
+	for t := range in.objects("tasks", maxFrameTasks) {
 		if task, ok := nextflowTask(t, instant); ok {
 			r.Tasks = append(r.Tasks, task)
 		}
 	}
-	for _, p := range in.object("progress").list("processes") {
+	for p := range in.object("progress").objects("processes", reported.MaxNodes) {
 		if name := p.text("name"); name != "" {
 			r.Nodes = append(r.Nodes, reported.NodeReport{Name: name, Closed: p.text("terminated") == "true"})
 		}
@@ -130,7 +201,12 @@ func nextflowTask(in frame, instant int64) (t reported.Task, ok bool) {
 func beginning(in frame, r *reported.Report) {
 	about(in.object("workflow"), r)
 	var names []string
-	_ = json.Unmarshal(in["processNames"], &names)
+	for v := range in.values("processNames", reported.MaxNodes) {
+		var name string
+		if json.Unmarshal(v, &name) == nil && name != "" {
+			names = append(names, name)
+		}
+	}
 	for _, name := range names {
 		r.Nodes = append(r.Nodes, reported.NodeReport{Name: name, Ordered: true})
 	}
@@ -153,7 +229,7 @@ func about(w frame, r *reported.Report) {
 		}
 	}
 	if params := w.object("params"); len(params) > 0 {
-		r.Parameters = w["params"]
+		r.Parameters = json.RawMessage(w["params"])
 	}
 }
 
@@ -163,7 +239,7 @@ func processEdges(dag frame, names []string) [][2]string {
 	for _, name := range names {
 		processes[name] = true
 	}
-	for _, v := range dag.list("vertices") {
+	for v := range dag.objects("vertices", maxVertices) {
 		label, scoped := v.text("label"), v.text("scope")+":"+v.text("label")
 		switch {
 		case v.text("type") != "PROCESS":
@@ -174,7 +250,7 @@ func processEdges(dag frame, names []string) [][2]string {
 		vertices[v.text("id")] = label
 	}
 	var edges [][2]string
-	for _, e := range dag.list("edges") {
+	for e := range dag.objects("edges", maxVertices) {
 		edges = append(edges, [2]string{e.text("source"), e.text("target")})
 	}
 	return reported.Contract(vertices, edges)
@@ -192,7 +268,7 @@ func ending(in frame, r *reported.Report) {
 	case success == "false", success == "" && w.text("exitStatus") != "0" && why != "":
 		r.Finish = &reported.Finish{Status: lifecycle.Failed, Message: why}
 	}
-	for _, m := range in.list("metrics") {
+	for m := range in.objects("metrics", reported.MaxNodes) {
 		for _, of := range []string{"cpu", "cpuUsage", "mem", "memUsage", "vmem", "time", "timeUsage", "reads", "writes"} {
 			if v := m.object(of); v.number("max") != nil {
 				r.Metrics = append(r.Metrics, reported.Metric{

@@ -2,7 +2,7 @@ package reported
 
 import (
 	"cmp"
-	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/millrace/millrace/internal/domain/access"
@@ -18,7 +18,12 @@ import (
 type nextflowAnswer struct {
 	WorkflowID string `json:"workflowId,omitempty"`
 	WatchURL   string `json:"watchUrl,omitempty"`
+	Message    string `json:"message,omitempty"` // shown as a warning
 }
+
+// notWatched is the id of a run that we do not take: what is sent about it is
+// dropped.
+const notWatched = "not-watched"
 
 // inWorkspace refuses a workspace that is another team's. Ids of other services are
 // left over in people's settings and say nothing.
@@ -34,8 +39,7 @@ func (a *API) NextflowCreate(x *kernel.Exchange) (kernel.Answer, error) {
 	if err := inWorkspace(x); err != nil {
 		return kernel.Answer{}, err
 	}
-	var in frame
-	_ = json.Unmarshal(x.Body, &in) // what is missing is mended
+	in, _ := readFrame(x.Body) // what is missing is mended
 	n := reported.New{
 		Key: shorten(in.text("sessionId")+"/"+in.text("runName"), 200), Engine: "nextflow", Name: shorten(in.text("runName"), 200),
 		Project: shorten(cmp.Or(in.text("projectName"), in.text("repository"), "nextflow"), 200), Details: map[string]string{},
@@ -44,10 +48,13 @@ func (a *API) NextflowCreate(x *kernel.Exchange) (kernel.Answer, error) {
 		n.Details["repository"] = r
 	}
 	b, err := a.Reported.Begin(x.Context(), x.Caller, n)
+	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind != fault.KindUnavailable {
+		return bare(nextflowAnswer{notWatched, x.Base() + "/runs", "This run is not watched: " + refused.Message})
+	}
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	return bare(nextflowAnswer{string(b.Run), watchURL(x, b.Run)})
+	return bare(nextflowAnswer{string(b.Run), watchURL(x, b.Run), ""})
 }
 
 func bare(data any) (kernel.Answer, error) { return kernel.Answer{Data: data, Bare: true}, nil }
@@ -84,8 +91,7 @@ func (a *API) nextflow(x *kernel.Exchange, more func(frame, *reported.Report)) (
 	if err := inWorkspace(x); err != nil {
 		return kernel.Answer{}, err
 	}
-	var in frame
-	if json.Unmarshal(x.Body, &in) == nil {
+	if in, ok := readFrame(x.Body); ok {
 		r := tasksAndProgress(in)
 		if more != nil {
 			more(in, &r)
@@ -94,7 +100,7 @@ func (a *API) nextflow(x *kernel.Exchange, more func(frame, *reported.Report)) (
 			return kernel.Answer{}, err
 		}
 	}
-	return bare(nextflowAnswer{string(runID(x)), watchURL(x, runID(x))})
+	return bare(nextflowAnswer{string(runID(x)), watchURL(x, runID(x)), ""})
 }
 
 // NextflowUser answers GET /api/nextflow/user-info.

@@ -43,10 +43,11 @@ func (a *API) GetReportedTask(x *kernel.Exchange) (kernel.Answer, error) {
 		return kernel.Answer{}, err
 	}
 	t, attempts, err := a.Reported.Task(x.Context(), x.Caller, runID(x), int(number), attempt)
-	return kernel.Answer{Data: taskOut(t, attempts)}, err
+	return kernel.Answer{Data: TaskOut(t, attempts)}, err
 }
 
-func taskOut(t reported.Row, attempts int) api.ReportedTask {
+// TaskOut is an attempt of a task as the API shows it.
+func TaskOut(t reported.Row, attempts int) api.ReportedTask {
 	d := t.Details
 	out := api.ReportedTask{
 		Task: t.Shard, Attempt: t.Attempt, Attempts: attempts, NodeID: t.NodeID, Node: t.Node, Status: api.ReportedTaskStatus(t.State), Name: kernel.OrNull(t.Name),

@@ -133,9 +133,7 @@ func (r *Report) clean(now time.Time) {
 	if r.StartedAt = within(r.StartedAt, now); r.StartedAt.After(now) {
 		r.StartedAt = now
 	}
-	if len(r.Parameters) > maxParameters {
-		r.Parameters = nil
-	}
+	r.Parameters = parameters(r.Parameters)
 	for name, text := range r.Details {
 		if r.Details[name] = Text(text, MaxText); !detailName.MatchString(name) || text == "" || len(r.Details) > maxDetails {
 			delete(r.Details, name)

@@ -24,6 +24,8 @@ const (
 	MaxNodes      = 2_000
 	MaxEdges      = 10_000
 	MaxTeamTexts  = 1 << 30 // bytes of scripts, messages and logs, a team
+	MaxProjects   = 1_000   // a team; runs of others belong to one workflow
+	MaxPerMinute  = 120     // runs that a team begins to report
 	MaxText       = 64 << 10
 	maxShortText  = 4 << 10
 	maxName       = 500
@@ -105,6 +107,15 @@ type Store interface {
 	// ReportedTask is one attempt of a task, the newest where attempt is 0, and
 	// how many attempts there are.
 	ReportedTask(ctx context.Context, team ids.Team, id ids.Run, number, attempt int) (t Row, attempts int, err error)
+	// AllReportedTasks are attempts with their texts, in the order of their ids,
+	// after one.
+	AllReportedTasks(ctx context.Context, team ids.Team, id ids.Run, after string, limit int) ([]Whole, error)
+}
+
+// Whole is an attempt with its texts, and how many attempts its task has.
+type Whole struct {
+	Row
+	Attempts int
 }
 
 // Watchers hear that a run has moved.
@@ -175,7 +186,7 @@ func (n *New) clean(now time.Time) (wrong []fault.Detail) {
 		}
 		n.Details[name] = Text(text, MaxText)
 	}
-	if len(n.Parameters) == 0 || len(n.Parameters) > maxParameters {
+	if n.Parameters = parameters(n.Parameters); len(n.Parameters) == 0 {
 		n.Parameters = json.RawMessage("{}")
 	}
 	if n.StartedAt = within(n.StartedAt, now); n.StartedAt.IsZero() || n.StartedAt.After(now) {
@@ -215,4 +226,13 @@ func (s *Service) Task(ctx context.Context, caller access.Caller, id ids.Run, nu
 		return t, 0, err
 	}
 	return s.store.ReportedTask(ctx, caller.Team, id, number, attempt)
+}
+
+// AllTasks are attempts of the tasks of a run with their texts, after one, page by
+// page.
+func (s *Service) AllTasks(ctx context.Context, caller access.Caller, id ids.Run, after string, limit int) ([]Whole, error) {
+	if err := caller.Must(access.Read); err != nil {
+		return nil, err
+	}
+	return s.store.AllReportedTasks(ctx, caller.Team, id, after, limit)
 }

@@ -1,6 +1,8 @@
 package reported
 
 import (
+	"bytes"
+	"encoding/json"
 	"regexp"
 	"strings"
 	"time"
@@ -26,6 +28,14 @@ func Text(s string, most int) string {
 		s = s[:len(s)-1]
 	}
 	return s + cutMark
+}
+
+// parameters is a JSON object of a stranger as it is kept; nil where it is too long.
+func parameters(raw json.RawMessage) json.RawMessage {
+	if len(raw) > maxParameters {
+		return nil
+	}
+	return ownSecrets.ReplaceAll(bytes.ToValidUTF8(raw, []byte("�")), []byte("***"))
 }
 
 // line is a short text without line breaks.

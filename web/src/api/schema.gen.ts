@@ -4421,6 +4421,8 @@ export interface components {
             workflowId?: string;
             /** @description Where people watch it. */
             watchUrl?: string;
+            /** @description Why it is not watched, where it is not: Nextflow shows it as a warning, and goes on. */
+            message?: string;
         };
         NextflowUser: {
             user: {
@@ -6408,6 +6410,9 @@ export interface components {
         };
         ExportedRun: components["schemas"]["Run"] & {
             events: components["schemas"]["RunEvent"][];
+            reported?: components["schemas"]["ReportedRun"];
+            /** @description Of a reported run: each attempt, with its script. */
+            tasks?: components["schemas"]["ReportedTask"][];
         };
         EraseTeam: {
             /** @description The team's id. */

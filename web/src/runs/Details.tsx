@@ -1,8 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
 import { filesQuery } from "../files/queries.ts";
 import { Copy } from "../ui/Copy.tsx";
 import { exact } from "../ui/format.ts";
 import type { Run } from "./runStore.ts";
+
+const Said = lazy(async () => ({ default: (await import("./ReportedAbout.tsx")).Said }));
 
 /** Details is what the run was given, and where it lies. */
 export function Details({ run }: { run: Run }) {
@@ -13,7 +16,7 @@ export function Details({ run }: { run: Run }) {
     ["Submitted", exact(run.createdAt)],
     ["Started", run.startedAt ? exact(run.startedAt) : "–"],
     ["Finished", run.finishedAt ? exact(run.finishedAt) : "–"],
-    ["Output location", run.outputLocation ?? "–"],
+    ...(run.kind === "reported" ? [] : [["Output location", run.outputLocation ?? "–"] as [string, string]]),
   ];
   const command = `curl ${location.origin}/api/runs/${run.id} -H "Authorization: Bearer $MILLRACE_TOKEN"`;
   return (
@@ -52,6 +55,11 @@ export function Details({ run }: { run: Run }) {
           )}
         </dl>
       </section>
+      {run.kind === "reported" && (
+        <Suspense fallback={null}>
+          <Said run={run} />
+        </Suspense>
+      )}
     </div>
   );
 }

@@ -7,6 +7,7 @@ import { Copy } from "../ui/Copy.tsx";
 import { plain } from "./ansi.ts";
 import { Coloured } from "./LogView.tsx";
 import { causeOf, culprit, named, nextStep, tailOf } from "./model.ts";
+import { firstLine } from "./reported.ts";
 import type { RunStore } from "./runStore.ts";
 
 const toEnd = (box: HTMLElement | null) => box?.scrollTo(0, box.scrollHeight);
@@ -36,6 +37,7 @@ export function Failure({
     .filter(Boolean)
     .join("\n");
   const failed = run.status === "failed";
+  const [first, rest] = firstLine(run.errorMessage ?? "");
   return (
     <section
       aria-label="What went wrong"
@@ -47,13 +49,18 @@ export function Failure({
         ) : (
           <TriangleAlert className="mt-0.5 size-5 shrink-0 text-warn" aria-hidden />
         )}
-        {run.errorMessage ? named(run.errorMessage, node) : "The run didn't complete"}
+        <span className="min-w-0 break-words">{first ? named(first, node) : "The run didn't complete"}</span>
       </h2>
       {node && (
         <p className="mt-1 text-sm">
           Step <strong>{node.name || node.id}</strong>, attempt {node.attempt}
           {node.exitCode !== null && <>, exit status {node.exitCode}</>}
         </p>
+      )}
+      {rest && (
+        <pre tabIndex={0} className="mt-3 max-h-64 overflow-auto rounded-lg border bg-surface p-3 text-[12.5px]">
+          {rest}
+        </pre>
       )}
       {/* It opens at its end: the last line is what matters. */}
       {tail.length > 0 && (

@@ -1,4 +1,5 @@
 import { Download, FileTerminal } from "lucide-react";
+import { lazy, Suspense } from "react";
 import { useStore } from "zustand";
 import { Preview } from "../files/Preview.tsx";
 import { active, StatusPill } from "../page/status.tsx";
@@ -10,6 +11,8 @@ import { named } from "./model.ts";
 import { Placement } from "./Placement.tsx";
 import { RetryButtons } from "./Retry.tsx";
 import type { RunNode, RunStore } from "./runStore.ts";
+
+const ReportedTask = lazy(() => import("./ReportedTask.tsx"));
 
 interface ItemDialogProps {
   store: RunStore;
@@ -23,6 +26,7 @@ interface ItemDialogProps {
 export function ItemDialog({ store, node, item, onLog, onClose }: ItemDialogProps) {
   const status = useStore(store.state, (state) => state.run.status);
   const failed = node.shards?.failed ?? 0;
+  const elsewhere = store.run.kind === "reported";
   return (
     <Dialog
       wide
@@ -35,7 +39,7 @@ export function ItemDialog({ store, node, item, onLog, onClose }: ItemDialogProp
         <StatusPill status={item.status} />
         {item.cached && <span className="text-sm text-muted">Reused from an earlier run</span>}
         <span className="flex-1" />
-        {item.attempts.length > 0 && !item.cached && (
+        {item.attempts.length > 0 && !item.cached && !elsewhere && (
           <Button size="sm" icon={<FileTerminal className="size-4" aria-hidden />} onClick={() => onLog(item.index)}>
             View log
           </Button>
@@ -62,7 +66,7 @@ export function ItemDialog({ store, node, item, onLog, onClose }: ItemDialogProp
         })}
         {item.attempts.length === 0 && <li className="text-muted">Not started.</li>}
       </ol>
-      {item.status === "failed" && !active(status) && (
+      {item.status === "failed" && !active(status) && !elsewhere && (
         <div className="mt-3 rounded-lg bg-sunken px-3 py-2 text-sm">
           <p className="mb-2">
             Retrying starts a new run: it reuses the items that completed and runs{" "}
@@ -72,6 +76,11 @@ export function ItemDialog({ store, node, item, onLog, onClose }: ItemDialogProp
             <RetryButtons run={store.run} />
           </div>
         </div>
+      )}
+      {elsewhere && item.attempts.length > 0 && (
+        <Suspense fallback={null}>
+          <ReportedTask run={store.run.id} task={item.index} attempts={item.attempts.map((each) => each.attempt)} />
+        </Suspense>
       )}
       {item.outputs.length > 0 && <h3 className="mt-4 mb-1">{plural(item.outputs.length, "file")}</h3>}
       <ul className="space-y-2">

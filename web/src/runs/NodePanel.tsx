@@ -95,9 +95,11 @@ export function NodePanel({ store, id, onClose, onLog, onItems }: NodePanelProps
             View items
           </Button>
         )}
-        <Button size="sm" icon={<FileTerminal className="size-4" aria-hidden />} onClick={onLog}>
-          View log
-        </Button>
+        {!store.run.engine && (
+          <Button size="sm" icon={<FileTerminal className="size-4" aria-hidden />} onClick={onLog}>
+            View log
+          </Button>
+        )}
         {!store.run.engine && (
           <Link
             to="/workflows/$workflowId"

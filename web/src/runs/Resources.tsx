@@ -6,6 +6,7 @@ import { Skeleton } from "../ui/Skeleton.tsx";
 import { Table, Td, Th } from "../ui/Table.tsx";
 import type { RunStore } from "./runStore.ts";
 
+const Metrics = lazy(async () => ({ default: (await import("./ReportedAbout.tsx")).Metrics }));
 const Plot = lazy(() => import("./Plot.tsx"));
 
 /** Resources is what the run uses, and what each step used at most. */
@@ -18,7 +19,11 @@ export function Resources({ store }: { store: RunStore }) {
   const asked = run.compute.ramGb * 2 ** 30;
   return (
     <div className="space-y-4">
-      {some ? (
+      {run.kind === "reported" ? (
+        <Suspense fallback={<Skeleton className="h-60" />}>
+          <Metrics run={run} />
+        </Suspense>
+      ) : some ? (
         <div className="rounded-lg border bg-surface p-3">
           <Suspense fallback={<Skeleton className="h-60" />}>
             <Plot store={store} />

@@ -154,8 +154,12 @@ function Actions({ run }: { run: Given }) {
   const noChat = useMissing("chat");
   return (
     <div className="flex flex-wrap items-center gap-2">
-      {active(run.status) ? <CancelButton run={run} /> : run.status === "cancelled" && <RetryButtons run={run} />}
-      {!active(run.status) && (
+      {active(run.status) ? (
+        <CancelButton run={run} />
+      ) : (
+        run.status === "cancelled" && !run.engine && <RetryButtons run={run} />
+      )}
+      {!active(run.status) && !run.engine && (
         <Button
           size="sm"
           icon={<Share2 className="size-4" aria-hidden />}
@@ -209,7 +213,7 @@ function CancelButton({ run }: { run: Given }) {
   const client = useQueryClient();
   const cancel = useMutation({
     mutationFn: () => cancelRun(run.id),
-    onSuccess: () => toast.ok("Cancelling: stopping tasks"),
+    onSuccess: () => toast.ok(run.engine ? "Marked as cancelled" : "Cancelling: stopping tasks"),
     onSettled: () => {
       setAsking(false);
       void client.invalidateQueries({ queryKey: runQuery(run.id).queryKey });
@@ -238,7 +242,11 @@ function CancelButton({ run }: { run: Given }) {
         busy={cancel.isPending}
         onConfirm={() => cancel.mutate()}
       >
-        <p>Running tasks are stopped. Outputs stored so far are kept, and credits used so far are charged.</p>
+        <p>
+          {run.engine
+            ? `The run is marked as cancelled, and what ${run.engine} reports from now on is dropped. The pipeline itself goes on where it runs: stop it there.`
+            : "Running tasks are stopped. Outputs stored so far are kept, and credits used so far are charged."}
+        </p>
       </ConfirmDialog>
     </>
   );

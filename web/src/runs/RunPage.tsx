@@ -29,6 +29,7 @@ import { Timeline } from "./Timeline.tsx";
 const Items = lazy(async () => ({ default: (await import("./Items.tsx")).Items }));
 const Results = lazy(async () => ({ default: (await import("./Results.tsx")).Results }));
 const KeptFolders = lazy(async () => ({ default: (await import("./KeptFolders.tsx")).KeptFolders }));
+const LeftOut = lazy(async () => ({ default: (await import("./ReportedAbout.tsx")).LeftOut }));
 const RunGraph = lazy(async () => ({ default: (await import("./RunGraph.tsx")).RunGraph }));
 
 const tabs = ["timeline", "items", "log", "outputs", "events", "resources", "compare", "details"] as const;
@@ -102,7 +103,9 @@ function Follow({ run }: { run: Run }) {
   );
   // A failed run opens on the step that failed, unless the address says otherwise.
   const chosen = search.node === "none" ? null : (search.node ?? blamed);
-  const tab: Tab = tabs.find((each) => each === search.tab) ?? (now.status === "completed" ? "outputs" : "timeline");
+  const elsewhere = run.kind === "reported"; // it has no outputs here, and nothing to retry
+  const tab: Tab =
+    tabs.find((each) => each === search.tab) ?? (now.status === "completed" && !elsewhere ? "outputs" : "timeline");
   const known = chosen !== null && store.state.getState().nodes.has(chosen) ? chosen : null;
   useTitle(titleOf(now));
   const below = useRef<HTMLDivElement>(null);
@@ -115,13 +118,18 @@ function Follow({ run }: { run: Run }) {
   return (
     <>
       <RunHead store={store} away={away} error={error} />
-      {broken && <Failure store={store} onLog={showLog} retry={<RetryButtons run={run} />} />}
-      {broken && (
+      {broken && <Failure store={store} onLog={showLog} retry={elsewhere ? null : <RetryButtons run={run} />} />}
+      {elsewhere && (
+        <Suspense fallback={null}>
+          <LeftOut run={{ id: run.id, status: now.status }} />
+        </Suspense>
+      )}
+      {broken && !elsewhere && (
         <Suspense fallback={null}>
           <KeptFolders runId={run.id} />
         </Suspense>
       )}
-      {now.status === "completed" && (
+      {now.status === "completed" && !elsewhere && (
         <Suspense>
           <Results runId={run.id} status={now.status} />
         </Suspense>
@@ -154,6 +162,7 @@ function Follow({ run }: { run: Run }) {
           onChange={(next) => set({ tab: next })}
           tabs={tabs
             .filter((each) => each !== "items" || items || tab === "items")
+            .filter((each) => !elsewhere || (each !== "outputs" && each !== "compare"))
             .map((each) => ({ value: each, label: labels[each] }))}
         >
           <TabPanel value="timeline" className="pt-4">

@@ -1416,6 +1416,10 @@ class NextflowRun(Model):
     """
     Where people watch it.
     """
+    message: str | None = None
+    """
+    Why it is not watched, where it is not: Nextflow shows it as a warning, and goes on.
+    """
 
 
 class NextflowUser(Model):
@@ -4635,6 +4639,11 @@ class ExportedRun(Run):
         extra='allow',
     )
     events: list[RunEvent]
+    reported: ReportedRun | None = None
+    tasks: list[ReportedTask] | None = None
+    """
+    Of a reported run: each attempt, with its script.
+    """
 
 
 class ReportedEvents(Model):
