@@ -1,4 +1,5 @@
 // A pipeline that runs elsewhere is watched here, with the lines that the page gives.
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { calm, Harness, look } from "./harness.ts";
 
@@ -37,4 +38,50 @@ test("the lines of the page have a pipeline report here, and do nothing else", a
   expect((await fetch(`${harness.url}/api/runs`, { headers })).status).toBe(403);
   await page.getByRole("link", { name: "All runs" }).click();
   await page.locator('main a[href^="/runs/run_"]').waitFor();
+});
+
+test("what Nextflow reported of a run and its tasks is shown, and nothing that cannot be done", async () => {
+  const ada = await harness.person("Ada Reported");
+  const { page } = ada;
+  const token = (await ada.api("POST", "/auth/api-tokens", { name: "nf", scopes: ["report"] })).body.data.token;
+  const send = async (method: string, path: string, body: string) => {
+    const answer = await fetch(`${harness.url}/api/nextflow/trace/${path}`, {
+      method,
+      body,
+      headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+    });
+    const text = await answer.text();
+    expect(answer.status, text).toBe(200);
+    return JSON.parse(text);
+  };
+  const file = new URL("../../internal/httpapi/testdata/nextflow/frames/failed.jsonl", import.meta.url);
+  const frames = readFileSync(file, "utf8").trim().split("\n");
+  let run = "";
+  for (const frame of frames) {
+    const { verb, body } = JSON.parse(frame);
+    if (verb === "create") run = (await send("POST", "create", JSON.stringify(body))).workflowId;
+    else await send("PUT", `${run}/${verb}`, JSON.stringify(body));
+  }
+  await page.goto(`${harness.url}/runs/${run}`);
+  await page.getByRole("heading", { name: "Error executing process > 'REPORT'" }).waitFor();
+  expect(await page.getByRole("button", { name: "Retry" }).count()).toBe(0);
+  expect(await page.getByRole("tab", { name: "Outputs" }).count()).toBe(0);
+  await page.getByRole("tab", { name: "Items" }).click();
+  await page.getByLabel("Step", { exact: true }).selectOption("TRIM");
+  await page.getByRole("button", { name: "TRIM (b)" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("<b>trimmed</b>").waitFor();
+  await dialog.getByText("/scratch/rna/work/").waitFor();
+  await dialog.getByLabel("Attempt").selectOption("1");
+  await dialog.getByText("Attempt 1: failed, exit status 137").waitFor();
+  calm(page);
+  await look(page, "reported-task");
+  await page.keyboard.press("Escape");
+  await page.getByRole("tab", { name: "Resources" }).click();
+  await page.getByRole("region", { name: "Resources by step" }).waitFor();
+  await page.getByLabel("What was measured").selectOption("time");
+  await look(page, "reported-resources");
+  await page.getByRole("tab", { name: "Details" }).click();
+  await page.getByText("nextflow 24.10.0").waitFor();
+  calm(page);
 });
