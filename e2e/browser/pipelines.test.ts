@@ -85,3 +85,33 @@ test("what Nextflow reported of a run and its tasks is shown, and nothing that c
   await page.getByText("nextflow 24.10.0").waitFor();
   calm(page);
 });
+
+test("a step of two thousand tasks is a list of the rows in view", async () => {
+  const ada = await harness.person("Ada Many");
+  const { page } = ada;
+  const begun = await ada.api("POST", "/api/reported-runs", { key: "k", engine: "snakemake", project: "many" });
+  const run = begun.body.data.runId;
+  for (const first of [0, 1000]) {
+    const events = Array.from({ length: 1000 }, (_, at) => ({
+      seq: first + at + 1,
+      task: {
+        task: first + at,
+        node: "<img src=x onerror=alert(1)>",
+        status: at % 500 === 499 ? "failed" : "succeeded",
+        name: `sample=${first + at}`,
+        script: `echo ${first + at} </pre><script>alert(1)</script>`,
+      },
+    }));
+    const taken = await ada.api("POST", `/api/reported-runs/${run}/events`, { events });
+    expect(taken.status, JSON.stringify(taken.body)).toBe(200);
+  }
+  await page.goto(`${harness.url}/runs/${run}?tab=items`);
+  await page.getByText("1,996 of 2,000 items done, 4 failed").waitFor();
+  const rows = page.getByRole("region", { name: /^Items of/ }).getByRole("row");
+  await page.getByRole("button", { name: "sample=499" }).waitFor(); // failures come first
+  expect(await rows.count()).toBeLessThan(100);
+  await page.getByRole("button", { name: "sample=499" }).click();
+  await page.getByRole("dialog").getByText("echo 499 </pre><script>alert(1)</script>").waitFor();
+  calm(page);
+  await look(page, "reported-many");
+});

@@ -51,6 +51,7 @@ type replayer struct {
 	*harness
 	token  change
 	reads  change
+	owner  change // by a session, which lasts for a day
 	create string
 	number int
 }
@@ -112,7 +113,8 @@ func (r *replayer) steps(run string) (lines []string) {
 func newReplayer(h *harness) *replayer {
 	ada := h.signUp("Ada")
 	token := h.call("POST", "/auth/api-tokens", `{"name":"nf","scopes":["report"]}`, cookie(ada.secret)).want(201).text("data", "token")
-	return &replayer{harness: h, token: basic(token), reads: bearer(ada.token)}
+	all := h.call("POST", "/auth/api-tokens", `{"name":"all"}`, cookie(ada.secret)).want(201).text("data", "token")
+	return &replayer{harness: h, token: basic(token), reads: bearer(all), owner: bearer(ada.token)}
 }
 
 // asArrived is the order in which frames come that were each under way for up to
@@ -160,6 +162,10 @@ func TestRecordedNextflowRunsGiveOnePicture(t *testing.T) {
 				t.Errorf("%s: %s", name, diff)
 			}
 			want := r.everything(run)
+			events := h.call("GET", "/api/runs/"+run+"/events", "", r.reads).want(200).body
+			if n := strings.Count(events, `"TRIM has started"`); n > 1 {
+				t.Errorf("%s: TRIM has started %d times", name, n)
+			}
 			var doubled []recorded
 			for _, f := range frames {
 				doubled = append(doubled, f, f)
@@ -217,9 +223,12 @@ func TestAnExportHoldsReportedTasks(t *testing.T) {
 		create, frames := recording(t, "completed")
 		run := r.begin(create)
 		r.send(run, frames)
-		got := h.call("GET", "/api/account/data", "", r.reads).want(200)
+		got := h.call("GET", "/api/account/data", "", r.owner).want(200)
 		one := got.at("data", "runs").([]any)[0].(map[string]any)
 		tasks, _ := one["tasks"].([]any)
+		if text, _ := json.Marshal(one["reported"]); !strings.Contains(string(text), `"node":"QC:COUNT"`) {
+			t.Error("metrics of no step:", string(text))
+		}
 		if len(tasks) != 11 || one["reported"].(map[string]any)["engineVersion"] != "24.10.0" {
 			t.Fatal(len(tasks), one["reported"])
 		}

@@ -138,7 +138,7 @@ type Level string
 // The levels.
 const (
 	Info  Level = "info"
-	Warn  Level = "warn"
+	Warn  Level = "warning"
 	Error Level = "error"
 )
 

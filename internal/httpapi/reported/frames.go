@@ -268,16 +268,33 @@ func ending(in frame, r *reported.Report) {
 	case success == "false", success == "" && w.text("exitStatus") != "0" && why != "":
 		r.Finish = &reported.Finish{Status: lifecycle.Failed, Message: why}
 	}
+	full := fullNames(in)
 	for m := range in.objects("metrics", reported.MaxNodes) {
+		process := m.text("process")
 		for _, of := range []string{"cpu", "cpuUsage", "mem", "memUsage", "vmem", "time", "timeUsage", "reads", "writes"} {
 			if v := m.object(of); v.number("max") != nil {
 				r.Metrics = append(r.Metrics, reported.Metric{
-					Node: m.text("process"), Of: of, Min: or(v.number("min")), Q1: or(v.number("q1")), Median: or(v.number("q2")), Q3: or(v.number("q3")),
+					Node: cmp.Or(full[process], process), Of: of, Min: or(v.number("min")), Q1: or(v.number("q1")), Median: or(v.number("q2")), Q3: or(v.number("q3")),
 					Max: or(v.number("max")), Mean: or(v.number("mean")),
 				})
 			}
 		}
 	}
+}
+
+// fullNames are the processes by the last part of their names, as metrics call them,
+// where it is the name of one alone.
+func fullNames(in frame) map[string]string {
+	full := map[string]string{}
+	for p := range in.object("progress").objects("processes", reported.MaxNodes) {
+		name := p.text("name")
+		last := name[strings.LastIndexByte(name, ':')+1:]
+		if _, twice := full[last]; twice {
+			name = ""
+		}
+		full[last] = name
+	}
+	return full
 }
 
 func or(n *float64) float64 {

@@ -119,6 +119,10 @@ func acyclic(edges map[[2]string]bool) (kept [][2]string) {
 	return kept
 }
 
+// maxWalk bounds the steps through a graph of a stranger, in which thousands of
+// processes may lead into the same thousands of operators.
+const maxWalk = 1_000_000
+
 // Contract are the edges between named vertices of a graph, through those without
 // a name.
 func Contract(names map[string]string, edges [][2]string) (list [][2]string) {
@@ -126,15 +130,16 @@ func Contract(names map[string]string, edges [][2]string) (list [][2]string) {
 	for _, e := range edges[:min(len(edges), MaxEdges)] {
 		after[e[0]] = append(after[e[0]], e[1])
 	}
+	walked := 0
 	for from, name := range names {
-		if name == "" || len(list) > MaxEdges {
+		if name == "" || len(list) > MaxEdges || walked > maxWalk {
 			continue
 		}
 		seen := map[string]bool{from: true}
 		for next := slices.Clone(after[from]); len(next) > 0; {
 			to := next[0]
 			next = next[1:]
-			if seen[to] {
+			if walked++; seen[to] {
 				continue
 			}
 			seen[to] = true

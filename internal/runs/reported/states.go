@@ -19,8 +19,10 @@ func (n *Node) state(over bool) lifecycle.NodeState {
 		return lifecycle.NodeRunning
 	case c[retrying] > 0:
 		return lifecycle.NodeRetrying
-	case c[waiting] > 0:
+	case c[waiting] > 0 && n.StartedAt.IsZero():
 		return lifecycle.NodeQueued
+	case c[waiting] > 0: // a further task of a step that has begun
+		return lifecycle.NodeRunning
 	case total == 0 && !n.Closed:
 		return lifecycle.NodePending
 	case n.Closed || n.Expected != nil && total >= *n.Expected:
