@@ -334,9 +334,12 @@ func TestReportedProjectsAndBeginningsAreBounded(t *testing.T) {
 		w := newWatched(t, db)
 		w.begin(t)
 		for i := range 10 {
-			_, err := db.q.ExecContext(t.Context(), `
-				INSERT INTO reported_projects (team_id, engine, project, workflow_id)
-				SELECT team_id, engine, project || $1, workflow_id FROM reported_projects WHERE team_id = $2`, fmt.Sprint("-", i), w.caller.Team)
+			err := db.inTx(t.Context(), func(tx *DB) error {
+				_, err := tx.q.ExecContext(t.Context(), `
+					INSERT INTO reported_projects (team_id, engine, project, workflow_id)
+					SELECT team_id, engine, project || $1, workflow_id FROM reported_projects WHERE team_id = $2`, fmt.Sprint("-", i), w.caller.Team)
+				return err
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
