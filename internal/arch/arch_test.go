@@ -126,8 +126,8 @@ func TestImportsPointDown(t *testing.T) {
 var ofHTTP = map[string][]string{
 	"events": {}, "pages": {}, "help": {},
 	"kernel":  {"pages"},
-	"sharing": {"kernel", "runs"},                                                                                                                                                            // shows the results of runs
-	"account": {"kernel", "ai", "audit", "billing", "connections", "environments", "files", "identity", "notifications", "runs", "schedules", "secrets", "sharing", "webhooks", "workflows"}, // exports what every room has
+	"sharing": {"kernel", "runs"},                                                                                                                                                                        // shows the results of runs
+	"account": {"kernel", "ai", "audit", "billing", "connections", "environments", "files", "identity", "notifications", "reported", "runs", "schedules", "secrets", "sharing", "webhooks", "workflows"}, // exports what every room has
 }
 
 // What is HTTP of one room stands on the kernel and knows no other room.
