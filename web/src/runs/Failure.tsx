@@ -78,7 +78,9 @@ export function Failure({
         </pre>
       )}
       <p className="mt-3 text-sm">
-        {nextStep(run.errorCode)}{" "}
+        {run.engine
+          ? "Look at the script and the work folder of the task under Items, and run the pipeline again where it runs."
+          : nextStep(run.errorCode)}{" "}
         <a href="/help/errors#a-run-that-did-not-complete" className="underline">
           Errors and what to do
         </a>
@@ -98,7 +100,7 @@ export function Failure({
         <Button
           size="sm"
           icon={<FileTerminal className="size-4" aria-hidden />}
-          onClick={() => onLog(node?.id ?? null, event?.shard ?? undefined)}
+          onClick={() => (run.engine ? onLog(null) : onLog(node?.id ?? null, event?.shard ?? undefined))}
         >
           View in log
         </Button>

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Definition } from "../workflows/queries.ts";
 import { attemptsOf, causeOf, compared, culprit, kin, named, tailOf, waits } from "./model.ts";
-import { applyEvent, type RunEvent, type RunNode } from "./runStore.ts";
+import { applyEvent, later, type RunEvent, type RunNode } from "./runStore.ts";
 
 const node = (change: Partial<RunNode> = {}): RunNode => ({
   id: "a",
@@ -117,4 +117,10 @@ test("a queued run says why it waits, and how many go first", () => {
   );
   expect(waits({ status: "running", waiting: { reason: "no_room", message: room, ahead: 0 } })).toBeNull();
   expect(waits({ status: "queued", waiting: null })).toBeNull();
+});
+
+test("a step of a reported run that has ended is not started by an event of the past", () => {
+  const ended = { ...node(), status: "cancelled" as const, finishedAt: null };
+  expect(later(ended, event("node.started", 1), true)).toBe(ended);
+  expect(later(ended, event("node.started", 1), false).status).toBe("running");
 });

@@ -151,15 +151,21 @@ export class RunStore {
       const nodes = new Map(old.nodes);
       for (const event of events) {
         const node = event.nodeId === null ? undefined : nodes.get(event.nodeId);
-        if (node) nodes.set(node.id, later(node, event));
+        if (node) nodes.set(node.id, later(node, event, this.run.kind === "reported"));
       }
       return { nodes, events: [...old.events, ...events] };
     });
   }
 }
 
-/** later applies an event unless the node is known to be further already. */
-function later(node: RunNode, event: RunEvent): RunNode {
+const over: RunNode["status"][] = ["succeeded", "failed", "skipped", "cancelled"];
+
+/**
+ * later applies an event unless the node is known to be further already. The times of a reported run's steps are those
+ * of another clock and say nothing beside our events': there a step that has ended stays so until it is read again.
+ */
+export function later(node: RunNode, event: RunEvent, reported: boolean): RunNode {
+  if (reported && over.includes(node.status)) return node;
   if (node.finishedAt && Date.parse(event.at) < Date.parse(node.finishedAt)) return node;
   const next = applyEvent(node, event);
   return JSON.stringify(next) === JSON.stringify(node) ? node : next;
