@@ -54,7 +54,8 @@ func onKubernetes(t *testing.T, port, data string) (s *server, at string) {
 	}
 	cmd := millrace(t, "serve", "--listen", "0.0.0.0:"+port, "--public-urls", "http://127.0.0.1:"+port, "--data", data, "--sign-up", "open", "--runs-per-minute", "1000", "--capacity", "vcpu=16,ramGb=64",
 		"--executor", "kubernetes", "--attempts-url", "http://"+net.JoinHostPort(kubernetesHost, port), "--kubernetes-config", filepath.Join(dir, "kubeconfig"),
-		"--kubernetes-image", "localhost/task:1", "--kubernetes-shim-image", "localhost/millrace-attempt:1", "--kubernetes-pod-template", template)
+		"--kubernetes-image", "localhost/task:1", "--kubernetes-shim-image", "localhost/millrace-attempt:1", "--kubernetes-pod-template", template,
+		"--kubernetes-namespace", "default") // that of rbac.yaml allows no folders of the node
 	s = launch(t, cmd)
 	s.base = "http://127.0.0.1:" + port
 	return s, port
@@ -97,7 +98,7 @@ func TestTasksOnKubernetesOutliveTheirServer(t *testing.T) {
 	shards := s.want(200, "GET", "/api/runs/"+id+"/nodes/a/shards", "", "Cookie", cookie)["data"].([]any)
 	a := shards[0].(map[string]any)["attempts"].([]any)[0].(map[string]any)
 	job, _ := a["job"].(map[string]any)
-	if command, _ := job["command"].(string); a["machine"] != "millrace-node" || !strings.HasPrefix(command, "kubectl --namespace millrace describe job millrace-") {
+	if command, _ := job["command"].(string); a["machine"] != "millrace-node" || !strings.HasPrefix(command, "kubectl --namespace default describe job millrace-") {
 		t.Errorf("it ran on %v as %v", a["machine"], job)
 	}
 }

@@ -50,7 +50,7 @@ func withoutPod(j *batchv1.Job) remote.Seen {
 			return s
 		}
 	}
-	return remote.Seen{Waits: true, Reason: executor.Queued, Detail: "waits for Kubernetes to make its pod: does the namespace's quota allow it?", Leaving: j.DeletionTimestamp != nil}
+	return remote.Seen{Waits: true, Reason: executor.Queued, Detail: "waits for Kubernetes to make its pod: do the namespace's quota and pod security allow it?", Leaving: j.DeletionTimestamp != nil}
 }
 
 // imageReasons are why an image cannot be had, and startReasons why a container of it
