@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/executor"
@@ -103,11 +104,20 @@ func (s *Store) stage(inputs string, files map[string]string) (shim.Program, err
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(copyFile(uv, filepath.Join(inputs, uvProgram), 0o755), copyFile(program[0], filepath.Join(inputs, shimProgram), 0o755))
+	err = errors.Join(copyProgram(uv, filepath.Join(inputs, uvProgram)), copyProgram(program[0], filepath.Join(inputs, shimProgram)))
 	for name, text := range files {
 		err = errors.Join(err, os.WriteFile(filepath.Join(inputs, name), []byte(text), 0o644)) //nolint:gosec // another user reads it
 	}
 	return program, err
+}
+
+// copyProgram copies what is to be executed. Nothing is started meanwhile: until
+// a new process executes its own program it has our open files, and a program that
+// anybody can write to cannot be executed.
+func copyProgram(from, to string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return copyFile(from, to, 0o755)
 }
 
 // serveIndex answers for the index on a socket in a folder, until stop. The path
