@@ -5047,6 +5047,12 @@ type ListAllTeamsParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// GrantCreditsParams defines parameters for GrantCredits.
+type GrantCreditsParams struct {
+	// IdempotencyKey A key of the caller, for safe repeats within 24 hours: the same request gives the same answer, another body 409.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ReportRunParams defines parameters for ReportRun.
 type ReportRunParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.

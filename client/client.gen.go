@@ -858,7 +858,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
-	GrantCreditsWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GrantCreditsWithBody(ctx context.Context, id string, params *GrantCreditsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GrantCredits Give a team credits
 	//
@@ -867,7 +867,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
-	GrantCredits(ctx context.Context, id string, body GrantCreditsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GrantCredits(ctx context.Context, id string, params *GrantCreditsParams, body GrantCreditsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SetTeamPlanWithBody Put a team on a plan
 	//
@@ -3863,8 +3863,8 @@ func (c *Client) ListAllTeams(ctx context.Context, params *ListAllTeamsParams, r
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
-func (c *Client) GrantCreditsWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGrantCreditsRequestWithBody(c.Server, id, contentType, body)
+func (c *Client) GrantCreditsWithBody(ctx context.Context, id string, params *GrantCreditsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGrantCreditsRequestWithBody(c.Server, id, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3882,8 +3882,8 @@ func (c *Client) GrantCreditsWithBody(ctx context.Context, id string, contentTyp
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
-func (c *Client) GrantCredits(ctx context.Context, id string, body GrantCreditsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGrantCreditsRequest(c.Server, id, body)
+func (c *Client) GrantCredits(ctx context.Context, id string, params *GrantCreditsParams, body GrantCreditsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGrantCreditsRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -10701,18 +10701,18 @@ func NewListAllTeamsRequest(server string, params *ListAllTeamsParams) (*http.Re
 }
 
 // NewGrantCreditsRequest calls the generic GrantCredits builder with application/json body
-func NewGrantCreditsRequest(server string, id string, body GrantCreditsJSONRequestBody) (*http.Request, error) {
+func NewGrantCreditsRequest(server string, id string, params *GrantCreditsParams, body GrantCreditsJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewGrantCreditsRequestWithBody(server, id, "application/json", bodyReader)
+	return NewGrantCreditsRequestWithBody(server, id, params, "application/json", bodyReader)
 }
 
 // NewGrantCreditsRequestWithBody constructs an http.Request for the GrantCredits method, with any body, and a specified content type
-func NewGrantCreditsRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+func NewGrantCreditsRequestWithBody(server string, id string, params *GrantCreditsParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -10743,6 +10743,21 @@ func NewGrantCreditsRequestWithBody(server string, id string, contentType string
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -17874,7 +17889,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
-	GrantCreditsWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*GrantCreditsResponse, error)
+	GrantCreditsWithBodyWithResponse(ctx context.Context, id string, params *GrantCreditsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*GrantCreditsResponse, error)
 
 	// GrantCreditsWithResponse Give a team credits
 	//
@@ -17883,7 +17898,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
-	GrantCreditsWithResponse(ctx context.Context, id string, body GrantCreditsJSONRequestBody, reqEditors ...RequestEditorFn) (*GrantCreditsResponse, error)
+	GrantCreditsWithResponse(ctx context.Context, id string, params *GrantCreditsParams, body GrantCreditsJSONRequestBody, reqEditors ...RequestEditorFn) (*GrantCreditsResponse, error)
 
 	// SetTeamPlanWithBodyWithResponse Put a team on a plan
 	//
@@ -25780,8 +25795,8 @@ func (c *ClientWithResponses) ListAllTeamsWithResponse(ctx context.Context, para
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
-func (c *ClientWithResponses) GrantCreditsWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*GrantCreditsResponse, error) {
-	rsp, err := c.GrantCreditsWithBody(ctx, id, contentType, body, reqEditors...)
+func (c *ClientWithResponses) GrantCreditsWithBodyWithResponse(ctx context.Context, id string, params *GrantCreditsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*GrantCreditsResponse, error) {
+	rsp, err := c.GrantCreditsWithBody(ctx, id, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -25795,8 +25810,8 @@ func (c *ClientWithResponses) GrantCreditsWithBodyWithResponse(ctx context.Conte
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/operator/teams/{id}/grant (the `GrantCredits` operationId).
-func (c *ClientWithResponses) GrantCreditsWithResponse(ctx context.Context, id string, body GrantCreditsJSONRequestBody, reqEditors ...RequestEditorFn) (*GrantCreditsResponse, error) {
-	rsp, err := c.GrantCredits(ctx, id, body, reqEditors...)
+func (c *ClientWithResponses) GrantCreditsWithResponse(ctx context.Context, id string, params *GrantCreditsParams, body GrantCreditsJSONRequestBody, reqEditors ...RequestEditorFn) (*GrantCreditsResponse, error) {
+	rsp, err := c.GrantCredits(ctx, id, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}

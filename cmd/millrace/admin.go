@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,11 +9,12 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/millrace/millrace/cmd/millrace/operate"
 	"github.com/millrace/millrace/internal/audit"
-	"github.com/millrace/millrace/internal/billing"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/identity/builtin"
+	"github.com/millrace/millrace/internal/operator"
 	"github.com/millrace/millrace/internal/store"
 )
 
@@ -22,9 +22,12 @@ import (
 type adminCommand struct {
 	Init      initCommand      `cmd:"" help:"Write a file of settings to begin with."`
 	User      userCommand      `cmd:"" help:"Accounts: list, create, set-password, disable, enable, set-operator."`
-	Team      teamCommand      `cmd:"" help:"Teams: list, set-plan, grant."`
+	Team      teamCommand      `cmd:"" help:"Teams: list, usage, set-plan, grant, suspend, resume."`
+	Worker    operate.Workers  `cmd:"" help:"Workers: list, drain, undrain."`
 	Runs      runsCommand      `cmd:"" help:"Runs that have not ended: list, why, requeue, end."`
 	Client    clientCommand    `cmd:"" help:"OAuth clients: add, list, remove."`
+	Mail      operate.Mail     `cmd:"" help:"Mail: test."`
+	Status    operate.Status   `cmd:"" help:"Say how the installation does: queue, files, chores, requests that failed."`
 	Audit     auditCommand     `cmd:"" help:"The audit log: verify."`
 	RotateKey rotateKeyCommand `cmd:"" help:"Seal everything with a new secret key, while no server runs."`
 	Move      moveCommand      `cmd:"" help:"Move the installation in --data to PostgreSQL and to a bucket, while no server runs."`
@@ -40,22 +43,13 @@ type userCommand struct {
 	SetOperator userSetOperator `cmd:"" help:"Let an account look after the installation in the app, or no longer."`
 }
 
-// beside opens the database, runs the command and closes it.
-func (s *databaseSettings) beside(ctx context.Context, do func(*store.DB) error) error {
-	db, err := s.openBeside(ctx, credits.DefaultCatalog())
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(db), db.Close())
-}
-
 type userList struct {
 	databaseSettings `embed:""`
 }
 
 // Run prints a table.
 func (c *userList) Run(w console) error {
-	return c.beside(w.ctx, func(db *store.DB) error {
+	return c.Beside(w.ctx, func(db *store.DB) error {
 		list, err := db.Accounts(w.ctx)
 		if err != nil {
 			return err
@@ -89,7 +83,7 @@ func (c *userCreate) Run(w console) error {
 	if err != nil {
 		return err
 	}
-	return c.beside(w.ctx, func(db *store.DB) error {
+	return c.Beside(w.ctx, func(db *store.DB) error {
 		system := builtin.New(builtin.Options{
 			Stores: db.Identity(), Passwords: builtin.NewPasswords(), Origins: []string{"admin"},
 			FirstPlan: string(credits.Free), Now: time.Now,
@@ -128,7 +122,7 @@ func (c *userSetPassword) Run(w console) error {
 	if err := builtin.CheckPassword(password); err != nil {
 		return err
 	}
-	return c.beside(w.ctx, func(db *store.DB) error {
+	return c.Beside(w.ctx, func(db *store.DB) error {
 		if err := db.SetPassword(w.ctx, strings.ToLower(c.Email), builtin.NewPasswords().Hash(password)); err != nil {
 			return err
 		}
@@ -145,7 +139,7 @@ type userDisable struct {
 // Run ends the account's sessions, too.
 func (c *userDisable) Run(w console) error {
 	w = w.audited("operator.account_disabled", audit.Installation, c.Email)
-	return c.beside(w.ctx, func(db *store.DB) error {
+	return c.Beside(w.ctx, func(db *store.DB) error {
 		return db.DisableAccount(w.ctx, strings.ToLower(c.Email), time.Now())
 	})
 }
@@ -158,7 +152,7 @@ type userEnable struct {
 // Run lets the person sign in again.
 func (c *userEnable) Run(w console) error {
 	w = w.audited("operator.account_enabled", audit.Installation, c.Email)
-	return c.beside(w.ctx, func(db *store.DB) error { return db.EnableAccount(w.ctx, strings.ToLower(c.Email)) })
+	return c.Beside(w.ctx, func(db *store.DB) error { return db.EnableAccount(w.ctx, strings.ToLower(c.Email)) })
 }
 
 type userSetOperator struct {
@@ -175,7 +169,7 @@ func (c *userSetOperator) Run(w console) error {
 		action, says = "operator.operator_removed", "%s is no operator of the installation\n"
 	}
 	w = w.audited(action, audit.Installation, c.Email)
-	return c.beside(w.ctx, func(db *store.DB) error {
+	return c.Beside(w.ctx, func(db *store.DB) error {
 		if err := db.SetOperator(w.ctx, strings.ToLower(c.Email), !c.Off, c.Force, time.Now()); err != nil {
 			return err
 		}
@@ -188,6 +182,10 @@ type teamCommand struct {
 	List    teamList    `cmd:"" help:"List all teams."`
 	SetPlan teamSetPlan `cmd:"" help:"Put a team on another plan."`
 	Grant   teamGrant   `cmd:"" help:"Give a team credits that do not expire, or take some back."`
+
+	Usage   operate.TeamUsage   `cmd:"" help:"List what all teams use: plan, members, storage, credits."`
+	Suspend operate.TeamSuspend `cmd:"" help:"Have a team start no more runs. What runs goes on."`
+	Resume  operate.TeamResume  `cmd:"" help:"Let a suspended team start runs again."`
 }
 
 type teamList struct {
@@ -196,7 +194,7 @@ type teamList struct {
 
 // Run prints a table.
 func (c *teamList) Run(w console) error {
-	return c.beside(w.ctx, func(db *store.DB) error {
+	return c.Beside(w.ctx, func(db *store.DB) error {
 		list, err := db.Teams(w.ctx)
 		if err != nil {
 			return err
@@ -227,7 +225,7 @@ func (c *teamSetPlan) Run(w console) error {
 	if _, ok := catalog.Terms(credits.Plan(c.Plan)); !ok {
 		return fmt.Errorf("there is no plan %q; the plans are %v", c.Plan, catalog.PlanNames())
 	}
-	db, err := c.openBeside(w.ctx, catalog)
+	db, err := c.OpenBeside(w.ctx, catalog)
 	if err != nil {
 		return err
 	}
@@ -265,21 +263,15 @@ func takenBack(args []string) []string {
 func (c *teamGrant) Run(w console) error {
 	w = w.audited("operator.credits_granted", c.Team, c.Credits)
 	amount, err := credits.ParseAmount(c.Credits)
-	if err != nil || amount == 0 {
+	if err != nil {
 		return fmt.Errorf("%q is not a number of credits", c.Credits)
 	}
-	e := billing.Entry{
-		Team: ids.Team(c.Team), Type: billing.GrantEntry, Source: "admin", SourceID: ids.NewEntry(), Credits: amount,
-		Description: c.Reason, CreatedAt: time.Now(),
-	}
-	if amount < 0 {
-		e.Type = billing.AdjustmentEntry
-	}
-	return c.beside(w.ctx, func(db *store.DB) error {
-		if err := db.Grant(w.ctx, e); err != nil {
+	return c.Beside(w.ctx, func(db *store.DB) error {
+		g := operator.Grant{Team: ids.Team(c.Team), Credits: amount, Reason: c.Reason}
+		if err := operate.Service(db).Grant(w.ctx, g); err != nil {
 			return err
 		}
-		b, err := db.Balance(w.ctx, e.Team, e.CreatedAt)
+		b, err := db.Balance(w.ctx, g.Team, time.Now())
 		if err != nil {
 			return err
 		}

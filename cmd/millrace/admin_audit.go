@@ -32,7 +32,7 @@ type auditVerify struct {
 
 // Run prints a line for each chain and fails if one is not whole.
 func (c *auditVerify) Run(w console) error {
-	return c.beside(w.ctx, func(db *store.DB) error {
+	return c.Beside(w.ctx, func(db *store.DB) error {
 		list, err := db.VerifyAudit(w.ctx)
 		broken := 0
 		for _, v := range list {

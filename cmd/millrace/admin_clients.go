@@ -31,7 +31,7 @@ func (c *clientAdd) Run(w console) error {
 	if err := builtin.CheckClient(client); err != nil {
 		return err
 	}
-	return c.beside(w.ctx, func(db *store.DB) error {
+	return c.Beside(w.ctx, func(db *store.DB) error {
 		if err := db.InsertClient(w.ctx, client); err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ type clientList struct {
 
 // Run prints a table, the built-in client first.
 func (c *clientList) Run(w console) error {
-	return c.beside(w.ctx, func(db *store.DB) error {
+	return c.Beside(w.ctx, func(db *store.DB) error {
 		list, err := db.Clients(w.ctx)
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ type clientRemove struct {
 // Run ends all that people gave the program.
 func (c *clientRemove) Run(w console) error {
 	w = w.audited("operator.client_removed", audit.Installation, c.ID)
-	return c.beside(w.ctx, func(db *store.DB) error {
+	return c.Beside(w.ctx, func(db *store.DB) error {
 		if err := db.DeleteClient(w.ctx, c.ID); err != nil {
 			return err
 		}

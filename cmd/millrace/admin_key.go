@@ -19,11 +19,11 @@ type rotateKeyCommand struct {
 // disk before anything is sealed with it, and the old one stays until nothing
 // is.
 func (c *rotateKeyCommand) Run(w console) error {
-	if c.embedded() {
-		if err := c.mustExist(); err != nil {
+	if c.Embedded() {
+		if err := c.MustExist(); err != nil {
 			return err
 		}
-		release, err := c.lockData()
+		release, err := c.LockData()
 		if err != nil {
 			return err
 		}
@@ -40,11 +40,11 @@ func (c *rotateKeyCommand) Run(w console) error {
 }
 
 func (c *rotateKeyCommand) rotate(w console, old, key string) error {
-	n, err := store.RotateSecretKey(w.ctx, store.Options{URL: c.url(), SecretKey: old}, key, time.Now())
+	n, err := store.RotateSecretKey(w.ctx, store.Options{URL: c.URL(), SecretKey: old}, key, time.Now())
 	if err != nil {
 		return err
 	}
-	db, err := store.Open(w.ctx, store.Options{URL: c.url(), SecretKey: key})
+	db, err := store.Open(w.ctx, store.Options{URL: c.URL(), SecretKey: key})
 	if err != nil {
 		return err
 	}

@@ -18,19 +18,19 @@ type moveCommand struct {
 // Run moves what is in the data folder to where the settings point, with which a
 // server is started afterwards.
 func (c *moveCommand) Run(w console) error {
-	if c.embedded() {
+	if c.Embedded() {
 		return errors.New("--database-url must name the PostgreSQL database to move to")
 	}
-	release, err := c.lockData()
+	release, err := c.LockData()
 	if err != nil {
 		return err
 	}
 	defer release()
-	plan := move.Plan{Database: c.file(), Objects: filepath.Join(c.Data, "objects"), DatabaseURL: c.DatabaseURL, StorageURL: c.StorageURL, Out: w.out}
+	plan := move.Plan{Database: c.File(), Objects: filepath.Join(c.Data, "objects"), DatabaseURL: c.DatabaseURL, StorageURL: c.StorageURL, Out: w.out}
 	if err := plan.Run(w.ctx); err != nil {
 		return err
 	}
-	db, err := c.openStore(w.ctx, credits.DefaultCatalog())
+	db, err := c.OpenStore(w.ctx, credits.DefaultCatalog())
 	if err != nil {
 		return err
 	}

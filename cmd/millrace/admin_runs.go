@@ -33,7 +33,7 @@ func (c *runsList) Run(w console) error {
 	if c.Limit < 1 || c.Limit > 100000 {
 		return errors.New("--limit must be between 1 and 100000")
 	}
-	return c.beside(w.ctx, func(db *store.DB) error {
+	return c.Beside(w.ctx, func(db *store.DB) error {
 		list, err := db.OpenRuns(w.ctx, c.Limit)
 		if err != nil {
 			return err
@@ -65,7 +65,7 @@ type runsWhy struct {
 
 // Run says it in a sentence.
 func (c *runsWhy) Run(w console) error {
-	return c.beside(w.ctx, func(db *store.DB) error {
+	return c.Beside(w.ctx, func(db *store.DB) error {
 		r, err := db.OpenRun(w.ctx, ids.Run(c.ID))
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ type runsRequeue struct {
 
 // Run takes about a quarter of a minute.
 func (c *runsRequeue) Run(w console) error {
-	return c.beside(w.ctx, func(db *store.DB) error {
+	return c.Beside(w.ctx, func(db *store.DB) error {
 		r, err := db.OpenRun(w.ctx, ids.Run(c.ID))
 		if err != nil {
 			return err
@@ -139,7 +139,7 @@ type runsEnd struct {
 
 // Run asks the worker to cancel it, or interrupts it.
 func (c *runsEnd) Run(w console) error {
-	return c.beside(w.ctx, func(db *store.DB) error {
+	return c.Beside(w.ctx, func(db *store.DB) error {
 		r, err := db.OpenRun(w.ctx, ids.Run(c.ID))
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/cmd/millrace/database"
 	"github.com/millrace/millrace/cmd/millrace/datafolder"
 	"github.com/millrace/millrace/cmd/millrace/keyfile"
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -26,10 +27,10 @@ type backupCommand struct {
 // started on. It works beside a running server. The database comes first:
 // what is added meanwhile is then left over, and nothing is missing.
 func (c *backupCommand) Run(w console) error {
-	if !c.embedded() {
+	if !c.Embedded() {
 		return errors.New("millrace backup copies the embedded database: for PostgreSQL use pg_dump, and keep the secret key with it")
 	}
-	if err := c.mustExist(); err != nil {
+	if err := c.MustExist(); err != nil {
 		return err
 	}
 	if err := os.Mkdir(c.Folder, 0o700); err != nil {
@@ -52,7 +53,7 @@ func (c *backupCommand) copyInto(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	if err := store.Copy(ctx, c.url(), filepath.Join(c.Folder, databaseFile)); err != nil {
+	if err := store.Copy(ctx, c.URL(), filepath.Join(c.Folder, database.File)); err != nil {
 		return err
 	}
 	for _, name := range []string{keyfile.Name, "objects/objects", "mail"} {
@@ -67,7 +68,7 @@ func (c *backupCommand) copyInto(ctx context.Context) error {
 // deletes no object meanwhile. The mark of one that was killed runs out.
 func (c *backupCommand) mark(ctx context.Context) (release func(), err error) {
 	const life = 5 * time.Minute
-	db, err := c.openBeside(ctx, credits.DefaultCatalog())
+	db, err := c.OpenBeside(ctx, credits.DefaultCatalog())
 	if err != nil { // of another version, whose server knows no marks
 		return func() {}, nil
 	}

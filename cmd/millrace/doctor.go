@@ -112,7 +112,7 @@ func (s *settings) checkDisk() error {
 }
 
 func (s *settings) checkDatabase(ctx context.Context) error {
-	db, err := s.openBeside(ctx, credits.DefaultCatalog())
+	db, err := s.OpenBeside(ctx, credits.DefaultCatalog())
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func (h *application) workplaceOf(s *settings, x executors.Named) (w workplace, 
 		return w, err
 	}
 	w.away = awayShared
-	if s.embedded() { // there is no other, whatever this machine is called
+	if s.Embedded() { // there is no other, whatever this machine is called
 		w.host, w.away = "embedded", awayEmbedded
 	}
 	if x.Kind != "local" && !x.Only {

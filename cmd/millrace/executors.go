@@ -41,7 +41,7 @@ func (s *settings) executorProblems() error {
 	switch {
 	case s.ExecutorsFile != "" && s.SlurmFolder != "":
 		return errors.New("with --executors-file the settings of Slurm stand in the file")
-	case s.ExecutorsFile == "" && s.Executor == "none" && s.embedded():
+	case s.ExecutorsFile == "" && s.Executor == "none" && s.Embedded():
 		return errors.New("--executor none needs --database-url postgres://… and workers beside this server: nobody else can work on the embedded database")
 	}
 	_, err := s.executors()

@@ -28,7 +28,7 @@ func (s *settings) host() (string, error) {
 // cannot read them: without S3 each has a folder of its own. Those of other
 // machines are told apart from those of this one.
 func (s *settings) apart(ctx context.Context, db *store.DB) (machines, folders []string, err error) {
-	if s.embedded() || s.StorageURL != "" {
+	if s.Embedded() || s.StorageURL != "" {
 		return nil, nil, nil
 	}
 	here, err := s.host()
@@ -72,10 +72,10 @@ func (s *settings) checkMachines(ctx context.Context, db *store.DB, log *slog.Lo
 
 // checkShared is the same for the doctor, to whom a folder is a machine.
 func (s *settings) checkShared(ctx context.Context) error {
-	if s.embedded() || s.StorageURL != "" {
+	if s.Embedded() || s.StorageURL != "" {
 		return nil
 	}
-	db, err := s.openBeside(ctx, credits.DefaultCatalog())
+	db, err := s.OpenBeside(ctx, credits.DefaultCatalog())
 	if err != nil {
 		return nil // the check of the database says why
 	}

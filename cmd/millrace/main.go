@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/millrace/millrace/cmd/millrace/operate"
 	"github.com/millrace/millrace/cmd/millrace/settingsfile"
 	"github.com/millrace/millrace/internal/cli"
 	"github.com/millrace/millrace/internal/cli/screen"
@@ -102,10 +103,15 @@ func run(w console, args []string) int {
 	if err != nil {
 		return printError(w, err)
 	}
-	if err := parsed.Run(w, w.client()); err != nil {
+	if err := parsed.Run(w, w.client(), w.operating()); err != nil {
 		return printError(w, err)
 	}
 	return 0
+}
+
+// operating is what the commands about the installation may touch.
+func (w console) operating() operate.Console {
+	return operate.Console{Ctx: w.ctx, Out: w.out, Version: version, Audited: func(action, chain, target string) context.Context { return w.audited(action, chain, target).ctx }}
 }
 
 // client is what the client commands may touch.

@@ -25,7 +25,7 @@ func (s *settings) openObjects(ctx context.Context, signingKey []byte) (objects.
 	}
 	signer := disk.NewSigner(signingKey)
 	store, err := disk.Open(ctx, s.objectsFolder(), signer, time.Now)
-	if err == nil && s.embedded() { // whoever was writing to it is dead
+	if err == nil && s.Embedded() { // whoever was writing to it is dead
 		_, err = store.Sweep(ctx, time.Now())
 	}
 	return objects.Kept{Store: store, Presigner: store}, store, signer, err
@@ -39,7 +39,7 @@ const lookedAt = 100
 // checkObjects looks for the newest files of the database where the settings
 // say that files are. It changes nothing: a server may be at work.
 func (s *settings) checkObjects(ctx context.Context) error {
-	db, err := s.openBeside(ctx, credits.DefaultCatalog())
+	db, err := s.OpenBeside(ctx, credits.DefaultCatalog())
 	if err != nil {
 		return nil // the check of the database says why
 	}

@@ -47,14 +47,49 @@ func TestTheOperatorWorksBesideTheServer(t *testing.T) {
 	admin("a good password\n", "user", "create", "bob@example.org", "--name", "Bob")
 	s.want(200, "POST", "/auth/sign-in", `{"email":"bob@example.org","password":"a good password"}`)
 
+	// What the operators' page shows and does.
+	worker := ""
+	await(t, "the worker", func() bool {
+		lines := strings.Split(strings.TrimSpace(admin("", "worker", "list")), "\n")
+		if len(lines) == 2 && strings.HasSuffix(lines[1], "fine") {
+			worker = strings.Fields(lines[1])[0]
+		}
+		return worker != ""
+	})
+	admin("", "worker", "drain", worker)
+	if out := admin("", "worker", "list"); !strings.Contains(out, "draining") {
+		t.Error(out)
+	}
+	admin("", "worker", "undrain", worker)
+	admin("", "team", "suspend", team)
+	if out := admin("", "team", "usage"); !strings.Contains(out, team) || !strings.Contains(out, "20") {
+		t.Error(out)
+	}
+	admin("", "team", "resume", team)
+	admin("", "team", "grant", team, "7.5")
+	admin("", "mail", "test", "ada@example.org")
+	await(t, "the mail", func() bool {
+		list, err := filepath.Glob(filepath.Join(dir, "mail", "*.eml"))
+		for _, name := range list {
+			text, _ := os.ReadFile(name)
+			if strings.Contains(string(text), "Subject: Test mail") {
+				return true
+			}
+		}
+		return err != nil
+	})
+	if out := admin("", "status"); !strings.Contains(out, "0 runs wait, 0 run") || !strings.Contains(out, "LAST SUCCESS") {
+		t.Error(out)
+	}
+
 	// Each of them is on record once, in the log of the team or the installation,
 	// and looking at things is not.
 	mine := s.want(200, "POST", "/auth/sign-in", `{"email":"ada@example.org","password":"another horse"}`)["token"].(string)
 	seen := fmt.Sprint(s.want(200, "GET", "/api/audit?action=operator.", "", "Authorization", bearer(mine))["data"])
-	if strings.Count(seen, "operator.") != 1 || !strings.Contains(seen, "operator.plan_set") || !strings.Contains(seen, "pro") {
+	if strings.Count(seen, "operator.") != 4 || strings.Count(seen, "operator.team_suspension") != 2 || !strings.Contains(seen, "operator.credits_granted") || !strings.Contains(seen, "operator.plan_set") || !strings.Contains(seen, "pro") {
 		t.Error(seen)
 	}
-	if out := admin("", "audit", "verify"); !strings.Contains(out, team+": ") || !strings.Contains(out, "installation: 4 entries, whole") {
+	if out := admin("", "audit", "verify"); !strings.Contains(out, team+": ") || !strings.Contains(out, "installation: 7 entries, whole") {
 		t.Error(out)
 	}
 
@@ -62,6 +97,11 @@ func TestTheOperatorWorksBesideTheServer(t *testing.T) {
 		{"admin", "team", "set-plan", team, "platinum", "--data", dir},
 		{"admin", "team", "set-plan", "team_nobody", "pro", "--data", dir},
 		{"admin", "user", "disable", "nobody@example.org", "--data", dir},
+		{"admin", "worker", "drain", "nobody", "--data", dir},
+		{"admin", "team", "suspend", "team_nobody", "--data", dir},
+		{"admin", "team", "grant", team, "0", "--data", dir},
+		{"admin", "mail", "test", "Ada <ada@example.org>\r\nBcc: all@example.org", "--data", dir},
+		{"admin", "status", "--errors", "501", "--data", dir},
 		{"admin", "user", "list", "--data", t.TempDir()},
 		{"worker", "--data", dir},
 		{"serve", "--public-urls", "https://example.org/path"},

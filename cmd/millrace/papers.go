@@ -49,7 +49,7 @@ func (s *settings) checkContact() error {
 func (h *application) buildAI(s *settings, origins []string) (*ai.Chat, string, error) {
 	scratch := filepath.Join(s.Data, "papers")
 	life := scratchLife
-	if s.embedded() { // there is no neighbour
+	if s.Embedded() { // there is no neighbour
 		life = 0
 	}
 	if err := emptyScratch(scratch, life); err != nil {
@@ -73,7 +73,7 @@ func (h *application) buildAI(s *settings, origins []string) (*ai.Chat, string, 
 	limits.FailedPerOwner = max(limits.FailedPerOwner, s.AnalysesPerDay)
 	o := ai.Options{
 		Store: h.db, Queue: h.db, Use: h.db, Failed: h.db, Library: library, PDFs: library, Limits: limits,
-		Worker: rand.Text(), Alone: s.embedded(), Log: h.log, Now: time.Now,
+		Worker: rand.Text(), Alone: s.Embedded(), Log: h.log, Now: time.Now,
 	}
 	chat := &ai.Chat{Store: h.db, Limits: ai.ChatLimits{PerUser: s.ChatPerDay, All: s.ChatDailyQuota}, Log: h.log, Now: time.Now}
 	if s.AIBaseURL != "" {

@@ -28,10 +28,10 @@ func (c *serveCommand) Run(w console) error {
 		return err
 	}
 	log := s.Logger(w.errOut)
-	if err := s.makeData(); err != nil {
+	if err := s.MakeData(); err != nil {
 		return err
 	}
-	release, err := s.lockData()
+	release, err := s.LockData()
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (c *serveCommand) Run(w console) error {
 
 // migrated opens the database after bringing its schema up to date.
 func migrated(ctx context.Context, s *settings, log *slog.Logger) (*store.DB, error) {
-	applied, err := store.Migrate(ctx, s.url())
+	applied, err := store.Migrate(ctx, s.URL())
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func migrated(ctx context.Context, s *settings, log *slog.Logger) (*store.DB, er
 	if err != nil {
 		return nil, err
 	}
-	return s.openStore(ctx, catalog)
+	return s.OpenStore(ctx, catalog)
 }
 
 func (c *serveCommand) serve(w console, db *store.DB, log *slog.Logger) error {
@@ -77,7 +77,7 @@ func (c *serveCommand) serve(w console, db *store.DB, log *slog.Logger) error {
 	if err := h.accounts.Keys.Rotate(w.ctx); err != nil {
 		return err
 	}
-	if c.embedded() { // nobody else can be receiving anything
+	if c.Embedded() { // nobody else can be receiving anything
 		if err := h.recover(w.ctx); err != nil {
 			return err
 		}
@@ -145,14 +145,14 @@ func (c *workerCommand) Run(w console) error {
 	if err := s.problems(); err != nil {
 		return err
 	}
-	if s.embedded() {
+	if s.Embedded() {
 		return errors.New("a worker of its own needs --database-url postgres://…: the embedded database belongs to `millrace serve`, which works by itself")
 	}
 	log := s.Logger(w.errOut)
-	if err := s.makeData(); err != nil {
+	if err := s.MakeData(); err != nil {
 		return err
 	}
-	release, err := s.lockData()
+	release, err := s.LockData()
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (c *workerCommand) Run(w console) error {
 	if err != nil {
 		return err
 	}
-	db, err := s.openStore(w.ctx, catalog)
+	db, err := s.OpenStore(w.ctx, catalog)
 	if err != nil {
 		return err
 	}
@@ -199,17 +199,17 @@ type migrateCommand struct {
 
 // Run migrates and says what it did.
 func (c *migrateCommand) Run(w console) error {
-	if err := c.makeData(); err != nil {
+	if err := c.MakeData(); err != nil {
 		return err
 	}
-	if c.embedded() {
-		release, err := c.lockData()
+	if c.Embedded() {
+		release, err := c.LockData()
 		if err != nil {
 			return err
 		}
 		defer release()
 	}
-	applied, err := store.Migrate(w.ctx, c.url())
+	applied, err := store.Migrate(w.ctx, c.URL())
 	if err != nil {
 		return err
 	}

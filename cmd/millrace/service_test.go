@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/millrace/millrace/cmd/millrace/database"
 )
 
 func TestTheServiceManagerHearsHowTheServerIs(t *testing.T) {
@@ -112,7 +114,7 @@ func TestSettingsComeFromAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := launch(t, millrace(t, "serve", "--config", file))
-	if _, err := os.Stat(filepath.Join(data, databaseFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(data, database.File)); err != nil {
 		t.Error("the file's --data does not count:", err)
 	}
 	if s.metrics == "" {
@@ -125,7 +127,7 @@ func TestSettingsComeFromAFile(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v %s", err, out)
 	}
-	if _, err := os.Stat(filepath.Join(other, databaseFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(other, database.File)); err != nil {
 		t.Error("a variable does not win over the file:", err)
 	}
 }

@@ -10,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
-
+	"github.com/millrace/millrace/cmd/millrace/database"
 	software "github.com/millrace/millrace/cmd/millrace/environments"
 	"github.com/millrace/millrace/cmd/millrace/executors"
 	"github.com/millrace/millrace/cmd/millrace/logging"
@@ -86,14 +85,7 @@ type settings struct {
 }
 
 // databaseSettings say where things are kept; every command reads them.
-type databaseSettings struct {
-	Config kong.ConfigFlag `placeholder:"FILE" help:"File with settings, one a line: name = value. Flags and variables win over it." group:"storage"`
-
-	Data        string `default:"./millrace-data" help:"Folder of the embedded default: database, objects, mail, keys. One server owns it." group:"storage"`
-	DatabaseURL string `name:"database-url" help:"postgres://… for several replicas; default: SQLite in --data." group:"storage"`
-	Connections int    `name:"database-connections" default:"15" help:"Connections to PostgreSQL that one process opens at most, from 5 on. All processes together must leave some of the server's max_connections to others." group:"storage"`
-	SecretKey   string `help:"Seals keys in the database; all replicas share it. Default: made in --data." group:"storage"`
-}
+type databaseSettings = database.Settings
 
 // moneySettings say what things cost.
 type moneySettings struct {

@@ -180,7 +180,8 @@ func TestAProgramGetsTheScopesThatThePersonTicks(t *testing.T) {
 			{"write", []string{"run", "write"}, "read write"},
 			{"read", []string{"run", "write", "admin"}, "read"},
 			{"user read", nil, "read"},
-			{"openid", nil, "user"},
+			{"", nil, "user"},
+			{"user", nil, "user"},
 		} {
 			tokens := grant(c.scope, c.ticks...)
 			if tokens.text("scope") != c.want {
@@ -203,7 +204,15 @@ func TestAProgramGetsTheScopesThatThePersonTicks(t *testing.T) {
 				h.call("PUT", "/api/secrets/NAME", `{"value":"12345678"}`, as).want(403)
 			}
 		}
-		h.post("/oauth/device_authorization", url.Values{"client_id": {id}, "scope": {"read"}}).refused(400, "invalid_scope")
+		for _, scope := range []string{"read", "openid", "user admin"} {
+			h.post("/oauth/device_authorization", url.Values{"client_id": {id}, "scope": {scope}}).refused(400, "invalid_scope")
+		}
+		// Words that we do not know mean no more than was asked for, so they get nothing.
+		for _, scope := range []string{"openid", "admin", "read openid", "user offline_access", "READ", "read,run"} {
+			if got := h.post(ask(scope), url.Values{"decision": {"allow"}}, cookie(ada.secret)).answered(); got.Get("error") != "invalid_scope" || got.Get("code") != "" {
+				t.Errorf("%q gives %v", scope, got)
+			}
+		}
 		// All was allowed last, but what may be narrowed is asked each time.
 		if !strings.Contains(h.call("GET", ask("read run"), "", cookie(ada.secret)).want(200).body, `name="run"`) {
 			t.Error("it was not asked")

@@ -38,10 +38,10 @@ func TestOnlyOperatorsSeeTheInstallation(t *testing.T) {
 		}
 		h.operates(ada, true)
 		all(200, cookie(ada.secret))
-		all(200, bearer(ada.token)) // a token of the session
+		all(403, bearer(ada.token)) // a token of the session, which is not the browser's
 		all(403, token)
 		all(403, cookie(eve.secret))
-		if me := h.call("GET", "/api/me", "", bearer(ada.token)).want(200); me.at("data", "operator") != true {
+		if me := h.call("GET", "/api/me", "", cookie(ada.secret)).want(200); me.at("data", "operator") != true {
 			t.Error(me.body)
 		}
 		if me := h.call("GET", "/api/me", "", token).want(200); strings.Contains(me.body, "operator") {
@@ -142,6 +142,19 @@ func TestOperatorsAct(t *testing.T) {
 		if now := left(); now != before+10 {
 			t.Errorf("%v credits, then %v", before, now)
 		}
+		// An answer that was lost is asked for again, and nothing is booked twice.
+		once := header("Idempotency-Key", "a-click")
+		for range 3 {
+			h.call("POST", of+"/grant", `{"credits":5}`, as, once).want(200)
+		}
+		for path, body := range map[string]string{of: `{"credits":6}`, "/api/operator/teams/" + string(ada.team): `{"credits":5}`} {
+			if got := h.call("POST", path+"/grant", body, as, once).want(409); got.text("code") != "idempotency_conflict" {
+				t.Error(got.body)
+			}
+		}
+		if now := left(); now != before+15 {
+			t.Errorf("%v credits, then %v", before, now)
+		}
 		h.call("POST", of+"/plan", `{"plan":"pro"}`, as).want(200)
 		if me := h.call("GET", "/api/me", "", her).want(200); me.text("data", "team", "plan") != "pro" {
 			t.Error(me.body)
@@ -191,7 +204,7 @@ func TestOperatorsAct(t *testing.T) {
 			}
 		}
 		want := map[string]int{
-			"operator.credits_granted": 2, "operator.plan_set": 1, "operator.team_suspension": 2, "operator.run_ended": 1, "operator.mail_tested": 1,
+			"operator.credits_granted": 3, "operator.plan_set": 1, "operator.team_suspension": 2, "operator.run_ended": 1, "operator.mail_tested": 1,
 		}
 		if fmt.Sprint(said) != fmt.Sprint(want) {
 			t.Errorf("on record: %v", said)

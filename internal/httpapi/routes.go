@@ -133,7 +133,7 @@ func (a *API) routes() []kernel.Route {
 		{Pattern: "GET /api/operator/teams", Who: kernel.Operator, Handle: a.operator.Teams},
 		{Pattern: "GET /api/operator/errors", Who: kernel.Operator, Handle: a.operator.Errors},
 		{Pattern: "GET /api/operator/version", Who: kernel.Operator, Handle: a.operator.Version},
-		{Pattern: "POST /api/operator/teams/{id}/grant", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.Grant},
+		{Pattern: "POST /api/operator/teams/{id}/grant", Who: kernel.Operator, Body: kernel.SmallBody, Once: true, Handle: a.operator.Grant},
 		{Pattern: "POST /api/operator/teams/{id}/plan", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.SetPlan},
 		{Pattern: "POST /api/operator/teams/{id}/suspend", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.Suspend},
 		{Pattern: "POST /api/operator/workers/drain", Who: kernel.Operator, Body: kernel.SmallBody, Handle: a.operator.Drain},

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/millrace/millrace/internal/domain/access"
 	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
@@ -15,7 +16,7 @@ import (
 
 // Changes is what operators change. What is not there is fault.KindNotFound.
 type Changes interface {
-	GrantTo(ctx context.Context, team ids.Team, amount credits.Amount, reason string, now time.Time) error
+	GrantTo(ctx context.Context, g Grant, now time.Time) error
 	PutOnPlan(ctx context.Context, team ids.Team, plan credits.Plan, now time.Time) error
 	SuspendTeam(ctx context.Context, team ids.Team, yes bool, now time.Time) error
 	DrainWorker(ctx context.Context, worker string, yes bool) error
@@ -34,18 +35,26 @@ const (
 	mostCredits   = 1_000_000_000 * credits.Credit
 )
 
-// Grant gives a team credits that do not expire; negative ones are taken back.
-func (s *Service) Grant(ctx context.Context, team ids.Team, amount credits.Amount, reason string) error {
-	if amount == 0 || amount > mostCredits || amount < -mostCredits {
+// Grant is credits for a team.
+type Grant struct {
+	Team    ids.Team
+	Credits credits.Amount // negative ones are taken back
+	Reason  string         // that the team reads
+	Once    *access.IdempotencyRecord
+}
+
+// Grant gives a team credits that do not expire.
+func (s *Service) Grant(ctx context.Context, g Grant) error {
+	if g.Credits == 0 || g.Credits > mostCredits || g.Credits < -mostCredits {
 		return fault.Invalid("credits: must be between -1,000,000,000 and 1,000,000,000, and not 0")
 	}
-	if reason = strings.TrimSpace(reason); utf8.RuneCountInString(reason) > longestReason {
+	if g.Reason = strings.TrimSpace(g.Reason); utf8.RuneCountInString(g.Reason) > longestReason {
 		return fault.Invalid("reason: at most %d characters", longestReason)
 	}
-	if reason == "" {
-		reason = "granted by the operator"
+	if g.Reason == "" {
+		g.Reason = "granted by the operator"
 	}
-	return s.Changes.GrantTo(ctx, team, amount, reason, s.Now())
+	return s.Changes.GrantTo(ctx, g, s.Now())
 }
 
 // SetPlan puts a team on one of the plans.

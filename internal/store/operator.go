@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -94,29 +95,67 @@ func (db *DB) OpenRunsOfAll(ctx context.Context, limit int, now time.Time) (q op
 	return q, err
 }
 
-// WhyQueued says why the queued ones among runs wait.
+// WhyQueued says why the queued ones among runs wait, which are in the order of
+// the queue. However many teams they are of, it takes the same few statements.
 func (db *DB) WhyQueued(ctx context.Context, list []OpenRun, now time.Time) (map[ids.Run]*runs.Waiting, error) {
-	byTeam := map[ids.Team][]OpenRun{}
-	for _, r := range list {
-		if r.Status == lifecycle.Queued {
-			byTeam[r.Team] = append(byTeam[r.Team], r)
-		}
-	}
+	waiting := slices.DeleteFunc(slices.Clone(list), func(r OpenRun) bool { return r.Status != lifecycle.Queued })
 	why := map[ids.Run]*runs.Waiting{}
-	for team, waiting := range byTeam {
-		keys := make([]ids.Run, len(waiting))
-		for i, r := range waiting {
-			keys[i] = r.ID
-		}
-		state, err := db.QueueState(ctx, team, keys, now)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range waiting {
-			why[r.ID] = state.Why(r.Run.AsQueued())
-		}
+	if len(waiting) == 0 {
+		return why, nil
 	}
-	return why, nil
+	state := runs.QueueState{Ahead: map[ids.Run]int{}}
+	var err error
+	if state.Workers, err = db.Workers(ctx, now); err != nil {
+		return nil, err
+	}
+	if err := db.placesBetween(ctx, waiting[0].ID, waiting[len(waiting)-1].ID, state.Ahead); err != nil {
+		return nil, err
+	}
+	if err := db.preparing(ctx, "", now, &state); err != nil {
+		return nil, err
+	}
+	teams, err := db.queuedTeams(ctx)
+	for _, r := range waiting {
+		t := teams[r.Team]
+		state.Running, state.Suspended, state.Others = t.running, t.suspended, len(teams) > 1
+		why[r.ID] = state.Why(r.Run.AsQueued())
+	}
+	return why, err
+}
+
+// placesBetween says of the queued runs from one to another how many are older.
+func (db *DB) placesBetween(ctx context.Context, first, last ids.Run, ahead map[ids.Run]int) error {
+	_, err := all(ctx, db, func(r *sql.Rows, _ *struct{}) error {
+		var id ids.Run
+		var n int
+		err := r.Scan((*string)(&id), &n)
+		ahead[id] = n
+		return err
+	}, `
+		SELECT id, place - 1 FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY executor ORDER BY id) AS place FROM runs WHERE status = 'queued') queued
+		WHERE id >= $1 AND id <= $2`, first, last)
+	return err
+}
+
+type queuedTeam struct {
+	running   int // vCPUs
+	suspended bool
+}
+
+// queuedTeams are those of which runs wait.
+func (db *DB) queuedTeams(ctx context.Context) (map[ids.Team]queuedTeam, error) {
+	teams := map[ids.Team]queuedTeam{}
+	_, err := all(ctx, db, func(r *sql.Rows, _ *struct{}) error {
+		var id ids.Team
+		var t queuedTeam
+		err := r.Scan((*string)(&id), &t.suspended, &t.running)
+		teams[id] = t
+		return err
+	}, `
+		SELECT q.team_id, t.suspended_at IS NOT NULL, COALESCE(u.vcpu, 0)
+		FROM (SELECT DISTINCT team_id FROM runs WHERE status = 'queued') q JOIN teams t ON t.id = q.team_id
+		LEFT JOIN (SELECT team_id, SUM(vcpu) AS vcpu FROM runs WHERE status = 'running' GROUP BY team_id) u ON u.team_id = q.team_id`)
+	return teams, err
 }
 
 // StorageOfAll is what is kept for all teams.

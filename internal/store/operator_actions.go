@@ -17,14 +17,19 @@ import (
 var _ operator.Changes = (*DB)(nil)
 
 // GrantTo gives a team credits that do not expire, or takes some back.
-func (db *DB) GrantTo(ctx context.Context, team ids.Team, amount credits.Amount, reason string, now time.Time) error {
+func (db *DB) GrantTo(ctx context.Context, g operator.Grant, now time.Time) error {
 	e := billing.Entry{
-		Team: team, Type: billing.GrantEntry, Source: "admin", SourceID: ids.NewEntry(), Credits: amount, Description: reason, CreatedAt: now,
+		Team: g.Team, Type: billing.GrantEntry, Source: "admin", SourceID: ids.NewEntry(), Credits: g.Credits, Description: g.Reason, CreatedAt: now,
 	}
-	if amount < 0 {
+	if g.Credits < 0 {
 		e.Type = billing.AdjustmentEntry
 	}
-	return db.ofTeam(ctx, team, func(tx *DB) error { return tx.Grant(ctx, e) })
+	return db.ofTeam(ctx, g.Team, func(tx *DB) error {
+		if err := tx.record(ctx, g.Once, now); err != nil {
+			return err
+		}
+		return tx.Grant(ctx, e)
+	})
 }
 
 // PutOnPlan puts a team on another plan.

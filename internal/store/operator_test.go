@@ -5,8 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
+	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/operator"
+	"github.com/millrace/millrace/internal/runs"
 )
 
 // However many requests fail, the newest are kept and no more.
@@ -58,6 +61,49 @@ func TestAnOperatorHasConfirmedTheirAddress(t *testing.T) {
 		set(true, false)
 		if err := db.SetOperator(ctx, "nobody@example.org", true, true, august); !fault.Is(err, fault.KindNotFound) {
 			t.Error(err)
+		}
+	})
+}
+
+// The page of the queue costs as much for many teams as for one, and tells of each
+// run what the run's own page tells.
+func TestTheQueueOfAllTeamsTakesFewStatements(t *testing.T) {
+	eachLedger(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		statements := func() int {
+			q := &listening{querier: db.q}
+			queue, err := db.bound(q).OpenRunsOfAll(ctx, 100, august)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range queue.Runs {
+				own, err := db.QueueState(ctx, r.Team, []ids.Run{r.ID}, august)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := own.Why(runs.Run{ID: r.ID, Size: r.Size}.AsQueued()); r.Reason != string(want.Reason) {
+					t.Errorf("%s waits for %q, and by itself for %q", r.ID, r.Reason, want.Reason)
+				}
+			}
+			return len(q.heard)
+		}
+		var first ids.Team
+		for i := range 6 {
+			team, _ := newTeam(t, db)
+			submit(t, db, team)
+			submit(t, db, team)
+			if i == 0 {
+				first = team
+			}
+		}
+		if err := db.ReportWorker(ctx, runs.Worker{Owner: "w", Host: "h", Size: credits.Size{VCPU: 8, RAMGB: 32}}, august); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.SuspendTeam(ctx, first, true, august); err != nil {
+			t.Fatal(err)
+		}
+		if n := statements(); n > 7 {
+			t.Errorf("%d statements", n)
 		}
 	})
 }

@@ -68,8 +68,8 @@ func (db *DB) QueuedRun(ctx context.Context, id ids.Run) (r runs.Run, err error)
 	return r, db.asFault(err, "run")
 }
 
-// preparing adds what workers fetch at the moment for a team's queued runs, and how far
-// they are.
+// preparing adds what workers fetch at the moment for the queued runs of a team, or of
+// all, and how far they are.
 func (db *DB) preparing(ctx context.Context, team ids.Team, now time.Time, q *offers.QueueState) error {
 	q.Preparing, q.Fetched = map[ids.Run]runs.WaitReason{}, map[ids.Run]offers.Fetched{}
 	_, err := all(ctx, db, func(r *sql.Rows, _ *struct{}) error {
@@ -87,7 +87,7 @@ func (db *DB) preparing(ctx context.Context, team ids.Team, now time.Time, q *of
 		return nil
 	}, `
 		SELECT r.id, r.preparing FROM runs r JOIN workers w ON w.owner = r.preparing_by
-		WHERE r.team_id = $1 AND r.status = 'queued' AND r.preparing <> '' AND w.seen_at > $2`, team, micros(now.Add(-present)))
+		WHERE ($1 = '' OR r.team_id = $1) AND r.status = 'queued' AND r.preparing <> '' AND w.seen_at > $2`, team, micros(now.Add(-present)))
 	return err
 }
 

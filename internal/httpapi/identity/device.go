@@ -16,6 +16,9 @@ func (a *API) AuthorizeDevice(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
+	if err := builtin.CheckScope(form.Get("scope")); err != nil {
+		return kernel.Answer{}, err
+	}
 	if len(builtin.ScopesAsked(form.Get("scope"))) > 0 { // it would get more than it asks for
 		return kernel.Answer{}, fault.Invalid("a device gets the scope user: ask for that, or none").WithCode("invalid_scope")
 	}

@@ -127,13 +127,14 @@ func (x *Exchange) identify() error {
 // inPerson keeps programs that a person let in from changing who the person
 // is, and API tokens from anything but their team's work.
 func (x *Exchange) inPerson() error {
-	throughProgram := x.SignedIn() && x.Presence.Session == ""
+	// A token of the session can have been copied out of the browser, the cookie cannot.
+	throughProgram := x.SignedIn() && (x.Presence.Session == "" || x.Route.Who == Operator && !x.Presence.ByCookie)
 	if x.Route.Who == Person && !x.Presence.Scopes.Allow(access.Read) {
 		return fault.Forbidden("the scopes of your token (%s) do not let it %s", x.Presence.Scopes, access.Read).WithCode("insufficient_scope")
 	}
 	forbidden := x.Route.Who == Self || x.Route.Who == Operator || x.Route.Who == Person && x.Presence.Narrowed() && !safe(x.Request.Method)
 	if throughProgram && forbidden {
-		return fault.Forbidden("an app or API token may not do this: sign in yourself").WithCode("session_required")
+		return fault.Forbidden("an app or a token may not do this: sign in yourself, in a browser").WithCode("session_required")
 	}
 	return nil
 }
@@ -185,9 +186,9 @@ func (x *Exchange) place() error {
 }
 
 // IsOperator reports whether the caller looks after the installation, and is
-// signed in by a session of their own.
+// signed in by the session of their browser.
 func (x *Exchange) IsOperator() (bool, error) {
-	if x.Presence.Session == "" {
+	if x.Presence.Session == "" || !x.Presence.ByCookie {
 		return false, nil
 	}
 	return x.server.Operators.IsOperator(x.Context(), x.Presence.User.ID)

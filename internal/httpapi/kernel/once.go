@@ -17,7 +17,11 @@ func (x *Exchange) onlyOnce(handle Handler) (Answer, error) {
 	if !x.Route.Once || !given {
 		return handle(x)
 	}
-	return x.OnceFor(x.Caller.Subject()+" "+string(x.Caller.Team), "Idempotency-Key", values[0], handle)
+	who := x.Caller.Subject() + " " + string(x.Caller.Team)
+	if x.Route.Who == Operator {
+		who = string(x.Presence.User.ID)
+	}
+	return x.OnceFor(who, "Idempotency-Key", values[0], handle)
 }
 
 // OnceFor lets a request act once for a key that a header of somebody gave, and
@@ -26,8 +30,7 @@ func (x *Exchange) OnceFor(who, header, key string, handle Handler) (Answer, err
 	if !visible(key) || len(key) > 255 {
 		return Answer{}, fault.Invalid("%s needs 1 to 255 visible ASCII characters", header)
 	}
-	sum := sha256.Sum256(x.Body)
-	x.key = &access.IdempotencyKey{Scope: who + " " + x.Route.Pattern, Key: key, Fingerprint: hex.EncodeToString(sum[:])}
+	x.key = &access.IdempotencyKey{Scope: who + " " + x.Route.Pattern, Key: key, Fingerprint: x.fingerprint()}
 	release, free := x.server.inFlight.enter(*x.key)
 	if !free {
 		return Answer{}, fault.Conflict("the same request is being carried out; try again").WithCode("idempotency_in_progress")
@@ -44,6 +47,17 @@ func (x *Exchange) OnceFor(who, header, key string, handle Handler) (Answer, err
 		}
 	}
 	return ans, err
+}
+
+// fingerprint tells requests of a route apart. What they are sent to is part of
+// it: the same words to another run, or another team, are another request.
+func (x *Exchange) fingerprint() string {
+	sum := sha256.New()
+	if x.Request.PathValue("id") != "" {
+		sum.Write([]byte(x.Request.URL.Path + "\n"))
+	}
+	sum.Write(x.Body)
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // visible reports whether text is there and all visible ASCII.

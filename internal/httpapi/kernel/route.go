@@ -34,7 +34,7 @@ const (
 	Person                       // signed in, team or no team
 	Self                         // signed in by a session of their own, not through a program
 	Member                       // signed in and placed in a team
-	Operator                     // looks after the installation, and is signed in as Self is
+	Operator                     // looks after the installation, and is signed in as Self is, by cookie
 )
 
 // FailureFormat is the language in which a route fails.

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/limits"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
+	"github.com/millrace/millrace/internal/operator"
 )
 
 // TestMailLimit keeps an operator from flooding themselves.
@@ -32,7 +33,11 @@ func (a *API) Grant(x *kernel.Exchange) (kernel.Answer, error) {
 	if !kernel.Printable(reason) {
 		return kernel.Answer{}, kernel.Wrong("reason", "must be one line of text")
 	}
-	return done, a.Operator.Grant(x.Context(), team(x), amount, reason)
+	once, err := x.Record(done)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	return done, a.Operator.Grant(x.Context(), operator.Grant{Team: team(x), Credits: amount, Reason: reason, Once: once})
 }
 
 // SetPlan answers POST /api/operator/teams/{id}/plan.

@@ -177,8 +177,20 @@ func (r AuthorizationRequest) Problem() error {
 		return fault.Invalid("code_challenge_method must be S256").WithCode("invalid_request")
 	case !challenge.MatchString(r.Challenge):
 		return fault.Invalid("code_challenge must be a SHA-256 hash in base64url, 43 characters").WithCode("invalid_request")
-	case len(r.Scope) > 1000:
+	}
+	return CheckScope(r.Scope)
+}
+
+// CheckScope refuses words that are no scopes: who asks for less than we can give
+// must not get everything.
+func CheckScope(words string) error {
+	if len(words) > 1000 {
 		return fault.Invalid("scope is too long").WithCode("invalid_scope")
+	}
+	for _, word := range strings.Fields(words) {
+		if word != Scope && !slices.Contains(NarrowScopes, access.Scope(word)) {
+			return fault.Invalid("scope has a word that is none: ask for %s, or for some of read, run and write", Scope).WithCode("invalid_scope")
+		}
 	}
 	return nil
 }

@@ -1,4 +1,5 @@
-import { useState } from "react";
+import { useMemo, useState } from "react";
+import { once } from "../api/client.ts";
 import { Button } from "../ui/Button.tsx";
 import { Dialog } from "../ui/Dialog.tsx";
 import { Field, Input } from "../ui/Field.tsx";
@@ -12,7 +13,10 @@ export function ChangeTeam({ team, onClose }: { team: Team; onClose: () => void 
   const [reason, setReason] = useState("");
   const [plan, setTyped] = useState<string>(team.plan);
   const suspended = team.suspendedAt !== null;
-  const give = useAction(() => grant(team.id, Number(amount), reason), "The credits are booked", onClose);
+  // The same click again, after an answer that was lost, books nothing more; other words are another grant.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: they are what makes it another
+  const key = useMemo(once, [amount, reason]);
+  const give = useAction(() => grant(team.id, Number(amount), reason, key), "The credits are booked", onClose);
   const put = useAction(() => setPlan(team.id, plan), "The plan is set", onClose);
   const stop = useAction(
     () => suspend(team.id, !suspended),

@@ -1,11 +1,16 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { api, ask } from "../api/client.ts";
+import { api, ask, once } from "../api/client.ts";
 import { toast } from "../ui/toast.ts";
 
 const team = (id: string) => ({ params: { path: { id } } });
 
-export const grant = (id: string, credits: number, reason: string) =>
-  ask(api.POST("/api/operator/teams/{id}/grant", { ...team(id), body: { credits, ...(reason && { reason }) } }));
+export const grant = (id: string, credits: number, reason: string, key: ReturnType<typeof once>) =>
+  ask(
+    api.POST("/api/operator/teams/{id}/grant", {
+      params: { path: { id }, header: key },
+      body: { credits, ...(reason && { reason }) },
+    }),
+  );
 
 export const setPlan = (id: string, plan: string) =>
   ask(api.POST("/api/operator/teams/{id}/plan", { ...team(id), body: { plan } }));

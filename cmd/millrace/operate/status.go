@@ -1,0 +1,162 @@
+package operate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/millrace/millrace/cmd/millrace/database"
+	"github.com/millrace/millrace/internal/audit"
+	"github.com/millrace/millrace/internal/operator"
+	"github.com/millrace/millrace/internal/store"
+)
+
+// Workers are the processes that execute runs.
+type Workers struct {
+	List    WorkerList    `cmd:"" help:"List the workers with their load and versions."`
+	Drain   WorkerDrain   `cmd:"" help:"Have a worker finish what it executes and take no more."`
+	Undrain WorkerUndrain `cmd:"" help:"Let a drained worker take runs again."`
+}
+
+// WorkerList lists them.
+type WorkerList struct {
+	database.Settings `embed:""`
+}
+
+// Run prints a table.
+func (c *WorkerList) Run(w Console) error {
+	return c.Beside(w.Ctx, func(db *store.DB) error {
+		list, err := Service(db).Workers(w.Ctx)
+		if err != nil {
+			return err
+		}
+		return table(w.Out, "ID\tHOST\tEXECUTOR\tVERSION\tRUNS\tVCPU\tRAM GB\tGPU\tSEEN\tSTATE", func(t io.Writer) {
+			for _, one := range list {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d/%d\t%d/%d\t%d/%d\t%s\t%s\n", one.ID, one.Host, orDash(one.Executor), orDash(one.Version), one.Runs,
+					one.Used.VCPU, one.Size.VCPU, one.Used.RAMGB, one.Size.RAMGB, one.Used.GPU, one.Size.GPU, at(one.SeenAt), state(one))
+			}
+		})
+	})
+}
+
+func state(w operator.Worker) string {
+	switch {
+	case w.Problem != "":
+		return w.Problem
+	case w.Draining:
+		return "draining"
+	case w.DiskLow:
+		return "disk low"
+	}
+	return "fine"
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// WorkerDrain has one take no more.
+type WorkerDrain struct {
+	database.Settings `embed:""`
+	Worker            string `arg:"" help:"Id of the worker, as in: millrace admin worker list."`
+}
+
+// Run drains it.
+func (c *WorkerDrain) Run(w Console) error {
+	return drain(w, &c.Settings, c.Worker, true, "%s takes no more runs\n")
+}
+
+// WorkerUndrain lifts that.
+type WorkerUndrain struct {
+	database.Settings `embed:""`
+	Worker            string `arg:"" help:"Id of the worker, as in: millrace admin worker list."`
+}
+
+// Run lifts it.
+func (c *WorkerUndrain) Run(w Console) error {
+	return drain(w, &c.Settings, c.Worker, false, "%s takes runs again\n")
+}
+
+func drain(w Console, s *database.Settings, worker string, yes bool, says string) error {
+	ctx := w.Audited("operator.worker_drain", audit.Installation, worker)
+	return s.Beside(ctx, func(db *store.DB) error {
+		if err := Service(db).Drain(ctx, worker, yes); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(w.Out, says, worker)
+		return err
+	})
+}
+
+// Status is how the installation does.
+type Status struct {
+	database.Settings `embed:""`
+	Errors            int `default:"20" help:"How many of the newest requests that failed by a fault of the installation."`
+}
+
+// Run prints counts and two tables.
+func (c *Status) Run(w Console) error {
+	if c.Errors < 0 || c.Errors > 500 {
+		return errors.New("--errors must be between 0 and 500")
+	}
+	return c.Beside(w.Ctx, func(db *store.DB) error {
+		room := Service(db)
+		queue, err := room.Queue(w.Ctx, 1)
+		if err != nil {
+			return err
+		}
+		kept, err := room.Keeping.StorageOfAll(w.Ctx)
+		if err != nil {
+			return err
+		}
+		chores, err := room.Chores(w.Ctx)
+		if err != nil {
+			return err
+		}
+		failures, err := room.Failures(w.Ctx, c.Errors)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w.Out, "millrace %s, Apache-2.0\n%d runs wait, %d run\n%s of files, %d objects to be deleted, %s of database\n\n",
+			w.Version, queue.Queued, queue.Running, size(kept.Bytes), kept.PendingDelete, size(kept.Database))
+		return errors.Join(printChores(w.Out, chores), printFailures(w.Out, failures))
+	})
+}
+
+func printChores(out io.Writer, list []operator.Chore) error {
+	return table(out, "CHORE\tLAST SUCCESS\tTOOK\tSTATE", func(t io.Writer) {
+		for _, c := range list {
+			state := "fine"
+			if !c.FailedAt.IsZero() {
+				state = "failed " + at(c.FailedAt)
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", c.Name, at(c.SucceededAt), c.Took, state)
+		}
+	})
+}
+
+func printFailures(out io.Writer, list []operator.Failure) error {
+	if len(list) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	return table(out, "FAILED AT\tREQUEST\tROUTE\tCODE\tHOST", func(t io.Writer) {
+		for _, f := range list {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", at(f.At), f.RequestID, f.Route, f.Code, f.Host)
+		}
+	})
+}
+
+func size(bytes int64) string {
+	n, unit := float64(bytes), "B"
+	for _, larger := range []string{"KB", "MB", "GB", "TB"} {
+		if n < 1024 {
+			break
+		}
+		n, unit = n/1024, larger
+	}
+	return fmt.Sprintf("%.4g %s", n, unit)
+}
