@@ -124,6 +124,7 @@ GET /api/operator/errors
 GET /api/operator/version
 DELETE /api/me/filters/{id}
 GET POST /api/webhooks
+POST /api/webhooks/preview
 PATCH DELETE /api/webhooks/{id}
 POST /api/webhooks/{id}/test
 GET /api/webhooks/{id}/deliveries

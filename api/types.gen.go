@@ -692,6 +692,36 @@ func (e UsageGroupBy) Valid() bool {
 	}
 }
 
+// Defines values for WebhookFormat.
+const (
+	WebhookFormatCustom     WebhookFormat = "custom"
+	WebhookFormatDiscord    WebhookFormat = "discord"
+	WebhookFormatMattermost WebhookFormat = "mattermost"
+	WebhookFormatSlack      WebhookFormat = "slack"
+	WebhookFormatStandard   WebhookFormat = "standard"
+	WebhookFormatTeams      WebhookFormat = "teams"
+)
+
+// Valid indicates whether the value is a known member of the WebhookFormat enum.
+func (e WebhookFormat) Valid() bool {
+	switch e {
+	case WebhookFormatCustom:
+		return true
+	case WebhookFormatDiscord:
+		return true
+	case WebhookFormatMattermost:
+		return true
+	case WebhookFormatSlack:
+		return true
+	case WebhookFormatStandard:
+		return true
+	case WebhookFormatTeams:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ExportAuditParamsFormat.
 const (
 	ExportAuditParamsFormatCsv   ExportAuditParamsFormat = "csv"
@@ -1375,12 +1405,18 @@ type CreatedWebhook struct {
 	DisabledReason *string  `json:"disabledReason"`
 	Enabled        bool     `json:"enabled"`
 	Events         []string `json:"events"`
-	ID             string   `json:"id"`
+
+	// Format Who reads the messages.
+	Format WebhookFormat `json:"format"`
+	ID     string        `json:"id"`
 
 	// Secret Signs the messages; shown this once.
-	Secret    string `json:"secret"`
-	UpdatedAt Time   `json:"updatedAt"`
-	URL       string `json:"url"`
+	Secret string `json:"secret"`
+
+	// Template How messages are written; null: as the format has it.
+	Template  *string `json:"template"`
+	UpdatedAt Time    `json:"updatedAt"`
+	URL       string  `json:"url"`
 }
 
 // Credits defines model for Credits.
@@ -2319,6 +2355,12 @@ type NewWebhook struct {
 
 	// Events Which it is told of; none: all.
 	Events *[]string `json:"events,omitempty"`
+
+	// Format Who reads the messages.
+	Format *WebhookFormat `json:"format,omitempty"`
+
+	// Template JSON in whose strings words such as `{{title}}` stand for values; only with a format other than `standard`, and needed for `custom`.
+	Template *string `json:"template,omitempty"`
 
 	// URL An address of https, never in a private network.
 	URL string `json:"url"`
@@ -4375,9 +4417,15 @@ type Webhook struct {
 	DisabledReason *string  `json:"disabledReason"`
 	Enabled        bool     `json:"enabled"`
 	Events         []string `json:"events"`
-	ID             string   `json:"id"`
-	UpdatedAt      Time     `json:"updatedAt"`
-	URL            string   `json:"url"`
+
+	// Format Who reads the messages.
+	Format WebhookFormat `json:"format"`
+	ID     string        `json:"id"`
+
+	// Template How messages are written; null: as the format has it.
+	Template  *string `json:"template"`
+	UpdatedAt Time    `json:"updatedAt"`
+	URL       string  `json:"url"`
 }
 
 // WebhookDelivery defines model for WebhookDelivery.
@@ -4409,7 +4457,32 @@ type WebhookDelivery struct {
 type WebhookEdit struct {
 	Enabled *bool     `json:"enabled,omitempty"`
 	Events  *[]string `json:"events,omitempty"`
-	URL     *string   `json:"url,omitempty"`
+
+	// Format Who reads the messages.
+	Format *WebhookFormat `json:"format,omitempty"`
+
+	// Template Empty: as the format has it, which is also what another format begins with.
+	Template *string `json:"template,omitempty"`
+	URL      *string `json:"url,omitempty"`
+}
+
+// WebhookFormat Who reads the messages.
+type WebhookFormat string
+
+// WebhookPreview defines model for WebhookPreview.
+type WebhookPreview struct {
+	// Body What would be posted.
+	Body json.RawMessage `json:"body"`
+
+	// Template The template that wrote it.
+	Template *string `json:"template"`
+}
+
+// WebhookPreviewRequest defines model for WebhookPreviewRequest.
+type WebhookPreviewRequest struct {
+	// Format Who reads the messages.
+	Format   WebhookFormat `json:"format"`
+	Template *string       `json:"template,omitempty"`
 }
 
 // WebhookReceived defines model for WebhookReceived.
@@ -5449,6 +5522,12 @@ type CreateWebhookParams struct {
 	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
 }
 
+// PreviewWebhookParams defines parameters for PreviewWebhook.
+type PreviewWebhookParams struct {
+	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
+	XTeamID *TeamID `json:"X-Team-Id,omitempty"`
+}
+
 // DeleteWebhookParams defines parameters for DeleteWebhook.
 type DeleteWebhookParams struct {
 	// XTeamID Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token.
@@ -5920,6 +5999,9 @@ type SetRetentionJSONRequestBody = SetRetention
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = NewWebhook
+
+// PreviewWebhookJSONRequestBody defines body for PreviewWebhook for application/json ContentType.
+type PreviewWebhookJSONRequestBody = WebhookPreviewRequest
 
 // ChangeWebhookJSONRequestBody defines body for ChangeWebhook for application/json ContentType.
 type ChangeWebhookJSONRequestBody = WebhookEdit

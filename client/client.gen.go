@@ -1453,6 +1453,24 @@ type ClientInterface interface {
 	// Corresponds with POST /api/webhooks (the `CreateWebhook` operationId).
 	CreateWebhook(ctx context.Context, params *CreateWebhookParams, body CreateWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// PreviewWebhookWithBody Show how a message is written
+	//
+	// Writes a message about a run that failed as a webhook of this format and template would. Values are put into strings alone, and cannot become more.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/webhooks/preview (the `PreviewWebhook` operationId).
+	PreviewWebhookWithBody(ctx context.Context, params *PreviewWebhookParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewWebhook Show how a message is written
+	//
+	// Writes a message about a run that failed as a webhook of this format and template would. Values are put into strings alone, and cannot become more.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/webhooks/preview (the `PreviewWebhook` operationId).
+	PreviewWebhook(ctx context.Context, params *PreviewWebhookParams, body PreviewWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// DeleteWebhook Delete a webhook
 	//
 	// Ends it, with what was still to be sent to it.
@@ -5188,6 +5206,44 @@ func (c *Client) CreateWebhookWithBody(ctx context.Context, params *CreateWebhoo
 // Corresponds with POST /api/webhooks (the `CreateWebhook` operationId).
 func (c *Client) CreateWebhook(ctx context.Context, params *CreateWebhookParams, body CreateWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCreateWebhookRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewWebhookWithBody Show how a message is written
+//
+// Writes a message about a run that failed as a webhook of this format and template would. Values are put into strings alone, and cannot become more.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/webhooks/preview (the `PreviewWebhook` operationId).
+func (c *Client) PreviewWebhookWithBody(ctx context.Context, params *PreviewWebhookParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewWebhookRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewWebhook Show how a message is written
+//
+// Writes a message about a run that failed as a webhook of this format and template would. Values are put into strings alone, and cannot become more.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/webhooks/preview (the `PreviewWebhook` operationId).
+func (c *Client) PreviewWebhook(ctx context.Context, params *PreviewWebhookParams, body PreviewWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewWebhookRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -14055,6 +14111,61 @@ func NewCreateWebhookRequestWithBody(server string, params *CreateWebhookParams,
 	return req, nil
 }
 
+// NewPreviewWebhookRequest calls the generic PreviewWebhook builder with application/json body
+func NewPreviewWebhookRequest(server string, params *PreviewWebhookParams, body PreviewWebhookJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPreviewWebhookRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewPreviewWebhookRequestWithBody constructs an http.Request for the PreviewWebhook method, with any body, and a specified content type
+func NewPreviewWebhookRequestWithBody(server string, params *PreviewWebhookParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/webhooks/preview")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XTeamID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Team-Id", *params.XTeamID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Team-Id", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewDeleteWebhookRequest constructs an http.Request for the DeleteWebhook method
 func NewDeleteWebhookRequest(server string, id string, params *DeleteWebhookParams) (*http.Request, error) {
 	var err error
@@ -18548,6 +18659,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/webhooks (the `CreateWebhook` operationId).
 	CreateWebhookWithResponse(ctx context.Context, params *CreateWebhookParams, body CreateWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateWebhookResponse, error)
 
+	// PreviewWebhookWithBodyWithResponse Show how a message is written
+	//
+	// Writes a message about a run that failed as a webhook of this format and template would. Values are put into strings alone, and cannot become more.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/webhooks/preview (the `PreviewWebhook` operationId).
+	PreviewWebhookWithBodyWithResponse(ctx context.Context, params *PreviewWebhookParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewWebhookResponse, error)
+
+	// PreviewWebhookWithResponse Show how a message is written
+	//
+	// Writes a message about a run that failed as a webhook of this format and template would. Values are put into strings alone, and cannot become more.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/webhooks/preview (the `PreviewWebhook` operationId).
+	PreviewWebhookWithResponse(ctx context.Context, params *PreviewWebhookParams, body PreviewWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewWebhookResponse, error)
+
 	// DeleteWebhookWithResponse Delete a webhook
 	//
 	// Ends it, with what was still to be sent to it.
@@ -22679,6 +22808,34 @@ func (r CreateWebhookResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r CreateWebhookResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type PreviewWebhookResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data WebhookPreview `json:"data"`
+
+		// Success Always true on success.
+		Success Succeeded `json:"success"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r PreviewWebhookResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PreviewWebhookResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -26896,6 +27053,36 @@ func (c *ClientWithResponses) CreateWebhookWithResponse(ctx context.Context, par
 		return nil, err
 	}
 	return ParseCreateWebhookResponse(rsp)
+}
+
+// PreviewWebhookWithBodyWithResponse Show how a message is written
+//
+// Writes a message about a run that failed as a webhook of this format and template would. Values are put into strings alone, and cannot become more.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/webhooks/preview (the `PreviewWebhook` operationId).
+func (c *ClientWithResponses) PreviewWebhookWithBodyWithResponse(ctx context.Context, params *PreviewWebhookParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewWebhookResponse, error) {
+	rsp, err := c.PreviewWebhookWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewWebhookResponse(rsp)
+}
+
+// PreviewWebhookWithResponse Show how a message is written
+//
+// Writes a message about a run that failed as a webhook of this format and template would. Values are put into strings alone, and cannot become more.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/webhooks/preview (the `PreviewWebhook` operationId).
+func (c *ClientWithResponses) PreviewWebhookWithResponse(ctx context.Context, params *PreviewWebhookParams, body PreviewWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewWebhookResponse, error) {
+	rsp, err := c.PreviewWebhook(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewWebhookResponse(rsp)
 }
 
 // DeleteWebhookWithResponse Delete a webhook
@@ -31894,6 +32081,37 @@ func ParseCreateWebhookResponse(rsp *http.Response) (*CreateWebhookResponse, err
 			return nil, err
 		}
 		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePreviewWebhookResponse parses an HTTP response from a PreviewWebhookWithResponse call
+func ParsePreviewWebhookResponse(rsp *http.Response) (*PreviewWebhookResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PreviewWebhookResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data WebhookPreview `json:"data"`
+
+			// Success Always true on success.
+			Success Succeeded `json:"success"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	}
 

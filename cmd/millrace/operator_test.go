@@ -51,8 +51,8 @@ func TestTheOperatorWorksBesideTheServer(t *testing.T) {
 	worker := ""
 	await(t, "the worker", func() bool {
 		lines := strings.Split(strings.TrimSpace(admin("", "worker", "list")), "\n")
-		if len(lines) == 2 && strings.HasSuffix(lines[1], "fine") {
-			worker = strings.Fields(lines[1])[0]
+		if len(lines) == 2 && strings.HasSuffix(lines[1], "fine") && strings.HasPrefix(lines[1], `"`) {
+			worker = strings.Split(lines[1], `"`)[1]
 		}
 		return worker != ""
 	})

@@ -183,7 +183,7 @@ func build(ctx context.Context, s *settings, db *store.DB, log *slog.Logger, ori
 	h.checks = &sourcecheck.Service{Store: db, Repositories: hosts, Log: log, Now: time.Now}
 	h.copier = &outputcopy.Copier{Store: db, Outputs: asked, Objects: keep, Buckets: remote.NewOutputs(s.FetchAllowPrivate, db), Log: log, Now: time.Now}
 	h.failures = installation.Recorder(db)
-	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), log, time.Now)
+	h.hooks = webhooks.NewSender(db, webhook.New(s.FetchAllowPrivate), origins[0], log, time.Now)
 	h.mailer = notifications.Mailer{Base: origins[0], Sent: h.sender.SendSoon, Now: time.Now}
 	h.schedule = &schedules.Runner{Store: db, Runs: asked, Base: origins[0], Sent: h.sender.SendSoon, Log: log, Now: time.Now}
 	api := httpapi.New(httpapi.Options{

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 type webhooksCommand struct {
 	List       webhooksList       `cmd:"" default:"withargs" aliases:"ls" help:"List the team's webhooks."`
 	Create     webhooksCreate     `cmd:"" help:"Have an address told of what happens to runs."`
+	Preview    webhooksPreview    `cmd:"" help:"Show how a message to a chat is written."`
 	Test       webhooksTest       `cmd:"" help:"Send a test message at once."`
 	Deliveries webhooksDeliveries `cmd:"" help:"List what was sent to a webhook."`
 	Resend     webhooksResend     `cmd:"" help:"Send a message again."`
@@ -53,6 +56,43 @@ type webhooksCreate struct {
 	session.Flags `embed:""`
 	URL           string   `arg:"" help:"The address, of https."`
 	Event         []string `env:"-" sep:"none" placeholder:"TYPE" help:"Only these events, such as run.failed; may be given again."`
+	messageFormat `embed:""`
+}
+
+// messageFormat is who reads messages, and how they are written.
+type messageFormat struct {
+	Format   string `env:"-" default:"standard" enum:"standard,slack,teams,mattermost,discord,custom" help:"Who reads the messages: standard (a program), slack, teams, mattermost, discord or custom."`
+	Template string `env:"-" type:"existingfile" help:"File with the JSON of a message, in whose strings {{title}}, {{url}} and others stand for values."`
+}
+
+func (f messageFormat) read() (api.WebhookFormat, *string, error) {
+	if f.Template == "" {
+		return api.WebhookFormat(f.Format), nil, nil
+	}
+	text, err := os.ReadFile(filepath.Clean(f.Template))
+	return api.WebhookFormat(f.Format), new(string(text)), err
+}
+
+type webhooksPreview struct {
+	session.Flags `embed:""`
+	messageFormat `embed:""`
+}
+
+// Run prints the body of a message about a run that failed.
+func (c *webhooksPreview) Run(w screen.Console) error {
+	s, err := c.Open(w)
+	if err != nil {
+		return err
+	}
+	format, template, err := c.read()
+	if err != nil {
+		return err
+	}
+	r, err := s.API.PreviewWebhookWithResponse(s.Ctx, nil, api.WebhookPreviewRequest{Format: format, Template: template})
+	if err != nil {
+		return s.Explain(err)
+	}
+	return s.Emit(r.JSON200.Data, func() { s.Say("%s", screen.Clean(string(r.JSON200.Data.Body))) })
 }
 
 // Run shows the secret this once.
@@ -61,7 +101,11 @@ func (c *webhooksCreate) Run(w screen.Console) error {
 	if err != nil {
 		return err
 	}
-	in := api.NewWebhook{URL: c.URL}
+	format, template, err := c.read()
+	if err != nil {
+		return err
+	}
+	in := api.NewWebhook{URL: c.URL, Format: &format, Template: template}
 	if len(c.Event) > 0 {
 		in.Events = &c.Event
 	}

@@ -254,6 +254,7 @@ var routeRows = map[string]rights{
 	"PUT /api/billing/budgets":                             admins(200).with(`{"budgets":[{"scope":"team","limit":400}]}`),
 	"GET /api/webhooks":                                    admins(200),
 	"POST /api/webhooks":                                   admins(201).with(`{"url":"https://example.org/hook"}`),
+	"POST /api/webhooks/preview":                           admins(200).with(`{"format":"slack"}`),
 	"PATCH /api/webhooks/{id}":                             admins(200).with(`{"enabled":false}`).elsewhere(404),
 	"DELETE /api/webhooks/{id}":                            admins(200).elsewhere(404),
 	"POST /api/webhooks/{id}/test":                         admins(200).elsewhere(404),

@@ -16,6 +16,7 @@ import (
 var notOnRecord = map[string]string{
 	"POST /api/workflows/validate":           "it only looks",
 	"POST /api/billing/estimate":             "it only looks",
+	"POST /api/webhooks/preview":             "it only looks",
 	"POST /api/runs/{id}/retry/preview":      "it only looks",
 	"POST /api/results":                      "it only looks",
 	"POST /api/collab/token":                 "a pass for an hour, of which nothing is stored",

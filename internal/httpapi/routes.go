@@ -66,6 +66,7 @@ func (a *API) routes() []kernel.Route {
 
 		{Pattern: "GET /api/webhooks", Who: kernel.Member, May: access.ManageWebhooks, Handle: a.webhooks.ListWebhooks},
 		{Pattern: "POST /api/webhooks", Who: kernel.Member, May: access.ManageWebhooks, Body: kernel.SmallBody, Handle: a.webhooks.CreateWebhook},
+		{Pattern: "POST /api/webhooks/preview", Who: kernel.Member, May: access.ManageWebhooks, Body: kernel.SmallBody, Handle: a.webhooks.PreviewWebhook},
 		{Pattern: "PATCH /api/webhooks/{id}", Who: kernel.Member, May: access.ManageWebhooks, Body: kernel.SmallBody, Handle: a.webhooks.ChangeWebhook},
 		{Pattern: "DELETE /api/webhooks/{id}", Who: kernel.Member, May: access.ManageWebhooks, Handle: a.webhooks.DeleteWebhook},
 		{Pattern: "POST /api/webhooks/{id}/test", Who: kernel.Member, May: access.ManageWebhooks, Slow: true, Handle: a.webhooks.TestWebhook},

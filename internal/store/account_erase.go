@@ -87,6 +87,7 @@ var everything = []belongings{
 	{"readings", "id", ofTeam, ""},
 	{"chat_use", "team_id, day", ofTeam, ""},
 	{"failed_pdfs", "day, who", `who = $1`, ""},
+	{"deleted_runs", "run_id", ofTeam, ""},
 	{"ledger", "id", ofTeam, "usage"},
 	{"budget_holds", "budget_id, hold_id", `budget_id IN (SELECT id FROM budgets WHERE team_id = $1)`, ""},
 	{"budgets", "id", ofTeam, "budgets"},

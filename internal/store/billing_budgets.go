@@ -213,8 +213,8 @@ func budgetColumnsOf(table string) string {
 }
 
 // SetBudgets replaces a team's budgets and counts anew what was spent, while
-// nobody spends. One that was there has spent no less than it had: of runs that
-// were deleted, it alone knows whose they were.
+// nobody spends. One that was there has spent no less than it had: runs may have
+// been deleted before anything was kept of them.
 func (db *DB) SetBudgets(ctx context.Context, team ids.Team, list []billing.Budget, now time.Time) error {
 	return db.inTx(ctx, func(tx *DB) error {
 		if err := tx.mustBeOpen(ctx, team); err != nil {
@@ -283,18 +283,21 @@ var ofBudget = map[billing.BudgetScope]string{
 	billing.TagBudget:  `REPLACE(r.tags, '"' || CAST($2 AS TEXT) || '"', '') <> r.tags`,
 }
 
-// spentOf is what the ledger says was spent in this month. Of a run that was
-// deleted it knows who started it, and no tags.
+// ofDeleted picks what the ledger l says of runs that were deleted; k is what is
+// kept of them, $2 the subject.
+var ofDeleted = map[billing.BudgetScope]string{
+	billing.TeamBudget: `FALSE`, // it counts everything
+	billing.UserBudget: `k.for_user = $2 OR COALESCE(k.for_user, '') = '' AND l.actor_type = 'user' AND l.actor_id = $2`,
+	billing.TagBudget:  `REPLACE(k.tags, '"' || CAST($2 AS TEXT) || '"', '') <> k.tags`,
+}
+
+// spentOf is what the ledger says was spent in this month.
 func (db *DB) spentOf(ctx context.Context, team ids.Team, b billing.Budget, now time.Time) (spent credits.Amount, err error) {
 	start, _ := credits.Period(now)
-	counts := ofBudget[b.Scope]
-	if b.Scope == billing.UserBudget {
-		counts += ` OR r.id IS NULL AND l.actor_type = 'user' AND l.actor_id = $2`
-	}
 	err = db.q.QueryRowContext(ctx, `
-		SELECT COALESCE(-SUM(l.monthly + l.top_up), 0) FROM ledger l LEFT JOIN runs r ON r.id = l.run_id
+		SELECT COALESCE(-SUM(l.monthly + l.top_up), 0) FROM ledger l LEFT JOIN runs r ON r.id = l.run_id LEFT JOIN deleted_runs k ON k.run_id = l.run_id
 		WHERE l.team_id = $1 AND l.created_at >= $3 AND (l.type IN ('run', 'storage') OR l.source IN ('adjustment run', 'adjustment storage'))
-			AND (`+counts+`)`,
+			AND (`+ofBudget[b.Scope]+` OR r.id IS NULL AND (`+ofDeleted[b.Scope]+`))`,
 		team, b.Subject, micros(start)).Scan(&spent)
 	return spent, err
 }

@@ -269,8 +269,30 @@ func TestDeletedRunsStayCounted(t *testing.T) {
 		setBudgets(t, db, team, august, mine, tag)
 		spent("set again", august, cost, cost)
 		setBudgets(t, db, team, august)
-		setBudgets(t, db, team, august, mine)
-		spent("taken away and set again", august, cost)
+		setBudgets(t, db, team, august, mine, tag)
+		spent("taken away and set again", august, cost, cost)
+		costs, err := db.Costs(ctx, team, billing.ByTag, august.AddDate(0, 0, -1))
+		if err != nil || len(costs) != 1 || costs[0].Key != "pilot" || costs[0].Cost != cost {
+			t.Errorf("costs by tag: %+v, %v", costs, err)
+		}
+		// One that a schedule of theirs started, before anybody had set a budget.
+		setBudgets(t, db, team, august)
+		r = newRun(team)
+		r.Starter = runs.Starter{Type: "schedule", ID: "sch_1", Name: "Ada"}
+		if err := db.SubmitRun(ctx, r, 60*r.Price, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.changed(ctx, `UPDATE runs SET status = 'running', fence = 1, owner = 'w', for_user = $2 WHERE id = $1`, r.ID, owner); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.EndRun(ctx, r.ID, 1, runs.Ending{Status: lifecycle.Completed, Last: &runs.Step{Billed: 40 * time.Second}}, august); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.DeleteRun(ctx, team, r.ID); err != nil {
+			t.Fatal(err)
+		}
+		setBudgets(t, db, team, august, mine, tag)
+		spent("by itself", august, 2*cost, cost)
 		next := august.AddDate(0, 1, 0)
 		setBudgets(t, db, team, next, mine, tag)
 		spent("a month later", next, 0, 0)

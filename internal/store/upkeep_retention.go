@@ -272,7 +272,15 @@ func (e *expiring) kept(ctx context.Context, id ids.Run) (gone bool, err error) 
 	return true, err
 }
 
+// rows deletes those of a run. By what its cost is counted stays.
 func (e *expiring) rows(ctx context.Context, id ids.Run) (gone bool, err error) {
+	_, err = e.changed(ctx, `
+		INSERT INTO deleted_runs (run_id, team_id, for_user, tags)
+		SELECT id, team_id, for_user, tags FROM runs WHERE id = $1 AND kind = '' AND (tags <> '[]' OR for_user <> '')
+		ON CONFLICT (run_id) DO UPDATE SET tags = excluded.tags`, id)
+	if err != nil {
+		return false, err
+	}
 	for _, query := range []string{
 		`DELETE FROM run_events WHERE run_id = $1 AND seq IN (SELECT seq FROM run_events WHERE run_id = $1 LIMIT $2 + 0)`,
 		`DELETE FROM run_attempts WHERE run_id = $1 AND (node_id, shard, attempt) IN (SELECT node_id, shard, attempt FROM run_attempts WHERE run_id = $1 LIMIT $2 + 0)`,

@@ -41,20 +41,23 @@ func (db *DB) InsertWebhook(ctx context.Context, w webhooks.Webhook, most int) e
 			return fault.Conflict("a team has at most %d webhooks: delete one that is not used any more", most).WithCode("too_many_webhooks")
 		}
 		_, err := tx.q.ExecContext(ctx, `
-			INSERT INTO webhooks (id, team_id, url, events, enabled, sealed, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-			w.ID, w.Team, w.URL, tagsText(w.Events), w.Enabled, tx.sealer.seal(webhookPlace(w.ID), []byte(w.Secret)), w.CreatedBy, micros(w.CreatedAt), micros(w.UpdatedAt))
+			INSERT INTO webhooks (id, team_id, url, events, enabled, sealed, created_by, created_at, updated_at, format, template)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+			w.ID, w.Team, w.URL, tagsText(w.Events), w.Enabled, tx.sealer.seal(webhookPlace(w.ID), []byte(w.Secret)), w.CreatedBy, micros(w.CreatedAt), micros(w.UpdatedAt),
+			string(w.Format), w.Template)
 		return err
 	})
 }
 
 const webhookRow = `
-	SELECT w.id, w.team_id, w.url, w.events, w.enabled, w.why, w.sealed, w.created_by, u.name, w.created_at, w.updated_at
+	SELECT w.id, w.team_id, w.url, w.events, w.enabled, w.why, w.sealed, w.created_by, u.name, w.created_at, w.updated_at, w.format, w.template
 	FROM webhooks w JOIN users u ON u.id = w.created_by `
 
 func (db *DB) scanWebhook(row scanner, w *webhooks.Webhook) error {
 	var sealed []byte
 	var created, updated int64
-	err := row.Scan((*string)(&w.ID), (*string)(&w.Team), &w.URL, (*tagList)(&w.Events), &w.Enabled, &w.Why, &sealed, (*string)(&w.CreatedBy), &w.CreatedByName, &created, &updated)
+	err := row.Scan((*string)(&w.ID), (*string)(&w.Team), &w.URL, (*tagList)(&w.Events), &w.Enabled, &w.Why, &sealed, (*string)(&w.CreatedBy), &w.CreatedByName, &created, &updated,
+		(*string)(&w.Format), &w.Template)
 	if err != nil {
 		return err
 	}
@@ -77,8 +80,8 @@ func (db *DB) Webhook(ctx context.Context, team ids.Team, id ids.Webhook) (w web
 
 // SaveWebhook changes a webhook.
 func (db *DB) SaveWebhook(ctx context.Context, w webhooks.Webhook) error {
-	n, err := db.changed(ctx, `UPDATE webhooks SET url = $1, events = $2, enabled = $3, why = $4, updated_at = $5 WHERE team_id = $6 AND id = $7`,
-		w.URL, tagsText(w.Events), w.Enabled, w.Why, micros(w.UpdatedAt), w.Team, w.ID)
+	n, err := db.changed(ctx, `UPDATE webhooks SET url = $1, events = $2, enabled = $3, why = $4, updated_at = $5, format = $6, template = $7 WHERE team_id = $8 AND id = $9`,
+		w.URL, tagsText(w.Events), w.Enabled, w.Why, micros(w.UpdatedAt), string(w.Format), w.Template, w.Team, w.ID)
 	if err == nil && n == 0 {
 		err = fault.NotFound("no such webhook")
 	}

@@ -23,7 +23,7 @@ type WorkerList struct {
 	database.Settings `embed:""`
 }
 
-// Run prints a table.
+// Run prints a table. Ids are in quotes, as a shell takes them: they have a space.
 func (c *WorkerList) Run(w Console) error {
 	return c.Beside(w.Ctx, func(db *store.DB) error {
 		list, err := Service(db).Workers(w.Ctx)
@@ -32,7 +32,7 @@ func (c *WorkerList) Run(w Console) error {
 		}
 		return table(w.Out, "ID\tHOST\tEXECUTOR\tVERSION\tRUNS\tVCPU\tRAM GB\tGPU\tSEEN\tSTATE", func(t io.Writer) {
 			for _, one := range list {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d/%d\t%d/%d\t%d/%d\t%s\t%s\n", one.ID, one.Host, orDash(one.Executor), orDash(one.Version), one.Runs,
+				fmt.Fprintf(t, "%q\t%s\t%s\t%s\t%d\t%d/%d\t%d/%d\t%d/%d\t%s\t%s\n", one.ID, one.Host, orDash(one.Executor), orDash(one.Version), one.Runs,
 					one.Used.VCPU, one.Size.VCPU, one.Used.RAMGB, one.Size.RAMGB, one.Used.GPU, one.Size.GPU, at(one.SeenAt), state(one))
 			}
 		})

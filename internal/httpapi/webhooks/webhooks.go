@@ -9,12 +9,14 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/httpapi/kernel"
 	"github.com/millrace/millrace/internal/runs/webhooks"
+	"github.com/millrace/millrace/internal/runs/webhooks/templates"
 )
 
 // WebhookOut is a webhook, without its secret, as the API shows it.
 func WebhookOut(w webhooks.Webhook) api.Webhook {
 	return api.Webhook{
 		ID: string(w.ID), URL: w.URL, Events: append([]string{}, w.Events...), Enabled: w.Enabled, DisabledReason: kernel.OrNull(w.Why),
+		Format: api.WebhookFormat(w.Format), Template: kernel.OrNull(w.Template),
 		CreatedBy: api.Person{ID: string(w.CreatedBy), Name: w.CreatedByName}, CreatedAt: api.At(w.CreatedAt), UpdatedAt: api.At(w.UpdatedAt),
 	}
 }
@@ -52,11 +54,13 @@ func (a *API) CreateWebhook(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	w, err := a.Webhooks.Create(x.Context(), x.Caller, webhooks.Edit{URL: &in.URL, Events: kernel.Listed(in.Events), Enabled: in.Enabled})
+	w, err := a.Webhooks.Create(x.Context(), x.Caller, webhooks.Edit{
+		URL: &in.URL, Events: kernel.Listed(in.Events), Format: formatIn(in.Format), Template: in.Template, Enabled: in.Enabled,
+	})
 	o := WebhookOut(w)
 	return kernel.Answer{Status: http.StatusCreated, Data: api.CreatedWebhook{
 		ID: o.ID, URL: o.URL, Events: o.Events, Enabled: o.Enabled, DisabledReason: o.DisabledReason, CreatedBy: o.CreatedBy, CreatedAt: o.CreatedAt,
-		UpdatedAt: o.UpdatedAt, Secret: w.Secret,
+		UpdatedAt: o.UpdatedAt, Format: o.Format, Template: o.Template, Secret: w.Secret,
 	}}, err
 }
 
@@ -66,8 +70,27 @@ func (a *API) ChangeWebhook(x *kernel.Exchange) (kernel.Answer, error) {
 	if err != nil {
 		return kernel.Answer{}, err
 	}
-	w, err := a.Webhooks.Change(x.Context(), x.Caller, id(x), webhooks.Edit{URL: in.URL, Events: kernel.Listed(in.Events), Enabled: in.Enabled})
+	w, err := a.Webhooks.Change(x.Context(), x.Caller, id(x), webhooks.Edit{
+		URL: in.URL, Events: kernel.Listed(in.Events), Format: formatIn(in.Format), Template: in.Template, Enabled: in.Enabled,
+	})
 	return kernel.Answer{Data: WebhookOut(w)}, err
+}
+
+func formatIn(f *api.WebhookFormat) *templates.Format {
+	if f == nil {
+		return nil
+	}
+	return new(templates.Format(*f))
+}
+
+// PreviewWebhook answers POST /api/webhooks/preview.
+func (a *API) PreviewWebhook(x *kernel.Exchange) (kernel.Answer, error) {
+	in, err := kernel.Decode[api.WebhookPreviewRequest](x)
+	if err != nil {
+		return kernel.Answer{}, err
+	}
+	body, used, err := a.Webhooks.Preview(x.Caller, templates.Format(in.Format), kernel.OrEmpty(in.Template))
+	return kernel.Answer{Data: api.WebhookPreview{Body: json.RawMessage(body), Template: kernel.OrNull(used)}}, err
 }
 
 // DeleteWebhook answers DELETE /api/webhooks/{id}.

@@ -54,19 +54,24 @@ const simple = `{"parameters":{"n":{"type":"integer","default":1}},"nodes":[{"id
 func each(t *testing.T, test func(t *testing.T, b *bench)) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		b := &bench{t: t, db: db, clock: storetest.NewClock(), owner: storetest.Owner(t, db, "ada")}
-		b.runs = runs.NewService(runs.Options{
-			Store: db, Details: db, Shards: db, Logs: db, Submit: db, Known: db, Targets: targets{}, Engine: idle{}, Catalog: credits.DefaultCatalog(), Now: b.clock.Now,
-		})
-		b.Service = schedules.NewService(db, db, b.runs, b.clock.Now)
-		b.edit = workflows.NewService(db.WorkflowStores(), b.clock.Now)
-		w, err := b.edit.Create(t.Context(), b.owner, workflows.New{Name: "w", Definition: []byte(simple)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.workflow = w.ID
-		test(t, b)
+		test(t, newBench(t, db))
 	})
+}
+
+func newBench(t *testing.T, db *store.DB) *bench {
+	t.Helper()
+	b := &bench{t: t, db: db, clock: storetest.NewClock(), owner: storetest.Owner(t, db, "ada")}
+	b.runs = runs.NewService(runs.Options{
+		Store: db, Details: db, Shards: db, Logs: db, Submit: db, Known: db, Targets: targets{}, Engine: idle{}, Catalog: credits.DefaultCatalog(), Now: b.clock.Now,
+	})
+	b.Service = schedules.NewService(db, db, b.runs, b.clock.Now)
+	b.edit = workflows.NewService(db.WorkflowStores(), b.clock.Now)
+	w, err := b.edit.Create(t.Context(), b.owner, workflows.New{Name: "w", Definition: []byte(simple)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.workflow = w.ID
+	return b
 }
 
 // runner is one of a server whose clock is off by some time.
@@ -173,6 +178,34 @@ func TestAScheduleStartsRunsAtItsTimes(t *testing.T) {
 	})
 }
 
+// onceEach fails the test unless each due time so far has one outcome, and one
+// run where it started one.
+func (b *bench) onceEach(id ids.Schedule) {
+	b.t.Helper()
+	due := map[string]int{}
+	for _, f := range b.look(id).Firings {
+		if f.Outcome == schedules.Started {
+			due[f.Due.Format("15:04")]++
+		}
+	}
+	started := 0
+	for _, r := range b.all() {
+		if r.Starter.ID == string(id) {
+			started++
+		}
+	}
+	if started != len(due) || started == 0 {
+		b.t.Errorf("%d runs of %d due times: %v", started, len(due), due)
+	}
+	var want []string
+	for at, last := time.Date(2026, 8, 22, 12, 1, 0, 0, time.UTC), b.look(id).NextAt; at.Before(last); at = at.Add(time.Minute) {
+		want = append(want, at.Format("15:04"))
+	}
+	if got := b.outcomes(id); strings.Count(got, ",")+1 != len(want) {
+		b.t.Errorf("%s\nwant one outcome for each of %v", got, want)
+	}
+}
+
 // Servers whose clocks differ look at once, many times, and some of them die on
 // the way: each due time has exactly one run.
 func TestEachDueTimeIsStartedOnceAcrossServers(t *testing.T) {
@@ -204,28 +237,7 @@ func TestEachDueTimeIsStartedOnceAcrossServers(t *testing.T) {
 		if err := b.runner(90 * time.Second).Round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		due := map[string]int{}
-		for _, f := range b.look(s.ID).Firings {
-			if f.Outcome == schedules.Started {
-				due[f.Due.Format("15:04")]++
-			}
-		}
-		started := 0
-		for _, r := range b.all() {
-			if r.Starter.ID == string(s.ID) {
-				started++
-			}
-		}
-		if started != len(due) {
-			t.Errorf("%d runs of %d due times: %v", started, len(due), due)
-		}
-		var want []string
-		for at, last := time.Date(2026, 8, 22, 12, 1, 0, 0, time.UTC), b.look(s.ID).NextAt; at.Before(last); at = at.Add(time.Minute) {
-			want = append(want, at.Format("15:04"))
-		}
-		if got := b.outcomes(s.ID); strings.Count(got, ",")+1 != len(want) {
-			t.Errorf("%s\nwant one outcome for each of %v", got, want)
-		}
+		b.onceEach(s.ID)
 	})
 }
 

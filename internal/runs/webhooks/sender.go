@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/ids"
+	"github.com/millrace/millrace/internal/runs/webhooks/templates"
 )
 
 // Outbox is where messages wait. One process at a time sends to a webhook, and
@@ -33,6 +34,7 @@ type Transport interface {
 type Sender struct {
 	outbox    Outbox
 	transport Transport
+	base      string // of this installation's pages
 	log       *slog.Logger
 	now       func() time.Time
 	wake      chan struct{}
@@ -40,8 +42,8 @@ type Sender struct {
 
 // NewSender makes one. Several, on several servers, do not get in each other's
 // way.
-func NewSender(outbox Outbox, transport Transport, log *slog.Logger, now func() time.Time) *Sender {
-	return &Sender{outbox, transport, log, now, make(chan struct{}, 1)}
+func NewSender(outbox Outbox, transport Transport, base string, log *slog.Logger, now func() time.Time) *Sender {
+	return &Sender{outbox, transport, base, log, now, make(chan struct{}, 1)}
 }
 
 const (
@@ -121,12 +123,7 @@ const gone = 410
 // send tries a message once.
 func (s *Sender) send(ctx context.Context, w Webhook, d Delivery) error {
 	now := s.now()
-	head, err := headers(w, d, now)
-	if err == nil {
-		trying, cancel := context.WithTimeout(ctx, attemptTime)
-		d.ResponseStatus, d.Answer, err = s.transport.Post(trying, w.URL, head, d.Payload)
-		cancel()
-	}
+	err := s.post(ctx, w, &d, now)
 	if err != nil && ctx.Err() != nil {
 		return nil //nolint:nilerr // we are stopping; the lease ends, and it is sent again
 	}
@@ -152,6 +149,22 @@ func (s *Sender) send(ctx context.Context, w Webhook, d Delivery) error {
 		}
 	}
 	return s.outbox.Attempted(context.WithoutCancel(ctx), d, disable)
+}
+
+// post has a message written as the webhook wants it, and posts it.
+func (s *Sender) post(ctx context.Context, w Webhook, d *Delivery, now time.Time) error {
+	body, err := templates.Render(w.Format, w.Template, s.base, d.Payload)
+	if err != nil {
+		return err
+	}
+	head, err := headers(w, d.ID, body, now)
+	if err != nil {
+		return err
+	}
+	trying, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	d.ResponseStatus, d.Answer, err = s.transport.Post(trying, w.URL, head, body)
+	return err
 }
 
 func (s *Sender) complain(ctx context.Context, what string, err error) {

@@ -4,6 +4,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -18,10 +19,12 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/domain/access"
+	"github.com/millrace/millrace/internal/domain/credits"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
+	"github.com/millrace/millrace/internal/runs/webhooks/templates"
 )
 
 // TestEvent is the type of a message that somebody asked for to try an address.
@@ -38,6 +41,8 @@ type Webhook struct {
 	Team          ids.Team
 	URL           string
 	Events        []string // none: all
+	Format        templates.Format
+	Template      string // empty: as the format has it
 	Enabled       bool
 	Why           string // it is not, if that is our doing
 	Secret        string // that signs; read where something is sent
@@ -117,9 +122,11 @@ const maxURL = 2000
 
 // Edit is what a webhook is to be; nil stays as it is.
 type Edit struct {
-	URL     *string
-	Events  []string
-	Enabled *bool
+	URL      *string
+	Events   []string
+	Format   *templates.Format
+	Template *string
+	Enabled  *bool
 }
 
 // List are the team's webhooks, newest first.
@@ -136,7 +143,7 @@ func (s *Service) Create(ctx context.Context, caller access.Caller, e Edit) (Web
 		return Webhook{}, err
 	}
 	now := s.now()
-	w := Webhook{ID: ids.NewWebhook(), Team: caller.Team, Enabled: true, Secret: newSecret(), CreatedBy: caller.User, CreatedByName: caller.Name, CreatedAt: now}
+	w := Webhook{ID: ids.NewWebhook(), Team: caller.Team, Enabled: true, Format: templates.Standard, Secret: newSecret(), CreatedBy: caller.User, CreatedByName: caller.Name, CreatedAt: now}
 	if err := s.apply(&w, e); err != nil {
 		return Webhook{}, err
 	}
@@ -168,8 +175,20 @@ func (s *Service) apply(w *Webhook, e Edit) error {
 	if e.Enabled != nil {
 		w.Enabled, w.Why = *e.Enabled, ""
 	}
+	if e.Format != nil {
+		if *e.Format != w.Format {
+			w.Template = "" // it was for another
+		}
+		w.Format = *e.Format
+	}
+	if e.Template != nil {
+		w.Template = strings.TrimSpace(*e.Template)
+	}
 	w.UpdatedAt = s.now()
 	var wrong []fault.Detail
+	if field, message := templates.Check(w.Format, w.Template); field != "" {
+		wrong = append(wrong, fault.Detail{Path: field, Message: message})
+	}
 	if message := s.wrongURL(w.URL); message != "" {
 		wrong = append(wrong, fault.Detail{Path: "url", Message: message})
 	}
@@ -195,6 +214,29 @@ func (s *Service) wrongURL(text string) string {
 		return "must have no user, password or fragment"
 	}
 	return ""
+}
+
+// Preview is how a message about a run that failed would be written, and by which
+// template.
+func (s *Service) Preview(caller access.Caller, f templates.Format, template string) (body []byte, used string, err error) {
+	if err := caller.Must(access.ManageWebhooks); err != nil {
+		return nil, "", err
+	}
+	template = strings.TrimSpace(template)
+	if field, message := templates.Check(f, template); field != "" {
+		return nil, "", fault.Problems([]fault.Detail{{Path: field, Message: message}}, "%s %s", field, message)
+	}
+	now := s.now()
+	r := runs.Run{
+		ID: "run_0199a4", Workflow: "wf_0199a2", WorkflowName: "Trim and align", Revision: 7, Number: 12, Label: runs.Label{Tags: []string{"pilot"}}, Status: lifecycle.Failed,
+		ErrorCode: "node_failed", ErrorMessage: "Node align exited with status 3", Starter: runs.Starter{Type: "user", ID: string(caller.User), Name: caller.Name},
+		CreditsUsed: credits.Credit / 8, CreatedAt: now.Add(-time.Hour), StartedAt: now.Add(-time.Hour), FinishedAt: now,
+	}
+	body, err = templates.Render(f, template, s.sender.base, RunPayload(r, lifecycle.RunFailed, now))
+	if err != nil {
+		return nil, "", fault.Invalid("template: %s", err)
+	}
+	return body, cmp.Or(template, templates.Recipe(f)), nil
 }
 
 // Delete ends a webhook, with what was to be sent to it.
@@ -267,16 +309,16 @@ func newSecret() string {
 }
 
 // headers are those of Standard Webhooks.
-func headers(w Webhook, d Delivery, now time.Time) (map[string]string, error) {
+func headers(w Webhook, id string, body []byte, now time.Time) (map[string]string, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(w.Secret, secretPrefix))
 	if err != nil {
 		return nil, err
 	}
 	at := strconv.FormatInt(now.Unix(), 10)
 	h := hmac.New(sha256.New, key)
-	fmt.Fprintf(h, "%s.%s.%s", d.ID, at, d.Payload)
+	fmt.Fprintf(h, "%s.%s.%s", id, at, body)
 	return map[string]string{
-		"Content-Type": "application/json", "User-Agent": "Millrace-Webhooks", "webhook-id": d.ID, "webhook-timestamp": at,
+		"Content-Type": "application/json", "User-Agent": "Millrace-Webhooks", "webhook-id": id, "webhook-timestamp": at,
 		"webhook-signature": "v1," + base64.StdEncoding.EncodeToString(h.Sum(nil)),
 	}, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/webhooks"
+	"github.com/millrace/millrace/internal/runs/webhooks/templates"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
 )
@@ -73,7 +74,7 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := &bench{t: t, db: db, clock: storetest.NewClock(), owner: storetest.Owner(t, db, "ada"), to: &receiver{}}
-		b.sender = webhooks.NewSender(db, b.to, slog.New(slog.NewTextHandler(t.Output(), nil)), b.clock.Now)
+		b.sender = webhooks.NewSender(db, b.to, "https://here", slog.New(slog.NewTextHandler(t.Output(), nil)), b.clock.Now)
 		b.Service = webhooks.NewService(db, db, b.sender, false, b.clock.Now)
 		test(t, b)
 	})
@@ -325,5 +326,46 @@ func TestASenderThatWasStoppedChangesNothing(t *testing.T) {
 		if got, err := b.List(ctx, b.owner); err != nil || len(got) != 1 || !got[0].Enabled {
 			t.Errorf("%+v, %v", got, err)
 		}
+	})
+}
+
+// What is signed and posted is the message as the chat takes it.
+func TestAChatGetsItsOwnMessages(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		w := b.make("run.cancelled")
+		slack, custom, own := templates.Slack, templates.Custom, `{"said": "{{workflowName}} {{status}}"}`
+		if _, err := b.Change(ctx, b.owner, w.ID, webhooks.Edit{Format: &custom}); !fault.Is(err, fault.KindInvalid) {
+			t.Errorf("a custom format without a template: %v", err)
+		}
+		if _, err := b.Change(ctx, b.owner, w.ID, webhooks.Edit{Format: &slack}); err != nil {
+			t.Fatal(err)
+		}
+		b.cancel(b.submit())
+		b.drain()
+		if _, err := b.Change(ctx, b.owner, w.ID, webhooks.Edit{Format: &custom, Template: &own}); err != nil {
+			t.Fatal(err)
+		}
+		b.cancel(b.submit())
+		b.drain()
+		if len(b.to.got) != 2 || !strings.Contains(b.to.got[0].body, `https://here/runs/run_`) || b.to.got[1].body != `{"said":"align cancelled"}` {
+			t.Fatalf("%+v", b.to.got)
+		}
+		key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(w.Secret, "whsec_"))
+		for _, m := range b.to.got {
+			h := hmac.New(sha256.New, key)
+			fmt.Fprintf(h, "%s.%s.%s", m.id, m.timestamp, m.body)
+			if m.signature != "v1,"+base64.StdEncoding.EncodeToString(h.Sum(nil)) {
+				t.Errorf("the signature of %s is not of what was posted", m.id)
+			}
+		}
+		body, used, err := b.Preview(b.owner, templates.Discord, "")
+		if err != nil || used != templates.Recipe(templates.Discord) || !strings.Contains(string(body), "Trim and align") {
+			t.Errorf("%s, %v", body, err)
+		}
+		member := b.owner
+		member.Role = access.Member
+		_, _, err = b.Preview(member, templates.Slack, "")
+		storetest.Refused(t, "a member looks", err, fault.KindForbidden)
 	})
 }

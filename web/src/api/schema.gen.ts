@@ -332,6 +332,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/webhooks/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show how a message is written
+         * @description Writes a message about a run that failed as a webhook of this format and template would. Values are put into strings alone, and cannot become more.
+         */
+        post: operations["previewWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/webhooks/{id}": {
         parameters: {
             query?: never;
@@ -5059,19 +5079,45 @@ export interface components {
             url: string;
             /** @description Which it is told of; none: all. */
             events?: ("run.queued" | "run.started" | "run.completed" | "run.failed" | "run.cancelled" | "run.interrupted")[] | null;
+            format?: components["schemas"]["WebhookFormat"];
+            /** @description JSON in whose strings words such as `{{title}}` stand for values; only with a format other than `standard`, and needed for `custom`. */
+            template?: string | null;
             /** @description True unless told. */
             enabled?: boolean | null;
+        };
+        /**
+         * @description Who reads the messages.
+         * @enum {string}
+         */
+        WebhookFormat: "standard" | "slack" | "teams" | "mattermost" | "discord" | "custom";
+        WebhookPreviewRequest: {
+            format: components["schemas"]["WebhookFormat"];
+            template?: string | null;
+        };
+        WebhookPreview: {
+            /** @description What would be posted. */
+            body: {
+                [key: string]: unknown;
+            };
+            /** @description The template that wrote it. */
+            template: string | null;
         };
         /** @description What is absent stays as it is. */
         WebhookEdit: {
             url?: string | null;
             events?: ("run.queued" | "run.started" | "run.completed" | "run.failed" | "run.cancelled" | "run.interrupted")[] | null;
+            format?: components["schemas"]["WebhookFormat"];
+            /** @description Empty: as the format has it, which is also what another format begins with. */
+            template?: string | null;
             enabled?: boolean | null;
         };
         Webhook: {
             id: string;
             url: string;
             events: string[];
+            format: components["schemas"]["WebhookFormat"];
+            /** @description How messages are written; null: as the format has it. */
+            template: string | null;
             enabled: boolean;
             /** @description Why it was switched off although nobody asked for it. */
             disabledReason: string | null;
@@ -7780,6 +7826,50 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    previewWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chooses the team; the caller must belong to it. Without it: the session's active team by cookie, the earliest joined by token. */
+                "X-Team-Id"?: components["parameters"]["TeamID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "format": "mattermost",
+                 *       "template": "{\"text\": \"{{title}}\"}"
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookPreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: components["schemas"]["Succeeded"];
+                        data: components["schemas"]["WebhookPreview"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
             500: components["responses"]["Internal"];

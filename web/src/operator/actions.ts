@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { api, ask, once } from "../api/client.ts";
+import { api, ask, type once } from "../api/client.ts";
 import { toast } from "../ui/toast.ts";
 
 const team = (id: string) => ({ params: { path: { id } } });

@@ -15,11 +15,14 @@ import { Notice } from "../ui/Notice.tsx";
 import { Pill } from "../ui/Pill.tsx";
 import { toast } from "../ui/toast.ts";
 import { Deliveries } from "./Deliveries.tsx";
+import { FormatFields } from "./FormatFields.tsx";
 import {
   changeWebhook,
   createWebhook,
   deleteWebhook,
   events,
+  type Format,
+  formats,
   testWebhook,
   type Webhook,
   webhooksQuery,
@@ -101,7 +104,8 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
             <Pill tone={webhook.enabled ? "ok" : "neutral"}>{webhook.enabled ? "on" : "off"}</Pill>
           </p>
           <p className="mt-1 text-sm text-muted">
-            {webhook.events.length > 0 ? webhook.events.join(", ") : "all events"}, by {webhook.createdBy.name}
+            {webhook.events.length > 0 ? webhook.events.join(", ") : "all events"}
+            {webhook.format !== "standard" && `, for ${formats[webhook.format]}`}, by {webhook.createdBy.name}
           </p>
         </div>
         <div className="flex flex-wrap gap-2">
@@ -144,9 +148,11 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
 function NewWebhook({ onClose }: { onClose: () => void }) {
   const [url, setURL] = useState("");
   const [chosen, setChosen] = useState<(typeof events)[number][]>(["run.completed", "run.failed", "run.interrupted"]);
+  const [written, setWritten] = useState<{ format: Format; template: string }>({ format: "standard", template: "" });
   const client = useQueryClient();
   const make = useMutation({
-    mutationFn: () => createWebhook({ url, events: chosen }),
+    mutationFn: () =>
+      createWebhook({ url, events: chosen, format: written.format, template: written.template || null }),
     onSuccess: () => client.invalidateQueries({ queryKey: webhooksQuery.queryKey }),
     meta: { shown: true },
   });
@@ -181,6 +187,7 @@ function NewWebhook({ onClose }: { onClose: () => void }) {
               />
             ))}
           </fieldset>
+          <FormatFields {...written} onChange={(format, template) => setWritten({ format, template })} />
           {make.error && <Problem error={make.error} />}
           <Button
             type="submit"

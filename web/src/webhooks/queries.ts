@@ -13,6 +13,23 @@ export const events = [
   "run.interrupted",
 ] as const;
 
+export type Format = Schemas["WebhookFormat"];
+
+/** formats are who reads the messages, as people call them. */
+export const formats: Record<Format, string> = {
+  standard: "A program (Standard Webhooks)",
+  slack: "Slack",
+  teams: "Microsoft Teams",
+  mattermost: "Mattermost",
+  discord: "Discord",
+  custom: "Something else, by a template",
+};
+
+/** preview writes a message about a run that failed as a webhook would. */
+export function preview(format: Format, template: string) {
+  return ask(api.POST("/api/webhooks/preview", { body: { format, template: template || null } }));
+}
+
 export const webhooksQuery = queryOptions({ queryKey: ["webhooks"], queryFn: () => ask(api.GET("/api/webhooks")) });
 
 export const deliveriesQuery = (id: string) =>

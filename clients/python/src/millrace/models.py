@@ -1888,24 +1888,28 @@ class TriggeredRun(Model):
     """
 
 
-class NewWebhook(Model):
+class WebhookPreviewRequest(Model):
     model_config = ConfigDict(
         extra='allow',
     )
-    url: Annotated[str, Field(max_length=2000, min_length=1)]
+    format: Literal['standard', 'slack', 'teams', 'mattermost', 'discord', 'custom']
     """
-    An address of https, never in a private network.
+    Who reads the messages.
     """
-    events: Annotated[
-        list[Literal['run.queued', 'run.started', 'run.completed', 'run.failed', 'run.cancelled', 'run.interrupted']] | None,
-        Field(max_length=20),
-    ] = None
+    template: Annotated[str | None, Field(max_length=8192)] = None
+
+
+class WebhookPreview(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    body: dict[str, Any]
     """
-    Which it is told of; none: all.
+    What would be posted.
     """
-    enabled: bool | None = None
+    template: str | None
     """
-    True unless told.
+    The template that wrote it.
     """
 
 
@@ -1922,6 +1926,14 @@ class WebhookEdit(Model):
         list[Literal['run.queued', 'run.started', 'run.completed', 'run.failed', 'run.cancelled', 'run.interrupted']] | None,
         Field(max_length=20),
     ] = None
+    format: Literal['standard', 'slack', 'teams', 'mattermost', 'discord', 'custom'] | None = None
+    """
+    Who reads the messages.
+    """
+    template: Annotated[str | None, Field(max_length=8192)] = None
+    """
+    Empty: as the format has it, which is also what another format begins with.
+    """
     enabled: bool | None = None
 
 
@@ -1932,6 +1944,14 @@ class Webhook(Model):
     id: str
     url: str
     events: list[str]
+    format: Literal['standard', 'slack', 'teams', 'mattermost', 'discord', 'custom']
+    """
+    Who reads the messages.
+    """
+    template: str | None
+    """
+    How messages are written; null: as the format has it.
+    """
     enabled: bool
     disabled_reason: Annotated[str | None, Field(alias='disabledReason')]
     """
@@ -4005,6 +4025,35 @@ class NewTrigger(Model):
     secret: Annotated[str | None, Field(max_length=255, min_length=8)] = None
     """
     With it, `X-Hub-Signature-256` must sign the body of each call.
+    """
+
+
+class NewWebhook(Model):
+    model_config = ConfigDict(
+        extra='allow',
+    )
+    url: Annotated[str, Field(max_length=2000, min_length=1)]
+    """
+    An address of https, never in a private network.
+    """
+    events: Annotated[
+        list[Literal['run.queued', 'run.started', 'run.completed', 'run.failed', 'run.cancelled', 'run.interrupted']] | None,
+        Field(max_length=20),
+    ] = None
+    """
+    Which it is told of; none: all.
+    """
+    format: Literal['standard', 'slack', 'teams', 'mattermost', 'discord', 'custom'] | None = None
+    """
+    Who reads the messages.
+    """
+    template: Annotated[str | None, Field(max_length=8192)] = None
+    """
+    JSON in whose strings words such as `{{title}}` stand for values; only with a format other than `standard`, and needed for `custom`.
+    """
+    enabled: bool | None = None
+    """
+    True unless told.
     """
 
 

@@ -1,0 +1,1 @@
+UPDATE webhooks SET format = 'custom', template = '{"text": "{{title}}"}';
