@@ -69,8 +69,11 @@ func (db *DB) takeAutomatic(ctx context.Context, r runs.Run) error {
 // Whoever takes that right away waits for the transaction, or is seen by it.
 func (db *DB) mayStillStart(ctx context.Context, team ids.Team, user ids.User) error {
 	var role access.Role
-	err := db.q.QueryRowContext(ctx, `SELECT role FROM memberships WHERE team_id = $1 AND user_id = $2 `+db.dialect.forShare, team, user).Scan(&role)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && !role.May(access.StartRuns) {
+	var disabled bool // by the operator, or a service account that was deleted
+	err := db.q.QueryRowContext(ctx, `
+		SELECT m.role, u.disabled_at IS NOT NULL FROM memberships m JOIN users u ON u.id = m.user_id
+		WHERE m.team_id = $1 AND m.user_id = $2 `+db.dialect.forShare, team, user).Scan(&role, &disabled)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && (disabled || !role.May(access.StartRuns)) {
 		return fault.Forbidden("%s", makerGone).WithCode(firing.MakerGone)
 	}
 	return err

@@ -440,6 +440,37 @@ func TestNothingRunsInTheNameOfSomebodyWhoLeft(t *testing.T) {
 	})
 }
 
+// Whom the operator has shut out runs nothing, though they are members still.
+func TestNothingRunsInTheNameOfADisabledAccount(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		eve := storetest.Join(t, b.db, b.owner, "eve", access.Member)
+		s := b.make(eve, "0 * * * *")
+		_, token, err := b.CreateTrigger(ctx, eve, b.workflow, schedules.NewTrigger{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.db.DisableAccount(ctx, "eve@example.org", b.clock.Now()); err != nil {
+			t.Fatal(err)
+		}
+		b.clock.Pass(time.Hour)
+		b.round()
+		if got := b.look(s.ID); got.Enabled() || got.Paused == nil || got.Paused.Code != firing.MakerGone {
+			t.Errorf("%+v", got)
+		}
+		trigger, err := b.Called(ctx, token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Fire(ctx, trigger, nil, nil); !fault.Is(err, fault.KindForbidden) {
+			t.Errorf("a trigger of a disabled account: %v", err)
+		}
+		if n := len(b.all()); n != 0 {
+			t.Errorf("%d runs", n)
+		}
+	})
+}
+
 // A right that goes in the moment of a run is gone for that run, too.
 func TestALostRightIsSeenByTheTransactionOfTheRun(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {

@@ -1,10 +1,12 @@
-import { useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
 import { LayoutTemplate, Moon, Plus, Search, Sun, Upload, UserPlus } from "lucide-react";
-import type { ReactNode } from "react";
-import type { Schemas } from "../api/client.ts";
+import { type ReactNode, useDeferredValue, useState } from "react";
+import { api, ask, type Schemas } from "../api/client.ts";
+import { filesQuery } from "../files/queries.ts";
 import { chooseTheme } from "../page/theme.ts";
+import { runsQuery } from "../runs/queries.ts";
 import { places } from "./rail.ts";
 
 const row =
@@ -12,12 +14,31 @@ const row =
 const group =
   "[&_[cmdk-group-heading]]:px-2.5 [&_[cmdk-group-heading]]:pt-2 [&_[cmdk-group-heading]]:pb-1 [&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:text-muted";
 
+const most = 20; // rows of a kind
+
+/** useFound asks the server for what the words find, once there are some: runs by everything that is known of them, files and papers by name. */
+function useFound(words: string) {
+  const enabled = words.length > 1;
+  const has = (...texts: (string | null | undefined)[]) => texts.join(" ").toLowerCase().includes(words.toLowerCase());
+  const runs = useQuery({ ...runsQuery({ q: words.slice(0, 200) }), enabled, refetchInterval: false });
+  const files = useQuery({ ...filesQuery, enabled });
+  const papers = useQuery({ queryKey: ["analyses"], queryFn: () => ask(api.GET("/api/ai/analyses")), enabled });
+  return {
+    runs: enabled ? (runs.data ?? []).slice(0, most) : null,
+    files: enabled ? (files.data ?? []).filter((file) => has(file.name)).slice(0, most) : [],
+    papers: enabled ? (papers.data ?? []).filter((paper) => has(paper.title, paper.doi)).slice(0, most) : [],
+  };
+}
+
 /** Palette goes anywhere and does anything, by typing. */
 export default function Palette({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const client = useQueryClient();
   const workflows = client.getQueryData<Schemas["WorkflowRow"][]>(["workflows"]) ?? [];
-  const runs = client.getQueryData<Schemas["RunRow"][]>(["runs", {}]) ?? [];
+  const [typed, setTyped] = useState("");
+  const words = useDeferredValue(typed.trim());
+  const found = useFound(words);
+  const runs = found.runs ?? client.getQueryData<Schemas["RunRow"][]>(["runs", {}]) ?? [];
   const act = (action: () => void) => () => {
     onClose();
     action();
@@ -33,7 +54,9 @@ export default function Palette({ onClose }: { onClose: () => void }) {
       <div className="flex items-center gap-2 border-b px-3.5">
         <Search className="size-4 text-muted" aria-hidden />
         <Command.Input
-          placeholder="Search workflows, runs and commands"
+          placeholder="Search workflows, runs, files, papers and commands"
+          value={typed}
+          onValueChange={setTyped}
           className="h-12 flex-1 bg-transparent text-sm outline-none"
         />
       </div>
@@ -88,10 +111,41 @@ export default function Palette({ onClose }: { onClose: () => void }) {
               <Command.Item
                 key={run.id}
                 value={`${run.workflowName} ${run.status} ${run.id}`}
+                keywords={found.runs ? [typed] : []} // the server found it, by whatever
                 className={row}
                 onSelect={act(() => void navigate({ to: "/runs/$runId", params: { runId: run.id } }))}
               >
-                {run.workflowName} <span className="text-muted">· {run.status}</span>
+                {run.name ?? run.workflowName} <span className="text-muted">· {run.status}</span>
+              </Command.Item>
+            ))}
+          </Command.Group>
+        )}
+        {found.files.length > 0 && (
+          <Command.Group heading="Files" className={group}>
+            {found.files.map((file) => (
+              <Command.Item
+                key={file.key}
+                value={`file ${file.key}`}
+                keywords={[typed]}
+                className={row}
+                onSelect={act(() => void navigate({ to: "/files", search: { q: file.name } }))}
+              >
+                {file.name}
+              </Command.Item>
+            ))}
+          </Command.Group>
+        )}
+        {found.papers.length > 0 && (
+          <Command.Group heading="Papers" className={group}>
+            {found.papers.map((paper) => (
+              <Command.Item
+                key={paper.analysisId}
+                value={`paper ${paper.analysisId}`}
+                keywords={[typed]}
+                className={row}
+                onSelect={act(() => void navigate({ to: "/papers", search: { id: paper.analysisId } }))}
+              >
+                {paper.title ?? paper.doi ?? "A paper"}
               </Command.Item>
             ))}
           </Command.Group>

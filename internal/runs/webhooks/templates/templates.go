@@ -79,7 +79,8 @@ var words = map[string]bool{
 const (
 	most       = 8 << 10  // bytes of a template
 	mostResult = 64 << 10 // and of what becomes of it
-	mostValue  = 500      // characters of a value
+	mostValue  = 300      // characters of a value: escaped, they still fit into what chats take
+	mostTitle  = 80       // of a workflow's name in the title, of which Discord takes 256
 )
 
 var word = regexp.MustCompile(`\{\{\s*([A-Za-z]*)\s*\}\}`)
@@ -152,7 +153,7 @@ func Render(f Format, template, base string, standard []byte) ([]byte, error) {
 	}
 	values := e.values(base)
 	for name, people := range words {
-		values[name] = cut(values[name])
+		values[name] = cut(values[name], mostValue)
 		if people {
 			values[name] = escape(f, values[name])
 		}
@@ -198,21 +199,21 @@ func (e event) values(base string) map[string]string {
 	out["title"] = text("message")
 	if id := text("runId"); id != "" {
 		out["url"] = base + "/runs/" + id
-		out["title"] = strings.TrimSpace(fmt.Sprintf("%s #%s %s", text("workflowName"), text("number"), text("status")))
+		out["title"] = strings.TrimSpace(fmt.Sprintf("%s #%s %s", cut(text("workflowName"), mostTitle), text("number"), text("status")))
 	}
 	return out
 }
 
-// cut makes one line of a value that is not too long.
-func cut(value string) string {
+// cut makes one line of a value, of so many characters at most.
+func cut(value string, most int) string {
 	value = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
 	}, value)
-	if runes := []rune(value); len(runes) > mostValue {
-		return string(runes[:mostValue-1]) + "…"
+	if runes := []rune(value); len(runes) > most {
+		return string(runes[:most-1]) + "…"
 	}
 	return value
 }

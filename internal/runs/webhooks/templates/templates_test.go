@@ -66,6 +66,21 @@ func TestWhatIsWrongWithATemplate(t *testing.T) {
 			t.Errorf("%s: %s %s", format, field, message)
 		}
 	}
+	// A long name full of signs still fits into what Discord and Slack take.
+	harm := told(t, strings.Repeat("*&", 100), strings.Repeat("&", 5000))
+	for format, limit := range map[Format]int{Discord: 1024, Slack: 3000} {
+		out, err := Render(format, "", "https://here", harm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		stringsOf(decoded(t, out), &all)
+		for _, s := range all {
+			if n := len([]rune(s)); n > limit || format == Discord && strings.Contains(s, "failed") && n > 256 {
+				t.Errorf("%s: a text has %d characters", format, n)
+			}
+		}
+	}
 	long := `{"a":"` + strings.Repeat("{{name}}", 900) + `"}`
 	if out, err := Render(Custom, long, "", []byte(`{"data":{"name":"`+strings.Repeat("x", 5000)+`"}}`)); err == nil {
 		t.Errorf("%d bytes", len(out))
