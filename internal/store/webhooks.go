@@ -168,18 +168,17 @@ func (db *DB) announce(ctx context.Context, r runs.Run, seq int64, kind lifecycl
 	return err
 }
 
-// dueFor are the messages of a webhook w whose turn has come: of each run the
-// earliest that is not delivered.
-const dueFor = `
-	webhook_deliveries d WHERE d.webhook_id = w.id AND d.status = 'pending' AND d.next_at <= $1
-		AND NOT EXISTS (SELECT 1 FROM webhook_deliveries e WHERE e.webhook_id = d.webhook_id AND e.run_id = d.run_id AND e.run_id <> ''
-			AND e.status = 'pending' AND e.seq < d.seq)`
+// isDue picks the messages d whose turn has come: of each run the earliest that is
+// not delivered.
+const isDue = `d.status = 'pending' AND d.next_at <= $1
+	AND NOT EXISTS (SELECT 1 FROM webhook_deliveries e WHERE e.webhook_id = d.webhook_id AND e.run_id = d.run_id AND e.run_id <> ''
+		AND e.status = 'pending' AND e.seq < d.seq)`
 
 // ClaimDeliveries takes a webhook that has something due, for one process.
 func (db *DB) ClaimDeliveries(ctx context.Context, now, until time.Time, most int) (w webhooks.Webhook, list []webhooks.Delivery, err error) {
 	// Reading first keeps an idle server from writing.
 	var id ids.Webhook
-	find := `SELECT w.id FROM webhooks w WHERE w.enabled AND w.busy_until <= $1 AND EXISTS (SELECT 1 FROM ` + dueFor + `) ORDER BY w.busy_until LIMIT 1`
+	find := `SELECT w.id FROM webhooks w WHERE w.enabled AND w.busy_until <= $1 AND EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.id AND ` + isDue + `) ORDER BY w.busy_until LIMIT 1`
 	err = db.q.QueryRowContext(ctx, find, micros(now)).Scan((*string)(&id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return w, nil, nil
@@ -196,8 +195,9 @@ func (db *DB) ClaimDeliveries(ctx context.Context, now, until time.Time, most in
 		if err := tx.scanWebhook(tx.q.QueryRowContext(ctx, webhookRow+`WHERE w.id = $1`, id), &w); err != nil {
 			return err
 		}
+		// In the order of their index, so that however many wait, no more are looked at than are taken.
 		list, err = all(ctx, tx, func(r *sql.Rows, d *webhooks.Delivery) error { return scanDelivery(r, d) },
-			deliveryRow+`JOIN webhooks w ON w.id = $2 WHERE d.id IN (SELECT d.id FROM `+dueFor+`) ORDER BY d.created_at, d.id LIMIT $3 + 0`, micros(now), id, most)
+			deliveryRow+`WHERE d.webhook_id = $2 AND `+isDue+` ORDER BY d.next_at, d.id LIMIT $3 + 0`, micros(now), id, most)
 		return err
 	})
 	return w, list, err
