@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/store"
 	"github.com/millrace/millrace/internal/store/storetest"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // replicaOf is the variable that makes a process of this test a server: it holds
@@ -96,6 +97,9 @@ func (r *replica) start() {
 
 func (r *replica) heard(word string) {
 	r.t.Helper()
+	process := r.cmd.Process
+	late := time.AfterFunc(time.Minute, func() { _ = process.Kill() }) // which ends the wait
+	defer late.Stop()
 	if !r.out.Scan() || r.out.Text() != word {
 		r.t.Fatalf("the server said %q, want %q", r.out.Text(), word)
 	}
@@ -138,7 +142,7 @@ func TestEachDueTimeIsStartedOnceThoughServersAreKilled(t *testing.T) {
 			r.look(b.clock.Now())
 		}
 		victim := servers[rand.IntN(len(servers))]
-		time.Sleep(time.Duration(rand.IntN(20_000)) * time.Microsecond) // where it is hit is chance
+		waittest.While(time.Duration(rand.IntN(20_000))*time.Microsecond, func() bool { return true }) // where it is hit is chance
 		victim.kill()
 		for _, r := range servers {
 			if r != victim {

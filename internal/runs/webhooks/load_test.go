@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/ids"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/store/storetest"
+	"github.com/millrace/millrace/internal/waittest"
 )
 
 // TestTenThousandMessagesLeaveRunsAlone prints what it costs a run to start and
@@ -54,8 +55,10 @@ func TestTenThousandMessagesLeaveRunsAlone(t *testing.T) {
 		sent := func() int { b.to.mu.Lock(); defer b.to.mu.Unlock(); return len(b.to.got) }
 		began := time.Now()
 		during := measure(messages, func() bool { return sent() < messages })
-		for sent() < messages {
-			time.Sleep(10 * time.Millisecond)
+		for n := sent(); n < messages; n = sent() {
+			if !waittest.Until(func() bool { return sent() > n }) {
+				t.Fatalf("only %d of %d messages were sent", n, messages)
+			}
 		}
 		drained := time.Since(began)
 		after := measure(200, always)
