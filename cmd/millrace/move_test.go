@@ -35,6 +35,12 @@ func TestAnInstallationMovesToPostgresAndABucket(t *testing.T) {
 	if out, err := admin("--storage-url", bucket); err == nil || !strings.Contains(out, "--database-url") {
 		t.Errorf("without a database: %v\n%s", err, out)
 	}
+	if out, err := admin(append(to, "--secret-key", "another")...); err == nil || !strings.Contains(out, "key") {
+		t.Errorf("with another key: %v\n%s", err, out)
+	}
+	if out, err := admin(append(to, "--data", t.TempDir())...); err == nil || !strings.Contains(out, "no database in") {
+		t.Errorf("from another folder: %v\n%s", err, out)
+	}
 	if out, err := admin(to...); err != nil || !strings.Contains(out, "runs: 1 rows") || !strings.Contains(out, "objects: 1,") {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -16,32 +17,67 @@ type Move struct {
 	// Objects is a page of what the new store of objects has after a key; nil if
 	// objects stay where they are.
 	Objects func(ctx context.Context, after string) ([]MovedObject, error)
-	Report  func(table string, rows int64)
+	// AllowMissing moves even if objects that the database names are in no store.
+	AllowMissing bool
+	Report       func(table string, rows int64)
+	// Moved is called when PostgreSQL has everything, before anybody can write to
+	// the SQLite database again.
+	Moved func() error
 }
 
 // MovedObject is one that has the mark of another store now.
 type MovedObject struct{ Key, Mark string }
 
 // MoveToPostgres copies everything that a SQLite database has into a new
-// PostgreSQL database, in one transaction: it has all of it, or nothing. Nobody
-// else uses either.
-func MoveToPostgres(ctx context.Context, m Move) (err error) {
+// PostgreSQL database, in one transaction: it has all of it, or nothing. One that
+// has all of it already is left as it is.
+func MoveToPostgres(ctx context.Context, m Move) error {
 	conn, err := pgx.Connect(ctx, m.To)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if m.From != "" {
-			if err := moveRows(ctx, m, tx); err != nil {
+	defer conn.Close(context.WithoutCancel(ctx)) // what is committed stays so
+	into := func(rows func(tx pgx.Tx) error) error {
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if err := rows(tx); err != nil || m.Objects == nil {
 				return err
 			}
+			return setMarks(ctx, m, tx)
+		})
+	}
+	if m.From == "" {
+		return into(func(pgx.Tx) error { return nil })
+	}
+	return locked(ctx, m.From, func(from *sql.Conn) error {
+		err := into(func(tx pgx.Tx) error { return move{from: from, to: tx, report: m.Report}.all(ctx) })
+		if err == nil || errors.Is(err, errMoved) {
+			err = m.Moved()
 		}
-		if m.Objects == nil {
-			return nil
-		}
-		return setMarks(ctx, m, tx)
+		return err
 	})
+}
+
+// locked keeps everybody else from writing to a SQLite database meanwhile: what
+// they wrote would not be moved. All that is written is in its file.
+func locked(ctx context.Context, path string, do func(*sql.Conn) error) (err error) {
+	pool, err := migrationPool(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for _, statement := range []string{`PRAGMA wal_checkpoint(TRUNCATE)`, `BEGIN IMMEDIATE`} {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	err = do(conn)
+	_, undo := conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+	return errors.Join(err, undo)
 }
 
 // setMarks writes down by which marks the new store knows objects: whoever
@@ -52,11 +88,11 @@ func setMarks(ctx context.Context, m Move, tx pgx.Tx) error {
 	}
 	for after := ""; ; {
 		page, err := m.Objects(ctx, after)
-		if err != nil || len(page) == 0 {
-			if err == nil {
-				_, err = tx.Exec(ctx, `UPDATE blobs SET mark = m.mark FROM moved_objects m WHERE m.key = blobs.key`)
-			}
+		if err != nil {
 			return err
+		}
+		if len(page) == 0 {
+			break
 		}
 		_, err = tx.CopyFrom(ctx, pgx.Identifier{"moved_objects"}, []string{"key", "mark"},
 			pgx.CopyFromSlice(len(page), func(i int) ([]any, error) { return []any{page[i].Key, page[i].Mark}, nil }))
@@ -65,20 +101,21 @@ func setMarks(ctx context.Context, m Move, tx pgx.Tx) error {
 		}
 		after = page[len(page)-1].Key
 	}
-}
-
-func moveRows(ctx context.Context, m Move, tx pgx.Tx) (err error) {
-	pool, err := migrationPool(m.From)
+	var missing int
+	err := tx.QueryRow(ctx, `SELECT COUNT(*) FROM blobs b WHERE b.refs > 0 AND NOT EXISTS (SELECT 1 FROM moved_objects m WHERE m.key = b.key)`).Scan(&missing)
+	if err == nil && missing > 0 && !m.AllowMissing {
+		err = fmt.Errorf("%d objects that the database names are in neither store: is everything of the data folder there?", missing)
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
-	return move{from: pool, to: tx, report: m.Report}.all(ctx)
+	_, err = tx.Exec(ctx, `UPDATE blobs SET mark = m.mark FROM moved_objects m WHERE m.key = blobs.key`)
+	return err
 }
 
 // move is a copy of all rows in progress.
 type move struct {
-	from   *sql.DB
+	from   *sql.Conn
 	to     pgx.Tx
 	report func(table string, rows int64)
 }
@@ -110,21 +147,33 @@ func (m move) all(ctx context.Context) error {
 	return nil
 }
 
-// ErrUsed is a database that is another installation's.
-var ErrUsed = errors.New("a server has used this database already: an installation moves into a new one only")
+// Why a database cannot be moved to.
+var (
+	ErrUsed  = errors.New("another installation uses this database: give a new one")
+	errMoved = errors.New("everything is there already")
+)
 
 // mustBeUnused looks for what every server writes first, and keeps others from
-// writing it before the move has ended.
+// writing it before the move has ended. What it says is another's in every
+// installation.
 func (m move) mustBeUnused(ctx context.Context) error {
 	if _, err := m.to.Exec(ctx, `LOCK TABLE secret_check`); err != nil {
 		return err
 	}
-	var used bool
-	err := m.to.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM secret_check)`).Scan(&used)
-	if err == nil && used {
-		err = ErrUsed
+	const check = `SELECT sealed FROM secret_check ORDER BY id LIMIT 1`
+	var theirs, ours []byte
+	if err := m.to.QueryRow(ctx, check).Scan(&theirs); errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	} else if err != nil {
+		return err
 	}
-	return err
+	if err := m.from.QueryRowContext(ctx, check).Scan(&ours); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if bytes.Equal(theirs, ours) {
+		return errMoved
+	}
+	return ErrUsed
 }
 
 // tables are all but those that each database keeps in its own way.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -24,9 +25,12 @@ func TestEveryRowMovesToPostgres(t *testing.T) {
 	if _, err := Migrate(t.Context(), to); err != nil {
 		t.Fatal(err)
 	}
-	moved := map[string]int64{}
+	moved, done := map[string]int64{}, 0
 	move := func() error {
-		return MoveToPostgres(t.Context(), Move{From: from, To: to, Report: func(table string, n int64) { moved[table] = n }})
+		return MoveToPostgres(t.Context(), Move{
+			From: from, To: to, Report: func(table string, n int64) { moved[table] = n },
+			Moved: func() error { done++; return nil },
+		})
 	}
 	lite, post := openPool(t, from), openPool(t, to)
 	do := func(statement string) {
@@ -59,8 +63,24 @@ func TestEveryRowMovesToPostgres(t *testing.T) {
 	if err := post.QueryRow(`SELECT COUNT(*) FROM pg_constraint WHERE contype = 'f' AND convalidated`).Scan(&references); err != nil || references < 50 {
 		t.Errorf("%d references, %v", references, err)
 	}
+	if err := move(); err != nil || done != 2 { // killed before it could note that it was done
+		t.Errorf("a second time: %v, done %d times", err, done)
+	}
+	do(`UPDATE secret_check SET sealed = 'y'`)
 	if err := move(); !errors.Is(err, ErrUsed) {
-		t.Errorf("a second time: %v", err)
+		t.Errorf("another installation's: %v", err)
+	}
+
+	// No object that the database names may be missing, unless that is known.
+	objects := func(allow bool) error {
+		none := func(context.Context, string) ([]MovedObject, error) { return nil, nil }
+		return MoveToPostgres(t.Context(), Move{To: to, Objects: none, AllowMissing: allow})
+	}
+	if err := objects(false); err == nil || !strings.Contains(err.Error(), "objects that the database names") {
+		t.Errorf("without objects: %v", err)
+	}
+	if err := objects(true); err != nil {
+		t.Error(err)
 	}
 }
 

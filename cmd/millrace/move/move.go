@@ -24,19 +24,24 @@ const suffix = ".moved"
 // Check refuses to make a new database where one was that has moved: whoever
 // starts a server on it has forgotten a setting.
 func Check(database string) error {
-	if _, err := os.Stat(database); !errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if _, err := os.Stat(database + suffix); err != nil {
+	if !HasMoved(database) {
 		return nil
 	}
 	return fmt.Errorf("this installation was moved to PostgreSQL: give its --database-url, or rename %s if you want to go back to what it was then", database+suffix)
+}
+
+// HasMoved reports whether a database was here and has moved.
+func HasMoved(database string) bool {
+	_, here := os.Stat(database)
+	_, moved := os.Stat(database + suffix)
+	return errors.Is(here, fs.ErrNotExist) && moved == nil
 }
 
 // Plan is where an installation is, and where it goes.
 type Plan struct {
 	Database, Objects       string // a file and a folder of the data folder
 	DatabaseURL, StorageURL string // without the second, objects stay
+	AllowMissing            bool   // objects that the database names
 	Out                     io.Writer
 }
 
@@ -44,16 +49,20 @@ type Plan struct {
 // database names is there when the database is. It can be killed and run again
 // until it has ended.
 func (p Plan) Run(ctx context.Context) error {
-	m := store.Move{To: p.DatabaseURL, Report: func(table string, rows int64) {
-		if rows > 0 {
-			fmt.Fprintf(p.Out, "%s: %d rows\n", table, rows)
+	m := store.Move{
+		From: p.Database, To: p.DatabaseURL, AllowMissing: p.AllowMissing,
+		Report: func(table string, rows int64) {
+			if rows > 0 {
+				fmt.Fprintf(p.Out, "%s: %d rows\n", table, rows)
+			}
+		},
+		Moved: func() error { return os.Rename(p.Database, p.Database+suffix) },
+	}
+	if HasMoved(p.Database) {
+		if p.StorageURL == "" {
+			return errors.New("the database has moved already: with --storage-url the objects follow it")
 		}
-	}}
-	switch _, err := os.Stat(p.Database); {
-	case err == nil:
-		m.From = p.Database
-	case p.StorageURL == "" || !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no database to move: %w", err)
+		m.From = ""
 	}
 	if p.StorageURL != "" {
 		bucket, err := p.moveObjects(ctx)
@@ -62,29 +71,10 @@ func (p Plan) Run(ctx context.Context) error {
 		}
 		m.Objects = marks(bucket)
 	}
-	if err := p.moveRows(ctx, m); err != nil {
+	if _, err := store.Migrate(ctx, m.To); err != nil {
 		return err
 	}
-	if m.From == "" {
-		return nil
-	}
-	return os.Rename(p.Database, p.Database+suffix)
-}
-
-func (p Plan) moveRows(ctx context.Context, m store.Move) error {
-	for _, url := range []string{m.From, m.To} {
-		if url == "" {
-			continue
-		}
-		if _, err := store.Migrate(ctx, url); err != nil {
-			return err
-		}
-	}
-	err := store.MoveToPostgres(ctx, m)
-	if errors.Is(err, store.ErrUsed) {
-		err = fmt.Errorf("%w; if it is this installation's, moved there before, start a server with that --database-url", err)
-	}
-	return err
+	return store.MoveToPostgres(ctx, m)
 }
 
 // marks lists what a store has.

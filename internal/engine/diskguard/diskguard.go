@@ -79,6 +79,7 @@ func (g *Guard) evict(ctx context.Context) {
 	seen, err := g.driver.Snapshot(ctx)
 	if err != nil {
 		g.log.ErrorContext(ctx, "cannot look at attempts", slog.Any("error", err))
+		return
 	}
 	if g.freeing(seen) {
 		return
@@ -95,6 +96,7 @@ func (g *Guard) evict(ctx context.Context) {
 	g.mu.Unlock()
 	if err := g.driver.Stop(ctx, largest, 0); err != nil {
 		g.log.ErrorContext(ctx, "cannot stop a task", slog.Any("error", err))
+		g.ending = executor.Key{} // tried again soon
 	}
 }
 
