@@ -43,6 +43,13 @@ func TestEveryOperatorCommandIsOnRecordOnce(t *testing.T) {
 		}
 		return n
 	}
+	var worker string
+	await(t, "the worker", func() bool {
+		if quoted := strings.Split(admin("", "worker", "list"), `"`); len(quoted) > 1 {
+			worker = quoted[1]
+		}
+		return worker != ""
+	})
 	tried := map[string]bool{}
 	before := entries()
 	for _, c := range []struct {
@@ -66,6 +73,14 @@ func TestEveryOperatorCommandIsOnRecordOnce(t *testing.T) {
 		{1, "", []string{"team", "grant", team, "5"}},
 		{1, "", []string{"client", "add", "lab-tool", "https://example.org/back", "--name", "Lab tool"}},
 		{1, "", []string{"client", "remove", "lab-tool"}},
+		{0, "", []string{"team", "usage"}},
+		{1, "", []string{"team", "suspend", team}},
+		{1, "", []string{"team", "resume", team}},
+		{0, "", []string{"worker", "list"}},
+		{1, "", []string{"worker", "drain", worker}},
+		{1, "", []string{"worker", "undrain", worker}},
+		{1, "", []string{"mail", "test", "bob@example.org"}},
+		{0, "", []string{"status"}},
 		{1, "", []string{"runs", "requeue", run}},
 		{1, "", []string{"runs", "end", run}},
 		{1, "", []string{"rotate-key"}},
