@@ -39,6 +39,7 @@ async function settle<T>(answer: Answer<T>): Promise<T> {
   try {
     outcome = await answer;
   } catch (cause) {
+    if (cause instanceof DOMException && cause.name === "AbortError") throw cause; // nobody wants the answer any more
     throw tell(unreachable(cause));
   }
   if (!outcome.response.ok || outcome.data === undefined) throw tell(failureOf(outcome.response, outcome.error));

@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
 import { LayoutTemplate, Moon, Plus, Search, Sun, Upload, UserPlus } from "lucide-react";
-import { type ReactNode, useDeferredValue, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { api, ask, type Schemas } from "../api/client.ts";
 import { filesQuery } from "../files/queries.ts";
 import { chooseTheme } from "../page/theme.ts";
@@ -16,11 +16,30 @@ const group =
 
 const most = 20; // rows of a kind
 
+const pause = 200; // ms after a letter until the server is asked
+
+/** useSettled is a value once it has not changed for a moment. */
+function useSettled(value: string): string {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), pause);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
 /** useFound asks the server for what the words find, once there are some: runs by everything that is known of them, files and papers by name. */
 function useFound(words: string) {
   const enabled = words.length > 1;
   const has = (...texts: (string | null | undefined)[]) => texts.join(" ").toLowerCase().includes(words.toLowerCase());
-  const runs = useQuery({ ...runsQuery({ q: words.slice(0, 200) }), enabled, refetchInterval: false });
+  const filter = { q: words.slice(0, 200) };
+  const runs = useQuery({
+    ...runsQuery(filter),
+    // With the signal, so that the answer to earlier words is no longer waited for.
+    queryFn: ({ signal }) => ask(api.GET("/api/runs", { params: { query: filter }, signal })),
+    enabled,
+    refetchInterval: false,
+  });
   const files = useQuery({ ...filesQuery, enabled });
   const papers = useQuery({ queryKey: ["analyses"], queryFn: () => ask(api.GET("/api/ai/analyses")), enabled });
   return {
@@ -36,7 +55,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const client = useQueryClient();
   const workflows = client.getQueryData<Schemas["WorkflowRow"][]>(["workflows"]) ?? [];
   const [typed, setTyped] = useState("");
-  const words = useDeferredValue(typed.trim());
+  const words = useSettled(typed.trim());
   const found = useFound(words);
   const runs = found.runs ?? client.getQueryData<Schemas["RunRow"][]>(["runs", {}]) ?? [];
   const act = (action: () => void) => () => {
