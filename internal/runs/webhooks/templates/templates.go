@@ -35,8 +35,8 @@ var recipes = map[Format]string{
 	Slack: `{
   "text": "{{title}}",
   "blocks": [
-    {"type": "section", "text": {"type": "mrkdwn", "text": "*<{{url}}|{{title}}>*\n{{errorMessage}}"}},
-    {"type": "context", "elements": [{"type": "mrkdwn", "text": "Millrace {{startedBy}}"}]}
+    {"type": "section", "text": {"type": "mrkdwn", "verbatim": true, "text": "*<{{url}}|{{title}}>*\n{{errorMessage}}"}},
+    {"type": "context", "elements": [{"type": "mrkdwn", "verbatim": true, "text": "Millrace {{startedBy}}"}]}
   ]
 }`,
 	Teams: `{
@@ -102,13 +102,17 @@ func Check(f Format, template string) (field, message string) {
 	if template == "" {
 		return "", ""
 	}
-	if _, err := parse(template); err != nil {
+	object, err := parse(template)
+	if err != nil {
 		return "template", "must be a JSON object: " + err.Error()
 	}
 	for _, found := range word.FindAllStringSubmatch(template, -1) {
 		if _, known := words[found[1]]; !known {
 			return "template", fmt.Sprintf("has {{%s}}, which stands for nothing; there are %s", found[1], strings.Join(slices.Sorted(maps.Keys(words)), ", "))
 		}
+	}
+	if _, err := write(f, object, longest()); err != nil {
+		return "template", "has too many words in braces: with long values a message would have " + tooLong
 	}
 	return "", ""
 }
@@ -151,7 +155,27 @@ func Render(f Format, template, base string, standard []byte) ([]byte, error) {
 	if err := d.Decode(&e); err != nil {
 		return nil, err
 	}
-	values := e.values(base)
+	return write(f, object, e.values(base))
+}
+
+// longest are values of which none can take more room in a message: no sign is
+// written with more bytes than this one.
+func longest() map[string]string {
+	values := make(map[string]string, len(words))
+	for name, people := range words {
+		sign := "x"
+		if people {
+			sign = "&"
+		}
+		values[name] = strings.Repeat(sign, mostValue)
+	}
+	return values
+}
+
+var tooLong = fmt.Sprintf("more than %d KB", mostResult>>10)
+
+// write puts the values into a template, escaped for who reads it.
+func write(f Format, object map[string]any, values map[string]string) ([]byte, error) {
 	for name, people := range words {
 		values[name] = cut(values[name], mostValue)
 		if people {
@@ -164,7 +188,7 @@ func Render(f Format, template, base string, standard []byte) ([]byte, error) {
 	}
 	out, err := json.Marshal(filled)
 	if err == nil && len(out) > mostResult {
-		err = fmt.Errorf("by the template the message has more than %d KB", mostResult>>10)
+		err = errors.New("by the template the message has " + tooLong)
 	}
 	return out, err
 }
@@ -207,7 +231,7 @@ func (e event) values(base string) map[string]string {
 // cut makes one line of a value, of so many characters at most.
 func cut(value string, most int) string {
 	value = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
 			return ' '
 		}
 		return r
@@ -224,18 +248,23 @@ var (
 	// Mattermost reads Slack's <links> before it reads Markdown: no sign escapes them.
 	markdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "|", `\|`, "[", `\[`, "]", `\]`, "(", `\(`, ")", `\)`,
 		"<", "‹", ">", "›", "#", `\#`, "@", "@\u200b")
+	// Who reads the others is not known, a chat or a program: only what would call or link is changed.
+	otherText = strings.NewReplacer("<", "‹", ">", "›", "@", "@\u200b")
+	// Chats make links of bare addresses too, which these signs begin.
+	address = regexp.MustCompile(`(?i)(:)(//)|(www)(\.)`)
 )
 
 // escape keeps what people wrote from being markup, a link or a call to everybody
 // in the chat.
 func escape(f Format, value string) string {
+	value = address.ReplaceAllString(value, "${1}${3}\u200b${2}${4}")
 	switch f {
 	case Slack:
 		return slackText.Replace(value)
 	case Teams, Mattermost, Discord:
 		return markdown.Replace(value)
 	}
-	return value
+	return otherText.Replace(value)
 }
 
 // fill puts the values into all strings.

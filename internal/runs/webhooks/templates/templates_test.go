@@ -2,6 +2,7 @@ package templates
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -82,6 +83,26 @@ func TestWhatIsWrongWithATemplate(t *testing.T) {
 		}
 	}
 	long := `{"a":"` + strings.Repeat("{{name}}", 900) + `"}`
+	if field, _ := Check(Custom, long); field != "template" {
+		t.Error("a template whose messages are too long is taken")
+	}
+	// No value makes more of a template that is taken than a message may have.
+	for _, format := range []Format{Slack, Teams, Mattermost, Discord, Custom} {
+		template, fits := "", 0
+		for n := 1; ; n++ {
+			next := `{"a":"` + strings.Repeat("{{name}}", n) + `"}`
+			if field, _ := Check(format, next); field != "" {
+				break
+			}
+			template, fits = next, n
+		}
+		for _, sign := range []string{"&", "<", "@", "\\", `"`, "😀", "\u2028", "\xff", "\x00", "\ufffd", "://", "www."} {
+			event, _ := json.Marshal(map[string]any{"data": map[string]any{"name": strings.Repeat(sign, 300)}})
+			if _, err := Render(format, template, "", event); err != nil {
+				t.Errorf("%s: %d names of %q: %v", format, fits, sign, err)
+			}
+		}
+	}
 	if out, err := Render(Custom, long, "", []byte(`{"data":{"name":"`+strings.Repeat("x", 5000)+`"}}`)); err == nil {
 		t.Errorf("%d bytes", len(out))
 	}
@@ -92,21 +113,27 @@ func TestWhatIsWrongWithATemplate(t *testing.T) {
 func FuzzValuesNeverBecomeCode(f *testing.F) {
 	for _, text := range []string{
 		`","text":"x`, "{{url}}", "<!channel>", "<https://evil.example|click>", "@everyone", "[click](https://evil.example)", "\\", "`", "a\nb", "\x00", "\xff", "😀",
+		"Sign in again: https://evil.example", "WWW.evil.example",
 	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for format := range recipes {
-			plain, err := Render(format, "", "https://here", told(t, "name", "message"))
+		of := maps.Clone(recipes)
+		of[Custom] = `{"content": "{{title}}", "more": ["{{url}}", "{{errorMessage}} {{startedBy}}"]}`
+		for format, template := range of {
+			plain, err := Render(format, template, "https://here", told(t, "name", "message"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := Render(format, "", "https://here", told(t, text, text))
+			out, err := Render(format, template, "https://here", told(t, text, text))
 			if err != nil {
 				t.Fatalf("%s: %v", format, err)
 			}
 			if shape(t, out) != shape(t, plain) {
 				t.Errorf("%s: %q changes the message: %s", format, text, out)
+			}
+			if strings.Count(string(out), "://") != strings.Count(string(plain), "://") || strings.Contains(strings.ToLower(string(out)), "www.") {
+				t.Errorf("%s: %q becomes a link: %s", format, text, out)
 			}
 			var all []string
 			stringsOf(decoded(t, out), &all)
