@@ -218,10 +218,25 @@ func (db *DB) Attempted(ctx context.Context, d webhooks.Delivery, disable string
 			UPDATE webhook_deliveries SET status = $1, attempts = $2, next_at = $3, delivered_at = $4, response_status = $5, answer = $6, error = $7
 			WHERE id = $8 AND status = $9 AND attempts = $10`,
 			string(d.Status), d.Attempts, micros(d.NextAt), microsOrNull(d.DeliveredAt), d.ResponseStatus, d.Answer, d.Error, d.ID, string(webhooks.Pending), d.Attempts-1)
-		if err != nil || n == 0 || disable == "" {
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := tx.moveLater(ctx, d); err != nil || disable == "" {
 			return err
 		}
 		_, err = tx.changed(ctx, `UPDATE webhooks SET enabled = FALSE, why = $1 WHERE id = $2`, disable, d.Webhook)
 		return err
 	})
+}
+
+// moveLater has the later messages of a run wait as long as the one that holds
+// them back, so that nobody looks at them meanwhile, and no longer.
+func (db *DB) moveLater(ctx context.Context, d webhooks.Delivery) error {
+	later := ` WHERE webhook_id = $1 AND run_id = $2 AND run_id <> '' AND status = 'pending' AND seq > $3 AND `
+	if d.Status == webhooks.Pending {
+		_, err := db.changed(ctx, `UPDATE webhook_deliveries SET next_at = $4`+later+`next_at < $4`, d.Webhook, d.Run, d.Seq, micros(d.NextAt))
+		return err
+	}
+	_, err := db.changed(ctx, `UPDATE webhook_deliveries SET next_at = created_at`+later+`attempts = 0 AND next_at > created_at`, d.Webhook, d.Run, d.Seq)
+	return err
 }

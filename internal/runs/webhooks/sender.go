@@ -155,6 +155,7 @@ func (s *Sender) send(ctx context.Context, w Webhook, d Delivery) error {
 func (s *Sender) post(ctx context.Context, w Webhook, d *Delivery, now time.Time) error {
 	body, err := templates.Render(w.Format, w.Template, s.base, d.Payload)
 	if err != nil {
+		d.Status = Failed // it would be no better the next time, and the run's later messages wait for it
 		return err
 	}
 	head, err := headers(w, d.ID, body, now)

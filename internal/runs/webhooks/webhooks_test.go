@@ -191,6 +191,64 @@ func TestAFailedMessageIsTriedAgainAndHoldsBackItsRunAlone(t *testing.T) {
 	})
 }
 
+func TestLaterMessagesWaitWithTheOneThatHoldsThemBack(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		w := b.make()
+		fails := true
+		b.to.answer = func(message) (int, error) {
+			if fails {
+				return 500, nil
+			}
+			return 204, nil
+		}
+		b.cancel(b.submit())
+		b.drain()
+		b.clock.Pass(6 * time.Second)
+		b.drain() // the next attempt is in half a minute
+		list, _, err := b.Deliveries(t.Context(), b.owner, w.ID, "", 10)
+		if err != nil || len(list) != 2 {
+			t.Fatalf("%+v %v", list, err)
+		}
+		for _, d := range list {
+			if !d.NextAt.Equal(list[0].NextAt) || d.NextAt.Before(b.clock.Now().Add(20*time.Second)) {
+				t.Errorf("%s waits until %s, the other until %s", d.Type, d.NextAt, list[0].NextAt)
+			}
+			if d.Type != "run.queued" {
+				continue
+			}
+			if _, err := b.SendAgain(t.Context(), b.owner, w.ID, d.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fails = false
+		b.drain()
+		if got := b.to.types(); got != "run.queued run.queued run.queued run.cancelled" {
+			t.Errorf("%s: the later message went on waiting", got)
+		}
+	})
+}
+
+func TestAMessageThatCannotBeWrittenHoldsNothingBack(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		w := b.make()
+		w.Format, w.Template = templates.Custom, `{"a":"`+strings.Repeat("{{runId}}", 2000)+`"}`
+		if err := b.db.SaveWebhook(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		b.cancel(b.submit())
+		b.drain()
+		list, _, err := b.Deliveries(t.Context(), b.owner, w.ID, "", 10)
+		if err != nil || len(list) != 2 || len(b.to.got) != 0 {
+			t.Fatalf("%+v %v", list, err)
+		}
+		for _, d := range list {
+			if d.Status != webhooks.Failed || d.Attempts != 1 || !strings.Contains(d.Error, "64 KB") {
+				t.Errorf("%+v", d)
+			}
+		}
+	})
+}
+
 func TestAMessageIsGivenUpAfterADay(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		w := b.make()
