@@ -61,10 +61,14 @@ type Chosen struct {
 	PricePercent int
 }
 
+// NoEnvironments is the code of a refusal while no executor builds them.
+const NoEnvironments = "no_environments"
+
 // Choose finds the executor of a run among what workers offer, in order of
 // preference: the one that it names, or the first that has the whole size and
 // has its software, or else the first that can serve it at all. Environments are
-// built or not, so that a run which needs some is refused where nobody does. CPU and
+// built or not, so that a run which needs some is refused where nobody does, and is
+// to be tried again where one does that has a problem now. CPU and
 // memory above a machine are no obstacle: such a run runs alone. One that takes
 // no more runs is chosen when no other serves it: the run waits.
 func Choose(offers []Worker, w Wanted) (Chosen, error) {
@@ -77,22 +81,30 @@ func Choose(offers []Worker, w Wanted) (Chosen, error) {
 	}
 	var best *Worker
 	problem, gpu := "no worker is running", false
+	bare, builder := false, "" // some that serve it build no environments; what is wrong with one that does
 	for i := range offers {
 		o := &offers[i]
 		switch {
 		case o.Problem != "":
 			problem = o.Problem
+			if !o.NoEnvironments {
+				builder = o.Problem
+			}
 		case w.Size.GPU > o.Size.GPU:
 			gpu = true
+		case w.Environments && o.NoEnvironments:
+			bare = true
 		case best == nil || o.rank(w) < best.rank(w):
 			best = o
 		}
 	}
 	switch {
-	case best != nil && w.Environments && best.NoEnvironments: // the others have none either
-		return Chosen{}, fault.Conflict("no executor that serves this run builds environments of packages: give its steps an `image` in place of `environment`").WithCode("no_environments")
 	case best != nil:
 		return Chosen{best.Executor, best.pricePercent()}, nil
+	case bare && builder != "":
+		return Chosen{}, fault.Unavailable("the executor that builds environments of packages starts nothing at the moment: %s", builder)
+	case bare:
+		return Chosen{}, fault.Conflict("no executor that serves this run builds environments of packages now: give its steps an `image` in place of `environment`, or have the operator run one that does, with uv on the server and without `--environments off`").WithCode(NoEnvironments)
 	case gpu:
 		return Chosen{}, fault.Conflict("there is no GPU on this server: choose a size without one").WithCode("no_capacity")
 	}
@@ -117,7 +129,7 @@ const draining = "the worker is being drained by the operator"
 // rank is how well a worker suits a run that it can serve; 0 is best.
 func (w Worker) rank(want Wanted) int {
 	switch {
-	case want.Images && w.NoImages || want.Environments && w.NoEnvironments:
+	case want.Images && w.NoImages:
 		return 3
 	case w.Draining:
 		return 2

@@ -1,6 +1,7 @@
 package offers
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/internal/domain/credits"
@@ -42,6 +43,25 @@ func TestARunGetsTheFirstExecutorThatServesIt(t *testing.T) {
 	}
 	if _, err := Choose(nil, Wanted{}); !fault.Is(err, fault.KindConflict) {
 		t.Errorf("without a worker: %v", err)
+	}
+}
+
+// Who builds environments is looked for among all: one that lacks something else, or
+// comes later, is better than a refusal, and one that is down for a moment is waited for.
+func TestEnvironmentsAreRefusedOnlyWhereNobodyBuildsThem(t *testing.T) {
+	t.Parallel()
+	bare := Worker{Executor: "pods", NoEnvironments: true}
+	both := Wanted{Images: true, Environments: true}
+	if got, err := Choose([]Worker{bare, {Executor: "cluster", NoImages: true}}, both); err != nil || got.Executor != "cluster" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	_, err := Choose([]Worker{bare, {Executor: "local", Problem: "its disk is full"}}, both)
+	if !fault.Is(err, fault.KindUnavailable) || !strings.Contains(err.Error(), "its disk is full") {
+		t.Errorf("while its executor is down: %v", err)
+	}
+	_, err = Choose([]Worker{bare, {Executor: "down", Problem: "away", NoEnvironments: true}}, both)
+	if !fault.Is(err, fault.KindConflict) || !strings.Contains(err.Error(), "uv") || !strings.Contains(err.Error(), "--environments") {
+		t.Errorf("where nobody does: %v", err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/mails"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/firing"
+	"github.com/millrace/millrace/internal/runs/offers"
 )
 
 // FiringStore knows which schedules of all teams are due. Each of its writes is
@@ -151,8 +152,8 @@ func count(times cron.Schedule, from, until time.Time) int {
 }
 
 // start starts a run. What is wrong with the run pauses the schedule; what is
-// wrong with us comes back, and is tried again. While the team is suspended its
-// times pass by: they go on when that is lifted.
+// wrong with us comes back, and is tried again. While the team is suspended, or no
+// worker that builds environments is there, its times pass by: they go on afterwards.
 func (r *Runner) start(ctx context.Context, s Schedule, f firing.Firing) error {
 	_, err := r.Runs.SubmitAutomatic(ctx, s.Team, s.Given.of(s.Workflow), runs.Automatic{
 		Starter: runs.Starter{Type: firing.BySchedule, ID: string(s.ID), Name: s.CreatedByName}, For: s.CreatedBy, Firing: &f,
@@ -167,7 +168,7 @@ func (r *Runner) start(ctx context.Context, s Schedule, f firing.Firing) error {
 	case fault.KindInternal, fault.KindUnavailable, fault.KindLimited:
 		return err
 	}
-	if e, ok := errors.AsType[*fault.Error](err); ok && e.Code == firing.TeamSuspended {
+	if e, ok := errors.AsType[*fault.Error](err); ok && (e.Code == firing.TeamSuspended || e.Code == offers.NoEnvironments) {
 		return r.Store.NoteFiring(ctx, f, Skipped, e.Message, mostWaiting, r.Now())
 	}
 	return r.pause(ctx, s, f, err)

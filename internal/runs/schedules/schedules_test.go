@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/domain/lifecycle"
 	"github.com/millrace/millrace/internal/runs"
 	"github.com/millrace/millrace/internal/runs/firing"
+	"github.com/millrace/millrace/internal/runs/offers"
 	"github.com/millrace/millrace/internal/runs/outputto"
 	"github.com/millrace/millrace/internal/runs/schedules"
 	"github.com/millrace/millrace/internal/sharing"
@@ -28,9 +29,12 @@ import (
 )
 
 // idle takes runs and does nothing with them.
-type idle struct{}
+type idle struct{ refuses *error }
 
-func (idle) Choose(context.Context, runs.Wanted) (runs.Chosen, error) {
+func (i idle) Choose(context.Context, runs.Wanted) (runs.Chosen, error) {
+	if i.refuses != nil && *i.refuses != nil {
+		return runs.Chosen{}, *i.refuses
+	}
 	return runs.Chosen{PricePercent: 100}, nil
 }
 func (idle) Offers(context.Context) ([]runs.Worker, error) { return nil, nil }
@@ -47,6 +51,7 @@ type bench struct {
 	owner    access.Caller
 	edit     *workflows.Service
 	workflow ids.Workflow
+	refuses  error // no worker takes a run
 }
 
 const simple = `{"parameters":{"n":{"type":"integer","default":1}},"nodes":[{"id":"a","command":"true"}]}`
@@ -62,7 +67,7 @@ func newBench(t *testing.T, db *store.DB) *bench {
 	t.Helper()
 	b := &bench{t: t, db: db, clock: storetest.NewClock(), owner: storetest.Owner(t, db, "ada")}
 	b.runs = runs.NewService(runs.Options{
-		Store: db, Details: db, Shards: db, Logs: db, Submit: db, Known: db, Targets: targets{}, Engine: idle{}, Catalog: credits.DefaultCatalog(), Now: b.clock.Now,
+		Store: db, Details: db, Shards: db, Logs: db, Submit: db, Known: db, Targets: targets{}, Engine: idle{&b.refuses}, Catalog: credits.DefaultCatalog(), Now: b.clock.Now,
 	})
 	b.Service = schedules.NewService(db, db, b.runs, b.clock.Now)
 	b.edit = workflows.NewService(db.WorkflowStores(), b.clock.Now)
@@ -341,6 +346,26 @@ func TestASpentBudgetPausesASchedule(t *testing.T) {
 		b.clock.Pass(5 * time.Minute)
 		b.round()
 		if got := b.look(s.ID).Paused; got == nil || got.Code != "budget_exhausted" || !strings.Contains(got.Message, "the budget of ada") {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A worker that builds environments may be away for a moment: that is no reason to
+// stay off.
+func TestAScheduleGoesOnWhenEnvironmentsAreBuiltAgain(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		s := b.make(b.owner, "*/10 * * * *")
+		b.refuses = fault.Conflict("nobody builds them").WithCode(offers.NoEnvironments)
+		b.clock.Pass(10 * time.Minute)
+		b.round()
+		b.refuses = nil
+		b.clock.Pass(10 * time.Minute)
+		b.round()
+		if got := b.outcomes(s.ID); got != "12:10 skipped, 12:20 started" {
+			t.Error(got)
+		}
+		if got := b.look(s.ID); !got.Enabled() || got.Paused != nil {
 			t.Errorf("%+v", got)
 		}
 	})
