@@ -176,7 +176,7 @@ func New(o Options) *Engine {
 	}
 	e.software = runimages.For(o.Images, o.Environments)
 	e.inputs = &runinputs.Worker{
-		Dir: o.Dir, Remote: o.Remote, Known: o.Addresses, Log: o.Log, Now: o.Now, Fetched: fetched.New(o.Dir, o.Elsewhere, o.InputCache, e.disk.Low),
+		Dir: o.Dir, Owner: o.Owner, Remote: o.Remote, Known: o.Addresses, Log: o.Log, Now: o.Now, Fetched: fetched.New(o.Dir, o.Elsewhere, o.InputCache, e.disk.Low),
 		Objects: func(ctx context.Context, key string) (io.ReadCloser, error) { return o.Objects.Open(ctx, key, 0, -1) },
 	}
 	e.preparer = prepare.New(e.software, e.imagesNeeded, e.inputs, func(id ids.Run) {

@@ -72,6 +72,10 @@ func (db *DB) QueuedRun(ctx context.Context, id ids.Run) (r runs.Run, err error)
 // all, and how far they are.
 func (db *DB) preparing(ctx context.Context, team ids.Team, now time.Time, q *offers.QueueState) error {
 	q.Preparing, q.Fetched = map[ids.Run]runs.WaitReason{}, map[ids.Run]offers.Fetched{}
+	whose, args := ``, []any{micros(now.Add(-present))}
+	if team != "" {
+		whose, args = ` AND r.team_id = $2`, append(args, team)
+	}
 	_, err := all(ctx, db, func(r *sql.Rows, _ *struct{}) error {
 		var id ids.Run
 		var text string
@@ -87,12 +91,14 @@ func (db *DB) preparing(ctx context.Context, team ids.Team, now time.Time, q *of
 		return nil
 	}, `
 		SELECT r.id, r.preparing FROM runs r JOIN workers w ON w.owner = r.preparing_by
-		WHERE ($1 = '' OR r.team_id = $1) AND r.status = 'queued' AND r.preparing <> '' AND w.seen_at > $2`, team, micros(now.Add(-present)))
+		WHERE r.status = 'queued' AND r.preparing <> '' AND w.seen_at > $1`+whose, args...)
 	return err
 }
 
-// InputsFetched notes how far the inputs of a run are that is prepared.
-func (db *DB) InputsFetched(ctx context.Context, id ids.Run, bytes, total int64) error {
-	_, err := db.changed(ctx, `UPDATE runs SET preparing = $1 WHERE id = $2 AND status = 'queued' AND preparing <> ''`, fmt.Sprint(admission.Inputs, " ", bytes, " ", total), id)
+// InputsFetched notes how far the inputs of a run are that the owner prepares. When
+// another does so by now it is nothing.
+func (db *DB) InputsFetched(ctx context.Context, owner string, id ids.Run, bytes, total int64) error {
+	_, err := db.changed(ctx, `UPDATE runs SET preparing = $1 WHERE id = $2 AND status = 'queued' AND preparing <> '' AND preparing_by = $3`,
+		fmt.Sprint(admission.Inputs, " ", bytes, " ", total), id, owner)
 	return err
 }

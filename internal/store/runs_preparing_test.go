@@ -51,8 +51,10 @@ func TestOneWorkerPreparesAQueuedRun(t *testing.T) {
 		if reason(august) != offers.WaitsForImage {
 			t.Error("it does not say what it waits for")
 		}
-		if err := db.InputsFetched(ctx, r.ID, 3, 12); err != nil {
-			t.Fatal(err)
+		for owner, bytes := range map[string]int64{"h1 a": 3, "h0 z": 7} { // the other had it before
+			if err := db.InputsFetched(ctx, owner, r.ID, bytes, 12); err != nil {
+				t.Fatal(err)
+			}
 		}
 		q, err := db.QueueState(ctx, team, []ids.Run{r.ID}, august)
 		if w := q.Why(r.AsQueued()); err != nil || w.Reason != offers.WaitsForInputs || w.Fetched != (offers.Fetched{Bytes: 3, Total: 12}) {

@@ -25,8 +25,8 @@ type Addresses interface {
 	// Learn records what the bytes of an object are, and returns what was recorded for
 	// this run before.
 	Learn(ctx context.Context, team ids.Team, id ids.Run, o addresses.Object, sum string, now time.Time) (before string, err error)
-	// InputsFetched notes how far the inputs of a queued run are.
-	InputsFetched(ctx context.Context, id ids.Run, bytes, total int64) error
+	// InputsFetched notes how far the inputs of a queued run are that the owner prepares.
+	InputsFetched(ctx context.Context, owner string, id ids.Run, bytes, total int64) error
 	// TeamsGone are those of the teams that are erased, or are being so.
 	TeamsGone(ctx context.Context, teams []ids.Team) ([]ids.Team, error)
 }
@@ -34,6 +34,7 @@ type Addresses interface {
 // Worker is what the runs on one worker share.
 type Worker struct {
 	Dir     string // of the attempts
+	Owner   string // the worker's name
 	Objects inputcache.Open
 	Remote  bool // objects lie on another machine
 	Fetched *fetched.Store
@@ -63,7 +64,7 @@ func (w *Worker) Prepare(ctx context.Context, team ids.Team, run ids.Run) {
 		case <-in.Changed():
 		case <-tell.C:
 			bytes, total := in.Progress(in.urls())
-			if err := w.Known.InputsFetched(ctx, run, bytes, total); err != nil {
+			if err := w.Known.InputsFetched(ctx, w.Owner, run, bytes, total); err != nil {
 				w.Log.WarnContext(ctx, "cannot note how far the inputs of a run are", slog.String("run", string(run)), slog.Any("error", err))
 			}
 		}
