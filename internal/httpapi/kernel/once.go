@@ -49,14 +49,29 @@ func (x *Exchange) OnceFor(who, header, key string, handle Handler) (Answer, err
 	return ans, err
 }
 
+// withPath marks a fingerprint that has the path in it. Those of earlier versions have
+// none, and their answers are repeated until they are forgotten.
+const withPath = "path:"
+
 // fingerprint tells requests of a route apart. What they are sent to is part of
 // it: the same words to another run, or another team, are another request.
 func (x *Exchange) fingerprint() string {
-	sum := sha256.New()
-	if x.Request.PathValue("id") != "" {
-		sum.Write([]byte(x.Request.URL.Path + "\n"))
+	if x.Request.PathValue("id") == "" {
+		return hexSum(x.Body)
 	}
-	sum.Write(x.Body)
+	return withPath + hexSum([]byte(x.Request.URL.Path+"\n"), x.Body)
+}
+
+// sameRequest reports whether a recorded fingerprint is of this request.
+func (x *Exchange) sameRequest(recorded string) bool {
+	return recorded == x.key.Fingerprint || recorded == hexSum(x.Body) // with a mark it is never a bare sum
+}
+
+func hexSum(parts ...[]byte) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		sum.Write(part)
+	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
@@ -75,7 +90,7 @@ func (x *Exchange) replayed() (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	if r.Fingerprint != x.key.Fingerprint {
+	if !x.sameRequest(r.Fingerprint) {
 		return Answer{}, fault.Conflict("this Idempotency-Key was used for another request: use a fresh one").WithCode("idempotency_conflict")
 	}
 	return Answer{Status: r.Status, Media: JSONMedia, Raw: r.Answer}.With("Idempotent-Replayed", "true"), nil
