@@ -39,6 +39,9 @@ type Store interface {
 
 // Eraser removes what the database knows of a team. Each may be called again.
 type Eraser interface {
+	// AttemptPrefixes are where objects of the team's attempts lie: their rows go
+	// with EraseRows.
+	AttemptPrefixes(ctx context.Context, team ids.Team) ([]string, error)
 	// EraseRows removes everything, the team last, in small transactions. A
 	// team with a run that has not ended is fault.KindConflict.
 	EraseRows(ctx context.Context, team ids.Team) error

@@ -88,6 +88,9 @@ func (s *Service) eraseTeam(ctx context.Context, e Erasure) error {
 		if err := s.empty(ctx, e.Team); err != nil {
 			return err
 		}
+		if err := s.emptyAttempts(ctx, e.Team); err != nil {
+			return err
+		}
 		err := s.Eraser.EraseRows(ctx, e.Team)
 		if err == nil {
 			break
@@ -141,6 +144,17 @@ func (s *Service) empty(ctx context.Context, team ids.Team) error {
 	_, err := s.Objects.DeletePrefix(ctx, "teams/"+string(team)+"/")
 	if s.Mailbox != nil {
 		err = errors.Join(err, s.Mailbox.Forget(ctx, team))
+	}
+	return err
+}
+
+// emptyAttempts removes what was staged for attempts and not released.
+func (s *Service) emptyAttempts(ctx context.Context, team ids.Team) error {
+	prefixes, err := s.Eraser.AttemptPrefixes(ctx, team)
+	for _, prefix := range prefixes {
+		if _, err := s.Objects.DeletePrefix(ctx, prefix); err != nil {
+			return err
+		}
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package attempts
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 )
@@ -50,10 +51,30 @@ func Sweep(ctx context.Context, rows Leftovers, objects Keys, after string, now 
 	}
 	unknown, err := rows.UnknownAttempts(ctx, old)
 	for _, id := range unknown {
+		if still, failed := inUse(ctx, objects, id, now); failed != nil {
+			return n, "", failed
+		} else if still {
+			continue
+		}
 		deleted, failed := objects.DeletePrefix(ctx, ObjectPrefix(id))
 		if n += deleted; failed != nil {
 			return n, "", failed
 		}
 	}
 	return n, keys[len(keys)-1], err
+}
+
+// inUse reports whether something came lately below the prefix of an attempt: an input
+// may be staged for longer than others of it are old.
+func inUse(ctx context.Context, objects Keys, id string, now time.Time) (bool, error) {
+	for after := ""; ; {
+		keys, since, err := objects.Keys(ctx, ObjectPrefix(id), after, sweepBatch)
+		if err != nil || len(keys) == 0 {
+			return false, err
+		}
+		if slices.ContainsFunc(since, func(t time.Time) bool { return now.Sub(t) <= leftAfter }) {
+			return true, nil
+		}
+		after = keys[len(keys)-1]
+	}
 }

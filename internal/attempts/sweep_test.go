@@ -52,3 +52,41 @@ func TestWhatNoAttemptOwnsIsSwept(t *testing.T) {
 		}
 	}
 }
+
+// fresh has one of the objects come just now.
+type fresh struct {
+	objects.Kept
+	key string
+	at  time.Time
+}
+
+func (f fresh) Keys(ctx context.Context, prefix, after string, limit int) ([]string, []time.Time, error) {
+	keys, since, err := f.Kept.Keys(ctx, prefix, after, limit)
+	if i := slices.Index(keys, f.key); i >= 0 {
+		since[i] = f.at
+	}
+	return keys, since, err
+}
+
+// An old object is no reason to take away what is being staged beside it.
+func TestAnAttemptThatIsBeingStagedIsNotSwept(t *testing.T) {
+	t.Parallel()
+	keep, err := disk.Open(t.Context(), filepath.Join(t.TempDir(), "objects"), disk.NewSigner([]byte("0123456789abcdef")), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := time.Now().Add(49 * time.Hour)
+	all := fresh{objects.Kept{Store: keep, Presigner: keep}, attempts.StagedKey("run_1.a.0.1", "f", 1), later.Add(-time.Minute)}
+	for i := range 2 {
+		if err := all.Upload(t.Context(), attempts.StagedKey("run_1.a.0.1", "f", i), strings.NewReader("x"), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, _, err := attempts.Sweep(t.Context(), rows{}, all, "", later); err != nil || n != 0 {
+		t.Errorf("%d were taken, %v", n, err)
+	}
+	all.key = ""
+	if n, _, err := attempts.Sweep(t.Context(), rows{}, all, "", later); err != nil || n != 2 {
+		t.Errorf("%d were taken when all were old, %v", n, err)
+	}
+}

@@ -2,11 +2,13 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/millrace/millrace/internal/attempts"
 	"github.com/millrace/millrace/internal/domain/fault"
 	"github.com/millrace/millrace/internal/domain/ids"
 )
@@ -120,6 +122,15 @@ func (db *DB) EraseRows(ctx context.Context, team ids.Team) error {
 		}
 	}
 	return db.eraseTeam(ctx, team)
+}
+
+// AttemptPrefixes are where objects of the team's attempts lie.
+func (db *DB) AttemptPrefixes(ctx context.Context, team ids.Team) ([]string, error) {
+	return all(ctx, db, func(r *sql.Rows, prefix *string) error {
+		err := r.Scan(prefix)
+		*prefix = attempts.ObjectPrefix(*prefix)
+		return err
+	}, `SELECT id FROM attempts WHERE `+ofRun, team)
 }
 
 // eraseSome removes a batch, and counts it in the same transaction.

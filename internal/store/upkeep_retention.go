@@ -283,6 +283,8 @@ func (e *expiring) rows(ctx context.Context, id ids.Run) (gone bool, err error) 
 	}
 	for _, query := range []string{
 		`DELETE FROM run_events WHERE run_id = $1 AND seq IN (SELECT seq FROM run_events WHERE run_id = $1 LIMIT $2 + 0)`,
+		`DELETE FROM attempt_logs WHERE (attempt_id, start) IN (SELECT l.attempt_id, l.start FROM attempt_logs l JOIN attempts a ON a.id = l.attempt_id WHERE a.run_id = $1 LIMIT $2 + 0)`,
+		`DELETE FROM attempts WHERE run_id = $1 AND id IN (SELECT id FROM attempts WHERE run_id = $1 LIMIT $2 + 0)`,
 		`DELETE FROM run_attempts WHERE run_id = $1 AND (node_id, shard, attempt) IN (SELECT node_id, shard, attempt FROM run_attempts WHERE run_id = $1 LIMIT $2 + 0)`,
 		`DELETE FROM reported_tasks WHERE run_id = $1 AND id IN (SELECT id FROM reported_tasks WHERE run_id = $1 LIMIT $2 + 0)`,
 		`DELETE FROM reported_nodes WHERE run_id = $1 AND node_id IN (SELECT node_id FROM reported_nodes WHERE run_id = $1 LIMIT $2 + 0)`,
