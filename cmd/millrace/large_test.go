@@ -110,7 +110,7 @@ func (u uploader) untilKilled(share float64) bool {
 	})
 	if !done {
 		_ = c.Process.Kill()
-		<-ended
+		done = <-ended == nil // it had just finished
 	}
 	return !done
 }
