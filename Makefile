@@ -25,7 +25,7 @@ SERVICES := scripts/with-postgres scripts/with-stripe scripts/with-s3 scripts/wi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev web shim attempt build image test-deploy web-check browser contract test race test-engines test-python attack chaos check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
+.PHONY: help run dev web shim attempt build image deb release test-deploy web-check browser contract test race test-engines test-python attack chaos check verify gen bench fmt fuzz clean setup-run setup-test format vet lint tidy
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -75,9 +75,18 @@ image: web ## Write container images to bin/images as OCI layouts, with SBOM and
 			$$([ $$name = millrace-attempt ] || echo -lock web/package-lock.json) \
 			$(foreach arch,$(IMAGE_ARCHITECTURES),linux/$(arch)=bin/programs/$$name-linux-$(arch)) || exit 1; done
 
-test-deploy: setup-test image ## Test what is deployed: images that run, alerts that Prometheus reads
+deb: web ## Write a Debian package for this machine to bin/packages
+	VERSION=$(VERSION) scripts/cross-build linux $(shell go env GOARCH) bin/programs millrace
+	rm -rf bin/packages
+	VERSION=$(VERSION) SOURCE_DATE_EPOCH=$(SOURCE_DATE) scripts/make-deb bin/programs/millrace-linux-$(shell go env GOARCH) $(shell go env GOARCH) bin/packages
+
+release: web ## Write programs for Linux and macOS to bin/release, with SBOM, checksums and changelog
+	VERSION=$(VERSION) scripts/make-release bin/release
+
+test-deploy: setup-test image deb ## Test what is deployed: images and packages that run, alerts that Prometheus reads
 	go -C tools/rules test -count=1 ./...
 	MILLRACE_TEST_IMAGES=$(CURDIR)/bin/images go test -vet=off -count=1 -run TestTheImageServes ./tools/image
+	MILLRACE_TEST_DEB='$(CURDIR)/bin/packages/*.deb' go test -vet=off -count=1 -run TestThePackageComesAndGoes ./deploy
 
 web-check: web ## Lint, type and test the web app, and weigh what it loads
 	npm run --prefix web --silent check

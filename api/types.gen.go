@@ -1860,6 +1860,9 @@ type Guest struct {
 // Health defines model for Health.
 type Health struct {
 	Status string `json:"status"`
+
+	// Version The release of the server.
+	Version string `json:"version"`
 }
 
 // Inbox defines model for Inbox.

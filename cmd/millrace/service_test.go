@@ -80,8 +80,8 @@ func TestTheServerTakesTheSocketItIsHanded(t *testing.T) {
 	if s.base != "http://"+l.Addr().String() {
 		t.Errorf("it listens on %s, not %s", s.base, l.Addr())
 	}
-	if status, _, _ := s.call(http.MethodGet, "/api/health", ""); status != http.StatusOK {
-		t.Error(status)
+	if status, data, _ := s.call(http.MethodGet, "/api/health", ""); status != http.StatusOK || data["version"] != version {
+		t.Error(status, data)
 	}
 }
 

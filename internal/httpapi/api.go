@@ -74,6 +74,7 @@ type Options struct {
 	Limiter     kernel.Limiter
 	Answers     kernel.Answers
 	Memory      *bounds.Memory                         // of the server; nil: without end
+	Version     string                                 // of the program
 	Checks      map[string]func(context.Context) error // what readiness asks, by name
 	App         App
 	Metrics     *kernel.Metrics

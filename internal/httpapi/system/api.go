@@ -13,6 +13,7 @@ import (
 // API is the part of the HTTP API that is no room's.
 type API struct {
 	Log       *slog.Logger
+	Version   string                                 // of the program
 	Checks    map[string]func(context.Context) error // what readiness asks, by name
 	Runs      *runs.Service
 	Chat      *ai.Chat

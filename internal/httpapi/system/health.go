@@ -15,7 +15,7 @@ import (
 
 // Health answers GET /api/health.
 func (a *API) Health(*kernel.Exchange) (kernel.Answer, error) {
-	return kernel.OK(api.Health{Status: "ok"})
+	return kernel.OK(api.Health{Status: "ok", Version: a.Version})
 }
 
 const checkPatience = 5 * time.Second

@@ -3453,6 +3453,8 @@ export interface components {
         Health: {
             /** @constant */
             status: "ok";
+            /** @description The release of the server. */
+            version: string;
         };
         /** @description A failure, with what readiness found beside it. */
         NotReadyAnswer: {

@@ -78,6 +78,10 @@ class Health(Model):
         extra='allow',
     )
     status: Literal['ok']
+    version: str
+    """
+    The release of the server.
+    """
 
 
 class Readiness(Model):
