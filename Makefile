@@ -87,6 +87,7 @@ test-deploy: setup-test image deb ## Test what is deployed: images and packages 
 	go -C tools/rules test -count=1 ./...
 	MILLRACE_TEST_IMAGES=$(CURDIR)/bin/images go test -vet=off -count=1 -run TestTheImageServes ./tools/image
 	MILLRACE_TEST_DEB='$(CURDIR)/bin/packages/*.deb' go test -vet=off -count=1 -run TestThePackageComesAndGoes ./deploy
+	scripts/with-postgres scripts/with-s3 scripts/with-earlier go test -vet=off -count=1 -run TestARollingUpgrade ./cmd/millrace
 
 web-check: web ## Lint, type and test the web app, and weigh what it loads
 	npm run --prefix web --silent check
