@@ -96,7 +96,7 @@ func (c *serveCommand) serve(w console, db *store.DB, log *slog.Logger) error {
 			return srv.Serve(l)
 		}, c.Drain)
 	})
-	g.Go(func() error { return service.Tell(ctx, service.Answers(h.handler, origins[0]+"/api/health")) })
+	g.Go(func() error { service.Tell(ctx, log, service.Answers(h.handler, origins[0]+"/api/health")); return nil })
 	fmt.Fprintf(w.out, "Millrace %s is running at %s (listening on %s)\n", version, origins[0], l.Addr())
 	err = errors.Join(g.Wait(), h.tools.Close(), h.software.Close())
 	if failed := h.endTraces(w.ctx); failed != nil {
@@ -183,7 +183,7 @@ func (c *workerCommand) work(w console, db *store.DB, log *slog.Logger) error {
 	if err := c.serveAdmin(ctx, w, g, h); err != nil {
 		return err
 	}
-	g.Go(func() error { return service.Tell(ctx, service.Always) })
+	g.Go(func() error { service.Tell(ctx, log, service.Always); return nil })
 	fmt.Fprintf(w.out, "Millrace %s works\n", version)
 	err = errors.Join(g.Wait(), h.tools.Close(), h.software.Close())
 	if failed := h.endTraces(w.ctx); failed != nil {

@@ -59,6 +59,24 @@ func TestTheServiceManagerHearsHowTheServerIs(t *testing.T) {
 	}
 }
 
+func TestAServiceManagerThatIsGoneEndsNoServer(t *testing.T) {
+	t.Parallel()
+	cmd := millrace(t, "serve", "--listen", "127.0.0.1:0")
+	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+filepath.Join(t.TempDir(), "gone"))
+	s := launch(t, cmd)
+	await(t, "it says so", func() bool { return strings.Contains(s.log.String(), "does not hear us") })
+	if status, data, _ := s.call(http.MethodGet, "/api/health", ""); status != http.StatusOK {
+		t.Error(status, data)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-s.drained
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("%v %s", err, s.log)
+	}
+}
+
 func TestTheServerTakesTheSocketItIsHanded(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -129,6 +147,36 @@ func TestSettingsComeFromAFile(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(other, database.File)); err != nil {
 		t.Error("a variable does not win over the file:", err)
+	}
+}
+
+func TestSettingsAreWrittenAsTheyAreRead(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "millrace.conf")
+	cmd := millrace(t, "admin", "init", file, "--oidc-providers", "a", "--oidc-issuers", "a=https://a.example",
+		"--oidc-client-ids", "a=one", "--oidc-client-secrets", `a=x\;b=y`)
+	cmd.Env = append(cmd.Env, "MILLRACE_DATABASE_URL=postgres://db.example/millrace")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`oidc-client-secrets = a=x\;b=y`, "database-url = postgres://db.example/millrace", "secret-key = "} {
+		if !strings.Contains(string(text), "\n"+want) {
+			t.Errorf("%q is not in the file", want)
+		}
+	}
+	for _, value := range []string{"a@b.example\nsign-up = open", " a@b.example", "a@b.example\t"} {
+		refused := filepath.Join(t.TempDir(), "f")
+		out, err := millrace(t, "admin", "init", refused, "--contact-email", value).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "cannot be written to a file") {
+			t.Errorf("%q: %v %s", value, err, out)
+		}
+		if _, err := os.Stat(refused); err == nil {
+			t.Errorf("%q: there is a file", value)
+		}
 	}
 }
 

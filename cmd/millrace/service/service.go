@@ -5,6 +5,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -30,14 +31,22 @@ func Listen(address string) (net.Listener, error) {
 }
 
 // Tell says that we are ready, from then on that we are alive, as often as is
-// asked for, and when ctx ends that we stop.
-func Tell(ctx context.Context, alive func(context.Context) bool) error {
-	if sent, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil || !sent {
-		return err // nobody listens
+// asked for, and when ctx ends that we stop. That nobody hears it, such as a unit
+// that is gone but whose variables were inherited, is no reason to stop.
+func Tell(ctx context.Context, log *slog.Logger, alive func(context.Context) bool) {
+	say := func(state string) bool {
+		sent, err := daemon.SdNotify(false, state)
+		if err != nil {
+			log.Warn("the service manager does not hear us", slog.String("state", state), slog.Any("error", err))
+		}
+		return sent && err == nil
+	}
+	if !say(daemon.SdNotifyReady) {
+		return
 	}
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		return err
+		log.Warn("cannot tell how often the service manager wants to hear from us", slog.Any("error", err))
 	}
 	var due <-chan time.Time
 	if interval > 0 {
@@ -48,14 +57,11 @@ func Tell(ctx context.Context, alive func(context.Context) bool) error {
 	for {
 		select {
 		case <-ctx.Done():
-			_, err := daemon.SdNotify(false, daemon.SdNotifyStopping)
-			return err
+			say(daemon.SdNotifyStopping)
+			return
 		case <-due:
-			if !alive(ctx) {
-				continue
-			}
-			if _, err := daemon.SdNotify(false, daemon.SdNotifyWatchdog); err != nil {
-				return err
+			if alive(ctx) {
+				say(daemon.SdNotifyWatchdog)
 			}
 		}
 	}

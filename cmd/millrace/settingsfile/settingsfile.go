@@ -86,8 +86,25 @@ func (f file) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, erro
 // Setting is a line to write.
 type Setting struct{ Name, Value string }
 
+func (s Setting) line() string { return s.Name + " = " + s.Value + "\n" }
+
+// check refuses what would be read as something else: a second line, spaces around
+// the value, too long a line.
+func (s Setting) check() error {
+	read, err := Load(strings.NewReader(s.line()))
+	if err != nil || read.(file).values[s.Name] != s.Value {
+		return fmt.Errorf("--%s cannot be written to a file: it has a line break, a NUL character, spaces around it, or is too long", s.Name)
+	}
+	return nil
+}
+
 // Create writes a file that only its owner reads, unless it is there.
 func Create(path string, command *kong.Node, set []Setting) error {
+	for _, s := range set {
+		if err := s.check(); err != nil {
+			return err
+		}
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -134,7 +151,7 @@ func write(w io.Writer, command *kong.Node, set []Setting) error {
 		for _, f := range flags[group] {
 			fmt.Fprintf(b, "\n# %s\n", strings.ReplaceAll(f.Help, "\n", " "))
 			if value, is := chosen[f.Name]; is {
-				fmt.Fprintf(b, "%s = %s\n", f.Name, value)
+				fmt.Fprint(b, Setting{f.Name, value}.line())
 			} else {
 				fmt.Fprintf(b, "#%s = %s\n", f.Name, f.Default)
 			}
