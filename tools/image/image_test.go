@@ -74,6 +74,30 @@ func TestTheSameProgramsMakeTheSameImage(t *testing.T) {
 	}
 }
 
+func TestNoOtherFolderIsReplaced(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir()
+	for range 2 { // an empty folder, then an image
+		if _, err := run(order{Recipe: "millrace-attempt"}, out, []string{"linux/" + runtime.GOARCH + "=" + self}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mine := filepath.Join(out, "results.csv")
+	if err := os.WriteFile(mine, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(order{Recipe: "millrace-attempt"}, out, []string{"linux/" + runtime.GOARCH + "=" + self}); err == nil {
+		t.Error("a folder with other files was replaced")
+	}
+	if _, err := os.Stat(mine); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAnImageSaysWhatItIsMadeOf(t *testing.T) {
 	t.Parallel()
 	index, _ := made(t, "millrace", "linux/amd64", "linux/arm64")

@@ -10,8 +10,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,6 +62,9 @@ func main() {
 func run(o order, out string, args []string) (v1.Hash, error) {
 	if out == "" || len(args) == 0 {
 		return v1.Hash{}, errors.New("say -out FOLDER and, for each platform, linux/amd64=PROGRAM")
+	}
+	if err := mayReplace(out); err != nil {
+		return v1.Hash{}, err
 	}
 	for _, arg := range args {
 		name, path, found := strings.Cut(arg, "=")
@@ -118,6 +123,23 @@ func labels(o order) map[string]string {
 		"org.opencontainers.image.revision": cmp.Or(o.Commit, "unknown"),
 		"org.opencontainers.image.licenses": "Apache-2.0",
 	}
+}
+
+// mayReplace refuses a folder that holds anything but an OCI layout.
+func mayReplace(out string) error {
+	there, err := os.ReadDir(out)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(there) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range there {
+		if !slices.Contains([]string{"blobs", "index.json", "oci-layout"}, e.Name()) {
+			return fmt.Errorf("%s is no image of ours, it has %s: it stays as it is", out, e.Name())
+		}
+	}
+	return nil
 }
 
 // write puts the layout in its place at once, so that nobody sees half of it.
