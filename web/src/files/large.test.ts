@@ -78,6 +78,22 @@ test("what has arrived before is not sent again", async () => {
   expect(server.parts.size).toBe(3);
 });
 
+test("nobody hashes a file any more that cannot be sent", async () => {
+  const server = new Server();
+  server.breaks = 3;
+  server.final = true;
+  let ended = false;
+  const hash: LargeTransport["hash"] = (_file, signal) =>
+    new Promise((_, reject) =>
+      signal.addEventListener("abort", () => {
+        ended = true;
+        reject(new Error("ended"));
+      }),
+    );
+  await expect(sendLarge(file, { ...server, hash }, () => {}, going())).rejects.toThrow("the line broke");
+  expect(ended).toBe(true);
+});
+
 test("an upload that is gone is begun anew", async () => {
   const server = new Server();
   server.kept.set("upload:reads.fq:10:7", "up_gone");

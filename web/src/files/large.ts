@@ -45,7 +45,8 @@ export async function sendLarge(
   tell();
   const there = new Set(sent.keys());
   const missing = Array.from({ length: upload.partCount }, (_, i) => i + 1).filter((number) => !there.has(number));
-  const hashed = transport.hash(file, signal); // while the parts are sent
+  const ended = new AbortController();
+  const hashed = transport.hash(file, AbortSignal.any([signal, ended.signal])); // while the parts are sent
   const work = async () => {
     for (let number = missing.shift(); number !== undefined && !signal.aborted; number = missing.shift()) {
       const part = number;
@@ -66,7 +67,7 @@ export async function sendLarge(
       tell();
     }
   };
-  const [sum] = await Promise.all([hashed, ...Array.from({ length: parallel }, work)]);
+  const [sum] = await Promise.all([hashed, ...Array.from({ length: parallel }, work)]).finally(() => ended.abort());
   if (signal.aborted) throw new DOMException("cancelled", "AbortError");
   await persist(transport, signal, () => transport.complete(upload.uploadId, sum));
   transport.notes.removeItem(note);
