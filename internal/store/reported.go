@@ -109,11 +109,15 @@ func (db *DB) mayReport(ctx context.Context, team ids.Team, now time.Time) error
 const otherProjects = "Other pipelines"
 
 // projectWorkflow is the workflow that the runs of a project belong to, made where
-// there is none.
+// there is none. The one of too many projects is one for all engines.
 func (db *DB) projectWorkflow(ctx context.Context, team ids.Team, n reported.New, by runs.Starter, now time.Time) (id ids.Workflow, name string, revision int, err error) {
+	engine := n.Engine
+	if n.Project == otherProjects {
+		engine = ""
+	}
 	err = db.q.QueryRowContext(ctx, `
 		SELECT w.id, w.name, w.revision FROM reported_projects p JOIN workflows w ON w.id = p.workflow_id
-		WHERE p.team_id = $1 AND p.engine = $2 AND p.project = $3`, team, n.Engine, n.Project).Scan((*string)(&id), &name, &revision)
+		WHERE p.team_id = $1 AND p.engine = $2 AND p.project = $3`, team, engine, n.Project).Scan((*string)(&id), &name, &revision)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return id, name, revision, err
 	}
@@ -137,7 +141,7 @@ func (db *DB) projectWorkflow(ctx context.Context, team ids.Team, n reported.New
 	if err := db.InsertWorkflow(ctx, w, rev, nil); err != nil {
 		return id, name, revision, err
 	}
-	_, err = db.q.ExecContext(ctx, `INSERT INTO reported_projects (team_id, engine, project, workflow_id) VALUES ($1, $2, $3, $4)`, team, n.Engine, n.Project, w.ID)
+	_, err = db.q.ExecContext(ctx, `INSERT INTO reported_projects (team_id, engine, project, workflow_id) VALUES ($1, $2, $3, $4)`, team, engine, n.Project, w.ID)
 	return w.ID, w.Name, w.Revision, err
 }
 

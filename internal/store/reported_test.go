@@ -344,14 +344,20 @@ func TestReportedProjectsAndBeginningsAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		begin := func(project string) (reported.Begun, error) {
+		beginWith := func(engine, project string) (reported.Begun, error) {
 			w.keys++
-			return w.Begin(t.Context(), w.caller, reported.New{Key: fmt.Sprint("k", w.keys), Engine: "snakemake", Project: project})
+			return w.Begin(t.Context(), w.caller, reported.New{Key: fmt.Sprint("k", w.keys), Engine: engine, Project: project})
 		}
+		begin := func(project string) (reported.Begun, error) { return beginWith("snakemake", project) }
 		first, err := begin("new")
 		second, again := begin("newer")
 		if err != nil || again != nil || first.Workflow != second.Workflow {
 			t.Error(first, err, second, again)
+		}
+		for _, project := range []string{"newest", otherProjects} {
+			if made, err := beginWith("madeup", project); err != nil || made.Workflow != first.Workflow {
+				t.Errorf("%s of another engine is in %s, %v", project, made.Workflow, err)
+			}
 		}
 		if r := w.runOf(t, first.Run); r.WorkflowName != otherProjects {
 			t.Error(r.WorkflowName)
