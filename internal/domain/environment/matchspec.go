@@ -13,11 +13,14 @@ import (
 type MatchSpec struct {
 	Name    string
 	Version string // such as >=1.2,<2 or 1.20.*; empty: any
-	Build   string // with * for anything; empty: any; never without a version
+	Build   string // with * for anything; empty: any
 }
 
 // String is the package in its one spelling.
 func (m MatchSpec) String() string {
+	if m.Version == "" && m.Build != "" {
+		m.Version = "*" // or the build would be taken for one
+	}
 	return strings.TrimRight(m.Name+" "+m.Version+" "+m.Build, " ")
 }
 
