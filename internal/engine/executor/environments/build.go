@@ -23,6 +23,7 @@ type build struct {
 	record environments.Build
 	before string // the log of the step before
 	saved  time.Time
+	unseen bool // nothing of it is kept
 }
 
 // build does one step of building what was asked for. A step that fails is the
@@ -61,6 +62,9 @@ func (s *Store) build(ctx context.Context, team ids.Team, spec environment.Spec,
 }
 
 func (b *build) save(ctx context.Context) error {
+	if b.unseen {
+		return nil
+	}
 	b.record.UpdatedAt = b.store.Now()
 	b.saved = b.record.UpdatedAt
 	lock, err := b.store.Records.SaveEnvironmentBuild(ctx, b.team, b.record)

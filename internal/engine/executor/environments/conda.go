@@ -6,12 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 
 	"github.com/millrace/millrace/internal/domain/environment"
+	"github.com/millrace/millrace/internal/engine/executor"
+	"github.com/millrace/millrace/internal/engine/executor/command"
 	"github.com/millrace/millrace/internal/engine/executor/treecache"
 )
 
@@ -72,17 +76,45 @@ func (s *Store) noConda(channels []string) string {
 	return ""
 }
 
+// python is the machine's interpreter that uv finds in a sandbox: what links to
+// it does not outlive it.
+func (s *Store) python(ctx context.Context, version string) (string, error) {
+	uv, err := s.uv()
+	if err != nil {
+		return "", err
+	}
+	ask := func(name string, args ...string) (string, error) {
+		c := exec.CommandContext(ctx, name, args...)
+		c.Env, c.Dir = append(command.Variables(command.Environment(executor.Spec{Env: uvSettings})), "UV_NO_CACHE=1"), "/"
+		out, err := c.Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	path, err := ask(uv, "python", "find", "--system", version)
+	if err != nil {
+		return "", failure("the server has no Python %s for the tool for conda packages: %s", version, err)
+	}
+	return ask(path, "-I", "-S", "-c", "import os, sys; print(os.path.abspath(sys.executable), os.path.realpath(sys.executable), *sys.version_info[:2])")
+}
+
 // tool is the folder of the solver, which is installed first where it is not
 // here.
 func (b *build) tool(ctx context.Context) (path string, release func(), err error) {
-	name := treeName(condaTool.Digest())
+	python, err := b.store.python(ctx, condaTool.Python)
+	if err != nil {
+		return "", nil, err
+	}
+	name := treeName(condaTool.Digest() + " " + python)
+	if b.store.tools.Meta(name, new(meta)) != nil {
+		b.say(ctx, "Installing the tool for conda packages")
+	}
 	release, err = b.store.tools.Hold(ctx, name, new(meta), func(ctx context.Context, dir string) (any, error) {
-		return b.install(ctx, condaTool, filepath.Join(dir, treeFolder))
+		// Others may wait for it for longer than this build goes on.
+		alone := &build{store: b.store, team: b.team, unseen: true}
+		return alone.install(ctx, condaTool, filepath.Join(dir, treeFolder))
 	})
 	if err != nil {
 		return "", nil, fmt.Errorf("the tool for conda packages (%s %s) cannot be installed: %w", condaTool.Packages[0].Name, condaTool.Packages[0].Version, err)
 	}
-	b.before = b.record.Log
 	return filepath.Join(b.store.tools.Dir(name), treeFolder), release, nil
 }
 
@@ -137,9 +169,10 @@ func (b *build) stageLists(ctx context.Context, o order, inputs string) error {
 			if err != nil {
 				return err
 			}
-			names, err := b.store.channels.Packages(ctx, channel, folder, hidden, f)
-			if closeErr := f.Close(); err != nil || closeErr != nil {
-				return errors.Join(asFailure(err), closeErr)
+			out := &ours{w: f}
+			names, err := b.store.channels.Packages(ctx, channel, folder, hidden, out)
+			if err := out.outcome(err, f.Close()); err != nil {
+				return err
 			}
 			for name := range names {
 				found = append(found, name)
@@ -152,10 +185,23 @@ func (b *build) stageLists(ctx context.Context, o order, inputs string) error {
 	return nil
 }
 
-// asFailure is an error that the author, or the channel, has to mend.
-func asFailure(err error) error {
-	if err == nil {
-		return nil
+// ours is a file of our own that something of a channel is written to.
+type ours struct {
+	w   io.Writer
+	err error
+}
+
+func (o *ours) Write(p []byte) (n int, err error) {
+	n, err = o.w.Write(p)
+	o.err = errors.Join(o.err, err)
+	return n, err
+}
+
+// outcome says whose failure it was: what the channel did is the author's to
+// mend, or the channel's, and what became of the file is ours.
+func (o *ours) outcome(err, closeErr error) error {
+	if own := errors.Join(o.err, closeErr); own != nil || err == nil {
+		return own
 	}
 	return failure("%s", err)
 }
@@ -204,9 +250,10 @@ func (b *build) stagePackages(ctx context.Context, lock environment.Lock, files 
 		if err != nil {
 			return err
 		}
-		size, err := b.store.channels.Fetch(ctx, p, left, f)
-		if closeErr := f.Close(); err != nil || closeErr != nil {
-			return errors.Join(asFailure(err), closeErr)
+		out := &ours{w: f}
+		size, err := b.store.channels.Fetch(ctx, p, left, out)
+		if err := out.outcome(err, f.Close()); err != nil {
+			return err
 		}
 		left -= size
 	}

@@ -1,6 +1,7 @@
 package environments_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"io/fs"
 	"os"
@@ -39,15 +40,16 @@ func TestNothingOfACondaPackageIsRunWhileItIsBuilt(t *testing.T) {
 
 func TestACondaPackageStaysInItsEnvironment(t *testing.T) {
 	t.Parallel()
+	mark := "climbed-" + rand.Text()
 	c := channeltest.New(t, "own")
-	c.Add(channeltest.Package{Name: "climber", Version: "1.0", Files: map[string]string{"../../climbed": "x", "share/../../climbed": "x"}})
-	c.Add(channeltest.Package{Name: "absolute", Version: "1.0", Files: map[string]string{"/tmp/climbed": "x"}})
-	c.Add(channeltest.Package{Name: "through", Version: "1.0", Links: map[string]string{"out": "/tmp"}, Files: map[string]string{"out/climbed": "x"}})
+	c.Add(channeltest.Package{Name: "climber", Version: "1.0", Files: map[string]string{"../../" + mark: "x", "share/../../" + mark: "x"}})
+	c.Add(channeltest.Package{Name: "absolute", Version: "1.0", Files: map[string]string{"/tmp/" + mark: "x"}})
+	c.Add(channeltest.Package{Name: "through", Version: "1.0", Links: map[string]string{"out": "/tmp"}, Files: map[string]string{"out/" + mark: "x"}})
 	c.Add(channeltest.Package{Name: "secrets", Version: "1.0", Links: map[string]string{"share/passwd": "/etc/passwd", "share/up": "../../../../.."}})
 	f := openConda(t, nil, c)
 	for _, name := range []string{"climber", "absolute", "through", "secrets"} {
 		root, err := f.root(t, "a", conda(name))
-		for _, file := range found(t, f.folder, "climbed") {
+		for _, file := range found(t, f.folder, mark) {
 			if root == "" || !strings.HasPrefix(file, root+"/") {
 				t.Errorf("%s: %s was written, %v", name, file, err)
 			}
@@ -63,8 +65,8 @@ func TestACondaPackageStaysInItsEnvironment(t *testing.T) {
 			return err
 		})
 	}
-	if _, err := os.Lstat("/tmp/climbed"); err == nil {
-		t.Error("/tmp/climbed was written")
+	if _, err := os.Lstat("/tmp/" + mark); err == nil {
+		t.Errorf("/tmp/%s was written", mark)
 	}
 }
 

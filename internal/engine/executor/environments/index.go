@@ -50,6 +50,7 @@ func newIndex(bases []string, allowPrivate bool) (*index, error) {
 }
 
 func fewRedirects(r *http.Request, before []*http.Request) error {
+	r.Header.Del("Referer") // the path of an index may hold a password
 	if len(before) > 5 {
 		return errors.New("the package index redirects too often")
 	}

@@ -60,12 +60,9 @@ func (b *build) run(ctx context.Context, st step, done func(work string) error) 
 			maps.Copy(spec.Env, st.env)
 			spec.Env["INPUTS"], spec.Env["UV"] = seen.Inputs, path.Join(seen.Inputs, uvProgram)
 			spec.Env["UV_CACHE_DIR"] = path.Join(seen.Work, ".cache")
-			program, err := s.stage(spec.Places().Inputs, st.files)
-			if err != nil {
+			if err := stageFiles(spec.Places().Inputs, st.files); err != nil {
 				return err
 			}
-			relaying := program.Relay(path.Join(seen.Inputs, shimProgram), path.Join(seen.Inputs, indexSocket))
-			spec.Env["RELAY"] = strings.Join(relaying, " ") // without spaces, all our own
 			spec.Command = "set -eu\n" + st.script
 			if spec.Environment = st.tool; st.stage != nil {
 				limited, cancel := context.WithTimeout(ctx, s.Time)
@@ -77,6 +74,12 @@ func (b *build) run(ctx context.Context, st step, done func(work string) error) 
 			if st.tool != "" {
 				return nil
 			}
+			program, err := s.stagePrograms(spec.Places().Inputs)
+			if err != nil {
+				return err
+			}
+			relaying := program.Relay(path.Join(seen.Inputs, shimProgram), path.Join(seen.Inputs, indexSocket))
+			spec.Env["RELAY"] = strings.Join(relaying, " ") // without spaces, all our own
 			stop, err = s.serveIndex(spec.Places().Inputs)
 			return err
 		},
@@ -94,8 +97,16 @@ func (b *build) run(ctx context.Context, st step, done func(work string) error) 
 	return err
 }
 
-// stage puts the programs and files of a step where its sandbox finds them.
-func (s *Store) stage(inputs string, files map[string]string) (shim.Program, error) {
+// stageFiles puts the files of a step where its sandbox finds them.
+func stageFiles(inputs string, files map[string]string) (err error) {
+	for name, text := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(inputs, name), []byte(text), 0o644)) //nolint:gosec // another user reads it
+	}
+	return err
+}
+
+// stagePrograms puts what speaks to the index where a sandbox finds it.
+func (s *Store) stagePrograms(inputs string) (shim.Program, error) {
 	uv, err := s.uv()
 	if err != nil {
 		return nil, err
@@ -104,11 +115,7 @@ func (s *Store) stage(inputs string, files map[string]string) (shim.Program, err
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(copyProgram(uv, filepath.Join(inputs, uvProgram)), copyProgram(program[0], filepath.Join(inputs, shimProgram)))
-	for name, text := range files {
-		err = errors.Join(err, os.WriteFile(filepath.Join(inputs, name), []byte(text), 0o644)) //nolint:gosec // another user reads it
-	}
-	return program, err
+	return program, errors.Join(copyProgram(uv, filepath.Join(inputs, uvProgram)), copyProgram(program[0], filepath.Join(inputs, shimProgram)))
 }
 
 // copyProgram copies what is to be executed. Nothing is started meanwhile: until

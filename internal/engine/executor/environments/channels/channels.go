@@ -37,6 +37,9 @@ const (
 	window   = 256 << 20 // bytes of memory to unpack it
 
 	redirects = 5
+
+	tries    = 3 // of a request that was not answered, or with the server's failure
+	tryAfter = 500 * time.Millisecond
 )
 
 // New reads the addresses of channels, whose last words are their names.
@@ -57,12 +60,15 @@ func New(addresses []string, allowPrivate bool) (*Channels, error) {
 	return c, nil
 }
 
+var errRedirect = errors.New("the channel redirects")
+
 func fewRedirects(r *http.Request, before []*http.Request) error {
+	r.Header.Del("Referer") // the path of a channel may hold a password
 	if len(before) > redirects {
-		return errors.New("the channel redirects too often")
+		return fmt.Errorf("%w too often", errRedirect)
 	}
 	if before[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
-		return errors.New("the channel redirects to an address that is not https")
+		return fmt.Errorf("%w to an address that is not https", errRedirect)
 	}
 	return nil
 }
@@ -90,27 +96,44 @@ func (c *Channels) Reach(ctx context.Context) (err error) {
 // errAbsent is about what a channel does not have.
 var errAbsent = errors.New("the channel does not have it")
 
+// open asks a channel, and asks again where that may help.
 func (c *Channels) open(ctx context.Context, channel string, parts ...string) (io.ReadCloser, error) {
+	for try := 1; ; try++ {
+		body, passing, err := c.openOnce(ctx, channel, parts...)
+		if err == nil || !passing || try == tries {
+			return body, err
+		}
+		select {
+		case <-time.After(time.Duration(try) * tryAfter):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// openOnce reports of an error whether it may pass.
+func (c *Channels) openOnce(ctx context.Context, channel string, parts ...string) (body io.ReadCloser, passing bool, err error) {
 	base := c.bases[channel]
 	if base == nil {
-		return nil, fmt.Errorf("there is no channel %q", channel)
+		return nil, false, fmt.Errorf("there is no channel %q", channel)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath(parts...).String(), nil)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	answer, err := c.client.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("the channel %s cannot be reached: %s", channel, reason(err))
+		passing = !errors.Is(err, safedial.ErrPrivate) && !errors.Is(err, errRedirect)
+		return nil, passing, fmt.Errorf("the channel %s cannot be reached: %s", channel, reason(err))
 	}
 	if answer.StatusCode == http.StatusOK {
-		return answer.Body, nil
+		return answer.Body, false, nil
 	}
 	err = fmt.Errorf("the channel %s answered %s", channel, answer.Status)
 	if answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusGone {
 		err = errAbsent
 	}
-	return nil, errors.Join(err, answer.Body.Close())
+	return nil, answer.StatusCode >= http.StatusInternalServerError, errors.Join(err, answer.Body.Close())
 }
 
 // reason is why a request failed, without the address: it may hold a password.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -17,6 +18,45 @@ const hash = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 func record(name string, more string) string {
 	return `"` + name + `-1-0.conda":{"name":"` + name + `","version":"1","build":"0","build_number":0,"subdir":"noarch","depends":[],"sha256":"` + hash + `"` + more + `}`
+}
+
+func TestAPathOfAChannelStaysWithItsHost(t *testing.T) {
+	t.Parallel()
+	var told http.Header
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		told = r.Header.Clone()
+		_, _ = w.Write([]byte("{}"))
+	}))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusFound))
+	defer server.Close()
+	c, err := channels.New([]string{server.URL + "/t/password/own"}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Reach(t.Context()); err != nil || told == nil || told.Get("Referer") != "" {
+		t.Errorf("the other host is told %v, %v", told, err)
+	}
+}
+
+func TestAChannelThatFailsForAMomentIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]int32{http.StatusServiceUnavailable: 3, http.StatusForbidden: 1} {
+		var asked atomic.Int32
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if asked.Add(1) < 3 {
+				w.WriteHeader(status)
+			}
+		}))
+		defer server.Close()
+		c, err := channels.New([]string{server.URL + "/own"}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Reach(t.Context()); asked.Load() != want || (err == nil) != (want == 3) {
+			t.Errorf("%d: it is asked %d times, %v", status, asked.Load(), err)
+		}
+	}
 }
 
 // packages is what is left of what a channel says.
