@@ -54,9 +54,20 @@ func TestWhatIsWrongWithATemplate(t *testing.T) {
 		template string
 		field    string
 	}{
-		{"irc", "", "format"}, {"", "", "format"}, {Standard, `{}`, "template"}, {Custom, "", "template"}, {Custom, `[]`, "template"}, {Custom, `null`, "template"},
-		{Custom, `{"a":"{{secret}}"}`, "template"}, {Custom, `{"a":"{{}}"}`, "template"}, {Custom, `{} {}`, "template"}, {Custom, `{"a":}`, "template"},
-		{Slack, `{"a":"` + strings.Repeat("x", most) + `"}`, "template"}, {Slack, "", ""}, {Standard, "", ""}, {Custom, `{"a":"{{name}}"}`, ""},
+		{"irc", "", "format"},
+		{"", "", "format"},
+		{Standard, `{}`, "template"},
+		{Custom, "", "template"},
+		{Custom, `[]`, "template"},
+		{Custom, `null`, "template"},
+		{Custom, `{"a":"{{secret}}"}`, "template"},
+		{Custom, `{"a":"{{}}"}`, "template"},
+		{Custom, `{} {}`, "template"},
+		{Custom, `{"a":}`, "template"},
+		{Slack, `{"a":"` + strings.Repeat("x", most) + `"}`, "template"},
+		{Slack, "", ""},
+		{Standard, "", ""},
+		{Custom, `{"a":"{{name}}"}`, ""},
 	} {
 		if field, message := Check(c.format, c.template); field != c.field {
 			t.Errorf("%s %.40s: %q %s", c.format, c.template, field, message)
