@@ -43,6 +43,9 @@ func (db *DB) ClaimRuns(ctx context.Context, c admission.Claim, now, until time.
 		}
 		for _, id := range admitted {
 			r, err := tx.take(ctx, id, c, now, until)
+			if errors.Is(err, sql.ErrNoRows) { // cancelled since the queues were read
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -153,14 +156,15 @@ func (db *DB) addUsage(ctx context.Context, r runs.Run, now time.Time) error {
 	return err
 }
 
-// take makes a worker the run's owner under a new fence. A run of an executor
-// that is gone is the worker's executor's from now on.
+// take makes a worker the run's owner under a new fence; one that is not queued
+// any more is sql.ErrNoRows. A run of an executor that is gone is the worker's
+// executor's from now on.
 func (db *DB) take(ctx context.Context, id ids.Run, c admission.Claim, now, until time.Time) (r runs.Run, err error) {
 	var notify bool
 	err = scanWhole(db.q.QueryRowContext(ctx, `
 		UPDATE runs SET status = 'running', owner = $1, fence = fence + 1, lease_until = $2, started_at = COALESCE(started_at, $3), claimed_at = $3,
 			preparing_by = '', preparing = '', executor = CASE executor WHEN '' THEN '' ELSE $5 END, seq = seq + 1
-		WHERE id = $4
+		WHERE id = $4 AND status = 'queued'
 		RETURNING `+wholeColumns+`, `+hasWebhooks("runs"), c.Owner, micros(until), micros(now), id, c.Executor), &r, &notify)
 	if err != nil {
 		return r, err
