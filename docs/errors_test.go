@@ -24,7 +24,7 @@ var computedCodes = map[string]string{
 	"string(s)": "sharing.Status", "string(st)": "sharing.Status", "string(as)": "identity.InvitationStatus",
 	"billing.InviteLimit": "billing.InviteLimit", "firing.MakerGone": "firing.MakerGone", "firing.TeamSuspended": "firing.TeamSuspended",
 	"NoEnvironments": "offers.NoEnvironments",
-	"Unreachable": "fetched.Unreachable", "Changed": "fetched.Changed", "fetched.Changed": "fetched.Changed", "DiskFull": "fetched.DiskFull",
+	"Unreachable":    "fetched.Unreachable", "Changed": "fetched.Changed", "fetched.Changed": "fetched.Changed", "DiskFull": "fetched.DiskFull",
 	"billing.BudgetExhausted": "lifecycle.BudgetExhausted", "BudgetExhausted": "lifecycle.BudgetExhausted",
 	"too_many_ …": "", // the contract says of what
 }
