@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,7 +150,7 @@ type client struct {
 	closed   websocket.StatusCode
 }
 
-var nextClient uint64 = 100
+var clients atomic.Uint64
 
 func (h *harness) token(change ...func(*sharing.Pass)) string {
 	h.t.Helper()
@@ -170,10 +171,7 @@ func (h *harness) dial(token string) *client {
 	ws, _, err := websocket.Dial(h.t.Context(), h.url+"/"+string(h.caller.Team)+"_"+string(h.workflow)+"?ack=1&token="+token, nil)
 	must(h.t, err)
 	ws.SetReadLimit(64 << 20)
-	h.mu.Lock()
-	nextClient++
-	c := &client{t: h.t, ws: ws, doc: ydoc.New(nextClient, ydoc.Limits{}), presence: map[uint64]string{}}
-	h.mu.Unlock()
+	c := &client{t: h.t, ws: ws, doc: ydoc.New(100+clients.Add(1), ydoc.Limits{}), presence: map[uint64]string{}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
 	var reading sync.WaitGroup
 	reading.Go(func() { c.listen(ctx) })
