@@ -37,17 +37,19 @@ func TestTasksShareTheFilesOfAFolder(t *testing.T) {
 	}
 	attempts := t.TempDir()
 	s := inputcache.New(attempts, "run_1")
+	dirs := []string{filepath.Join(attempts, "own"), filepath.Join(attempts, "t1"), filepath.Join(attempts, "t2")}
+	link := func(dir string, shared bool) {
+		if err := s.LinkFolder(t.Context(), dir, shared, "manifest", "data", open); err != nil {
+			t.Error(err)
+		}
+	}
+	link(dirs[0], false) // before the others: what is cached serves everybody
 	var tasks sync.WaitGroup
-	dirs := []string{filepath.Join(attempts, "t1"), filepath.Join(attempts, "t2"), filepath.Join(attempts, "t3")}
-	for i, dir := range dirs {
-		tasks.Go(func() {
-			if err := s.LinkFolder(t.Context(), dir, i < 2, "manifest", "data", open); err != nil {
-				t.Error(err)
-			}
-		})
+	for _, dir := range dirs[1:] {
+		tasks.Go(func() { link(dir, true) })
 	}
 	tasks.Wait()
-	if n := opened.Load(); n != 2 { // by the two that share, and by the third for its own
+	if n := opened.Load(); n != 2 { // by the one with its own, and once for the two that share
 		t.Errorf("read %d times", n)
 	}
 	if err := s.Clear(); err != nil {
@@ -62,9 +64,9 @@ func TestTasksShareTheFilesOfAFolder(t *testing.T) {
 			t.Errorf("%v, %v, %v, %v", info, err, none, noneErr)
 		}
 	}
-	one, err1 := os.Stat(filepath.Join(dirs[0], "run"))
-	two, err2 := os.Stat(filepath.Join(dirs[1], "run"))
-	own, err3 := os.Stat(filepath.Join(dirs[2], "run"))
+	own, err1 := os.Stat(filepath.Join(dirs[0], "run"))
+	one, err2 := os.Stat(filepath.Join(dirs[1], "run"))
+	two, err3 := os.Stat(filepath.Join(dirs[2], "run"))
 	if errors.Join(err1, err2, err3) != nil || !os.SameFile(one, two) || os.SameFile(one, own) {
 		t.Error("who shares, and who does not, is mixed up")
 	}
